@@ -1,0 +1,45 @@
+//! What can be wrong with a trace. Each error names the line (or record) and says
+//! what to do; the file's name is added by whoever opened it.
+
+/// Why a trace cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// Nothing in the beginning of the input looks like a format we know.
+    #[error(
+        "the format was not recognised; name it with --format, or describe it with --map FILE.toml"
+    )]
+    UnknownFormat,
+    /// The input has no byte.
+    #[error("the input is empty")]
+    Empty,
+    /// Lines were read, but none was an event.
+    #[error("none of the {lines} lines is an event of the format {format}; check --format")]
+    NoEvent {
+        /// The format in force.
+        format: &'static str,
+        /// Lines read.
+        lines: u64,
+    },
+    /// A line or record that breaks the format in a way that cannot be skipped.
+    #[error("line {line}: {what}")]
+    Bad {
+        /// Line, or record in a binary format, from 1.
+        line: u64,
+        /// What is wrong and what to do.
+        what: String,
+    },
+    /// Time runs backwards by more than slight disorder between processors.
+    #[error(
+        "line {line}: time runs backwards by {back_ns} ns, more than the {window_ns} ns allowed \
+         for disorder between processors; sort the trace by time"
+    )]
+    TimeRunsBackwards {
+        /// Line, or record in a binary format, from 1.
+        line: u64,
+        /// By how much.
+        back_ns: u64,
+        /// What is allowed.
+        window_ns: u64,
+    },
+}

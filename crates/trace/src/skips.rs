@@ -1,0 +1,44 @@
+//! Lines and events that did not become a request, counted by reason.
+
+/// Why something in the source was not turned into a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SkipReason(pub &'static str);
+
+/// How often each reason occurred, and where first. Lines count from 1; in a binary
+/// format the number of the record stands for the line.
+#[derive(Clone, Debug, Default)]
+pub struct Skips {
+    rows: Vec<Skip>,
+}
+
+/// One row of [`Skips`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skip {
+    /// Why.
+    pub reason: SkipReason,
+    /// How often.
+    pub count: u64,
+    /// Line of the first one, from 1.
+    pub first_line: u64,
+}
+
+impl Skips {
+    /// Counts one at `line`.
+    pub fn add(&mut self, reason: SkipReason, line: u64) {
+        match self.rows.iter_mut().find(|row| row.reason == reason) {
+            Some(row) => {
+                row.count += 1;
+                row.first_line = row.first_line.min(line);
+            }
+            None => self.rows.push(Skip { reason, count: 1, first_line: line }),
+        }
+    }
+
+    /// The rows, most frequent first, then by first line.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Skip> {
+        let mut rows = self.rows.clone();
+        rows.sort_by_key(|row| (std::cmp::Reverse(row.count), row.first_line));
+        rows
+    }
+}

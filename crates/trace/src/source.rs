@@ -1,0 +1,53 @@
+//! A trace that can be read several times, in batches: what a replay needs.
+
+use crate::record::Record;
+
+/// Reading the stored trace again failed (a disk error, a temporary file gone).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SourceError(pub String);
+
+/// Records in the order of their issue times, from the start as often as wanted.
+pub trait Source {
+    /// Goes back to the first record.
+    ///
+    /// # Errors
+    /// [`SourceError`] if the storage behind fails.
+    fn rewind(&mut self) -> Result<(), SourceError>;
+
+    /// Replaces the content of `batch` by the next records; leaves it empty at the end.
+    ///
+    /// # Errors
+    /// [`SourceError`] if the storage behind fails.
+    fn next_batch(&mut self, batch: &mut Vec<Record>) -> Result<(), SourceError>;
+}
+
+/// Records in memory, for tests and generated traces.
+#[derive(Debug)]
+pub struct VecSource {
+    records: Vec<Record>,
+    place: usize,
+}
+
+impl VecSource {
+    /// A source over `records`, which are in the order of their issue times.
+    #[must_use]
+    pub fn new(records: Vec<Record>) -> Self {
+        Self { records, place: 0 }
+    }
+}
+
+impl Source for VecSource {
+    fn rewind(&mut self) -> Result<(), SourceError> {
+        self.place = 0;
+        Ok(())
+    }
+
+    fn next_batch(&mut self, batch: &mut Vec<Record>) -> Result<(), SourceError> {
+        let end = (self.place + 4096).min(self.records.len());
+        batch.clear();
+        batch.extend_from_slice(&self.records[self.place..end]);
+        self.place = end;
+        Ok(())
+    }
+}
