@@ -1,1 +1,16 @@
-//! placeholder
+//! Runs the plans of a translation layer over flash: at once ([`immediate`]) or in time
+//! ([`timed`]), and decides *when* to clean, while the layer decides *what*.
+//!
+//! The host's protocol is unknown here: an engine reads and programs units for a tag.
+
+pub mod counts;
+pub mod immediate;
+pub mod slab;
+pub mod timed;
+
+mod cleaner;
+mod content;
+
+pub use counts::FlashCounts;
+pub use immediate::Immediate;
+pub use timed::{Done, Engine, HostUnit};

@@ -1,1 +1,8 @@
-//! placeholder
+//! Tables and figures, each a function of a seed and a scale: theory beside simulation.
+
+pub mod datasheet;
+pub mod theory;
+pub mod validate;
+pub mod write_amplification;
+
+pub use validate::{Check, checks};

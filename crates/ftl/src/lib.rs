@@ -1,1 +1,23 @@
-//! placeholder
+//! Flash translation layers: where a logical unit goes, which block is cleaned, what
+//! the map says.
+//!
+//! A translation layer plans and a device executes: nothing here knows a clock, a queue
+//! or a host. Operations *reserve* rows, and completions *commit* units to the map, so
+//! that the state at any instant is what recovery has to find. Design:
+//! docs/design/planner-engine.md.
+
+pub mod alloc;
+pub mod clean;
+pub mod column;
+pub mod config;
+pub mod pagemap;
+pub mod plan;
+pub mod recover;
+pub mod trims;
+pub mod victim;
+
+pub use column::Column;
+pub use config::{ConfigError, Frontiers, FtlConfig, OverProvisioning};
+pub use pagemap::PageMap;
+pub use plan::{CopyPlan, Program, ReadRun, TrimRange, UnitWrite};
+pub use victim::VictimPolicy;

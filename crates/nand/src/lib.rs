@@ -1,1 +1,19 @@
-//! placeholder
+//! The flash itself: geometry, legal operations, wear, timing and power loss.
+//!
+//! Nothing here knows a mapping, a host or a file. The array enforces the law of NAND:
+//! rows of a block are programmed in order and only after an erase; a violation is a
+//! typed error, never silently accepted.
+
+pub mod array;
+pub mod cause;
+pub mod error;
+pub mod geometry;
+pub mod store;
+pub mod timing;
+
+pub use array::Nand;
+pub use cause::{Cause, Counts};
+pub use error::NandError;
+pub use geometry::{BlockId, DieId, Geometry, GeometryError, Pun, RowId};
+pub use store::{StoredUnit, UnitTag};
+pub use timing::Timing;

@@ -1,1 +1,21 @@
-//! placeholder
+//! A drive: what the host sees of flash, translation layer and engine.
+//!
+//! Trace formats and printing are unknown here. The host submits requests at times of
+//! its own choosing and lets the drive advance; see [`drive::Drive`].
+
+pub mod device;
+pub mod drive;
+pub mod power;
+pub mod request;
+pub mod scale;
+pub mod state;
+
+mod buffer;
+mod quantity;
+
+pub use device::{Device, DeviceError};
+pub use drive::{Drive, HostCounts};
+pub use request::{Completion, Cost, HostOp, Request, SubmitError};
+pub use power::Remains;
+pub use scale::{Scaled, fit};
+pub use state::InitialState;

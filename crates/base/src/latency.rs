@@ -1,0 +1,104 @@
+//! A histogram of latencies with exact count, sum, mean and maximum.
+
+use hdrhistogram::Histogram;
+
+use crate::units::Nanos;
+
+/// Latencies in nanoseconds. Count, sum, minimum and maximum are exact; quantiles are
+/// right to three significant digits (HdrHistogram).
+#[derive(Clone, Debug)]
+pub struct Latencies {
+    histogram: Histogram<u64>,
+    sum: u128,
+    max: u64,
+}
+
+impl Latencies {
+    /// The longest latency that quantiles tell apart (about 13 simulated days);
+    /// longer ones count as this long in quantiles only.
+    const LONGEST: u64 = 1 << 50;
+
+    /// An empty histogram.
+    ///
+    /// # Panics
+    /// Never: the bounds are constants that the library accepts.
+    #[must_use]
+    pub fn new() -> Self {
+        let histogram =
+            Histogram::new_with_bounds(1, Self::LONGEST, 3).expect("constant bounds are valid");
+        Self { histogram, sum: 0, max: 0 }
+    }
+
+    /// Counts one latency.
+    pub fn record(&mut self, latency: Nanos) {
+        self.histogram.saturating_record(latency.0.min(Self::LONGEST));
+        self.sum += u128::from(latency.0);
+        self.max = self.max.max(latency.0);
+    }
+
+    /// How many were counted.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The sum of all, exactly.
+    #[must_use]
+    pub fn sum_ns(&self) -> u128 {
+        self.sum
+    }
+
+    /// The mean in nanoseconds; 0 if there is none.
+    #[must_use]
+    pub fn mean_ns(&self) -> f64 {
+        if self.count() == 0 { 0.0 } else { self.sum as f64 / self.count() as f64 }
+    }
+
+    /// The longest, exactly; 0 if there is none.
+    #[must_use]
+    pub fn max(&self) -> Nanos {
+        Nanos(self.max)
+    }
+
+    /// The latency below or at which a share `q` (0 to 1) lies, never above [`Self::max`].
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> Nanos {
+        if self.count() == 0 {
+            return Nanos::ZERO;
+        }
+        Nanos(self.histogram.value_at_quantile(q).min(self.max))
+    }
+
+    /// Adds everything that `other` counted.
+    ///
+    /// # Panics
+    /// Never: both have the same bounds.
+    pub fn merge(&mut self, other: &Self) {
+        self.histogram.add(&other.histogram).expect("same bounds");
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+    }
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mean_and_max_are_exact() {
+        let mut latencies = Latencies::new();
+        for ns in [1_234_567, 7, 999_999_999_999] {
+            latencies.record(Nanos(ns));
+        }
+        assert_eq!(latencies.count(), 3);
+        assert_eq!(latencies.sum_ns(), 1_234_567 + 7 + 999_999_999_999);
+        assert_eq!(latencies.max(), Nanos(999_999_999_999));
+        assert!(latencies.quantile(0.5).0.abs_diff(1_234_567) < 1_300);
+    }
+}

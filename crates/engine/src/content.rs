@@ -1,0 +1,37 @@
+//! What is put into the cells, for devices that keep content.
+
+use prism_ftl::{PageMap, TrimRange, UnitWrite};
+use prism_nand::{Nand, NandError, RowId, StoredUnit, UnitTag};
+
+/// Begins the program of `row` on `nand` with the content of `units`: data tagged with
+/// logical unit and version, copies with what their source holds, tombstones with their
+/// ranges.
+pub(crate) fn program_begin(
+    nand: &mut Nand,
+    ftl: &PageMap,
+    row: RowId,
+    units: &[UnitWrite],
+) -> Result<(), NandError> {
+    if !nand.keeps_content() {
+        return nand.program_begin(row, []);
+    }
+    let mut stored = Vec::with_capacity(units.len());
+    for write in units {
+        stored.push(match write.source {
+            Some(source) => nand.read(source)?.cloned().ok_or(NandError::ReadErased { unit: source })?,
+            None if write.lpn == UnitWrite::TOMBSTONE => StoredUnit {
+                tag: UnitTag::Tombstone,
+                version: write.version,
+                payload: Some(TrimRange::encode_all(ftl.tombstone_ranges(write))),
+            },
+            None => StoredUnit {
+                tag: UnitTag::Data(write.lpn),
+                version: write.version,
+                payload: None,
+            },
+        });
+    }
+    let rest = nand.geometry().units_per_row() as usize - stored.len();
+    let pad = StoredUnit { tag: UnitTag::Pad, version: 0, payload: None };
+    nand.program_begin(row, stored.into_iter().chain(std::iter::repeat_n(pad, rest)))
+}

@@ -1,0 +1,55 @@
+//! Slots that are used again and again, so that nothing is allocated per operation.
+
+/// A growing array with a list of free places. The number of places never exceeds the
+/// largest number in use at once, which the caller bounds.
+#[derive(Clone, Debug)]
+pub struct Slab<T> {
+    places: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T: Default> Slab<T> {
+    /// No place yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { places: Vec::new(), free: Vec::new() }
+    }
+
+    /// A place to use; its content is what the last user left, or the default.
+    pub fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.places.push(T::default());
+            self.places.len() as u32 - 1
+        })
+    }
+
+    /// Gives a place back.
+    pub fn give(&mut self, place: u32) {
+        self.free.push(place);
+    }
+
+    /// Places in use.
+    #[must_use]
+    pub fn in_use(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+}
+
+impl<T: Default> Default for Slab<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> std::ops::Index<u32> for Slab<T> {
+    type Output = T;
+    fn index(&self, place: u32) -> &T {
+        &self.places[place as usize]
+    }
+}
+
+impl<T> std::ops::IndexMut<u32> for Slab<T> {
+    fn index_mut(&mut self, place: u32) -> &mut T {
+        &mut self.places[place as usize]
+    }
+}

@@ -1,0 +1,139 @@
+//! Write amplification of a page-mapping layer under synthetic writes, without time.
+
+use prism_base::{Bytes, Rng};
+use prism_engine::{FlashCounts, Immediate};
+use prism_ftl::{ConfigError, Frontiers, FtlConfig, PageMap, VictimPolicy};
+use prism_nand::{Geometry, Nand};
+
+/// What is simulated.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Blocks, all on one die, so that victims are global.
+    pub blocks: u32,
+    /// Units a block.
+    pub units_per_block: u32,
+    /// Effective over-provisioning.
+    pub op: f64,
+    /// Victim policy.
+    pub victim: VictimPolicy,
+    /// Share of the requests that trim a random live unit.
+    pub trims: f64,
+    /// Writes before measuring, as a multiple of the flash.
+    pub warm_up: f64,
+    /// Writes measured, as a multiple of the flash.
+    pub measured: f64,
+}
+
+impl Setup {
+    fn geometry(&self) -> Geometry {
+        Geometry {
+            channels: 1,
+            dies_per_channel: 1,
+            planes: 1,
+            planes_ganged: 1,
+            blocks_per_plane: self.blocks,
+            pages_per_block: self.units_per_block,
+            page: Bytes(4096),
+            unit: Bytes(4096),
+        }
+    }
+
+    /// The configuration whose effective over-provisioning is the one asked for.
+    fn config(&self, geometry: &Geometry) -> FtlConfig {
+        let mut config = FtlConfig {
+            logical_units: 1,
+            victim: self.victim,
+            frontiers: Frontiers::Shared,
+            free_blocks_low: 2,
+            free_blocks_high: 2,
+            reserve_blocks: 1,
+        };
+        config.logical_units = (config.usable_units(geometry) as f64 / (1.0 + self.op)) as u32;
+        config
+    }
+}
+
+/// Writes (and trims) uniformly at random until past the warm-up, then measures.
+/// Returns write amplification and what was done meanwhile.
+///
+/// # Errors
+/// [`ConfigError`] if the flash is too small for the over-provisioning.
+pub fn measure(setup: &Setup, seed: u64) -> Result<(f64, FlashCounts), ConfigError> {
+    let geometry = setup.geometry();
+    let config = setup.config(&geometry);
+    let logical = u64::from(config.logical_units);
+    let units = f64::from(geometry.units());
+    let mut nand = Nand::new(geometry.clone());
+    let mut ftl = PageMap::new(geometry, config, seed)?;
+    let mut engine = Immediate::new(&mut nand, &mut ftl);
+    let mut rng = Rng::stream(seed, "wa.address");
+    let mut kind = Rng::stream(seed, "wa.kind");
+    let mut version = 0;
+    let mut live = LiveSet::new(logical as u32);
+    for lpn in 0..logical {
+        version += 1;
+        engine.write(lpn as u32, version);
+    }
+    let mut before = *engine.counts();
+    let mut writes = 0u64;
+    let warm_up = (units * setup.warm_up) as u64;
+    let end = warm_up + (units * setup.measured) as u64;
+    for turn in 0..end {
+        if turn == warm_up {
+            before = *engine.counts();
+            writes = 0;
+        }
+        version += 1;
+        if setup.trims > 0.0 && kind.chance(setup.trims) && live.len() > 0 {
+            let lpn = live.remove_random(&mut rng);
+            engine.trim(lpn, lpn + 1, version);
+        } else {
+            let lpn = rng.below(logical) as u32;
+            if setup.trims > 0.0 {
+                live.insert(lpn);
+            }
+            engine.write(lpn, version);
+            writes += 1;
+        }
+    }
+    let counts = engine.counts().since(&before);
+    nand.assert_conserved();
+    ftl.assert_consistent();
+    Ok((counts.units.total() as f64 / writes as f64, counts))
+}
+
+/// The live units, with a random member in constant time.
+struct LiveSet {
+    members: Vec<u32>,
+    /// Place of each unit in `members`, or [`LiveSet::ABSENT`].
+    place: Vec<u32>,
+}
+
+impl LiveSet {
+    const ABSENT: u32 = u32::MAX;
+
+    fn new(units: u32) -> Self {
+        Self { members: (0..units).collect(), place: (0..units).collect() }
+    }
+
+    fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    fn insert(&mut self, unit: u32) {
+        if self.place[unit as usize] == Self::ABSENT {
+            self.place[unit as usize] = self.members.len() as u32;
+            self.members.push(unit);
+        }
+    }
+
+    fn remove_random(&mut self, rng: &mut Rng) -> u32 {
+        let at = rng.below(self.members.len() as u64) as usize;
+        let unit = self.members.swap_remove(at);
+        if let Some(&moved) = self.members.get(at) {
+            self.place[moved as usize] = at as u32;
+        }
+        self.place[unit as usize] = Self::ABSENT;
+        unit
+    }
+}

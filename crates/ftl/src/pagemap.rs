@@ -1,0 +1,409 @@
+//! The page-mapping translation layer: the map, and how it changes on completions.
+//!
+//! Columns and their cost: logical to physical 4 bytes a logical unit, physical to
+//! logical 4 bytes a physical unit, both allocated zeroed so that untouched parts take
+//! no memory; 21 bytes a block.
+//!
+//! Invariants: `valid[b]` counts the units of block `b` that the map points to (data, or
+//! a tombstone with a reference); a block is a candidate for cleaning only once every
+//! row of it is programmed and committed.
+
+use prism_base::{FastMap, Rng};
+use prism_nand::{BlockId, Geometry, Pun, RowId};
+
+use crate::alloc::DieState;
+use crate::config::{ConfigError, FtlConfig};
+use crate::plan::{TrimRange, UnitWrite};
+use crate::trims::PendingTrims;
+
+/// What a block is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockState {
+    /// Erased, in the free list of its die.
+    Free,
+    /// A frontier writes to it, or its last rows are still being programmed.
+    Open,
+    /// Full and committed: a candidate.
+    Sealed,
+    /// Chosen for cleaning, until it is erased.
+    Victim,
+}
+
+/// Programs of one logical unit that have begun and not ended.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    programs: u32,
+    /// The highest version committed or trimmed meanwhile: lower ones lose.
+    floor: u64,
+}
+
+/// A record of trimmed ranges on flash, and how many logical units the map sends to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Tombstone {
+    pub(crate) ranges: Vec<TrimRange>,
+    pub(crate) refs: u32,
+}
+
+/// The state of the translation layer.
+#[derive(Clone, Debug)]
+pub struct PageMap {
+    pub(crate) geometry: Geometry,
+    pub(crate) config: FtlConfig,
+    /// 0 nothing, else unit + 1, with [`TRIMMED`] if that unit is a tombstone.
+    pub(crate) l2p: Vec<u32>,
+    /// 0 nothing, [`P2L_TOMBSTONE`], else logical unit + 1.
+    pub(crate) p2l: Vec<u32>,
+    pub(crate) valid: Vec<u32>,
+    pub(crate) state: Vec<BlockState>,
+    pub(crate) seals: u64,
+    /// Rows reserved and not yet committed.
+    pub(crate) rows_in_flight: Vec<u16>,
+    pub(crate) dies: Vec<DieState>,
+    in_flight: FastMap<u32, InFlight>,
+    pub(crate) tombstones: FastMap<u32, Tombstone>,
+    /// New tombstones on their way to flash, by number.
+    fresh_tombstones: FastMap<u64, Vec<TrimRange>>,
+    pub(crate) pending_trims: PendingTrims,
+    pub(crate) mapped: u64,
+    pub(crate) live_tombstones: u64,
+    pub(crate) valid_total: u64,
+    pub(crate) rng: Rng,
+}
+
+/// Marks a map entry that points to a tombstone.
+pub(crate) const TRIMMED: u32 = 1 << 31;
+/// Marks a physical unit that holds a tombstone.
+pub(crate) const P2L_TOMBSTONE: u32 = u32::MAX;
+
+impl PageMap {
+    /// An empty map over erased flash. `seed` feeds policies that draw lots.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the numbers do not fit the flash.
+    pub fn new(geometry: Geometry, config: FtlConfig, seed: u64) -> Result<Self, ConfigError> {
+        config.check(&geometry)?;
+        let blocks = geometry.blocks() as usize;
+        let per_die = geometry.blocks_per_die();
+        let dies = (0..geometry.dies())
+            .map(|die| DieState::erased(die * per_die..(die + 1) * per_die))
+            .collect();
+        Ok(Self {
+            l2p: vec![0; config.logical_units as usize],
+            p2l: vec![0; geometry.units() as usize],
+            valid: vec![0; blocks],
+            state: vec![BlockState::Free; blocks],
+            seals: 0,
+            rows_in_flight: vec![0; blocks],
+            dies,
+            in_flight: FastMap::default(),
+            tombstones: FastMap::default(),
+            fresh_tombstones: FastMap::default(),
+            pending_trims: PendingTrims::default(),
+            mapped: 0,
+            live_tombstones: 0,
+            valid_total: 0,
+            rng: Rng::stream(seed, "ftl.victim"),
+            geometry,
+            config,
+        })
+    }
+
+    /// The shape of the flash below.
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &FtlConfig {
+        &self.config
+    }
+
+    /// Logical units that hold data.
+    #[must_use]
+    pub fn mapped(&self) -> u64 {
+        self.mapped
+    }
+
+    /// Where `lpn` is; `None` if it was never written, or was trimmed.
+    #[must_use]
+    pub fn lookup(&self, lpn: u32) -> Option<Pun> {
+        if !self.pending_trims.is_empty() && self.pending_trims.contains(lpn) {
+            return None;
+        }
+        decode_data(self.l2p[lpn as usize])
+    }
+
+    /// The host wrote `lpn` into the buffer: a trim that was pending over it no longer
+    /// applies to it.
+    pub fn note_write(&mut self, lpn: u32) {
+        if !self.pending_trims.is_empty() {
+            self.pending_trims.carve(lpn, lpn + 1);
+        }
+    }
+
+    /// A program of `lpn` as the host wrote it is on its way to flash.
+    pub fn write_begin(&mut self, lpn: u32) {
+        let entry = self.in_flight.entry(lpn).or_insert(InFlight { programs: 0, floor: 0 });
+        entry.programs += 1;
+    }
+
+    /// Takes effect of one programmed unit: the map changes now, unless something newer
+    /// came first. Returns whether the unit is valid.
+    ///
+    /// # Panics
+    /// If a host write was not announced by [`PageMap::write_begin`].
+    pub fn commit(&mut self, write: &UnitWrite, at: Pun) -> bool {
+        match (write.lpn, write.source) {
+            (UnitWrite::TOMBSTONE, None) => self.commit_tombstone(write.version, at),
+            (UnitWrite::TOMBSTONE, Some(source)) => self.commit_tombstone_copy(source, at),
+            (lpn, None) => self.commit_host(lpn, write.version, at),
+            (lpn, Some(source)) => self.commit_copy(lpn, source, at),
+        }
+    }
+
+    fn commit_host(&mut self, lpn: u32, version: u64, at: Pun) -> bool {
+        let entry = self.in_flight.get_mut(&lpn).expect("a commit that was never begun");
+        let wins = version > entry.floor;
+        entry.floor = entry.floor.max(version);
+        entry.programs -= 1;
+        if entry.programs == 0 {
+            self.in_flight.remove(&lpn);
+        }
+        self.p2l[at.0 as usize] = lpn + 1;
+        if wins {
+            self.unmap(lpn);
+            self.map(lpn, at);
+        }
+        wins
+    }
+
+    fn commit_copy(&mut self, lpn: u32, source: Pun, at: Pun) -> bool {
+        self.p2l[at.0 as usize] = lpn + 1;
+        let wins = self.l2p[lpn as usize] == source.0 + 1;
+        if wins {
+            self.unmap(lpn);
+            self.map(lpn, at);
+        }
+        wins
+    }
+
+    /// Trims `start..end` in the map at once: for devices whose power-loss protection
+    /// makes the map durable.
+    pub fn trim_now(&mut self, start: u32, end: u32, version: u64) {
+        for lpn in start..end {
+            self.unmap(lpn);
+        }
+        if !self.in_flight.is_empty() {
+            self.raise_floors(start, end, version);
+        }
+    }
+
+    /// Programs under way of units in `start..end` lose against `version`.
+    fn raise_floors(&mut self, start: u32, end: u32, version: u64) {
+        if (end - start) as usize <= self.in_flight.len() {
+            for lpn in start..end {
+                if let Some(entry) = self.in_flight.get_mut(&lpn) {
+                    entry.floor = entry.floor.max(version);
+                }
+            }
+        } else {
+            // Walking the map in its own order is harmless here: each entry is changed
+            // by itself.
+            for (lpn, entry) in &mut self.in_flight {
+                if (start..end).contains(lpn) {
+                    entry.floor = entry.floor.max(version);
+                }
+            }
+        }
+    }
+
+    /// Trims `start..end` for the reader; the map follows when the tombstone that holds
+    /// the range is committed. Until then programs under way of these units take effect
+    /// as if nothing had happened: were they refused, what they replace could be all
+    /// that is left when power goes, and a flush may have promised them.
+    pub fn trim_later(&mut self, start: u32, end: u32, version: u64) {
+        self.pending_trims.insert(start, end, version);
+    }
+
+    /// Registers a tombstone on its way to flash under `number`, which its
+    /// [`UnitWrite::version`] then names.
+    pub fn tombstone_begin(&mut self, number: u64, ranges: Vec<TrimRange>) {
+        let old = self.fresh_tombstones.insert(number, ranges);
+        assert!(old.is_none(), "tombstone {number} begun twice");
+    }
+
+    /// The ranges of the tombstone that `write` programs.
+    ///
+    /// # Panics
+    /// If it is no tombstone under way.
+    #[must_use]
+    pub fn tombstone_ranges(&self, write: &UnitWrite) -> &[TrimRange] {
+        match write.source {
+            None => &self.fresh_tombstones[&write.version],
+            Some(source) => self.tombstones.get(&source.0).map_or(&[], |t| &t.ranges),
+        }
+    }
+
+    fn commit_tombstone(&mut self, number: u64, at: Pun) -> bool {
+        let ranges = self.fresh_tombstones.remove(&number).expect("a tombstone under way");
+        self.p2l[at.0 as usize] = P2L_TOMBSTONE;
+        let mut refs = 0;
+        for range in &ranges {
+            let end = range.start + range.count;
+            for (start, end) in self.pending_trims.take(range.start, end, range.version) {
+                for lpn in start..end {
+                    // A unit that was never on flash cannot come back from there.
+                    let under_way = self.in_flight.get_mut(&lpn);
+                    let comes = under_way.is_some();
+                    if let Some(entry) = under_way {
+                        entry.floor = entry.floor.max(range.version);
+                    }
+                    if self.l2p[lpn as usize] != 0 || comes {
+                        self.unmap(lpn);
+                        self.l2p[lpn as usize] = (at.0 + 1) | TRIMMED;
+                        refs += 1;
+                    }
+                }
+            }
+        }
+        self.add_tombstone(at, ranges, refs)
+    }
+
+    fn commit_tombstone_copy(&mut self, source: Pun, at: Pun) -> bool {
+        self.p2l[at.0 as usize] = P2L_TOMBSTONE;
+        let Some(old) = self.tombstones.get(&source.0) else { return false };
+        let ranges = old.ranges.clone();
+        let mut refs = 0;
+        for range in &ranges {
+            for lpn in range.start..range.start + range.count {
+                if self.l2p[lpn as usize] == (source.0 + 1) | TRIMMED {
+                    self.unmap(lpn);
+                    self.l2p[lpn as usize] = (at.0 + 1) | TRIMMED;
+                    refs += 1;
+                }
+            }
+        }
+        self.add_tombstone(at, ranges, refs)
+    }
+
+    pub(crate) fn add_tombstone(&mut self, at: Pun, ranges: Vec<TrimRange>, refs: u32) -> bool {
+        if refs > 0 {
+            self.tombstones.insert(at.0, Tombstone { ranges, refs });
+            self.live_tombstones += 1;
+            self.add_valid(at);
+        }
+        refs > 0
+    }
+
+    /// Points `lpn`, which points nowhere, to `at`.
+    pub(crate) fn map(&mut self, lpn: u32, at: Pun) {
+        self.l2p[lpn as usize] = at.0 + 1;
+        self.mapped += 1;
+        self.add_valid(at);
+    }
+
+    /// Makes `lpn` point nowhere.
+    pub(crate) fn unmap(&mut self, lpn: u32) {
+        let entry = std::mem::take(&mut self.l2p[lpn as usize]);
+        if entry == 0 {
+            return;
+        }
+        let unit = Pun((entry & !TRIMMED) - 1);
+        if entry & TRIMMED == 0 {
+            self.mapped -= 1;
+            self.drop_valid(unit);
+            return;
+        }
+        let tombstone = self.tombstones.get_mut(&unit.0).expect("the map points to a tombstone");
+        tombstone.refs -= 1;
+        if tombstone.refs == 0 {
+            self.tombstones.remove(&unit.0);
+            self.live_tombstones -= 1;
+            self.drop_valid(unit);
+        }
+    }
+
+    fn add_valid(&mut self, at: Pun) {
+        let block = (at.0 / self.geometry.units_per_block()) as usize;
+        self.valid[block] += 1;
+        self.valid_total += 1;
+        self.dies[block / self.geometry.blocks_per_die() as usize].valid += 1;
+        debug_assert!(self.state[block] == BlockState::Open, "data in a block that is not open");
+    }
+
+    fn drop_valid(&mut self, at: Pun) {
+        let block = (at.0 / self.geometry.units_per_block()) as usize;
+        self.valid[block] -= 1;
+        self.valid_total -= 1;
+        let per_die = self.geometry.blocks_per_die() as usize;
+        self.dies[block / per_die].valid -= 1;
+        if self.state[block] == BlockState::Sealed {
+            let candidates = &mut self.dies[block / per_die].candidates;
+            candidates.lower(block % per_die, self.valid[block]);
+        }
+    }
+
+    /// Every unit of `row` is committed.
+    pub fn row_done(&mut self, row: RowId) {
+        let block = self.geometry.block_of(row);
+        let index = block.0 as usize;
+        self.rows_in_flight[index] -= 1;
+        if self.rows_in_flight[index] == 0 && !self.is_frontier(block) {
+            self.seal(block);
+        }
+    }
+
+    pub(crate) fn seal(&mut self, block: BlockId) {
+        let index = block.0 as usize;
+        self.state[index] = BlockState::Sealed;
+        let per_die = self.geometry.blocks_per_die() as usize;
+        let die = &mut self.dies[index / per_die];
+        die.candidates.set(index % per_die, self.valid[index]);
+        die.sealed_at.set(index % per_die, self.seals);
+        self.seals += 1;
+    }
+
+    /// Valid units = mapped logical units + live tombstones (law 2), by the running
+    /// sums.
+    ///
+    /// # Panics
+    /// If the law is broken.
+    pub fn assert_conserved(&self) {
+        assert_eq!(
+            self.valid_total,
+            self.mapped + self.live_tombstones,
+            "valid units must be mapped units plus live tombstones"
+        );
+    }
+
+    /// The same, counted anew over every logical unit and block. Walks the whole map.
+    ///
+    /// # Panics
+    /// If a sum or a column disagrees with the map.
+    pub fn assert_consistent(&self) {
+        self.assert_conserved();
+        let mut valid = vec![0u32; self.valid.len()];
+        let mut refs: FastMap<u32, u32> = FastMap::default();
+        for (lpn, &entry) in self.l2p.iter().enumerate() {
+            if let Some(unit) = decode_data(entry) {
+                assert_eq!(self.p2l[unit.0 as usize] as usize, lpn + 1, "both maps must agree");
+                valid[(unit.0 / self.geometry.units_per_block()) as usize] += 1;
+            } else if entry != 0 {
+                *refs.entry((entry & !TRIMMED) - 1).or_default() += 1;
+            }
+        }
+        assert_eq!(refs.len(), self.tombstones.len(), "each tombstone has a reference");
+        for (unit, count) in refs {
+            assert_eq!(self.tombstones[&unit].refs, count, "references of a tombstone");
+            valid[(unit / self.geometry.units_per_block()) as usize] += 1;
+        }
+        assert_eq!(valid, self.valid, "valid counts must be what the map says");
+        assert_eq!(self.valid_total, valid.iter().map(|&v| u64::from(v)).sum::<u64>());
+    }
+}
+
+pub(crate) fn decode_data(entry: u32) -> Option<Pun> {
+    (entry != 0 && entry & TRIMMED == 0).then(|| Pun(entry - 1))
+}

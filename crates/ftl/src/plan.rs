@@ -1,0 +1,95 @@
+//! Plans: what a translation layer wants done to the flash, as data.
+//!
+//! A plan is reads, then one program that waits for them; an erase waits for the
+//! programs that empty its block. Each carries its cause.
+
+use prism_nand::{Cause, Pun, RowId};
+
+/// A range of logical units that was trimmed, and the version of the trim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrimRange {
+    /// First logical unit.
+    pub start: u32,
+    /// Units.
+    pub count: u32,
+    /// Its place in the order of the host's writes and trims.
+    pub version: u64,
+}
+
+impl TrimRange {
+    /// Bytes of an entry in a tombstone: start, count, version.
+    pub const ENCODED: usize = 16;
+
+    /// The entries as a tombstone holds them, little endian.
+    #[must_use]
+    pub fn encode_all(ranges: &[Self]) -> Box<[u8]> {
+        let mut out = Vec::with_capacity(ranges.len() * Self::ENCODED);
+        for range in ranges {
+            out.extend_from_slice(&range.start.to_le_bytes());
+            out.extend_from_slice(&range.count.to_le_bytes());
+            out.extend_from_slice(&range.version.to_le_bytes());
+        }
+        out.into()
+    }
+
+    /// The entries of an encoded tombstone.
+    #[must_use]
+    pub fn decode_all(bytes: &[u8]) -> Vec<Self> {
+        let word = |b: &[u8]| u32::from_le_bytes(b.try_into().expect("four bytes"));
+        bytes
+            .chunks_exact(Self::ENCODED)
+            .map(|entry| Self {
+                start: word(&entry[0..4]),
+                count: word(&entry[4..8]),
+                version: u64::from_le_bytes(entry[8..16].try_into().expect("eight bytes")),
+            })
+            .collect()
+    }
+}
+
+/// A unit to be programmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnitWrite {
+    /// The logical unit, or [`UnitWrite::TOMBSTONE`].
+    pub lpn: u32,
+    /// Where a copy comes from; `None` for what the host sent.
+    pub source: Option<Pun>,
+    /// Host version; the number of the tombstone for a new one. Copies keep theirs.
+    pub version: u64,
+}
+
+impl UnitWrite {
+    /// Stands for the logical unit of a tombstone.
+    pub const TOMBSTONE: u32 = u32::MAX;
+}
+
+/// One program operation over one row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Where.
+    pub row: RowId,
+    /// Why.
+    pub cause: Cause,
+    /// What, from the first unit of the row on; the rest of the row is padding.
+    pub units: Vec<UnitWrite>,
+}
+
+/// Units of one row that one read command fetches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadRun {
+    /// The row.
+    pub row: RowId,
+    /// Pages (one a plane) that hold the units.
+    pub pages: u32,
+    /// Units fetched.
+    pub units: u32,
+}
+
+/// One step of cleaning: read these, then program the units.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CopyPlan {
+    /// What is read.
+    pub reads: Vec<ReadRun>,
+    /// What is then programmed, at most a row.
+    pub units: Vec<UnitWrite>,
+}

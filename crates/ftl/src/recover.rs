@@ -1,0 +1,128 @@
+//! The map rebuilt from what stands in the flash after power was lost.
+
+use prism_nand::{BlockId, Nand, Pun, UnitTag};
+
+use crate::config::{ConfigError, FtlConfig};
+use crate::pagemap::{BlockState, P2L_TOMBSTONE, PageMap, TRIMMED};
+use crate::plan::TrimRange;
+
+/// The best that was found for a logical unit.
+#[derive(Clone, Copy, Default)]
+struct Best {
+    version: u64,
+    /// Of two copies of one version the one programmed first wins: the other one is what
+    /// an interrupted cleaning had written, and its block, without anything else that is
+    /// live, can be erased at once. Otherwise cuts that come again and again would use up
+    /// the reserve of erased blocks.
+    sequence: u64,
+    /// As in the map.
+    entry: u32,
+}
+
+impl PageMap {
+    /// Scans the out-of-band bytes of every programmed unit of `nand`, which keeps
+    /// content. For each logical unit the highest version wins, be it data or the range
+    /// of a tombstone. Returns the map and the highest version seen.
+    ///
+    /// Blocks that were being written are closed as they are; a block whose erase was
+    /// interrupted holds nothing and is erased again before it is used, as every victim
+    /// is. Nothing is written here, so that power may go again at any moment.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the configuration does not fit the flash.
+    ///
+    /// # Panics
+    /// If `nand` keeps no content.
+    pub fn recover(nand: &Nand, config: FtlConfig, seed: u64) -> Result<(Self, u64), ConfigError> {
+        assert!(nand.keeps_content(), "recovery reads what the flash holds");
+        let mut map = Self::new(nand.geometry().clone(), config, seed)?;
+        let mut best = vec![Best::default(); map.l2p.len()];
+        let mut tombstones: Vec<(Pun, Vec<TrimRange>)> = Vec::new();
+        let mut newest = 0;
+        for die in &mut map.dies {
+            die.free.clear();
+        }
+        for index in 0..map.geometry.blocks() {
+            let block = BlockId(index);
+            if nand.rows_programmed(block) == 0 && !nand.is_unstable(block) {
+                let die = map.geometry.die_of(block);
+                map.dies[die.0 as usize].free.push_back(index);
+                continue;
+            }
+            // Open for as long as units are put into it, sealed at the end.
+            map.state[index as usize] = BlockState::Open;
+            newest = newest.max(map.scan_block(nand, block, &mut best, &mut tombstones));
+        }
+        map.settle(&best, tombstones);
+        Ok((map, newest))
+    }
+
+    fn scan_block(
+        &mut self,
+        nand: &Nand,
+        block: BlockId,
+        best: &mut [Best],
+        tombstones: &mut Vec<(Pun, Vec<TrimRange>)>,
+    ) -> u64 {
+        let first = self.geometry.first_unit(self.geometry.first_row(block)).0;
+        let mut newest = 0;
+        let offer = |best: &mut Best, version, entry, sequence| {
+            let newer = version > best.version;
+            if newer || best.entry == 0 || version == best.version && sequence < best.sequence {
+                *best = Best { version, sequence, entry };
+            }
+        };
+        for at in first..first + self.geometry.units_per_block() {
+            // What is erased, torn or half erased holds nothing.
+            let Ok(Some(unit)) = nand.read(Pun(at)) else { continue };
+            let sequence = nand.sequence(self.geometry.row_of(Pun(at)));
+            match unit.tag {
+                UnitTag::Pad => {}
+                UnitTag::Data(lpn) => {
+                    self.p2l[at as usize] = lpn + 1;
+                    newest = newest.max(unit.version);
+                    offer(&mut best[lpn as usize], unit.version, at + 1, sequence);
+                }
+                UnitTag::Tombstone => {
+                    self.p2l[at as usize] = P2L_TOMBSTONE;
+                    let ranges = TrimRange::decode_all(unit.payload.as_deref().unwrap_or(&[]));
+                    for range in &ranges {
+                        newest = newest.max(range.version);
+                        let span = range.start as usize..(range.start + range.count) as usize;
+                        for best in &mut best[span] {
+                            offer(best, range.version, (at + 1) | TRIMMED, sequence);
+                        }
+                    }
+                    tombstones.push((Pun(at), ranges));
+                }
+            }
+        }
+        newest
+    }
+
+    fn settle(&mut self, best: &[Best], tombstones: Vec<(Pun, Vec<TrimRange>)>) {
+        let mut refs = prism_base::FastMap::<u32, u32>::default();
+        for (lpn, best) in best.iter().enumerate() {
+            if best.entry & TRIMMED != 0 {
+                *refs.entry((best.entry & !TRIMMED) - 1).or_default() += 1;
+                self.l2p[lpn] = best.entry;
+            } else if best.entry != 0 {
+                self.map(lpn as u32, Pun(best.entry - 1));
+            }
+        }
+        for (at, ranges) in tombstones {
+            if let Some(&refs) = refs.get(&at.0) {
+                self.add_tombstone(at, ranges, refs);
+            }
+        }
+        for index in 0..self.geometry.blocks() {
+            if self.state[index as usize] == BlockState::Open {
+                self.seal(BlockId(index));
+                if self.is_dead(BlockId(index)) {
+                    let die = self.geometry.die_of(BlockId(index));
+                    self.dies[die.0 as usize].dead.push(index);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Breaking the law of NAND.
+
+use crate::geometry::{BlockId, Pun, RowId};
+
+/// An operation that flash does not allow, or a page that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NandError {
+    /// Rows of a block are programmed in order, each once between two erases.
+    #[error("row {row:?} was programmed out of order; row {expected:?} is next in its block")]
+    OutOfOrderProgram {
+        /// The row asked for.
+        row: RowId,
+        /// The row that is next in this block.
+        expected: RowId,
+    },
+    /// The block is full; it must be erased first.
+    #[error("row {row:?} was programmed in a full block; erase it first")]
+    ProgramFull {
+        /// The row asked for.
+        row: RowId,
+    },
+    /// A power cut interrupted the last erase; the block must be erased again.
+    #[error("{block:?} was not erased completely; erase it again before programming")]
+    UnstableErase {
+        /// The block.
+        block: BlockId,
+    },
+    /// Nothing was programmed there since the last erase.
+    #[error("{unit:?} was read but never programmed since the last erase")]
+    ReadErased {
+        /// The unit.
+        unit: Pun,
+    },
+    /// A power cut interrupted the program of this row; its data is not readable.
+    #[error("{unit:?} cannot be corrected: its program was interrupted")]
+    Uncorrectable {
+        /// The unit.
+        unit: Pun,
+    },
+    /// No such address.
+    #[error("address {address} is outside the device")]
+    OutOfRange {
+        /// The address.
+        address: u64,
+    },
+}

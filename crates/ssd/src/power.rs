@@ -1,0 +1,81 @@
+//! Loss of power, and what is there when it comes back.
+
+use prism_ftl::PageMap;
+use prism_nand::{Nand, NandError, UnitTag};
+
+use crate::device::{Device, DeviceError};
+use crate::drive::Drive;
+
+/// What is left of a drive without power: the flash, and, with power-loss protection,
+/// what the capacitors had time to save.
+#[derive(Debug)]
+pub struct Remains {
+    device: Device,
+    nand: Nand,
+    saved: Option<Saved>,
+}
+
+/// The dump of a protected drive: buffered units, and which units are unmapped (a scan
+/// of the flash alone would bring trimmed data back).
+#[derive(Debug)]
+struct Saved {
+    units: Vec<(u32, u64)>,
+    unmapped: Vec<u32>,
+}
+
+impl Drive {
+    /// Power is lost now. Flash operations that have begun and not ended are torn; the
+    /// buffer is gone unless the drive is protected.
+    #[must_use]
+    pub fn power_cut(self) -> Remains {
+        let saved = self.device.drive.power_loss_protection.then(|| {
+            let logical = self.device.ftl_config().logical_units;
+            let ftl = self.engine.ftl();
+            Saved {
+                units: self.buffer.newest(),
+                unmapped: (0..logical).filter(|&lpn| ftl.lookup(lpn).is_none()).collect(),
+            }
+        });
+        Remains { device: self.device, nand: self.engine.power_cut(), saved }
+    }
+
+    /// Brings a drive back from what was left of it. Its clock starts anew.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if the description makes no sense.
+    ///
+    /// # Panics
+    /// If the flash keeps no content: nothing could be found on it.
+    pub fn recover(remains: Remains, seed: u64) -> Result<Self, DeviceError> {
+        let Remains { device, nand, saved } = remains;
+        let (mut ftl, mut newest) = PageMap::recover(&nand, device.ftl_config(), seed)?;
+        for &lpn in saved.iter().flat_map(|s| &s.unmapped) {
+            ftl.trim_now(lpn, lpn + 1, newest);
+        }
+        let units = saved.map_or(Vec::new(), |s| s.units);
+        newest = units.iter().map(|&(_, version)| version).max().unwrap_or(0).max(newest);
+        let mut drive = Self::assemble(device, nand, ftl, newest + 1);
+        for (lpn, version) in units {
+            drive.buffer.add(lpn, version, false);
+        }
+        Ok(drive)
+    }
+
+    /// The version of `lpn` that a read would find now; `None` if it would find nothing.
+    /// Later writes have higher versions.
+    ///
+    /// # Errors
+    /// [`NandError`] if the map leads to something that cannot be read.
+    ///
+    /// # Panics
+    /// If the flash keeps no content, or holds another unit there.
+    pub fn version_of(&self, lpn: u32) -> Result<Option<u64>, NandError> {
+        if let Some(place) = self.buffer.find(lpn) {
+            return Ok(Some(self.buffer.entry(place).version));
+        }
+        let Some(at) = self.engine.ftl().lookup(lpn) else { return Ok(None) };
+        let unit = self.engine.nand().read(at)?.expect("a device that keeps content");
+        assert_eq!(unit.tag, UnitTag::Data(lpn), "the map leads to another unit");
+        Ok(Some(unit.version))
+    }
+}

@@ -1,0 +1,110 @@
+//! What a host asks of a drive, and what it gets back.
+
+use prism_base::{Nanos, SimTime};
+
+/// The commands of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HostOp {
+    /// Read.
+    Read,
+    /// Write.
+    Write,
+    /// TRIM. Only whole mapping units inside the range are unmapped.
+    Discard,
+    /// The range reads as zeros: whole units are unmapped, the rest is written.
+    WriteZeroes,
+    /// Makes writes that were complete before it durable.
+    Flush,
+}
+
+impl HostOp {
+    /// Every command.
+    pub const ALL: [Self; 5] =
+        [Self::Read, Self::Write, Self::Discard, Self::WriteZeroes, Self::Flush];
+
+    /// The name used in reports and JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Discard => "discard",
+            Self::WriteZeroes => "write_zeroes",
+            Self::Flush => "flush",
+        }
+    }
+}
+
+/// One command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The command.
+    pub op: HostOp,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes; 0 for a flush.
+    pub len: u64,
+    /// Durable when complete.
+    pub fua: bool,
+    /// A flush comes first.
+    pub preflush: bool,
+    /// Comes back with the completion.
+    pub tag: u64,
+}
+
+/// What a request cost the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Flash pages read for it, those to complete partly written units included.
+    pub flash_reads: u32,
+    /// Mapping units found in the write buffer (reads), or replaced there (writes).
+    pub buffer_hits: u32,
+    /// Mapping units put into the write buffer.
+    pub units_written: u32,
+    /// Mapping units read that hold nothing.
+    pub unmapped: u32,
+    /// Time a write waited for room in the buffer.
+    pub buffer_wait: Nanos,
+}
+
+/// A finished request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The tag it was submitted with.
+    pub tag: u64,
+    /// The command.
+    pub op: HostOp,
+    /// Bytes.
+    pub len: u64,
+    /// When the drive got it.
+    pub submitted: SimTime,
+    /// When it was done.
+    pub completed: SimTime,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+/// Why a drive refuses a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubmitError {
+    /// It reaches beyond the end of the drive.
+    #[error("bytes {offset}+{len} are beyond the drive's {capacity} bytes")]
+    BeyondEnd {
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u64,
+        /// The drive's capacity in bytes.
+        capacity: u64,
+    },
+    /// It moves nothing.
+    #[error("a request of zero bytes")]
+    ZeroLength,
+    /// As many commands as the drive takes are outstanding already.
+    #[error("the drive's queue of {depth} commands is full")]
+    QueueFull {
+        /// Commands the drive takes.
+        depth: u32,
+    },
+}

@@ -1,0 +1,131 @@
+//! A preset made to fit another capacity.
+//!
+//! The effective over-provisioning stays, because it decides write amplification. A
+//! drive of few blocks cleans like no real one, so a small drive keeps at least
+//! [`BLOCKS_PER_DIE_MIN`] blocks a die: first it has fewer dies, then smaller blocks.
+
+use prism_base::Bytes;
+
+use crate::device::{Device, DeviceError};
+
+/// Blocks a die keeps. Below, the blocks that cleaning holds back are more than the
+/// spare, and victims are too few to choose from.
+pub const BLOCKS_PER_DIE_MIN: u64 = 64;
+/// Rows a block keeps: with fewer, padding and tombstones eat the gain of a cleaning.
+const ROWS_PER_BLOCK_MIN: u64 = 16;
+
+/// A device that fits, and what had to change, each as one sentence.
+#[derive(Clone, Debug)]
+pub struct Scaled {
+    /// The device.
+    pub device: Device,
+    /// What was changed, for the report.
+    pub changes: Vec<String>,
+}
+
+/// Fits `device` to `capacity`, rounded up to whole mapping units.
+///
+/// # Errors
+/// [`DeviceError`] if no drive of this kind can have that capacity.
+pub fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
+    let mut fitted = device.clone();
+    let mut changes = Vec::new();
+    let full = device.geometry();
+    let unit = device.ftl.mapping_unit.0;
+    let row_units = u64::from(full.units_per_row());
+    let spare = 1.0 + device.over_provisioning().effective;
+    let config = device.ftl_config();
+    let kept = u64::from(config.free_blocks_low - 1 + config.frontiers.count());
+    let min_usable = (BLOCKS_PER_DIE_MIN - kept) * ROWS_PER_BLOCK_MIN * row_units;
+    let min_logical = (min_usable as f64 / spare) as u64;
+    let wanted = capacity.div_ceil(Bytes(unit));
+    let logical = wanted.max(min_logical);
+    if logical > wanted {
+        changes.push(format!(
+            "capacity {} instead of {}: the smallest drive with {BLOCKS_PER_DIE_MIN} blocks of \
+             {ROWS_PER_BLOCK_MIN} rows",
+            Bytes(logical * unit),
+            Bytes(wanted * unit)
+        ));
+    }
+    fitted.drive.capacity = Bytes(logical * unit);
+    let usable = (logical as f64 * spare).ceil() as u64;
+    let rows_full = u64::from(full.rows_per_block());
+    let data_blocks = usable.div_ceil(rows_full * row_units);
+    let per_die = BLOCKS_PER_DIE_MIN - kept;
+    let dies_wanted = (data_blocks / per_die).clamp(1, u64::from(full.dies()));
+    let channels = dies_wanted.min(u64::from(full.channels));
+    let dies_per_channel = dies_wanted / channels;
+    let dies = channels * dies_per_channel;
+    let mut rows = rows_full;
+    if data_blocks < per_die {
+        rows = (usable / (per_die * row_units)).clamp(ROWS_PER_BLOCK_MIN, rows_full);
+    }
+    let blocks = usable.div_ceil(rows * row_units * dies) + kept;
+    let blocks_per_plane = if device.flash.multi_plane {
+        blocks
+    } else {
+        blocks.div_ceil(u64::from(device.flash.planes))
+    };
+    fitted.flash.channels = channels as u32;
+    fitted.flash.dies_per_channel = dies_per_channel as u32;
+    fitted.flash.pages_per_block = rows as u32;
+    fitted.flash.blocks_per_plane = u32::try_from(blocks_per_plane).unwrap_or(u32::MAX);
+    describe(device, &fitted, &mut changes);
+    fitted.check()?;
+    Ok(Scaled { device: fitted, changes })
+}
+
+fn describe(full: &Device, fitted: &Device, changes: &mut Vec<String>) {
+    let (a, b) = (full.geometry(), fitted.geometry());
+    if a.dies() != b.dies() {
+        changes.push(format!(
+            "{} dies on {} channels instead of {} on {}: bandwidth and latency under load are \
+             those of the smaller drive",
+            b.dies(),
+            b.channels,
+            a.dies(),
+            a.channels
+        ));
+    }
+    if a.pages_per_block != b.pages_per_block {
+        changes.push(format!(
+            "{} pages a block instead of {}",
+            b.pages_per_block, a.pages_per_block
+        ));
+    }
+    if a.blocks_per_die() != b.blocks_per_die() {
+        changes.push(format!(
+            "{} blocks a die instead of {}",
+            b.blocks_per_die(),
+            a.blocks_per_die()
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_size_keeps_blocks_and_spare() {
+        for name in Device::preset_names() {
+            let preset = Device::preset(name).unwrap();
+            let spare = preset.over_provisioning().effective;
+            for shift in 12..45 {
+                let capacity = Bytes((1 << shift) + 4096);
+                let Ok(scaled) = fit(&preset, capacity) else {
+                    assert!(shift > 41, "{name} at {capacity}");
+                    continue;
+                };
+                let device = scaled.device;
+                assert!(device.capacity() >= capacity, "{name} at {capacity}");
+                let blocks = u64::from(device.geometry().blocks_per_die());
+                assert!(blocks >= BLOCKS_PER_DIE_MIN, "{name} at {capacity}: {blocks} blocks");
+                let ours = device.over_provisioning().effective;
+                assert!((ours - spare).abs() < 0.05 + 0.1 * spare, "{name} {capacity}: {ours}");
+                assert!(!scaled.changes.is_empty());
+            }
+        }
+    }
+}

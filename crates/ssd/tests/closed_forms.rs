@@ -1,0 +1,106 @@
+//! Latencies at queue depth 1 equal their closed forms to the nanosecond.
+
+mod common;
+
+use common::tiny;
+use prism_base::{Bytes, Nanos, SimTime};
+use prism_nand::timing::transfer_time;
+use prism_ssd::device::WriteCache;
+use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
+
+fn request(op: HostOp, unit: u64, units: u64) -> Request {
+    Request {
+        op,
+        offset: unit * 4096,
+        len: units * 4096,
+        fua: false,
+        preflush: false,
+        tag: 0,
+    }
+}
+
+/// Mean and maximum latency of `requests`, one at a time.
+fn run(drive: &mut Drive, requests: impl IntoIterator<Item = Request>) -> (f64, Nanos) {
+    let (mut sum, mut count, mut max) = (0, 0u64, Nanos::ZERO);
+    let mut out = Vec::new();
+    for request in requests {
+        drive.submit(request, drive.now()).unwrap();
+        while out.is_empty() {
+            drive.step(&mut out);
+        }
+        let latency = out[0].completed.since(out[0].submitted);
+        out.clear();
+        // Let background work end, so that the next request meets an idle drive.
+        drive.advance(SimTime(drive.now().0 + 1_000_000_000), &mut out);
+        sum += latency.0;
+        count += 1;
+        max = max.max(latency);
+    }
+    drive.assert_consistent();
+    (sum as f64 / count as f64, max)
+}
+
+fn check(device: &Device, requests: Vec<Request>, expected: Nanos) {
+    let prepared = Drive::prepared(device.clone(), InitialState::Filled, 1, |_, _| true);
+    let (mut drive, _) = prepared.unwrap().unwrap();
+    let (mean, max) = run(&mut drive, requests);
+    assert_eq!((mean, max), (expected.0 as f64, expected), "{}", device.name);
+}
+
+#[test]
+fn reads_are_firmware_cell_bus_and_link() {
+    for name in Device::preset_names() {
+        let preset = Device::preset(name).unwrap();
+        let device = prism_ssd::fit(&preset, Bytes(64 << 20)).unwrap().device;
+        let (f, d) = (&device.flash, &device.drive);
+        let expected = d.firmware_read
+            + f.t_read
+            + f.channel_bandwidth.map_or(Nanos(0), |r| transfer_time(Bytes(4096), r))
+            + d.link_bandwidth.map_or(Nanos(0), |r| transfer_time(Bytes(4096), r));
+        let reads = (0..200).map(|i| request(HostOp::Read, i * 37 % 16_384, 1)).collect();
+        check(&device, reads, expected);
+    }
+}
+
+#[test]
+fn cached_writes_are_link_and_firmware() {
+    let device = tiny(64, 1500, true);
+    let d = &device.drive;
+    let expected = d.firmware_write + transfer_time(Bytes(4096), d.link_bandwidth.unwrap());
+    let writes = (0..2000).map(|i| request(HostOp::Write, i * 7 % 1500, 1)).collect();
+    check(&device, writes, expected);
+}
+
+#[test]
+fn written_through_adds_bus_and_program() {
+    let mut device = tiny(64, 1500, false);
+    device.drive.write_cache = WriteCache::WriteThrough;
+    let (f, d) = (&device.flash, &device.drive);
+    let row = Bytes(2 * 8192);
+    let expected = d.firmware_write
+        + transfer_time(Bytes(4096), d.link_bandwidth.unwrap())
+        + transfer_time(row, f.channel_bandwidth.unwrap())
+        + f.t_program;
+    let writes = (0..300).map(|i| request(HostOp::Write, i * 7 % 1500, 1)).collect();
+    check(&device, writes, expected);
+}
+
+#[test]
+fn a_flush_is_a_padded_row_or_nothing() {
+    for protected in [true, false] {
+        let device = tiny(64, 1500, protected);
+        let mut drive = Drive::new(device.clone(), 1).unwrap();
+        let mut out = Vec::new();
+        drive.submit(request(HostOp::Write, 3, 1), SimTime::ZERO).unwrap();
+        drive.advance(SimTime(1_000_000), &mut out);
+        drive.submit(Request { len: 0, ..request(HostOp::Flush, 0, 0) }, drive.now()).unwrap();
+        drive.advance(SimTime(100_000_000), &mut out);
+        let flush = out[1].completed.since(out[1].submitted);
+        let (f, d) = (&device.flash, &device.drive);
+        let row = transfer_time(Bytes(2 * 8192), f.channel_bandwidth.unwrap()) + f.t_program;
+        let expected = if protected { d.firmware_read } else { d.firmware_read + row };
+        assert_eq!(flush, expected);
+        let pads = drive.flash_counts().units[prism_nand::Cause::Pad];
+        assert_eq!(pads, if protected { 0 } else { 3 });
+    }
+}
