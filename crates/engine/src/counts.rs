@@ -34,6 +34,14 @@ impl FlashCounts {
         self.units[Cause::Pad] += u64::from(geometry.units_per_row()) - units.len() as u64;
     }
 
+    /// Adds what `other` counted.
+    pub fn add(&mut self, other: &Self) {
+        self.reads.add(&other.reads);
+        self.programs.add(&other.programs);
+        self.erases.add(&other.erases);
+        self.units.add(&other.units);
+    }
+
     /// What was added since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {

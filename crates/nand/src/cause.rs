@@ -70,6 +70,13 @@ impl Counts {
         self.0.iter().sum()
     }
 
+    /// Adds what `other` counted.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+
     /// What was added since `earlier`.
     ///
     /// # Panics

@@ -1,1 +1,21 @@
-//! placeholder
+//! Feeds a trace to a drive and measures what the drive does.
+//!
+//! How the requests are paced is chosen, never guessed ([`Pace`]). A trace shorter than
+//! the drive says nothing about cleaning, so by default it is repeated until write
+//! amplification passes a steady-state test ([`steady`]). How results are printed is
+//! unknown here. Design: docs/design/replay.md.
+
+pub mod lifetime;
+pub mod measure;
+pub mod options;
+pub mod pass;
+pub mod run;
+pub mod steady;
+
+mod dependency;
+
+pub use lifetime::Lifetime;
+pub use measure::Measured;
+pub use options::{Options, Pace, Passes};
+pub use pass::{Finished, Observer, Silent};
+pub use run::{Outcome, ReplayError, SteadyState, replay};

@@ -1,0 +1,85 @@
+//! What is measured over one or more passes.
+
+use prism_base::{Latencies, Nanos};
+use prism_engine::FlashCounts;
+use prism_ssd::HostOp;
+
+/// Figures over a part of a replay, all of them over the same passes.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// Passes it covers.
+    pub passes: u32,
+    /// Latencies by operation, in the order of [`HostOp::ALL`], from the time a request
+    /// should have been submitted to its completion.
+    pub latency: [Latencies; 5],
+    /// Bytes of completed requests, in the same order.
+    pub bytes: [u64; 5],
+    /// Requests completed that were no flush.
+    pub requests: u64,
+    /// Requests that came while the drive's queue was full, and how long they waited in
+    /// all.
+    pub held_back: u64,
+    /// The sum of these waits.
+    pub held_back_ns: u128,
+    /// What was done to the flash.
+    pub flash: FlashCounts,
+    /// Bytes of flash programmed, padding included.
+    pub flash_bytes: u64,
+    /// Simulated time.
+    pub simulated: Nanos,
+    /// Integral of requests in flight, in nanoseconds: divide by time for the mean depth.
+    pub in_flight_ns: u128,
+    /// Most requests in flight at once.
+    pub in_flight_max: u32,
+    /// Mapping units read or rewritten in the write buffer.
+    pub buffer_hits: u64,
+    /// Mapping units read that hold nothing.
+    pub unmapped: u64,
+    /// Most simulated time by which submission fell behind the pace of the trace.
+    pub behind_max: Nanos,
+}
+
+impl Measured {
+    /// Bytes programmed for every cause over bytes the host wrote; `None` if it wrote
+    /// nothing.
+    #[must_use]
+    pub fn write_amplification(&self) -> Option<f64> {
+        let written = self.bytes[HostOp::Write as usize];
+        (written > 0).then(|| self.flash_bytes as f64 / written as f64)
+    }
+
+    /// Latencies of `op`.
+    #[must_use]
+    pub fn latency_of(&self, op: HostOp) -> &Latencies {
+        &self.latency[op as usize]
+    }
+
+    /// Bytes of completed requests of `op`.
+    #[must_use]
+    pub fn bytes_of(&self, op: HostOp) -> u64 {
+        self.bytes[op as usize]
+    }
+
+    /// Requests a second of simulated time, flushes not counted.
+    #[must_use]
+    pub fn iops(&self) -> f64 {
+        rate(self.requests, self.simulated)
+    }
+
+    /// Bytes read and written a second of simulated time.
+    #[must_use]
+    pub fn bytes_per_second(&self) -> f64 {
+        let moved = self.bytes_of(HostOp::Read) + self.bytes_of(HostOp::Write);
+        rate(moved, self.simulated)
+    }
+
+    /// Mean number of requests in flight.
+    #[must_use]
+    pub fn in_flight_mean(&self) -> f64 {
+        if self.simulated.0 == 0 { 0.0 } else { self.in_flight_ns as f64 / self.simulated.0 as f64 }
+    }
+}
+
+fn rate(amount: u64, span: Nanos) -> f64 {
+    if span.0 == 0 { 0.0 } else { amount as f64 / span.as_secs_f64() }
+}

@@ -1,0 +1,273 @@
+//! One run through the trace.
+
+use prism_base::{Nanos, SimTime};
+use prism_engine::slab::Slab;
+use prism_ssd::{Completion, Drive, HostOp, Request};
+use prism_trace::{Flags, Op, Record, Source};
+
+use crate::dependency::Dependencies;
+use crate::measure::Measured;
+use crate::options::Pace;
+use crate::run::ReplayError;
+
+/// A request that was replayed.
+#[derive(Clone, Copy, Debug)]
+pub struct Finished {
+    /// The record it came from.
+    pub record: Record,
+    /// The pass, from 0 at the first measured one.
+    pub pass: u32,
+    /// Start of the measured passes, from which charts count.
+    pub origin: SimTime,
+    /// When it should have been submitted.
+    pub arrival: SimTime,
+    /// What the drive says.
+    pub completion: Completion,
+    /// Requests in flight just before it was submitted.
+    pub in_flight: u32,
+}
+
+/// Sees every request of the measured passes.
+pub trait Observer {
+    /// A request is done. Requests come in the order of their completion.
+    fn finished(&mut self, finished: &Finished);
+
+    /// Called now and then in every pass; returning false ends the replay with
+    /// [`ReplayError::Interrupted`].
+    fn keep_going(&mut self, progress: Progress) -> bool;
+}
+
+/// How far a replay is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Passes done.
+    pub passes: u32,
+    /// Requests of the current pass submitted.
+    pub submitted: u64,
+    /// What the passes are for.
+    pub measuring: bool,
+    /// Write amplification of the last round, once there is one.
+    pub last_round: Option<f64>,
+}
+
+/// An observer that looks at nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn finished(&mut self, _: &Finished) {}
+
+    fn keep_going(&mut self, _: Progress) -> bool {
+        true
+    }
+}
+
+/// A request in the drive.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    record: Option<Record>,
+    number: u64,
+    arrival: SimTime,
+    in_flight: u32,
+}
+
+/// A replay in progress over one drive.
+pub(crate) struct Player<'a> {
+    pub(crate) drive: &'a mut Drive,
+    pub(crate) observer: &'a mut dyn Observer,
+    pace: Pace,
+    pending: Slab<Pending>,
+    done: Vec<Completion>,
+    dependencies: Dependencies,
+    pub(crate) measured: Measured,
+    /// Set while the observer sees requests: (first pass, start).
+    pub(crate) observing: Option<(u32, SimTime)>,
+    pub(crate) passes: u32,
+    pub(crate) last_round: Option<f64>,
+}
+
+/// Records between two calls of [`Observer::keep_going`].
+const PROGRESS_STEP: u64 = 4096;
+
+impl<'a> Player<'a> {
+    pub(crate) fn new(drive: &'a mut Drive, observer: &'a mut dyn Observer, pace: Pace) -> Self {
+        Self {
+            drive,
+            observer,
+            pace,
+            pending: Slab::new(),
+            done: Vec::new(),
+            dependencies: Dependencies::default(),
+            measured: Measured::default(),
+            observing: None,
+            passes: 0,
+            last_round: None,
+        }
+    }
+
+    /// Replays the trace once, from the drive's current time to the last completion.
+    /// Figures are added to `self.measured`.
+    pub(crate) fn pass(&mut self, source: &mut dyn Source) -> Result<(), ReplayError> {
+        source.rewind()?;
+        self.dependencies = Dependencies::default();
+        let start = self.drive.now();
+        let host_before = *self.drive.host_counts();
+        let flash_before = *self.drive.flash_counts();
+        let mut batch = Vec::new();
+        let mut number = 0;
+        let mut first_ns = None;
+        let mut last_arrival = start;
+        loop {
+            source.next_batch(&mut batch)?;
+            if batch.is_empty() {
+                break;
+            }
+            for record in &batch {
+                if number % PROGRESS_STEP == 0 && !self.report(number) {
+                    return Err(ReplayError::Interrupted);
+                }
+                let origin = *first_ns.get_or_insert(record.issue_ns);
+                let since = (record.issue_ns - origin) as u64;
+                let arrival = self.arrival(record, number, since, start).max(last_arrival);
+                last_arrival = arrival;
+                self.submit(record, number, arrival)?;
+                number += 1;
+            }
+        }
+        while self.drive.in_flight() > 0 {
+            self.step();
+        }
+        self.passes += 1;
+        let m = &mut self.measured;
+        m.passes += 1;
+        m.simulated += self.drive.now().since(start);
+        let host = self.drive.host_counts();
+        m.in_flight_ns += host.in_flight_ns - host_before.in_flight_ns;
+        let flash = self.drive.flash_counts().since(&flash_before);
+        m.flash_bytes += flash.units.total() * self.drive.device().ftl.mapping_unit.0;
+        m.flash.add(&flash);
+        self.drive.assert_conserved();
+        Ok(())
+    }
+
+    fn report(&mut self, submitted: u64) -> bool {
+        self.observer.keep_going(Progress {
+            passes: self.passes,
+            submitted,
+            measuring: self.observing.is_some(),
+            last_round: self.last_round,
+        })
+    }
+
+    /// When a request should be submitted. Lets the drive go on where that depends on a
+    /// completion.
+    fn arrival(&mut self, record: &Record, number: u64, since: u64, start: SimTime) -> SimTime {
+        match self.pace {
+            Pace::Open { speed } => start + scaled(since, speed),
+            Pace::Closed { depth } => {
+                while self.drive.in_flight() >= depth {
+                    self.step();
+                }
+                self.drive.now()
+            }
+            Pace::Dependent { speed } => match self.dependencies.next(number, record) {
+                None => start + scaled(since, speed),
+                Some(dependency) => loop {
+                    if let Some(at) = self.dependencies.done_at(dependency.number) {
+                        break at + scaled(dependency.think_ns, speed);
+                    }
+                    self.step();
+                },
+            },
+        }
+    }
+
+    fn submit(&mut self, record: &Record, number: u64, arrival: SimTime) -> Result<(), ReplayError> {
+        let mut done = std::mem::take(&mut self.done);
+        self.drive.advance(arrival.max(self.drive.now()), &mut done);
+        self.done = done;
+        self.take_done();
+        let in_flight = self.drive.in_flight();
+        if !self.drive.can_accept() {
+            self.measured.held_back += 1;
+            while !self.drive.can_accept() {
+                self.step();
+            }
+            self.measured.held_back_ns += u128::from(self.drive.now().since(arrival).0);
+        }
+        let late = self.drive.now().since(arrival);
+        self.measured.behind_max = self.measured.behind_max.max(late);
+        let tag = self.pending.take();
+        let request = request_of(record, tag);
+        self.drive.submit(request, self.drive.now()).map_err(|error| ReplayError::Refused {
+            number: number + 1,
+            at_ns: record.issue_ns,
+            error,
+        })?;
+        self.pending[tag] = Pending { record: Some(*record), number, arrival, in_flight };
+        self.measured.in_flight_max = self.measured.in_flight_max.max(self.drive.in_flight());
+        Ok(())
+    }
+
+    fn step(&mut self) {
+        let mut done = std::mem::take(&mut self.done);
+        self.drive.step(&mut done);
+        self.done = done;
+        self.take_done();
+    }
+
+    fn take_done(&mut self) {
+        for i in 0..self.done.len() {
+            let completion = self.done[i];
+            let tag = completion.tag as u32;
+            let pending = self.pending[tag];
+            self.pending.give(tag);
+            let record = pending.record.expect("a completion of a pending request");
+            if matches!(self.pace, Pace::Dependent { .. }) {
+                self.dependencies.completed(pending.number, &record, completion.completed);
+            }
+            let m = &mut self.measured;
+            let op = completion.op as usize;
+            m.latency[op].record(completion.completed.since(pending.arrival));
+            m.bytes[op] += completion.len;
+            m.requests += u64::from(completion.op != HostOp::Flush);
+            m.buffer_hits += u64::from(completion.cost.buffer_hits);
+            m.unmapped += u64::from(completion.cost.unmapped);
+            if let Some((first, origin)) = self.observing {
+                self.observer.finished(&Finished {
+                    record,
+                    pass: self.passes - first,
+                    origin,
+                    arrival: pending.arrival,
+                    completion,
+                    in_flight: pending.in_flight,
+                });
+            }
+        }
+        self.done.clear();
+    }
+}
+
+fn scaled(span: u64, speed: f64) -> Nanos {
+    // The common case stays exact.
+    if speed == 1.0 { Nanos(span) } else { Nanos((span as f64 / speed) as u64) }
+}
+
+fn request_of(record: &Record, tag: u32) -> Request {
+    let op = match record.op {
+        Op::Read => HostOp::Read,
+        Op::Write => HostOp::Write,
+        Op::Discard => HostOp::Discard,
+        Op::WriteZeroes => HostOp::WriteZeroes,
+        Op::Flush => HostOp::Flush,
+    };
+    let flush = op == HostOp::Flush;
+    Request {
+        op,
+        offset: if flush { 0 } else { record.offset },
+        len: if flush { 0 } else { record.len },
+        fua: record.flags.has(Flags::FUA),
+        preflush: record.flags.has(Flags::PREFLUSH),
+        tag: u64::from(tag),
+    }
+}

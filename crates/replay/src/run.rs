@@ -1,0 +1,215 @@
+//! A whole replay: passes, the steady-state test, and what is measured.
+
+use prism_ssd::{Drive, HostOp, SubmitError};
+use prism_trace::{Source, SourceError};
+
+use crate::measure::Measured;
+use crate::options::{Options, Pace, Passes};
+use crate::pass::{Observer, Player};
+use crate::steady;
+
+/// Passes after which the search for a steady state is given up.
+pub const PASSES_MAX: u32 = 20_000;
+/// Requests after which it is given up, so that one command stays a matter of a minute.
+pub const REQUESTS_MAX: u64 = 20_000_000;
+/// Mapping units programmed after which it is given up, for the same reason.
+pub const UNITS_MAX: u64 = 400_000_000;
+
+/// Why a replay ends without a result.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// The stored trace could not be read again.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The drive refused a request.
+    #[error("request {number} (at {at_ns} ns): {error}")]
+    Refused {
+        /// Number of the request in the trace, from 1.
+        number: u64,
+        /// Its issue time in the trace.
+        at_ns: i64,
+        /// What is wrong with it.
+        error: SubmitError,
+    },
+    /// The observer said so.
+    #[error("interrupted")]
+    Interrupted,
+    /// There is nothing to replay.
+    #[error("no request is left to replay")]
+    Empty,
+    /// An option makes no sense.
+    #[error("{field} must be {allowed}")]
+    Option {
+        /// Which.
+        field: &'static str,
+        /// What it may be.
+        allowed: &'static str,
+    },
+}
+
+/// Whether the steady state was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SteadyState {
+    /// The test passed before what was measured.
+    Reached,
+    /// The search was given up; what was measured may still drift.
+    NotReached,
+    /// A fixed number of passes was asked for.
+    NotTested,
+    /// Nothing is written, so nothing changes from pass to pass.
+    NoWrites,
+}
+
+/// The result of a replay.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Passes before what was measured.
+    pub warm_up_passes: u32,
+    /// Whether the steady state was reached.
+    pub steady: SteadyState,
+    /// Write amplification of each round of the search.
+    pub rounds: Vec<f64>,
+    /// Passes of a round.
+    pub passes_per_round: u32,
+    /// The figures.
+    pub measured: Measured,
+    /// The figures of the first pass alone.
+    pub single_pass: Measured,
+}
+
+/// Replays `source` on `drive`, from the drive's present state.
+///
+/// # Errors
+/// [`ReplayError`]; the drive is in the middle of its work then.
+///
+/// # Panics
+/// If a law of conservation is broken, which would be a bug in the drive.
+pub fn replay(
+    drive: &mut Drive,
+    source: &mut dyn Source,
+    options: &Options,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, ReplayError> {
+    check(options)?;
+    let free_units = erased_units(drive);
+    let mut player = Player::new(drive, observer, options.pace);
+    let passes = match options.passes {
+        Passes::Fixed(passes) => passes,
+        Passes::Steady => 0,
+    };
+    if passes > 0 {
+        player.observing = Some((0, player.drive.now()));
+    }
+    player.pass(source)?;
+    let single_pass = player.measured.clone();
+    if single_pass.requests + single_pass.latency_of(HostOp::Flush).count() == 0 {
+        return Err(ReplayError::Empty);
+    }
+    let mut outcome = Outcome {
+        warm_up_passes: 0,
+        steady: SteadyState::NotTested,
+        rounds: Vec::new(),
+        passes_per_round: 1,
+        measured: Measured::default(),
+        single_pass,
+    };
+    if passes > 0 {
+        for _ in 1..passes {
+            player.pass(source)?;
+        }
+        outcome.measured = std::mem::take(&mut player.measured);
+    } else {
+        search(&mut player, source, &mut outcome, free_units)?;
+        outcome.warm_up_passes = player.passes;
+        player.measured = Measured::default();
+        player.observing = Some((player.passes, player.drive.now()));
+        for _ in 0..outcome.passes_per_round {
+            player.pass(source)?;
+        }
+        outcome.measured = std::mem::take(&mut player.measured);
+    }
+    drive.assert_consistent();
+    Ok(outcome)
+}
+
+fn check(options: &Options) -> Result<(), ReplayError> {
+    let refuse = |field, allowed| Err(ReplayError::Option { field, allowed });
+    match options.pace {
+        Pace::Open { speed } | Pace::Dependent { speed } => {
+            if !(speed.is_finite() && speed > 0.0) {
+                return refuse("speed", "a finite number above 0");
+            }
+        }
+        Pace::Closed { depth: 0 } => return refuse("queue depth", "at least 1"),
+        Pace::Closed { .. } => {}
+    }
+    match options.passes {
+        Passes::Fixed(0) => refuse("passes", "at least 1"),
+        _ => Ok(()),
+    }
+}
+
+/// Repeats the trace until write amplification is steady or the search is given up.
+fn search(
+    player: &mut Player<'_>,
+    source: &mut dyn Source,
+    outcome: &mut Outcome,
+    free_units: u64,
+) -> Result<(), ReplayError> {
+    let written = outcome.single_pass.bytes_of(HostOp::Write);
+    if written == 0 {
+        outcome.steady = SteadyState::NoWrites;
+        return Ok(());
+    }
+    let unit = player.drive.device().ftl.mapping_unit.0;
+    let config = player.drive.device().ftl_config();
+    let usable = config.usable_units(&player.drive.device().geometry());
+    let spare = (usable - u64::from(config.logical_units)) * unit;
+    let round = spare.div_ceil(4 * written).clamp(1, u64::from(PASSES_MAX)) as u32;
+    outcome.passes_per_round = round;
+    loop {
+        let cleaning = cleaning_everywhere(player.drive, free_units);
+        player.measured = Measured::default();
+        for _ in 0..round {
+            player.pass(source)?;
+            if given_up(player) {
+                outcome.steady = SteadyState::NotReached;
+                // One pass is what the budget still allows.
+                outcome.passes_per_round = 1;
+                return Ok(());
+            }
+        }
+        let figure = player.measured.write_amplification().expect("something is written");
+        player.last_round = Some(figure);
+        if cleaning {
+            outcome.rounds.push(figure);
+        }
+        if steady::is_steady(&outcome.rounds) {
+            outcome.steady = SteadyState::Reached;
+            return Ok(());
+        }
+    }
+}
+
+fn given_up(player: &Player<'_>) -> bool {
+    player.passes >= PASSES_MAX
+        || player.drive.host_counts().completed >= REQUESTS_MAX
+        || player.drive.flash_counts().units.total() >= UNITS_MAX
+}
+
+/// Units in erased blocks.
+fn erased_units(drive: &Drive) -> u64 {
+    let geometry = drive.engine().nand().geometry();
+    let blocks: u64 = (0..geometry.dies())
+        .map(|die| u64::from(drive.engine().ftl().free_blocks(prism_nand::DieId(die))))
+        .sum();
+    blocks * u64::from(geometry.units_per_block())
+}
+
+/// Whether all that was erased at the start has been used up, and cleaning goes on.
+fn cleaning_everywhere(drive: &Drive, free_units: u64) -> bool {
+    let counts = drive.flash_counts();
+    let dies = u64::from(drive.engine().nand().geometry().dies());
+    counts.units.total() >= free_units && counts.erases.total() >= dies
+}

@@ -1,0 +1,45 @@
+//! When write amplification has settled.
+//!
+//! After the SNIA Solid State Storage Performance Test Specification: over a window of
+//! five rounds, the spread is at most 20 % of the mean and the best straight line rises
+//! or falls by at most 10 % of it. There the rounds last a fixed time and the figure is
+//! throughput; here a round is as many whole passes as write a quarter of the drive's
+//! spare space, and the figure is write amplification. Rounds count only once cleaning
+//! works on every die: before, write amplification is steady and meaningless.
+
+/// Rounds in the window.
+pub const WINDOW: usize = 5;
+/// Largest spread (maximum less minimum) within the window, relative to the mean.
+const SPREAD_MAX: f64 = 0.20;
+/// Largest change along the fitted line over the window, relative to the mean.
+const DRIFT_MAX: f64 = 0.10;
+
+/// Whether the last [`WINDOW`] of `rounds` are steady.
+#[must_use]
+pub fn is_steady(rounds: &[f64]) -> bool {
+    let Some(start) = rounds.len().checked_sub(WINDOW) else { return false };
+    let window = &rounds[start..];
+    let n = WINDOW as f64;
+    let mean = window.iter().sum::<f64>() / n;
+    let max = window.iter().copied().fold(f64::MIN, f64::max);
+    let min = window.iter().copied().fold(f64::MAX, f64::min);
+    // Least squares over x = -2..2, whose squares sum to 10.
+    let middle = (n - 1.0) / 2.0;
+    let slope = window.iter().enumerate().map(|(i, y)| (i as f64 - middle) * y).sum::<f64>()
+        / (0..WINDOW).map(|i| (i as f64 - middle).powi(2)).sum::<f64>();
+    max - min <= SPREAD_MAX * mean && (slope * (n - 1.0)).abs() <= DRIFT_MAX * mean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spread_and_drift_decide() {
+        assert!(!is_steady(&[2.0; 4]));
+        assert!(is_steady(&[9.0, 2.0, 2.0, 2.0, 2.0, 2.0]));
+        assert!(is_steady(&[2.0, 2.19, 1.9, 2.1, 2.0]));
+        assert!(!is_steady(&[2.0, 2.3, 1.85, 2.1, 2.0]), "spread of 22 %");
+        assert!(!is_steady(&[2.0, 2.07, 2.14, 2.21, 2.28]), "drift of 13 %");
+    }
+}
