@@ -129,7 +129,9 @@ fn tick_label(value: f64, step: f64, high: f64, unit: Unit) -> String {
         ladder.iter().rev().copied().find(|&(scale, _)| fits(scale)).unwrap_or(ladder[0]);
     let text = format!("{:.6}", value / scale);
     let text = trim_zeros(&text);
-    if value == 0.0 { format!("0{name}") } else { format!("{text}{name}") }
+    // Nothing is nothing in thousands too.
+    let name = if value == 0.0 && !name.starts_with(' ') { ladder[0].1 } else { name };
+    format!("{text}{name}")
 }
 
 #[cfg(test)]
@@ -146,7 +148,7 @@ mod tests {
     #[test]
     fn steps_are_round_in_the_unit_of_the_axis() {
         check(8.7, Unit::Count, &["0", "2", "4", "6", "8", "10"]);
-        check(4300.0, Unit::PerSec, &["0k/s", "1k/s", "2k/s", "3k/s", "4k/s", "5k/s"]);
+        check(4300.0, Unit::PerSec, &["0/s", "1k/s", "2k/s", "3k/s", "4k/s", "5k/s"]);
         check(
             700.0 * 1_048_576.0,
             Unit::BytesPerSec,

@@ -8,6 +8,8 @@ use crate::ticks::Range;
 
 /// How many labels fit under a wide chart.
 const LABELS_MAX: usize = 16;
+/// How many labels fit under a chart on a phone.
+const LABELS_NARROW_MAX: usize = 4;
 
 pub fn render(page: &mut Page, chart: &Bars) {
     let names = chart.series.iter().map(|s| s.name.as_str());
@@ -60,6 +62,8 @@ fn columns(page: &mut Page, chart: &Bars, range: &Range, colours: &[usize]) {
     }
     let stride = chart.labels.len().div_ceil(LABELS_MAX).max(1);
     let label = |(i, label): (usize, &String)| (centre(i) / 10.0, label.clone());
+    let x_ticks: Vec<_> = chart.labels.iter().enumerate().step_by(stride).map(label).collect();
+    let narrow_stride = x_ticks.len().div_ceil(LABELS_NARROW_MAX).max(1);
     let positions: Vec<String> = (0..chart.labels.len()).map(|i| num(centre(i))).collect();
     let log = if chart.y.scale == Scale::Log { " (logarithmic)" } else { "" };
     frame::plot(
@@ -67,7 +71,8 @@ fn columns(page: &mut Page, chart: &Bars, range: &Range, colours: &[usize]) {
         &Plot {
             y_label: &format!("{} by {}{log}", chart.y.label, chart.label_name),
             y_ticks: frame::places(range),
-            x_ticks: chart.labels.iter().enumerate().step_by(stride).map(label).collect(),
+            x_ticks,
+            narrow_stride,
             description: format!("{}. {} The numbers follow.", chart.title, chart.caption),
             drawing,
             class: "low",

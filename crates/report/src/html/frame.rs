@@ -52,9 +52,12 @@ pub fn legend(page: &mut Page, entries: &[Entry<'_>]) {
 
 /// A plot: the axis labels around `drawing`, which is SVG in units of [`SIDE`].
 pub struct Plot<'a> {
+    /// What is measured; empty if that is said elsewhere.
     pub y_label: &'a str,
     pub y_ticks: Vec<(f64, String)>,
     pub x_ticks: Vec<(f64, String)>,
+    /// On a narrow screen there is room for every n-th tick only, from the first on.
+    pub narrow_stride: usize,
     /// What a screen reader says instead of the drawing.
     pub description: String,
     pub drawing: String,
@@ -79,7 +82,10 @@ pub fn grid(range: &Range) -> String {
 /// Writes the plot. The margin for the labels is as wide as the longest of them.
 pub fn plot(page: &mut Page, plot: &Plot<'_>) {
     let margin = plot.y_ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0);
-    let mut text = format!("<p class=\"ylabel\">{}</p>\n", escape(plot.y_label));
+    let mut text = match plot.y_label {
+        "" => String::new(),
+        label => format!("<p class=\"ylabel\">{}</p>\n", escape(label)),
+    };
     text += &format!(
         "<div class=\"plot {}\" style=\"--margin:{}ch\">\n<div class=\"y\" aria-hidden=\"true\">",
         plot.class,
@@ -96,10 +102,16 @@ pub fn plot(page: &mut Page, plot: &Plot<'_>) {
         plot.attributes,
         plot.drawing
     );
-    // On a phone every second label has no room.
+    // Labels that are called odd have no room on a phone. The last one must not stand out
+    // of the page.
     for (i, (place, label)) in plot.x_ticks.iter().enumerate() {
-        let class = if i % 2 == 1 { " class=\"odd\"" } else { "" };
-        text += &format!("<span{class} style=\"left:{}%\">{}</span>", num(*place), escape(label));
+        let odd = if i % plot.narrow_stride != 0 { "odd" } else { "" };
+        let end = if *place > 98.0 { " end" } else { "" };
+        text += &format!(
+            "<span class=\"{odd}{end}\" style=\"left:{}%\">{}</span>",
+            num(*place),
+            escape(label)
+        );
     }
     text += "</div>\n</div>\n";
     page.push(&text);

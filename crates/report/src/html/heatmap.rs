@@ -15,25 +15,22 @@ const COLUMNS_MAX: usize = 256;
 const ROWS_MAX: usize = 64;
 /// How many shades there are. Each is a class of amounts, on a log scale.
 const SHADES: usize = 6;
+/// How many times larger the amounts of a class are at most than those of the one before.
+const CLASS_RATIO_MAX: f64 = 8.0;
 
 pub fn render(page: &mut Page, chart: &Heatmap) {
     let columns = chart.columns.div_ceil(COLUMNS_MAX).max(1);
     let rows = chart.rows.div_ceil(ROWS_MAX).max(1);
     let panels: Vec<Panel> =
         chart.layers.iter().map(|layer| Panel::new(chart, &layer.cells, columns, rows)).collect();
-    let amounts = panels.iter().flat_map(|p| &p.cells).copied().filter(|&cell| cell > 0);
-    let (low, high) = amounts.fold((u64::MAX, 0), |(lo, hi), cell| (lo.min(cell), hi.max(cell)));
-    let scale = Shades { low: low.min(high).max(1), high: high.max(2) };
     let colours = page.palette.assign(chart.layers.iter().map(|l| l.name.as_str()));
 
     let (start, end) = (chart.time_range.start, chart.time_range.end);
     let zoom = format!(
-        " data-zoom=\"{start} {end}\" data-classes=\"{}\" data-addresses=\"{}\"",
-        escape(&scale.labels(chart.unit).join("|")),
+        " data-zoom=\"{start} {end}\" data-addresses=\"{}\"",
         escape(&addresses(chart, rows).join("|"))
     );
     frame::open(page, "heatmap", &zoom, &chart.title, &chart.caption);
-    key(page, &scale.labels(chart.unit));
     let x = Range::exactly(start as f64, end as f64, Unit::Nanos, 8);
     let y = Range::exactly(
         chart.address_range.start as f64,
@@ -43,20 +40,26 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
     );
     for (i, (panel, layer)) in panels.iter().zip(&chart.layers).enumerate() {
         let last = i + 1 == panels.len();
+        let scale = Shades::covering(&panel.cells);
+        let classes = scale.labels(chart.unit);
+        key(page, &layer.name, colours[i], &scale.edges(chart.unit));
         frame::plot(
             page,
             &Plot {
-                y_label: &layer.name,
+                y_label: "",
                 y_ticks: frame::places(&y),
                 x_ticks: if last { frame::places(&x) } else { Vec::new() },
+                narrow_stride: 2,
                 description: format!("{}, {}. {}", chart.title, layer.name, chart.caption),
                 drawing: panel.drawing(&scale, colours[i]),
                 class: if last { "panel" } else { "panel bare" },
                 attributes: format!(
-                    " data-column=\"{:.6}\" data-row=\"{:.6}\" data-columns=\"{}\" data-cells=\"{}\"",
+                    " data-column=\"{:.6}\" data-row=\"{:.6}\" data-columns=\"{}\" data-classes=\"{}\" \
+                     data-cells=\"{}\"",
                     panel.column_width,
                     panel.row_height,
                     panel.columns,
+                    escape(&classes.join("|")),
                     panel.classes(&scale)
                 ),
             },
@@ -67,14 +70,17 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
     frame::close(page);
 }
 
-/// The shades with their amounts. They are drawn in grey, because each panel has its
-/// own colour.
-fn key(page: &mut Page, labels: &[String]) {
-    page.push("<ul class=\"legend shades\">\n");
-    for (class, label) in labels.iter().enumerate() {
-        page.push(&format!("<li><i class=\"h{}\"></i>{}</li>\n", class + 1, escape(label)));
-    }
-    page.push("</ul>\n");
+/// The name of a panel, and its shades from the least to the most.
+fn key(page: &mut Page, name: &str, colour: usize, edges: &[String]) {
+    let shades: String = (1..=SHADES).map(|class| format!("<i class=\"h{class}\"></i>")).collect();
+    let text = format!(
+        "<p class=\"ylabel panel-name\">{}<span class=\"shades k{colour}\">{}{shades}{} a cell\
+         </span></p>\n",
+        escape(name),
+        escape(edges.first().map_or("", String::as_str)),
+        escape(edges.last().map_or("", String::as_str)),
+    );
+    page.push(&text);
 }
 
 /// The address range of each drawn row, from the lowest.
@@ -159,31 +165,51 @@ impl Panel {
     }
 }
 
-/// The classes of amounts, equally wide on a log scale from the least to the most.
+/// The classes of amounts of one panel, equally wide on a log scale.
 struct Shades {
-    low: u64,
-    high: u64,
+    /// The least amount that is told apart from less.
+    low: f64,
+    high: f64,
 }
 
 impl Shades {
+    /// From the most down to the least, but no further than the shades can tell: a single
+    /// tiny amount must not turn all others into the same shade.
+    fn covering(cells: &[u64]) -> Self {
+        let amounts = cells.iter().copied().filter(|&cell| cell > 0);
+        let high = amounts.clone().max().unwrap_or(1) as f64;
+        let low = amounts.min().unwrap_or(1) as f64;
+        Self { low: low.max(high / CLASS_RATIO_MAX.powi(SHADES as i32)), high }
+    }
+
     /// Zero for nothing, else from 1 to [`SHADES`].
     fn class(&self, amount: u64) -> usize {
         if amount == 0 {
             return 0;
         }
-        let span = (self.high as f64 / self.low as f64).ln();
-        let place = (amount as f64 / self.low as f64).ln() / span.max(f64::MIN_POSITIVE);
+        let span = (self.high / self.low).ln();
+        let place = (amount as f64 / self.low).ln() / span.max(f64::MIN_POSITIVE);
         1 + ((place * SHADES as f64) as usize).min(SHADES - 1)
     }
 
-    /// What each class means, from the least.
-    fn labels(&self, unit: Unit) -> Vec<String> {
-        let ratio = self.high as f64 / self.low as f64;
+    /// Where each class begins, and where the last one ends.
+    fn edges(&self, unit: Unit) -> Vec<String> {
+        let ratio = self.high / self.low;
         let edge = |class: usize| {
-            let edge = self.low as f64 * ratio.powf(class as f64 / SHADES as f64);
+            let edge = self.low * ratio.powf(class as f64 / SHADES as f64);
             unit.format(if unit == Unit::Count { edge.round() } else { edge })
         };
-        (0..SHADES).map(|class| format!("{} to {}", edge(class), edge(class + 1))).collect()
+        (0..=SHADES).map(edge).collect()
+    }
+
+    /// What each class means, from the least. The first also takes what is less.
+    fn labels(&self, unit: Unit) -> Vec<String> {
+        let edges = self.edges(unit);
+        let label = |class: usize| match class {
+            0 => format!("up to {}", edges[1]),
+            _ => format!("{} to {}", edges[class], edges[class + 1]),
+        };
+        (0..SHADES).map(label).collect()
     }
 }
 
@@ -193,15 +219,18 @@ mod tests {
 
     #[test]
     fn classes_cover_what_is_there() {
-        let shades = Shades { low: 4096, high: 4096 * 64 };
+        let shades = Shades::covering(&[0, 4096 * 64, 4096]);
         assert_eq!(shades.class(0), 0);
         assert_eq!(shades.class(4096), 1);
         assert_eq!(shades.class(4096 * 3), 2);
         assert_eq!(shades.class(4096 * 64), SHADES);
         let labels = shades.labels(Unit::Bytes);
-        assert_eq!(labels[0], "4 KiB to 8 KiB");
+        assert_eq!(labels[0], "up to 8 KiB");
         assert_eq!(labels[SHADES - 1], "128 KiB to 256 KiB");
-        let flat = Shades { low: 7, high: 7 };
-        assert_eq!(flat.class(7), 1);
+        assert_eq!(Shades::covering(&[7]).class(7), 1);
+        assert_eq!(Shades::covering(&[]).class(0), 0);
+        let wide = Shades::covering(&[1, 1 << 30]);
+        assert_eq!(wide.class(1), 1, "what is less than the scale reaches is in the first class");
+        assert_eq!(wide.class(1 << 25), 5);
     }
 }

@@ -48,6 +48,7 @@ pub fn render(page: &mut Page, chart: &Lines) {
             y_label: &format!("{}{log}", chart.y.label),
             y_ticks: frame::places(&y),
             x_ticks: frame::places(&x),
+            narrow_stride: 2,
             description: format!("{}. {} The numbers follow.", chart.title, chart.caption),
             drawing,
             class: "",

@@ -81,7 +81,7 @@
       for (let t = Math.ceil(from / step) * step; t <= to; t += step) {
         const tick = make("span", this.axis, { textContent: timeText(t, step) });
         tick.style.left = `${(t - from) / (to - from) * 100}%`;
-        if (odd) tick.className = "odd";
+        tick.className = `${odd ? "odd" : ""} ${t > from + (to - from) * .98 ? "end" : ""}`;
         odd = !odd;
       }
     }
@@ -138,7 +138,7 @@
       const column = clamp(Math.floor(place / width), 0, columns - 1);
       const row = clamp(Math.floor((1 - screenY) / height), 0, cells.length / columns - 1);
       const level = Number(cells[row * columns + column]);
-      const { classes, addresses } = this.figure.dataset;
+      const [{ classes }, { addresses }] = [this.area.dataset, this.figure.dataset];
       const step = stepFor((this.view.end - this.view.start) * width);
       const time = Math.round(this.view.time(column * width) / step) * step;
       this.point(screenX, [["time", timeText(time, step)],
