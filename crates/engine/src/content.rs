@@ -18,17 +18,17 @@ pub(crate) fn program_begin(
     let mut stored = Vec::with_capacity(units.len());
     for write in units {
         stored.push(match write.source {
-            Some(source) => nand.read(source)?.cloned().ok_or(NandError::ReadErased { unit: source })?,
+            Some(source) => {
+                nand.read(source)?.cloned().ok_or(NandError::ReadErased { unit: source })?
+            }
             None if write.lpn == UnitWrite::TOMBSTONE => StoredUnit {
                 tag: UnitTag::Tombstone,
                 version: write.version,
                 payload: Some(TrimRange::encode_all(ftl.tombstone_ranges(write))),
             },
-            None => StoredUnit {
-                tag: UnitTag::Data(write.lpn),
-                version: write.version,
-                payload: None,
-            },
+            None => {
+                StoredUnit { tag: UnitTag::Data(write.lpn), version: write.version, payload: None }
+            }
         });
     }
     let rest = nand.geometry().units_per_row() as usize - stored.len();

@@ -51,7 +51,11 @@ fn mqsim_like(blocks_per_plane: u32, capacity: Bytes) -> Result<Device, DeviceEr
 ///
 /// # Errors
 /// [`DeviceError`] never, unless the preset it starts from is broken.
-pub fn random_reads(count: u64, depth: u32, seed: u64) -> Result<impl FnOnce() -> Work, DeviceError> {
+pub fn random_reads(
+    count: u64,
+    depth: u32,
+    seed: u64,
+) -> Result<impl FnOnce() -> Work, DeviceError> {
     closed_loop(mqsim_like(256, Bytes(56 << 30))?, HostOp::Read, count, depth, seed)
 }
 
@@ -60,7 +64,11 @@ pub fn random_reads(count: u64, depth: u32, seed: u64) -> Result<impl FnOnce() -
 ///
 /// # Errors
 /// [`DeviceError`] never, unless the preset it starts from is broken.
-pub fn steady_writes(count: u64, depth: u32, seed: u64) -> Result<impl FnOnce() -> Work, DeviceError> {
+pub fn steady_writes(
+    count: u64,
+    depth: u32,
+    seed: u64,
+) -> Result<impl FnOnce() -> Work, DeviceError> {
     // Effective over-provisioning 0.15 gives 3.96 at 256 pages a block (theory).
     let mut device = mqsim_like(32, Bytes(1 << 30))?;
     let usable = device.ftl_config().usable_units(&device.geometry());
@@ -107,7 +115,11 @@ fn closed_loop(
         Work {
             requests: completed,
             page_operations: flash.reads.total() + flash.programs.total() + flash.erases.total(),
-            write_amplification: if written == 0 { 0.0 } else { programmed as f64 / written as f64 },
+            write_amplification: if written == 0 {
+                0.0
+            } else {
+                programmed as f64 / written as f64
+            },
             simulated: drive.now().since(SimTime::ZERO),
         }
     })

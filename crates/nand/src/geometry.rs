@@ -267,6 +267,9 @@ mod tests {
         assert!(bad(|g| g.channels = 0).contains("channels is 0"));
         assert!(bad(|g| g.unit = Bytes(3000)).contains("does not divide"));
         assert!(bad(|g| g.planes_ganged = 3).contains("planes_ganged is 3"));
-        assert!(bad(|g| (g.blocks_per_plane, g.pages_per_block) = (1 << 20, 4096)).contains("more than 2147483646"));
+        assert!(
+            bad(|g| (g.blocks_per_plane, g.pages_per_block) = (1 << 20, 4096))
+                .contains("more than 2147483646")
+        );
     }
 }

@@ -17,5 +17,5 @@ mod dependency;
 pub use lifetime::Lifetime;
 pub use measure::Measured;
 pub use options::{Options, Pace, Passes};
-pub use pass::{Finished, Observer, Silent};
+pub use pass::{Finished, Observer, Progress, Silent};
 pub use run::{Outcome, ReplayError, SteadyState, replay};

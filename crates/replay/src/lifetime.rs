@@ -50,8 +50,7 @@ mod tests {
     fn the_published_example() {
         // 1 TB of MLC (10 k cycles) at 100 MB/s and write amplification 4: 10 months.
         let tb = Bytes(1_000_000_000_000);
-        let life =
-            lifetime(tb, 10_000, tb, 4.0, Bytes(100_000_000), Nanos(1_000_000_000)).unwrap();
+        let life = lifetime(tb, 10_000, tb, 4.0, Bytes(100_000_000), Nanos(1_000_000_000)).unwrap();
         assert!((life.days - 289.35).abs() < 0.01, "{life:?}");
         assert!((life.tbw - 2500.0).abs() < 1e-9);
         assert!((life.dwpd - 2500.0 / 1825.0).abs() < 1e-9);

@@ -32,6 +32,10 @@ pub trait Observer {
     /// A request is done. Requests come in the order of their completion.
     fn finished(&mut self, finished: &Finished);
 
+    /// From `at` on, counted from the start of the measured passes, so many requests are
+    /// in flight. Told whenever the number changes, in the order of time.
+    fn in_flight(&mut self, at: SimTime, requests: u32);
+
     /// Called now and then in every pass; returning false ends the replay with
     /// [`ReplayError::Interrupted`].
     fn keep_going(&mut self, progress: Progress) -> bool;
@@ -57,6 +61,8 @@ pub struct Silent;
 impl Observer for Silent {
     fn finished(&mut self, _: &Finished) {}
 
+    fn in_flight(&mut self, _: SimTime, _: u32) {}
+
     fn keep_going(&mut self, _: Progress) -> bool {
         true
     }
@@ -77,6 +83,7 @@ pub(crate) struct Player<'a> {
     pub(crate) observer: &'a mut dyn Observer,
     pace: Pace,
     pending: Slab<Pending>,
+    in_flight: u32,
     done: Vec<Completion>,
     dependencies: Dependencies,
     pub(crate) measured: Measured,
@@ -96,6 +103,7 @@ impl<'a> Player<'a> {
             observer,
             pace,
             pending: Slab::new(),
+            in_flight: 0,
             done: Vec::new(),
             dependencies: Dependencies::default(),
             measured: Measured::default(),
@@ -182,7 +190,12 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn submit(&mut self, record: &Record, number: u64, arrival: SimTime) -> Result<(), ReplayError> {
+    fn submit(
+        &mut self,
+        record: &Record,
+        number: u64,
+        arrival: SimTime,
+    ) -> Result<(), ReplayError> {
         let mut done = std::mem::take(&mut self.done);
         self.drive.advance(arrival.max(self.drive.now()), &mut done);
         self.done = done;
@@ -205,7 +218,12 @@ impl<'a> Player<'a> {
             error,
         })?;
         self.pending[tag] = Pending { record: Some(*record), number, arrival, in_flight };
-        self.measured.in_flight_max = self.measured.in_flight_max.max(self.drive.in_flight());
+        self.in_flight += 1;
+        self.measured.in_flight_max = self.measured.in_flight_max.max(self.in_flight);
+        if let Some((_, origin)) = self.observing {
+            let at = SimTime(self.drive.now().since(origin).0);
+            self.observer.in_flight(at, self.in_flight);
+        }
         Ok(())
     }
 
@@ -233,7 +251,10 @@ impl<'a> Player<'a> {
             m.requests += u64::from(completion.op != HostOp::Flush);
             m.buffer_hits += u64::from(completion.cost.buffer_hits);
             m.unmapped += u64::from(completion.cost.unmapped);
+            self.in_flight -= 1;
             if let Some((first, origin)) = self.observing {
+                let at = SimTime(completion.completed.since(origin).0);
+                self.observer.in_flight(at, self.in_flight);
                 self.observer.finished(&Finished {
                     record,
                     pass: self.passes - first,

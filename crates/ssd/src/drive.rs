@@ -415,8 +415,8 @@ impl Drive {
                 return true;
             }
             let begin = u64::from(lpn) * self.unit;
-            let whole = begin >= request.offset
-                && begin + self.unit <= request.offset + request.len;
+            let whole =
+                begin >= request.offset && begin + self.unit <= request.offset + request.len;
             if request.op == HostOp::WriteZeroes && whole {
                 // Whole units are unmapped already; only the last may be left to write.
                 self.slots[slot].next = (lpn + 1).max(end - 1);

@@ -2,7 +2,8 @@
 //!
 //! The effective over-provisioning stays, because it decides write amplification. A
 //! drive of few blocks cleans like no real one, so a small drive keeps at least
-//! [`BLOCKS_PER_DIE_MIN`] blocks a die: first it has fewer dies, then smaller blocks.
+//! [`BLOCKS_PER_DIE_MIN`] blocks a die: first it has fewer dies, then smaller blocks. The
+//! write buffer stays as large for each die as it was.
 
 use prism_base::Bytes;
 
@@ -13,6 +14,8 @@ use crate::device::{Device, DeviceError};
 pub const BLOCKS_PER_DIE_MIN: u64 = 64;
 /// Rows a block keeps: with fewer, padding and tombstones eat the gain of a cleaning.
 const ROWS_PER_BLOCK_MIN: u64 = 16;
+/// Rows the write buffer keeps: one being filled while two are written.
+const BUFFER_ROWS_MIN: u64 = 3;
 
 /// A device that fits, and what had to change, each as one sentence.
 #[derive(Clone, Debug)]
@@ -67,6 +70,11 @@ pub fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
     } else {
         blocks.div_ceil(u64::from(device.flash.planes))
     };
+    // A buffer of the full size would swallow what a small drive is asked to write.
+    let row = row_units * unit;
+    let share = device.drive.write_buffer.0 * dies / u64::from(full.dies());
+    fitted.drive.write_buffer =
+        Bytes((share / row).max(BUFFER_ROWS_MIN.min(device.drive.write_buffer.0 / row)) * row);
     fitted.flash.channels = channels as u32;
     fitted.flash.dies_per_channel = dies_per_channel as u32;
     fitted.flash.pages_per_block = rows as u32;
@@ -88,11 +96,15 @@ fn describe(full: &Device, fitted: &Device, changes: &mut Vec<String>) {
             a.channels
         ));
     }
-    if a.pages_per_block != b.pages_per_block {
+    if full.drive.write_buffer != fitted.drive.write_buffer {
         changes.push(format!(
-            "{} pages a block instead of {}",
-            b.pages_per_block, a.pages_per_block
+            "a write buffer of {} instead of {}, as much for each die",
+            fitted.drive.write_buffer, full.drive.write_buffer
         ));
+    }
+    if a.pages_per_block != b.pages_per_block {
+        changes
+            .push(format!("{} pages a block instead of {}", b.pages_per_block, a.pages_per_block));
     }
     if a.blocks_per_die() != b.blocks_per_die() {
         changes.push(format!(

@@ -9,14 +9,7 @@ use prism_ssd::device::WriteCache;
 use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
 
 fn request(op: HostOp, unit: u64, units: u64) -> Request {
-    Request {
-        op,
-        offset: unit * 4096,
-        len: units * 4096,
-        fua: false,
-        preflush: false,
-        tag: 0,
-    }
+    Request { op, offset: unit * 4096, len: units * 4096, fua: false, preflush: false, tag: 0 }
 }
 
 /// Mean and maximum latency of `requests`, one at a time.

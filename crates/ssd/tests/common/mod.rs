@@ -1,8 +1,8 @@
 //! Small drives for tests.
 
 use prism_base::{Bytes, Nanos};
-use prism_ssd::device::{FrontierSpec, VictimSpec, WriteCache};
 use prism_ssd::Device;
+use prism_ssd::device::{FrontierSpec, VictimSpec, WriteCache};
 
 /// A drive of `blocks` blocks a die with two dies, 2 pages of 2 units a row: small enough
 /// for thousands of runs, large enough for every mechanism.

@@ -1,0 +1,172 @@
+//! `prism report`: a trace in, what a drive makes of it out.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use prism_base::Bytes;
+use prism_host::requests::RequestsWriter;
+use prism_host::{HostError, LoadedTrace, Progress};
+use prism_replay::{Finished, Pace, Passes, ReplayError};
+use prism_report::{html, terminal};
+use prism_ssd::{Drive, InitialState};
+
+use crate::device_args::DeviceArgs;
+use crate::drive_report::{Charts, Facts, ReportObject, Wear, document};
+use crate::failure::Failure;
+use crate::output::{JsonArg, screen, write_whole};
+use crate::replay_args::ReplayArgs;
+use crate::trace_args::TraceArgs;
+
+/// Arguments of `prism report`.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  prism report samples/ext4-sqlite-wal.ftrace.zst
+  prism report trace.parquet --phase app --device consumer-nvme --html report.html
+  blkparse -i sda | prism report - --capacity 64GiB --json -")]
+pub struct Args {
+    #[command(flatten)]
+    trace: TraceArgs,
+    #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
+    replay: ReplayArgs,
+    /// Write the report as one self-contained HTML file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write every request of the measured passes, with its times and costs, as Parquet
+    #[arg(long, value_name = "FILE.parquet")]
+    requests: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// Reads the trace, replays it on a drive, and reports.
+///
+/// # Errors
+/// [`Failure`] if the trace or the device cannot be read, the trace does not fit the
+/// drive, or an output cannot be written.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let mut trace = args.trace.load()?;
+    check_source(args, &trace)?;
+    let scaled = args.device.scaled(trace.summary.address_end())?;
+    let capacity = scaled.device.capacity();
+    if trace.summary.address_end() > capacity.0 {
+        return Err(Failure::Usage(format!(
+            "{}: the trace reaches up to byte {}, beyond the drive's {} bytes ({capacity}); give \
+             --capacity {} or more",
+            trace.name,
+            trace.summary.address_end(),
+            capacity.0,
+            Bytes(trace.summary.address_end().next_multiple_of(1 << 20)).to_string().replace(' ', ""),
+        )));
+    }
+    let progress = Progress::on_stderr();
+    let mut drive = prepare(args, &scaled.device, &progress)?;
+    let writer = match &args.requests {
+        Some(path) => Some(RequestsWriter::create(path, trace.symbols.clone())?),
+        None => None,
+    };
+    let (outcome, charts, writer) = replay(args, &mut trace, &mut drive, writer, progress)?;
+    let facts = Facts {
+        trace: &trace,
+        scaled: &scaled,
+        state: args.device.state,
+        options: args.replay.options(),
+        seed: args.replay.seed,
+        outcome: &outcome,
+        wear: Wear::of(drive.engine().nand().erase_counts()),
+    };
+    if let Some(writer) = writer {
+        writer.commit()?;
+    }
+    let short = document::document(&facts);
+    if let Some(path) = &args.html {
+        let mut long = short.clone();
+        let rest = long.sections.split_off(long.sections.len() - 1);
+        long.sections.extend(charts.sections());
+        long.sections.extend(rest);
+        write_whole(path, html::render(&long).as_bytes())?;
+    }
+    let (width, style) = screen();
+    let text = terminal::render(&short, width, style);
+    args.json.write(&ReportObject::new(&facts), &text)?;
+    Ok(())
+}
+
+/// What the arguments ask for must be in the trace.
+fn check_source(args: &Args, trace: &LoadedTrace) -> Result<(), Failure> {
+    let wrong = |what: &str| Err(Failure::Usage(format!("{}: {what}", trace.name)));
+    if trace.summary.requests() + trace.summary.flushes() == 0 {
+        return wrong("no request is left to replay; choose another --phase or --source");
+    }
+    if matches!(args.replay.pace, Pace::Dependent { .. }) && !trace.facts.capabilities.completion {
+        return wrong("--pace dependent needs completions, which this trace has not; use open");
+    }
+    Ok(())
+}
+
+fn prepare(
+    args: &Args,
+    device: &prism_ssd::Device,
+    progress: &Progress,
+) -> Result<Drive, Failure> {
+    if args.device.state.state != InitialState::Empty {
+        progress.start_count("filling the drive, unit", None);
+    }
+    let told = |done, _| {
+        progress.reached(done);
+        true
+    };
+    let prepared = Drive::prepared(device.clone(), args.device.state.state, args.replay.seed, told);
+    progress.clear();
+    match prepared {
+        Ok(Some((drive, _))) => Ok(drive),
+        Ok(None) => unreachable!("nobody gives up"),
+        Err(error) => Err(Failure::Usage(format!("{}: {error}", args.device.device))),
+    }
+}
+
+type Replayed<'a> = (prism_replay::Outcome, Charts<Box<dyn FnMut(&Finished) + 'a>>, Option<RequestsWriter>);
+
+fn replay<'a>(
+    args: &Args,
+    trace: &mut LoadedTrace,
+    drive: &mut Drive,
+    writer: Option<RequestsWriter>,
+    progress: Progress,
+) -> Result<Replayed<'a>, Failure> {
+    let per_pass = trace.summary.requests() + trace.summary.flushes();
+    let total = match args.replay.passes {
+        Passes::Fixed(passes) => Some(per_pass * u64::from(passes)),
+        Passes::Steady => None,
+    };
+    progress.start_count("replaying, request", total);
+    let shared = std::rc::Rc::new(RefCell::new((writer, None::<HostError>)));
+    let sink = shared.clone();
+    let each: Box<dyn FnMut(&Finished) + 'a> = Box::new(move |finished: &Finished| {
+        let (writer, failed) = &mut *sink.borrow_mut();
+        if let (Some(writer), None) = (writer, &failed) {
+            *failed = writer.add(finished).err();
+        }
+    });
+    let bar = progress.clone();
+    let watch = shared.clone();
+    let keep_going = move |at: prism_replay::Progress| {
+        bar.reached(u64::from(at.passes) * per_pass + at.submitted);
+        watch.borrow().1.is_none()
+    };
+    let mut charts = Charts::new(drive.device().capacity(), each, keep_going);
+    let options = args.replay.options();
+    let outcome = prism_replay::replay(drive, &mut trace.spool, &options, &mut charts);
+    progress.clear();
+    let (writer, failed) = shared.take();
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    match outcome {
+        Ok(outcome) => Ok((outcome, charts, writer)),
+        Err(ReplayError::Source(error)) => Err(HostError::from(error).into()),
+        Err(error) => Err(Failure::Usage(format!("{}: {error}", trace.name))),
+    }
+}

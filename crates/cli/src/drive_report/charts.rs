@@ -1,0 +1,141 @@
+//! Sums over the measured passes from which the charts are drawn. Their size does not
+//! depend on the length of the trace.
+
+use prism_base::{Bytes, Nanos, SimTime};
+use prism_replay::{Finished, Observer, Progress};
+use prism_report::accumulate::{
+    HeatGrid, LatencySeries, LevelSeries, LogHistogram, SizeHistogram, SumSeries,
+};
+use prism_report::{Axis, Block, Chart, Lines, Section, Series, Unit};
+use prism_ssd::HostOp;
+
+/// Buckets of a time axis: about as many as a wide screen has columns to tell apart.
+const BUCKETS: usize = 512;
+/// Columns and rows of the map of addresses over time.
+const HEAT_COLUMNS: usize = 256;
+const HEAT_ROWS: usize = 48;
+/// First guess of a bucket's width; it doubles as time goes on.
+const WIDTH: Nanos = Nanos(10_000);
+/// Operations that move addresses, with their layer in the map.
+const LAYERS: [(HostOp, &str); 3] =
+    [(HostOp::Read, "read"), (HostOp::Write, "write"), (HostOp::Discard, "discard")];
+
+/// What the charts are made of, and how far the replay is.
+pub struct Charts<F> {
+    end: SimTime,
+    bytes: [SumSeries; 2],
+    latency: [LatencySeries; 2],
+    depth: LevelSeries,
+    sizes: [SizeHistogram; 3],
+    heat: HeatGrid,
+    each: F,
+    progress: Box<dyn FnMut(Progress) -> bool>,
+}
+
+impl<F: FnMut(&Finished)> Charts<F> {
+    /// Nothing yet. `each` sees every request, `progress` how far it is.
+    pub fn new(
+        span: Bytes,
+        each: F,
+        progress: impl FnMut(Progress) -> bool + 'static,
+    ) -> Self {
+        let start = SimTime::ZERO;
+        Self {
+            end: start,
+            bytes: [(); 2].map(|()| SumSeries::new(start, WIDTH, BUCKETS)),
+            latency: [(); 2].map(|()| LatencySeries::new(start, WIDTH, BUCKETS)),
+            depth: LevelSeries::new(start, WIDTH, BUCKETS),
+            sizes: [(); 3].map(|()| SizeHistogram::default()),
+            heat: HeatGrid::new(
+                &LAYERS.map(|(_, name)| name),
+                span,
+                HEAT_ROWS,
+                start,
+                WIDTH,
+                HEAT_COLUMNS,
+            ),
+            each,
+            progress: Box::new(progress),
+        }
+    }
+
+    /// The charts over time, and of request sizes and addresses.
+    #[must_use]
+    pub fn sections(self) -> Vec<Section> {
+        let end = self.end + Nanos(1);
+        let [reads, writes] = self.bytes.map(|series| series.finish(end));
+        let mut time = Section::new("Over time", "Simulated time, over the measured passes.");
+        time.push(Block::Chart(Chart::Lines(Lines {
+            title: "Throughput".into(),
+            caption: "Data completed, by the time of completion.".into(),
+            time_range: reads.time_range(),
+            times: reads.midpoints(),
+            y: Axis::linear("bytes a second", Unit::BytesPerSec),
+            series: vec![Series::new("read", reads.rates()), Series::new("write", writes.rates())],
+        })));
+        let [reads, writes] = self.latency.map(|series| series.finish(end));
+        let banded = |name: &str, series: &prism_report::accumulate::Finished<LogHistogram>| {
+            Series::new(name, series.percentiles(500)).band(
+                "up to p99",
+                series.percentiles(500),
+                series.percentiles(990),
+            )
+        };
+        time.push(Block::Chart(Chart::Lines(Lines {
+            title: "Latency".into(),
+            caption: "The line is the median, the band reaches to the 99th percentile.".into(),
+            time_range: reads.time_range(),
+            times: reads.midpoints(),
+            y: Axis::log("latency", Unit::Nanos),
+            series: vec![banded("read", &reads), banded("write", &writes)],
+        })));
+        let depth = self.depth.finish(end);
+        time.push(Block::Chart(Chart::Lines(Lines {
+            title: "Queue depth".into(),
+            caption: "Requests in flight: mean and most in each interval.".into(),
+            time_range: depth.time_range(),
+            times: depth.midpoints(),
+            y: Axis::linear("requests in flight", Unit::Count),
+            series: vec![Series::new("mean", depth.means()), Series::new("most", depth.maxima())],
+        })));
+        let mut requests = Section::new("Requests", "What the host asked for, and where.");
+        let [reads, writes, discards] = &self.sizes;
+        let sizes = [("read", reads), ("write", writes), ("discard", discards)];
+        requests.push(Block::Chart(Chart::Bars(SizeHistogram::chart(
+            &sizes,
+            "Request sizes",
+            "Requests by size, over the measured passes.",
+        ))));
+        requests.push(Block::Chart(Chart::Heatmap(self.heat.finish(
+            end,
+            "Addresses over time",
+            "Bytes by address and time: rows are used-again places, slopes are scans.",
+        ))));
+        vec![time, requests]
+    }
+}
+
+impl<F: FnMut(&Finished)> Observer for Charts<F> {
+    fn finished(&mut self, finished: &Finished) {
+        (self.each)(finished);
+        let completion = &finished.completion;
+        let at = SimTime(completion.completed.since(finished.origin).0);
+        self.end = at;
+        let Some(layer) = LAYERS.iter().position(|&(op, _)| op == completion.op) else { return };
+        let len = Bytes(completion.len);
+        self.sizes[layer].record(len);
+        self.heat.record(layer, at, Bytes(finished.record.offset), len);
+        if layer < 2 {
+            self.bytes[layer].record(at, completion.len);
+            self.latency[layer].record(at, completion.completed.since(finished.arrival));
+        }
+    }
+
+    fn in_flight(&mut self, at: SimTime, requests: u32) {
+        self.depth.set(at, u64::from(requests));
+    }
+
+    fn keep_going(&mut self, progress: Progress) -> bool {
+        (self.progress)(progress)
+    }
+}

@@ -1,0 +1,169 @@
+//! The report as a document: write amplification and its causes first.
+
+use prism_replay::SteadyState;
+use prism_report::{Block, Chart, Document, Figure, Section, Segment, Stacked, Unit, Value};
+use prism_ssd::HostOp;
+
+use super::{Facts, tables};
+use crate::commands::trace_info::limit_notes;
+use crate::replay_args::describe;
+use crate::trace_json::trace_object;
+
+/// What fits one screen: everything but the charts over time.
+#[must_use]
+pub fn document(facts: &Facts<'_>) -> Document {
+    let device = &facts.scaled.device;
+    let spare = device.over_provisioning();
+    let subtitle = format!(
+        "on {}: {}, {} for the host, over-provisioning {:.1} % nominal, {:.1} % effective",
+        device.name,
+        device.title,
+        device.capacity(),
+        100.0 * spare.nominal,
+        100.0 * spare.effective
+    );
+    Document::new(facts.trace.name.clone(), subtitle)
+        .with(summary(facts))
+        .with(latency(facts))
+        .with(cleaning(facts))
+        .with(limits(facts))
+}
+
+fn summary(facts: &Facts<'_>) -> Section {
+    let mut section = Section::new("Write amplification", lead(facts));
+    let measured = &facts.outcome.measured;
+    let life = facts.lifetime();
+    let days = life.map(|l| l.days * 86_400e9);
+    section.push(Block::KeyFigures(vec![
+        Figure::new("Write amplification", Unit::Ratio, measured.write_amplification())
+            .note("data programmed to flash / data the host wrote"),
+        Figure::new("Lifetime at this rate", Unit::Nanos, days)
+            .note(format!("{} cycles a block, even wear", facts.scaled.device.flash.endurance)),
+        Figure::new("Host may write in all", Unit::Bytes, life.map(|l| l.tbw * 1e12))
+            .note("TBW at this write amplification"),
+        Figure::new("Drive writes a day", Unit::Ratio, life.map(|l| l.dwpd))
+            .note("DWPD, for five years"),
+        Figure::new("Host writes", Unit::Bytes, measured.bytes_of(HostOp::Write)),
+        Figure::new("Host reads", Unit::Bytes, measured.bytes_of(HostOp::Read)),
+        Figure::new("Throughput", Unit::BytesPerSec, measured.bytes_per_second()),
+        Figure::new("Requests a second", Unit::PerSec, measured.iops()),
+        Figure::new("Requests in flight", Unit::Ratio, measured.in_flight_mean())
+            .note(format!("on average; at most {}", measured.in_flight_max)),
+    ]));
+    let unit = facts.scaled.device.ftl.mapping_unit.0;
+    let segments: Vec<_> = measured
+        .flash
+        .units
+        .iter()
+        .filter(|&(_, units)| units > 0)
+        .map(|(cause, units)| Segment {
+            name: cause.name().into(),
+            value: (units * unit) as f64,
+        })
+        .collect();
+    if !segments.is_empty() {
+        section.push(Block::Chart(Chart::Stacked(Stacked {
+            title: "Data programmed to flash, by cause".into(),
+            caption: "What the host wrote, and what the drive wrote besides.".into(),
+            unit: Unit::Bytes,
+            segments,
+        })));
+    }
+    section.push(Block::Table(tables::causes(facts)));
+    section
+}
+
+/// What the figures are figures of.
+fn lead(facts: &Facts<'_>) -> String {
+    let outcome = facts.outcome;
+    let measured = match outcome.measured.passes {
+        1 => "one pass".to_owned(),
+        n => format!("{n} passes"),
+    };
+    let before = match outcome.warm_up_passes {
+        1 => "1 pass before it".to_owned(),
+        n => format!("{n} passes before"),
+    };
+    match outcome.steady {
+        SteadyState::Reached => format!(
+            "Steady state after {} passes over a drive {} at the start; the figures are of {} \
+             more.",
+            outcome.warm_up_passes,
+            facts.state.name,
+            if outcome.measured.passes == 1 { "one".into() } else { outcome.measured.passes.to_string() },
+        ),
+        SteadyState::NotReached => format!(
+            "Steady state NOT reached ({before}); the figures are of {measured} and may still \
+             drift. The drive is large for this trace: a smaller --capacity settles sooner."
+        ),
+        SteadyState::NotTested => {
+            format!("{measured} over a drive {} at the start, as asked.", facts.state.name)
+        }
+        SteadyState::NoWrites => {
+            format!("The trace writes nothing; {measured} after {before}.")
+        }
+    }
+}
+
+fn latency(facts: &Facts<'_>) -> Section {
+    let (pace, meaning) = describe(facts.options.pace);
+    let lead = format!("Requests come {pace}: {meaning}.");
+    let mut section = Section::new("Latency", lead);
+    section.push(Block::Table(tables::latency(&facts.outcome.measured)));
+    section
+}
+
+fn cleaning(facts: &Facts<'_>) -> Section {
+    let mut section = Section::new("Cleaning and wear", "");
+    section.push(Block::Table(tables::passes(facts)));
+    let wear = facts.wear;
+    let measured = &facts.outcome.measured;
+    let flash = &measured.flash;
+    let upb = u64::from(facts.scaled.device.geometry().units_per_block())
+        / u64::from(facts.scaled.device.geometry().planes_ganged);
+    let erased = flash.erases.total() * upb;
+    let copied = flash.units[prism_nand::Cause::Gc];
+    let share = (erased > 0).then(|| copied as f64 / erased as f64);
+    section.push(Block::KeyFigures(vec![
+        Figure::new("Still valid in cleaned blocks", Unit::Percent, share)
+            .note("what cleaning had to copy"),
+        Figure::new("Erases of a block", Unit::Count, wear.mean)
+            .note(format!("since the start; between {} and {}", wear.min, wear.max)),
+        Figure::new("Found in the write buffer", Unit::Count, measured.buffer_hits)
+            .note("mapping units read or rewritten there"),
+    ]));
+    section
+}
+
+fn limits(facts: &Facts<'_>) -> Section {
+    let mut notes: Vec<String> =
+        facts.scaled.changes.iter().map(|change| format!("Drive made to fit: {change}.")).collect();
+    let measured = &facts.outcome.measured;
+    let behind = measured.behind_max;
+    if measured.held_back > 0 {
+        notes.push(format!(
+            "The drive does not keep up: {} requests found its queue full, submission fell up to \
+             {behind} behind the trace. Latencies contain that wait; --pace dependent or closed:N \
+             avoids it.",
+            measured.held_back
+        ));
+    }
+    if measured.unmapped > 0 {
+        notes.push(format!(
+            "{} mapping units were read that hold nothing (never written, or trimmed); the drive \
+             answers these without touching flash.",
+            measured.unmapped
+        ));
+    }
+    notes.extend(limit_notes(&trace_object(facts.trace)));
+    notes.push(format!("Initial state {}, seed {}.", facts.state.name, facts.seed));
+    let mut section = Section::new("What to keep in mind", "");
+    section.push(Block::Notes(notes));
+    section
+}
+
+/// A value that is there only if something was counted.
+#[must_use]
+pub fn counted(count: u64) -> Value {
+    if count == 0 { Value::Missing } else { Value::Int(count) }
+}

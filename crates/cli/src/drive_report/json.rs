@@ -1,0 +1,256 @@
+//! The result as JSON: keys stay as they are and in this order.
+
+use std::collections::BTreeMap;
+
+use prism_base::Latencies;
+use prism_nand::Counts;
+use prism_replay::{Measured, SteadyState};
+use prism_ssd::HostOp;
+use serde::Serialize;
+
+use super::Facts;
+use crate::replay_args::describe;
+use crate::trace_json::{TraceObject, trace_object};
+
+/// The whole of it.
+#[derive(Debug, Serialize)]
+pub struct ReportObject {
+    trace: TraceObject,
+    device: DeviceObject,
+    replay: ReplayObject,
+    result: ResultObject,
+    seed: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct DeviceObject {
+    name: String,
+    title: String,
+    source: String,
+    capacity_bytes: u64,
+    raw_bytes: u64,
+    over_provisioning: OverProvisioningObject,
+    channels: u32,
+    dies: u32,
+    planes: u32,
+    blocks_per_die: u32,
+    pages_per_block: u32,
+    page_bytes: u64,
+    mapping_unit_bytes: u64,
+    endurance_cycles: u32,
+    power_loss_protection: bool,
+    scaled: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct OverProvisioningObject {
+    nominal: f64,
+    effective: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct ReplayObject {
+    pace: String,
+    initial_state: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct ResultObject {
+    #[serde(flatten)]
+    figures: FiguresObject,
+    passes: u32,
+    warm_up_passes: u32,
+    steady: bool,
+    steady_state: &'static str,
+    steady_rounds: Vec<f64>,
+    lifetime: LifetimeObject,
+    wear: WearObject,
+    /// The first pass alone, on the drive in its initial state.
+    single_pass: FiguresObject,
+}
+
+#[derive(Debug, Serialize)]
+struct FiguresObject {
+    requests_completed: u64,
+    flushes_completed: u64,
+    write_amplification: Option<f64>,
+    host_bytes_read: u64,
+    host_bytes_written: u64,
+    flash_bytes_programmed: u64,
+    flash: FlashObject,
+    latency_ns: BTreeMap<&'static str, LatencyObject>,
+    iops: f64,
+    bytes_per_second: f64,
+    queue_depth: DepthObject,
+    buffer_hits: u64,
+    unmapped_reads: u64,
+    held_back: u64,
+    behind_ns: u64,
+    simulated_ns: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct DepthObject {
+    mean: f64,
+    max: u32,
+}
+
+/// Pages read, pages programmed, blocks erased (all of one plane), and programmed mapping
+/// units, each by cause.
+#[derive(Debug, Serialize)]
+struct FlashObject {
+    reads: BTreeMap<&'static str, u64>,
+    programs: BTreeMap<&'static str, u64>,
+    erases: BTreeMap<&'static str, u64>,
+    units: BTreeMap<&'static str, u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct LatencyObject {
+    count: u64,
+    mean: Option<f64>,
+    p50: Option<u64>,
+    p95: Option<u64>,
+    p99: Option<u64>,
+    p999: Option<u64>,
+    max: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct LifetimeObject {
+    days: Option<f64>,
+    tbw: Option<f64>,
+    dwpd: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct WearObject {
+    erases_min: u32,
+    erases_mean: f64,
+    erases_max: u32,
+}
+
+/// The name of a steady state, and whether it counts as one.
+#[must_use]
+pub fn steady_name(state: SteadyState) -> (&'static str, bool) {
+    match state {
+        SteadyState::Reached => ("reached", true),
+        SteadyState::NotReached => ("not reached", false),
+        SteadyState::NotTested => ("not tested", false),
+        SteadyState::NoWrites => ("nothing is written", true),
+    }
+}
+
+impl ReportObject {
+    /// The object of a report.
+    #[must_use]
+    pub fn new(facts: &Facts<'_>) -> Self {
+        let outcome = facts.outcome;
+        let (steady_state, steady) = steady_name(outcome.steady);
+        let life = facts.lifetime();
+        Self {
+            trace: trace_object(facts.trace),
+            device: device_object(facts),
+            replay: ReplayObject {
+                pace: describe(facts.options.pace).0,
+                initial_state: facts.state.name,
+            },
+            result: ResultObject {
+                figures: figures(&outcome.measured),
+                passes: outcome.measured.passes,
+                warm_up_passes: outcome.warm_up_passes,
+                steady,
+                steady_state,
+                steady_rounds: outcome.rounds.clone(),
+                lifetime: LifetimeObject {
+                    days: life.map(|l| l.days),
+                    tbw: life.map(|l| l.tbw),
+                    dwpd: life.map(|l| l.dwpd),
+                },
+                wear: WearObject {
+                    erases_min: facts.wear.min,
+                    erases_mean: facts.wear.mean,
+                    erases_max: facts.wear.max,
+                },
+                single_pass: figures(&outcome.single_pass),
+            },
+            seed: facts.seed,
+        }
+    }
+}
+
+fn device_object(facts: &Facts<'_>) -> DeviceObject {
+    let device = &facts.scaled.device;
+    let geometry = device.geometry();
+    let spare = device.over_provisioning();
+    DeviceObject {
+        name: device.name.clone(),
+        title: device.title.clone(),
+        source: device.source.clone(),
+        capacity_bytes: device.capacity().0,
+        raw_bytes: geometry.raw().0,
+        over_provisioning: OverProvisioningObject {
+            nominal: spare.nominal,
+            effective: spare.effective,
+        },
+        channels: geometry.channels,
+        dies: geometry.dies(),
+        planes: geometry.planes,
+        blocks_per_die: geometry.blocks_per_plane * geometry.planes,
+        pages_per_block: geometry.pages_per_block,
+        page_bytes: geometry.page.0,
+        mapping_unit_bytes: geometry.unit.0,
+        endurance_cycles: device.flash.endurance,
+        power_loss_protection: device.drive.power_loss_protection,
+        scaled: facts.scaled.changes.clone(),
+    }
+}
+
+fn figures(measured: &Measured) -> FiguresObject {
+    let latency = HostOp::ALL.map(|op| (op.name(), latency(measured.latency_of(op))));
+    FiguresObject {
+        requests_completed: measured.requests,
+        flushes_completed: measured.latency_of(HostOp::Flush).count(),
+        write_amplification: measured.write_amplification(),
+        host_bytes_read: measured.bytes_of(HostOp::Read),
+        host_bytes_written: measured.bytes_of(HostOp::Write),
+        flash_bytes_programmed: measured.flash_bytes,
+        flash: FlashObject {
+            reads: by_cause(&measured.flash.reads),
+            programs: by_cause(&measured.flash.programs),
+            erases: by_cause(&measured.flash.erases),
+            units: by_cause(&measured.flash.units),
+        },
+        latency_ns: latency.into_iter().collect(),
+        iops: measured.iops(),
+        bytes_per_second: measured.bytes_per_second(),
+        queue_depth: DepthObject {
+            mean: measured.in_flight_mean(),
+            max: measured.in_flight_max,
+        },
+        buffer_hits: measured.buffer_hits,
+        unmapped_reads: measured.unmapped,
+        held_back: measured.held_back,
+        behind_ns: measured.behind_max.0,
+        simulated_ns: measured.simulated.0,
+    }
+}
+
+fn by_cause(counts: &Counts) -> BTreeMap<&'static str, u64> {
+    let causes = counts.iter().map(|(cause, count)| (cause.name(), count));
+    causes.chain([("total", counts.total())]).collect()
+}
+
+fn latency(latencies: &Latencies) -> LatencyObject {
+    let some = latencies.count() > 0;
+    let quantile = |q| some.then(|| latencies.quantile(q).0);
+    LatencyObject {
+        count: latencies.count(),
+        mean: some.then(|| latencies.mean_ns()),
+        p50: quantile(0.5),
+        p95: quantile(0.95),
+        p99: quantile(0.99),
+        p999: quantile(0.999),
+        max: some.then(|| latencies.max().0),
+    }
+}

@@ -1,0 +1,73 @@
+//! What a drive made of a trace: as JSON, as a document, and as charts.
+
+pub mod charts;
+pub mod document;
+pub mod json;
+pub mod tables;
+
+pub use charts::Charts;
+pub use json::ReportObject;
+
+use prism_host::LoadedTrace;
+use prism_replay::{Lifetime, Options, Outcome};
+use prism_ssd::scale::Scaled;
+
+use crate::device_args::State;
+
+/// Everything that a report is made from.
+pub struct Facts<'a> {
+    /// The trace.
+    pub trace: &'a LoadedTrace,
+    /// The drive, and what was changed to make it fit.
+    pub scaled: &'a Scaled,
+    /// What it held at the start.
+    pub state: State,
+    /// How the trace was replayed.
+    pub options: Options,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// What came out.
+    pub outcome: &'a Outcome,
+    /// Lowest, mean and highest number of erases of a block at the end.
+    pub wear: Wear,
+}
+
+/// How evenly blocks were erased.
+#[derive(Clone, Copy, Debug)]
+pub struct Wear {
+    /// Fewest erases of a block.
+    pub min: u32,
+    /// Mean over all blocks.
+    pub mean: f64,
+    /// Most erases of a block.
+    pub max: u32,
+}
+
+impl Wear {
+    /// Over the erase counts of all blocks.
+    #[must_use]
+    pub fn of(erase_counts: &[u32]) -> Self {
+        let sum: u64 = erase_counts.iter().map(|&n| u64::from(n)).sum();
+        Self {
+            min: erase_counts.iter().copied().min().unwrap_or(0),
+            mean: sum as f64 / erase_counts.len().max(1) as f64,
+            max: erase_counts.iter().copied().max().unwrap_or(0),
+        }
+    }
+}
+
+impl Facts<'_> {
+    /// Endurance at the measured rate.
+    #[must_use]
+    pub fn lifetime(&self) -> Option<Lifetime> {
+        let (device, measured) = (&self.scaled.device, &self.outcome.measured);
+        prism_replay::lifetime::lifetime(
+            device.geometry().raw(),
+            device.flash.endurance,
+            device.capacity(),
+            measured.write_amplification()?,
+            prism_base::Bytes(measured.bytes_of(prism_ssd::HostOp::Write)),
+            measured.simulated,
+        )
+    }
+}
