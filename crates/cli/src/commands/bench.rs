@@ -1,0 +1,119 @@
+//! `prism bench`: how fast Prism itself is on this machine.
+
+use clap::Args as ClapArgs;
+use prism_experiments::speed::{Work, random_reads, steady_writes};
+use prism_host::{Progress, clock};
+use prism_report::{Block, Column, Document, Section, Table, Unit, terminal};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::{JsonArg, screen};
+
+/// Arguments of `prism bench`.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example:
+  prism bench --runs 5 --json bench.json")]
+pub struct Args {
+    /// Runs of each workload; the median is printed
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
+    /// Requests of each run
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..))]
+    requests: u64,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+#[derive(Serialize)]
+struct Row {
+    workload: &'static str,
+    requests_per_cpu_second: f64,
+    page_operations_per_cpu_second: f64,
+    write_amplification: f64,
+    cpu_seconds: Vec<f64>,
+}
+
+#[derive(Serialize)]
+struct Bench {
+    drive: Vec<Row>,
+    seed: u64,
+}
+
+type Prepared = Box<dyn FnOnce() -> Work>;
+
+/// Runs the workloads one after another on one core.
+///
+/// # Errors
+/// [`Failure`] if the output cannot be written.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let workloads: [(&'static str, bool, u32); 5] = [
+        ("random reads, queue depth 1", false, 1),
+        ("random reads, queue depth 64", false, 64),
+        ("random reads, queue depth 1024", false, 1024),
+        ("random writes, cleaning, queue depth 64", true, 64),
+        ("random writes, cleaning, queue depth 1024", true, 1024),
+    ];
+    let progress = Progress::on_stderr();
+    progress.start_count("running, workload", Some(workloads.len() as u64));
+    let mut drive = Vec::new();
+    for (i, (name, writes, depth)) in workloads.into_iter().enumerate() {
+        progress.reached(i as u64);
+        drive.push(measure(args, name, writes, depth)?);
+    }
+    progress.clear();
+    let (width, style) = screen();
+    let text = terminal::render(&document(&drive), width, style);
+    args.json.write(&Bench { drive, seed: args.seed }, &text)?;
+    Ok(())
+}
+
+fn measure(args: &Args, name: &'static str, writes: bool, depth: u32) -> Result<Row, Failure> {
+    let broken = |e: prism_ssd::DeviceError| Failure::Usage(e.to_string());
+    let mut seconds = Vec::new();
+    let mut work = None;
+    for _ in 0..args.runs {
+        let prepared: Prepared = if writes {
+            Box::new(steady_writes(args.requests, depth, args.seed).map_err(broken)?)
+        } else {
+            Box::new(random_reads(args.requests, depth, args.seed).map_err(broken)?)
+        };
+        let start = clock::cpu_seconds();
+        work = Some(prepared());
+        seconds.push(clock::cpu_seconds() - start);
+    }
+    seconds.sort_by(f64::total_cmp);
+    let median = seconds[seconds.len() / 2];
+    let work = work.expect("at least one run");
+    Ok(Row {
+        workload: name,
+        requests_per_cpu_second: work.requests as f64 / median,
+        page_operations_per_cpu_second: work.page_operations as f64 / median,
+        write_amplification: work.write_amplification,
+        cpu_seconds: seconds,
+    })
+}
+
+fn document(rows: &[Row]) -> Document {
+    let columns = vec![
+        Column::text("workload"),
+        Column::number("requests a CPU second", Unit::PerSec),
+        Column::number("flash page operations a CPU second", Unit::PerSec),
+        Column::number("write amplification", Unit::Ratio),
+    ];
+    let mut table = Table::new("Medians of all runs, one core, full timing", columns);
+    for row in rows {
+        table.rows.push(vec![
+            row.workload.into(),
+            row.requests_per_cpu_second.into(),
+            row.page_operations_per_cpu_second.into(),
+            (row.write_amplification > 0.0).then_some(row.write_amplification).into(),
+        ]);
+    }
+    let lead = "64 dies on 8 channels, 8 KiB pages; geometries of MQSim's sample drive.";
+    let mut section = Section::new("Simulated drive", lead);
+    section.push(Block::Table(table));
+    Document::new("prism bench", "how fast Prism is on this machine").with(section)
+}

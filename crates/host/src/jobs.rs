@@ -1,0 +1,48 @@
+//! Independent computations on all cores, with results in the order of the jobs.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// Runs `jobs` on as many threads as there are cores. The result does not depend on the
+/// number of threads or on who finishes first. `finished` is told how many are done.
+///
+/// # Panics
+/// If a job panics.
+pub fn run_all<T: Send>(
+    jobs: Vec<impl FnOnce() -> T + Send>,
+    finished: impl Fn(usize) + Sync,
+) -> Vec<T> {
+    let count = jobs.len();
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(count);
+    let queue = Mutex::new(jobs.into_iter().enumerate());
+    let results: Mutex<Vec<Option<T>>> = Mutex::new((0..count).map(|_| None).collect());
+    let done = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let next = queue.lock().expect("no job panics in the lock").next();
+                    let Some((place, job)) = next else { return };
+                    let result = job();
+                    results.lock().expect("no job panics in the lock")[place] = Some(result);
+                    finished(done.fetch_add(1, Ordering::Relaxed) + 1);
+                }
+            });
+        }
+    });
+    let results = results.into_inner().expect("no job panics in the lock");
+    results.into_iter().map(|result| result.expect("every job was run")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_keep_the_order_of_the_jobs() {
+        let jobs: Vec<_> = (0..100).map(|i| move || i * i).collect();
+        let results = run_all(jobs, |_| {});
+        assert_eq!(results, (0..100).map(|i| i * i).collect::<Vec<_>>());
+    }
+}
