@@ -3,17 +3,35 @@
 //!
 //! Nothing here opens a file or knows a device: `host` brings the bytes.
 
+mod blkparse;
+mod blkparse_format;
+mod blktrace;
+mod blktrace_record;
 pub mod capabilities;
+pub mod detect;
 pub mod error;
+mod event;
+mod flushes;
+pub mod formats;
+mod ftrace;
+pub mod lines;
+mod names;
 pub mod order;
+mod pair;
+mod perf;
 pub mod reader;
 pub mod record;
+mod rwbs;
+mod scan;
 pub mod sink;
 pub mod skips;
 pub mod source;
 pub mod symbols;
+mod tracepoint;
+mod waiting;
 
 pub use capabilities::Capabilities;
+pub use detect::{DETECT_BYTES, detect};
 pub use error::TraceError;
 pub use reader::{CountFrom, Format, Outcome, PhaseSpan, Reader, ReaderOptions};
 pub use record::{Flags, Op, OptTime, Record};
