@@ -134,7 +134,8 @@ impl MapParser {
     }
 
     fn get<'a>(&self, line: &'a [u8], at: At) -> Result<&'a [u8], SkipReason> {
-        let &(start, end) = self.spans.get(self.fields[at.0]).ok_or(WRONG_FIELDS)?;
+        let field = self.fields.get(at.0).ok_or(WRONG_FIELDS)?;
+        let &(start, end) = self.spans.get(*field).ok_or(WRONG_FIELDS)?;
         Ok(line[start..end].trim_ascii())
     }
 
@@ -259,13 +260,19 @@ impl MapParser {
 
 impl LineParser for MapParser {
     fn line(&mut self, line: &[u8], number: u64, sink: &mut Sink) -> Result<(), TraceError> {
-        let line = line.trim_ascii();
+        let line = match self.map.splitter {
+            // The blank at the start or the end may stand between empty fields.
+            Splitter::Delimiter(byte) if byte.is_ascii_whitespace() => {
+                line.strip_suffix(b"\r").unwrap_or(line)
+            }
+            _ => line.trim_ascii(),
+        };
         if number <= self.map.header_lines {
             let is_last = number == self.map.header_lines;
             return if is_last { self.read_header(line, number) } else { Ok(()) };
         }
         let is_comment = self.map.comment.as_ref().is_some_and(|mark| line.starts_with(mark));
-        if line.is_empty() || is_comment {
+        if line.trim_ascii().is_empty() || is_comment {
             return Ok(());
         }
         match self.parse(line, sink) {
