@@ -7,6 +7,7 @@ pub mod alibaba;
 pub mod capabilities;
 pub mod error;
 pub mod fields;
+pub mod filter;
 pub mod fio;
 pub mod map;
 pub mod mqsim;
@@ -17,6 +18,7 @@ pub mod record;
 pub mod sink;
 pub mod skips;
 pub mod source;
+pub mod summary;
 pub mod symbols;
 pub mod tencent;
 #[cfg(test)]
