@@ -9,6 +9,7 @@ pub mod error;
 pub mod fields;
 pub mod filter;
 pub mod fio;
+pub mod generate;
 pub mod map;
 pub mod mqsim;
 pub mod msr;
