@@ -92,7 +92,11 @@ fn each_sample_is_read_by_its_own_parser() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 4096,
+        failure_persistence: None,
+        ..Default::default()
+    })]
 
     #[test]
     fn noise_does_no_harm(text in prop::collection::vec(any::<u8>(), 0..300)) {
@@ -100,7 +104,9 @@ proptest! {
     }
 
     #[test]
-    fn noise_in_the_alphabet_of_traces_does_no_harm(text in "([-0-9.,eE \t\nRWDFread/x:\r]{0,200})") {
+    fn noise_in_the_alphabet_of_traces_does_no_harm(
+        text in "[-0-9.,eE \t\nRWDFread/x:\r]{0,200}",
+    ) {
         check_all(text.as_bytes());
     }
 
