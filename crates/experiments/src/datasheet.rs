@@ -58,7 +58,13 @@ pub fn checks(device: &Device, seed: u64) -> Vec<Pending> {
     let deep = Load { depth: 256, count: 400_000, ..read };
     add("4 KiB random read", "IOPS", sheet.random_read_iops.map(|n| n as f64), deep, iops);
     let worn = Load { op: HostOp::Write, state: steady, ..deep };
-    add("4 KiB random write, steady", "IOPS", sheet.random_write_iops.map(|n| n as f64), worn, iops);
+    add(
+        "4 KiB random write, steady",
+        "IOPS",
+        sheet.random_write_iops.map(|n| n as f64),
+        worn,
+        iops,
+    );
     let stream = Load { size: 131_072, random: false, depth: 32, count: 40_000, ..read };
     add("128 KiB sequential read", "B/s", sheet.sequential_read.map(|n| n as f64), stream, rate);
     let stream = Load { op: HostOp::Write, ..stream };

@@ -1,36 +1,35 @@
 //! The one place that knows which parser reads a format in which a line stands alone.
 
-use crate::capabilities::Capabilities;
+use crate::alibaba::AlibabaParser;
 use crate::error::TraceError;
+use crate::fio::FioParser;
+use crate::map::MapParser;
+use crate::mqsim::{MqsimParser, TimeUnit};
+use crate::msr::MsrParser;
 use crate::reader::{Format, ReaderOptions};
 use crate::sink::LineParser;
-
-/// A parser and what the reader must know of its format.
-pub struct LineFormat {
-    /// Reads the lines.
-    pub parser: Box<dyn LineParser>,
-    /// What the format can carry.
-    pub capabilities: Capabilities,
-    /// Disorder that is put right, in nanoseconds.
-    pub window_ns: u64,
-}
+use crate::tencent::TencentParser;
 
 /// The parser of `options.format`.
 ///
 /// # Errors
-/// [`TraceError::UnknownFormat`] for a format that has no such parser, and what the
-/// parser says of its options.
-pub fn line_format(options: &ReaderOptions) -> Result<LineFormat, TraceError> {
-    match options.format {
-        Format::Ftrace
-        | Format::PerfScript
-        | Format::Blkparse
-        | Format::Blktrace
-        | Format::FioIolog
-        | Format::Msr
-        | Format::Alibaba
-        | Format::Tencent
-        | Format::Mqsim
-        | Format::Map => Err(TraceError::UnknownFormat),
-    }
+/// [`TraceError::UnknownFormat`] for a format whose lines do not stand alone, and what
+/// the parser says of its options.
+pub fn line_parser(options: &ReaderOptions) -> Result<Box<dyn LineParser>, TraceError> {
+    Ok(match options.format {
+        Format::FioIolog => Box::new(FioParser::new()),
+        Format::Msr => Box::new(MsrParser::new()),
+        Format::Alibaba => Box::new(AlibabaParser::new()),
+        Format::Tencent => Box::new(TencentParser::new()),
+        // MQSim's own default; another unit takes a map.
+        Format::Mqsim => Box::new(MqsimParser::new(TimeUnit::Nanosecond)),
+        Format::Map => {
+            let what = "the format map needs a map; give one with --map FILE.toml";
+            let none = || TraceError::Bad { line: 0, what: what.into() };
+            Box::new(MapParser::new(options.map_toml.as_deref().ok_or_else(none)?)?)
+        }
+        Format::Ftrace | Format::PerfScript | Format::Blkparse | Format::Blktrace => {
+            return Err(TraceError::UnknownFormat);
+        }
+    })
 }

@@ -3,6 +3,7 @@
 //!
 //! Nothing here opens a file or knows a device: `host` brings the bytes.
 
+pub mod alibaba;
 mod blkparse;
 mod blkparse_format;
 mod blktrace;
@@ -11,10 +12,17 @@ pub mod capabilities;
 pub mod detect;
 pub mod error;
 mod event;
+pub mod fields;
+pub mod filter;
+pub mod fio;
 mod flushes;
 pub mod formats;
 mod ftrace;
+pub mod generate;
 pub mod lines;
+pub mod map;
+pub mod mqsim;
+pub mod msr;
 mod names;
 pub mod order;
 mod pair;
@@ -26,9 +34,14 @@ mod scan;
 pub mod sink;
 pub mod skips;
 pub mod source;
+pub mod summary;
 pub mod symbols;
+pub mod tencent;
+#[cfg(test)]
+mod testing;
 mod tracepoint;
 mod waiting;
+pub mod write;
 
 pub use capabilities::Capabilities;
 pub use detect::{DETECT_BYTES, detect};

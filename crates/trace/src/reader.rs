@@ -6,11 +6,11 @@ use crate::blktrace::Blktrace;
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
 use crate::event::{Intake, OVERLONG};
-use crate::formats::{LineFormat, line_format};
+use crate::formats::line_parser;
 use crate::lines::Lines;
 use crate::pair::Totals;
 use crate::record::Record;
-use crate::sink::Sink;
+use crate::sink::{LineParser, Sink};
 use crate::skips::Skips;
 use crate::symbols::Symbols;
 use crate::{ftrace, perf};
@@ -147,7 +147,7 @@ pub struct Reader {
 enum Kind {
     Events { lines: Lines, parser: EventParser, intake: Box<Intake> },
     Binary { blktrace: Blktrace, intake: Box<Intake> },
-    Lines { lines: Lines, format: LineFormat, sink: Sink },
+    Lines { lines: Lines, parser: Box<dyn LineParser>, sink: Sink },
 }
 
 /// The parsers of text that consists of events.
@@ -197,9 +197,9 @@ impl Reader {
                 intake: Box::new(Intake::new(options.count_from)),
             },
             _ => {
-                let format = line_format(&options)?;
-                let sink = Sink::new(format.window_ns);
-                Kind::Lines { lines: Lines::default(), format, sink }
+                let parser = line_parser(&options)?;
+                let sink = Sink::new(parser.disorder_ns());
+                Kind::Lines { lines: Lines::default(), parser, sink }
             }
         };
         Ok(Self { format, kind, has_bytes: false, text_ended: false })
@@ -246,10 +246,10 @@ impl Reader {
                 intake.drain(out);
                 result
             }
-            Kind::Lines { lines, format, sink } => {
+            Kind::Lines { lines, parser, sink } => {
                 assert!(input == 0 && !self.text_ended, "input {input} is not open");
                 lines.feed(bytes, |line, number| {
-                    one_line(format, sink, line, number)?;
+                    one_line(parser.as_mut(), sink, line, number)?;
                     if number % DRAIN_LINES == 0 {
                         sink.drain(false, out);
                     }
@@ -282,9 +282,9 @@ impl Reader {
                 blktrace.end_of_input(input, intake)?;
                 intake.drain(out);
             }
-            Kind::Lines { lines, format, sink } => {
+            Kind::Lines { lines, parser, sink } => {
                 self.text_ended = true;
-                lines.end(|line, number| one_line(format, sink, line, number))?;
+                lines.end(|line, number| one_line(parser.as_mut(), sink, line, number))?;
                 sink.drain(false, out);
             }
         }
@@ -316,9 +316,9 @@ impl Reader {
                 capabilities.write_zeroes = intake.write_zeroes;
                 event_outcome(blktrace.records(), capabilities, totals, intake)
             }
-            Kind::Lines { lines, format, sink } => {
+            Kind::Lines { lines, parser, sink } => {
                 sink.drain(true, out);
-                line_outcome(lines.count(), format.capabilities, sink)
+                line_outcome(lines.count(), parser.capabilities(), sink)
             }
         };
         if !self.has_bytes {
@@ -343,13 +343,13 @@ impl Reader {
 }
 
 fn one_line(
-    format: &mut LineFormat,
+    parser: &mut dyn LineParser,
     sink: &mut Sink,
     line: Option<&[u8]>,
     number: u64,
 ) -> Result<(), TraceError> {
     match line {
-        Some(line) => format.parser.line(line, number, sink),
+        Some(line) => parser.line(line, number, sink),
         None => {
             sink.skip(OVERLONG, number);
             Ok(())

@@ -1,5 +1,6 @@
 //! Where a parser of one-line-one-request formats puts what it read.
 
+use crate::capabilities::Capabilities;
 use crate::error::TraceError;
 use crate::order::{Orderer, Timed};
 use crate::record::{OptTime, Record};
@@ -103,4 +104,13 @@ pub trait LineParser {
     /// # Errors
     /// [`TraceError`] as described.
     fn line(&mut self, line: &[u8], number: u64, sink: &mut Sink) -> Result<(), TraceError>;
+
+    /// What the format can carry, as far as the lines so far have shown.
+    fn capabilities(&self) -> Capabilities;
+
+    /// By how many nanoseconds lines may stand out of the order of their issue times; a
+    /// second is enough for sources that merge several processors or servers.
+    fn disorder_ns(&self) -> u64 {
+        1_000_000_000
+    }
 }
