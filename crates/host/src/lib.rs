@@ -1,1 +1,21 @@
-//! placeholder
+//! The only crate that touches the world: files, streams, Parquet, progress, signals.
+//!
+//! It adapts and decides nothing: bytes go to the pure crates, their values go to files.
+
+pub mod atomic;
+pub mod compact;
+pub mod error;
+pub mod facts;
+mod guard;
+pub mod input;
+pub mod interrupt;
+pub mod parquet;
+pub mod progress;
+pub mod siblings;
+pub mod spool;
+
+pub use atomic::OutputFile;
+pub use error::HostError;
+pub use facts::{CountedFrom, PhaseRow, SkipRow, TraceFacts};
+pub use progress::Progress;
+pub use spool::{Spool, SpoolWriter};
