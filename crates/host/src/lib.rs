@@ -9,13 +9,17 @@ pub mod facts;
 mod guard;
 pub mod input;
 pub mod interrupt;
+pub mod load;
 pub mod parquet;
 pub mod progress;
 pub mod siblings;
 pub mod spool;
+pub mod tally;
 
 pub use atomic::OutputFile;
 pub use error::HostError;
 pub use facts::{CountedFrom, PhaseRow, SkipRow, TraceFacts};
+pub use load::{LoadSpec, LoadedTrace, load_trace};
 pub use progress::Progress;
 pub use spool::{Spool, SpoolWriter};
+pub use tally::{Tallies, Tally};
