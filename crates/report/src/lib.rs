@@ -1,1 +1,34 @@
-//! placeholder
+//! What a report looks like, whoever computed it.
+//!
+//! A caller fills a [`Document`] with figures, tables and charts, and one of three
+//! renderers turns it into text: [`terminal`] for a screen, [`html`] for one file that
+//! opens from disk, [`json`] for programs. [`accumulate`] holds the counters that a
+//! simulation feeds while it runs: their memory is bounded however long the run is.
+//!
+//! Nothing here knows what a flash page is, and nothing here touches the world.
+//!
+//! ```
+//! use prism_report::{Block, Document, Figure, Section, Style, Unit, terminal};
+//!
+//! let mut section = Section::new("Wear", "The drive wears 1.8 times faster than it is written.");
+//! section.push(Block::KeyFigures(vec![Figure::new("Write amplification", Unit::Ratio, 1.83)]));
+//! let document = Document::new("Report", "vm-boot.trace").with(section);
+//! let text = terminal::render(&document, 80, Style::PLAIN);
+//! assert!(text.contains("Write amplification"));
+//! ```
+
+pub mod accumulate;
+mod chart;
+pub mod html;
+pub mod json;
+mod model;
+pub mod terminal;
+mod ticks;
+mod unit;
+
+pub use chart::{
+    Axis, Band, BarLayout, Bars, Chart, Heatmap, Layer, Lines, Scale, Segment, Series, Stacked,
+};
+pub use model::{Block, Column, Document, Figure, Section, Table, Value};
+pub use terminal::Style;
+pub use unit::Unit;

@@ -1,0 +1,236 @@
+//! Heat maps: one panel for each layer, all with one time axis and one scale of shades.
+//!
+//! Cells are put into a few classes of amount; a class is one path of horizontal strokes
+//! that are one cell high, so a panel is a handful of marks however many cells it has.
+
+use super::frame::{self, Plot};
+use super::{Page, escape::escape, table};
+use crate::chart::{Chart, Heatmap};
+use crate::ticks::Range;
+use crate::unit::Unit;
+
+/// Finer than this is no longer told apart, and makes the file large: at most eight
+/// bytes a cell and layer, a third of a megabyte for three layers.
+const COLUMNS_MAX: usize = 256;
+const ROWS_MAX: usize = 64;
+/// How many shades there are. Each is a class of amounts, on a log scale.
+const SHADES: usize = 6;
+/// How many times larger the amounts of a class are at most than those of the one before.
+const CLASS_RATIO_MAX: f64 = 8.0;
+
+pub fn render(page: &mut Page, chart: &Heatmap) {
+    let columns = chart.columns.div_ceil(COLUMNS_MAX).max(1);
+    let rows = chart.rows.div_ceil(ROWS_MAX).max(1);
+    let panels: Vec<Panel> =
+        chart.layers.iter().map(|layer| Panel::new(chart, &layer.cells, columns, rows)).collect();
+    let colours = page.palette.assign(chart.layers.iter().map(|l| l.name.as_str()));
+
+    let (start, end) = (chart.time_range.start, chart.time_range.end);
+    let zoom = format!(
+        " data-zoom=\"{start} {end}\" data-addresses=\"{}\"",
+        escape(&addresses(chart, rows).join("|"))
+    );
+    frame::open(page, "heatmap", &zoom, &chart.title, &chart.caption);
+    let x = Range::exactly(start as f64, end as f64, Unit::Nanos, 8);
+    let y = Range::exactly(
+        chart.address_range.start as f64,
+        chart.address_range.end as f64,
+        Unit::Bytes,
+        4,
+    );
+    for (i, (panel, layer)) in panels.iter().zip(&chart.layers).enumerate() {
+        let last = i + 1 == panels.len();
+        let scale = Shades::covering(&panel.cells);
+        let classes = scale.labels(chart.unit);
+        key(page, &layer.name, colours[i], &scale.edges(chart.unit));
+        frame::plot(
+            page,
+            &Plot {
+                y_label: "",
+                y_ticks: frame::places(&y),
+                x_ticks: if last { frame::places(&x) } else { Vec::new() },
+                narrow_stride: 2,
+                description: format!("{}, {}. {}", chart.title, layer.name, chart.caption),
+                drawing: panel.drawing(&scale, colours[i]),
+                class: if last { "panel" } else { "panel bare" },
+                attributes: format!(
+                    " data-column=\"{:.6}\" data-row=\"{:.6}\" data-columns=\"{}\" data-classes=\"{}\" \
+                     data-cells=\"{}\"",
+                    panel.column_width,
+                    panel.row_height,
+                    panel.columns,
+                    escape(&classes.join("|")),
+                    panel.classes(&scale)
+                ),
+            },
+        );
+    }
+    let summary = "Numbers, summed over time";
+    table::details(page, &Chart::Heatmap(chart.clone()).numbers(), summary);
+    frame::close(page);
+}
+
+/// The name of a panel, and its shades from the least to the most.
+fn key(page: &mut Page, name: &str, colour: usize, edges: &[String]) {
+    let shades: String = (1..=SHADES).map(|class| format!("<i class=\"h{class}\"></i>")).collect();
+    let text = format!(
+        "<p class=\"ylabel panel-name\">{}<span class=\"shades k{colour}\">{}{shades}{} a cell\
+         </span></p>\n",
+        escape(name),
+        escape(edges.first().map_or("", String::as_str)),
+        escape(edges.last().map_or("", String::as_str)),
+    );
+    page.push(&text);
+}
+
+/// The address range of each drawn row, from the lowest.
+fn addresses(chart: &Heatmap, group: usize) -> Vec<String> {
+    let name = |row: usize| Unit::Bytes.format(chart.row_start(row) as f64);
+    let range = |row: usize| format!("{} to {}", name(row), name((row + group).min(chart.rows)));
+    (0..chart.rows).step_by(group).map(range).collect()
+}
+
+/// Which share of `range` so many bins of this size take.
+fn share(bins: usize, size: u64, range: &std::ops::Range<u64>) -> f64 {
+    bins as f64 * size as f64 / range.end.saturating_sub(range.start).max(1) as f64
+}
+
+/// A layer as it is drawn, after merging cells that are too fine.
+struct Panel {
+    columns: usize,
+    rows: usize,
+    cells: Vec<u64>,
+    /// The share of the plot's width that a full drawn column takes: the last may be cut
+    /// off.
+    column_width: f64,
+    /// The share of the height that a full drawn row takes.
+    row_height: f64,
+}
+
+impl Panel {
+    fn new(chart: &Heatmap, cells: &[u64], per_column: usize, per_row: usize) -> Self {
+        let columns = chart.columns.div_ceil(per_column);
+        let rows = chart.rows.div_ceil(per_row);
+        let mut merged = vec![0u64; columns * rows];
+        for (i, &cell) in cells.iter().enumerate().take(chart.columns * chart.rows) {
+            let (column, row) = (i / chart.rows / per_column, i % chart.rows / per_row);
+            let into = &mut merged[column * rows + row];
+            *into = into.saturating_add(cell);
+        }
+        Self {
+            columns,
+            rows,
+            cells: merged,
+            column_width: share(per_column, chart.column_width, &chart.time_range),
+            row_height: share(per_row, chart.row_height, &chart.address_range),
+        }
+    }
+
+    fn class(&self, scale: &Shades, column: usize, row: usize) -> usize {
+        scale.class(self.cells[column * self.rows + row])
+    }
+
+    /// The class of each cell as a digit, row by row from the lowest address.
+    fn classes(&self, scale: &Shades) -> String {
+        let row = |row| (0..self.columns).map(move |column| (column, row));
+        let cells = (0..self.rows).flat_map(row);
+        cells.map(|(column, row)| self.class(scale, column, row).to_string()).collect()
+    }
+
+    /// One path for each class. The group is scaled so that a cell is one by one, and
+    /// row zero, the lowest address, is at the bottom.
+    fn drawing(&self, scale: &Shades, colour: usize) -> String {
+        let mut paths = vec![String::new(); SHADES];
+        for row in 0..self.rows {
+            let mut column = 0;
+            while column < self.columns {
+                let class = self.class(scale, column, row);
+                let same = |&next: &usize| self.class(scale, next, row) == class;
+                let run = (column..self.columns).take_while(same).count();
+                if class > 0 {
+                    paths[class - 1] += &format!("M{column} {row}h{run}");
+                }
+                column += run;
+            }
+        }
+        let (width, height) = (self.column_width * frame::SIDE, self.row_height * frame::SIDE);
+        let mut out = format!(
+            "<g class=\"k{colour}\" transform=\"translate(0 1000) scale({width:.4} -{height:.4}) \
+             translate(0 .5)\">"
+        );
+        for (class, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
+            out += &format!("<path class=\"heat h{}\" d=\"{path}\"/>", class + 1);
+        }
+        out + "</g>"
+    }
+}
+
+/// The classes of amounts of one panel, equally wide on a log scale.
+struct Shades {
+    /// The least amount that is told apart from less.
+    low: f64,
+    high: f64,
+}
+
+impl Shades {
+    /// From the most down to the least, but no further than the shades can tell: a single
+    /// tiny amount must not turn all others into the same shade.
+    fn covering(cells: &[u64]) -> Self {
+        let amounts = cells.iter().copied().filter(|&cell| cell > 0);
+        let high = amounts.clone().max().unwrap_or(1) as f64;
+        let low = amounts.min().unwrap_or(1) as f64;
+        Self { low: low.max(high / CLASS_RATIO_MAX.powi(SHADES as i32)), high }
+    }
+
+    /// Zero for nothing, else from 1 to [`SHADES`].
+    fn class(&self, amount: u64) -> usize {
+        if amount == 0 {
+            return 0;
+        }
+        let span = (self.high / self.low).ln();
+        let place = (amount as f64 / self.low).ln() / span.max(f64::MIN_POSITIVE);
+        1 + ((place * SHADES as f64) as usize).min(SHADES - 1)
+    }
+
+    /// Where each class begins, and where the last one ends.
+    fn edges(&self, unit: Unit) -> Vec<String> {
+        let ratio = self.high / self.low;
+        let edge = |class: usize| {
+            let edge = self.low * ratio.powf(class as f64 / SHADES as f64);
+            unit.format(if unit == Unit::Count { edge.round() } else { edge })
+        };
+        (0..=SHADES).map(edge).collect()
+    }
+
+    /// What each class means, from the least. The first also takes what is less.
+    fn labels(&self, unit: Unit) -> Vec<String> {
+        let edges = self.edges(unit);
+        let label = |class: usize| match class {
+            0 => format!("up to {}", edges[1]),
+            _ => format!("{} to {}", edges[class], edges[class + 1]),
+        };
+        (0..SHADES).map(label).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_cover_what_is_there() {
+        let shades = Shades::covering(&[0, 4096 * 64, 4096]);
+        assert_eq!(shades.class(0), 0);
+        assert_eq!(shades.class(4096), 1);
+        assert_eq!(shades.class(4096 * 3), 2);
+        assert_eq!(shades.class(4096 * 64), SHADES);
+        let labels = shades.labels(Unit::Bytes);
+        assert_eq!(labels[0], "up to 8 KiB");
+        assert_eq!(labels[SHADES - 1], "128 KiB to 256 KiB");
+        assert_eq!(Shades::covering(&[7]).class(7), 1);
+        assert_eq!(Shades::covering(&[]).class(0), 0);
+        let wide = Shades::covering(&[1, 1 << 30]);
+        assert_eq!(wide.class(1), 1, "what is less than the scale reaches is in the first class");
+        assert_eq!(wide.class(1 << 25), 5);
+    }
+}

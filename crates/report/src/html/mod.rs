@@ -1,0 +1,153 @@
+//! A report as one HTML file that opens from disk and asks the network for nothing.
+//!
+//! All charts are drawn here, as SVG whose colours follow the reader's light or dark
+//! theme; tick labels are HTML text over it, so that they keep their size on a phone. The
+//! script only adds to that: read-outs under the pointer, zoom in time, switching series
+//! off. It reads its numbers from the tables that each chart carries, so a value is
+//! formatted in one place. Without scripts the page has everything but these.
+//!
+//! Every text from the document is escaped: a process may be called `<script>`.
+
+mod bars;
+mod escape;
+mod frame;
+mod heatmap;
+mod lines;
+mod palette;
+mod stacked;
+mod table;
+
+use crate::chart::Chart;
+use crate::json;
+use crate::model::{Block, Document, Figure, Section};
+use escape::escape;
+use palette::Palette;
+
+/// Fetch nothing, from nowhere; what the page needs is in it.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
+                      script-src 'unsafe-inline'; img-src data:";
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// The text being built, with what holds for the whole page.
+struct Page {
+    out: String,
+    palette: Palette,
+    /// How many charts there are so far: each gets its own identifier.
+    charts: usize,
+}
+
+/// The report as a whole HTML file.
+#[must_use]
+pub fn render(document: &Document) -> String {
+    let mut page = Page { out: String::new(), palette: Palette::default(), charts: 0 };
+    let title = escape(&document.title);
+    page.push(&format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <a class=\"skip\" href=\"#main\">Skip to the report</a>\n\
+         <header>\n<h1>{title}</h1>\n<p class=\"subtitle\">{}</p>\n",
+        escape(&document.subtitle)
+    ));
+    contents(&mut page, document);
+    page.push("</header>\n<main id=\"main\">\n");
+    for (number, section) in document.sections.iter().enumerate() {
+        render_section(&mut page, section, number);
+    }
+    page.push(&format!("</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"));
+    page.out
+}
+
+impl Page {
+    fn push(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+}
+
+/// The identifier of a section: readable in the address bar, unique by its number.
+fn anchor(section: &Section, number: usize) -> String {
+    escape(&format!("s{}-{}", number + 1, json::key(&section.title)))
+}
+
+/// Links to the sections, if there are enough to get lost in.
+fn contents(page: &mut Page, document: &Document) {
+    if document.sections.len() < 3 {
+        return;
+    }
+    page.push("<nav aria-label=\"Sections\"><ul>\n");
+    for (number, section) in document.sections.iter().enumerate() {
+        let link = format!(
+            "<li><a href=\"#{}\">{}</a></li>\n",
+            anchor(section, number),
+            escape(&section.title)
+        );
+        page.push(&link);
+    }
+    page.push("</ul></nav>\n");
+}
+
+fn render_section(page: &mut Page, section: &Section, number: usize) {
+    let id = anchor(section, number);
+    page.push(&format!(
+        "<section aria-labelledby=\"{id}\">\n<h2 id=\"{id}\">{}</h2>\n",
+        escape(&section.title)
+    ));
+    if !section.lead.is_empty() {
+        page.push(&format!("<p class=\"lead\">{}</p>\n", escape(&section.lead)));
+    }
+    for block in &section.blocks {
+        match block {
+            Block::KeyFigures(figures) => key_figures(page, figures),
+            Block::Table(block) => table::render(page, block),
+            Block::Chart(chart) => render_chart(page, chart),
+            Block::Notes(notes) => render_notes(page, notes),
+            Block::Text(text) => page.push(&format!("<p>{}</p>\n", escape(text))),
+        }
+    }
+    page.push("</section>\n");
+}
+
+fn render_chart(page: &mut Page, chart: &Chart) {
+    page.charts += 1;
+    match chart {
+        Chart::Lines(chart) => lines::render(page, chart),
+        Chart::Bars(chart) => bars::render(page, chart),
+        Chart::Stacked(chart) => stacked::render(page, chart),
+        Chart::Heatmap(chart) => heatmap::render(page, chart),
+    }
+}
+
+fn key_figures(page: &mut Page, figures: &[Figure]) {
+    page.push("<dl class=\"figures\">\n");
+    for figure in figures {
+        let shown = figure.show("–");
+        // The unit stands smaller than the number it belongs to.
+        let (number, unit) = match shown.split_once(' ') {
+            Some((number, unit)) if number.starts_with(|c: char| c.is_ascii_digit()) => {
+                (number, format!(" <small>{}</small>", escape(unit)))
+            }
+            _ => (shown.as_str(), String::new()),
+        };
+        page.push(&format!(
+            "<div><dt>{}</dt><dd>{}{unit}</dd>",
+            escape(&figure.label),
+            escape(number)
+        ));
+        if !figure.note.is_empty() {
+            page.push(&format!("<dd class=\"note\">{}</dd>", escape(&figure.note)));
+        }
+        page.push("</div>\n");
+    }
+    page.push("</dl>\n");
+}
+
+fn render_notes(page: &mut Page, notes: &[String]) {
+    page.push("<ul class=\"notes\">\n");
+    for note in notes {
+        page.push(&format!("<li>{}</li>\n", escape(note)));
+    }
+    page.push("</ul>\n");
+}

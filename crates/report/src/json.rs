@@ -1,0 +1,179 @@
+//! The same report for programs: numbers in base units, keys in a fixed order.
+//!
+//! A caller that has its own schema uses [`number`] and [`table`]; [`document`] writes a
+//! whole report. What is not known or not finite is `null`, because JSON has no word for
+//! it and zero would be a lie.
+
+use crate::chart::{Axis, Band, Bars, Chart, Heatmap, Lines, Scale, Series, Stacked};
+use crate::model::{Block, Document, Figure, Table, Value};
+use serde_json::{Map, Number, Value as Json, json};
+
+/// A number; `null` if it is not finite.
+#[must_use]
+pub fn number(value: f64) -> Json {
+    Number::from_f64(value).map_or(Json::Null, Json::Number)
+}
+
+/// A cell or figure as it is, without its unit.
+#[must_use]
+pub fn value(value: &Value) -> Json {
+    match value {
+        Value::Text(text) => Json::String(text.clone()),
+        Value::Int(whole) => Json::from(*whole),
+        Value::Float(float) => number(*float),
+        Value::Missing => Json::Null,
+    }
+}
+
+/// A heading as a key: lower-case letters and digits, all else as single underscores.
+///
+/// ```
+/// assert_eq!(prism_report::json::key("Write amplification (p99.9)"), "write_amplification_p99_9");
+/// ```
+#[must_use]
+pub fn key(heading: &str) -> String {
+    let mut key = String::new();
+    for c in heading.chars() {
+        if c.is_alphanumeric() {
+            key.extend(c.to_lowercase());
+        } else if !key.is_empty() && !key.ends_with('_') {
+            key.push('_');
+        }
+    }
+    key.truncate(key.trim_end_matches('_').len());
+    key
+}
+
+/// A table: its columns with their units, and one object for each row. Headings that
+/// give the same key are told apart by a number at the end.
+#[must_use]
+pub fn table(table: &Table) -> Json {
+    let mut keys: Vec<String> = Vec::new();
+    for (i, column) in table.columns.iter().enumerate() {
+        let plain = key(&column.name);
+        let taken = plain.is_empty() || keys.contains(&plain);
+        keys.push(if taken { format!("{plain}_{}", i + 1) } else { plain });
+    }
+    let columns = table.columns.iter().zip(&keys).map(|(column, key)| {
+        json!({"key": key, "name": column.name, "unit": column.unit.map(|unit| unit.key())})
+    });
+    let row = |row: usize| {
+        let cell = |(i, key): (usize, &String)| (key.clone(), value(table.cell(row, i)));
+        Json::Object(keys.iter().enumerate().map(cell).collect::<Map<_, _>>())
+    };
+    json!({
+        "caption": table.caption,
+        "columns": columns.collect::<Vec<_>>(),
+        "rows": (0..table.rows.len()).map(row).collect::<Vec<_>>(),
+    })
+}
+
+/// A key figure.
+#[must_use]
+pub fn figure(figure: &Figure) -> Json {
+    json!({
+        "key": key(&figure.label),
+        "label": figure.label,
+        "value": value(&figure.value),
+        "unit": figure.unit.key(),
+        "note": figure.note,
+    })
+}
+
+/// A chart with all its numbers.
+#[must_use]
+pub fn chart(chart: &Chart) -> Json {
+    let (kind, data) = match chart {
+        Chart::Lines(chart) => ("lines", lines(chart)),
+        Chart::Bars(chart) => ("bars", bars(chart)),
+        Chart::Stacked(chart) => ("stacked", stacked(chart)),
+        Chart::Heatmap(chart) => ("heatmap", heatmap(chart)),
+    };
+    json!({"kind": kind, "title": chart.title(), "caption": chart.caption(), "data": data})
+}
+
+/// A whole report. Each block is an object with one key, its kind.
+#[must_use]
+pub fn document(document: &Document) -> Json {
+    let block = |block: &Block| match block {
+        Block::KeyFigures(figures) => {
+            json!({"key_figures": figures.iter().map(figure).collect::<Vec<_>>()})
+        }
+        Block::Table(block) => json!({"table": table(block)}),
+        Block::Chart(block) => json!({"chart": chart(block)}),
+        Block::Notes(notes) => json!({"notes": notes}),
+        Block::Text(text) => json!({"text": text}),
+    };
+    let sections = document.sections.iter().map(|section| {
+        let blocks: Vec<Json> = section.blocks.iter().map(block).collect();
+        json!({"title": section.title, "lead": section.lead, "blocks": blocks})
+    });
+    json!({
+        "title": document.title,
+        "subtitle": document.subtitle,
+        "sections": sections.collect::<Vec<_>>(),
+    })
+}
+
+fn axis(axis: &Axis) -> Json {
+    let scale = match axis.scale {
+        Scale::Linear => "linear",
+        Scale::Log => "log",
+    };
+    json!({"label": axis.label, "unit": axis.unit.key(), "scale": scale})
+}
+
+fn values(values: &[Option<f64>]) -> Json {
+    values.iter().map(|value| value.map_or(Json::Null, number)).collect()
+}
+
+fn series(all: &[Series]) -> Json {
+    let band = |band: &Band| json!({"meaning": band.meaning, "low": values(&band.low), "high": values(&band.high)});
+    let one = |series: &Series| {
+        json!({
+            "name": series.name,
+            "values": values(&series.values),
+            "band": series.band.as_ref().map(band),
+        })
+    };
+    all.iter().map(one).collect()
+}
+
+fn lines(chart: &Lines) -> Json {
+    let times: Vec<Json> = chart.times.iter().copied().map(number).collect();
+    json!({
+        "time_range_ns": [chart.time_range.start, chart.time_range.end],
+        "times_ns": times,
+        "y": axis(&chart.y),
+        "series": series(&chart.series),
+    })
+}
+
+fn bars(chart: &Bars) -> Json {
+    json!({
+        "label_name": chart.label_name,
+        "labels": chart.labels,
+        "y": axis(&chart.y),
+        "series": series(&chart.series),
+    })
+}
+
+fn stacked(chart: &Stacked) -> Json {
+    let segment = |s: &crate::chart::Segment| json!({"name": s.name, "value": number(s.value)});
+    let segments: Vec<Json> = chart.segments.iter().map(segment).collect();
+    json!({"unit": chart.unit.key(), "segments": segments})
+}
+
+fn heatmap(chart: &Heatmap) -> Json {
+    let layer = |l: &crate::chart::Layer| json!({"name": l.name, "cells": l.cells});
+    json!({
+        "time_range_ns": [chart.time_range.start, chart.time_range.end],
+        "columns": chart.columns,
+        "column_width_ns": chart.column_width,
+        "address_range_bytes": [chart.address_range.start, chart.address_range.end],
+        "rows": chart.rows,
+        "row_height_bytes": chart.row_height,
+        "unit": chart.unit.key(),
+        "layers": chart.layers.iter().map(layer).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,230 @@
+//! What a report is made of: sections of figures, tables, charts and plain sentences.
+//!
+//! Values carry their unit and stay numbers until a renderer writes them, so that the
+//! terminal, the page and the JSON cannot disagree.
+
+use crate::chart::Chart;
+use crate::unit::Unit;
+use prism_base::{Bytes, Nanos};
+
+/// A whole report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// What is reported on.
+    pub title: String,
+    /// One line under the title: the input, the device, the version.
+    pub subtitle: String,
+    /// In reading order, what matters most first.
+    pub sections: Vec<Section>,
+}
+
+/// A part of a report with its own heading.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section {
+    /// The heading.
+    pub title: String,
+    /// One sentence that says what there is to see. May be empty.
+    pub lead: String,
+    /// In reading order.
+    pub blocks: Vec<Block>,
+}
+
+/// One piece of a section.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "a document holds a few dozen blocks")]
+pub enum Block {
+    /// The few numbers that a hurried reader takes away.
+    KeyFigures(Vec<Figure>),
+    /// Rows and columns.
+    Table(Table),
+    /// A picture of numbers.
+    Chart(Chart),
+    /// What limits the numbers: each a whole sentence.
+    Notes(Vec<String>),
+    /// A paragraph.
+    Text(String),
+}
+
+/// One number with its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// What it is, in a few words.
+    pub label: String,
+    /// The number, in the base unit of `unit`.
+    pub value: Value,
+    /// How the number is written; of no effect on text.
+    pub unit: Unit,
+    /// What it means or what it rests on. May be empty.
+    pub note: String,
+}
+
+/// A table whose columns know their units.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// One sentence that says what is listed.
+    pub caption: String,
+    /// From left to right; the first names the row.
+    pub columns: Vec<Column>,
+    /// Each as long as `columns`; what is absent shows as missing, what is too much is
+    /// not shown.
+    pub rows: Vec<Vec<Value>>,
+}
+
+/// The head of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// The heading, unique within its table.
+    pub name: String,
+    /// The unit of a column of numbers, which is set right-aligned; `None` for text.
+    pub unit: Option<Unit>,
+}
+
+/// What stands in a cell or a figure.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Words. May come from outside: renderers defuse it.
+    Text(String),
+    /// A whole number, exact in JSON.
+    Int(u64),
+    /// Any other number. One that is not finite counts as missing.
+    Float(f64),
+    /// Not known, which is not zero.
+    Missing,
+}
+
+impl Document {
+    /// A report without sections yet.
+    #[must_use]
+    pub fn new(title: impl Into<String>, subtitle: impl Into<String>) -> Self {
+        Self { title: title.into(), subtitle: subtitle.into(), sections: Vec::new() }
+    }
+
+    /// This report with one more section at its end.
+    #[must_use]
+    pub fn with(mut self, section: Section) -> Self {
+        self.sections.push(section);
+        self
+    }
+}
+
+impl Section {
+    /// A section without blocks yet.
+    #[must_use]
+    pub fn new(title: impl Into<String>, lead: impl Into<String>) -> Self {
+        Self { title: title.into(), lead: lead.into(), blocks: Vec::new() }
+    }
+
+    /// Adds a block at the end.
+    pub fn push(&mut self, block: Block) {
+        self.blocks.push(block);
+    }
+}
+
+impl Figure {
+    /// A figure without a note.
+    #[must_use]
+    pub fn new(label: impl Into<String>, unit: Unit, value: impl Into<Value>) -> Self {
+        Self { label: label.into(), value: value.into(), unit, note: String::new() }
+    }
+
+    /// This figure with a note under it.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.note = note.into();
+        self
+    }
+
+    /// The value as written; `missing` stands for what is not known.
+    #[must_use]
+    pub fn show(&self, missing: &str) -> String {
+        self.value.show(Some(self.unit), missing)
+    }
+}
+
+impl Table {
+    /// A table without rows yet.
+    #[must_use]
+    pub fn new(caption: impl Into<String>, columns: Vec<Column>) -> Self {
+        Self { caption: caption.into(), columns, rows: Vec::new() }
+    }
+
+    /// The cell at `row` and `column`, missing where the row is too short.
+    #[must_use]
+    pub fn cell(&self, row: usize, column: usize) -> &Value {
+        self.rows.get(row).and_then(|row| row.get(column)).unwrap_or(&Value::Missing)
+    }
+}
+
+impl Column {
+    /// A left-aligned column of words.
+    #[must_use]
+    pub fn text(name: impl Into<String>) -> Self {
+        Self { name: name.into(), unit: None }
+    }
+
+    /// A right-aligned column of numbers.
+    #[must_use]
+    pub fn number(name: impl Into<String>, unit: Unit) -> Self {
+        Self { name: name.into(), unit: Some(unit) }
+    }
+}
+
+impl Value {
+    /// The value as written; `missing` stands for what is not known.
+    #[must_use]
+    pub fn show(&self, unit: Option<Unit>, missing: &str) -> String {
+        let number = match self {
+            Self::Text(text) => return text.clone(),
+            Self::Missing => return missing.into(),
+            Self::Int(whole) => *whole as f64,
+            Self::Float(number) if !number.is_finite() => return missing.into(),
+            Self::Float(number) => *number,
+        };
+        match unit {
+            Some(unit) => unit.format(number),
+            None => Unit::Ratio.format(number),
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(whole: u64) -> Self {
+        Self::Int(whole)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Self::Float(number)
+    }
+}
+
+impl From<Nanos> for Value {
+    fn from(span: Nanos) -> Self {
+        Self::Int(span.0)
+    }
+}
+
+impl From<Bytes> for Value {
+    fn from(amount: Bytes) -> Self {
+        Self::Int(amount.0)
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Missing, Into::into)
+    }
+}

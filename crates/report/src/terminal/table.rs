@@ -1,0 +1,79 @@
+//! Aligned tables. What does not fit is left to the page and the JSON, and that is said.
+
+use super::Screen;
+use super::text::{display_width, pad_left, pad_right, shorten};
+use crate::model::Table;
+
+/// How many rows of a table are shown: a few tables still fit on one screen.
+const ROWS_MAX: usize = 20;
+/// A column of words is not cut below this.
+const TEXT_WIDTH_MIN: usize = 8;
+
+pub(super) fn render(screen: &mut Screen, table: &Table) {
+    screen.paragraph(&table.caption, "", true);
+    let style = screen.style;
+    let show = |row: usize, column: usize| {
+        let unit = table.columns[column].unit;
+        screen.clean(&table.cell(row, column).show(unit, style.missing()))
+    };
+    let shown = table.rows.len().min(ROWS_MAX);
+    let heads: Vec<String> = table.columns.iter().map(|c| screen.clean(&c.name)).collect();
+    let cells: Vec<Vec<String>> =
+        (0..shown).map(|row| (0..heads.len()).map(|column| show(row, column)).collect()).collect();
+    let widths = fit(screen, table, &heads, &cells);
+    let layout = |row: &[String]| {
+        let cell = |i: usize, text: &String| {
+            let text = shorten(text, widths[i], style.unicode);
+            match table.columns[i].unit {
+                Some(_) => pad_left(&text, widths[i]),
+                None => pad_right(&text, widths[i]),
+            }
+        };
+        let visible = row.iter().enumerate().filter(|&(i, _)| widths[i] > 0);
+        visible.map(|(i, text)| cell(i, text)).collect::<Vec<_>>().join("  ")
+    };
+    let head = style.bold(&layout(&heads));
+    let lines: Vec<String> = cells.iter().map(|row| layout(row)).collect();
+    screen.line(&format!("  {head}"));
+    for line in lines {
+        screen.line(&format!("  {line}"));
+    }
+    left_out(screen, table.rows.len() - shown, widths.iter().filter(|w| **w == 0).count());
+}
+
+fn left_out(screen: &mut Screen, rows: usize, columns: usize) {
+    let mut parts = Vec::new();
+    if rows > 0 {
+        parts.push(format!("{rows} more {}", if rows == 1 { "row" } else { "rows" }));
+    }
+    if columns > 0 {
+        parts.push(format!("{columns} more {}", if columns == 1 { "column" } else { "columns" }));
+    }
+    if !parts.is_empty() {
+        let text = format!("({} in the HTML and JSON reports)", parts.join(" and "));
+        screen.paragraph(&text, "  ", true);
+    }
+}
+
+/// The width of each column; zero for one that is left out. Columns of words give way
+/// first, then the columns furthest to the right go.
+fn fit(screen: &Screen, table: &Table, heads: &[String], cells: &[Vec<String>]) -> Vec<usize> {
+    let natural = |i: usize| {
+        let cells = cells.iter().map(|row| display_width(&row[i]));
+        cells.chain([display_width(&heads[i])]).max().unwrap_or(0).max(1)
+    };
+    let mut widths: Vec<usize> = (0..heads.len()).map(natural).collect();
+    let total = |widths: &[usize]| widths.iter().filter(|w| **w > 0).map(|w| w + 2).sum::<usize>();
+    while total(&widths) > screen.width {
+        let words = |i: &usize| table.columns[*i].unit.is_none() && widths[*i] > TEXT_WIDTH_MIN;
+        let widest = (0..widths.len()).filter(words).max_by_key(|&i| widths[i]);
+        match widest {
+            Some(i) => widths[i] -= 1,
+            None => match (1..widths.len()).rev().find(|&i| widths[i] > 0) {
+                Some(last) => widths[last] = 0,
+                None => break,
+            },
+        }
+    }
+    widths
+}

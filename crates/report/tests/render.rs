@@ -1,0 +1,262 @@
+//! Every block appears in every rendering, and nothing that a document holds can act on
+//! the page or the terminal.
+
+mod sample;
+
+use prism_report::{
+    Axis, BarLayout, Bars, Block, Chart, Column, Document, Figure, Heatmap, Layer, Lines, Section,
+    Segment, Series, Stacked, Style, Table, Unit, Value, html, json, terminal,
+};
+
+/// What every rendering of the sample must show.
+const SHOWN: [&str; 11] = [
+    "orders-db.blk.parquet",
+    "Write amplification",
+    "1.83",
+    "4.2 years",
+    "Flash programs by cause",
+    "Throughput",
+    "Addresses over time",
+    "> 128 KiB",
+    "p99.9",
+    "18.4 ms",
+    "41 records had no size",
+];
+
+fn one_block(block: Block) -> Document {
+    let mut section = Section::new("section", "");
+    section.push(block);
+    Document::new("title", "subtitle").with(section)
+}
+
+#[test]
+fn every_block_of_the_sample_is_shown() {
+    let document = sample::document();
+    let page = html::render(&document);
+    let text = terminal::render(&document, 100, Style { color: false, unicode: true });
+    let plain = terminal::render(&document, 80, Style::PLAIN);
+    for shown in SHOWN {
+        let escaped = shown.replace('>', "&gt;").replace("4.2 years", "4.2 <small>years");
+        assert!(page.contains(&escaped), "{shown:?} on the page");
+        assert!(text.contains(shown), "{shown:?} on a Unicode terminal");
+        assert!(plain.contains(shown), "{shown:?} on a plain terminal");
+    }
+    assert_eq!(page.matches("<figure").count(), 7, "as many figures as charts");
+    assert_eq!(page.matches("<details>").count(), 7, "each has its numbers");
+    assert_eq!(page.matches("<section").count(), 4);
+}
+
+#[test]
+fn the_page_is_one_small_file_that_fetches_nothing() {
+    let page = html::render(&sample::document());
+    for forbidden in ["http:", "https:", "//cdn", "src=", "@import", "url(", "<link", "fetch("] {
+        assert!(!page.contains(forbidden), "{forbidden} on the page");
+    }
+    assert!(page.contains("default-src 'none'"));
+    assert!(page.len() < 400_000, "the sample takes {} bytes", page.len());
+}
+
+#[test]
+fn the_largest_charts_stay_below_a_megabyte() {
+    let noise = |i: usize| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    let heat = Heatmap {
+        title: "map".into(),
+        caption: String::new(),
+        time_range: 0..1 << 40,
+        columns: 512,
+        column_width: 1 << 31,
+        address_range: 0..1 << 40,
+        rows: 128,
+        row_height: 1 << 33,
+        unit: Unit::Bytes,
+        layers: ["read", "write", "discard"]
+            .map(|name| Layer { name: name.into(), cells: (0..512 * 128).map(noise).collect() })
+            .into(),
+    };
+    let page = html::render(&one_block(Block::Chart(Chart::Heatmap(heat))));
+    assert!(page.len() < 700_000, "a noisy map takes {} bytes", page.len());
+    assert!(page.matches("<path").count() < 100, "a panel is a handful of marks");
+
+    let points = 100_000;
+    let lines = Lines {
+        title: "lines".into(),
+        caption: String::new(),
+        time_range: 0..points as u64,
+        times: (0..points).map(|i| i as f64).collect(),
+        y: Axis::linear("y", Unit::Count),
+        series: vec![Series::new("a", (0..points).map(|i| Some(noise(i) as f64)).collect())],
+    };
+    let page = html::render(&one_block(Block::Chart(Chart::Lines(lines))));
+    assert!(page.len() < 200_000, "long lines take {} bytes", page.len());
+}
+
+#[test]
+fn nothing_from_a_document_is_markup() {
+    let evil = "</style></script><script>alert('x')</script>\"' onload=alert(1) x=\x1b[31m\u{202e}";
+    let axis = || Axis::linear(evil, Unit::Count);
+    let series = || vec![Series::new(evil, vec![Some(1.0)]), Series::new("b", vec![None])];
+    let bars = |layout| {
+        Block::Chart(Chart::Bars(Bars {
+            title: evil.into(),
+            caption: evil.into(),
+            layout,
+            label_name: evil.into(),
+            labels: vec![evil.into()],
+            y: axis(),
+            series: series(),
+        }))
+    };
+    let mut section = Section::new(evil, evil);
+    section.push(Block::Text(evil.into()));
+    section.push(Block::Notes(vec![evil.into()]));
+    section.push(Block::KeyFigures(vec![Figure::new(evil, Unit::Count, evil).note(evil)]));
+    let mut table = Table::new(evil, vec![Column::text(evil), Column::number(evil, Unit::Bytes)]);
+    table.rows.push(vec![evil.into(), evil.into()]);
+    section.push(Block::Table(table));
+    section.push(bars(BarLayout::Rows));
+    section.push(bars(BarLayout::Columns));
+    let segments = vec![Segment { name: evil.into(), value: 1.0 }];
+    section.push(Block::Chart(Chart::Stacked(Stacked {
+        title: evil.into(),
+        caption: evil.into(),
+        unit: Unit::Bytes,
+        segments,
+    })));
+    section.push(Block::Chart(Chart::Lines(Lines {
+        title: evil.into(),
+        caption: evil.into(),
+        time_range: 0..10,
+        times: vec![5.0],
+        y: axis(),
+        series: vec![Series::new(evil, vec![]).band(evil, vec![], vec![])],
+    })));
+    section.push(Block::Chart(Chart::Heatmap(Heatmap {
+        title: evil.into(),
+        caption: evil.into(),
+        time_range: 0..1,
+        columns: 1,
+        column_width: 1,
+        address_range: 0..1,
+        rows: 1,
+        row_height: 1,
+        unit: Unit::Count,
+        layers: vec![Layer { name: evil.into(), cells: vec![1] }],
+    })));
+    let sections = [(); 3].map(|()| section.clone());
+    let document =
+        Document { title: evil.into(), subtitle: evil.into(), sections: sections.into() };
+
+    let page = html::render(&document);
+    assert_eq!(page.matches("<script").count(), 1, "only the page's own script");
+    assert_eq!(page.matches("</style").count(), 1);
+    assert!(!page.contains("alert('x')") && !page.contains("\"' onload"), "quotes are escaped");
+    assert!(!page.contains(['\x1b', '\u{202e}']));
+    for style in [Style::PLAIN, Style { color: false, unicode: true }] {
+        let text = terminal::render(&document, 80, style);
+        assert!(!text.contains(['\x1b', '\u{202e}']), "{style:?}");
+    }
+}
+
+#[test]
+fn a_plain_terminal_gets_ascii_within_its_width() {
+    let document = sample::document();
+    for width in [60, 80, 120] {
+        let text = terminal::render(&document, width, Style::PLAIN);
+        assert!(text.is_ascii());
+        for line in text.lines() {
+            assert!(line.len() <= width, "{} columns at {width}: {line:?}", line.len());
+            assert!(!line.ends_with(' '), "{line:?}");
+        }
+    }
+    assert!(terminal::render(&document, 80, Style::RICH).contains("\x1b[1m"));
+}
+
+#[test]
+fn degenerate_charts_render() {
+    let empty = |chart| {
+        let document = one_block(Block::Chart(chart));
+        let page = html::render(&document);
+        assert!(!page.contains("NaN") && !page.contains("inf\""), "only numbers on the page");
+        assert!(!terminal::render(&document, 80, Style::PLAIN).is_empty());
+        assert!(json::document(&document).is_object());
+    };
+    let (title, caption) = (String::from("t"), String::from("c"));
+    empty(Chart::Lines(Lines {
+        title: title.clone(),
+        caption: caption.clone(),
+        time_range: 0..0,
+        times: vec![],
+        y: Axis::log("y", Unit::Nanos),
+        series: vec![],
+    }));
+    empty(Chart::Lines(Lines {
+        title: title.clone(),
+        caption: caption.clone(),
+        time_range: 7..7,
+        times: vec![7.0, 7.0],
+        y: Axis::log("y", Unit::Bytes),
+        series: vec![Series::new("s", vec![Some(f64::NAN), Some(-1.0)])],
+    }));
+    for layout in [BarLayout::Columns, BarLayout::Rows] {
+        empty(Chart::Bars(Bars {
+            title: title.clone(),
+            caption: caption.clone(),
+            layout,
+            label_name: String::new(),
+            labels: vec!["a".into()],
+            y: Axis::linear("y", Unit::Count),
+            series: vec![Series::new("s", vec![Some(f64::INFINITY)])],
+        }));
+    }
+    let segments = vec![Segment { name: "none".into(), value: f64::NAN }];
+    empty(Chart::Stacked(Stacked {
+        title: title.clone(),
+        caption: caption.clone(),
+        unit: Unit::Count,
+        segments,
+    }));
+    empty(Chart::Heatmap(Heatmap {
+        title,
+        caption,
+        time_range: 0..0,
+        columns: 0,
+        column_width: 0,
+        address_range: 0..0,
+        rows: 0,
+        row_height: 0,
+        unit: Unit::Count,
+        layers: vec![Layer { name: "empty".into(), cells: vec![] }],
+    }));
+}
+
+#[test]
+fn json_keeps_numbers_units_and_order() {
+    let columns =
+        vec![Column::text("Operation"), Column::number("p99", Unit::Nanos), Column::text("p99")];
+    let mut table = Table::new("c", columns);
+    table.rows.push(vec!["read".into(), Value::Int(u64::MAX), Value::Float(f64::NAN)]);
+    table.rows.push(vec!["trim".into()]);
+    assert_eq!(
+        json::table(&table).to_string(),
+        concat!(
+            r#"{"caption":"c","columns":[{"key":"operation","name":"Operation","unit":null},"#,
+            r#"{"key":"p99","name":"p99","unit":"ns"},{"key":"p99_3","name":"p99","unit":null}],"#,
+            r#""rows":[{"operation":"read","p99":18446744073709551615,"p99_3":null},"#,
+            r#"{"operation":"trim","p99":null,"p99_3":null}]}"#
+        )
+    );
+    assert_eq!(json::number(f64::INFINITY), serde_json::Value::Null);
+    let document = json::document(&sample::document());
+    assert_eq!(document["sections"][0]["blocks"][0]["key_figures"][0]["value"], 1.834);
+    assert_eq!(
+        document["sections"][1]["blocks"][3]["chart"]["data"]["layers"][2]["name"],
+        "discard"
+    );
+}
+
+#[test]
+fn the_same_document_gives_the_same_bytes() {
+    let (one, two) = (sample::document(), sample::document());
+    assert_eq!(html::render(&one), html::render(&two));
+    assert_eq!(json::document(&one).to_string(), json::document(&two).to_string());
+}
