@@ -9,6 +9,7 @@ pub mod failure;
 pub mod output;
 pub mod trace_args;
 pub mod trace_json;
+pub mod trace_write;
 
 use std::io::Write;
 use std::process::ExitCode;

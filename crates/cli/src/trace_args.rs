@@ -13,6 +13,7 @@ pub struct TraceArgs {
     /// read one after another; one file of a blktrace recording stands for all of them
     #[arg(required = true, value_name = "TRACE")]
     pub paths: Vec<PathBuf>,
+    /// How it is read, and what of it.
     #[command(flatten)]
     pub select: SelectArgs,
 }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use prism_trace::detect::detect;
-use prism_trace::summary::Summary;
+use prism_trace::summary::{Figures, Summary};
 use prism_trace::{
     CountFrom, Format, Outcome, Reader, ReaderOptions, Record, Symbol, Symbols, TraceError,
 };
@@ -54,7 +54,7 @@ pub struct LoadedTrace {
     /// What is known of the whole recording.
     pub facts: TraceFacts,
     /// The counts over the selected records.
-    pub summary: Summary,
+    pub summary: Figures,
     /// Sums by device, over the whole recording.
     pub devices: Tallies,
     /// Sums by phase, over the whole recording.
@@ -63,16 +63,8 @@ pub struct LoadedTrace {
     pub processes: Tallies,
     /// The phase that was selected.
     pub phase: Option<String>,
-}
-
-impl LoadedTrace {
-    /// The length of the selected phase, or from the first issue to the last event of the
-    /// trace (ns).
-    #[must_use]
-    pub fn duration_ns(&self) -> u64 {
-        let phase = self.phase.as_deref().and_then(|name| self.facts.phase_ns(name));
-        phase.unwrap_or(self.summary.duration_ns())
-    }
+    /// The device of the trace that was selected.
+    pub source: Option<String>,
 }
 
 /// Loads the trace that `spec` names.
@@ -102,13 +94,14 @@ pub fn load_trace(spec: &LoadSpec, progress: &Progress) -> Result<LoadedTrace, H
     Ok(LoadedTrace {
         name,
         spool: keep.spool.finish()?,
+        summary: keep.summary.figures(&symbols),
         symbols,
         facts,
-        summary: keep.summary,
         devices: keep.devices,
         phases: keep.phases,
         processes: keep.processes,
         phase: spec.phase.clone(),
+        source: spec.source.clone(),
     })
 }
 

@@ -66,6 +66,12 @@ impl Progress {
     }
 }
 
+/// Columns of the terminal behind standard output; `None` if it is none.
+#[must_use]
+pub fn terminal_width() -> Option<usize> {
+    console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

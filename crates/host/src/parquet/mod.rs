@@ -36,8 +36,8 @@ const SCHEMA: &str = "message prism_trace {
     OPTIONAL INT64 queue_ns;
     OPTIONAL INT64 complete_ns;
     REQUIRED BYTE_ARRAY op (STRING);
-    REQUIRED INT64 offset (INTEGER(64,false));
-    REQUIRED INT64 len (INTEGER(64,false));
+    REQUIRED INT64 offset_bytes (INTEGER(64,false));
+    REQUIRED INT64 len_bytes (INTEGER(64,false));
     OPTIONAL BYTE_ARRAY device (STRING);
     OPTIONAL INT32 pid;
     OPTIONAL BYTE_ARRAY comm (STRING);

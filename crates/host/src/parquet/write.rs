@@ -26,7 +26,7 @@ pub(super) const GROUP_ROWS: usize = 1 << 17;
 const ZSTD_LEVEL: i32 = 6;
 
 /// Columns whose neighbours differ by little.
-const DELTA_COLUMNS: [&str; 4] = ["issue_ns", "queue_ns", "complete_ns", "offset"];
+const DELTA_COLUMNS: [&str; 4] = ["issue_ns", "queue_ns", "complete_ns", "offset_bytes"];
 
 /// Writes every record of `source`, and what is known of the trace, to `out`, which the
 /// caller commits. Gives the number of records.
