@@ -1,0 +1,229 @@
+//! What the text formats share: cutting a line into fields, reading numbers exactly
+//! (never through floating point where the text is a plain decimal), and the reasons for
+//! which a line is no request.
+
+use crate::record::{Op, Record};
+use crate::skips::SkipReason;
+
+/// Fewer or more fields than the format has.
+pub const WRONG_FIELDS: SkipReason = SkipReason("wrong number of fields");
+/// A field that has to be a number is something else.
+pub const NOT_A_NUMBER: SkipReason = SkipReason("not a number where one belongs");
+/// The operation is none that the format knows.
+pub const UNKNOWN_OP: SkipReason = SkipReason("unknown operation");
+/// A read, write or discard of no bytes.
+pub const ZERO_LENGTH: SkipReason = SkipReason("request of zero length");
+/// The number is beyond what a record can hold.
+pub const OUT_OF_RANGE: SkipReason = SkipReason("address, size or time out of range");
+/// A name that is not UTF-8.
+pub const NOT_TEXT: SkipReason = SkipReason("a name that is not UTF-8");
+
+/// Times lie within plus and minus this many nanoseconds (146 years), so that the
+/// difference of any two fits into a record.
+pub const TIME_MAX_NS: i64 = 1 << 62;
+
+/// Addresses and sizes end here: the last byte a signed 64-bit offset can name.
+pub const ADDRESS_MAX: u64 = i64::MAX as u64;
+
+/// Windows counts its time in steps of 100 ns from the year 1601; this many of them lie
+/// before 1970.
+pub const FILETIME_EPOCH: i64 = 116_444_736_000_000_000;
+
+/// The `N` fields between `separator`s, without the white space around them.
+pub(crate) fn split<const N: usize>(line: &[u8], separator: u8) -> Result<[&[u8]; N], SkipReason> {
+    collect(line.split(|&byte| byte == separator).map(<[u8]>::trim_ascii))
+}
+
+/// The `N` fields between runs of white space.
+pub(crate) fn split_white<const N: usize>(line: &[u8]) -> Result<[&[u8]; N], SkipReason> {
+    collect(white(line))
+}
+
+/// The fields between runs of white space.
+pub(crate) fn white(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty())
+}
+
+fn collect<'a, const N: usize>(
+    mut pieces: impl Iterator<Item = &'a [u8]>,
+) -> Result<[&'a [u8]; N], SkipReason> {
+    let mut fields: [&[u8]; N] = [&[]; N];
+    for field in &mut fields {
+        *field = pieces.next().ok_or(WRONG_FIELDS)?;
+    }
+    if pieces.next().is_some() { Err(WRONG_FIELDS) } else { Ok(fields) }
+}
+
+/// Whether a line can be the header of a table whose column `numeric` holds numbers.
+pub(crate) fn is_header(line: &[u8], separator: u8, numeric: usize) -> bool {
+    let field = line.split(|&byte| byte == separator).nth(numeric).map(<[u8]>::trim_ascii);
+    field.is_some_and(|field| field.first().is_some_and(u8::is_ascii_alphabetic))
+}
+
+/// A whole number without sign.
+pub(crate) fn whole(field: &[u8]) -> Result<u64, SkipReason> {
+    if field.is_empty() {
+        return Err(NOT_A_NUMBER);
+    }
+    let mut value = 0u64;
+    let mut fits = true;
+    for &byte in field {
+        if !byte.is_ascii_digit() {
+            return Err(NOT_A_NUMBER);
+        }
+        match value.checked_mul(10).and_then(|ten| ten.checked_add(u64::from(byte - b'0'))) {
+            Some(next) => value = next,
+            None => fits = false,
+        }
+    }
+    if fits { Ok(value) } else { Err(OUT_OF_RANGE) }
+}
+
+/// A whole number in hexadecimal digits, with or without `0x`.
+pub(crate) fn hex(field: &[u8]) -> Result<u64, SkipReason> {
+    let digits = field.strip_prefix(b"0x").or_else(|| field.strip_prefix(b"0X")).unwrap_or(field);
+    let text = std::str::from_utf8(digits).map_err(|_| NOT_A_NUMBER)?;
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(NOT_A_NUMBER);
+    }
+    u64::from_str_radix(text, 16).map_err(|_| OUT_OF_RANGE)
+}
+
+/// A decimal number of units of `unit_ns` nanoseconds, rounded to the nearest
+/// nanosecond. Exact for plain decimals; a number with an exponent goes through a float.
+pub(crate) fn time(field: &[u8], unit_ns: u64) -> Result<i64, SkipReason> {
+    let (negative, digits) = match field.strip_prefix(b"-") {
+        Some(rest) => (true, rest),
+        None => (false, field),
+    };
+    if digits.iter().any(|byte| matches!(byte, b'e' | b'E')) {
+        return float_time(field, unit_ns);
+    }
+    let mut halves = digits.splitn(2, |&byte| byte == b'.');
+    let before = halves.next().unwrap_or_default();
+    let after = halves.next();
+    if before.is_empty() && after.is_none_or(<[u8]>::is_empty) {
+        return Err(NOT_A_NUMBER);
+    }
+    let units = if before.is_empty() { 0 } else { whole(before)? };
+    let unit = u128::from(unit_ns);
+    let ns = u128::from(units) * unit + fraction(after.unwrap_or_default(), unit)?;
+    let ns = i64::try_from(ns).map_err(|_| OUT_OF_RANGE)?;
+    in_time_range(if negative { -ns } else { ns })
+}
+
+/// The part after the decimal point. Digits beyond the eighteenth cannot move a
+/// nanosecond and are only checked to be digits.
+fn fraction(digits: &[u8], unit: u128) -> Result<u128, SkipReason> {
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return Err(NOT_A_NUMBER);
+    }
+    let used = &digits[..digits.len().min(18)];
+    let value = used.iter().fold(0u128, |value, byte| value * 10 + u128::from(byte - b'0'));
+    let scale = 10u128.pow(used.len() as u32);
+    Ok((value * unit + scale / 2) / scale)
+}
+
+fn float_time(field: &[u8], unit_ns: u64) -> Result<i64, SkipReason> {
+    let text = std::str::from_utf8(field).map_err(|_| NOT_A_NUMBER)?;
+    let value: f64 = text.parse().map_err(|_| NOT_A_NUMBER)?;
+    let ns = (value * unit_ns as f64).round();
+    if ns.abs() < TIME_MAX_NS as f64 { Ok(ns as i64) } else { Err(OUT_OF_RANGE) }
+}
+
+/// A count of 100 ns from 1601 as nanoseconds from 1970.
+pub(crate) fn filetime(field: &[u8]) -> Result<i64, SkipReason> {
+    let ticks = i64::try_from(whole(field)?).map_err(|_| OUT_OF_RANGE)?;
+    in_time_range((ticks - FILETIME_EPOCH).checked_mul(100).ok_or(OUT_OF_RANGE)?)
+}
+
+/// The time itself if a record can hold it.
+pub(crate) fn in_time_range(ns: i64) -> Result<i64, SkipReason> {
+    if (-TIME_MAX_NS..=TIME_MAX_NS).contains(&ns) { Ok(ns) } else { Err(OUT_OF_RANGE) }
+}
+
+/// The sum of a time and a span if a record can hold it.
+pub(crate) fn later(ns: i64, span_ns: i64) -> Result<i64, SkipReason> {
+    in_time_range(ns.checked_add(span_ns).ok_or(OUT_OF_RANGE)?)
+}
+
+/// The product of a count and the bytes of its unit.
+pub(crate) fn bytes(count: u64, unit: u64) -> Result<u64, SkipReason> {
+    count.checked_mul(unit).ok_or(OUT_OF_RANGE)
+}
+
+/// The record of a request, once its range is known to be one.
+pub(crate) fn request(op: Op, issue_ns: i64, offset: u64, len: u64) -> Result<Record, SkipReason> {
+    if len == 0 {
+        return Err(ZERO_LENGTH);
+    }
+    match offset.checked_add(len) {
+        Some(end) if end <= ADDRESS_MAX => {
+            Ok(Record::new(op, in_time_range(issue_ns)?, offset, len))
+        }
+        _ => Err(OUT_OF_RANGE),
+    }
+}
+
+/// A name as text.
+pub(crate) fn text(field: &[u8]) -> Result<&str, SkipReason> {
+    std::str::from_utf8(field).map_err(|_| NOT_TEXT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_exact() {
+        let check = |text: &str, unit, expected| {
+            assert_eq!(time(text.as_bytes(), unit), expected, "{text}");
+        };
+        check("1455591804.310701000", 1_000_000_000, Ok(1_455_591_804_310_701_000));
+        check("86400.121837000", 1_000_000_000, Ok(86_400_121_837_000));
+        check("13.191135", 1_000_000, Ok(13_191_135));
+        check(".5", 1_000, Ok(500));
+        check("5.", 1_000, Ok(5_000));
+        check("-0.25", 1_000_000_000, Ok(-250_000_000));
+        check("0.0000000005", 1_000_000_000, Ok(1));
+        check("0.00000000049999999999999", 1_000_000_000, Ok(0));
+        check("2.8108e-05", 1_000_000_000, Ok(28_108));
+        check("9223372036.854775807", 1_000_000_000, Err(OUT_OF_RANGE));
+        check("1e300", 1, Err(OUT_OF_RANGE));
+        check("99999999999999999999", 1, Err(OUT_OF_RANGE));
+        check("", 1, Err(NOT_A_NUMBER));
+        check(".", 1, Err(NOT_A_NUMBER));
+        check("-", 1, Err(NOT_A_NUMBER));
+        check("1.2.3", 1, Err(NOT_A_NUMBER));
+        check("1x", 1, Err(NOT_A_NUMBER));
+        check("nan", 1, Err(NOT_A_NUMBER));
+    }
+
+    #[test]
+    fn filetime_counts_from_1601() {
+        assert_eq!(filetime(b"116444736000000001"), Ok(100));
+        assert_eq!(filetime(b"116444735999999999"), Ok(-100));
+        assert_eq!(filetime(b"9223372036854775807"), Err(OUT_OF_RANGE));
+    }
+
+    #[test]
+    fn whole_numbers() {
+        assert_eq!(whole(b"18446744073709551615"), Ok(u64::MAX));
+        assert_eq!(whole(b"18446744073709551616"), Err(OUT_OF_RANGE));
+        assert_eq!(whole(b"18446744073709551616x"), Err(NOT_A_NUMBER));
+        assert_eq!(whole(b"+1"), Err(NOT_A_NUMBER));
+        assert_eq!(hex(b"0x4e5ec22e00"), Ok(0x4e_5ec2_2e00));
+        assert_eq!(hex(b"ff"), Ok(255));
+        assert_eq!(hex(b"0x"), Err(NOT_A_NUMBER));
+        assert_eq!(hex(b"+f"), Err(NOT_A_NUMBER));
+        assert_eq!(hex(b"10000000000000000"), Err(OUT_OF_RANGE));
+    }
+
+    #[test]
+    fn the_range_of_a_request_is_checked() {
+        assert_eq!(request(Op::Read, 0, 4096, 0), Err(ZERO_LENGTH));
+        assert_eq!(request(Op::Read, 0, u64::MAX, 1), Err(OUT_OF_RANGE));
+        assert_eq!(request(Op::Read, 0, ADDRESS_MAX, 1), Err(OUT_OF_RANGE));
+        assert!(request(Op::Read, 0, ADDRESS_MAX - 1, 1).is_ok());
+    }
+}

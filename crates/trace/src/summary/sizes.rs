@@ -1,0 +1,83 @@
+//! The median of request sizes, exact while there are not too many different ones.
+
+use std::collections::BTreeMap;
+
+/// Different sizes kept exactly. Real traces have some hundreds, because requests are
+/// multiples of a sector and have an upper limit.
+const EXACT_MAX: usize = 1 << 14;
+
+/// Leading bits kept of a size that comes after [`EXACT_MAX`] different ones: it counts
+/// as a size at most 1/128 smaller.
+const KEPT_BITS: u32 = 8;
+
+/// How often each size occurred. At most [`EXACT_MAX`] sizes plus 64 times 128 rounded
+/// ones, 24 bytes each.
+#[derive(Debug, Default)]
+pub(super) struct Sizes {
+    counts: BTreeMap<u64, u64>,
+    total: u64,
+    rounded: bool,
+}
+
+impl Sizes {
+    /// Counts a request of `size` bytes.
+    pub fn add(&mut self, size: u64) {
+        self.total += 1;
+        if let Some(count) = self.counts.get_mut(&size) {
+            *count += 1;
+            return;
+        }
+        let mut key = size;
+        if self.counts.len() >= EXACT_MAX {
+            let shift = (64 - size.leading_zeros()).saturating_sub(KEPT_BITS);
+            key = size >> shift << shift;
+            self.rounded |= key != size;
+        }
+        *self.counts.entry(key).or_insert(0) += 1;
+    }
+
+    /// The smallest size that at least half of the requests do not exceed.
+    pub fn median(&self) -> Option<u64> {
+        let half = self.total.div_ceil(2);
+        let mut seen = 0;
+        self.counts.iter().find_map(|(&size, &count)| {
+            seen += count;
+            (seen >= half).then_some(size)
+        })
+    }
+
+    /// Whether no size had to be rounded.
+    pub fn is_exact(&self) -> bool {
+        !self.rounded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        let check = |sizes: &[u64], expected| {
+            let mut counted = Sizes::default();
+            sizes.iter().for_each(|&size| counted.add(size));
+            assert_eq!(counted.median(), expected, "{sizes:?}");
+            assert!(counted.is_exact());
+        };
+        check(&[], None);
+        check(&[7], Some(7));
+        check(&[9, 1], Some(1));
+        check(&[9, 1, 5], Some(5));
+        check(&[4, 4, 4, 1, 1, 9], Some(4));
+    }
+
+    #[test]
+    fn beyond_the_limit_the_median_is_close_and_says_so() {
+        let mut sizes = Sizes::default();
+        (1..=100_000u64).for_each(|size| sizes.add(size));
+        let median = sizes.median().unwrap();
+        assert!((49_600..=50_000).contains(&median), "{median}");
+        assert!(!sizes.is_exact());
+        assert!(sizes.counts.len() < EXACT_MAX + 64 * 128);
+    }
+}
