@@ -24,6 +24,7 @@ pub mod symbols;
 pub mod tencent;
 #[cfg(test)]
 mod testing;
+pub mod write;
 
 pub use capabilities::Capabilities;
 pub use error::TraceError;

@@ -155,7 +155,7 @@ impl Summary {
                 self.metadata_write_bytes = self.metadata_write_bytes.saturating_add(record.len);
             }
         }
-        self.aligned_4k += u64::from((record.offset | record.len) % 4096 == 0);
+        self.aligned_4k += u64::from((record.offset | record.len).is_multiple_of(4096));
         if let Some(complete_ns) = complete_ns {
             self.follow(record.issue_ns, complete_ns);
         }

@@ -6,6 +6,8 @@
 //!
 //! Source: Zhang et al., "OSCA", USENIX ATC'20; SNIA IOTTA 27917.
 
+use prism_base::Nanos;
+
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
 use crate::fields::{UNKNOWN_OP, bytes, is_header, request, split, text, time, whole};
@@ -27,6 +29,10 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     stream: false,
     clock_ns: 1_000_000_000,
 };
+
+/// By how much lines may stand out of order. The clock steps by a second and servers are
+/// merged loosely; a minute is far above what is seen and costs only memory.
+pub const DISORDER: Nanos = Nanos(60_000_000_000);
 
 /// Bytes of a sector.
 const SECTOR: u64 = 512;

@@ -18,7 +18,7 @@ pub(crate) struct Parsed {
 /// # Panics
 /// If the parser says that the text is beyond repair.
 pub(crate) fn parse(parser: &mut dyn LineParser, text: &str) -> Parsed {
-    let mut sink = Sink::new(60_000_000_000);
+    let mut sink = Sink::new(crate::tencent::DISORDER.0);
     for (index, line) in text.lines().enumerate() {
         parser.line(line.as_bytes(), index as u64 + 1, &mut sink).expect("readable");
     }
