@@ -1,9 +1,11 @@
 //! Writes a trace in one of the formats that can be written, and says what was left out.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use prism_host::{HostError, OutputFile, TraceFacts, parquet};
+use prism_host::{HostError, OutputFile, SkipRow, TraceFacts, parquet};
+use prism_trace::write::{TextFormat, TextWriter};
 use prism_trace::{Source, Symbols};
 use serde::Serialize;
 
@@ -16,12 +18,17 @@ use crate::output::JsonArg;
 pub enum Target {
     /// Prism's own store: everything is kept, and DuckDB, Polars and pandas read it
     Parquet,
+    /// fio's iolog, version 3
+    Fio,
+    /// MQSim's ASCII trace, times in nanoseconds
+    Mqsim,
 }
 
 /// Where a trace is written, and how.
 #[derive(Clone, Debug, Args)]
 pub struct TargetArgs {
-    /// Format to write [default: from the ending of the output: .parquet]
+    /// Format to write [default: from the ending of the output: .parquet, .fio,
+    /// .iolog or .mqsim]
     #[arg(long, value_enum)]
     to: Option<Target>,
     #[command(flatten)]
@@ -42,7 +49,11 @@ pub struct TraceOutput<'a> {
 struct Written {
     output: String,
     to: Target,
+    /// Requests and flushes of the trace.
     records: u64,
+    /// What the format cannot carry: records dropped or changed, by reason; the line is
+    /// the number of the first record concerned.
+    losses: Vec<SkipRow>,
 }
 
 impl TargetArgs {
@@ -55,8 +66,8 @@ impl TargetArgs {
         self.json.refuse_beside(path)?;
         let target = self.to.or_else(|| Target::of(path)).ok_or_else(|| {
             Failure::Usage(format!(
-                "{}: its ending names no format that can be written; end it in .parquet, or say \
-                 --to",
+                "{}: its ending names no format that can be written; end it in .parquet, \
+                 .fio, .iolog or .mqsim, or say --to",
                 path.display()
             ))
         })?;
@@ -76,13 +87,42 @@ impl TraceOutput<'_> {
         symbols: &Symbols,
         facts: &TraceFacts,
     ) -> Result<(), HostError> {
-        let records = match self.target {
-            Target::Parquet => parquet::write(&mut self.file, source, symbols, facts)?,
+        let (records, losses) = match self.target {
+            Target::Parquet => (parquet::write(&mut self.file, source, symbols, facts)?, vec![]),
+            Target::Fio => self.write_text(source, symbols, TextFormat::FioV3)?,
+            Target::Mqsim => self.write_text(source, symbols, TextFormat::Mqsim)?,
         };
         let output = self.file.name().to_owned();
         self.file.commit()?;
-        let text = format!("{output}: {records} requests and flushes\n");
-        self.json.write_beside(&self.path, &Written { output, to: self.target, records }, &text)
+        let mut text = format!("{output}: {records} requests and flushes\n");
+        for loss in &losses {
+            text.push_str(&format!("  {} of them: {}\n", loss.count, loss.reason));
+        }
+        let written = Written { output, to: self.target, records, losses };
+        self.json.write_beside(&self.path, &written, &text)
+    }
+
+    fn write_text(
+        &mut self,
+        source: &mut dyn Source,
+        symbols: &Symbols,
+        format: TextFormat,
+    ) -> Result<(u64, Vec<SkipRow>), HostError> {
+        source.rewind()?;
+        let (mut text, mut batch, mut records) = (Vec::new(), Vec::new(), 0);
+        let mut writer = TextWriter::new(format, &mut text);
+        loop {
+            self.file.write_all(&text).map_err(|error| self.file.failed(error))?;
+            text.clear();
+            source.next_batch(&mut batch)?;
+            if batch.is_empty() {
+                return Ok((records, writer.losses().rows().iter().map(SkipRow::from).collect()));
+            }
+            records += batch.len() as u64;
+            for record in &batch {
+                writer.record(record, symbols, &mut text);
+            }
+        }
     }
 }
 
@@ -91,6 +131,8 @@ impl Target {
     fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "parquet" => Some(Self::Parquet),
+            "fio" | "iolog" => Some(Self::Fio),
+            "mqsim" => Some(Self::Mqsim),
             _ => None,
         }
     }

@@ -1,6 +1,7 @@
 //! What is known of a trace besides its records: kept beside them in Parquet, printed by
 //! every report.
 
+use prism_trace::skips::Skip;
 use prism_trace::{Capabilities, Outcome, PhaseSpan};
 use serde::{Deserialize, Serialize};
 
@@ -59,16 +60,11 @@ impl TraceFacts {
     /// The facts of a trace read as `format`.
     #[must_use]
     pub fn new(format: &str, outcome: &Outcome, counted_from: CountedFrom) -> Self {
-        let skipped = outcome.skips.rows().into_iter().map(|skip| SkipRow {
-            reason: skip.reason.0.to_owned(),
-            count: skip.count,
-            first_line: skip.first_line,
-        });
         Self {
             format: format.to_owned(),
             lines: outcome.lines,
             capabilities: outcome.capabilities,
-            skipped: skipped.collect(),
+            skipped: outcome.skips.rows().iter().map(SkipRow::from).collect(),
             phases: outcome.phases.iter().map(PhaseRow::from).collect(),
             unpaired: outcome.unpaired,
             counted_from,
@@ -94,6 +90,12 @@ impl TraceFacts {
             }
         }
         names
+    }
+}
+
+impl From<&Skip> for SkipRow {
+    fn from(skip: &Skip) -> Self {
+        Self { reason: skip.reason.0.to_owned(), count: skip.count, first_line: skip.first_line }
     }
 }
 

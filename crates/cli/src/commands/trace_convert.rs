@@ -13,7 +13,7 @@ use crate::trace_write::TargetArgs;
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Examples:
   prism trace convert samples/ext4-sqlite-wal.ftrace.zst wal.parquet
-  prism trace convert samples/ext4-sqlite-wal.ftrace.zst app.parquet --phase app")]
+  prism trace convert samples/ext4-sqlite-wal.ftrace.zst app.iolog --phase app")]
 pub struct Args {
     /// Trace file(s), as for `prism trace info`
     #[arg(required = true, value_name = "IN")]

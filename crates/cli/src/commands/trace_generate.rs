@@ -195,10 +195,11 @@ fn parse_arrival(text: &str) -> Result<Arrival, String> {
     let wrong = || "write fixed:100us, poisson:100us or bursts:10us/100ms/900ms".to_owned();
     let (name, spans) = text.split_once(':').ok_or_else(wrong)?;
     let spans: Result<Vec<Nanos>, _> = spans.split('/').map(Nanos::parse).collect();
-    match (name, spans.map_err(|error| error.to_string())?[..]) {
-        ("fixed", [interval]) => Ok(Arrival::Fixed { interval }),
-        ("poisson", [mean]) => Ok(Arrival::Poisson { mean }),
-        ("bursts", [interval, on, off]) => Ok(Arrival::Bursts { interval, on, off }),
+    let spans = spans.map_err(|error| error.to_string())?;
+    match (name, spans.as_slice()) {
+        ("fixed", &[interval]) => Ok(Arrival::Fixed { interval }),
+        ("poisson", &[mean]) => Ok(Arrival::Poisson { mean }),
+        ("bursts", &[interval, on, off]) => Ok(Arrival::Bursts { interval, on, off }),
         _ => Err(wrong()),
     }
 }
