@@ -13,6 +13,18 @@ pub enum TraceError {
     /// The input has no byte.
     #[error("the input is empty")]
     Empty,
+    /// The input is not text, and not a binary format we know.
+    #[error("the input is {what}")]
+    NotText {
+        /// What it seems to be, and what to do.
+        what: &'static str,
+    },
+    /// The `-f` string of blkparse cannot be read back.
+    #[error("the blkparse format string: {what}")]
+    FormatString {
+        /// What is wrong and what to do.
+        what: String,
+    },
     /// Lines were read, but none was an event.
     #[error("none of the {lines} lines is an event of the format {format}; check --format")]
     NoEvent {

@@ -4,18 +4,33 @@
 //! Nothing here opens a file or knows a device: `host` brings the bytes.
 
 pub mod alibaba;
+mod blkparse;
+mod blkparse_format;
+mod blktrace;
+mod blktrace_record;
 pub mod capabilities;
+pub mod detect;
 pub mod error;
+mod event;
 pub mod fields;
 pub mod filter;
 pub mod fio;
+mod flushes;
+pub mod formats;
+mod ftrace;
 pub mod generate;
+pub mod lines;
 pub mod map;
 pub mod mqsim;
 pub mod msr;
+mod names;
 pub mod order;
+mod pair;
+mod perf;
 pub mod reader;
 pub mod record;
+mod rwbs;
+mod scan;
 pub mod sink;
 pub mod skips;
 pub mod source;
@@ -24,9 +39,12 @@ pub mod symbols;
 pub mod tencent;
 #[cfg(test)]
 mod testing;
+mod tracepoint;
+mod waiting;
 pub mod write;
 
 pub use capabilities::Capabilities;
+pub use detect::{DETECT_BYTES, detect};
 pub use error::TraceError;
 pub use reader::{CountFrom, Format, Outcome, PhaseSpan, Reader, ReaderOptions};
 pub use record::{Flags, Op, OptTime, Record};

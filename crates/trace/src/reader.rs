@@ -1,11 +1,22 @@
 //! The one door for bytes: a [`Reader`] turns the bytes of any known format into
 //! records in the order of their issue times.
 
+use crate::blkparse::Blkparse;
+use crate::blktrace::Blktrace;
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
+use crate::event::{Intake, OVERLONG};
+use crate::formats::{LineFormat, line_format};
+use crate::lines::Lines;
+use crate::pair::Totals;
 use crate::record::Record;
+use crate::sink::Sink;
 use crate::skips::Skips;
 use crate::symbols::Symbols;
+use crate::{ftrace, perf};
+
+/// Lines after which a reader of independent lines hands out what is in order.
+const DRAIN_LINES: u64 = 4096;
 
 /// The formats that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +41,45 @@ pub enum Format {
     Mqsim,
     /// Any text described by a TOML map.
     Map,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Self; 10] = [
+        Self::Ftrace,
+        Self::PerfScript,
+        Self::Blkparse,
+        Self::Blktrace,
+        Self::FioIolog,
+        Self::Msr,
+        Self::Alibaba,
+        Self::Tencent,
+        Self::Mqsim,
+        Self::Map,
+    ];
+
+    /// The name on the command line and in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ftrace => "ftrace",
+            Self::PerfScript => "perf-script",
+            Self::Blkparse => "blkparse",
+            Self::Blktrace => "blktrace",
+            Self::FioIolog => "fio-iolog",
+            Self::Msr => "msr",
+            Self::Alibaba => "alibaba",
+            Self::Tencent => "tencent",
+            Self::Mqsim => "mqsim",
+            Self::Map => "map",
+        }
+    }
+
+    /// The format called `name`, as [`Format::name`] prints it.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
 }
 
 /// Which event of an event format counts as the request.
@@ -87,37 +137,128 @@ pub struct Outcome {
 
 /// Reads one trace, which may consist of several inputs (one file a processor).
 pub struct Reader {
-    _options: ReaderOptions,
+    format: Format,
+    kind: Kind,
+    has_bytes: bool,
+    /// The one input of a text format has ended.
+    text_ended: bool,
+}
+
+enum Kind {
+    Events { lines: Lines, parser: EventParser, intake: Box<Intake> },
+    Binary { blktrace: Blktrace, intake: Box<Intake> },
+    Lines { lines: Lines, format: LineFormat, sink: Sink },
+}
+
+/// The parsers of text that consists of events.
+enum EventParser {
+    Ftrace,
+    Perf,
+    Blkparse(Blkparse),
+}
+
+impl EventParser {
+    #[inline]
+    fn line(&mut self, line: &[u8], number: u64, intake: &mut Intake) -> Result<(), TraceError> {
+        match self {
+            Self::Ftrace => ftrace::line(line, number, intake),
+            Self::Perf => perf::line(line, number, intake),
+            Self::Blkparse(blkparse) => blkparse.line(line, number, intake),
+        }
+    }
 }
 
 impl Reader {
     /// A reader for `inputs` inputs (1 for all but blktrace).
     ///
     /// # Errors
-    /// [`TraceError::Bad`] if the `-f` string or the map make no sense.
+    /// [`TraceError::FormatString`] or [`TraceError::Bad`] if the `-f` string or the map
+    /// make no sense.
+    ///
+    /// # Panics
+    /// If there is no input, or more than one of a format other than blktrace.
     pub fn new(options: ReaderOptions, inputs: usize) -> Result<Self, TraceError> {
-        let _ = inputs;
-        Ok(Self { _options: options })
+        let format = options.format;
+        assert!(inputs == 1 || format == Format::Blktrace && inputs > 0, "{inputs} inputs");
+        let events = |parser| Kind::Events {
+            lines: Lines::default(),
+            parser,
+            intake: Box::new(Intake::new(options.count_from)),
+        };
+        let kind = match format {
+            Format::Ftrace => events(EventParser::Ftrace),
+            Format::PerfScript => events(EventParser::Perf),
+            Format::Blkparse => {
+                let blkparse = Blkparse::new(options.blkparse_format.as_deref())?;
+                events(EventParser::Blkparse(blkparse))
+            }
+            Format::Blktrace => Kind::Binary {
+                blktrace: Blktrace::new(inputs),
+                intake: Box::new(Intake::new(options.count_from)),
+            },
+            _ => {
+                let format = line_format(&options)?;
+                let sink = Sink::new(format.window_ns);
+                Kind::Lines { lines: Lines::default(), format, sink }
+            }
+        };
+        Ok(Self { format, kind, has_bytes: false, text_ended: false })
     }
 
     /// The input whose bytes are wanted next; `None` once all have ended.
     #[must_use]
     pub fn wants(&self) -> Option<usize> {
-        None
+        match &self.kind {
+            Kind::Binary { blktrace, .. } => blktrace.wants(),
+            _ => (!self.text_ended).then_some(0),
+        }
     }
 
     /// Takes the next bytes of `input`; pieces may end anywhere, also within a line.
     ///
     /// # Errors
     /// [`TraceError`]
+    ///
+    /// # Panics
+    /// If the input has ended or was never there.
     pub fn feed(
         &mut self,
         input: usize,
         bytes: &[u8],
         out: &mut Vec<Record>,
     ) -> Result<(), TraceError> {
-        let _ = (input, bytes, out);
-        Ok(())
+        self.has_bytes |= !bytes.is_empty();
+        match &mut self.kind {
+            Kind::Events { lines, parser, intake } => {
+                assert!(input == 0 && !self.text_ended, "input {input} is not open");
+                let result = lines.feed(bytes, |line, number| match line {
+                    Some(line) => parser.line(line, number, intake),
+                    None => {
+                        intake.skip(OVERLONG, number);
+                        Ok(())
+                    }
+                });
+                intake.drain(out);
+                result
+            }
+            Kind::Binary { blktrace, intake } => {
+                let result = blktrace.feed(input, bytes, intake);
+                intake.drain(out);
+                result
+            }
+            Kind::Lines { lines, format, sink } => {
+                assert!(input == 0 && !self.text_ended, "input {input} is not open");
+                lines.feed(bytes, |line, number| {
+                    one_line(format, sink, line, number)?;
+                    if number % DRAIN_LINES == 0 {
+                        sink.drain(false, out);
+                    }
+                    Ok(())
+                })?;
+                sink.drain(false, out);
+                Ok(())
+            }
+        }
     }
 
     /// Says that `input` has no more bytes.
@@ -125,22 +266,159 @@ impl Reader {
     /// # Errors
     /// [`TraceError`]
     pub fn end_of_input(&mut self, input: usize, out: &mut Vec<Record>) -> Result<(), TraceError> {
-        let _ = (input, out);
+        match &mut self.kind {
+            Kind::Events { lines, parser, intake } => {
+                self.text_ended = true;
+                lines.end(|line, number| match line {
+                    Some(line) => parser.line(line, number, intake),
+                    None => {
+                        intake.skip(OVERLONG, number);
+                        Ok(())
+                    }
+                })?;
+                intake.drain(out);
+            }
+            Kind::Binary { blktrace, intake } => {
+                blktrace.end_of_input(input, intake)?;
+                intake.drain(out);
+            }
+            Kind::Lines { lines, format, sink } => {
+                self.text_ended = true;
+                lines.end(|line, number| one_line(format, sink, line, number))?;
+                sink.drain(false, out);
+            }
+        }
         Ok(())
     }
 
-    /// Hands out what was held back, and what is known now.
+    /// Hands out what was held back, and what is known now. Inputs that were not ended
+    /// are ended.
     ///
     /// # Errors
     /// [`TraceError::NoEvent`] or [`TraceError::Empty`] if there was nothing.
     pub fn finish(&mut self, out: &mut Vec<Record>) -> Result<Outcome, TraceError> {
-        let _ = out;
-        Err(TraceError::Empty)
+        while let Some(input) = self.wants() {
+            self.end_of_input(input, out)?;
+        }
+        let outcome = match &mut self.kind {
+            Kind::Events { lines, parser, intake } => {
+                let totals = intake.finish(out);
+                let mut capabilities = event_capabilities(&totals, intake);
+                if let EventParser::Blkparse(blkparse) = parser {
+                    blkparse.limit(&mut capabilities);
+                    capabilities.write_zeroes = intake.write_zeroes;
+                }
+                event_outcome(lines.count(), capabilities, totals, intake)
+            }
+            Kind::Binary { blktrace, intake } => {
+                let totals = intake.finish(out);
+                let mut capabilities = event_capabilities(&totals, intake);
+                capabilities.write_zeroes = intake.write_zeroes;
+                event_outcome(blktrace.records(), capabilities, totals, intake)
+            }
+            Kind::Lines { lines, format, sink } => {
+                sink.drain(true, out);
+                line_outcome(lines.count(), format.capabilities, sink)
+            }
+        };
+        if !self.has_bytes {
+            return Err(TraceError::Empty);
+        }
+        match outcome {
+            (outcome, true) => Ok(outcome),
+            (Outcome { lines, .. }, false) => {
+                Err(TraceError::NoEvent { format: self.format.name(), lines })
+            }
+        }
     }
 
     /// The names that the records refer to.
     #[must_use]
     pub fn symbols(&self) -> &Symbols {
-        unimplemented!("written with the first format")
+        match &self.kind {
+            Kind::Events { intake, .. } | Kind::Binary { intake, .. } => &intake.names.symbols,
+            Kind::Lines { sink, .. } => &sink.symbols,
+        }
     }
+}
+
+fn one_line(
+    format: &mut LineFormat,
+    sink: &mut Sink,
+    line: Option<&[u8]>,
+    number: u64,
+) -> Result<(), TraceError> {
+    match line {
+        Some(line) => format.parser.line(line, number, sink),
+        None => {
+            sink.skip(OVERLONG, number);
+            Ok(())
+        }
+    }
+}
+
+/// What event formats carry, as far as this trace does.
+fn event_capabilities(totals: &Totals, intake: &Intake) -> Capabilities {
+    Capabilities {
+        discard: true,
+        write_zeroes: true,
+        flush: true,
+        fua: true,
+        sync_meta: true,
+        completion: totals.completed > 0,
+        queue: totals.queued > 0,
+        process: true,
+        file: false,
+        stream: false,
+        clock_ns: intake.clock_ns(),
+    }
+}
+
+/// The outcome, and whether there was anything at all.
+fn event_outcome(
+    lines: u64,
+    capabilities: Capabilities,
+    totals: Totals,
+    intake: &mut Intake,
+) -> (Outcome, bool) {
+    let ends = totals.phases.iter().skip(1).map(|&(_, start_ns)| start_ns);
+    let phases = totals
+        .phases
+        .iter()
+        .zip(ends.chain([totals.end_ns]))
+        .map(|(&(name, start_ns), end_ns)| PhaseSpan {
+            name: intake.names.symbols.name(name).to_owned(),
+            start_ns,
+            end_ns,
+        })
+        .collect();
+    let only_queue_events =
+        totals.records == 0 && totals.issue_events == 0 && totals.queue_events > 0;
+    let outcome = Outcome {
+        lines,
+        capabilities,
+        skips: std::mem::take(&mut intake.skips),
+        phases,
+        only_queue_events,
+        unpaired: totals.unpaired,
+    };
+    (outcome, totals.records > 0 || only_queue_events)
+}
+
+fn line_outcome(lines: u64, can: Capabilities, sink: &mut Sink) -> (Outcome, bool) {
+    let seen = sink.seen();
+    let capabilities = Capabilities {
+        completion: can.completion && seen.completed > 0,
+        queue: can.queue && seen.queued > 0,
+        ..can
+    };
+    let outcome = Outcome {
+        lines,
+        capabilities,
+        skips: std::mem::take(&mut sink.skips),
+        phases: Vec::new(),
+        only_queue_events: false,
+        unpaired: if capabilities.completion { seen.records - seen.completed } else { 0 },
+    };
+    (outcome, seen.records > 0)
 }

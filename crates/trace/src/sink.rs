@@ -1,8 +1,8 @@
 //! Where a parser of one-line-one-request formats puts what it read.
 
 use crate::error::TraceError;
-use crate::order::Orderer;
-use crate::record::Record;
+use crate::order::{Orderer, Timed};
+use crate::record::{OptTime, Record};
 use crate::skips::{SkipReason, Skips};
 use crate::symbols::Symbols;
 
@@ -13,14 +13,51 @@ pub struct Sink {
     pub symbols: Symbols,
     /// What was not turned into a request.
     pub skips: Skips,
-    order: Orderer,
+    order: Orderer<Record>,
+    origin_ns: Option<i64>,
+    seen: Seen,
+}
+
+/// What the records of a source have carried so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Requests.
+    pub records: u64,
+    /// Requests with a completion time.
+    pub completed: u64,
+    /// Requests with a queue time.
+    pub queued: u64,
+}
+
+impl Timed for Record {
+    fn time_ns(&self) -> i64 {
+        self.issue_ns
+    }
+}
+
+impl Record {
+    /// The same request in time since `origin_ns`.
+    pub(crate) fn since(mut self, origin_ns: i64) -> Self {
+        let shift =
+            |time: OptTime| time.get().map_or(time, |ns| OptTime::at(ns.saturating_sub(origin_ns)));
+        self.issue_ns = self.issue_ns.saturating_sub(origin_ns);
+        self.queue = shift(self.queue);
+        self.complete = shift(self.complete);
+        self
+    }
 }
 
 impl Sink {
     /// A sink that puts right up to `window_ns` of disorder.
     #[must_use]
     pub fn new(window_ns: u64) -> Self {
-        Self { symbols: Symbols::new(), skips: Skips::default(), order: Orderer::new(window_ns) }
+        Self {
+            symbols: Symbols::new(),
+            skips: Skips::default(),
+            order: Orderer::new(window_ns),
+            origin_ns: None,
+            seen: Seen::default(),
+        }
     }
 
     /// Takes a request read at `line`. Its times are still those of the source's own
@@ -29,6 +66,9 @@ impl Sink {
     /// # Errors
     /// [`TraceError::TimeRunsBackwards`] if it belongs before what has already left.
     pub fn record(&mut self, record: Record, line: u64) -> Result<(), TraceError> {
+        self.seen.records += 1;
+        self.seen.completed += u64::from(record.complete.get().is_some());
+        self.seen.queued += u64::from(record.queue.get().is_some());
         self.order.push(record, line)
     }
 
@@ -40,7 +80,16 @@ impl Sink {
     /// Moves the records that can no longer be overtaken to `out`; all of them if
     /// `at_end`.
     pub fn drain(&mut self, at_end: bool, out: &mut Vec<Record>) {
-        self.order.drain(at_end, out);
+        while let Some(record) = self.order.pop(at_end) {
+            let origin_ns = *self.origin_ns.get_or_insert(record.issue_ns);
+            out.push(record.since(origin_ns));
+        }
+    }
+
+    /// What was taken so far.
+    #[must_use]
+    pub fn seen(&self) -> Seen {
+        self.seen
     }
 }
 

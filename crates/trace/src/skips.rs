@@ -25,12 +25,17 @@ pub struct Skip {
 impl Skips {
     /// Counts one at `line`.
     pub fn add(&mut self, reason: SkipReason, line: u64) {
+        self.add_many(reason, 1, line);
+    }
+
+    /// Counts `count` at `line`, for a line that stands for several events.
+    pub fn add_many(&mut self, reason: SkipReason, count: u64, line: u64) {
         match self.rows.iter_mut().find(|row| row.reason == reason) {
             Some(row) => {
-                row.count += 1;
+                row.count = row.count.saturating_add(count);
                 row.first_line = row.first_line.min(line);
             }
-            None => self.rows.push(Skip { reason, count: 1, first_line: line }),
+            None => self.rows.push(Skip { reason, count, first_line: line }),
         }
     }
 

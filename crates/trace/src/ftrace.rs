@@ -1,0 +1,100 @@
+//! ftrace text (`trace`, `trace_pipe`) and `trace-cmd report`.
+//!
+//! ```text
+//!     jbd2/loop0-8-10900   [000] .....   745.098260: block_bio_queue: 7,0 FWFSM 8653520 + 8 [jbd2/loop0-8]
+//! ```
+//! The process number stands after the last dash before the processor, because commands
+//! contain dashes; a thread group in parentheses may follow it. The column of flags has
+//! four or five characters, or is missing. trace-cmd pads the event's name.
+
+use crate::error::TraceError;
+use crate::event::{Intake, LOST, UNREADABLE};
+use crate::scan::{Scan, whole};
+use crate::tracepoint::{self, Head};
+
+/// Takes one line.
+#[inline]
+pub(crate) fn line(line: &[u8], number: u64, intake: &mut Intake) -> Result<(), TraceError> {
+    match head(line) {
+        Some(head) => tracepoint::take(&head, number, intake),
+        None => {
+            no_event(line, number, intake);
+            Ok(())
+        }
+    }
+}
+
+/// The parts of an event's line.
+#[inline]
+pub(crate) fn head(line: &[u8]) -> Option<Head<'_>> {
+    let (before, mut scan) = processor(line)?;
+    let before = match before.strip_suffix(b")") {
+        Some(group) => &group[..group.iter().rposition(|&byte| byte == b'(')?],
+        None => before,
+    };
+    let before = before.trim_ascii_end();
+    let dash = before.iter().rposition(|&byte| byte == b'-')?;
+    let pid = i32::try_from(whole(&before[dash + 1..])?).ok()?;
+    let after_processor = scan;
+    let (time_ns, step_ns) = match timestamp(&mut scan) {
+        Some(time) => time,
+        None => {
+            scan = after_processor;
+            scan.word()?;
+            timestamp(&mut scan)?
+        }
+    };
+    scan.spaces();
+    let end = memchr::memchr(b':', scan.rest)?;
+    let (name, body) = (&scan.rest[..end], &scan.rest[end + 1..]);
+    Some(Head { pid, time_ns, step_ns, name, body: body.trim_ascii_start() })
+}
+
+/// Finds the processor, ` [001] `: what is before it and after it.
+#[inline]
+pub(crate) fn processor(line: &[u8]) -> Option<(&[u8], Scan<'_>)> {
+    for start in memchr::memchr_iter(b'[', line) {
+        let mut scan = Scan::new(&line[start + 1..]);
+        let spaced = start > 0 && line[start - 1] == b' ';
+        if spaced && scan.number().is_some() && scan.eat(b']').is_some() {
+            return Some((line[..start].trim_ascii_end(), scan));
+        }
+    }
+    None
+}
+
+#[inline]
+fn timestamp(scan: &mut Scan<'_>) -> Option<(i64, u64)> {
+    let time = scan.seconds()?;
+    scan.eat(b':')?;
+    Some(time)
+}
+
+/// Headers are expected; notes of loss have a row of their own.
+fn no_event(line: &[u8], number: u64, intake: &mut Intake) {
+    let text = line.trim_ascii();
+    let is_header = text.is_empty()
+        || text.starts_with(b"#")
+        || text.starts_with(b"cpus=")
+        || text.starts_with(b"version = ");
+    if is_header {
+        return;
+    }
+    match lost(text) {
+        Some(count) => intake.skips.add_many(LOST, count, number),
+        None => intake.skip(UNREADABLE, number),
+    }
+}
+
+/// `CPU:0 [LOST 123 EVENTS]`, or `[123 EVENTS DROPPED]` by trace-cmd; the number may be
+/// missing where the kernel does not know it.
+fn lost(text: &[u8]) -> Option<u64> {
+    let mut scan = Scan::new(text);
+    scan.word_is(b"CPU:")?;
+    scan.number()?;
+    scan.word_is(b"[")?;
+    let inside = &scan.rest[..scan.rest.iter().position(|&byte| byte == b']')?];
+    let words = || inside.split(|&byte| byte == b' ');
+    let says_lost = words().any(|word| word == b"LOST" || word == b"DROPPED");
+    says_lost.then(|| words().find_map(whole).unwrap_or(1).max(1))
+}

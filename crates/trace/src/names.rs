@@ -1,0 +1,116 @@
+//! Commands and devices as symbols, with a cache before the table of all names: a trace
+//! repeats a handful of them in every line.
+
+use crate::symbols::{Symbol, Symbols};
+
+/// Places in each cache; a trace has rarely more busy commands or devices.
+const CACHED: usize = 256;
+
+/// A command is 15 bytes at most in Linux.
+const COMM_MAX: usize = 16;
+
+/// The names of a trace of block events.
+#[derive(Debug)]
+pub(crate) struct Names {
+    pub symbols: Symbols,
+    comms: Vec<CachedComm>,
+    devices: Vec<Option<(u32, u32, Symbol)>>,
+}
+
+/// Who did something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Who {
+    pub pid: i32,
+    pub comm: Symbol,
+}
+
+impl Who {
+    pub const UNKNOWN: Self = Self { pid: -1, comm: Symbol::NONE };
+}
+
+#[derive(Clone, Copy, Debug)]
+struct CachedComm {
+    bytes: [u8; COMM_MAX],
+    len: usize,
+    symbol: Symbol,
+    acts_for_others: bool,
+}
+
+impl Names {
+    pub fn new() -> Self {
+        let nobody = CachedComm {
+            bytes: [0; COMM_MAX],
+            len: 0,
+            symbol: Symbol::NONE,
+            acts_for_others: false,
+        };
+        Self { symbols: Symbols::new(), comms: vec![nobody; CACHED], devices: vec![None; CACHED] }
+    }
+
+    /// The process `pid` called `comm`.
+    pub fn who(&mut self, pid: i32, comm: &[u8]) -> Who {
+        Who { pid, comm: self.comm(comm).symbol }
+    }
+
+    /// The process on whose behalf an issue took place, as far as the issue event tells:
+    /// unknown if it was a worker of the block layer or an interrupt of the idle task,
+    /// which issue for others.
+    pub fn issuer(&mut self, pid: i32, comm: &[u8]) -> Who {
+        let cached = self.comm(comm);
+        if pid == 0 || cached.acts_for_others {
+            Who::UNKNOWN
+        } else {
+            Who { pid, comm: cached.symbol }
+        }
+    }
+
+    /// The device of these numbers, named `major,minor`.
+    #[inline]
+    pub fn device(&mut self, (major, minor): (u32, u32)) -> Symbol {
+        let place = (major.wrapping_mul(31).wrapping_add(minor)) as usize % CACHED;
+        match self.devices[place] {
+            Some((a, b, symbol)) if (a, b) == (major, minor) => symbol,
+            _ => {
+                let symbol = self.symbols.intern(&format!("{major},{minor}"));
+                self.devices[place] = Some((major, minor, symbol));
+                symbol
+            }
+        }
+    }
+
+    fn comm(&mut self, comm: &[u8]) -> CachedComm {
+        let mut bytes = [0; COMM_MAX];
+        let len = comm.len();
+        if len > COMM_MAX {
+            return self.new_comm(comm, bytes);
+        }
+        bytes[..len].copy_from_slice(comm);
+        let mixed =
+            u128::from_le_bytes(bytes).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+        let place = (mixed >> 120) as usize % CACHED;
+        let cached = self.comms[place];
+        if cached.bytes == bytes && cached.len == len {
+            return cached;
+        }
+        self.comms[place] = self.new_comm(comm, bytes);
+        self.comms[place]
+    }
+
+    fn new_comm(&mut self, comm: &[u8], bytes: [u8; COMM_MAX]) -> CachedComm {
+        CachedComm {
+            bytes,
+            len: comm.len(),
+            symbol: self.symbols.intern(&String::from_utf8_lossy(comm)),
+            acts_for_others: acts_for_others(comm),
+        }
+    }
+}
+
+/// Whether a thread of this name issues requests of others: the high-priority workers
+/// bound to a processor (`kworker/0:1H`) run the block layer's queues, and soft
+/// interrupts restart them.
+fn acts_for_others(comm: &[u8]) -> bool {
+    let worker = comm.strip_prefix(b"kworker/");
+    worker.is_some_and(|rest| rest.ends_with(b"H") && !rest.starts_with(b"u"))
+        || comm.starts_with(b"ksoftirqd/")
+}
