@@ -1,1 +1,93 @@
-//! placeholder
+//! One command line for everything: arguments in, exit code out.
+//!
+//! Each command is a function in its own file under `commands`; what several commands
+//! share (how a trace is chosen, how a failure is told) stands beside them. Exit codes:
+//! 0 done, 1 a finding or a failed check, 2 usage or bad input, 130 interrupted.
+
+pub mod commands;
+pub mod failure;
+pub mod output;
+pub mod trace_args;
+pub mod trace_json;
+pub mod trace_write;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use commands::{trace_convert, trace_generate, trace_info};
+pub use failure::Failure;
+
+/// What an SSD makes of a block trace.
+#[derive(Debug, Parser)]
+#[command(name = "prism", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Look at, convert and make block traces
+    #[command(subcommand)]
+    Trace(TraceCommand),
+}
+
+#[derive(Debug, Subcommand)]
+enum TraceCommand {
+    /// Say what is in a trace
+    Info(trace_info::Args),
+    /// Store a trace in another format
+    Convert(trace_convert::Args),
+    /// Make a trace from a pattern
+    Generate(trace_generate::Args),
+}
+
+/// Runs the command that the process was called with.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let run = prism_host::interrupt::install().map_err(Failure::Signals);
+    match run.and_then(|()| dispatch(&cli.command)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !failure.is_broken_pipe() {
+                // Nothing is left to tell it to when standard error is closed as well.
+                let _ = writeln!(std::io::stderr(), "prism: {failure}");
+            }
+            failure.exit_code()
+        }
+    }
+}
+
+fn dispatch(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Trace(TraceCommand::Info(args)) => trace_info::run(args),
+        Command::Trace(TraceCommand::Convert(args)) => trace_convert::run(args),
+        Command::Trace(TraceCommand::Generate(args)) => trace_generate::run(args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent_and_every_help_has_an_example() {
+        let mut cli = Cli::command();
+        cli.build();
+        cli.debug_assert();
+        let mut open = vec![&cli];
+        while let Some(command) = open.pop() {
+            if command.has_subcommands() {
+                open.extend(command.get_subcommands().filter(|sub| sub.get_name() != "help"));
+            } else {
+                let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+                assert!(after.contains("Example"), "prism {} --help", command.get_name());
+            }
+        }
+    }
+}

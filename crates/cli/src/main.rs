@@ -1,2 +1,5 @@
-//! placeholder
-fn main() {}
+//! The `prism` command. Everything it does is a function of the library beside it.
+
+fn main() -> std::process::ExitCode {
+    prism_cli::main()
+}

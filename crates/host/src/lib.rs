@@ -1,1 +1,25 @@
-//! placeholder
+//! The only crate that touches the world: files, streams, Parquet, progress, signals.
+//!
+//! It adapts and decides nothing: bytes go to the pure crates, their values go to files.
+
+pub mod atomic;
+pub mod compact;
+pub mod error;
+pub mod facts;
+mod guard;
+pub mod input;
+pub mod interrupt;
+pub mod load;
+pub mod parquet;
+pub mod progress;
+pub mod siblings;
+pub mod spool;
+pub mod tally;
+
+pub use atomic::OutputFile;
+pub use error::HostError;
+pub use facts::{CountedFrom, PhaseRow, SkipRow, TraceFacts};
+pub use load::{LoadSpec, LoadedTrace, load_trace};
+pub use progress::Progress;
+pub use spool::{Spool, SpoolWriter};
+pub use tally::{Tallies, Tally};

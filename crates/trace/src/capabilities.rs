@@ -1,10 +1,10 @@
 //! What a format can carry at all, so that every report says what it could not see.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a source tells about its requests. `false` means: cannot be in it, or was not
 /// recorded; a report then says so instead of printing a zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
     /// Discards (TRIM).
     pub discard: bool,

@@ -1,0 +1,34 @@
+//! Why a command did not do what was asked, and the exit code that tells a script.
+
+use std::process::ExitCode;
+
+use prism_host::HostError;
+
+/// A command's failure. Its text is one line for standard error.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// A file could not be read or written.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The arguments make no sense together.
+    #[error("{0}")]
+    Usage(String),
+    /// The system does not let signals be watched.
+    #[error("the system refuses to watch for Ctrl-C: {0}")]
+    Signals(std::io::Error),
+}
+
+impl Failure {
+    /// 2 for bad input or usage; 0 if only the reader of our output went away.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        if self.is_broken_pipe() { ExitCode::SUCCESS } else { ExitCode::from(2) }
+    }
+
+    /// Whether the reader of our output went away, which is no failure worth a message.
+    #[must_use]
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Host(error) if error.is_broken_pipe())
+    }
+}

@@ -1,0 +1,99 @@
+//! Where results go: text to standard output, JSON to the file that `--json` names.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use prism_host::{HostError, OutputFile};
+use prism_report::Style;
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// The `--json` flag, the same for every command.
+#[derive(Clone, Debug, Args)]
+pub struct JsonArg {
+    /// Write the result as JSON to FILE; `-` writes it to standard output instead of text
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+impl JsonArg {
+    /// Writes `value` as JSON if that was asked for, and `text` to standard output unless
+    /// the JSON goes there.
+    ///
+    /// # Errors
+    /// [`HostError::Write`]
+    pub fn write(&self, value: &impl Serialize, text: &str) -> Result<(), HostError> {
+        if let Some(path) = &self.json {
+            write_whole(path, json(value).as_bytes())?;
+            if path == Path::new("-") {
+                return Ok(());
+            }
+        }
+        write_whole(Path::new("-"), text.as_bytes())
+    }
+}
+
+impl JsonArg {
+    /// For a command whose result goes to `output`: both cannot be standard output.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if they are.
+    pub fn refuse_beside(&self, output: &Path) -> Result<(), Failure> {
+        let stdout = Path::new("-");
+        if output == stdout && self.json.as_deref() == Some(stdout) {
+            let what = "the output and --json cannot both go to standard output";
+            return Err(Failure::Usage(what.into()));
+        }
+        Ok(())
+    }
+
+    /// As [`JsonArg::write`], for a command whose result goes to `output`: if that is
+    /// standard output, the text goes to standard error.
+    ///
+    /// # Errors
+    /// [`HostError::Write`]
+    pub fn write_beside(
+        &self,
+        output: &Path,
+        value: &impl Serialize,
+        text: &str,
+    ) -> Result<(), HostError> {
+        if output != Path::new("-") {
+            return self.write(value, text);
+        }
+        if let Some(path) = &self.json {
+            write_whole(path, json(value).as_bytes())?;
+        }
+        // Nobody is left to tell it to when standard error is closed as well.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        Ok(())
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("results have only plain fields");
+    text.push('\n');
+    text
+}
+
+/// Columns of text that goes to a file or a pipe.
+const PLAIN_WIDTH: usize = 100;
+
+/// The width of standard output and what it can show: colours only on a terminal where
+/// `NO_COLOR` is not set, ASCII only where nobody looks.
+#[must_use]
+pub fn screen() -> (usize, Style) {
+    if !std::io::stdout().is_terminal() {
+        return (PLAIN_WIDTH, Style::PLAIN);
+    }
+    let color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    (prism_host::progress::terminal_width().unwrap_or(PLAIN_WIDTH), Style { color, unicode: true })
+}
+
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), HostError> {
+    let mut out = OutputFile::create(path)?;
+    out.write_all(bytes).map_err(|error| out.failed(error))?;
+    out.commit()
+}

@@ -1,0 +1,206 @@
+//! How the world fails: one error for everything that touches a file, each naming the
+//! file and saying what to do.
+
+use std::io;
+
+use prism_trace::TraceError;
+
+/// A file that could not be read or written. The text is one line that begins with the
+/// name of the file and ends with what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// The file cannot be opened.
+    #[error("{file}: {}", open_failure(source))]
+    Open {
+        /// The file.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A folder stands where a file is wanted.
+    #[error("{file}: this is a folder; name the trace file in it")]
+    Directory {
+        /// The folder.
+        file: String,
+    },
+    /// The file has no byte, or unpacks to none.
+    #[error("{file}: the file is empty; record the trace again, or name another file")]
+    Empty {
+        /// The file.
+        file: String,
+    },
+    /// The system failed while the file was being read.
+    #[error("{file}: cannot be read at byte {byte}: {source}")]
+    Read {
+        /// The file.
+        file: String,
+        /// Bytes of it that were read before.
+        byte: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A compressed file ends too early.
+    #[error(
+        "{file}: the file is truncated: its {codec} data ends at byte {byte}, after {lines} whole \
+         lines or records; copy it again from where it is complete"
+    )]
+    Truncated {
+        /// The file.
+        file: String,
+        /// The compression.
+        codec: &'static str,
+        /// Bytes of the compressed file.
+        byte: u64,
+        /// Lines (or records of a binary format) that were whole.
+        lines: u64,
+    },
+    /// A compressed file holds bytes that cannot be unpacked.
+    #[error(
+        "{file}: the {codec} data is damaged near byte {byte}, after {lines} whole lines or \
+         records ({detail}); copy it again from where it is intact"
+    )]
+    Damaged {
+        /// The file.
+        file: String,
+        /// The compression.
+        codec: &'static str,
+        /// Bytes of the compressed file that were taken.
+        byte: u64,
+        /// Lines (or records of a binary format) that were whole.
+        lines: u64,
+        /// What the unpacker said.
+        detail: String,
+    },
+    /// The bytes arrived, but they are no trace of the format.
+    #[error("{file}: {error}")]
+    Trace {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        error: TraceError,
+    },
+    /// Several files are given that cannot be one trace.
+    #[error("{file}: {what}")]
+    Mixed {
+        /// The file that does not fit.
+        file: String,
+        /// Why, and what to do.
+        what: String,
+    },
+    /// No phase of that name is in the trace.
+    #[error("{file}: there is no phase {name:?} in the trace; {}", known_names("phases", known))]
+    UnknownPhase {
+        /// The trace.
+        file: String,
+        /// The name that was asked for.
+        name: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// No device of that name is in the trace.
+    #[error("{file}: there is no device {name:?} in the trace; {}", known_names("devices", known))]
+    UnknownDevice {
+        /// The trace.
+        file: String,
+        /// The name that was asked for.
+        name: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// A Parquet file that is damaged, or is not a trace.
+    #[error("{file}: {what}")]
+    Parquet {
+        /// The file.
+        file: String,
+        /// What is wrong and what to do.
+        what: String,
+    },
+    /// The temporary file of a long trace cannot be written or read.
+    #[error("the temporary file of the trace failed: {0}; point TMPDIR to a folder with more room")]
+    Temporary(io::Error),
+    /// A record that was read before cannot be read again.
+    #[error("{0}")]
+    Source(#[from] prism_trace::SourceError),
+    /// An output cannot be written. Nothing is left of it.
+    #[error("{file}: {}", write_failure(source))]
+    Write {
+        /// The output.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl HostError {
+    /// Whether the reader of our output went away (`prism ... | head`), which is no
+    /// failure worth a message.
+    #[must_use]
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+fn open_failure(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file; check the name".into(),
+        io::ErrorKind::PermissionDenied => {
+            "no permission to open it; change its mode, or run as its owner".into()
+        }
+        _ => format!("cannot be opened: {error}"),
+    }
+}
+
+fn write_failure(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "the disk is full; nothing was kept of the output; make room, or write elsewhere".into()
+        }
+        io::ErrorKind::NotFound => "the folder to write into does not exist; create it".into(),
+        io::ErrorKind::PermissionDenied => {
+            "no permission to write there; choose another folder".into()
+        }
+        io::ErrorKind::IsADirectory => "this is a folder; name a file to write".into(),
+        _ => format!("cannot be written: {error}"),
+    }
+}
+
+/// Names listed in a message; more would push its beginning off the screen.
+const NAMES_SHOWN: usize = 20;
+
+fn known_names(what: &str, known: &[String]) -> String {
+    if known.is_empty() {
+        return format!("it names no {what}");
+    }
+    let mut list = known.iter().take(NAMES_SHOWN).cloned().collect::<Vec<_>>().join(" ");
+    if known.len() > NAMES_SHOWN {
+        list.push_str(&format!(" and {} more", known.len() - NAMES_SHOWN));
+    }
+    format!("its {what} are: {list}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_names_the_file_and_what_to_do() {
+        let check = |error: HostError, text: &str| assert_eq!(error.to_string(), text);
+        let io = |kind| io::Error::from(kind);
+        check(
+            HostError::Open { file: "a.txt".into(), source: io(io::ErrorKind::NotFound) },
+            "a.txt: there is no such file; check the name",
+        );
+        check(
+            HostError::Write { file: "o".into(), source: io(io::ErrorKind::StorageFull) },
+            "o: the disk is full; nothing was kept of the output; make room, or write elsewhere",
+        );
+        let known = |count: usize| (0..count).map(|i| format!("p{i}")).collect::<Vec<_>>();
+        check(
+            HostError::UnknownPhase { file: "t".into(), name: "x".into(), known: known(2) },
+            "t: there is no phase \"x\" in the trace; its phases are: p0 p1",
+        );
+        assert!(known_names("devices", &known(21)).ends_with("p19 and 1 more"));
+        assert_eq!(known_names("devices", &[]), "it names no devices");
+    }
+}

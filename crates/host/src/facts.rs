@@ -1,0 +1,128 @@
+//! What is known of a trace besides its records: kept beside them in Parquet, printed by
+//! every report.
+
+use prism_trace::skips::Skip;
+use prism_trace::{Capabilities, Outcome, PhaseSpan};
+use serde::{Deserialize, Serialize};
+
+/// What the reader of a trace found out, whatever it was read from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceFacts {
+    /// The format in which the trace was recorded, also after a conversion to Parquet.
+    pub format: String,
+    /// Lines (or binary records) of the recording.
+    pub lines: u64,
+    /// What the source could tell.
+    pub capabilities: Capabilities,
+    /// Lines that did not become a request.
+    pub skipped: Vec<SkipRow>,
+    /// Phases, in order.
+    pub phases: Vec<PhaseRow>,
+    /// Requests whose completion was not found although the source has completions.
+    pub unpaired: u64,
+    /// The event that was counted as the request.
+    pub counted_from: CountedFrom,
+}
+
+/// Lines that did not become a request, for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkipRow {
+    /// Why.
+    pub reason: String,
+    /// How often.
+    pub count: u64,
+    /// Line of the first one, from 1.
+    pub first_line: u64,
+}
+
+/// A phase of the experiment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseRow {
+    /// Its name.
+    pub name: String,
+    /// Where it starts (ns since trace start).
+    pub start_ns: i64,
+    /// Where it ends (ns since trace start).
+    pub end_ns: i64,
+}
+
+/// Which event of the source was counted as the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CountedFrom {
+    /// The issue to the device.
+    Issue,
+    /// The entry into the block layer, because there was no issue event.
+    Queue,
+}
+
+impl TraceFacts {
+    /// The facts of a trace read as `format`.
+    #[must_use]
+    pub fn new(format: &str, outcome: &Outcome, counted_from: CountedFrom) -> Self {
+        Self {
+            format: format.to_owned(),
+            lines: outcome.lines,
+            capabilities: outcome.capabilities,
+            skipped: outcome.skips.rows().iter().map(SkipRow::from).collect(),
+            phases: outcome.phases.iter().map(PhaseRow::from).collect(),
+            unpaired: outcome.unpaired,
+            counted_from,
+        }
+    }
+
+    /// The length of every phase called `name` together, in nanoseconds; `None` if there
+    /// is no such phase.
+    #[must_use]
+    pub fn phase_ns(&self, name: &str) -> Option<u64> {
+        let mut spans = self.phases.iter().filter(|phase| phase.name == name).peekable();
+        spans.peek()?;
+        Some(spans.map(|phase| phase.end_ns.saturating_sub(phase.start_ns).max(0) as u64).sum())
+    }
+
+    /// The names of the phases, each once, in order.
+    #[must_use]
+    pub fn phase_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for phase in &self.phases {
+            if !names.contains(&phase.name) {
+                names.push(phase.name.clone());
+            }
+        }
+        names
+    }
+}
+
+impl From<&Skip> for SkipRow {
+    fn from(skip: &Skip) -> Self {
+        Self { reason: skip.reason.0.to_owned(), count: skip.count, first_line: skip.first_line }
+    }
+}
+
+impl From<&PhaseSpan> for PhaseRow {
+    fn from(span: &PhaseSpan) -> Self {
+        Self { name: span.name.clone(), start_ns: span.start_ns, end_ns: span.end_ns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_of_one_name_are_one() {
+        let phase = |name: &str, start_ns, end_ns| PhaseRow { name: name.into(), start_ns, end_ns };
+        let facts = TraceFacts {
+            format: "ftrace".into(),
+            lines: 0,
+            capabilities: crate::parquet::tests::CAPABILITIES,
+            skipped: vec![],
+            phases: vec![phase("a", -5, 5), phase("b", 5, 6), phase("a", 6, 10)],
+            unpaired: 0,
+            counted_from: CountedFrom::Issue,
+        };
+        assert_eq!(facts.phase_ns("a"), Some(14));
+        assert_eq!(facts.phase_ns("c"), None);
+        assert_eq!(facts.phase_names(), ["a", "b"]);
+    }
+}

@@ -1,0 +1,383 @@
+//! Opens a trace file or standard input and hands out its bytes unpacked, whatever the
+//! name says: gzip and zstd are known by their first bytes.
+//!
+//! What can be opened only once (standard input, a pipe) is copied to an unnamed
+//! temporary file while a second reading is still possible, and no longer.
+
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::error::HostError;
+
+/// Bytes asked of the system at once.
+const READ_BYTES: usize = 256 << 10;
+
+/// Bytes of the longest signature that is looked for.
+const MAGIC_BYTES: usize = 4;
+
+/// How a file is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Codec {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+impl Codec {
+    fn of(head: &[u8]) -> Self {
+        match head {
+            [0x1f, 0x8b, ..] => Self::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
+            // A skippable frame may stand before the first frame of a zstd file.
+            [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Self::Zstd,
+            _ => Self::Plain,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+/// One open file, unpacked while it is read.
+pub struct Input {
+    name: String,
+    codec: Codec,
+    /// Bytes of the file itself, packed as it is, taken so far.
+    taken: Rc<Cell<u64>>,
+    size: Option<u64>,
+    again: Again,
+    bytes: Box<dyn Read>,
+    /// An error that came after some bytes of the same call.
+    pending: Option<io::Error>,
+}
+
+/// How to read the same bytes a second time.
+enum Again {
+    Path(PathBuf),
+    Copy(Copy),
+}
+
+/// The copy of what can be read only once; `None` when it is no longer wanted.
+type Copy = Rc<RefCell<Option<File>>>;
+
+impl Input {
+    /// Opens `path`, or standard input for `-`.
+    ///
+    /// # Errors
+    /// [`HostError`] if there is no such file, no permission, a folder, or no byte.
+    pub fn open(path: &Path) -> Result<Self, HostError> {
+        if path == Path::new("-") {
+            return Self::once("standard input".into(), Box::new(io::stdin()));
+        }
+        let name = path.display().to_string();
+        let file =
+            File::open(path).map_err(|source| HostError::Open { file: name.clone(), source })?;
+        let meta =
+            file.metadata().map_err(|source| HostError::Open { file: name.clone(), source })?;
+        if meta.is_dir() {
+            return Err(HostError::Directory { file: name });
+        }
+        if !meta.is_file() {
+            return Self::once(name, Box::new(file));
+        }
+        let again = Again::Path(path.to_path_buf());
+        Self::unpack(name, Box::new(file), Some(meta.len()), again)
+    }
+
+    /// The name for messages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes of the file itself that were taken so far, for progress.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.taken.get()
+    }
+
+    /// The size of the file itself, where there is one.
+    #[must_use]
+    pub fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// Fills `buffer` as far as there are bytes; fewer than its length only at the end.
+    ///
+    /// # Errors
+    /// What the system or the unpacker says; [`Input::explain`] turns it into words.
+    pub fn read_full(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(error) = self.pending.take() {
+            return Err(error);
+        }
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.bytes.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if filled == 0 => return Err(error),
+                // What was unpacked before the damage is handed out first.
+                Err(error) => {
+                    self.pending = Some(error);
+                    break;
+                }
+            }
+        }
+        Ok(filled)
+    }
+
+    /// The error of a read, after `lines` whole lines or records.
+    #[must_use]
+    pub fn explain(&self, error: io::Error, lines: u64) -> HostError {
+        let file = self.name.clone();
+        let (byte, codec) = (self.taken.get(), self.codec.name());
+        if self.codec == Codec::Plain || error.raw_os_error().is_some() {
+            HostError::Read { file, byte, source: error }
+        } else if error.kind() == io::ErrorKind::UnexpectedEof {
+            HostError::Truncated { file, codec, byte, lines }
+        } else {
+            HostError::Damaged { file, codec, byte, lines, detail: error.to_string() }
+        }
+    }
+
+    /// Says that no second reading will be wanted, which ends the copying.
+    pub fn read_once(&mut self) {
+        if let Again::Copy(copy) = &self.again {
+            copy.replace(None);
+        }
+    }
+
+    /// The same input from its beginning.
+    ///
+    /// # Errors
+    /// [`HostError`] if the file is gone, or the copy cannot be read.
+    ///
+    /// # Panics
+    /// If [`Input::read_once`] was said of an input that is no file.
+    pub fn reopen(self) -> Result<Self, HostError> {
+        match self.again {
+            Again::Path(path) => Self::open(&path),
+            Again::Copy(copy) => {
+                let mut file = copy.take().expect("the copy is kept until read_once");
+                file.rewind().map_err(HostError::Temporary)?;
+                let size = file.metadata().map_err(HostError::Temporary)?.len();
+                Self::unpack(self.name, Box::new(file), Some(size), Again::Copy(Rc::default()))
+            }
+        }
+    }
+
+    /// What is left of the input, in an unnamed temporary file if it is no plain file,
+    /// for a format that must be read from its end.
+    ///
+    /// # Errors
+    /// [`HostError`] if it cannot be unpacked or copied.
+    pub fn into_file(mut self) -> Result<File, HostError> {
+        let failed = |source| HostError::Open { file: self.name.clone(), source };
+        if let (Codec::Plain, Again::Path(path)) = (self.codec, &self.again) {
+            return File::open(path).map_err(failed);
+        }
+        self.read_once();
+        let mut file = tempfile::tempfile().map_err(HostError::Temporary)?;
+        let mut buffer = vec![0; READ_BYTES];
+        loop {
+            let filled = self.read_full(&mut buffer).map_err(|e| self.explain(e, 0))?;
+            if filled == 0 {
+                break;
+            }
+            file.write_all(&buffer[..filled]).map_err(HostError::Temporary)?;
+        }
+        file.rewind().map_err(HostError::Temporary)?;
+        Ok(file)
+    }
+
+    fn once(name: String, bytes: Box<dyn Read>) -> Result<Self, HostError> {
+        let file = tempfile::tempfile().map_err(HostError::Temporary)?;
+        let copy = Rc::new(RefCell::new(Some(file)));
+        let tee = Tee { bytes, copy: Rc::clone(&copy) };
+        Self::unpack(name, Box::new(tee), None, Again::Copy(copy))
+    }
+
+    fn unpack(
+        name: String,
+        mut raw: Box<dyn Read>,
+        size: Option<u64>,
+        again: Again,
+    ) -> Result<Self, HostError> {
+        let taken = Rc::new(Cell::new(0));
+        let mut head = Vec::new();
+        let read = raw.by_ref().take(MAGIC_BYTES as u64).read_to_end(&mut head);
+        if let Err(source) = read {
+            return Err(HostError::Read { file: name, byte: 0, source });
+        }
+        if head.is_empty() {
+            return Err(HostError::Empty { file: name });
+        }
+        let codec = Codec::of(&head);
+        let whole = Cursor::new(head).chain(raw);
+        let counted = Counted {
+            inner: BufReader::with_capacity(READ_BYTES, whole),
+            taken: Rc::clone(&taken),
+        };
+        let bytes: Box<dyn Read> = match codec {
+            Codec::Plain => Box::new(counted),
+            Codec::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(counted)),
+            Codec::Zstd => match zstd::stream::read::Decoder::with_buffer(counted) {
+                Ok(decoder) => Box::new(decoder),
+                Err(source) => return Err(HostError::Open { file: name, source }),
+            },
+        };
+        Ok(Self { name, codec, taken, size, again, bytes, pending: None })
+    }
+}
+
+/// Copies what passes to a temporary file, as long as one is there.
+struct Tee {
+    bytes: Box<dyn Read>,
+    copy: Copy,
+}
+
+impl Read for Tee {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.bytes.read(buffer)?;
+        if let Some(file) = self.copy.borrow_mut().as_mut() {
+            file.write_all(&buffer[..n])?;
+        }
+        Ok(n)
+    }
+}
+
+/// Counts the bytes that an unpacker has really taken, not those read ahead.
+struct Counted<R> {
+    inner: R,
+    taken: Rc<Cell<u64>>,
+}
+
+impl<R: BufRead> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.taken.set(self.taken.get() + n as u64);
+        Ok(n)
+    }
+}
+
+impl<R: BufRead> BufRead for Counted<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.inner.fill_buf()
+    }
+
+    fn consume(&mut self, n: usize) {
+        self.taken.set(self.taken.get() + n as u64);
+        self.inner.consume(n);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &[u8] = b"one\ntwo\nthree\n";
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+        packer.write_all(bytes).unwrap();
+        packer.finish().unwrap()
+    }
+
+    fn zstd(bytes: &[u8]) -> Vec<u8> {
+        zstd::encode_all(bytes, 3).unwrap()
+    }
+
+    fn read(bytes: &[u8]) -> Result<Vec<u8>, HostError> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(bytes).unwrap();
+        let mut input = Input::open(file.path())?;
+        let (mut all, mut buffer) = (Vec::new(), [0; 5]);
+        loop {
+            let n = input.read_full(&mut buffer).map_err(|e| input.explain(e, 7))?;
+            if n == 0 {
+                assert_eq!(input.taken(), bytes.len() as u64);
+                return Ok(all);
+            }
+            all.extend_from_slice(&buffer[..n]);
+        }
+    }
+
+    #[test]
+    fn packing_is_known_by_content_and_may_have_several_members() {
+        let twice = [TEXT, TEXT].concat();
+        let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9], &zstd(TEXT)[..]].concat();
+        assert_eq!(read(TEXT).unwrap(), TEXT);
+        assert_eq!(read(b"1").unwrap(), b"1");
+        assert_eq!(read(&gzip(TEXT)).unwrap(), TEXT);
+        assert_eq!(read(&zstd(TEXT)).unwrap(), TEXT);
+        assert_eq!(read(&[gzip(TEXT), gzip(TEXT)].concat()).unwrap(), twice);
+        assert_eq!(read(&[zstd(TEXT), zstd(TEXT)].concat()).unwrap(), twice);
+        assert_eq!(read(&skippable).unwrap(), TEXT);
+    }
+
+    #[test]
+    fn every_cut_of_a_packed_file_is_seen_and_says_where() {
+        for packed in [gzip(TEXT), zstd(TEXT)] {
+            for cut in MAGIC_BYTES..packed.len() {
+                match read(&packed[..cut]) {
+                    Err(HostError::Truncated { byte, lines, .. }) => {
+                        assert_eq!((byte, lines), (cut as u64, 7));
+                    }
+                    other => panic!("cut at {cut}: {other:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn damage_is_told_apart_from_truncation() {
+        for packed in [gzip(TEXT), zstd(TEXT)] {
+            let bytes = [packed, b"this is no member".to_vec()].concat();
+            assert!(matches!(read(&bytes), Err(HostError::Damaged { .. })));
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_breaks_the_checksum_of_gzip() {
+        let mut bytes = gzip(TEXT);
+        let checksum = bytes.len() - 8;
+        bytes[checksum] ^= 1;
+        assert!(matches!(read(&bytes), Err(HostError::Damaged { .. })));
+    }
+
+    #[test]
+    fn what_is_no_file_with_bytes_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(Input::open(folder.path()), Err(HostError::Directory { .. })));
+        let none = folder.path().join("none");
+        assert!(matches!(Input::open(&none), Err(HostError::Open { .. })));
+        assert!(matches!(read(b""), Err(HostError::Empty { .. })));
+    }
+
+    #[test]
+    fn a_pipe_can_be_read_twice_until_told_otherwise() {
+        let packed = zstd(TEXT);
+        let open = || Input::once("pipe".into(), Box::new(Cursor::new(packed.clone()))).unwrap();
+        let mut buffer = [0; 64];
+        let mut input = open();
+        assert_eq!(input.read_full(&mut buffer).unwrap(), TEXT.len());
+        let mut second = input.reopen().unwrap();
+        assert_eq!(second.read_full(&mut buffer).unwrap(), TEXT.len());
+        assert_eq!(&buffer[..TEXT.len()], TEXT);
+        let mut input = open();
+        input.read_once();
+        assert!(matches!(&input.again, Again::Copy(copy) if copy.borrow().is_none()));
+        let mut unpacked = Vec::new();
+        input.into_file().unwrap().read_to_end(&mut unpacked).unwrap();
+        assert_eq!(unpacked, TEXT);
+    }
+}

@@ -1,0 +1,451 @@
+//! From the names of files to a trace that can be replayed: opened, recognised, read,
+//! selected, counted and spooled in one pass.
+
+use std::path::PathBuf;
+
+use prism_trace::detect::detect;
+use prism_trace::summary::{Figures, Summary};
+use prism_trace::{
+    CountFrom, Format, Outcome, Reader, ReaderOptions, Record, Symbol, Symbols, TraceError,
+};
+
+use crate::error::HostError;
+use crate::facts::{CountedFrom, TraceFacts};
+use crate::input::Input;
+use crate::parquet::{self, ParquetReader};
+use crate::progress::Progress;
+use crate::siblings::expand;
+use crate::spool::{Spool, SpoolWriter};
+use crate::tally::Tallies;
+
+/// Bytes looked at to recognise a format: headers of comments are shorter.
+const HEAD_BYTES: usize = 1 << 20;
+
+/// Bytes handed to the reader at once.
+const FEED_BYTES: usize = 256 << 10;
+
+/// Which trace to load, and what of it.
+#[derive(Clone, Debug)]
+pub struct LoadSpec {
+    /// Its files; `-` is standard input. Several text files follow one another; any file
+    /// of a blktrace recording stands for all of them.
+    pub paths: Vec<PathBuf>,
+    /// Its format, if it is not to be recognised.
+    pub format: Option<Format>,
+    /// A TOML map that describes the columns of the text.
+    pub map: Option<PathBuf>,
+    /// The `-f` string with which blkparse printed it.
+    pub blkparse_format: Option<String>,
+    /// Only the requests of this phase.
+    pub phase: Option<String>,
+    /// Only the requests of this device.
+    pub source: Option<String>,
+}
+
+/// A trace, ready to be replayed and reported.
+#[derive(Debug)]
+pub struct LoadedTrace {
+    /// The first of its files, for messages.
+    pub name: String,
+    /// The selected records.
+    pub spool: Spool,
+    /// The names that the records refer to.
+    pub symbols: Symbols,
+    /// What is known of the whole recording.
+    pub facts: TraceFacts,
+    /// The counts over the selected records.
+    pub summary: Figures,
+    /// Sums by device, over the whole recording.
+    pub devices: Tallies,
+    /// Sums by phase, over the whole recording.
+    pub phases: Tallies,
+    /// Sums by the command of the process, over the selected records.
+    pub processes: Tallies,
+    /// The phase that was selected.
+    pub phase: Option<String>,
+    /// The device of the trace that was selected.
+    pub source: Option<String>,
+}
+
+/// Loads the trace that `spec` names.
+///
+/// # Errors
+/// [`HostError`], each naming the file.
+pub fn load_trace(spec: &LoadSpec, progress: &Progress) -> Result<LoadedTrace, HostError> {
+    let mut paths = Vec::new();
+    for path in spec.paths.iter().flat_map(|path| expand(path)) {
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    let mut files = Vec::new();
+    for path in &paths {
+        files.push(Opened::new(Input::open(path)?)?);
+    }
+    let name = files[0].input.name().to_owned();
+    let result = if files.iter().any(Opened::is_parquet) {
+        load_parquet(spec, files, progress)
+    } else {
+        load_bytes(spec, files, progress)
+    };
+    progress.clear();
+    let (keep, symbols, facts) = result?;
+    keep.check_names(&name, &symbols, &facts)?;
+    Ok(LoadedTrace {
+        name,
+        spool: keep.spool.finish()?,
+        summary: keep.summary.figures(&symbols),
+        symbols,
+        facts,
+        devices: keep.devices,
+        phases: keep.phases,
+        processes: keep.processes,
+        phase: spec.phase.clone(),
+        source: spec.source.clone(),
+    })
+}
+
+type Loaded<'a> = (Keep<'a>, Symbols, TraceFacts);
+
+/// An input whose beginning has been read.
+struct Opened {
+    input: Input,
+    head: Vec<u8>,
+}
+
+impl Opened {
+    fn new(mut input: Input) -> Result<Self, HostError> {
+        let mut head = vec![0; HEAD_BYTES];
+        let filled = input.read_full(&mut head).map_err(|error| input.explain(error, 0))?;
+        head.truncate(filled);
+        if filled == 0 {
+            return Err(HostError::Empty { file: input.name().to_owned() });
+        }
+        Ok(Self { input, head })
+    }
+
+    fn is_parquet(&self) -> bool {
+        self.head.starts_with(parquet::MAGIC)
+    }
+
+    /// Replaces the content of `bytes` by the next ones; empty at the end.
+    fn next(&mut self, bytes: &mut Vec<u8>) -> std::io::Result<()> {
+        bytes.clear();
+        if !self.head.is_empty() {
+            std::mem::swap(bytes, &mut self.head);
+            return Ok(());
+        }
+        bytes.resize(FEED_BYTES, 0);
+        let filled = self.input.read_full(bytes);
+        bytes.truncate(*filled.as_ref().unwrap_or(&0));
+        filled.map(|_| ())
+    }
+}
+
+fn load_parquet<'a>(
+    spec: &'a LoadSpec,
+    mut files: Vec<Opened>,
+    progress: &Progress,
+) -> Result<Loaded<'a>, HostError> {
+    let second = files.get(1).map(|other| other.input.name().to_owned());
+    if let Some(file) = second {
+        let what = "a Parquet trace is one file; name one at a time".into();
+        return Err(HostError::Mixed { file, what });
+    }
+    let input = files.remove(0).input;
+    let name = input.name().to_owned();
+    if spec.format.is_some() || spec.map.is_some() || spec.blkparse_format.is_some() {
+        let what = "this is a Parquet trace, which needs no --format, --map or \
+                    --blkparse-format; leave it out";
+        return Err(HostError::Parquet { file: name, what: what.into() });
+    }
+    let mut reader = ParquetReader::open(input.reopen()?.into_file()?, &name)?;
+    progress.start_count("reading", Some(reader.records()));
+    let (mut keep, mut symbols, mut batch) = (Keep::new(spec), Symbols::new(), Vec::new());
+    let mut read = 0;
+    loop {
+        reader.next_batch(&mut symbols, &mut batch)?;
+        if batch.is_empty() {
+            let facts = reader.facts().clone();
+            return Ok((keep, symbols, facts));
+        }
+        read += batch.len() as u64;
+        keep.take(&mut batch, &symbols)?;
+        progress.reached(read);
+    }
+}
+
+fn load_bytes<'a>(
+    spec: &'a LoadSpec,
+    mut files: Vec<Opened>,
+    progress: &Progress,
+) -> Result<Loaded<'a>, HostError> {
+    let format = format_of(spec, &files)?;
+    let map_toml = match &spec.map {
+        Some(path) => Some(
+            std::fs::read_to_string(path)
+                .map_err(|source| HostError::Open { file: path.display().to_string(), source })?,
+        ),
+        None => None,
+    };
+    let mut options = ReaderOptions {
+        format,
+        blkparse_format: spec.blkparse_format.clone(),
+        map_toml,
+        count_from: CountFrom::Issue,
+    };
+    let mut counted_from = CountedFrom::Issue;
+    loop {
+        let mut keep = Keep::new(spec);
+        let (outcome, symbols) = Pass::new(&options, &mut files)?.run(&mut keep, progress)?;
+        if !outcome.only_queue_events || options.count_from == CountFrom::Queue {
+            let facts = TraceFacts::new(format.name(), &outcome, counted_from);
+            return Ok((keep, symbols, facts));
+        }
+        options.count_from = CountFrom::Queue;
+        counted_from = CountedFrom::Queue;
+        for file in std::mem::take(&mut files) {
+            files.push(Opened::new(file.input.reopen()?)?);
+        }
+    }
+}
+
+/// The format in force: what was said, or what every file looks like.
+fn format_of(spec: &LoadSpec, files: &[Opened]) -> Result<Format, HostError> {
+    if spec.map.is_some() {
+        return Ok(Format::Map);
+    }
+    if spec.blkparse_format.is_some() {
+        return Ok(Format::Blkparse);
+    }
+    if let Some(format) = spec.format {
+        return Ok(format);
+    }
+    let mut first = None;
+    for file in files {
+        let name = || file.input.name().to_owned();
+        let format =
+            detect(&file.head).map_err(|error| HostError::Trace { file: name(), error })?;
+        if *first.get_or_insert(format) != format {
+            let what = format!(
+                "this looks like {}, the file before it like {}; name the files of one trace only",
+                format.name(),
+                first.map_or("", Format::name),
+            );
+            return Err(HostError::Mixed { file: name(), what });
+        }
+    }
+    Ok(first.expect("a trace has at least one file"))
+}
+
+/// One reading of all files.
+struct Pass<'a> {
+    reader: Reader,
+    files: &'a mut [Opened],
+    /// Whether the reader merges the files itself; else they follow one another.
+    merged: bool,
+    current: usize,
+    /// The line after the last one of each file that has ended, counted over all.
+    line_ends: Vec<u64>,
+    lines: u64,
+    total: Option<u64>,
+}
+
+impl<'a> Pass<'a> {
+    fn new(options: &ReaderOptions, files: &'a mut [Opened]) -> Result<Self, HostError> {
+        let merged = options.format == Format::Blktrace;
+        let inputs = if merged { files.len() } else { 1 };
+        let reader = Reader::new(options.clone(), inputs)
+            .map_err(|error| HostError::Trace { file: files[0].input.name().to_owned(), error })?;
+        let total = files.iter().map(|file| file.input.size()).sum();
+        Ok(Self { reader, files, merged, current: 0, line_ends: vec![], lines: 0, total })
+    }
+
+    fn run(
+        mut self,
+        keep: &mut Keep<'_>,
+        progress: &Progress,
+    ) -> Result<(Outcome, Symbols), HostError> {
+        progress.start_bytes("reading", self.total);
+        let (mut bytes, mut records) = (Vec::new(), Vec::new());
+        let mut ends_line = true;
+        while let Some(wanted) = self.reader.wants() {
+            let file = if self.merged { wanted } else { self.current };
+            if let Err(error) = self.files[file].next(&mut bytes) {
+                let lines = self.lines_of_current();
+                return Err(self.files[file].input.explain(error, lines));
+            }
+            let fed = if !bytes.is_empty() {
+                ends_line = bytes.ends_with(b"\n");
+                self.count_lines(&bytes);
+                self.reader.feed(wanted, &bytes, &mut records)
+            } else if self.merged || file + 1 == self.files.len() {
+                self.reader.end_of_input(wanted, &mut records)
+            } else {
+                self.next_file(ends_line, &mut records)
+            };
+            fed.map_err(|error| self.locate(file, error))?;
+            self.hand_over(&mut records, keep)?;
+            progress.reached(self.files.iter().map(|file| file.input.taken()).sum());
+        }
+        let outcome = self.reader.finish(&mut records);
+        let outcome = outcome.map_err(|error| self.locate(self.current, error))?;
+        self.hand_over(&mut records, keep)?;
+        Ok((outcome, self.reader.symbols().clone()))
+    }
+
+    fn hand_over(
+        &mut self,
+        records: &mut Vec<Record>,
+        keep: &mut Keep<'_>,
+    ) -> Result<(), HostError> {
+        if !records.is_empty() {
+            // A record means that there are events of the kind that is counted, so the
+            // input will not be read a second time.
+            self.files.iter_mut().for_each(|file| file.input.read_once());
+            keep.take(records, self.reader.symbols())?;
+        }
+        Ok(())
+    }
+
+    /// Goes on to the next file; a last line without its end is ended.
+    fn next_file(&mut self, ends_line: bool, out: &mut Vec<Record>) -> Result<(), TraceError> {
+        self.current += 1;
+        if !ends_line {
+            self.lines += 1;
+            self.reader.feed(0, b"\n", out)?;
+        }
+        self.line_ends.push(self.lines);
+        Ok(())
+    }
+
+    /// Lines are counted here only where the reader's count does not do: over several
+    /// files.
+    fn count_lines(&mut self, bytes: &[u8]) {
+        if !self.merged && self.files.len() > 1 {
+            self.lines += memchr::memchr_iter(b'\n', bytes).count() as u64;
+        }
+    }
+
+    /// Whole lines (or records) of the current file that the reader has seen.
+    fn lines_of_current(&mut self) -> u64 {
+        let lines = match self.reader.finish(&mut Vec::new()) {
+            Ok(outcome) => outcome.lines,
+            Err(TraceError::NoEvent { lines, .. }) => lines,
+            Err(_) => 0,
+        };
+        lines.saturating_sub(self.line_ends.last().copied().unwrap_or(0))
+    }
+
+    /// The error with the name of its file, and its line counted from that file's start.
+    fn locate(&self, file: usize, error: TraceError) -> HostError {
+        let mut place = file;
+        let mut local = |line: u64| {
+            if self.merged {
+                return line;
+            }
+            place = self.line_ends.partition_point(|&end| end < line);
+            line - place.checked_sub(1).map_or(0, |before| self.line_ends[before])
+        };
+        let error = match error {
+            TraceError::Bad { line, what } => TraceError::Bad { line: local(line), what },
+            TraceError::TimeRunsBackwards { line, back_ns, window_ns } => {
+                TraceError::TimeRunsBackwards { line: local(line), back_ns, window_ns }
+            }
+            other => other,
+        };
+        HostError::Trace { file: self.files[place].input.name().to_owned(), error }
+    }
+}
+
+/// A name that was asked for, and its number once the trace has shown it.
+struct Wanted<'a> {
+    name: Option<&'a str>,
+    symbol: Option<Symbol>,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(name: Option<&'a String>) -> Self {
+        Self { name: name.map(String::as_str), symbol: None }
+    }
+
+    fn resolve(&mut self, symbols: &Symbols) {
+        if self.symbol.is_none() {
+            self.symbol = self.name.and_then(|name| symbols.get(name));
+        }
+    }
+
+    fn admits(&self, symbol: Symbol) -> bool {
+        self.name.is_none() || self.symbol == Some(symbol)
+    }
+}
+
+/// What is kept of a trace while it is read.
+struct Keep<'a> {
+    phase: Wanted<'a>,
+    source: Wanted<'a>,
+    spool: SpoolWriter,
+    summary: Summary,
+    /// Over all records, also those not selected.
+    devices: Tallies,
+    phases: Tallies,
+    /// Over the selected records.
+    processes: Tallies,
+}
+
+impl<'a> Keep<'a> {
+    fn new(spec: &'a LoadSpec) -> Self {
+        Self {
+            phase: Wanted::new(spec.phase.as_ref()),
+            source: Wanted::new(spec.source.as_ref()),
+            spool: SpoolWriter::new(),
+            summary: Summary::new(),
+            devices: Tallies::default(),
+            phases: Tallies::default(),
+            processes: Tallies::default(),
+        }
+    }
+
+    /// Takes and empties `records`, whose names are in `symbols`.
+    fn take(&mut self, records: &mut Vec<Record>, symbols: &Symbols) -> Result<(), HostError> {
+        self.phase.resolve(symbols);
+        self.source.resolve(symbols);
+        for record in records.drain(..) {
+            self.devices.add(record.device, &record);
+            self.phases.add(record.phase, &record);
+            if self.phase.admits(record.phase) && self.source.admits(record.device) {
+                self.processes.add(record.comm, &record);
+                self.summary.add(&record);
+                self.spool.push(record)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_names(
+        &self,
+        file: &str,
+        symbols: &Symbols,
+        facts: &TraceFacts,
+    ) -> Result<(), HostError> {
+        let file = || file.to_owned();
+        if let Some(name) = self.phase.name {
+            let mut known = facts.phase_names();
+            for other in self.phases.names(symbols) {
+                if !known.contains(&other) {
+                    known.push(other);
+                }
+            }
+            if !known.iter().any(|other| other == name) {
+                return Err(HostError::UnknownPhase { file: file(), name: name.into(), known });
+            }
+        }
+        if let Some(name) = self.source.name {
+            let known = self.devices.names(symbols);
+            if !known.iter().any(|other| other == name) {
+                return Err(HostError::UnknownDevice { file: file(), name: name.into(), known });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! How far a long step has come, on standard error, and only when a person watches it.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A line that is redrawn; nothing at all when standard error is no terminal.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+}
+
+/// Redraws a second: often enough to look alive, too seldom to cost time.
+const REDRAWS_PER_SECOND: u8 = 5;
+
+impl Progress {
+    /// No display, whatever standard error is.
+    #[must_use]
+    pub fn hidden() -> Self {
+        Self { bar: ProgressBar::hidden() }
+    }
+
+    /// A display on standard error, if that is a terminal.
+    #[must_use]
+    pub fn on_stderr() -> Self {
+        // The target is hidden by itself where standard error is no terminal.
+        let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND);
+        Self { bar: ProgressBar::with_draw_target(None, target) }
+    }
+
+    /// Starts a step called `label` that goes through `bytes` bytes, if that is known.
+    pub fn start_bytes(&self, label: &str, bytes: Option<u64>) {
+        let known = "{msg} {bytes} of {total_bytes} [{bar:30}] {eta}";
+        self.start(label, bytes, known, "{spinner} {msg} {bytes}");
+    }
+
+    /// Starts a step called `label` that goes through `count` requests, if that is known.
+    pub fn start_count(&self, label: &str, count: Option<u64>) {
+        let known = "{msg} {human_pos} of {human_len} requests [{bar:30}] {eta}";
+        self.start(label, count, known, "{spinner} {msg} {human_pos} requests");
+    }
+
+    /// Says that the step has reached `done` bytes or requests.
+    pub fn reached(&self, done: u64) {
+        self.bar.set_position(done);
+    }
+
+    /// Removes the display.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn start(&self, label: &str, length: Option<u64>, known: &str, unknown: &str) {
+        let template = if length.is_some() { known } else { unknown };
+        let style = ProgressStyle::with_template(template).expect("the templates are fixed");
+        self.bar.reset();
+        self.bar.set_style(style);
+        self.bar.set_message(label.to_owned());
+        match length {
+            Some(length) => self.bar.set_length(length),
+            None => {
+                self.bar.unset_length();
+                self.bar.enable_steady_tick(Duration::from_millis(200));
+            }
+        }
+    }
+}
+
+/// Columns of the terminal behind standard output; `None` if it is none.
+#[must_use]
+pub fn terminal_width() -> Option<usize> {
+    console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_step_can_be_shown() {
+        let progress = Progress::hidden();
+        progress.start_bytes("reading", Some(10));
+        progress.reached(10);
+        progress.start_bytes("reading", None);
+        progress.start_count("replaying", Some(5));
+        progress.reached(3);
+        assert_eq!(progress.bar.position(), 3);
+        progress.start_count("replaying", None);
+        assert_eq!(progress.bar.position(), 0);
+        progress.clear();
+        assert!(progress.bar.is_finished());
+    }
+}

@@ -1,0 +1,237 @@
+//! A trace kept so that it can be replayed as often as wanted: in memory while it is
+//! short, in an unnamed temporary file beyond that.
+//!
+//! Memory arithmetic: up to [`MEMORY_RECORDS`] records of 80 bytes are held (84 MB).
+//! The record after them moves all of them to the file, 74 bytes each, and from then on
+//! only one block of [`BLOCK_RECORDS`] records is in memory. The file has no name, so
+//! nothing is left behind however the process ends.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+
+use prism_trace::{Record, Source, SourceError};
+
+use crate::compact::{RECORD_BYTES, decode, encode};
+use crate::error::HostError;
+
+/// Records held in memory before a temporary file is used: 84 MB, which leaves room
+/// for the symbol table and a simulated drive in half a gigabyte.
+pub const MEMORY_RECORDS: usize = 1 << 20;
+
+/// Records read or written at once: 1.2 MB, large enough for the full speed of a disk.
+const BLOCK_RECORDS: usize = 1 << 14;
+
+/// Records handed out at once from memory.
+const BATCH_RECORDS: usize = 4096;
+
+/// Records in the order of their issue times, readable as often as wanted.
+#[derive(Debug)]
+pub struct Spool {
+    store: Store,
+    records: u64,
+    /// Records already handed out since the last rewind.
+    place: u64,
+}
+
+#[derive(Debug)]
+enum Store {
+    Memory(Vec<Record>),
+    File { file: File, block: Vec<u8> },
+}
+
+/// Takes records one after another and becomes a [`Spool`].
+#[derive(Debug)]
+pub struct SpoolWriter {
+    held: Vec<Record>,
+    memory_records: usize,
+    file: Option<File>,
+    block: Vec<u8>,
+    records: u64,
+}
+
+impl SpoolWriter {
+    /// An empty spool that keeps up to [`MEMORY_RECORDS`] in memory.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_limit(MEMORY_RECORDS)
+    }
+
+    /// An empty spool that keeps up to `memory_records` in memory.
+    #[must_use]
+    pub fn with_limit(memory_records: usize) -> Self {
+        Self { held: Vec::new(), memory_records, file: None, block: Vec::new(), records: 0 }
+    }
+
+    /// Appends a record.
+    ///
+    /// # Errors
+    /// [`HostError::Temporary`] if the temporary file cannot be written.
+    pub fn push(&mut self, record: Record) -> Result<(), HostError> {
+        self.records += 1;
+        if self.file.is_none() {
+            if self.held.len() < self.memory_records {
+                self.held.push(record);
+                return Ok(());
+            }
+            self.spill()?;
+        }
+        self.append(&record)
+    }
+
+    /// Ends the writing.
+    ///
+    /// # Errors
+    /// [`HostError::Temporary`] if the temporary file cannot be written.
+    pub fn finish(mut self) -> Result<Spool, HostError> {
+        self.flush()?;
+        let store = match self.file {
+            None => Store::Memory(self.held),
+            Some(mut file) => {
+                file.rewind().map_err(HostError::Temporary)?;
+                Store::File { file, block: self.block }
+            }
+        };
+        Ok(Spool { store, records: self.records, place: 0 })
+    }
+
+    fn spill(&mut self) -> Result<(), HostError> {
+        self.file = Some(tempfile::tempfile().map_err(HostError::Temporary)?);
+        for record in std::mem::take(&mut self.held) {
+            self.append(&record)?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, record: &Record) -> Result<(), HostError> {
+        encode(record, &mut self.block);
+        if self.block.len() >= BLOCK_RECORDS * RECORD_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), HostError> {
+        if let Some(file) = &mut self.file {
+            file.write_all(&self.block).map_err(HostError::Temporary)?;
+        }
+        self.block.clear();
+        Ok(())
+    }
+}
+
+impl Default for SpoolWriter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Spool {
+    /// Records in it.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.records
+    }
+
+    /// Whether it has no record.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.records == 0
+    }
+
+    /// Whether the records are in memory, not in a temporary file.
+    #[must_use]
+    pub fn in_memory(&self) -> bool {
+        matches!(self.store, Store::Memory(_))
+    }
+}
+
+impl Source for Spool {
+    fn rewind(&mut self) -> Result<(), SourceError> {
+        if let Store::File { file, .. } = &mut self.store {
+            file.seek(SeekFrom::Start(0)).map_err(|e| lost(&e))?;
+        }
+        self.place = 0;
+        Ok(())
+    }
+
+    fn next_batch(&mut self, batch: &mut Vec<Record>) -> Result<(), SourceError> {
+        batch.clear();
+        let left = usize::try_from(self.records - self.place).unwrap_or(usize::MAX);
+        match &mut self.store {
+            Store::Memory(records) => {
+                let start = self.place as usize;
+                batch.extend_from_slice(&records[start..start + left.min(BATCH_RECORDS)]);
+            }
+            Store::File { file, block } => {
+                block.resize(left.min(BLOCK_RECORDS) * RECORD_BYTES, 0);
+                file.read_exact(block).map_err(|e| lost(&e))?;
+                for bytes in block.chunks_exact(RECORD_BYTES) {
+                    batch.push(decode(bytes).ok_or_else(changed)?);
+                }
+            }
+        }
+        self.place += batch.len() as u64;
+        Ok(())
+    }
+}
+
+fn lost(error: &std::io::Error) -> SourceError {
+    SourceError(format!("the temporary file of the trace cannot be read: {error}"))
+}
+
+fn changed() -> SourceError {
+    SourceError("the temporary file of the trace does not hold what was written to it".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use prism_trace::Op;
+
+    use super::*;
+
+    fn read_all(spool: &mut Spool) -> Vec<Record> {
+        spool.rewind().unwrap();
+        let (mut all, mut batch) = (Vec::new(), Vec::new());
+        loop {
+            spool.next_batch(&mut batch).unwrap();
+            if batch.is_empty() {
+                return all;
+            }
+            all.extend_from_slice(&batch);
+        }
+    }
+
+    fn check(records: usize, limit: usize, in_memory: bool) {
+        let wanted: Vec<Record> =
+            (0..records).map(|i| Record::new(Op::Write, i as i64, i as u64 * 512, 512)).collect();
+        let mut writer = SpoolWriter::with_limit(limit);
+        for &record in &wanted {
+            writer.push(record).unwrap();
+        }
+        let mut spool = writer.finish().unwrap();
+        assert_eq!((spool.len(), spool.in_memory()), (records as u64, in_memory));
+        assert_eq!(read_all(&mut spool), wanted);
+        assert_eq!(read_all(&mut spool), wanted, "the second reading");
+    }
+
+    #[test]
+    fn every_size_around_the_borders_is_kept() {
+        check(0, 10, true);
+        check(10, 10, true);
+        check(11, 10, false);
+        check(BATCH_RECORDS * 2, 1 << 20, true);
+        check(BATCH_RECORDS * 2 + 1, 1 << 20, true);
+        check(BLOCK_RECORDS, 1, false);
+        check(BLOCK_RECORDS + 1, 1, false);
+        check(BLOCK_RECORDS * 2 + 3, BLOCK_RECORDS, false);
+    }
+
+    #[test]
+    fn a_shortened_file_is_an_error_and_not_a_shorter_trace() {
+        let mut writer = SpoolWriter::with_limit(0);
+        for i in 0..10 {
+            writer.push(Record::new(Op::Read, i, 0, 512)).unwrap();
+        }
+        let mut spool = writer.finish().unwrap();
+        let Store::File { file, .. } = &spool.store else { panic!("limit 0 means a file") };
+        file.set_len(9 * RECORD_BYTES as u64).unwrap();
+        assert!(spool.next_batch(&mut Vec::new()).is_err());
+    }
+}
