@@ -51,7 +51,7 @@ impl DeviceArgs {
     pub fn scaled(&self, span: u64) -> Result<Scaled, Failure> {
         let wrong = |error| Failure::Usage(format!("{}: {error}", self.device));
         let device = if Path::new(&self.device).extension().is_some_and(|e| e == "toml") {
-            let text = prism_host::read_text(Path::new(&self.device))?;
+            let text = prism_host::input::read_text(Path::new(&self.device))?;
             Device::from_toml(&text).map_err(wrong)?
         } else {
             Device::preset(&self.device).map_err(|e| Failure::Usage(e.to_string()))?
@@ -79,10 +79,7 @@ fn parse_state(text: &str) -> Result<State, String> {
     let states = [
         State { name: "empty", state: InitialState::Empty },
         State { name: "filled", state: InitialState::Filled },
-        State {
-            name: "preconditioned",
-            state: InitialState::Preconditioned { overwrites: 2.0 },
-        },
+        State { name: "preconditioned", state: InitialState::Preconditioned { overwrites: 2.0 } },
     ];
     let known = || "states are empty, filled, preconditioned".to_owned();
     states.into_iter().find(|state| state.name == text).ok_or_else(known)

@@ -14,16 +14,24 @@ pub enum Failure {
     /// The arguments make no sense together.
     #[error("{0}")]
     Usage(String),
+    /// The command did its work, and the answer is no.
+    #[error("{0}")]
+    Finding(String),
     /// The system does not let signals be watched.
     #[error("the system refuses to watch for Ctrl-C: {0}")]
     Signals(std::io::Error),
 }
 
 impl Failure {
-    /// 2 for bad input or usage; 0 if only the reader of our output went away.
+    /// 1 for a finding, 2 for bad input or usage; 0 if only the reader of our output went
+    /// away.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
-        if self.is_broken_pipe() { ExitCode::SUCCESS } else { ExitCode::from(2) }
+        match self {
+            _ if self.is_broken_pipe() => ExitCode::SUCCESS,
+            Self::Finding(_) => ExitCode::from(1),
+            _ => ExitCode::from(2),
+        }
     }
 
     /// Whether the reader of our output went away, which is no failure worth a message.

@@ -5,8 +5,11 @@
 //! 0 done, 1 a finding or a failed check, 2 usage or bad input, 130 interrupted.
 
 pub mod commands;
+pub mod device_args;
+pub mod drive_report;
 pub mod failure;
 pub mod output;
+pub mod replay_args;
 pub mod trace_args;
 pub mod trace_json;
 pub mod trace_write;
@@ -16,6 +19,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use commands::{bench, report, validate};
 use commands::{trace_convert, trace_generate, trace_info};
 pub use failure::Failure;
 
@@ -29,9 +33,15 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Say what an SSD makes of a trace
+    Report(report::Args),
     /// Look at, convert and make block traces
     #[command(subcommand)]
     Trace(TraceCommand),
+    /// Compare the simulation with theory and data sheets
+    Validate(validate::Args),
+    /// Measure how fast Prism is on this machine
+    Bench(bench::Args),
 }
 
 #[derive(Debug, Subcommand)]
@@ -63,9 +73,12 @@ pub fn main() -> ExitCode {
 
 fn dispatch(command: &Command) -> Result<(), Failure> {
     match command {
+        Command::Report(args) => report::run(args),
         Command::Trace(TraceCommand::Info(args)) => trace_info::run(args),
         Command::Trace(TraceCommand::Convert(args)) => trace_convert::run(args),
         Command::Trace(TraceCommand::Generate(args)) => trace_generate::run(args),
+        Command::Validate(args) => validate::run(args),
+        Command::Bench(args) => bench::run(args),
     }
 }
 

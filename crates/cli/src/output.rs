@@ -92,7 +92,11 @@ pub fn screen() -> (usize, Style) {
     (prism_host::progress::terminal_width().unwrap_or(PLAIN_WIDTH), Style { color, unicode: true })
 }
 
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), HostError> {
+/// Writes `bytes` to `path`, whole or not at all.
+///
+/// # Errors
+/// [`HostError`] if that fails.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), HostError> {
     let mut out = OutputFile::create(path)?;
     out.write_all(bytes).map_err(|error| out.failed(error))?;
     out.commit()

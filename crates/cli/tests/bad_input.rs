@@ -159,7 +159,8 @@ fn ctrl_c_leaves_no_output_and_its_exit_code() {
     while fs::read_dir(folder.path()).unwrap().count() == 0 {
         std::thread::yield_now();
     }
-    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    let killed =
+        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(killed.unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);

@@ -68,6 +68,15 @@ enum Again {
 /// The copy of what can be read only once; `None` when it is no longer wanted.
 type Copy = Rc<RefCell<Option<File>>>;
 
+/// The whole of a small text file, such as a device or a map.
+///
+/// # Errors
+/// [`HostError::Open`] naming the file.
+pub fn read_text(path: &Path) -> Result<String, HostError> {
+    std::fs::read_to_string(path)
+        .map_err(|source| HostError::Open { file: path.display().to_string(), source })
+}
+
 impl Input {
     /// Opens `path`, or standard input for `-`.
     ///

@@ -3,12 +3,14 @@
 //! It adapts and decides nothing: bytes go to the pure crates, their values go to files.
 
 pub mod atomic;
+pub mod clock;
 pub mod compact;
 pub mod error;
 pub mod facts;
 mod guard;
 pub mod input;
 pub mod interrupt;
+pub mod jobs;
 pub mod load;
 pub mod parquet;
 pub mod progress;

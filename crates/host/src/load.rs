@@ -11,7 +11,7 @@ use prism_trace::{
 
 use crate::error::HostError;
 use crate::facts::{CountedFrom, TraceFacts};
-use crate::input::Input;
+use crate::input::{Input, read_text};
 use crate::parquet::{self, ParquetReader};
 use crate::progress::Progress;
 use crate::siblings::expand;
@@ -182,10 +182,7 @@ fn load_bytes<'a>(
 ) -> Result<Loaded<'a>, HostError> {
     let format = format_of(spec, &files)?;
     let map_toml = match &spec.map {
-        Some(path) => Some(
-            std::fs::read_to_string(path)
-                .map_err(|source| HostError::Open { file: path.display().to_string(), source })?,
-        ),
+        Some(path) => Some(read_text(path)?),
         None => None,
     };
     let mut options = ReaderOptions {

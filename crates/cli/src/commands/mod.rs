@@ -1,5 +1,8 @@
 //! One file a command.
 
+pub mod bench;
+pub mod report;
 pub mod trace_convert;
 pub mod trace_generate;
 pub mod trace_info;
+pub mod validate;

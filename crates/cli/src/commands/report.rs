@@ -4,8 +4,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use prism_base::Bytes;
-use prism_host::requests::RequestsWriter;
+use prism_host::parquet::RequestsWriter;
 use prism_host::{HostError, LoadedTrace, Progress};
 use prism_replay::{Finished, Pace, Passes, ReplayError};
 use prism_report::{html, terminal};
@@ -49,16 +48,16 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let mut trace = args.trace.load()?;
     check_source(args, &trace)?;
-    let scaled = args.device.scaled(trace.summary.address_end())?;
+    let scaled = args.device.scaled(trace.summary.span_bytes)?;
     let capacity = scaled.device.capacity();
-    if trace.summary.address_end() > capacity.0 {
+    if trace.summary.span_bytes > capacity.0 {
         return Err(Failure::Usage(format!(
             "{}: the trace reaches up to byte {}, beyond the drive's {} bytes ({capacity}); give \
              --capacity {} or more",
             trace.name,
-            trace.summary.address_end(),
+            trace.summary.span_bytes,
             capacity.0,
-            Bytes(trace.summary.address_end().next_multiple_of(1 << 20)).to_string().replace(' ', ""),
+            format!("{}B", trace.summary.span_bytes.next_multiple_of(1 << 20)),
         )));
     }
     let progress = Progress::on_stderr();
@@ -97,7 +96,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 /// What the arguments ask for must be in the trace.
 fn check_source(args: &Args, trace: &LoadedTrace) -> Result<(), Failure> {
     let wrong = |what: &str| Err(Failure::Usage(format!("{}: {what}", trace.name)));
-    if trace.summary.requests() + trace.summary.flushes() == 0 {
+    if trace.summary.requests + trace.summary.flushes == 0 {
         return wrong("no request is left to replay; choose another --phase or --source");
     }
     if matches!(args.replay.pace, Pace::Dependent { .. }) && !trace.facts.capabilities.completion {
@@ -106,11 +105,7 @@ fn check_source(args: &Args, trace: &LoadedTrace) -> Result<(), Failure> {
     Ok(())
 }
 
-fn prepare(
-    args: &Args,
-    device: &prism_ssd::Device,
-    progress: &Progress,
-) -> Result<Drive, Failure> {
+fn prepare(args: &Args, device: &prism_ssd::Device, progress: &Progress) -> Result<Drive, Failure> {
     if args.device.state.state != InitialState::Empty {
         progress.start_count("filling the drive, unit", None);
     }
@@ -127,7 +122,8 @@ fn prepare(
     }
 }
 
-type Replayed<'a> = (prism_replay::Outcome, Charts<Box<dyn FnMut(&Finished) + 'a>>, Option<RequestsWriter>);
+type Replayed<'a> =
+    (prism_replay::Outcome, Charts<Box<dyn FnMut(&Finished) + 'a>>, Option<RequestsWriter>);
 
 fn replay<'a>(
     args: &Args,
@@ -136,7 +132,7 @@ fn replay<'a>(
     writer: Option<RequestsWriter>,
     progress: Progress,
 ) -> Result<Replayed<'a>, Failure> {
-    let per_pass = trace.summary.requests() + trace.summary.flushes();
+    let per_pass = trace.summary.requests + trace.summary.flushes;
     let total = match args.replay.passes {
         Passes::Fixed(passes) => Some(per_pass * u64::from(passes)),
         Passes::Steady => None,

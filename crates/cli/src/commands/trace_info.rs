@@ -177,8 +177,9 @@ fn tally_row(tally: &Tally) -> Vec<Value> {
     ]
 }
 
-/// What was not counted, and what the trace cannot tell.
-fn limits(object: &TraceObject) -> Option<Section> {
+/// What was not counted, and what the trace cannot tell, in sentences.
+#[must_use]
+pub fn limit_notes(object: &TraceObject) -> Vec<String> {
     let mut notes = Vec::new();
     for skip in &object.skipped {
         notes.push(format!(
@@ -193,6 +194,11 @@ fn limits(object: &TraceObject) -> Option<Section> {
     if object.unpaired > 0 {
         notes.push(format!("For {} requests no completion is recorded.", object.unpaired));
     }
+    notes
+}
+
+fn limits(object: &TraceObject) -> Option<Section> {
+    let notes = limit_notes(object);
     if notes.is_empty() {
         return None;
     }

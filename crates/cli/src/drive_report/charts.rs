@@ -34,11 +34,7 @@ pub struct Charts<F> {
 
 impl<F: FnMut(&Finished)> Charts<F> {
     /// Nothing yet. `each` sees every request, `progress` how far it is.
-    pub fn new(
-        span: Bytes,
-        each: F,
-        progress: impl FnMut(Progress) -> bool + 'static,
-    ) -> Self {
+    pub fn new(span: Bytes, each: F, progress: impl FnMut(Progress) -> bool + 'static) -> Self {
         let start = SimTime::ZERO;
         Self {
             end: start,

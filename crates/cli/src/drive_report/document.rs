@@ -1,7 +1,7 @@
 //! The report as a document: write amplification and its causes first.
 
 use prism_replay::SteadyState;
-use prism_report::{Block, Chart, Document, Figure, Section, Segment, Stacked, Unit, Value};
+use prism_report::{Block, Chart, Document, Figure, Section, Segment, Stacked, Unit};
 use prism_ssd::HostOp;
 
 use super::{Facts, tables};
@@ -56,10 +56,7 @@ fn summary(facts: &Facts<'_>) -> Section {
         .units
         .iter()
         .filter(|&(_, units)| units > 0)
-        .map(|(cause, units)| Segment {
-            name: cause.name().into(),
-            value: (units * unit) as f64,
-        })
+        .map(|(cause, units)| Segment { name: cause.name().into(), value: (units * unit) as f64 })
         .collect();
     if !segments.is_empty() {
         section.push(Block::Chart(Chart::Stacked(Stacked {
@@ -86,11 +83,9 @@ fn lead(facts: &Facts<'_>) -> String {
     };
     match outcome.steady {
         SteadyState::Reached => format!(
-            "Steady state after {} passes over a drive {} at the start; the figures are of {} \
-             more.",
-            outcome.warm_up_passes,
-            facts.state.name,
-            if outcome.measured.passes == 1 { "one".into() } else { outcome.measured.passes.to_string() },
+            "Steady state after {} passes over a drive {} at the start; the figures are of \
+             {measured} after that.",
+            outcome.warm_up_passes, facts.state.name
         ),
         SteadyState::NotReached => format!(
             "Steady state NOT reached ({before}); the figures are of {measured} and may still \
@@ -160,10 +155,4 @@ fn limits(facts: &Facts<'_>) -> Section {
     let mut section = Section::new("What to keep in mind", "");
     section.push(Block::Notes(notes));
     section
-}
-
-/// A value that is there only if something was counted.
-#[must_use]
-pub fn counted(count: u64) -> Value {
-    if count == 0 { Value::Missing } else { Value::Int(count) }
 }

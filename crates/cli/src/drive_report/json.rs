@@ -224,10 +224,7 @@ fn figures(measured: &Measured) -> FiguresObject {
         latency_ns: latency.into_iter().collect(),
         iops: measured.iops(),
         bytes_per_second: measured.bytes_per_second(),
-        queue_depth: DepthObject {
-            mean: measured.in_flight_mean(),
-            max: measured.in_flight_max,
-        },
+        queue_depth: DepthObject { mean: measured.in_flight_mean(), max: measured.in_flight_max },
         buffer_hits: measured.buffer_hits,
         unmapped_reads: measured.unmapped,
         held_back: measured.held_back,

@@ -6,10 +6,13 @@
 //! checksum that its writers keep, and a changed byte within a page would otherwise
 //! become a changed request.
 
+mod columns;
 mod read;
+mod requests;
 mod write;
 
 pub use read::ParquetReader;
+pub use requests::RequestsWriter;
 pub use write::write;
 
 use std::hash::Hasher;
