@@ -68,6 +68,11 @@ impl Blktrace {
         self.records
     }
 
+    /// Whether write-zeroes are told apart from writes.
+    pub fn tells_write_zeroes(&self) -> bool {
+        self.inputs.iter().filter_map(|input| input.order).all(Order::is_new)
+    }
+
     pub fn feed(
         &mut self,
         input: usize,

@@ -64,6 +64,11 @@ impl Order {
         }
     }
 
+    /// Whether this is version 8.
+    pub fn is_new(self) -> bool {
+        self.version == 8
+    }
+
     fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
         let bytes = *bytes.get(at..)?.first_chunk()?;
         Some(if self.big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
@@ -83,7 +88,7 @@ impl Order {
 impl Header {
     /// Reads a header; `None` if `bytes` are too few.
     pub fn read(bytes: &[u8], order: Order) -> Option<Self> {
-        let is_new = order.version == 8;
+        let is_new = order.is_new();
         let len = if is_new { 64 } else { 48 };
         let bytes = bytes.get(..len)?;
         let (pid, device, payload) = if is_new { (28, 40, 50) } else { (32, 36, 46) };
