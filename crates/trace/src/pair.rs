@@ -21,8 +21,8 @@ use crate::waiting::{Key, Waiting};
 const WAIT_NS: i64 = 30_000_000_000;
 
 /// Requests held at most, completed or not: with a lost completion at the front this is
-/// one second of a million requests a second, and about 110 MB.
-const HELD_MAX: usize = 1 << 20;
+/// half a second of a million requests a second, and about 100 MB with their keys.
+const HELD_MAX: usize = 1 << 19;
 
 /// Bios that wait for their issue at most: the deepest queues of the block layer, each
 /// request merged from hundreds of pages, and about 40 MB.
