@@ -1,11 +1,12 @@
 //! The header of a blktrace record.
 //!
 //! ```text
-//!          0      4         8        16      24      28      32      36      40   44     46
-//! v7 (48)  mark   sequence  time_ns  sector  bytes   action  pid     device  cpu  error  payload length
-//!          0      4         8        16      24      28      32      40      44   48     50
-//! v8 (64)  mark   sequence  time_ns  sector  bytes   pid     action  device  cpu  error  payload length
+//!          0     4         8        16      24     28      32      36      40   44     46
+//! v7 (48)  mark  sequence  time_ns  sector  bytes  action  pid     device  cpu  error  payload
+//!          0     4         8        16      24     28      32      40      44   48     50
+//! v8 (64)  mark  sequence  time_ns  sector  bytes  pid     action  device  cpu  error  payload
 //! ```
+//! `payload` is the length of what follows the header.
 //! The mark is `0x656174` and the version in the last byte; it tells the byte order. The
 //! low 16 bits of the action say what happened, the rest of what category it was.
 //! Source: the kernel's `include/uapi/linux/blktrace_api.h`.

@@ -1,7 +1,7 @@
 //! ftrace text (`trace`, `trace_pipe`) and `trace-cmd report`.
 //!
 //! ```text
-//!     jbd2/loop0-8-10900   [000] .....   745.098260: block_bio_queue: 7,0 FWFSM 8653520 + 8 [jbd2/loop0-8]
+//!  jbd2/loop0-8-10900   [000] .....   745.098260: block_bio_queue: 7,0 FWFSM 8 + 8 [jbd2/loop0-8]
 //! ```
 //! The process number stands after the last dash before the processor, because commands
 //! contain dashes; a thread group in parentheses may follow it. The column of flags has

@@ -294,13 +294,12 @@ impl Pairing {
 
     /// Notes that sectors are done; `false` if no request waits for it.
     fn complete(&mut self, target: Target, now: i64) -> bool {
-        if target.sectors == 0 {
+        let Some(op) = target.op else {
             // A bio that asked for flushes ends with a completion of no sectors, after
             // the requests made from it completed on their own.
             self.flushes.end(target.device, target.sector);
-            let Some(Op::Flush) = target.op else { return true };
-        }
-        let Some(op) = target.op else { return true };
+            return true;
+        };
         let (mut sector, mut sectors) = (target.sector, target.sectors);
         let mut found = false;
         loop {

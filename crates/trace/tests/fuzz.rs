@@ -62,8 +62,12 @@ fn sample(number: usize, start: usize, len: usize) -> Vec<u8> {
     bytes[start..(start + len).min(bytes.len())].to_vec()
 }
 
+fn config() -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+    #![proptest_config(config())]
 
     #[test]
     fn random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..400), piece in 1_usize..50) {
@@ -96,7 +100,10 @@ proptest! {
     /// Lines of a grammar dense in clashes: few sectors, few times, every event.
     #[test]
     fn dense_events(
-        events in prop::collection::vec((0_usize..9, 0_u64..4, 0_u64..4, 0_usize..8, 0_u64..900), 1..80),
+        events in prop::collection::vec(
+            (0_usize..9, 0_u64..4, 0_u64..4, 0_usize..8, 0_u64..900),
+            1..80,
+        ),
         piece in 1_usize..200,
     ) {
         let mut text = String::new();

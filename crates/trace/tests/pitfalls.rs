@@ -172,6 +172,22 @@ fn one_flush_serves_all_that_wait() {
     );
 }
 
+/// The second bio came too late for the flush, as only the completions tell.
+#[test]
+fn a_bio_queued_just_before_a_flush_may_get_its_own() {
+    check(
+        &[
+            "a-1 0 bio_queue 7,0 FWS 0 + 0 [a]",
+            "b-2 5 bio_queue 7,0 FWS 0 + 0 [b]",
+            "kworker/0:1H-44 10 rq_issue 7,0 FF 0 () 0 + 0 [kworker/0:1H]",
+            "x-9 20 rq_complete 7,0 FF () 18446744073709551615 + 0 [0]",
+            "x-9 20 rq_complete 7,0 WS () 0 + 0 [0]",
+            "kworker/0:1H-44 30 rq_issue 7,0 FF 0 () 0 + 0 [kworker/0:1H]",
+        ],
+        &["-10>0>10 flush 0+0  1 a", "-5>20>? flush 0+0  2 b"],
+    );
+}
+
 #[test]
 fn nameless_requests() {
     check(
