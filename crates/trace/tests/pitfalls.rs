@@ -172,6 +172,31 @@ fn one_flush_serves_all_that_wait() {
     );
 }
 
+/// blkparse prints the end of the bio as its sector alone.
+#[test]
+fn a_forced_write_in_blkparse() {
+    let text = "\
+        7,0 1 1 1.000000000 8 Q FWFSM 640 + 8 [jbd2]\n\
+        7,0 1 2 1.000010000 44 D FN [kworker/0:1H]\n\
+        7,0 1 3 1.000020000 0 C FN 0 [0]\n\
+        7,0 1 4 1.000030000 44 D WSM 640 + 8 [kworker/0:1H]\n\
+        7,0 1 5 1.000040000 0 C WSM 640 + 8 [0]\n\
+        7,0 1 6 1.000050000 0 C WSM 640 [0]\n\
+        7,0 1 7 1.000060000 44 D FN [kworker/0:1H]\n\
+        7,0 1 8 1.000070000 5 D R 36 (12 00 00 00 24 00) [smart]\n\
+        7,0 1 9 1.000080000 5 C R (12 00 00 00 24 00) [0]\n";
+    assert_eq!(
+        rows(Format::Blkparse, CountFrom::Issue, text),
+        [
+            "-10>0>10 flush 0+0  8 jbd2",
+            "-10>20>30 write 640+8 SM 8 jbd2",
+            "?>50>? flush 0+0  -1 ",
+            "skipped 1 from line 8: command that neither moves data nor flushes \
+             (passed through, zone management)",
+        ]
+    );
+}
+
 /// The second bio came too late for the flush, as only the completions tell.
 #[test]
 fn a_bio_queued_just_before_a_flush_may_get_its_own() {
@@ -225,6 +250,18 @@ fn merged_and_split_bios() {
         ],
         &["-5>0>? write 0+8  1 a", "-5>1>? write 8+16  1 a"],
     );
+    // What is left of the cut bio is shorter than it was, and takes no other bio along.
+    check(
+        &[
+            "a-1 0 bio_queue 7,0 W 0 + 24 [a]",
+            "b-2 1 bio_queue 7,0 W 24 + 8 [b]",
+            "k-4 5 rq_issue 7,0 W 4096 () 0 + 8 [k]",
+            "k-4 6 rq_issue 7,0 W 12288 () 8 + 24 [k]",
+            "c-3 7 bio_queue 7,0 W 24 + 8 [c]",
+            "k-4 8 rq_issue 7,0 W 4096 () 24 + 8 [k]",
+        ],
+        &["-5>0>? write 0+8  1 a", "-5>1>? write 8+24  1 a", "2>3>? write 24+8  3 c"],
+    );
     // The second part goes first.
     check(
         &[
@@ -232,8 +269,10 @@ fn merged_and_split_bios() {
             "a-1 1 split 7,0 W 0 / 8 [a]",
             "k-4 5 rq_issue 7,0 W 8192 () 8 + 16 [k]",
             "k-4 6 rq_issue 7,0 W 4096 () 0 + 8 [k]",
+            "c-3 7 bio_queue 7,0 W 8 + 8 [c]",
+            "k-4 8 rq_issue 7,0 W 4096 () 8 + 8 [k]",
         ],
-        &["-5>0>? write 8+16  1 a", "-5>1>? write 0+8  1 a"],
+        &["-5>0>? write 8+16  1 a", "-5>1>? write 0+8  1 a", "2>3>? write 8+8  3 c"],
     );
 }
 
@@ -260,8 +299,10 @@ fn remaps_carry_the_process_down() {
             "crypt-2 1 bio_remap 7,0 W 2056 + 8 <- (253,0) 8",
             "crypt-2 2 bio_queue 7,0 W 2056 + 8 [crypt]",
             "crypt-2 5 rq_issue 7,0 W 4096 () 2056 + 8 [crypt]",
+            "b-3 6 bio_queue 7,0 W 2056 + 8 [b]",
+            "b-3 7 rq_issue 7,0 W 4096 () 2056 + 8 [b]",
         ],
-        &["-5>0>? write 2056+8  1 a"],
+        &["-5>0>? write 2056+8  1 a", "1>2>? write 2056+8  3 b"],
     );
     check(
         &[
@@ -340,7 +381,10 @@ fn a_lost_completion_does_not_hold_the_others_for_ever() {
     let mut out = Vec::new();
     reader.feed(0, lines.as_bytes(), &mut out).expect("in order");
     assert!(out.len() > 40 && out[0].complete.get().is_none(), "{} left", out.len());
-    assert_eq!(reader.finish(&mut out).expect("there are events").unpaired, 1);
+    let late = line("a-1 10 rq_complete 7,0 R () 800 + 8 [0]").replace("745.", "799.");
+    reader.feed(0, late.as_bytes(), &mut out).expect("in order");
+    let outcome = reader.finish(&mut out).expect("there are events");
+    assert_eq!((outcome.unpaired, outcome.skips.rows()[0].first_line), (1, 110));
     assert_eq!(out.len(), 55);
 }
 
