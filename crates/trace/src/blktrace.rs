@@ -14,7 +14,6 @@ use rustc_hash::FxBuildHasher;
 use crate::blktrace_record::{Header, Order};
 use crate::error::TraceError;
 use crate::event::{BAD_EVENT, Event, Intake, OTHER_EVENT, Target, What};
-use crate::record::Op;
 use crate::skips::SkipReason;
 
 /// Commands remembered by process number: what Linux can number at most is four times
@@ -66,6 +65,11 @@ impl Blktrace {
 
     pub fn records(&self) -> u64 {
         self.records
+    }
+
+    /// Whether write-zeroes are told apart from writes.
+    pub fn tells_write_zeroes(&self) -> bool {
+        self.inputs.iter().filter_map(|input| input.order).all(Order::is_new)
     }
 
     pub fn feed(
@@ -221,9 +225,6 @@ fn what(
     let device = intake.names.device(header.device());
     let (rwbs, sectors) = header.rwbs();
     let target = Target::new(device, rwbs, header.sector, sectors).ok_or(BAD_EVENT)?;
-    if target.op == Some(Op::WriteZeroes) {
-        intake.write_zeroes = true;
-    }
     let pid = i32::try_from(header.pid).unwrap_or(-1);
     Ok(match header.action() {
         1 => Some(What::Queue(target, intake.names.who(pid, comm))),

@@ -1,11 +1,12 @@
 //! The header of a blktrace record.
 //!
 //! ```text
-//!          0      4         8        16      24      28      32      36      40   44     46
-//! v7 (48)  mark   sequence  time_ns  sector  bytes   action  pid     device  cpu  error  payload length
-//!          0      4         8        16      24      28      32      40      44   48     50
-//! v8 (64)  mark   sequence  time_ns  sector  bytes   pid     action  device  cpu  error  payload length
+//!          0     4         8        16      24     28      32      36      40   44     46
+//! v7 (48)  mark  sequence  time_ns  sector  bytes  action  pid     device  cpu  error  payload
+//!          0     4         8        16      24     28      32      40      44   48     50
+//! v8 (64)  mark  sequence  time_ns  sector  bytes  pid     action  device  cpu  error  payload
 //! ```
+//! `payload` is the length of what follows the header.
 //! The mark is `0x656174` and the version in the last byte; it tells the byte order. The
 //! low 16 bits of the action say what happened, the rest of what category it was.
 //! Source: the kernel's `include/uapi/linux/blktrace_api.h`.
@@ -64,6 +65,11 @@ impl Order {
         }
     }
 
+    /// Whether this is version 8.
+    pub fn is_new(self) -> bool {
+        self.version == 8
+    }
+
     fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
         let bytes = *bytes.get(at..)?.first_chunk()?;
         Some(if self.big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
@@ -83,7 +89,7 @@ impl Order {
 impl Header {
     /// Reads a header; `None` if `bytes` are too few.
     pub fn read(bytes: &[u8], order: Order) -> Option<Self> {
-        let is_new = order.version == 8;
+        let is_new = order.is_new();
         let len = if is_new { 64 } else { 48 };
         let bytes = bytes.get(..len)?;
         let (pid, device, payload) = if is_new { (28, 40, 50) } else { (32, 36, 46) };

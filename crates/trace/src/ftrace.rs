@@ -1,7 +1,7 @@
 //! ftrace text (`trace`, `trace_pipe`) and `trace-cmd report`.
 //!
 //! ```text
-//!     jbd2/loop0-8-10900   [000] .....   745.098260: block_bio_queue: 7,0 FWFSM 8653520 + 8 [jbd2/loop0-8]
+//!  jbd2/loop0-8-10900   [000] .....   745.098260: block_bio_queue: 7,0 FWFSM 8 + 8 [jbd2/loop0-8]
 //! ```
 //! The process number stands after the last dash before the processor, because commands
 //! contain dashes; a thread group in parentheses may follow it. The column of flags has
@@ -35,15 +35,12 @@ pub(crate) fn head(line: &[u8]) -> Option<Head<'_>> {
     let before = before.trim_ascii_end();
     let dash = before.iter().rposition(|&byte| byte == b'-')?;
     let pid = i32::try_from(whole(&before[dash + 1..])?).ok()?;
-    let after_processor = scan;
-    let (time_ns, step_ns) = match timestamp(&mut scan) {
-        Some(time) => time,
-        None => {
-            scan = after_processor;
-            scan.word()?;
-            timestamp(&mut scan)?
-        }
-    };
+    scan.spaces();
+    if !scan.rest.first()?.is_ascii_digit() {
+        scan.word()?;
+    }
+    let (time_ns, step_ns) = scan.seconds()?;
+    scan.eat(b':')?;
     scan.spaces();
     let end = memchr::memchr(b':', scan.rest)?;
     let (name, body) = (&scan.rest[..end], &scan.rest[end + 1..]);
@@ -61,13 +58,6 @@ pub(crate) fn processor(line: &[u8]) -> Option<(&[u8], Scan<'_>)> {
         }
     }
     None
-}
-
-#[inline]
-fn timestamp(scan: &mut Scan<'_>) -> Option<(i64, u64)> {
-    let time = scan.seconds()?;
-    scan.eat(b':')?;
-    Some(time)
 }
 
 /// Headers are expected; notes of loss have a row of their own.

@@ -21,8 +21,8 @@ use crate::waiting::{Key, Waiting};
 const WAIT_NS: i64 = 30_000_000_000;
 
 /// Requests held at most, completed or not: with a lost completion at the front this is
-/// one second of a million requests a second, and about 110 MB.
-const HELD_MAX: usize = 1 << 20;
+/// half a second of a million requests a second, and about 100 MB with their keys.
+const HELD_MAX: usize = 1 << 19;
 
 /// Bios that wait for their issue at most: the deepest queues of the block layer, each
 /// request merged from hundreds of pages, and about 40 MB.
@@ -294,13 +294,12 @@ impl Pairing {
 
     /// Notes that sectors are done; `false` if no request waits for it.
     fn complete(&mut self, target: Target, now: i64) -> bool {
-        if target.sectors == 0 {
+        let Some(op) = target.op else {
             // A bio that asked for flushes ends with a completion of no sectors, after
             // the requests made from it completed on their own.
             self.flushes.end(target.device, target.sector);
-            let Some(Op::Flush) = target.op else { return true };
-        }
-        let Some(op) = target.op else { return true };
+            return true;
+        };
         let (mut sector, mut sectors) = (target.sector, target.sectors);
         let mut found = false;
         loop {

@@ -1,7 +1,7 @@
 //! `perf script`.
 //!
 //! ```text
-//!               dd 19404 [001]   766.164705:    block:block_rq_issue: 7,0 WS 1310720 () 1392640 + 2560 0x2,0,4 [dd]
+//!      dd 19404 [001]   766.164705:    block:block_rq_issue: 7,0 WS 4096 () 64 + 8 0x2,0,4 [dd]
 //! ```
 //! A command may contain spaces; the number (or process and thread as `12/34`) is the
 //! last word before the processor. A count of periods may stand before the event.

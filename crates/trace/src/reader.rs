@@ -306,6 +306,8 @@ impl Reader {
                 let mut capabilities = event_capabilities(&totals, intake);
                 if let EventParser::Blkparse(blkparse) = parser {
                     blkparse.limit(&mut capabilities);
+                    // Old tools print write-zeroes as writes; only one that was printed
+                    // proves that these could.
                     capabilities.write_zeroes = intake.write_zeroes;
                 }
                 event_outcome(lines.count(), capabilities, totals, intake)
@@ -313,7 +315,7 @@ impl Reader {
             Kind::Binary { blktrace, intake } => {
                 let totals = intake.finish(out);
                 let mut capabilities = event_capabilities(&totals, intake);
-                capabilities.write_zeroes = intake.write_zeroes;
+                capabilities.write_zeroes = blktrace.tells_write_zeroes();
                 event_outcome(blktrace.records(), capabilities, totals, intake)
             }
             Kind::Lines { lines, format, sink } => {

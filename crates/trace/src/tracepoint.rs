@@ -14,7 +14,6 @@
 use crate::error::TraceError;
 use crate::event::{BAD_EVENT, Event, Intake, OTHER_EVENT, Target, What};
 use crate::names::Who;
-use crate::record::Op;
 use crate::rwbs::Rwbs;
 use crate::scan::Scan;
 
@@ -31,15 +30,34 @@ pub(crate) struct Head<'a> {
     pub body: &'a [u8],
 }
 
+/// The events whose fields matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Queue,
+    Start,
+    Issue,
+    Complete,
+    BioComplete,
+    Requeue,
+    Remap,
+    Split,
+}
+
 /// Takes one printed event.
 #[inline]
 pub(crate) fn take(head: &Head<'_>, line: u64, intake: &mut Intake) -> Result<(), TraceError> {
     let Some(name) = head.name.strip_prefix(b"block_") else {
         return other(head, line, intake);
     };
-    let fields = match name {
-        b"bio_queue" | b"rq_issue" | b"rq_complete" | b"rq_requeue" | b"io_start"
-        | b"bio_complete" | b"bio_remap" | b"split" => fields(name, head, intake),
+    let kind = match name {
+        b"bio_queue" => Kind::Queue,
+        b"rq_issue" => Kind::Issue,
+        b"rq_complete" => Kind::Complete,
+        b"rq_requeue" => Kind::Requeue,
+        b"io_start" => Kind::Start,
+        b"bio_complete" => Kind::BioComplete,
+        b"bio_remap" => Kind::Remap,
+        b"split" => Kind::Split,
         b"getrq" | b"sleeprq" | b"plug" | b"unplug" | b"rq_insert" | b"bio_backmerge"
         | b"bio_frontmerge" | b"rq_merge" | b"bio_bounce" | b"io_done" | b"rq_error"
         | b"rq_remap" | b"dirty_buffer" | b"touch_buffer" => return Ok(()),
@@ -48,6 +66,7 @@ pub(crate) fn take(head: &Head<'_>, line: u64, intake: &mut Intake) -> Result<()
             return Ok(());
         }
     };
+    let fields = fields(kind, head, intake);
     match fields {
         Some(what) => intake.event(Event { time_ns: head.time_ns, line, what }, head.step_ns),
         None => {
@@ -76,48 +95,47 @@ fn other(head: &Head<'_>, line: u64, intake: &mut Intake) -> Result<(), TraceErr
 }
 
 #[inline]
-fn fields(name: &[u8], head: &Head<'_>, intake: &mut Intake) -> Option<What> {
+fn fields(kind: Kind, head: &Head<'_>, intake: &mut Intake) -> Option<What> {
     let mut scan = Scan::new(head.body);
     let device = intake.names.device(scan.device()?);
     let rwbs = Rwbs::parse(scan.word()?)?;
-    let is_issue = matches!(name, b"rq_issue" | b"io_start");
-    if is_issue {
-        scan.spaced_number()?;
-    }
-    if is_issue || matches!(name, b"rq_complete" | b"rq_requeue") {
-        command(&mut scan)?;
+    match kind {
+        Kind::Issue | Kind::Start => {
+            scan.spaced_number()?;
+            command(&mut scan)?;
+        }
+        Kind::Complete | Kind::Requeue => command(&mut scan)?,
+        Kind::Queue | Kind::BioComplete | Kind::Remap | Kind::Split => {}
     }
     let sector = scan.spaced_number()?;
-    if name == b"split" {
-        scan.word_is(b"/")?;
+    scan.spaces();
+    if kind == Kind::Split {
+        scan.eat(b'/')?;
         let second = scan.spaced_number()?;
         let target = Target::new(device, rwbs, sector, second.checked_sub(sector)?)?;
         return Some(What::Split(target, second));
     }
-    scan.word_is(b"+")?;
+    scan.eat(b'+')?;
     let sectors = scan.spaced_number()?;
     let target = Target::new(device, rwbs, sector, sectors)?;
-    if target.op == Some(Op::WriteZeroes) {
-        intake.write_zeroes = true;
-    }
-    match name {
-        b"bio_queue" => Some(What::Queue(target, named(&scan, head, intake))),
-        b"io_start" => Some(What::Start(target, named(&scan, head, intake))),
-        b"rq_issue" => {
+    Some(match kind {
+        Kind::Queue => What::Queue(target, named(&scan, head, intake)),
+        Kind::Start => What::Start(target, named(&scan, head, intake)),
+        Kind::Issue => {
             let comm = bracketed(scan.rest).unwrap_or_default();
-            Some(What::Issue(target, intake.names.issuer(head.pid, comm)))
+            What::Issue(target, intake.names.issuer(head.pid, comm))
         }
-        b"rq_complete" => Some(What::Complete(target)),
-        b"bio_complete" => Some(What::BioComplete(target)),
-        b"rq_requeue" => Some(What::Requeue(target)),
-        _ => {
+        Kind::Complete => What::Complete(target),
+        Kind::BioComplete => What::BioComplete(target),
+        Kind::Requeue => What::Requeue(target),
+        Kind::Remap | Kind::Split => {
             scan.word_is(b"<-")?;
             scan.word_is(b"(")?;
             let from = intake.names.device(scan.device()?);
             scan.eat(b')')?;
-            Some(What::Remap(target, from, scan.spaced_number()?))
+            What::Remap(target, from, scan.spaced_number()?)
         }
-    }
+    })
 }
 
 /// Takes the bytes of a passed-through command, `()` for all others.
@@ -139,6 +157,9 @@ fn named(scan: &Scan<'_>, head: &Head<'_>, intake: &mut Intake) -> Who {
 #[inline]
 fn bracketed(text: &[u8]) -> Option<&[u8]> {
     let start = text.iter().position(|&byte| byte == b'[')? + 1;
-    let end = text.iter().rposition(|&byte| byte == b']')?;
+    let end = match text {
+        [.., b']'] => text.len() - 1,
+        _ => text.iter().rposition(|&byte| byte == b']')?,
+    };
     text.get(start..end)
 }
