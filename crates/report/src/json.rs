@@ -128,7 +128,10 @@ fn values(values: &[Option<f64>]) -> Json {
 }
 
 fn series(all: &[Series]) -> Json {
-    let band = |band: &Band| json!({"meaning": band.meaning, "low": values(&band.low), "high": values(&band.high)});
+    let band = |band: &Band| {
+        let (low, high) = (values(&band.low), values(&band.high));
+        json!({"meaning": band.meaning, "low": low, "high": high})
+    };
     let one = |series: &Series| {
         json!({
             "name": series.name,

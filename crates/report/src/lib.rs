@@ -22,6 +22,7 @@ mod chart;
 pub mod html;
 pub mod json;
 mod model;
+mod shades;
 pub mod terminal;
 mod ticks;
 mod unit;

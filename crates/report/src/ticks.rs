@@ -108,6 +108,13 @@ fn linear_step(span: f64, unit: Unit, ticks_max: usize) -> f64 {
     if unit == Unit::Nanos { step.max(1.0) } else { step }
 }
 
+/// A time within `range`, both in nanoseconds, rounded to about a thousandth of the range.
+pub(crate) fn fine_time(time: f64, range: &std::ops::Range<u64>) -> String {
+    let span = range.end.saturating_sub(range.start) as f64;
+    let step = linear_step(span.max(1.0), Unit::Nanos, 1000);
+    tick_label((time / step).round() * step, step, range.end as f64, Unit::Nanos)
+}
+
 fn ticks_between(low: f64, high: f64, step: f64, unit: Unit) -> Vec<Tick> {
     let first = (low / step - 1e-9).ceil() as i64;
     let last = (high / step + 1e-9).floor() as i64;
@@ -160,6 +167,15 @@ mod tests {
         check(86_400e9 * 40.0, Unit::Nanos, &["0 d", "10 d", "20 d", "30 d", "40 d"]);
         check(0.9, Unit::Percent, &["0%", "20%", "40%", "60%", "80%", "100%"]);
         check(0.0, Unit::Ratio, &["0", "0.2", "0.4", "0.6", "0.8", "1"]);
+    }
+
+    #[test]
+    fn fine_times_tell_neighbours_apart() {
+        let ten_minutes = 0..600_000_000_000;
+        assert_eq!(fine_time(230_412_345_678.0, &ten_minutes), "230 s");
+        assert_eq!(fine_time(231_000_000_000.0, &ten_minutes), "231 s");
+        assert_eq!(fine_time(1_234_567.0, &(0..2_000_000)), "1234 us");
+        assert_eq!(fine_time(7.0, &(7..7)), "7 ns");
     }
 
     #[test]

@@ -6,7 +6,8 @@
   const point = (area, type, x, y = .5) => {
     const box = area.getBoundingClientRect();
     area.dispatchEvent(new PointerEvent(type, { bubbles: true, button: 0, pointerId: 1,
-      pointerType: "mouse", clientX: box.left + x * box.width, clientY: box.top + y * box.height }));
+      pointerType: "mouse", clientX: box.left + x * box.width,
+      clientY: box.top + y * box.height }));
   };
   const press = (area, key, shiftKey = false) => area.dispatchEvent(
     new KeyboardEvent("keydown", { key, shiftKey, bubbles: true, cancelable: true }));

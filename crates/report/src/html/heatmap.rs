@@ -6,6 +6,7 @@
 use super::frame::{self, Plot};
 use super::{Page, escape::escape, table};
 use crate::chart::{Chart, Heatmap};
+use crate::shades::Shades;
 use crate::ticks::Range;
 use crate::unit::Unit;
 
@@ -15,8 +16,6 @@ const COLUMNS_MAX: usize = 256;
 const ROWS_MAX: usize = 64;
 /// How many shades there are. Each is a class of amounts, on a log scale.
 const SHADES: usize = 6;
-/// How many times larger the amounts of a class are at most than those of the one before.
-const CLASS_RATIO_MAX: f64 = 8.0;
 
 pub fn render(page: &mut Page, chart: &Heatmap) {
     let columns = chart.columns.div_ceil(COLUMNS_MAX).max(1);
@@ -40,7 +39,7 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
     );
     for (i, (panel, layer)) in panels.iter().zip(&chart.layers).enumerate() {
         let last = i + 1 == panels.len();
-        let scale = Shades::covering(&panel.cells);
+        let scale = Shades::covering(&panel.cells, SHADES);
         let classes = scale.labels(chart.unit);
         key(page, &layer.name, colours[i], &scale.edges(chart.unit));
         frame::plot(
@@ -54,8 +53,8 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
                 drawing: panel.drawing(&scale, colours[i]),
                 class: if last { "panel" } else { "panel bare" },
                 attributes: format!(
-                    " data-column=\"{:.6}\" data-row=\"{:.6}\" data-columns=\"{}\" data-classes=\"{}\" \
-                     data-cells=\"{}\"",
+                    " data-column=\"{:.6}\" data-row=\"{:.6}\" data-columns=\"{}\" \
+                     data-classes=\"{}\" data-cells=\"{}\"",
                     panel.column_width,
                     panel.row_height,
                     panel.columns,
@@ -162,75 +161,5 @@ impl Panel {
             out += &format!("<path class=\"heat h{}\" d=\"{path}\"/>", class + 1);
         }
         out + "</g>"
-    }
-}
-
-/// The classes of amounts of one panel, equally wide on a log scale.
-struct Shades {
-    /// The least amount that is told apart from less.
-    low: f64,
-    high: f64,
-}
-
-impl Shades {
-    /// From the most down to the least, but no further than the shades can tell: a single
-    /// tiny amount must not turn all others into the same shade.
-    fn covering(cells: &[u64]) -> Self {
-        let amounts = cells.iter().copied().filter(|&cell| cell > 0);
-        let high = amounts.clone().max().unwrap_or(1) as f64;
-        let low = amounts.min().unwrap_or(1) as f64;
-        Self { low: low.max(high / CLASS_RATIO_MAX.powi(SHADES as i32)), high }
-    }
-
-    /// Zero for nothing, else from 1 to [`SHADES`].
-    fn class(&self, amount: u64) -> usize {
-        if amount == 0 {
-            return 0;
-        }
-        let span = (self.high / self.low).ln();
-        let place = (amount as f64 / self.low).ln() / span.max(f64::MIN_POSITIVE);
-        1 + ((place * SHADES as f64) as usize).min(SHADES - 1)
-    }
-
-    /// Where each class begins, and where the last one ends.
-    fn edges(&self, unit: Unit) -> Vec<String> {
-        let ratio = self.high / self.low;
-        let edge = |class: usize| {
-            let edge = self.low * ratio.powf(class as f64 / SHADES as f64);
-            unit.format(if unit == Unit::Count { edge.round() } else { edge })
-        };
-        (0..=SHADES).map(edge).collect()
-    }
-
-    /// What each class means, from the least. The first also takes what is less.
-    fn labels(&self, unit: Unit) -> Vec<String> {
-        let edges = self.edges(unit);
-        let label = |class: usize| match class {
-            0 => format!("up to {}", edges[1]),
-            _ => format!("{} to {}", edges[class], edges[class + 1]),
-        };
-        (0..SHADES).map(label).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn classes_cover_what_is_there() {
-        let shades = Shades::covering(&[0, 4096 * 64, 4096]);
-        assert_eq!(shades.class(0), 0);
-        assert_eq!(shades.class(4096), 1);
-        assert_eq!(shades.class(4096 * 3), 2);
-        assert_eq!(shades.class(4096 * 64), SHADES);
-        let labels = shades.labels(Unit::Bytes);
-        assert_eq!(labels[0], "up to 8 KiB");
-        assert_eq!(labels[SHADES - 1], "128 KiB to 256 KiB");
-        assert_eq!(Shades::covering(&[7]).class(7), 1);
-        assert_eq!(Shades::covering(&[]).class(0), 0);
-        let wide = Shades::covering(&[1, 1 << 30]);
-        assert_eq!(wide.class(1), 1, "what is less than the scale reaches is in the first class");
-        assert_eq!(wide.class(1 << 25), 5);
     }
 }

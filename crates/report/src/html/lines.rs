@@ -2,8 +2,9 @@
 
 use super::frame::{self, Entry, Plot, SIDE, num};
 use super::{Page, table};
-use crate::chart::{Lines, Scale, Series};
-use crate::ticks::Range;
+use crate::chart::{Chart, Lines, Scale, Series};
+use crate::model::{Table, Value};
+use crate::ticks::{self, Range};
 use crate::unit::Unit;
 
 /// How many points of a line are drawn: about one for each pixel of a wide screen.
@@ -55,8 +56,21 @@ pub fn render(page: &mut Page, chart: &Lines) {
             attributes: format!(" data-xs=\"{}\"", positions.join(" ")),
         },
     );
-    table::details(page, &crate::chart::Chart::Lines(numbers).numbers(), "Numbers");
+    table::details(page, &with_fine_times(numbers), "Numbers");
     frame::close(page);
+}
+
+/// The numbers as a table whose times are all in one unit and fine enough to tell
+/// neighbours apart, however long the run: read-outs and ticks then speak alike.
+fn with_fine_times(numbers: Lines) -> Table {
+    let range = numbers.time_range.clone();
+    let times = numbers.times.clone();
+    let mut table = Chart::Lines(numbers).numbers();
+    table.columns[0].unit = None;
+    for (row, &time) in table.rows.iter_mut().zip(&times) {
+        row[0] = Value::Text(ticks::fine_time(time, &range));
+    }
+    table
 }
 
 /// All values that must have a place on the axis.

@@ -220,6 +220,7 @@
 
   const tools = (figure, view) => {
     const bar = make("div", figure, { className: "tools" });
+    figure.querySelector("details").before(bar);
     bar.setAttribute("role", "group");
     bar.setAttribute("aria-label", "Zoom in time");
     const add = (text, label, act) => {

@@ -3,6 +3,7 @@
 use super::text::{display_width, pad_left, pad_right, shorten};
 use super::{Screen, Style};
 use crate::chart::{Bars, Chart, Heatmap, Lines, Series, Stacked};
+use crate::shades::Shades;
 use crate::ticks::Range;
 use crate::unit::Unit;
 
@@ -153,7 +154,6 @@ fn stacked(screen: &mut Screen, chart: &Stacked) {
 /// A few lines for each layer, the highest addresses on top.
 fn heatmap(screen: &mut Screen, chart: &Heatmap) {
     let style = screen.style;
-    let peak = chart.layers.iter().flat_map(|l| &l.cells).copied().max().unwrap_or(0);
     let edges: Vec<String> = [chart.address_range.end, chart.address_range.start]
         .map(|edge| Unit::Bytes.format(edge as f64))
         .into();
@@ -168,16 +168,15 @@ fn heatmap(screen: &mut Screen, chart: &Heatmap) {
         columns.filter_map(cell).max().unwrap_or(0)
     };
     for (i, layer) in chart.layers.iter().enumerate() {
-        let name = screen.clean(&layer.name);
-        screen.line(&format!("  {}", style.bold(&name)));
+        let shades = Shades::covering(&layer.cells, SHADES.len());
+        let name = style.bold(&screen.clean(&layer.name));
+        let most = layer.cells.iter().max().copied().unwrap_or(0);
+        let most = style.dim(&format!("up to {} a cell", chart.unit.format(most as f64)));
+        screen.line(&format!("  {name}  {most}"));
         for line in (0..lines).rev() {
-            let shade = |column: usize| match busiest(layer, column, line) {
+            let shade = |column: usize| match shades.class(busiest(layer, column, line)) {
                 0 => ' ',
-                cell => {
-                    let place = (1.0 + cell as f64).ln() / (1.0 + peak as f64).ln();
-                    let level = (place * 4.0).ceil().max(1.0) as usize - 1;
-                    pick(style, &SHADES, &SHADES_ASCII, level)
-                }
+                class => pick(style, &SHADES, &SHADES_ASCII, class - 1),
             };
             let cells: String = (0..columns).map(shade).collect();
             let edge = match line {
