@@ -133,6 +133,18 @@ fn cleaning(facts: &Facts<'_>) -> Section {
 fn limits(facts: &Facts<'_>) -> Section {
     let mut notes: Vec<String> =
         facts.scaled.changes.iter().map(|change| format!("Drive made to fit: {change}.")).collect();
+    let places = facts.layout.places();
+    if places.len() > 1 {
+        let names: Vec<_> =
+            places.iter().take(4).map(|p| facts.trace.symbols.name(p.device)).collect();
+        let more = if places.len() > names.len() { ", ..." } else { "" };
+        notes.push(format!(
+            "The trace has {} devices ({}{more}): they lie one after another on this one drive; \
+             --source NAME takes one of them.",
+            places.len(),
+            names.join(", ")
+        ));
+    }
     let measured = &facts.outcome.measured;
     let behind = measured.behind_max;
     if measured.held_back > 0 {

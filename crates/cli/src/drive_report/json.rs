@@ -52,6 +52,14 @@ struct OverProvisioningObject {
 struct ReplayObject {
     pace: String,
     initial_state: &'static str,
+    layout: Vec<PlaceObject>,
+}
+
+#[derive(Debug, Serialize)]
+struct PlaceObject {
+    device: String,
+    start_bytes: u64,
+    span_bytes: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -154,6 +162,7 @@ impl ReportObject {
             replay: ReplayObject {
                 pace: describe(facts.options.pace).0,
                 initial_state: facts.state.name,
+                layout: layout(facts),
             },
             result: ResultObject {
                 figures: figures(&outcome.measured),
@@ -177,6 +186,15 @@ impl ReportObject {
             seed: facts.seed,
         }
     }
+}
+
+fn layout(facts: &Facts<'_>) -> Vec<PlaceObject> {
+    let place = |place: &prism_replay::Place| PlaceObject {
+        device: facts.trace.symbols.name(place.device).to_owned(),
+        start_bytes: place.start,
+        span_bytes: place.span,
+    };
+    facts.layout.places().iter().map(place).collect()
 }
 
 fn device_object(facts: &Facts<'_>) -> DeviceObject {

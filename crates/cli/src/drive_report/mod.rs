@@ -9,7 +9,7 @@ pub use charts::Charts;
 pub use json::ReportObject;
 
 use prism_host::LoadedTrace;
-use prism_replay::{Lifetime, Options, Outcome};
+use prism_replay::{Layout, Lifetime, Options, Outcome};
 use prism_ssd::scale::Scaled;
 
 use crate::device_args::State;
@@ -18,6 +18,8 @@ use crate::device_args::State;
 pub struct Facts<'a> {
     /// The trace.
     pub trace: &'a LoadedTrace,
+    /// Where its devices lie on the drive.
+    pub layout: &'a Layout,
     /// The drive, and what was changed to make it fit.
     pub scaled: &'a Scaled,
     /// What it held at the start.
