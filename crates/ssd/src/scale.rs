@@ -22,6 +22,8 @@ const BUFFER_ROWS_MIN: u64 = 3;
 pub struct Scaled {
     /// The device.
     pub device: Device,
+    /// The capacity it had before.
+    pub full_capacity: Bytes,
     /// What was changed, for the report.
     pub changes: Vec<String>,
 }
@@ -81,7 +83,7 @@ pub fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
     fitted.flash.blocks_per_plane = u32::try_from(blocks_per_plane).unwrap_or(u32::MAX);
     describe(device, &fitted, &mut changes);
     fitted.check()?;
-    Ok(Scaled { device: fitted, changes })
+    Ok(Scaled { device: fitted, full_capacity: device.capacity(), changes })
 }
 
 /// The smallest capacity at which `device` keeps all its dies.

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use prism_base::Bytes;
 use prism_host::parquet::RequestsWriter;
 use prism_host::{HostError, LoadedTrace, Progress};
 use prism_replay::{Finished, LaidOut, Layout, Pace, Passes, ReplayError};
@@ -77,6 +78,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         options: args.replay.options(),
         seed: args.replay.seed,
         outcome: &outcome,
+        buffered: Bytes(u64::from(drive.buffered_units()) * scaled.device.ftl.mapping_unit.0),
         wear: Wear::of(drive.engine().nand().erase_counts()),
     };
     if let Some(writer) = writer {

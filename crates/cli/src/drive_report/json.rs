@@ -71,6 +71,7 @@ struct ResultObject {
     steady: bool,
     steady_state: &'static str,
     steady_rounds: Vec<f64>,
+    buffered_bytes: u64,
     lifetime: LifetimeObject,
     wear: WearObject,
     /// The first pass alone, on the drive in its initial state.
@@ -171,6 +172,7 @@ impl ReportObject {
                 steady,
                 steady_state,
                 steady_rounds: outcome.rounds.clone(),
+                buffered_bytes: facts.buffered.0,
                 lifetime: LifetimeObject {
                     days: life.map(|l| l.days),
                     tbw: life.map(|l| l.tbw),
