@@ -386,14 +386,17 @@ impl Drive {
     }
 
     /// Lets writes that wait go into the buffer, first come first served. Returns
-    /// whether one got through.
+    /// whether anything moved; a part of a request counts, since a request larger than
+    /// the buffer gets on only by rows of its own going to flash.
     fn admit(&mut self, out: &mut Vec<Completion>) -> bool {
         let mut progress = false;
         while let Some(&slot) = self.waiting_for_buffer.front() {
-            if !self.admit_units(slot) {
+            let begun = self.slots[slot].next;
+            let through = self.admit_units(slot);
+            progress |= through || self.slots[slot].next != begun;
+            if !through {
                 break;
             }
-            progress = true;
             self.waiting_for_buffer.pop_front();
             let state = &mut self.slots[slot];
             state.cost.buffer_wait = self.now.since(state.waits_since);
