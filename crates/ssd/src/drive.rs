@@ -54,8 +54,16 @@ impl Default for Slot {
 struct Waiter {
     epoch: u64,
     slot: u32,
-    /// It is a write whose flush before it is meant: its data comes next.
-    then_write: bool,
+    then: Then,
+}
+
+/// What a request does once the flush it waits for is done.
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    /// The flush came before it: its own work comes next.
+    Perform,
+    /// Its own work was what had to become durable.
+    Finish,
 }
 
 /// Sums that the laws are checked on.
@@ -283,30 +291,32 @@ impl Drive {
     }
 
     fn start(&mut self, slot: u32, out: &mut Vec<Completion>) {
+        let preflush = self.slots[slot].request.preflush;
+        if !(preflush && self.wait_for_flush(slot, Then::Perform)) {
+            self.perform(slot, out);
+        }
+        self.pump(out);
+    }
+
+    fn perform(&mut self, slot: u32, out: &mut Vec<Completion>) {
         let request = self.slots[slot].request;
         match request.op {
             HostOp::Read => self.start_read(slot),
-            HostOp::Write => {
-                if !(request.preflush && self.wait_for_flush(slot, true)) {
-                    self.queue_write(slot);
-                }
-                self.pump(out);
-            }
+            HostOp::Write => self.queue_write(slot),
             HostOp::Discard => {
                 self.trim(&request);
-                self.finish(slot, out);
-                self.pump(out);
+                if !(request.fua && self.wait_for_flush(slot, Then::Finish)) {
+                    self.finish(slot, out);
+                }
             }
             HostOp::WriteZeroes => {
                 self.trim(&request);
                 self.queue_write(slot);
-                self.pump(out);
             }
             HostOp::Flush => {
-                if !self.wait_for_flush(slot, false) {
+                if !self.wait_for_flush(slot, Then::Finish) {
                     self.finish(slot, out);
                 }
-                self.pump(out);
             }
         }
     }
@@ -402,7 +412,7 @@ impl Drive {
             state.cost.buffer_wait = self.now.since(state.waits_since);
             let through = self.device.drive.write_cache == WriteCache::WriteThrough;
             let durable = state.request.fua || through;
-            if !(durable && self.wait_for_flush(slot, false)) {
+            if !(durable && self.wait_for_flush(slot, Then::Finish)) {
                 self.finish(slot, out);
             }
         }
@@ -537,7 +547,7 @@ impl Drive {
     /// Lets `slot` wait until everything in the buffer is durable. Returns false if
     /// there is nothing to wait for. With power-loss protection the buffer is durable;
     /// a write-through write waits all the same, because it was asked to be on flash.
-    fn wait_for_flush(&mut self, slot: u32, then_write: bool) -> bool {
+    fn wait_for_flush(&mut self, slot: u32, then: Then) -> bool {
         let through = self.device.drive.write_cache == WriteCache::WriteThrough;
         if self.device.drive.power_loss_protection && !through {
             return false;
@@ -546,7 +556,7 @@ impl Drive {
         match self.buffer.close_epoch() {
             None => false,
             Some(epoch) => {
-                self.waiting_for_flush.push_back(Waiter { epoch, slot, then_write });
+                self.waiting_for_flush.push_back(Waiter { epoch, slot, then });
                 true
             }
         }
@@ -560,10 +570,9 @@ impl Drive {
             }
             progress = true;
             self.waiting_for_flush.pop_front();
-            if waiter.then_write {
-                self.queue_write(waiter.slot);
-            } else {
-                self.finish(waiter.slot, out);
+            match waiter.then {
+                Then::Perform => self.perform(waiter.slot, out),
+                Then::Finish => self.finish(waiter.slot, out),
             }
         }
         progress
