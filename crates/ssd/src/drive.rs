@@ -466,7 +466,6 @@ impl Drive {
         } else {
             self.engine.ftl().lookup(lpn)
         };
-        self.engine.ftl_mut().note_write(lpn);
         let version = self.version();
         let place = self.buffer.add(lpn, version, rest.is_some());
         self.slots[slot].cost.units_written += 1;

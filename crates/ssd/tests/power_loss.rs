@@ -32,7 +32,7 @@ fn device(seed: u64) -> Device {
 
 #[test]
 fn one_cut_after_every_operation() {
-    for seed in seeds(0, 16) {
+    for seed in seeds(0, 40) {
         println!("PRISM_SEED={seed} cargo test -p prism-ssd --test power_loss one_cut");
         let protected = device(seed).drive.power_loss_protection;
         for operations in 0..200 {
@@ -47,7 +47,7 @@ fn one_cut_after_every_operation() {
 /// Lives of a drive with cuts mostly close together, at times long enough for cleaning
 /// to be in full swing, and at times before the drive has done anything at all.
 fn many_cuts(first: u64) {
-    for seed in seeds(first, 110) {
+    for seed in seeds(first, 300) {
         println!("PRISM_SEED={seed} cargo test -p prism-ssd --test power_loss many_cuts");
         let mut harness = Harness::new(device(seed), seed);
         if seed % 2 == 0 {
@@ -74,14 +74,14 @@ fn many_cuts_in_one_life() {
 
 #[test]
 fn many_cuts_in_other_lives() {
-    many_cuts(110);
+    many_cuts(300);
 }
 
 /// Lives so short that cleaning never ends in one of them must not use up the erased
 /// blocks: the drive still takes every write in the end.
 #[test]
 fn many_short_lives_leave_a_drive_that_works() {
-    for seed in seeds(1000, 60) {
+    for seed in seeds(1000, 200) {
         println!("PRISM_SEED={seed} cargo test -p prism-ssd --test power_loss short_lives");
         let mut harness = Harness::new(device(seed), seed);
         harness.fill();
