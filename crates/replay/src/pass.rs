@@ -93,6 +93,10 @@ pub(crate) struct Player<'a> {
     pub(crate) last_round: Option<f64>,
 }
 
+/// Requests arrive before this time in nanoseconds, so that what they set in motion still
+/// fits into 64 bits.
+const CLOCK_END: u64 = u64::MAX / 4 * 3;
+
 /// Records between two calls of [`Observer::keep_going`].
 const PROGRESS_STEP: u64 = 4096;
 
@@ -135,8 +139,9 @@ impl<'a> Player<'a> {
                     return Err(ReplayError::Interrupted);
                 }
                 let origin = *first_ns.get_or_insert(record.issue_ns);
-                let since = (record.issue_ns - origin) as u64;
-                let arrival = self.arrival(record, number, since, start).max(last_arrival);
+                // A span of 64 bits whatever the two times are, since records are in order.
+                let since = record.issue_ns.abs_diff(origin);
+                let arrival = self.arrival(record, number, since, start)?.max(last_arrival);
                 last_arrival = arrival;
                 self.submit(record, number, arrival)?;
                 number += 1;
@@ -169,25 +174,34 @@ impl<'a> Player<'a> {
 
     /// When a request should be submitted. Lets the drive go on where that depends on a
     /// completion.
-    fn arrival(&mut self, record: &Record, number: u64, since: u64, start: SimTime) -> SimTime {
-        match self.pace {
-            Pace::Open { speed } => start + scaled(since, speed),
+    fn arrival(
+        &mut self,
+        record: &Record,
+        number: u64,
+        since: u64,
+        start: SimTime,
+    ) -> Result<SimTime, ReplayError> {
+        let (from, span, speed) = match self.pace {
+            Pace::Open { speed } => (start, since, speed),
             Pace::Closed { depth } => {
                 while self.drive.in_flight() >= depth {
                     self.step();
                 }
-                self.drive.now()
+                return Ok(self.drive.now());
             }
             Pace::Dependent { speed } => match self.dependencies.next(number, record) {
-                None => start + scaled(since, speed),
+                None => (start, since, speed),
                 Some(dependency) => loop {
                     if let Some(at) = self.dependencies.done_at(dependency.number) {
-                        break at + scaled(dependency.think_ns, speed);
+                        break (at, dependency.think_ns, speed);
                     }
                     self.step();
                 },
             },
-        }
+        };
+        let at = from.0.checked_add(scaled(span, speed).0).filter(|&at| at <= CLOCK_END);
+        let years = CLOCK_END / (365 * 86_400 * 1_000_000_000);
+        at.map(SimTime).ok_or(ReplayError::TooSlow { number: number + 1, years })
     }
 
     fn submit(
