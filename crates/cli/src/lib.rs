@@ -92,7 +92,7 @@ mod tests {
     fn the_command_line_is_consistent_and_every_help_has_an_example() {
         let mut cli = Cli::command();
         cli.build();
-        cli.debug_assert();
+        cli.clone().debug_assert();
         let mut open = vec![&cli];
         while let Some(command) = open.pop() {
             if command.has_subcommands() {

@@ -74,6 +74,20 @@ fn every_format_is_recognised() {
 }
 
 #[test]
+fn a_text_that_is_described_is_read() {
+    let data = |name: &str| sample(&format!("../crates/trace/tests/data/{name}"));
+    let map = sample("maps/bpftrace-bio.toml");
+    let trace = info(&[&data("bpftrace-bio.csv"), "--map", &map]);
+    assert_eq!(trace["format"], "map");
+    assert!(trace["requests"].as_u64().unwrap() > 30, "{trace}");
+    let fields = "%5T.%9t,%p,%C,%a,%d,%S,%n,%N\\n";
+    let trace = info(&[&data("blkparse-custom-f.txt"), "--blkparse-format", fields]);
+    assert_eq!(trace["format"], "blkparse");
+    assert!(trace["requests"].as_u64().unwrap() > 30, "{trace}");
+    assert_eq!(trace["capabilities"]["process"], true);
+}
+
+#[test]
 fn any_part_of_a_blktrace_recording_means_all_of_it() {
     let one = info(&[&sample("formats/nv.blktrace.0.zst")]);
     let other = info(&[&sample("formats/nv.blktrace.1.zst")]);

@@ -62,11 +62,11 @@ pub struct Input {
 /// How to read the same bytes a second time.
 enum Again {
     Path(PathBuf),
-    Copy(Copy),
+    Copy(KeptCopy),
 }
 
 /// The copy of what can be read only once; `None` when it is no longer wanted.
-type Copy = Rc<RefCell<Option<File>>>;
+type KeptCopy = Rc<RefCell<Option<File>>>;
 
 /// The whole of a small text file, such as a device or a map.
 ///
@@ -251,7 +251,7 @@ impl Input {
 /// Copies what passes to a temporary file, as long as one is there.
 struct Tee {
     bytes: Box<dyn Read>,
-    copy: Copy,
+    copy: KeptCopy,
 }
 
 impl Read for Tee {

@@ -29,8 +29,8 @@ pub struct OpFigures {
     pub count: u64,
     /// Their bytes in sum.
     pub bytes: u64,
-    /// The smallest size in bytes that at least half of them do not exceed; none if there
-    /// are none, or for flushes.
+    /// The median of their sizes in bytes: between the two middle ones if their number is
+    /// even; none if there are none, or for flushes.
     pub size_p50_bytes: Option<u64>,
     /// Whether the median is exact. It is rounded down by at most 1/128 once more than
     /// 16384 different sizes were seen.

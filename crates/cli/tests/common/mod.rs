@@ -1,7 +1,7 @@
 //! Runs the built binary, for the end-to-end tests.
 
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// What a run left behind.
 pub struct Run {
@@ -28,6 +28,11 @@ impl Run {
         });
         let output = child.wait_with_output().expect("the run ends");
         writer.join().expect("the writer does not panic");
+        Self::of(output)
+    }
+
+    /// What `output` says.
+    pub fn of(output: Output) -> Self {
         Self {
             code: output.status.code().expect("no signal ended it"),
             stdout: String::from_utf8(output.stdout).expect("text"),

@@ -260,7 +260,7 @@ pub(crate) mod tests {
         let whole = fs::read(&path).unwrap();
         let wanted = named(&records, &symbols());
         let mut refused = 0;
-        for place in 0..whole.len() {
+        for place in (0..whole.len()).step_by(3) {
             let mut bytes = whole.clone();
             bytes[place] ^= 1 << (place % 8);
             fs::write(&path, &bytes).unwrap();
@@ -271,7 +271,7 @@ pub(crate) mod tests {
                 Err(_) => refused += 1,
             }
         }
-        assert!(refused > whole.len() / 4, "only {refused} of {} changes are seen", whole.len());
+        assert!(refused > whole.len() / 12, "only {refused} changes are seen");
         for cut in (MAGIC.len()..whole.len()).step_by(11) {
             fs::write(&path, &whole[..cut]).unwrap();
             let error = load(&path).expect_err("a cut file");

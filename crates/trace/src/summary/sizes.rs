@@ -36,13 +36,20 @@ impl Sizes {
         *self.counts.entry(key).or_insert(0) += 1;
     }
 
-    /// The smallest size that at least half of the requests do not exceed.
+    /// The middle one of all sizes in order; between the two middle ones, rounded down,
+    /// if their number is even.
     pub fn median(&self) -> Option<u64> {
-        let half = self.total.div_ceil(2);
+        let lower = self.ranked(self.total.checked_sub(1)? / 2)?;
+        let upper = self.ranked(self.total / 2)?;
+        Some(lower + (upper - lower) / 2)
+    }
+
+    /// The size that `before` others come before in order.
+    fn ranked(&self, before: u64) -> Option<u64> {
         let mut seen = 0;
         self.counts.iter().find_map(|(&size, &count)| {
             seen += count;
-            (seen >= half).then_some(size)
+            (seen > before).then_some(size)
         })
     }
 
@@ -66,7 +73,9 @@ mod tests {
         };
         check(&[], None);
         check(&[7], Some(7));
-        check(&[9, 1], Some(1));
+        check(&[9, 1], Some(5));
+        check(&[9, 2], Some(5));
+        check(&[4, 9, 1, 8], Some(6));
         check(&[9, 1, 5], Some(5));
         check(&[4, 4, 4, 1, 1, 9], Some(4));
     }
@@ -76,7 +85,7 @@ mod tests {
         let mut sizes = Sizes::default();
         (1..=100_000u64).for_each(|size| sizes.add(size));
         let median = sizes.median().unwrap();
-        assert!((49_600..=50_000).contains(&median), "{median}");
+        assert!((49_600..=50_001).contains(&median), "{median}");
         assert!(!sizes.is_exact());
         assert!(sizes.counts.len() < EXACT_MAX + 64 * 128);
     }
