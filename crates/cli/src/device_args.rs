@@ -57,7 +57,10 @@ impl DeviceArgs {
             Device::preset(&self.device).map_err(|e| Failure::Usage(e.to_string()))?
         };
         match self.capacity {
-            Some(Capacity::Device) => Ok(Scaled { device, changes: Vec::new() }),
+            Some(Capacity::Device) => {
+                let full_capacity = device.capacity();
+                Ok(Scaled { device, full_capacity, changes: Vec::new() })
+            }
             Some(Capacity::Bytes(capacity)) => fit(&device, capacity).map_err(wrong),
             None => fit(&device, Bytes(span.max(1))).map_err(wrong),
         }

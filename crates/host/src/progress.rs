@@ -53,7 +53,6 @@ impl Progress {
     fn start(&self, label: &str, length: Option<u64>, known: &str, unknown: &str) {
         let template = if length.is_some() { known } else { unknown };
         let style = ProgressStyle::with_template(template).expect("the templates are fixed");
-        self.bar.reset();
         self.bar.set_style(style);
         self.bar.set_message(label.to_owned());
         match length {
@@ -63,6 +62,8 @@ impl Progress {
                 self.bar.enable_steady_tick(Duration::from_millis(200));
             }
         }
+        // Last, because it draws.
+        self.bar.reset();
     }
 }
 

@@ -5,6 +5,7 @@
 //! amplification passes a steady-state test ([`steady`]). How results are printed is
 //! unknown here. Design: docs/design/replay.md.
 
+pub mod layout;
 pub mod lifetime;
 pub mod measure;
 pub mod options;
@@ -14,6 +15,7 @@ pub mod steady;
 
 mod dependency;
 
+pub use layout::{LaidOut, Layout, Place};
 pub use lifetime::Lifetime;
 pub use measure::Measured;
 pub use options::{Options, Pace, Passes};

@@ -22,6 +22,8 @@ const BUFFER_ROWS_MIN: u64 = 3;
 pub struct Scaled {
     /// The device.
     pub device: Device,
+    /// The capacity it had before.
+    pub full_capacity: Bytes,
     /// What was changed, for the report.
     pub changes: Vec<String>,
 }
@@ -81,7 +83,18 @@ pub fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
     fitted.flash.blocks_per_plane = u32::try_from(blocks_per_plane).unwrap_or(u32::MAX);
     describe(device, &fitted, &mut changes);
     fitted.check()?;
-    Ok(Scaled { device: fitted, changes })
+    Ok(Scaled { device: fitted, full_capacity: device.capacity(), changes })
+}
+
+/// The smallest capacity at which `device` keeps all its dies.
+fn capacity_of_all_dies(device: &Device) -> Bytes {
+    let geometry = device.geometry();
+    let config = device.ftl_config();
+    let kept = u64::from(config.free_blocks_low - 1 + config.frontiers.count());
+    let blocks = (BLOCKS_PER_DIE_MIN - kept) * u64::from(geometry.dies());
+    let usable = blocks * u64::from(geometry.units_per_block());
+    let logical = usable as f64 / (1.0 + device.over_provisioning().effective);
+    Bytes((logical * geometry.unit.0 as f64) as u64 + geometry.unit.0)
 }
 
 fn describe(full: &Device, fitted: &Device, changes: &mut Vec<String>) {
@@ -89,11 +102,12 @@ fn describe(full: &Device, fitted: &Device, changes: &mut Vec<String>) {
     if a.dies() != b.dies() {
         changes.push(format!(
             "{} dies on {} channels instead of {} on {}: bandwidth and latency under load are \
-             those of the smaller drive",
+             those of the smaller drive (--capacity {}GiB has all dies)",
             b.dies(),
             b.channels,
             a.dies(),
-            a.channels
+            a.channels,
+            capacity_of_all_dies(full).div_ceil(Bytes(1 << 30)),
         ));
     }
     if full.drive.write_buffer != fitted.drive.write_buffer {
@@ -118,6 +132,17 @@ fn describe(full: &Device, fitted: &Device, changes: &mut Vec<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_dies_are_kept_from_the_named_capacity_on() {
+        for name in Device::preset_names() {
+            let preset = Device::preset(name).unwrap();
+            let capacity = capacity_of_all_dies(&preset);
+            let dies = |capacity| fit(&preset, capacity).unwrap().device.geometry().dies();
+            assert_eq!(dies(capacity), preset.geometry().dies(), "{name}");
+            assert!(dies(Bytes(capacity.0 * 9 / 10)) < preset.geometry().dies(), "{name}");
+        }
+    }
 
     #[test]
     fn every_size_keeps_blocks_and_spare() {

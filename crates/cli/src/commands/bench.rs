@@ -50,11 +50,11 @@ type Prepared = Box<dyn FnOnce() -> Work>;
 /// [`Failure`] if the output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let workloads: [(&'static str, bool, u32); 5] = [
-        ("random reads, queue depth 1", false, 1),
-        ("random reads, queue depth 64", false, 64),
-        ("random reads, queue depth 1024", false, 1024),
-        ("random writes, cleaning, queue depth 64", true, 64),
-        ("random writes, cleaning, queue depth 1024", true, 1024),
+        ("reads, QD 1", false, 1),
+        ("reads, QD 64", false, 64),
+        ("reads, QD 1024", false, 1024),
+        ("writes, QD 64", true, 64),
+        ("writes, QD 1024", true, 1024),
     ];
     let progress = Progress::on_stderr();
     progress.start_count("running, workload", Some(workloads.len() as u64));
@@ -99,20 +99,21 @@ fn measure(args: &Args, name: &'static str, writes: bool, depth: u32) -> Result<
 fn document(rows: &[Row]) -> Document {
     let columns = vec![
         Column::text("workload"),
-        Column::number("requests a CPU second", Unit::PerSec),
-        Column::number("flash page operations a CPU second", Unit::PerSec),
+        Column::number("requests/CPU s", Unit::Count),
+        Column::number("page operations/CPU s", Unit::Count),
         Column::number("write amplification", Unit::Ratio),
     ];
     let mut table = Table::new("Medians of all runs, one core, full timing", columns);
     for row in rows {
         table.rows.push(vec![
             row.workload.into(),
-            row.requests_per_cpu_second.into(),
-            row.page_operations_per_cpu_second.into(),
+            row.requests_per_cpu_second.round().into(),
+            row.page_operations_per_cpu_second.round().into(),
             (row.write_amplification > 0.0).then_some(row.write_amplification).into(),
         ]);
     }
-    let lead = "64 dies on 8 channels, 8 KiB pages; geometries of MQSim's sample drive.";
+    let lead = "Random requests of 8 KiB on 64 dies and 8 channels, as MQSim's sample drive; the writes on a \
+                worn drive that cleans. QD is queue depth.";
     let mut section = Section::new("Simulated drive", lead);
     section.push(Block::Table(table));
     Document::new("prism bench", "how fast Prism is on this machine").with(section)

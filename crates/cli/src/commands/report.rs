@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use prism_base::Bytes;
 use prism_host::parquet::RequestsWriter;
 use prism_host::{HostError, LoadedTrace, Progress};
-use prism_replay::{Finished, Pace, Passes, ReplayError};
+use prism_replay::{Finished, LaidOut, Layout, Pace, Passes, ReplayError};
 use prism_report::{html, terminal};
 use prism_ssd::{Drive, InitialState};
 
@@ -48,16 +49,17 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let mut trace = args.trace.load()?;
     check_source(args, &trace)?;
-    let scaled = args.device.scaled(trace.summary.span_bytes)?;
+    let layout = Layout::of(&mut trace.spool).map_err(HostError::from)?;
+    let scaled = args.device.scaled(layout.span())?;
     let capacity = scaled.device.capacity();
-    if trace.summary.span_bytes > capacity.0 {
+    if layout.span() > capacity.0 {
         return Err(Failure::Usage(format!(
             "{}: the trace reaches up to byte {}, beyond the drive's {} bytes ({capacity}); give \
              --capacity {} or more",
             trace.name,
-            trace.summary.span_bytes,
+            layout.span(),
             capacity.0,
-            format!("{}B", trace.summary.span_bytes.next_multiple_of(1 << 20)),
+            format!("{}B", layout.span().next_multiple_of(1 << 20)),
         )));
     }
     let progress = Progress::on_stderr();
@@ -66,14 +68,17 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(path) => Some(RequestsWriter::create(path, trace.symbols.clone())?),
         None => None,
     };
-    let (outcome, charts, writer) = replay(args, &mut trace, &mut drive, writer, progress)?;
+    let (outcome, charts, writer) =
+        replay(args, &mut trace, &layout, &mut drive, writer, progress)?;
     let facts = Facts {
         trace: &trace,
+        layout: &layout,
         scaled: &scaled,
         state: args.device.state,
         options: args.replay.options(),
         seed: args.replay.seed,
         outcome: &outcome,
+        buffered: Bytes(u64::from(drive.buffered_units()) * scaled.device.ftl.mapping_unit.0),
         wear: Wear::of(drive.engine().nand().erase_counts()),
     };
     if let Some(writer) = writer {
@@ -128,6 +133,7 @@ type Replayed<'a> =
 fn replay<'a>(
     args: &Args,
     trace: &mut LoadedTrace,
+    layout: &Layout,
     drive: &mut Drive,
     writer: Option<RequestsWriter>,
     progress: Progress,
@@ -154,7 +160,8 @@ fn replay<'a>(
     };
     let mut charts = Charts::new(drive.device().capacity(), each, keep_going);
     let options = args.replay.options();
-    let outcome = prism_replay::replay(drive, &mut trace.spool, &options, &mut charts);
+    let mut source = LaidOut::new(&mut trace.spool, layout);
+    let outcome = prism_replay::replay(drive, &mut source, &options, &mut charts);
     progress.clear();
     let (writer, failed) = shared.take();
     if let Some(error) = failed {

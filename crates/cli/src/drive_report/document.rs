@@ -133,6 +133,26 @@ fn cleaning(facts: &Facts<'_>) -> Section {
 fn limits(facts: &Facts<'_>) -> Section {
     let mut notes: Vec<String> =
         facts.scaled.changes.iter().map(|change| format!("Drive made to fit: {change}.")).collect();
+    let (full, capacity) = (facts.scaled.full_capacity, facts.scaled.device.capacity());
+    if full > capacity && facts.lifetime().is_some() {
+        notes.push(format!(
+            "The lifetime is that of a drive of {capacity}; at the same rate and write \
+             amplification the full-size one of {full} lasts {:.0} times as long.",
+            full.0 as f64 / capacity.0 as f64
+        ));
+    }
+    let places = facts.layout.places();
+    if places.len() > 1 {
+        let names: Vec<_> =
+            places.iter().take(4).map(|p| facts.trace.symbols.name(p.device)).collect();
+        let more = if places.len() > names.len() { ", ..." } else { "" };
+        notes.push(format!(
+            "The trace has {} devices ({}{more}): they lie one after another on this one drive; \
+             --source NAME takes one of them.",
+            places.len(),
+            names.join(", ")
+        ));
+    }
     let measured = &facts.outcome.measured;
     let behind = measured.behind_max;
     if measured.held_back > 0 {
@@ -148,6 +168,13 @@ fn limits(facts: &Facts<'_>) -> Section {
             "{} mapping units were read that hold nothing (never written, or trimmed); the drive \
              answers these without touching flash.",
             measured.unmapped
+        ));
+    }
+    let written = measured.bytes_of(HostOp::Write);
+    if facts.buffered.0 * 100 > written && written > 0 {
+        notes.push(format!(
+            "{} were still in the write buffer at the end; they are not in the write amplification.",
+            facts.buffered
         ));
     }
     notes.extend(limit_notes(&trace_object(facts.trace)));

@@ -52,6 +52,14 @@ struct OverProvisioningObject {
 struct ReplayObject {
     pace: String,
     initial_state: &'static str,
+    layout: Vec<PlaceObject>,
+}
+
+#[derive(Debug, Serialize)]
+struct PlaceObject {
+    device: String,
+    start_bytes: u64,
+    span_bytes: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -63,6 +71,7 @@ struct ResultObject {
     steady: bool,
     steady_state: &'static str,
     steady_rounds: Vec<f64>,
+    buffered_bytes: u64,
     lifetime: LifetimeObject,
     wear: WearObject,
     /// The first pass alone, on the drive in its initial state.
@@ -154,6 +163,7 @@ impl ReportObject {
             replay: ReplayObject {
                 pace: describe(facts.options.pace).0,
                 initial_state: facts.state.name,
+                layout: layout(facts),
             },
             result: ResultObject {
                 figures: figures(&outcome.measured),
@@ -162,6 +172,7 @@ impl ReportObject {
                 steady,
                 steady_state,
                 steady_rounds: outcome.rounds.clone(),
+                buffered_bytes: facts.buffered.0,
                 lifetime: LifetimeObject {
                     days: life.map(|l| l.days),
                     tbw: life.map(|l| l.tbw),
@@ -177,6 +188,15 @@ impl ReportObject {
             seed: facts.seed,
         }
     }
+}
+
+fn layout(facts: &Facts<'_>) -> Vec<PlaceObject> {
+    let place = |place: &prism_replay::Place| PlaceObject {
+        device: facts.trace.symbols.name(place.device).to_owned(),
+        start_bytes: place.start,
+        span_bytes: place.span,
+    };
+    facts.layout.places().iter().map(place).collect()
 }
 
 fn device_object(facts: &Facts<'_>) -> DeviceObject {

@@ -8,8 +8,9 @@ pub mod tables;
 pub use charts::Charts;
 pub use json::ReportObject;
 
+use prism_base::Bytes;
 use prism_host::LoadedTrace;
-use prism_replay::{Lifetime, Options, Outcome};
+use prism_replay::{Layout, Lifetime, Options, Outcome};
 use prism_ssd::scale::Scaled;
 
 use crate::device_args::State;
@@ -18,6 +19,8 @@ use crate::device_args::State;
 pub struct Facts<'a> {
     /// The trace.
     pub trace: &'a LoadedTrace,
+    /// Where its devices lie on the drive.
+    pub layout: &'a Layout,
     /// The drive, and what was changed to make it fit.
     pub scaled: &'a Scaled,
     /// What it held at the start.
@@ -28,6 +31,8 @@ pub struct Facts<'a> {
     pub seed: u64,
     /// What came out.
     pub outcome: &'a Outcome,
+    /// What the host wrote and the drive had not yet programmed at the end.
+    pub buffered: Bytes,
     /// Lowest, mean and highest number of erases of a block at the end.
     pub wear: Wear,
 }
@@ -66,7 +71,7 @@ impl Facts<'_> {
             device.flash.endurance,
             device.capacity(),
             measured.write_amplification()?,
-            prism_base::Bytes(measured.bytes_of(prism_ssd::HostOp::Write)),
+            Bytes(measured.bytes_of(prism_ssd::HostOp::Write)),
             measured.simulated,
         )
     }
