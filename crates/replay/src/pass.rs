@@ -1,6 +1,6 @@
 //! One run through the trace.
 
-use prism_base::{Nanos, SimTime};
+use prism_base::SimTime;
 use prism_engine::slab::Slab;
 use prism_ssd::{Completion, Drive, HostOp, Request};
 use prism_trace::{Flags, Op, Record, Source};
@@ -93,6 +93,10 @@ pub(crate) struct Player<'a> {
     pub(crate) last_round: Option<f64>,
 }
 
+/// The latest time at which a request may come: 292 years, which leaves as much again for
+/// what the drive does after it. Only traces with a broken clock reach it.
+const TIME_MAX: SimTime = SimTime(u64::MAX / 2);
+
 /// Records between two calls of [`Observer::keep_going`].
 const PROGRESS_STEP: u64 = 4096;
 
@@ -137,6 +141,9 @@ impl<'a> Player<'a> {
                 let origin = *first_ns.get_or_insert(record.issue_ns);
                 let since = (record.issue_ns - origin) as u64;
                 let arrival = self.arrival(record, number, since, start).max(last_arrival);
+                if arrival > TIME_MAX {
+                    return Err(ReplayError::TooLong { number: number + 1 });
+                }
                 last_arrival = arrival;
                 self.submit(record, number, arrival)?;
                 number += 1;
@@ -171,7 +178,7 @@ impl<'a> Player<'a> {
     /// completion.
     fn arrival(&mut self, record: &Record, number: u64, since: u64, start: SimTime) -> SimTime {
         match self.pace {
-            Pace::Open { speed } => start + scaled(since, speed),
+            Pace::Open { speed } => later(start, since, speed),
             Pace::Closed { depth } => {
                 while self.drive.in_flight() >= depth {
                     self.step();
@@ -179,10 +186,10 @@ impl<'a> Player<'a> {
                 self.drive.now()
             }
             Pace::Dependent { speed } => match self.dependencies.next(number, record) {
-                None => start + scaled(since, speed),
+                None => later(start, since, speed),
                 Some(dependency) => loop {
                     if let Some(at) = self.dependencies.done_at(dependency.number) {
-                        break at + scaled(dependency.think_ns, speed);
+                        break later(at, dependency.think_ns, speed);
                     }
                     self.step();
                 },
@@ -269,9 +276,11 @@ impl<'a> Player<'a> {
     }
 }
 
-fn scaled(span: u64, speed: f64) -> Nanos {
+/// `span` of the trace after `at`, or the end of time if that comes first.
+fn later(at: SimTime, span: u64, speed: f64) -> SimTime {
     // The common case stays exact.
-    if speed == 1.0 { Nanos(span) } else { Nanos((span as f64 / speed) as u64) }
+    let span = if speed == 1.0 { span } else { (span as f64 / speed) as u64 };
+    SimTime(at.0.saturating_add(span))
 }
 
 fn request_of(record: &Record, tag: u32) -> Request {
