@@ -39,7 +39,6 @@ impl<'a> Immediate<'a> {
 
     /// Writes one logical unit; it reaches the flash with the rest of its row.
     pub fn write(&mut self, lpn: u32, version: u64) {
-        self.ftl.note_write(lpn);
         self.ftl.write_begin(lpn);
         self.row.push(UnitWrite { lpn, source: None, version });
         if self.row.len() == self.nand.geometry().units_per_row() as usize {

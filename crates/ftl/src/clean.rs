@@ -15,9 +15,10 @@ impl PageMap {
         let chosen = match state.dead.pop() {
             Some(block) => block % per_die,
             None => {
-                let full = self.geometry.units_per_block();
+                // Copies fill whole rows, so that less garbage than a row gains nothing.
+                let most = self.geometry.units_per_block() - self.geometry.units_per_row();
                 let policy = self.config.victim;
-                policy.pick(&state.candidates, &state.sealed_at, full, &mut self.rng)? as u32
+                policy.pick(&state.candidates, &state.sealed_at, most, &mut self.rng)? as u32
             }
         };
         state.candidates.set(chosen as usize, NOT_SEALED);

@@ -98,16 +98,35 @@ impl FtlConfig {
         watermark("gc.reserve_blocks", self.reserve_blocks, 1, blocks)?;
         watermark("gc.free_blocks_low", self.free_blocks_low, self.reserve_blocks + 1, blocks)?;
         watermark("gc.free_blocks_high", self.free_blocks_high, self.free_blocks_low, blocks)?;
-        let usable = self.usable_units(geometry);
         let logical = u64::from(self.logical_units);
-        // One block of slack a die absorbs uneven placement over the dies, and a share
-        // of garbage in each victim pays for the rows that padding and tombstones take.
-        let slack = u64::from(geometry.dies()) * u64::from(geometry.units_per_block());
-        let most = usable.saturating_sub(slack);
-        if logical == 0 || logical > most - most / 64 {
-            return Err(ConfigError::NoSpare { logical, usable: most - most / 64 });
+        let usable = self.most_units(geometry);
+        if logical == 0 || logical > usable {
+            return Err(ConfigError::NoSpare { logical, usable });
         }
         Ok(())
+    }
+
+    /// The most logical units with which cleaning never runs in circles.
+    ///
+    /// The copies of a victim fill whole rows, so its erase gains a row only if at least
+    /// a row of it is garbage. While cleaning goes on, every block that is neither open
+    /// nor one of the erased ones below the high watermark is a candidate; one of them
+    /// has that much garbage as long as a die holds less than all of them less a row
+    /// each. This also bounds greedy's choice from below, and makes policies that take
+    /// victims without gain (FIFO, random) come to an end.
+    fn most_units(&self, geometry: &Geometry) -> u64 {
+        let (block, row) = (geometry.units_per_block(), geometry.units_per_row());
+        let (block, row, dies) = (u64::from(block), u64::from(row), u64::from(geometry.dies()));
+        let kept = self.free_blocks_high - 1 + self.frontiers.count();
+        let candidates = u64::from(geometry.blocks_per_die().saturating_sub(kept));
+        // A die may hold half a block more than its share when the host rows that then
+        // run and wait on it are taken ([`crate::PageMap::balanced`]).
+        let uneven = if dies > 1 { block / 2 + 2 * row } else { 0 };
+        let a_die = (candidates * (block + 1 - row)).saturating_sub(1 + uneven);
+        // One block of slack a die and a share of garbage keep write amplification
+        // within reason where the bound above is generous.
+        let most = self.usable_units(geometry).saturating_sub(dies * block);
+        (dies * a_die).min(most - most / 64)
     }
 
     /// Units that can hold data in steady state: all but open blocks and the erased

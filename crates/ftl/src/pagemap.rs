@@ -44,6 +44,15 @@ pub(crate) struct Tombstone {
     pub(crate) refs: u32,
 }
 
+/// A new tombstone on its way to flash.
+#[derive(Clone, Debug)]
+struct FreshTombstone {
+    /// What it will say.
+    ranges: Vec<TrimRange>,
+    /// The part of it than which nothing newer has come to flash meanwhile.
+    pending: PendingTrims,
+}
+
 /// The state of the translation layer.
 #[derive(Clone, Debug)]
 pub struct PageMap {
@@ -62,8 +71,9 @@ pub struct PageMap {
     in_flight: FastMap<u32, InFlight>,
     pub(crate) tombstones: FastMap<u32, Tombstone>,
     /// New tombstones on their way to flash, by number.
-    fresh_tombstones: FastMap<u64, Vec<TrimRange>>,
-    pub(crate) pending_trims: PendingTrims,
+    fresh_tombstones: FastMap<u64, FreshTombstone>,
+    /// Trims that no tombstone holds yet.
+    pending_trims: PendingTrims,
     pub(crate) mapped: u64,
     pub(crate) live_tombstones: u64,
     pub(crate) valid_total: u64,
@@ -129,17 +139,28 @@ impl PageMap {
     /// Where `lpn` is; `None` if it was never written, or was trimmed.
     #[must_use]
     pub fn lookup(&self, lpn: u32) -> Option<Pun> {
-        if !self.pending_trims.is_empty() && self.pending_trims.contains(lpn) {
+        if self.trims_pending() && self.trim_pending(lpn) {
             return None;
         }
         decode_data(self.l2p[lpn as usize])
     }
 
-    /// The host wrote `lpn` into the buffer: a trim that was pending over it no longer
-    /// applies to it.
-    pub fn note_write(&mut self, lpn: u32) {
-        if !self.pending_trims.is_empty() {
-            self.pending_trims.carve(lpn, lpn + 1);
+    fn trims_pending(&self) -> bool {
+        !self.pending_trims.is_empty() || !self.fresh_tombstones.is_empty()
+    }
+
+    fn trim_pending(&self, lpn: u32) -> bool {
+        let fresh = &mut self.fresh_tombstones.values();
+        self.pending_trims.contains(lpn) || fresh.any(|fresh| fresh.pending.contains(lpn))
+    }
+
+    /// `start..end` with `version` is on flash: older trims no longer apply there, or
+    /// their tombstones would hide it.
+    fn carve_trims(&mut self, start: u32, end: u32, version: u64) {
+        self.pending_trims.carve(start, end, version);
+        // The order is nobody's business: each is changed by itself.
+        for fresh in self.fresh_tombstones.values_mut() {
+            fresh.pending.carve(start, end, version);
         }
     }
 
@@ -175,6 +196,9 @@ impl PageMap {
         if wins {
             self.unmap(lpn);
             self.map(lpn, at);
+            if self.trims_pending() {
+                self.carve_trims(lpn, lpn + 1, version);
+            }
         }
         wins
     }
@@ -222,15 +246,18 @@ impl PageMap {
     /// Trims `start..end` for the reader; the map follows when the tombstone that holds
     /// the range is committed. Until then programs under way of these units take effect
     /// as if nothing had happened: were they refused, what they replace could be all
-    /// that is left when power goes, and a flush may have promised them.
+    /// that is left when power goes, and a flush may have promised them. Nor does a later
+    /// write or trim in the buffer make this trim void: a flush between the two promises
+    /// it, so its tombstone has to be kept until the later one is on flash.
     pub fn trim_later(&mut self, start: u32, end: u32, version: u64) {
         self.pending_trims.insert(start, end, version);
     }
 
     /// Registers a tombstone on its way to flash under `number`, which its
-    /// [`UnitWrite::version`] then names.
+    /// [`UnitWrite::version`] then names. `ranges` are all trims since the last one.
     pub fn tombstone_begin(&mut self, number: u64, ranges: Vec<TrimRange>) {
-        let old = self.fresh_tombstones.insert(number, ranges);
+        let pending = std::mem::take(&mut self.pending_trims);
+        let old = self.fresh_tombstones.insert(number, FreshTombstone { ranges, pending });
         assert!(old.is_none(), "tombstone {number} begun twice");
     }
 
@@ -241,34 +268,32 @@ impl PageMap {
     #[must_use]
     pub fn tombstone_ranges(&self, write: &UnitWrite) -> &[TrimRange] {
         match write.source {
-            None => &self.fresh_tombstones[&write.version],
+            None => &self.fresh_tombstones[&write.version].ranges,
             Some(source) => self.tombstones.get(&source.0).map_or(&[], |t| &t.ranges),
         }
     }
 
     fn commit_tombstone(&mut self, number: u64, at: Pun) -> bool {
-        let ranges = self.fresh_tombstones.remove(&number).expect("a tombstone under way");
+        let fresh = self.fresh_tombstones.remove(&number).expect("a tombstone under way");
         self.p2l[at.0 as usize] = P2L_TOMBSTONE;
         let mut refs = 0;
-        for range in &ranges {
-            let end = range.start + range.count;
-            for (start, end) in self.pending_trims.take(range.start, end, range.version) {
-                for lpn in start..end {
-                    // A unit that was never on flash cannot come back from there.
-                    let under_way = self.in_flight.get_mut(&lpn);
-                    let comes = under_way.is_some();
-                    if let Some(entry) = under_way {
-                        entry.floor = entry.floor.max(range.version);
-                    }
-                    if self.l2p[lpn as usize] != 0 || comes {
-                        self.unmap(lpn);
-                        self.l2p[lpn as usize] = (at.0 + 1) | TRIMMED;
-                        refs += 1;
-                    }
+        for (start, end, version) in fresh.pending.iter() {
+            self.carve_trims(start, end, version);
+            for lpn in start..end {
+                // A unit that was never on flash cannot come back from there.
+                let under_way = self.in_flight.get_mut(&lpn);
+                let comes = under_way.is_some();
+                if let Some(entry) = under_way {
+                    entry.floor = entry.floor.max(version);
+                }
+                if self.l2p[lpn as usize] != 0 || comes {
+                    self.unmap(lpn);
+                    self.l2p[lpn as usize] = (at.0 + 1) | TRIMMED;
+                    refs += 1;
                 }
             }
         }
-        self.add_tombstone(at, ranges, refs)
+        self.add_tombstone(at, fresh.ranges, refs)
     }
 
     fn commit_tombstone_copy(&mut self, source: Pun, at: Pun) -> bool {

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-/// Disjoint ranges of logical units, each with the version of the trim over it.
+/// Disjoint ranges of logical units, each with the version of the trim over it: those of
+/// one tombstone, on its way to flash or still to come.
 #[derive(Clone, Debug, Default)]
 pub struct PendingTrims {
     /// Start to (end, version).
@@ -29,16 +30,21 @@ impl PendingTrims {
     /// Adds `start..end`; it replaces older trims of the same units.
     pub fn insert(&mut self, start: u32, end: u32, version: u64) {
         if start < end {
-            self.carve(start, end);
+            self.carve(start, end, version);
             self.ranges.insert(start, (end, version));
         }
     }
 
-    /// Forgets `start..end`: newer data came.
-    pub fn carve(&mut self, start: u32, end: u32) {
-        while let Some((&s, &(e, version))) = self.ranges.range(..end).next_back() {
+    /// Forgets the trims of `start..end` that are older than `newer`, which is on flash.
+    pub fn carve(&mut self, start: u32, end: u32, newer: u64) {
+        let mut below = end;
+        while let Some((&s, &(e, version))) = self.ranges.range(..below).next_back() {
             if e <= start {
                 break;
+            }
+            below = s;
+            if version >= newer {
+                continue;
             }
             self.ranges.remove(&s);
             if s < start {
@@ -50,18 +56,9 @@ impl PendingTrims {
         }
     }
 
-    /// Takes out what is left of the trim `version` over `start..end`, in order.
-    pub fn take(&mut self, start: u32, end: u32, version: u64) -> Vec<(u32, u32)> {
-        let left: Vec<_> = self
-            .ranges
-            .range(start..end)
-            .filter(|&(_, &(_, v))| v == version)
-            .map(|(&s, &(e, _))| (s, e))
-            .collect();
-        for (s, _) in &left {
-            self.ranges.remove(s);
-        }
-        left
+    /// What is left: start, end and version of each range, in order of place.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u32, u64)> {
+        self.ranges.iter().map(|(&start, &(end, version))| (start, end, version))
     }
 }
 
@@ -80,19 +77,13 @@ mod tests {
                 let start = rng.below(40) as u32;
                 let end = start + rng.below(u64::from(40 - start) + 1) as u32;
                 let span = start as usize..end as usize;
-                match rng.below(3) {
+                match rng.below(2) {
                     0 => {
-                        trims.carve(start, end);
-                        model[span].fill(0);
-                    }
-                    1 => {
-                        let old = rng.below(version);
-                        let taken = trims.take(0, 40, old);
-                        for (s, e) in taken {
-                            assert!(model[s as usize..e as usize].iter().all(|&v| v == old));
-                            model[s as usize..e as usize].fill(0);
+                        let newer = rng.below(version + 1);
+                        trims.carve(start, end, newer);
+                        for v in model[span].iter_mut().filter(|v| **v < newer) {
+                            *v = 0;
                         }
-                        assert!(old == 0 || model.iter().all(|&v| v != old));
                     }
                     _ => {
                         trims.insert(start, end, version);
@@ -102,6 +93,11 @@ mod tests {
                 for (lpn, &v) in model.iter().enumerate() {
                     assert_eq!(trims.contains(lpn as u32), v != 0);
                 }
+                let mut listed = [0u64; 40];
+                for (start, end, version) in trims.iter() {
+                    listed[start as usize..end as usize].fill(version);
+                }
+                assert_eq!(listed, model);
             }
         }
     }

@@ -42,18 +42,18 @@ impl VictimPolicy {
     ///
     /// `valid[i]` is the number of valid units of sealed block `i`, [`NOT_SEALED`] for
     /// others; `sealed_at[i]` grows with the time of sealing, [`NEVER_SEALED`] for others;
-    /// `full` is the capacity of a block in units. Ties go to the lowest index.
+    /// greedy takes no block with more than `most` valid units. Ties go to the lowest index.
     pub fn pick(
         self,
         valid: &Column<u32>,
         sealed_at: &Column<u64>,
-        full: u32,
+        most: u32,
         rng: &mut Rng,
     ) -> Option<usize> {
         match self {
             Self::Greedy => {
                 let (first, least) = valid.min();
-                (least < full).then_some(first)
+                (least <= most).then_some(first)
             }
             Self::Fifo => {
                 let (first, oldest) = sealed_at.min();
@@ -96,7 +96,7 @@ mod tests {
             valid_column.set(i, v);
             sealed_column.set(i, at);
         }
-        assert_eq!(policy.pick(&valid_column, &sealed_column, 8, &mut rng), expected);
+        assert_eq!(policy.pick(&valid_column, &sealed_column, 7, &mut rng), expected);
     }
 
     #[test]

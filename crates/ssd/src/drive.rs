@@ -54,8 +54,16 @@ impl Default for Slot {
 struct Waiter {
     epoch: u64,
     slot: u32,
-    /// It is a write whose flush before it is meant: its data comes next.
-    then_write: bool,
+    then: Then,
+}
+
+/// What a request does once the flush it waits for is done.
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    /// The flush came before it: its own work comes next.
+    Perform,
+    /// Its own work was what had to become durable.
+    Finish,
 }
 
 /// Sums that the laws are checked on.
@@ -283,30 +291,32 @@ impl Drive {
     }
 
     fn start(&mut self, slot: u32, out: &mut Vec<Completion>) {
+        let preflush = self.slots[slot].request.preflush;
+        if !(preflush && self.wait_for_flush(slot, Then::Perform)) {
+            self.perform(slot, out);
+        }
+        self.pump(out);
+    }
+
+    fn perform(&mut self, slot: u32, out: &mut Vec<Completion>) {
         let request = self.slots[slot].request;
         match request.op {
             HostOp::Read => self.start_read(slot),
-            HostOp::Write => {
-                if !(request.preflush && self.wait_for_flush(slot, true)) {
-                    self.queue_write(slot);
-                }
-                self.pump(out);
-            }
+            HostOp::Write => self.queue_write(slot),
             HostOp::Discard => {
                 self.trim(&request);
-                self.finish(slot, out);
-                self.pump(out);
+                if !(request.fua && self.wait_for_flush(slot, Then::Finish)) {
+                    self.finish(slot, out);
+                }
             }
             HostOp::WriteZeroes => {
                 self.trim(&request);
                 self.queue_write(slot);
-                self.pump(out);
             }
             HostOp::Flush => {
-                if !self.wait_for_flush(slot, false) {
+                if !self.wait_for_flush(slot, Then::Finish) {
                     self.finish(slot, out);
                 }
-                self.pump(out);
             }
         }
     }
@@ -386,20 +396,23 @@ impl Drive {
     }
 
     /// Lets writes that wait go into the buffer, first come first served. Returns
-    /// whether one got through.
+    /// whether anything moved; a part of a request counts, since a request larger than
+    /// the buffer gets on only by rows of its own going to flash.
     fn admit(&mut self, out: &mut Vec<Completion>) -> bool {
         let mut progress = false;
         while let Some(&slot) = self.waiting_for_buffer.front() {
-            if !self.admit_units(slot) {
+            let begun = self.slots[slot].next;
+            let through = self.admit_units(slot);
+            progress |= through || self.slots[slot].next != begun;
+            if !through {
                 break;
             }
-            progress = true;
             self.waiting_for_buffer.pop_front();
             let state = &mut self.slots[slot];
             state.cost.buffer_wait = self.now.since(state.waits_since);
             let through = self.device.drive.write_cache == WriteCache::WriteThrough;
             let durable = state.request.fua || through;
-            if !(durable && self.wait_for_flush(slot, false)) {
+            if !(durable && self.wait_for_flush(slot, Then::Finish)) {
                 self.finish(slot, out);
             }
         }
@@ -453,7 +466,6 @@ impl Drive {
         } else {
             self.engine.ftl().lookup(lpn)
         };
-        self.engine.ftl_mut().note_write(lpn);
         let version = self.version();
         let place = self.buffer.add(lpn, version, rest.is_some());
         self.slots[slot].cost.units_written += 1;
@@ -534,7 +546,7 @@ impl Drive {
     /// Lets `slot` wait until everything in the buffer is durable. Returns false if
     /// there is nothing to wait for. With power-loss protection the buffer is durable;
     /// a write-through write waits all the same, because it was asked to be on flash.
-    fn wait_for_flush(&mut self, slot: u32, then_write: bool) -> bool {
+    fn wait_for_flush(&mut self, slot: u32, then: Then) -> bool {
         let through = self.device.drive.write_cache == WriteCache::WriteThrough;
         if self.device.drive.power_loss_protection && !through {
             return false;
@@ -543,7 +555,7 @@ impl Drive {
         match self.buffer.close_epoch() {
             None => false,
             Some(epoch) => {
-                self.waiting_for_flush.push_back(Waiter { epoch, slot, then_write });
+                self.waiting_for_flush.push_back(Waiter { epoch, slot, then });
                 true
             }
         }
@@ -557,10 +569,9 @@ impl Drive {
             }
             progress = true;
             self.waiting_for_flush.pop_front();
-            if waiter.then_write {
-                self.queue_write(waiter.slot);
-            } else {
-                self.finish(waiter.slot, out);
+            match waiter.then {
+                Then::Perform => self.perform(waiter.slot, out),
+                Then::Finish => self.finish(waiter.slot, out),
             }
         }
         progress

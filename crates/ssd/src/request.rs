@@ -44,9 +44,10 @@ pub struct Request {
     pub offset: u64,
     /// Bytes; 0 for a flush.
     pub len: u64,
-    /// Durable when complete.
+    /// What it writes, zeroes or trims is durable when it is complete; means nothing to
+    /// others.
     pub fua: bool,
-    /// A flush comes first.
+    /// A flush comes first, whatever the command.
     pub preflush: bool,
     /// Comes back with the completion.
     pub tag: u64,

@@ -1,0 +1,209 @@
+//! The page map under random operations, many rows in flight at once: after every one of
+//! them it is consistent, and no block is cleaned while a row of it is on its way.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use prism_base::{Bytes, Rng};
+use prism_ftl::{CopyPlan, Frontiers, FtlConfig, PageMap, TrimRange, UnitWrite, VictimPolicy};
+use prism_nand::{BlockId, DieId, Geometry, Pun, RowId};
+
+const LOGICAL: u32 = 150;
+
+fn geometry() -> Geometry {
+    Geometry {
+        channels: 1,
+        dies_per_channel: 2,
+        planes: 1,
+        planes_ganged: 1,
+        blocks_per_plane: 12,
+        pages_per_block: 6,
+        page: Bytes(8192),
+        unit: Bytes(4096),
+    }
+}
+
+/// The cleaning of one die.
+#[derive(Default)]
+struct Cleaning {
+    victim: Option<BlockId>,
+    cursor: u32,
+    copies: u32,
+}
+
+struct Run {
+    map: PageMap,
+    geometry: Geometry,
+    rng: Rng,
+    version: u64,
+    /// Rows on their way, each with its units; any of them may be the next to end, as long
+    /// as rows of one die end in the order of their programs.
+    in_flight: Vec<VecDeque<(RowId, Vec<UnitWrite>, bool)>>,
+    cleaning: Vec<Cleaning>,
+    open_trims: Vec<TrimRange>,
+    /// Version that a reader should find once nothing is in flight; 0 is nothing.
+    newest: BTreeMap<u32, u64>,
+    /// Where each version was programmed.
+    placed: BTreeMap<Pun, u64>,
+}
+
+impl Run {
+    fn new(victim: VictimPolicy, frontiers: Frontiers, seed: u64) -> Self {
+        let geometry = geometry();
+        let config = FtlConfig {
+            logical_units: LOGICAL,
+            victim,
+            frontiers,
+            free_blocks_low: 2,
+            free_blocks_high: 3,
+            reserve_blocks: 1,
+        };
+        Self {
+            map: PageMap::new(geometry.clone(), config, seed).unwrap(),
+            rng: Rng::stream(seed, "pagemap"),
+            version: 0,
+            in_flight: vec![VecDeque::new(); geometry.dies() as usize],
+            cleaning: (0..geometry.dies()).map(|_| Cleaning::default()).collect(),
+            open_trims: Vec::new(),
+            newest: BTreeMap::new(),
+            placed: BTreeMap::new(),
+            geometry,
+        }
+    }
+
+    fn next_version(&mut self) -> u64 {
+        self.version += 1;
+        self.version
+    }
+
+    /// A host row of one or two units, sometimes with a tombstone in it.
+    fn write(&mut self) {
+        let die = DieId(self.rng.below(2) as u32);
+        let waiting = self.in_flight[die.0 as usize].len();
+        if waiting > 3 || !self.map.host_may_write(die) || !self.map.balanced(die) {
+            return;
+        }
+        let row = self.map.reserve_host(die);
+        let mut units = Vec::new();
+        if !self.open_trims.is_empty() && self.rng.chance(0.7) {
+            let number = self.next_version();
+            self.map.tombstone_begin(number, std::mem::take(&mut self.open_trims));
+            units.push(UnitWrite { lpn: UnitWrite::TOMBSTONE, source: None, version: number });
+        }
+        while units.is_empty() || units.len() < 2 && self.rng.chance(0.8) {
+            let lpn = self.rng.below(u64::from(LOGICAL)) as u32;
+            let version = self.next_version();
+            self.map.write_begin(lpn);
+            self.newest.insert(lpn, version);
+            units.push(UnitWrite { lpn, source: None, version });
+        }
+        self.in_flight[die.0 as usize].push_back((row, units, false));
+    }
+
+    fn trim(&mut self) {
+        let start = self.rng.below(u64::from(LOGICAL)) as u32;
+        let count = (1 + self.rng.below(9) as u32).min(LOGICAL - start);
+        let version = self.next_version();
+        self.map.trim_later(start, start + count, version);
+        self.open_trims.push(TrimRange { start, count, version });
+        for lpn in start..start + count {
+            self.newest.insert(lpn, 0);
+        }
+    }
+
+    /// The oldest program of a die ends.
+    fn end_program(&mut self, die: usize) {
+        let Some((row, units, is_copy)) = self.in_flight[die].pop_front() else { return };
+        let first = self.geometry.first_unit(row).0;
+        for (i, write) in units.iter().enumerate() {
+            let at = Pun(first + i as u32);
+            let version = write.source.map_or(write.version, |source| self.placed[&source]);
+            self.placed.insert(at, version);
+            self.map.commit(write, at);
+        }
+        self.map.row_done(row);
+        if is_copy {
+            self.cleaning[die].copies -= 1;
+        }
+    }
+
+    /// One step of the cleaning of a die.
+    fn clean(&mut self, die: usize) {
+        let id = DieId(die as u32);
+        let Some(victim) = self.cleaning[die].victim else {
+            if !self.map.reached_high(id) {
+                let victim = self.map.pick_victim(id);
+                if let Some(victim) = victim {
+                    let rows = self.in_flight.iter().flatten().map(|(row, ..)| *row);
+                    let blocks: Vec<_> = rows.map(|row| self.geometry.block_of(row)).collect();
+                    assert!(!blocks.contains(&victim), "{victim:?} has rows on their way");
+                }
+                self.cleaning[die] = Cleaning { victim, ..Cleaning::default() };
+            }
+            return;
+        };
+        let cleaning = &mut self.cleaning[die];
+        if cleaning.copies >= 2 {
+            return;
+        }
+        let mut plan = CopyPlan::default();
+        self.map.gather(victim, &mut cleaning.cursor, &mut plan);
+        if !plan.units.is_empty() {
+            cleaning.copies += 1;
+            let row = self.map.reserve_copy(id);
+            self.in_flight[die].push_back((row, plan.units, true));
+        } else if cleaning.copies == 0 {
+            cleaning.victim = None;
+            self.map.erased(victim);
+            assert!(self.map.is_dead(victim));
+        }
+    }
+
+    /// Nothing is in flight and no trim pending: readers find the newest of everything.
+    fn check_at_rest(&self) {
+        let mut mapped = 0;
+        for (&lpn, &version) in &self.newest {
+            let found = self.map.lookup(lpn).map_or(0, |at| self.placed[&at]);
+            assert_eq!(found, version, "unit {lpn}");
+            mapped += u64::from(version > 0);
+        }
+        assert_eq!(self.map.mapped(), mapped);
+    }
+}
+
+#[test]
+fn consistent_after_every_operation() {
+    for seed in 0..60 {
+        let victim = VictimPolicy::ALL[seed as usize % 3];
+        let frontiers = [Frontiers::Shared, Frontiers::Separate][seed as usize / 3 % 2];
+        println!("seed {seed}: {victim:?}, {frontiers:?}");
+        let mut run = Run::new(victim, frontiers, seed);
+        let mut erased = 0;
+        for _ in 0..4000 {
+            let die = run.rng.below(2) as usize;
+            match run.rng.below(20) {
+                0..7 => run.write(),
+                7 => run.trim(),
+                8..13 => run.end_program(die),
+                _ => {
+                    let had = run.cleaning[die].victim.is_some();
+                    run.clean(die);
+                    erased += u32::from(had && run.cleaning[die].victim.is_none());
+                }
+            }
+            run.map.assert_consistent();
+        }
+        assert!(erased > 20, "cleaning was at work: {erased}");
+        // All ends, the last trims included.
+        while !run.open_trims.is_empty() || run.in_flight.iter().any(|die| !die.is_empty()) {
+            for die in 0..2 {
+                run.end_program(die);
+                run.clean(die);
+            }
+            if !run.open_trims.is_empty() {
+                run.write();
+            }
+        }
+        run.map.assert_consistent();
+        run.check_at_rest();
+    }
+}

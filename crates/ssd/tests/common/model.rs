@@ -1,0 +1,313 @@
+//! A drive, its naive model, and random requests to both.
+
+use std::collections::HashMap;
+
+use prism_base::{Rng, SimTime};
+use prism_nand::{Cause, Nand};
+use prism_ssd::{Completion, Device, Drive, HostOp, Request, SubmitError};
+
+/// How often each kind of request comes; drawn anew for every run, so that some runs
+/// are all of a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Weights {
+    ops: [u64; 5],
+    /// Share of requests that begin or end inside a mapping unit.
+    unaligned: f64,
+    /// Share of requests to a few hot units.
+    hot: f64,
+    /// Share of long requests.
+    long: f64,
+    /// Share of turns in which simulated time passes before the next request.
+    pause: f64,
+}
+
+impl Weights {
+    /// Random weights; writes always take part.
+    pub fn drawn(rng: &mut Rng) -> Self {
+        let mut ops = [0; 5];
+        for weight in &mut ops {
+            *weight = if rng.chance(0.3) { 0 } else { 1 + rng.below(10) };
+        }
+        ops[HostOp::Write as usize] += 5;
+        Self {
+            ops,
+            unaligned: if rng.chance(0.5) { 0.0 } else { rng.unit() },
+            hot: rng.unit(),
+            long: 0.3 * rng.unit(),
+            pause: rng.unit(),
+        }
+    }
+
+    fn op(&self, rng: &mut Rng) -> HostOp {
+        let mut at = rng.below(self.ops.iter().sum());
+        for op in HostOp::ALL {
+            let weight = self.ops[op as usize];
+            if at < weight {
+                return op;
+            }
+            at -= weight;
+        }
+        unreachable!("below the sum of the weights")
+    }
+}
+
+/// What the model knows of requests under way at a mapping unit.
+#[derive(Clone, Copy, Debug, Default)]
+struct Busy {
+    reads: u32,
+    writes: u32,
+    trims: u32,
+}
+
+/// Sums over the costs of completed requests, and what was asked for.
+#[derive(Debug, Default)]
+struct Sums {
+    submitted: u64,
+    completed: u64,
+    written: u64,
+    read: u64,
+    host_reads: u64,
+    rmw_reads: u64,
+    units_written: u64,
+}
+
+/// A drive and what should be in it.
+pub struct Model {
+    drive: Drive,
+    /// Version of the last completed write; no entry if there is nothing.
+    content: HashMap<u32, u64>,
+    busy: HashMap<u32, Busy>,
+    requests: Vec<Option<Request>>,
+    weights: Weights,
+    rng: Rng,
+    sums: Sums,
+    unit: u64,
+    units: u32,
+    /// Something was trimmed, so that buffered units may never reach the flash.
+    trimmed: bool,
+}
+
+impl Model {
+    /// An empty drive.
+    pub fn new(device: Device, weights: Weights, seed: u64) -> Self {
+        let nand = Nand::with_content(device.geometry());
+        Self {
+            unit: device.ftl.mapping_unit.0,
+            units: device.ftl_config().logical_units,
+            drive: Drive::with_nand(device, nand, seed).unwrap(),
+            content: HashMap::new(),
+            busy: HashMap::new(),
+            requests: Vec::new(),
+            weights,
+            rng: Rng::stream(seed, "model.requests"),
+            sums: Sums::default(),
+            trimmed: false,
+        }
+    }
+
+    /// Writes every mapping unit once, in requests of random length.
+    pub fn fill(&mut self) {
+        let mut next = 0;
+        while next < self.units {
+            let count = (1 + self.rng.below(16) as u32).min(self.units - next);
+            let offset = u64::from(next) * self.unit;
+            self.submit(HostOp::Write, offset, u64::from(count) * self.unit);
+            next += count;
+        }
+        self.quiesce();
+    }
+
+    /// Submits `count` random requests at random times.
+    pub fn run(&mut self, count: u32) {
+        for _ in 0..count {
+            if self.rng.chance(self.weights.pause) {
+                let until = SimTime(self.drive.now().0 + self.rng.below(2_000_000));
+                let mut out = Vec::new();
+                self.drive.advance(until, &mut out);
+                self.complete(&out);
+            }
+            let op = self.weights.op(&mut self.rng);
+            let (offset, len) = self.range(op);
+            self.submit(op, offset, len);
+        }
+    }
+
+    fn range(&mut self, op: HostOp) -> (u64, u64) {
+        if op == HostOp::Flush {
+            return (0, 0);
+        }
+        let near = self.rng.chance(self.weights.hot);
+        let first = self.rng.below(if near {
+            u64::from(self.units.min(16))
+        } else {
+            u64::from(self.units)
+        });
+        let most = if self.rng.chance(self.weights.long) { 64 } else { 4 };
+        let count = (1 + self.rng.below(most)).min(u64::from(self.units) - first);
+        let (mut start, mut end) = (first * self.unit, (first + count) * self.unit);
+        if self.rng.chance(self.weights.unaligned) {
+            start += self.rng.below(self.unit);
+            end = (end - self.rng.below(self.unit)).max(start + 1);
+        }
+        (start, end - start)
+    }
+
+    /// Mapping units the request touches, and of these the ones it unmaps.
+    fn touched(&self, request: &Request) -> (std::ops::Range<u32>, std::ops::Range<u32>) {
+        let end = request.offset + request.len;
+        let all = (request.offset / self.unit) as u32..end.div_ceil(self.unit) as u32;
+        let whole = request.offset.div_ceil(self.unit) as u32..(end / self.unit) as u32;
+        let whole = if whole.is_empty() { 0..0 } else { whole };
+        match request.op {
+            HostOp::Read | HostOp::Write => (all, 0..0),
+            HostOp::WriteZeroes => (all, whole),
+            HostOp::Discard => (whole.clone(), whole),
+            HostOp::Flush => (0..0, 0..0),
+        }
+    }
+
+    /// Submits a request, unless it meets one whose order to it would be undefined.
+    fn submit(&mut self, op: HostOp, offset: u64, len: u64) {
+        let request = Request {
+            op,
+            offset,
+            len,
+            fua: self.rng.chance(0.05),
+            preflush: self.rng.chance(0.03),
+            tag: self.requests.len() as u64,
+        };
+        let (all, unmapped) = self.touched(&request);
+        for lpn in all.clone() {
+            let busy = self.busy.get(&lpn).copied().unwrap_or_default();
+            let clash = match op {
+                HostOp::Read => busy.writes + busy.trims,
+                // Writes of one unit may overtake each other; one of them stays.
+                HostOp::Write if !unmapped.contains(&lpn) => busy.reads + busy.trims,
+                _ => busy.reads + busy.writes + busy.trims,
+            };
+            if clash > 0 {
+                return;
+            }
+        }
+        while !self.drive.can_accept() {
+            let refused = self.drive.submit(request, self.drive.now());
+            assert!(matches!(refused, Err(SubmitError::QueueFull { .. })));
+            self.step();
+        }
+        self.drive.submit(request, self.drive.now()).unwrap();
+        for lpn in all {
+            let busy = self.busy.entry(lpn).or_default();
+            match op {
+                HostOp::Read => busy.reads += 1,
+                _ if unmapped.contains(&lpn) => busy.trims += 1,
+                _ => busy.writes += 1,
+            }
+        }
+        self.trimmed |= !unmapped.is_empty();
+        self.sums.submitted += 1;
+        self.requests.push(Some(request));
+    }
+
+    fn step(&mut self) {
+        let mut out = Vec::new();
+        self.drive.step(&mut out);
+        self.complete(&out);
+    }
+
+    fn complete(&mut self, done: &[Completion]) {
+        for completion in done {
+            let request = self.requests[completion.tag as usize].take();
+            let request = request.expect("a request completes once");
+            assert_eq!((completion.op, completion.len), (request.op, request.len));
+            self.sums.completed += 1;
+            self.account(completion);
+            let (all, unmapped) = self.touched(&request);
+            if request.op == HostOp::Read {
+                self.check_read(completion, all.clone());
+            }
+            for lpn in all {
+                let busy = self.busy.get_mut(&lpn).expect("it was under way");
+                if request.op == HostOp::Read {
+                    busy.reads -= 1;
+                    continue;
+                }
+                let found = self.drive.version_of(lpn).unwrap();
+                if unmapped.contains(&lpn) {
+                    busy.trims -= 1;
+                    assert_eq!(found, None, "unit {lpn} after {request:?}");
+                    self.content.remove(&lpn);
+                } else {
+                    busy.writes -= 1;
+                    let version = found.unwrap_or_else(|| panic!("unit {lpn} lost: {request:?}"));
+                    let old = self.content.insert(lpn, version);
+                    // Of two writes at once the first to complete may find the other's.
+                    assert!(old <= Some(version), "unit {lpn} went from {old:?} to {version}");
+                }
+            }
+        }
+    }
+
+    fn account(&mut self, completion: &Completion) {
+        let (sums, cost) = (&mut self.sums, &completion.cost);
+        match completion.op {
+            HostOp::Read => {
+                sums.read += completion.len;
+                sums.host_reads += u64::from(cost.flash_reads);
+            }
+            HostOp::Write => {
+                sums.written += completion.len;
+                sums.rmw_reads += u64::from(cost.flash_reads);
+            }
+            _ => sums.rmw_reads += u64::from(cost.flash_reads),
+        }
+        sums.units_written += u64::from(cost.units_written);
+    }
+
+    /// Mapped units come from the buffer or from flash, all others cost nothing.
+    fn check_read(&self, completion: &Completion, units: std::ops::Range<u32>) {
+        let mapped = units.clone().filter(|lpn| self.content.contains_key(lpn)).count() as u32;
+        let cost = &completion.cost;
+        assert_eq!(cost.unmapped, units.len() as u32 - mapped, "{completion:?}");
+        let from_flash = mapped - cost.buffer_hits;
+        let a_page = self.drive.device().geometry().units_per_page();
+        let pages = from_flash.div_ceil(a_page)..=from_flash;
+        assert!(pages.contains(&cost.flash_reads), "{completion:?}: {pages:?}");
+        assert_eq!(cost.units_written, 0);
+    }
+
+    /// Lets everything come to rest, then compares all.
+    pub fn quiesce(&mut self) {
+        let mut steps = 0;
+        while self.drive.next_event().is_some() {
+            self.step();
+            steps += 1;
+            assert!(steps < 200_000, "the drive never comes to rest: {:?}", self.drive.device());
+        }
+        assert_eq!(self.drive.in_flight(), 0, "a request got stuck: {:?}", self.drive.device());
+        assert_eq!(self.sums.submitted, self.sums.completed);
+        self.drive.assert_consistent();
+        for lpn in 0..self.units {
+            let found = self.drive.version_of(lpn).unwrap();
+            assert_eq!(found, self.content.get(&lpn).copied(), "unit {lpn} at rest");
+        }
+        self.check_sums();
+    }
+
+    fn check_sums(&self) {
+        let (sums, host, flash) = (&self.sums, self.drive.host_counts(), self.drive.flash_counts());
+        assert_eq!((host.bytes_written, host.bytes_read), (sums.written, sums.read));
+        assert_eq!(flash.reads[Cause::Host], sums.host_reads);
+        assert_eq!(flash.reads[Cause::Rmw], sums.rmw_reads);
+        let nand = self.drive.engine().nand();
+        let ganged = u64::from(nand.geometry().planes_ganged);
+        assert_eq!(flash.programs.total(), nand.rows_programmed_total() * ganged);
+        assert_eq!(flash.erases.total(), nand.erases_total() * ganged);
+        let programmed = flash.units[Cause::Host] + u64::from(self.drive.buffered_units());
+        if self.trimmed {
+            assert!(flash.units[Cause::Host] <= sums.units_written);
+        } else {
+            assert_eq!(programmed, sums.units_written);
+            assert_eq!(flash.units[Cause::Map], 0);
+        }
+    }
+}
