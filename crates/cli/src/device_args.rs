@@ -56,13 +56,19 @@ impl DeviceArgs {
         } else {
             Device::preset(&self.device).map_err(|e| Failure::Usage(e.to_string()))?
         };
+        let fitted = |capacity| {
+            fit(&device, capacity).map_err(|error| {
+                let what = format!("no drive of this kind holds {capacity}");
+                Failure::Usage(format!("{}: {what}: {error}", self.device))
+            })
+        };
         match self.capacity {
             Some(Capacity::Device) => {
                 let full_capacity = device.capacity();
                 Ok(Scaled { device, full_capacity, changes: Vec::new() })
             }
-            Some(Capacity::Bytes(capacity)) => fit(&device, capacity).map_err(wrong),
-            None => fit(&device, Bytes(span.max(1))).map_err(wrong),
+            Some(Capacity::Bytes(capacity)) => fitted(capacity),
+            None => fitted(Bytes(span.max(1))),
         }
     }
 }

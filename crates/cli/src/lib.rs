@@ -63,8 +63,10 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.is_broken_pipe() {
+                // Names in it come from outside and must not drive the terminal.
+                let line = prism_report::terminal::clean(&failure.to_string(), true);
                 // Nothing is left to tell it to when standard error is closed as well.
-                let _ = writeln!(std::io::stderr(), "prism: {failure}");
+                let _ = writeln!(std::io::stderr(), "prism: {line}");
             }
             failure.exit_code()
         }

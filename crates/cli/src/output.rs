@@ -19,6 +19,12 @@ pub struct JsonArg {
 }
 
 impl JsonArg {
+    /// The file that the JSON goes to, if one was asked for.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.json.as_deref()
+    }
+
     /// Writes `value` as JSON if that was asked for, and `text` to standard output unless
     /// the JSON goes there.
     ///
@@ -72,7 +78,12 @@ impl JsonArg {
     }
 }
 
-fn json(value: &impl Serialize) -> String {
+/// `value` as the text of a JSON file.
+///
+/// # Panics
+/// If it has a map whose keys are no text, which results have not.
+#[must_use]
+pub fn json(value: &impl Serialize) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("results have only plain fields");
     text.push('\n');
     text

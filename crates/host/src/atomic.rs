@@ -54,6 +54,13 @@ impl OutputFile {
         &self.name
     }
 
+    /// Whether bytes reach the reader while they are written, and cannot be taken back:
+    /// standard output, a terminal, a pipe.
+    #[must_use]
+    pub fn is_direct(&self) -> bool {
+        !matches!(self.sink, Some(Sink::Renamed { .. }))
+    }
+
     /// Makes the output appear under its name.
     ///
     /// # Errors

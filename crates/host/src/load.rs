@@ -160,7 +160,7 @@ fn load_parquet<'a>(
         return Err(HostError::Parquet { file: name, what: what.into() });
     }
     let mut reader = ParquetReader::open(input.reopen()?.into_file()?, &name)?;
-    progress.start_count("reading", Some(reader.records()));
+    progress.start_count("reading", "requests", Some(reader.records()));
     let (mut keep, mut symbols, mut batch) = (Keep::new(spec), Symbols::new(), Vec::new());
     let mut read = 0;
     loop {

@@ -34,13 +34,14 @@ impl Progress {
         self.start(label, bytes, known, "{spinner} {msg} {bytes}");
     }
 
-    /// Starts a step called `label` that goes through `count` requests, if that is known.
-    pub fn start_count(&self, label: &str, count: Option<u64>) {
-        let known = "{msg} {human_pos} of {human_len} requests [{bar:30}] {eta}";
-        self.start(label, count, known, "{spinner} {msg} {human_pos} requests");
+    /// Starts a step called `label` that goes through `count` `things`, if that is known.
+    pub fn start_count(&self, label: &str, things: &str, count: Option<u64>) {
+        self.bar.set_prefix(things.to_owned());
+        let known = "{msg} {human_pos} of {human_len} {prefix} [{bar:30}] {eta}";
+        self.start(label, count, known, "{spinner} {msg} {human_pos} {prefix}");
     }
 
-    /// Says that the step has reached `done` bytes or requests.
+    /// Says that the step has reached `done` bytes or things.
     pub fn reached(&self, done: u64) {
         self.bar.set_position(done);
     }
@@ -83,10 +84,10 @@ mod tests {
         progress.start_bytes("reading", Some(10));
         progress.reached(10);
         progress.start_bytes("reading", None);
-        progress.start_count("replaying", Some(5));
+        progress.start_count("replaying:", "requests", Some(5));
         progress.reached(3);
         assert_eq!(progress.bar.position(), 3);
-        progress.start_count("replaying", None);
+        progress.start_count("replaying:", "requests", None);
         assert_eq!(progress.bar.position(), 0);
         progress.clear();
         assert!(progress.bar.is_finished());

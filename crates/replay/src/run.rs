@@ -37,6 +37,15 @@ pub enum ReplayError {
         /// What is wrong with it.
         error: SubmitError,
     },
+    /// The times of the trace, over all passes, are longer than simulated time.
+    #[error(
+        "request {number} comes after more than 292 years of simulated time: the trace's clock \
+         jumps, or the speed is too low; a --pace closed:32 ignores times"
+    )]
+    TooLong {
+        /// Number of the request in the trace, from 1.
+        number: u64,
+    },
     /// The observer said so.
     #[error("interrupted")]
     Interrupted,

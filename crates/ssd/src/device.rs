@@ -272,8 +272,7 @@ impl Device {
     /// # Errors
     /// [`DeviceError`] names line and field.
     pub fn from_toml(text: &str) -> Result<Self, DeviceError> {
-        let device: Self =
-            toml::from_str(text).map_err(|e| DeviceError::Syntax(e.to_string().trim().into()))?;
+        let device: Self = toml::from_str(text).map_err(|error| syntax(text, &error))?;
         device.check()?;
         Ok(device)
     }
@@ -377,6 +376,16 @@ impl Device {
     pub fn over_provisioning(&self) -> OverProvisioning {
         self.ftl_config().over_provisioning(&self.geometry())
     }
+}
+
+/// The error of the TOML library in one line: where, what, and the line as it stands.
+fn syntax(text: &str, error: &toml::de::Error) -> DeviceError {
+    let start = error.span().map_or(0, |span| span.start.min(text.len()));
+    let before = &text.as_bytes()[..start];
+    let number = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let line = text.lines().nth(number - 1).unwrap_or_default().trim();
+    let what = error.message().trim().replace('\n', ", ");
+    DeviceError::Syntax(format!("line {number} ({line}): {what}"))
 }
 
 #[cfg(test)]

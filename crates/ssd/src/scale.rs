@@ -101,10 +101,10 @@ fn describe(full: &Device, fitted: &Device, changes: &mut Vec<String>) {
     let (a, b) = (full.geometry(), fitted.geometry());
     if a.dies() != b.dies() {
         changes.push(format!(
-            "{} dies on {} channels instead of {} on {}: bandwidth and latency under load are \
+            "{} on {} instead of {} on {}: bandwidth and latency under load are \
              those of the smaller drive (--capacity {}GiB has all dies)",
-            b.dies(),
-            b.channels,
+            many(b.dies(), "die"),
+            many(b.channels, "channel"),
             a.dies(),
             a.channels,
             capacity_of_all_dies(full).div_ceil(Bytes(1 << 30)),
@@ -127,6 +127,10 @@ fn describe(full: &Device, fitted: &Device, changes: &mut Vec<String>) {
             a.blocks_per_die()
         ));
     }
+}
+
+fn many(count: u32, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

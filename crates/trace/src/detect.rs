@@ -82,10 +82,23 @@ fn binary(head: &[u8]) -> Option<&'static str> {
         return Some(what);
     }
     let start = &head[..head.len().min(64 << 10)];
+    if is_utf16(start) {
+        return Some(
+            "text in UTF-16; turn it into UTF-8 first, as `iconv -f UTF-16 -t UTF-8` does",
+        );
+    }
     let odd = |byte: &u8| *byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x1b | 0x0c);
     let many = start.iter().filter(|byte| odd(byte)).count() > start.len() / 20;
     let is_binary = many || memchr::memchr(0, start).is_some();
     is_binary.then_some("binary, and of no known format")
+}
+
+/// Whether `start` has the mark of UTF-16, or every second byte of its ASCII text is zero.
+fn is_utf16(start: &[u8]) -> bool {
+    let zeros = |from: usize| start.iter().skip(from).step_by(2).filter(|byte| **byte == 0).count();
+    let most = |zeros: usize| start.len() > 16 && zeros > start.len() / 2 * 9 / 10;
+    let (even, odd) = (zeros(0), zeros(1));
+    start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") || most(even) != most(odd)
 }
 
 fn cells<const N: usize>(line: &[u8], separator: u8) -> Option<[&[u8]; N]> {
@@ -167,5 +180,11 @@ mod tests {
             assert_eq!(detect(head.as_bytes()), expected, "{head:?}");
         }
         assert_eq!(detect(b"\x1f\x8b\x08\0"), unpack);
+        let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+        for wide in [wide(ftrace), wide("\u{feff}hello"), [&[0], &wide(ftrace)[..]].concat()] {
+            let refused = detect(&wide).unwrap_err().to_string();
+            assert!(refused.contains("UTF-16"), "{refused}");
+        }
+        assert_eq!(detect(&[0; 4096]), binary);
     }
 }

@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         ("writes, QD 1024", true, 1024),
     ];
     let progress = Progress::on_stderr();
-    progress.start_count("running, workload", Some(workloads.len() as u64));
+    progress.start_count("running:", "workloads", Some(workloads.len() as u64));
     let mut drive = Vec::new();
     for (i, (name, writes, depth)) in workloads.into_iter().enumerate() {
         progress.reached(i as u64);

@@ -1,20 +1,21 @@
 //! `prism report`: a trace in, what a drive makes of it out.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 use prism_base::Bytes;
 use prism_host::parquet::RequestsWriter;
-use prism_host::{HostError, LoadedTrace, Progress};
+use prism_host::{HostError, LoadedTrace, OutputFile, Progress};
 use prism_replay::{Finished, LaidOut, Layout, Pace, Passes, ReplayError};
-use prism_report::{html, terminal};
-use prism_ssd::{Drive, InitialState};
+use prism_report::{Section, html, terminal};
+use prism_ssd::Drive;
 
 use crate::device_args::DeviceArgs;
 use crate::drive_report::{Charts, Facts, ReportObject, Wear, document};
 use crate::failure::Failure;
-use crate::output::{JsonArg, screen, write_whole};
+use crate::output::{JsonArg, json, screen};
 use crate::replay_args::ReplayArgs;
 use crate::trace_args::TraceArgs;
 
@@ -22,7 +23,8 @@ use crate::trace_args::TraceArgs;
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Examples:
   prism report samples/ext4-sqlite-wal.ftrace.zst
-  prism report trace.parquet --phase app --device consumer-nvme --html report.html
+  prism report samples/f2fs-rocksdb.ftrace.zst --phase app --html report.html
+  prism report samples/formats/msr.csv --device consumer-nvme --requests r.parquet
   blkparse -i sda | prism report - --capacity 64GiB --json -")]
 pub struct Args {
     #[command(flatten)]
@@ -31,7 +33,7 @@ pub struct Args {
     device: DeviceArgs,
     #[command(flatten)]
     replay: ReplayArgs,
-    /// Write the report as one self-contained HTML file
+    /// Write the report, with charts, as one self-contained HTML file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Write every request of the measured passes, with its times and costs, as Parquet
@@ -47,6 +49,7 @@ pub struct Args {
 /// [`Failure`] if the trace or the device cannot be read, the trace does not fit the
 /// drive, or an output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    let mut outputs = Outputs::open(args)?;
     let mut trace = args.trace.load()?;
     check_source(args, &trace)?;
     let layout = Layout::of(&mut trace.spool).map_err(HostError::from)?;
@@ -64,8 +67,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let progress = Progress::on_stderr();
     let mut drive = prepare(args, &scaled.device, &progress)?;
-    let writer = match &args.requests {
-        Some(path) => Some(RequestsWriter::create(path, trace.symbols.clone())?),
+    let writer = match outputs.requests.take() {
+        Some(file) => Some(RequestsWriter::create(file, trace.symbols.clone())?),
         None => None,
     };
     let (outcome, charts, writer) =
@@ -82,20 +85,79 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         wear: Wear::of(drive.engine().nand().erase_counts()),
     };
     if let Some(writer) = writer {
-        writer.commit()?;
+        outputs.requests = Some(writer.finish()?);
     }
-    let short = document::document(&facts);
-    if let Some(path) = &args.html {
-        let mut long = short.clone();
-        let rest = long.sections.split_off(long.sections.len() - 1);
-        long.sections.extend(charts.sections());
-        long.sections.extend(rest);
-        write_whole(path, html::render(&long).as_bytes())?;
+    outputs.write(&facts, charts.sections())
+}
+
+/// The files that were asked for. They are opened before the work begins, so that one
+/// that cannot be written is said at once, and appear together at its end.
+struct Outputs {
+    html: Option<OutputFile>,
+    json: Option<OutputFile>,
+    requests: Option<OutputFile>,
+    /// Standard output, for the text, unless one of the others goes there.
+    text: Option<OutputFile>,
+}
+
+impl Outputs {
+    fn open(args: &Args) -> Result<Self, Failure> {
+        let asked = [
+            ("--html", args.html.as_deref()),
+            ("--json", args.json.path()),
+            ("--requests", args.requests.as_deref()),
+        ];
+        for (i, (flag, path)) in asked.iter().enumerate() {
+            let same = |(_, other): &&(_, Option<&Path>)| path.is_some() && other == path;
+            if let Some((other, _)) = asked[..i].iter().find(same) {
+                let path = path.map(Path::display).expect("it is the same as another");
+                let what = format!("{path}: {other} and {flag} name the same file");
+                return Err(Failure::Usage(what));
+            }
+        }
+        let stdout = Path::new("-");
+        let text = asked.iter().all(|&(_, path)| path != Some(stdout)).then_some(stdout);
+        let [html, json, requests] = asked.map(|(_, path)| path);
+        let open = |path: Option<&Path>| path.map(OutputFile::create).transpose();
+        Ok(Self {
+            html: open(html)?,
+            json: open(json)?,
+            requests: open(requests)?,
+            text: open(text)?,
+        })
     }
-    let (width, style) = screen();
-    let text = terminal::render(&short, width, style);
-    args.json.write(&ReportObject::new(&facts), &text)?;
-    Ok(())
+
+    /// Writes all of them, then lets them appear: a disk that is full leaves none.
+    fn write(mut self, facts: &Facts<'_>, charts: Vec<Section>) -> Result<(), Failure> {
+        let short = document::document(facts);
+        if let Some(out) = &mut self.html {
+            let mut long = short.clone();
+            let rest = long.sections.split_off(long.sections.len() - 1);
+            long.sections.extend(charts);
+            long.sections.extend(rest);
+            put(out, html::render(&long).as_bytes())?;
+        }
+        if let Some(out) = &mut self.json {
+            put(out, json(&ReportObject::new(facts)).as_bytes())?;
+        }
+        if let Some(out) = &mut self.text {
+            let (width, style) = screen();
+            put(out, terminal::render(&short, width, style).as_bytes())?;
+        }
+        // What cannot be taken back goes first, so that its failure leaves the files away.
+        let (direct, renamed): (Vec<_>, Vec<_>) = [self.text, self.json, self.html, self.requests]
+            .into_iter()
+            .flatten()
+            .partition(OutputFile::is_direct);
+        for out in direct.into_iter().chain(renamed) {
+            out.commit()?;
+        }
+        Ok(())
+    }
+}
+
+fn put(out: &mut OutputFile, bytes: &[u8]) -> Result<(), HostError> {
+    out.write_all(bytes).map_err(|error| out.failed(error))
 }
 
 /// What the arguments ask for must be in the trace.
@@ -111,10 +173,10 @@ fn check_source(args: &Args, trace: &LoadedTrace) -> Result<(), Failure> {
 }
 
 fn prepare(args: &Args, device: &prism_ssd::Device, progress: &Progress) -> Result<Drive, Failure> {
-    if args.device.state.state != InitialState::Empty {
-        progress.start_count("filling the drive, unit", None);
-    }
-    let told = |done, _| {
+    let told = |done, total| {
+        if done == 0 {
+            progress.start_count("filling the drive:", "units", Some(total));
+        }
         progress.reached(done);
         true
     };
@@ -143,7 +205,7 @@ fn replay<'a>(
         Passes::Fixed(passes) => Some(per_pass * u64::from(passes)),
         Passes::Steady => None,
     };
-    progress.start_count("replaying, request", total);
+    progress.start_count("replaying:", "requests", total);
     let shared = std::rc::Rc::new(RefCell::new((writer, None::<HostError>)));
     let sink = shared.clone();
     let each: Box<dyn FnMut(&Finished) + 'a> = Box::new(move |finished: &Finished| {
@@ -158,7 +220,11 @@ fn replay<'a>(
         bar.reached(u64::from(at.passes) * per_pass + at.submitted);
         watch.borrow().1.is_none()
     };
-    let mut charts = Charts::new(drive.device().capacity(), each, keep_going);
+    let shown = match args.replay.passes {
+        Passes::Fixed(passes) => passes,
+        Passes::Steady => 1,
+    };
+    let mut charts = Charts::new(drive.device().capacity(), shown, each, keep_going);
     let options = args.replay.options();
     let mut source = LaidOut::new(&mut trace.spool, layout);
     let outcome = prism_replay::replay(drive, &mut source, &options, &mut charts);

@@ -182,8 +182,9 @@ fn tally_row(tally: &Tally) -> Vec<Value> {
 pub fn limit_notes(object: &TraceObject) -> Vec<String> {
     let mut notes = Vec::new();
     for skip in &object.skipped {
+        let were = if skip.count == 1 { "line or record was" } else { "lines or records were" };
         notes.push(format!(
-            "{} lines or records were skipped, the first at {}: {}.",
+            "{} {were} skipped, the first at {}: {}.",
             skip.count, skip.first_line, skip.reason
         ));
     }
@@ -192,7 +193,8 @@ pub fn limit_notes(object: &TraceObject) -> Vec<String> {
         notes.push(format!("This trace does not tell: {}.", missing.join(", ")));
     }
     if object.unpaired > 0 {
-        notes.push(format!("For {} requests no completion is recorded.", object.unpaired));
+        let requests = if object.unpaired == 1 { "request" } else { "requests" };
+        notes.push(format!("For {} {requests} no completion is recorded.", object.unpaired));
     }
     notes
 }

@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     let progress = Progress::on_stderr();
-    progress.start_count("checking, check", Some(pending.len() as u64));
+    progress.start_count("checking:", "checks", Some(pending.len() as u64));
     let jobs = pending.into_iter().map(|check| || check.run()).collect();
     let done: Vec<Check> = run_all(jobs, |finished| progress.reached(finished as u64));
     progress.clear();

@@ -1,5 +1,8 @@
-//! Sums over the measured passes from which the charts are drawn. Their size does not
-//! depend on the length of the trace.
+//! Sums from which the charts are drawn. Their size does not depend on the length of the
+//! trace.
+//!
+//! In a steady state every pass looks like the one before, so one of them is drawn; of
+//! hundreds side by side nothing could be seen.
 
 use prism_base::{Bytes, Nanos, SimTime};
 use prism_replay::{Finished, Observer, Progress};
@@ -22,6 +25,10 @@ const LAYERS: [(HostOp, &str); 3] =
 
 /// What the charts are made of, and how far the replay is.
 pub struct Charts<F> {
+    /// Measured passes that are drawn.
+    shown: u32,
+    /// Measured passes that have begun.
+    begun: u32,
     end: SimTime,
     bytes: [SumSeries; 2],
     latency: [LatencySeries; 2],
@@ -33,10 +40,18 @@ pub struct Charts<F> {
 }
 
 impl<F: FnMut(&Finished)> Charts<F> {
-    /// Nothing yet. `each` sees every request, `progress` how far it is.
-    pub fn new(span: Bytes, each: F, progress: impl FnMut(Progress) -> bool + 'static) -> Self {
+    /// Nothing yet, of the first `shown` measured passes. `each` sees every request of
+    /// all of them, `progress` how far it is.
+    pub fn new(
+        span: Bytes,
+        shown: u32,
+        each: F,
+        progress: impl FnMut(Progress) -> bool + 'static,
+    ) -> Self {
         let start = SimTime::ZERO;
         Self {
+            shown,
+            begun: 0,
             end: start,
             bytes: [(); 2].map(|()| SumSeries::new(start, WIDTH, BUCKETS)),
             latency: [(); 2].map(|()| LatencySeries::new(start, WIDTH, BUCKETS)),
@@ -60,7 +75,11 @@ impl<F: FnMut(&Finished)> Charts<F> {
     pub fn sections(self) -> Vec<Section> {
         let end = self.end + Nanos(1);
         let [reads, writes] = self.bytes.map(|series| series.finish(end));
-        let mut time = Section::new("Over time", "Simulated time, over the measured passes.");
+        let lead = match self.shown {
+            1 => "One pass through the trace, in simulated time.".to_owned(),
+            n => format!("{n} passes through the trace, in simulated time."),
+        };
+        let mut time = Section::new("Over time", lead);
         time.push(Block::Chart(Chart::Lines(Lines {
             title: "Throughput".into(),
             caption: "Data completed, by the time of completion.".into(),
@@ -100,12 +119,13 @@ impl<F: FnMut(&Finished)> Charts<F> {
         requests.push(Block::Chart(Chart::Bars(SizeHistogram::chart(
             &sizes,
             "Request sizes",
-            "Requests by size, over the measured passes.",
+            "Requests by size.",
         ))));
         requests.push(Block::Chart(Chart::Heatmap(self.heat.finish(
             end,
             "Addresses over time",
-            "Bytes by address and time: rows are used-again places, slopes are scans.",
+            "Bytes by address and time. A level line is a place used again and again, a slope \
+             is a scan.",
         ))));
         vec![time, requests]
     }
@@ -114,6 +134,9 @@ impl<F: FnMut(&Finished)> Charts<F> {
 impl<F: FnMut(&Finished)> Observer for Charts<F> {
     fn finished(&mut self, finished: &Finished) {
         (self.each)(finished);
+        if finished.pass >= self.shown {
+            return;
+        }
         let completion = &finished.completion;
         let at = SimTime(completion.completed.since(finished.origin).0);
         self.end = at;
@@ -128,10 +151,13 @@ impl<F: FnMut(&Finished)> Observer for Charts<F> {
     }
 
     fn in_flight(&mut self, at: SimTime, requests: u32) {
-        self.depth.set(at, u64::from(requests));
+        if self.begun <= self.shown {
+            self.depth.set(at, u64::from(requests));
+        }
     }
 
     fn keep_going(&mut self, progress: Progress) -> bool {
+        self.begun += u32::from(progress.measuring && progress.submitted == 0);
         (self.progress)(progress)
     }
 }

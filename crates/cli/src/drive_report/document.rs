@@ -15,18 +15,51 @@ pub fn document(facts: &Facts<'_>) -> Document {
     let device = &facts.scaled.device;
     let spare = device.over_provisioning();
     let subtitle = format!(
-        "on {}: {}, {} for the host, over-provisioning {:.1} % nominal, {:.1} % effective",
+        "Drive {}: {}, {} for the host, over-provisioning {:.1} % nominal, {:.1} % effective.",
         device.name,
         device.title,
         device.capacity(),
         100.0 * spare.nominal,
         100.0 * spare.effective
     );
-    Document::new(facts.trace.name.clone(), subtitle)
+    Document::new(facts.trace.name.clone(), format!("{} {subtitle}", asked(facts)))
         .with(summary(facts))
         .with(latency(facts))
         .with(cleaning(facts))
         .with(limits(facts))
+}
+
+/// What the trace asks for, in one sentence.
+fn asked(facts: &Facts<'_>) -> String {
+    let trace = trace_object(facts.trace);
+    let count = |n: u64| Unit::Count.format(n as f64);
+    let size = |n: u64| Unit::Bytes.format(n as f64);
+    let mut parts = Vec::new();
+    for (name, requests, bytes) in [
+        ("reads", trace.reads, trace.bytes_read),
+        ("writes", trace.writes, trace.bytes_written),
+        ("discards", trace.discards, trace.bytes_discarded),
+        ("write-zeroes", trace.write_zeroes, trace.bytes_zeroed),
+    ] {
+        if requests > 0 {
+            parts.push(format!("{} {name} ({})", count(requests), size(bytes)));
+        }
+    }
+    if trace.flushes > 0 {
+        parts.push(format!("{} flushes", count(trace.flushes)));
+    }
+    let selected = [("phase", &trace.phase), ("device", &trace.source)];
+    let only: String = selected
+        .iter()
+        .filter_map(|(what, name)| Some(format!(", only {what} {}", name.as_ref()?)))
+        .collect();
+    format!(
+        "Trace: {}{only}, {} in {}, {} of distinct data written.",
+        trace.format,
+        parts.join(", "),
+        Unit::Nanos.format(trace.duration_ns as f64),
+        size(trace.unique_bytes_written)
+    )
 }
 
 fn summary(facts: &Facts<'_>) -> Section {
@@ -37,12 +70,15 @@ fn summary(facts: &Facts<'_>) -> Section {
     section.push(Block::KeyFigures(vec![
         Figure::new("Write amplification", Unit::Ratio, measured.write_amplification())
             .note("data programmed to flash / data the host wrote"),
-        Figure::new("Lifetime at this rate", Unit::Nanos, days)
-            .note(format!("{} cycles a block, even wear", facts.scaled.device.flash.endurance)),
-        Figure::new("Host may write in all", Unit::Bytes, life.map(|l| l.tbw * 1e12))
-            .note("TBW at this write amplification"),
+        Figure::new("Lifetime at this rate", Unit::Nanos, days).note(format!(
+            "of a drive of {}: {} cycles a block, even wear",
+            facts.scaled.device.capacity(),
+            facts.scaled.device.flash.endurance
+        )),
+        Figure::new("Terabytes written", Unit::Ratio, life.map(|l| l.tbw))
+            .note("TBW: what the host may write in all, in 10^12 bytes"),
         Figure::new("Drive writes a day", Unit::Ratio, life.map(|l| l.dwpd))
-            .note("DWPD, for five years"),
+            .note("DWPD: its own capacity a day, for five years"),
         Figure::new("Host writes", Unit::Bytes, measured.bytes_of(HostOp::Write)),
         Figure::new("Host reads", Unit::Bytes, measured.bytes_of(HostOp::Read)),
         Figure::new("Throughput", Unit::BytesPerSec, measured.bytes_per_second()),
@@ -58,7 +94,8 @@ fn summary(facts: &Facts<'_>) -> Section {
         .filter(|&(_, units)| units > 0)
         .map(|(cause, units)| Segment { name: cause.name().into(), value: (units * unit) as f64 })
         .collect();
-    if !segments.is_empty() {
+    // A bar of one part says no more than the table.
+    if segments.len() > 1 {
         section.push(Block::Chart(Chart::Stacked(Stacked {
             title: "Data programmed to flash, by cause".into(),
             caption: "What the host wrote, and what the drive wrote besides.".into(),
@@ -91,9 +128,11 @@ fn lead(facts: &Facts<'_>) -> String {
             "Steady state NOT reached ({before}); the figures are of {measured} and may still \
              drift. The drive is large for this trace: a smaller --capacity settles sooner."
         ),
-        SteadyState::NotTested => {
-            format!("{measured} over a drive {} at the start, as asked.", facts.state.name)
-        }
+        SteadyState::NotTested => format!(
+            "Figures of {measured} over a drive {} at the start, as asked; nobody tested whether \
+             they are steady.",
+            facts.state.name
+        ),
         SteadyState::NoWrites => {
             format!("The trace writes nothing; {measured} after {before}.")
         }
@@ -131,8 +170,10 @@ fn cleaning(facts: &Facts<'_>) -> Section {
 }
 
 fn limits(facts: &Facts<'_>) -> Section {
-    let mut notes: Vec<String> =
-        facts.scaled.changes.iter().map(|change| format!("Drive made to fit: {change}.")).collect();
+    let mut notes = Vec::new();
+    if !facts.scaled.changes.is_empty() {
+        notes.push(format!("The drive is made to fit: {}.", facts.scaled.changes.join("; ")));
+    }
     let (full, capacity) = (facts.scaled.full_capacity, facts.scaled.device.capacity());
     if full > capacity && facts.lifetime().is_some() {
         notes.push(format!(
@@ -162,6 +203,13 @@ fn limits(facts: &Facts<'_>) -> Section {
              avoids it.",
             measured.held_back
         ));
+    }
+    if measured.write_amplification().is_some_and(|figure| figure < 1.0) {
+        notes.push(
+            "Write amplification is below 1 because data was overwritten or trimmed while it was \
+             still in the write buffer, and so never reached the flash."
+                .into(),
+        );
     }
     if measured.unmapped > 0 {
         notes.push(format!(

@@ -1,7 +1,6 @@
 //! Every replayed request with its times and costs, one row each. The columns are
 //! specified in `docs/spec/requests-parquet.md`.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use parquet::data_type::ByteArray;
@@ -43,7 +42,7 @@ const SCHEMA: &str = "message prism_requests {
 const DELTA_COLUMNS: [&str; 5] =
     ["trace_issue_ns", "arrival_ns", "submit_ns", "complete_ns", "latency_ns"];
 
-/// Writes requests as they complete; nothing is there before [`RequestsWriter::commit`].
+/// Writes requests as they complete.
 pub struct RequestsWriter {
     file: SerializedFileWriter<OutputFile>,
     name: String,
@@ -52,12 +51,11 @@ pub struct RequestsWriter {
 }
 
 impl RequestsWriter {
-    /// A file at `path` for requests whose names are in `symbols`.
+    /// Writes to `out` the requests whose names are in `symbols`.
     ///
     /// # Errors
-    /// [`HostError::Write`] if it cannot be made.
-    pub fn create(path: &Path, symbols: Symbols) -> Result<Self, HostError> {
-        let out = OutputFile::create(path)?;
+    /// [`HostError::Write`] if it cannot be begun.
+    pub fn create(out: OutputFile, symbols: Symbols) -> Result<Self, HostError> {
         let name = out.name().to_owned();
         let schema = Arc::new(parse_message_type(SCHEMA).expect("the schema is fixed"));
         let file = SerializedFileWriter::new(out, schema, Arc::new(properties(&DELTA_COLUMNS)))
@@ -74,14 +72,13 @@ impl RequestsWriter {
         if self.group.len() == GROUP_ROWS { self.write_group() } else { Ok(()) }
     }
 
-    /// Ends the file and puts it into place.
+    /// Ends the content of the file, which is still to be committed.
     ///
     /// # Errors
     /// [`HostError::Write`] if it cannot be written.
-    pub fn commit(mut self) -> Result<(), HostError> {
+    pub fn finish(mut self) -> Result<OutputFile, HostError> {
         self.write_group()?;
-        let failed = |error| write_error(&self.name, error);
-        self.file.into_inner().map_err(failed)?.commit()
+        self.file.into_inner().map_err(|error| write_error(&self.name, error))
     }
 
     fn write_group(&mut self) -> Result<(), HostError> {

@@ -8,7 +8,8 @@ mod table;
 mod text;
 
 use crate::model::{Block, Document, Figure, Section};
-use text::{clean, display_width, pad_left, pad_right, shorten, wrap};
+pub use text::clean;
+use text::{display_width, pad_left, pad_right, shorten, wrap};
 
 /// The narrowest screen that is laid out for; anything below is treated as this.
 const WIDTH_MIN: usize = 40;
