@@ -52,14 +52,6 @@ pub enum ReplayError {
     /// There is nothing to replay.
     #[error("no request is left to replay")]
     Empty,
-    /// The trace, at the speed asked for, ends beyond the simulated clock.
-    #[error("request {number}: replayed at this speed it comes after more than {years} years")]
-    TooSlow {
-        /// Number of the request in the trace, from 1.
-        number: u64,
-        /// What the clock holds.
-        years: u64,
-    },
     /// An option makes no sense.
     #[error("{field} must be {allowed}")]
     Option {
