@@ -1,12 +1,19 @@
 # The two loops: `make test` is everything and what CI runs, `make test-fast` is the short
 # loop. Both need only Rust and a C compiler; cargo brings the rest.
 
-.PHONY: test test-fast lint build
+.PHONY: test test-fast lint build setup
 
 build:
 	cargo build --release
 
-lint:
+# Rust without rustfmt and clippy (rustup's minimal profile, Debian's own package).
+setup:
+	@{ cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 \
+	  || rustup component add rustfmt clippy \
+	  || { echo "install rustfmt and clippy (Debian: apt-get install rustfmt rust-clippy)" >&2; \
+	       exit 2; }
+
+lint: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 

@@ -53,7 +53,7 @@ impl PageMap {
             map.state[index as usize] = BlockState::Open;
             newest = newest.max(map.scan_block(nand, block, &mut best, &mut tombstones));
         }
-        map.settle(&best, tombstones);
+        map.settle(nand, &best, tombstones);
         Ok((map, newest))
     }
 
@@ -100,7 +100,7 @@ impl PageMap {
         newest
     }
 
-    fn settle(&mut self, best: &[Best], tombstones: Vec<(Pun, Vec<TrimRange>)>) {
+    fn settle(&mut self, nand: &Nand, best: &[Best], tombstones: Vec<(Pun, Vec<TrimRange>)>) {
         let mut refs = prism_base::FastMap::<u32, u32>::default();
         for (lpn, best) in best.iter().enumerate() {
             if best.entry & TRIMMED != 0 {
@@ -115,14 +115,65 @@ impl PageMap {
                 self.add_tombstone(at, ranges, refs);
             }
         }
-        for index in 0..self.geometry.blocks() {
-            if self.state[index as usize] == BlockState::Open {
-                self.seal(BlockId(index));
-                if self.is_dead(BlockId(index)) {
-                    let die = self.geometry.die_of(BlockId(index));
-                    self.dies[die.0 as usize].dead.push(index);
-                }
+        // In the order in which they were first written, for policies that go by age.
+        let mut written: Vec<_> = (0..self.geometry.blocks())
+            .filter(|&index| self.state[index as usize] == BlockState::Open)
+            .collect();
+        written.sort_by_key(|&index| nand.sequence(self.geometry.first_row(BlockId(index))));
+        for index in written {
+            self.seal(BlockId(index));
+            if self.is_dead(BlockId(index)) {
+                let die = self.geometry.die_of(BlockId(index));
+                self.dies[die.0 as usize].dead.push(index);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prism_base::Bytes;
+    use prism_nand::{DieId, Geometry, StoredUnit};
+
+    use super::*;
+    use crate::config::Frontiers;
+    use crate::victim::VictimPolicy;
+
+    #[test]
+    fn age_survives_and_the_dead_go_first() {
+        let geometry = Geometry {
+            channels: 1,
+            dies_per_channel: 1,
+            planes: 1,
+            planes_ganged: 1,
+            blocks_per_plane: 8,
+            pages_per_block: 2,
+            page: Bytes(4096),
+            unit: Bytes(4096),
+        };
+        let config = FtlConfig {
+            logical_units: 5,
+            victim: VictimPolicy::Fifo,
+            frontiers: Frontiers::Shared,
+            free_blocks_low: 2,
+            free_blocks_high: 2,
+            reserve_blocks: 1,
+        };
+        let mut nand = Nand::with_content(geometry.clone());
+        // Block 3 is the oldest, then 1 and 0; 2 holds an old version only.
+        for (order, (block, lpn, version)) in
+            [(3, 0, 1), (2, 1, 2), (1, 2, 3), (0, 1, 4)].into_iter().enumerate()
+        {
+            let row = geometry.first_row(BlockId(block));
+            let unit = StoredUnit { tag: UnitTag::Data(lpn), version, payload: None };
+            nand.program_begin(row, [unit]).unwrap();
+            nand.program_end(row);
+            assert_eq!(nand.sequence(row), order as u64 + 1);
+        }
+        let (mut map, newest) = PageMap::recover(&nand, config, 1).unwrap();
+        map.assert_consistent();
+        assert_eq!((newest, map.mapped(), map.free_blocks(DieId(0))), (4, 3, 4));
+        let victims: Vec<_> = (0..5).map(|_| map.pick_victim(DieId(0))).collect();
+        assert_eq!(victims, [Some(2), Some(3), Some(1), Some(0), None].map(|v| v.map(BlockId)));
     }
 }

@@ -207,3 +207,61 @@ fn consistent_after_every_operation() {
         run.check_at_rest();
     }
 }
+
+/// Programs a row of one unit on `die` and returns what commits it.
+fn begin(map: &mut PageMap, die: u32, lpn: u32, version: u64) -> (UnitWrite, RowId) {
+    let row = map.reserve_host(DieId(die));
+    if lpn != UnitWrite::TOMBSTONE {
+        map.write_begin(lpn);
+    }
+    (UnitWrite { lpn, source: None, version }, row)
+}
+
+fn end(map: &mut PageMap, (write, row): (UnitWrite, RowId)) -> Pun {
+    let at = geometry().first_unit(row);
+    map.commit(&write, at);
+    map.row_done(row);
+    map.assert_consistent();
+    at
+}
+
+fn begin_tombstone(map: &mut PageMap, die: u32, lpn: u32, version: u64) -> (UnitWrite, RowId) {
+    map.trim_later(lpn, lpn + 1, version);
+    let number = version + 1000;
+    map.tombstone_begin(number, vec![TrimRange { start: lpn, count: 1, version }]);
+    begin(map, die, UnitWrite::TOMBSTONE, number)
+}
+
+/// The newest thing on flash is what the map keeps alive, in whatever order programs end:
+/// were an older one kept, the newest could be erased, and what lies between the two in
+/// age would be found after a loss of power.
+#[test]
+fn the_newest_tombstone_is_kept_whatever_ends_first() {
+    let fresh = || Run::new(VictimPolicy::Greedy, Frontiers::Shared, 1).map;
+
+    let mut map = fresh();
+    let data = begin(&mut map, 0, 7, 1);
+    let trim = begin_tombstone(&mut map, 1, 7, 2);
+    let trim = end(&mut map, trim);
+    let data = end(&mut map, data);
+    assert!(map.live(trim).is_some(), "the program under way is on flash by now");
+    assert!(map.live(data).is_none());
+
+    let mut map = fresh();
+    let old = begin_tombstone(&mut map, 0, 7, 2);
+    let data = begin(&mut map, 0, 7, 3);
+    let new = begin_tombstone(&mut map, 1, 7, 4);
+    let new = end(&mut map, new);
+    let old = end(&mut map, old);
+    let data = end(&mut map, data);
+    assert!(map.live(new).is_some() && map.live(old).is_none() && map.live(data).is_none());
+
+    let mut map = fresh();
+    let trim = begin_tombstone(&mut map, 0, 7, 2);
+    let data = begin(&mut map, 1, 7, 3);
+    let data = end(&mut map, data);
+    assert_eq!(map.lookup(7), Some(data), "newer than the trim that is pending");
+    let trim = end(&mut map, trim);
+    assert_eq!(map.lookup(7), Some(data));
+    assert!(map.live(trim).is_none());
+}

@@ -1,6 +1,6 @@
 //! One run through the trace.
 
-use prism_base::SimTime;
+use prism_base::{Nanos, SimTime};
 use prism_engine::slab::Slab;
 use prism_ssd::{Completion, Drive, HostOp, Request};
 use prism_trace::{Flags, Op, Record, Source};
@@ -93,9 +93,9 @@ pub(crate) struct Player<'a> {
     pub(crate) last_round: Option<f64>,
 }
 
-/// The latest time at which a request may come: 292 years, which leaves as much again for
-/// what the drive does after it. Only traces with a broken clock reach it.
-const TIME_MAX: SimTime = SimTime(u64::MAX / 2);
+/// Requests arrive before this time in nanoseconds, so that what they set in motion still
+/// fits into 64 bits.
+const CLOCK_END: u64 = u64::MAX / 4 * 3;
 
 /// Records between two calls of [`Observer::keep_going`].
 const PROGRESS_STEP: u64 = 4096;
@@ -139,11 +139,9 @@ impl<'a> Player<'a> {
                     return Err(ReplayError::Interrupted);
                 }
                 let origin = *first_ns.get_or_insert(record.issue_ns);
-                let since = (record.issue_ns - origin) as u64;
-                let arrival = self.arrival(record, number, since, start).max(last_arrival);
-                if arrival > TIME_MAX {
-                    return Err(ReplayError::TooLong { number: number + 1 });
-                }
+                // A span of 64 bits whatever the two times are, since records are in order.
+                let since = record.issue_ns.abs_diff(origin);
+                let arrival = self.arrival(record, number, since, start)?.max(last_arrival);
                 last_arrival = arrival;
                 self.submit(record, number, arrival)?;
                 number += 1;
@@ -176,25 +174,34 @@ impl<'a> Player<'a> {
 
     /// When a request should be submitted. Lets the drive go on where that depends on a
     /// completion.
-    fn arrival(&mut self, record: &Record, number: u64, since: u64, start: SimTime) -> SimTime {
-        match self.pace {
-            Pace::Open { speed } => later(start, since, speed),
+    fn arrival(
+        &mut self,
+        record: &Record,
+        number: u64,
+        since: u64,
+        start: SimTime,
+    ) -> Result<SimTime, ReplayError> {
+        let (from, span, speed) = match self.pace {
+            Pace::Open { speed } => (start, since, speed),
             Pace::Closed { depth } => {
                 while self.drive.in_flight() >= depth {
                     self.step();
                 }
-                self.drive.now()
+                return Ok(self.drive.now());
             }
             Pace::Dependent { speed } => match self.dependencies.next(number, record) {
-                None => later(start, since, speed),
+                None => (start, since, speed),
                 Some(dependency) => loop {
                     if let Some(at) = self.dependencies.done_at(dependency.number) {
-                        break later(at, dependency.think_ns, speed);
+                        break (at, dependency.think_ns, speed);
                     }
                     self.step();
                 },
             },
-        }
+        };
+        let at = from.0.checked_add(scaled(span, speed).0).filter(|&at| at <= CLOCK_END);
+        let years = CLOCK_END / (365 * 86_400 * 1_000_000_000);
+        at.map(SimTime).ok_or(ReplayError::TooSlow { number: number + 1, years })
     }
 
     fn submit(
@@ -276,11 +283,9 @@ impl<'a> Player<'a> {
     }
 }
 
-/// `span` of the trace after `at`, or the end of time if that comes first.
-fn later(at: SimTime, span: u64, speed: f64) -> SimTime {
+fn scaled(span: u64, speed: f64) -> Nanos {
     // The common case stays exact.
-    let span = if speed == 1.0 { span } else { (span as f64 / speed) as u64 };
-    SimTime(at.0.saturating_add(span))
+    if speed == 1.0 { Nanos(span) } else { Nanos((span as f64 / speed) as u64) }
 }
 
 fn request_of(record: &Record, tag: u32) -> Request {

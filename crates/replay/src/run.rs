@@ -1,5 +1,6 @@
 //! A whole replay: passes, the steady-state test, and what is measured.
 
+use prism_base::{Nanos, SimTime};
 use prism_ssd::{Drive, HostOp, SubmitError};
 use prism_trace::{Source, SourceError};
 
@@ -14,6 +15,10 @@ pub const PASSES_MAX: u32 = 20_000;
 pub const REQUESTS_MAX: u64 = 20_000_000;
 /// Mapping units programmed after which it is given up, for the same reason.
 pub const UNITS_MAX: u64 = 400_000_000;
+
+/// Simulated time after which it is given up: a century, so that 64 bits of nanoseconds
+/// hold one more pass of any trace.
+pub const SIMULATED_MAX: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
 
 /// Why a replay ends without a result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -47,6 +52,14 @@ pub enum ReplayError {
     /// There is nothing to replay.
     #[error("no request is left to replay")]
     Empty,
+    /// The trace, at the speed asked for, ends beyond the simulated clock.
+    #[error("request {number}: replayed at this speed it comes after more than {years} years")]
+    TooSlow {
+        /// Number of the request in the trace, from 1.
+        number: u64,
+        /// What the clock holds.
+        years: u64,
+    },
     /// An option makes no sense.
     #[error("{field} must be {allowed}")]
     Option {
@@ -203,6 +216,7 @@ fn search(
 
 fn given_up(player: &Player<'_>) -> bool {
     player.passes >= PASSES_MAX
+        || player.drive.now() > SimTime::ZERO + SIMULATED_MAX
         || player.drive.host_counts().completed >= REQUESTS_MAX
         || player.drive.flash_counts().units.total() >= UNITS_MAX
 }
@@ -219,6 +233,8 @@ fn erased_units(drive: &Drive) -> u64 {
 /// Whether all that was erased at the start has been used up, and cleaning goes on.
 fn cleaning_everywhere(drive: &Drive, free_units: u64) -> bool {
     let counts = drive.flash_counts();
-    let dies = u64::from(drive.engine().nand().geometry().dies());
-    counts.units.total() >= free_units && counts.erases.total() >= dies
+    let geometry = drive.engine().nand().geometry();
+    // Erases are counted in blocks of one plane.
+    let planes = u64::from(geometry.dies()) * u64::from(geometry.planes_ganged);
+    counts.units.total() >= free_units && counts.erases.total() >= planes
 }

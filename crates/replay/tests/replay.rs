@@ -139,6 +139,18 @@ fn the_same_replay_twice_is_the_same() {
 }
 
 #[test]
+fn a_search_ends_before_the_clock_does() {
+    // One write in five years, which no round of affordable length sees cleaned away.
+    let records = [0, 5 * 365 * 86_400 * 1_000_000_000]
+        .map(|at| Record::new(Op::Write, at, 0, UNIT))
+        .to_vec();
+    let mut drive = drive(64, InitialState::Filled);
+    let outcome = run(&mut drive, records, OPEN, Passes::Steady);
+    assert_eq!(outcome.steady, SteadyState::NotReached);
+    assert!(outcome.warm_up_passes < 30, "{}", outcome.warm_up_passes);
+}
+
+#[test]
 fn reads_alone_need_no_steady_state() {
     let records = (0..100).map(|i| Record::new(Op::Read, i * 1000, 0, UNIT)).collect();
     let outcome = run(&mut drive(16, InitialState::Filled), records, OPEN, Passes::Steady);
@@ -168,6 +180,10 @@ fn what_cannot_be_replayed_is_named() {
     assert_eq!(attempt(vec![], OPEN), ReplayError::Empty);
     let depth = attempt(vec![read(0, UNIT)], Pace::Closed { depth: 0 });
     assert!(matches!(depth, ReplayError::Option { field: "queue depth", .. }));
+    let mut late = read(0, UNIT);
+    late.issue_ns = i64::MAX;
+    let slow = attempt(vec![read(0, UNIT), late], Pace::Open { speed: 0.001 });
+    assert!(matches!(slow, ReplayError::TooSlow { number: 2, .. }), "{slow}");
     let speed = attempt(vec![read(0, UNIT)], Pace::Open { speed: f64::NAN });
     assert!(matches!(speed, ReplayError::Option { field: "speed", .. }));
 }
