@@ -1,6 +1,8 @@
 //! The page map under random operations, many rows in flight at once: after every one of
 //! them it is consistent, and no block is cleaned while a row of it is on its way.
 
+#![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
+
 use std::collections::{BTreeMap, VecDeque};
 
 use prism_base::{Bytes, Rng};
@@ -264,4 +266,25 @@ fn the_newest_tombstone_is_kept_whatever_ends_first() {
     let trim = end(&mut map, trim);
     assert_eq!(map.lookup(7), Some(data));
     assert!(map.live(trim).is_none());
+}
+
+#[test]
+fn greedy_cleans_only_what_gains_a_row() {
+    let mut map = Run::new(VictimPolicy::Greedy, Frontiers::Shared, 1).map;
+    let mut write = |die, lpns: [u32; 2], version| {
+        let row = map.reserve_host(DieId(die));
+        let first = geometry().first_unit(row).0;
+        for (at, lpn) in (first..).zip(lpns) {
+            map.write_begin(lpn);
+            map.commit(&UnitWrite { lpn, source: None, version }, Pun(at));
+        }
+        map.row_done(row);
+        map.assert_consistent();
+        map.pick_victim(DieId(0))
+    };
+    for row in 0..6 {
+        assert_eq!(write(0, [2 * row, 2 * row + 1], 1), None);
+    }
+    assert_eq!(write(1, [0, 20], 2), None, "eleven units need as many rows as the block has");
+    assert_eq!(write(1, [5, 21], 3), Some(BlockId(0)));
 }

@@ -120,7 +120,7 @@ impl Geometry {
                 return Err(GeometryError::Count { field, value: size.0, max: 1 << 24 });
             }
         }
-        if self.page.0 % self.unit.0 != 0 {
+        if !self.page.0.is_multiple_of(self.unit.0) {
             return Err(GeometryError::UnitDoesNotDividePage { unit: self.unit, page: self.page });
         }
         if self.planes_ganged != 1 && self.planes_ganged != self.planes {

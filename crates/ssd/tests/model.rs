@@ -4,6 +4,8 @@
 //! holds what the model holds, every request has completed exactly once, and what was
 //! done to the flash is accounted for, cause by cause.
 
+#![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
+
 #[path = "common/model.rs"]
 mod model;
 #[path = "common/swarm.rs"]
@@ -96,8 +98,8 @@ fn tiny_geometry(number: u32, blocks: u32) -> Device {
     device.ftl.free_blocks_low = 2;
     device.ftl.free_blocks_high = 2 + number % 2;
     device.drive.write_buffer = Bytes(u64::from(device.geometry().units_per_row()) * 4096);
-    device.drive.power_loss_protection = number % 3 == 0;
+    device.drive.power_loss_protection = number.is_multiple_of(3);
     device.drive.write_cache =
-        if number % 5 == 0 { WriteCache::WriteThrough } else { WriteCache::WriteBack };
+        if number.is_multiple_of(5) { WriteCache::WriteThrough } else { WriteCache::WriteBack };
     device
 }

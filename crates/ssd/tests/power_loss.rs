@@ -5,6 +5,8 @@
 //! come back with anything newer than the promise, never with anything older, and never
 //! with another unit's data.
 
+#![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
+
 #[path = "common/harness.rs"]
 mod harness;
 #[path = "common/swarm.rs"]
@@ -50,7 +52,7 @@ fn many_cuts(first: u64) {
     for seed in seeds(first, 300) {
         println!("PRISM_SEED={seed} cargo test -p prism-ssd --test power_loss many_cuts");
         let mut harness = Harness::new(device(seed), seed);
-        if seed % 2 == 0 {
+        if seed.is_multiple_of(2) {
             harness.fill();
         }
         let mut rng = Rng::stream(seed, "power.cuts");
