@@ -31,14 +31,13 @@ impl Progress {
     /// Starts a step called `label` that goes through `bytes` bytes, if that is known.
     pub fn start_bytes(&self, label: &str, bytes: Option<u64>) {
         let known = "{msg} {bytes} of {total_bytes} [{bar:30}] {eta}";
-        self.start(label, bytes, known, "{spinner} {msg} {bytes}");
+        self.start(label, "bytes", bytes, known, "{spinner} {msg} {bytes}");
     }
 
     /// Starts a step called `label` that goes through `count` `things`, if that is known.
     pub fn start_count(&self, label: &str, things: &str, count: Option<u64>) {
-        self.bar.set_prefix(things.to_owned());
         let known = "{msg} {human_pos} of {human_len} {prefix} [{bar:30}] {eta}";
-        self.start(label, count, known, "{spinner} {msg} {human_pos} {prefix}");
+        self.start(label, things, count, known, "{spinner} {msg} {human_pos} {prefix}");
     }
 
     /// Says that the step has reached `done` bytes or things.
@@ -51,10 +50,11 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
-    fn start(&self, label: &str, length: Option<u64>, known: &str, unknown: &str) {
+    fn start(&self, label: &str, things: &str, length: Option<u64>, known: &str, unknown: &str) {
         let template = if length.is_some() { known } else { unknown };
         let style = ProgressStyle::with_template(template).expect("the templates are fixed");
         self.bar.set_style(style);
+        self.bar.set_prefix(things.to_owned());
         self.bar.set_message(label.to_owned());
         match length {
             Some(length) => self.bar.set_length(length),

@@ -1,6 +1,7 @@
 //! The report as a document: write amplification and its causes first.
 
-use prism_replay::SteadyState;
+use prism_nand::Cause;
+use prism_replay::{Measured, SteadyState};
 use prism_report::{Block, Chart, Document, Figure, Section, Segment, Stacked, Unit};
 use prism_ssd::HostOp;
 
@@ -98,13 +99,35 @@ fn summary(facts: &Facts<'_>) -> Section {
     if segments.len() > 1 {
         section.push(Block::Chart(Chart::Stacked(Stacked {
             title: "Data programmed to flash, by cause".into(),
-            caption: "What the host wrote, and what the drive wrote besides.".into(),
+            caption: legend(measured),
             unit: Unit::Bytes,
             segments,
         })));
     }
     section.push(Block::Table(tables::causes(facts)));
     section
+}
+
+/// What the causes that occur mean.
+fn legend(measured: &Measured) -> String {
+    let occurring = measured.flash.units.iter().filter(|&(_, units)| units > 0);
+    let meanings: Vec<_> =
+        occurring.map(|(cause, _)| format!("{}: {}", cause.name(), meaning(cause))).collect();
+    format!("{}.", meanings.join("; "))
+}
+
+fn meaning(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Host => "what the host wrote",
+        Cause::Gc => "copies that cleaning made to free blocks",
+        Cause::Wear => "copies that even out wear",
+        Cause::Map => "the drive's own tables and marks of trims",
+        Cause::Merge => "merges of blocks",
+        Cause::Scrub => "data refreshed because it aged",
+        Cause::Parity => "parity over dies",
+        Cause::Pad => "room left empty in rows that a flush could not let fill up",
+        Cause::Rmw => "the rest of units of which the host wrote a part",
+    }
 }
 
 /// What the figures are figures of.
@@ -156,7 +179,7 @@ fn cleaning(facts: &Facts<'_>) -> Section {
     let upb = u64::from(facts.scaled.device.geometry().units_per_block())
         / u64::from(facts.scaled.device.geometry().planes_ganged);
     let erased = flash.erases.total() * upb;
-    let copied = flash.units[prism_nand::Cause::Gc];
+    let copied = flash.units[Cause::Gc];
     let share = (erased > 0).then(|| copied as f64 / erased as f64);
     section.push(Block::KeyFigures(vec![
         Figure::new("Still valid in cleaned blocks", Unit::Percent, share)
