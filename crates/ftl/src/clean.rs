@@ -47,29 +47,35 @@ impl PageMap {
         let per_block = self.geometry.units_per_block();
         let room = self.geometry.units_per_row() as usize;
         let first = victim.0 * per_block;
-        let mut last_page = u32::MAX;
+        let mut planes = 0;
         while *cursor < per_block && plan.units.len() < room {
             let at = Pun(first + *cursor);
             *cursor += 1;
             let Some(lpn) = self.live(at) else { continue };
             // The version is the source's own; who keeps content copies it from there.
             plan.units.push(UnitWrite { lpn, source: Some(at), version: 0 });
-            self.add_read(at, &mut last_page, &mut plan.reads);
+            self.add_read(at, &mut planes, &mut plan.reads);
         }
     }
 
-    /// Adds `at` to the reads: one command a row, one page more where a page begins.
-    pub fn add_read(&self, at: Pun, last_page: &mut u32, reads: &mut Vec<ReadRun>) {
+    /// Adds `at` to the reads: one command for a row as long as units of it follow each
+    /// other, and one page for each plane that is needed. `planes` has a bit for each
+    /// plane in the last command.
+    pub fn add_read(&self, at: Pun, planes: &mut u64, reads: &mut Vec<ReadRun>) {
         let row = self.geometry.row_of(at);
-        let page = at.0 / self.geometry.units_per_page();
+        let place = at.0 - self.geometry.first_unit(row).0;
+        let plane = 1 << (place / self.geometry.units_per_page());
         match reads.last_mut() {
             Some(run) if run.row == row => {
                 run.units += 1;
-                run.pages += u32::from(page != *last_page);
+                run.pages += u32::from(*planes & plane == 0);
+                *planes |= plane;
             }
-            _ => reads.push(ReadRun { row, pages: 1, units: 1 }),
+            _ => {
+                reads.push(ReadRun { row, pages: 1, units: 1 });
+                *planes = plane;
+            }
         }
-        *last_page = page;
     }
 
     /// Whether `block` holds nothing that the map points to.

@@ -331,10 +331,12 @@ impl PageMap {
 
     /// Makes `lpn` point nowhere.
     pub(crate) fn unmap(&mut self, lpn: u32) {
-        let entry = std::mem::take(&mut self.l2p[lpn as usize]);
+        let entry = self.l2p[lpn as usize];
         if entry == 0 {
+            // Not written, so that trimming what was never used takes no memory.
             return;
         }
+        self.l2p[lpn as usize] = 0;
         let unit = Pun((entry & !TRIMMED) - 1);
         if entry & TRIMMED == 0 {
             self.mapped -= 1;

@@ -288,3 +288,30 @@ fn greedy_cleans_only_what_gains_a_row() {
     assert_eq!(write(1, [0, 20], 2), None, "eleven units need as many rows as the block has");
     assert_eq!(write(1, [5, 21], 3), Some(BlockId(0)));
 }
+
+#[test]
+fn a_read_fetches_each_page_once() {
+    let geometry = Geometry { planes: 4, planes_ganged: 4, ..geometry() };
+    let config = FtlConfig {
+        logical_units: LOGICAL,
+        victim: VictimPolicy::Greedy,
+        frontiers: Frontiers::Shared,
+        free_blocks_low: 2,
+        free_blocks_high: 2,
+        reserve_blocks: 1,
+    };
+    let map = PageMap::new(geometry, config, 1).unwrap();
+    // Rows of 8 units, two on each of four planes.
+    let check = |units: &[u32], expected: &[(u32, u32)]| {
+        let (mut planes, mut reads) = (0, Vec::new());
+        for &unit in units {
+            map.add_read(Pun(unit), &mut planes, &mut reads);
+        }
+        let found: Vec<_> = reads.iter().map(|run| (run.pages, run.units)).collect();
+        assert_eq!(found, expected, "{units:?}");
+    };
+    check(&[0, 1, 2], &[(2, 3)]);
+    check(&[0, 2, 1, 3], &[(2, 4)]);
+    check(&[7, 8, 10], &[(1, 1), (2, 2)]);
+    check(&[0, 8, 1], &[(1, 1), (1, 1), (1, 1)]);
+}

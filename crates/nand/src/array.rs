@@ -124,9 +124,12 @@ impl Nand {
     }
 
     /// The erase of `block` has ended; its rows may be programmed again.
+    ///
+    /// # Panics
+    /// If it never began.
     pub fn erase_end(&mut self, block: BlockId) {
         let index = block.0 as usize;
-        debug_assert!(self.unstable[index], "an erase ended that never began");
+        assert!(self.unstable[index], "an erase ended that never began");
         self.rows_erased_total += u64::from(self.rows_programmed[index]);
         self.rows_programmed[index] = 0;
         self.erase_counts[index] += 1;

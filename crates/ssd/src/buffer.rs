@@ -112,7 +112,7 @@ impl Buffer {
     /// the new one on flash.
     pub(crate) fn replace(&mut self, place: u32, version: u64) {
         let entry = &mut self.entries[place];
-        debug_assert!(matches!(entry.state, State::Dirty | State::Filling));
+        assert!(matches!(entry.state, State::Dirty | State::Filling), "its program has begun");
         entry.version = version;
     }
 
@@ -137,7 +137,7 @@ impl Buffer {
     /// The rest of a unit has been read. Returns whether it waits for a row now.
     pub(crate) fn filled(&mut self, place: u32) -> bool {
         let entry = self.entries[place];
-        debug_assert!(entry.state == State::Filling);
+        assert!(entry.state == State::Filling, "a unit filled that was not waiting for it");
         if entry.dropped {
             self.remove(place);
             return false;

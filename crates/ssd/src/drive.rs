@@ -129,8 +129,13 @@ impl Drive {
     ///
     /// # Errors
     /// [`DeviceError`] if the description makes no sense.
+    ///
+    /// # Panics
+    /// If the flash has another shape than the description says, or is not erased.
     pub fn with_nand(device: Device, nand: Nand, seed: u64) -> Result<Self, DeviceError> {
         device.check()?;
+        assert!(*nand.geometry() == device.geometry(), "flash of another shape");
+        assert!(nand.rows_programmed_total() == 0, "flash that was written before");
         let ftl = PageMap::new(device.geometry(), device.ftl_config(), seed)?;
         Ok(Self::assemble(device, nand, ftl, 1))
     }
@@ -326,13 +331,13 @@ impl Drive {
         let first = (request.offset / self.unit) as u32;
         let last = ((request.offset + request.len - 1) / self.unit) as u32;
         let mut cost = Cost::default();
-        let mut last_page = u32::MAX;
+        let mut planes = 0;
         self.runs.clear();
         for lpn in first..=last {
             if self.buffer.find(lpn).is_some() {
                 cost.buffer_hits += 1;
             } else if let Some(at) = self.engine.ftl().lookup(lpn) {
-                self.engine.ftl().add_read(at, &mut last_page, &mut self.runs);
+                self.engine.ftl().add_read(at, &mut planes, &mut self.runs);
             } else {
                 cost.unmapped += 1;
             }
