@@ -114,7 +114,7 @@ fn ctrl_c_leaves_no_output_and_its_exit_code() {
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let kept = path("kept.html");
     fs::write(&kept, "older").unwrap();
-    // Enough passes for hours, so the run is in the middle of its replay.
+    // Enough passes for hours, so the run does not end by itself.
     let mut child = spawn(&[
         "report",
         &sample(SMALL),
