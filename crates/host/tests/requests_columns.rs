@@ -4,6 +4,7 @@ use std::fs::File;
 
 use parquet::basic::LogicalType;
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use prism_host::OutputFile;
 use prism_host::parquet::RequestsWriter;
 use prism_trace::Symbols;
 
@@ -23,7 +24,9 @@ fn documented() -> Vec<(String, String, bool)> {
 fn the_specification_names_every_column() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("requests.parquet");
-    RequestsWriter::create(&path, Symbols::default()).unwrap().commit().unwrap();
+    let out = OutputFile::create(&path).unwrap();
+    let writer = RequestsWriter::create(out, Symbols::default()).unwrap();
+    writer.finish().unwrap().commit().unwrap();
     let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
     let schema = reader.metadata().file_metadata().schema_descr();
     let columns: Vec<_> = schema

@@ -58,11 +58,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if layout.span() > capacity.0 {
         return Err(Failure::Usage(format!(
             "{}: the trace reaches up to byte {}, beyond the drive's {} bytes ({capacity}); give \
-             --capacity {} or more",
+             --capacity {}B or more",
             trace.name,
             layout.span(),
             capacity.0,
-            format!("{}B", layout.span().next_multiple_of(1 << 20)),
+            layout.span().next_multiple_of(1 << 20),
         )));
     }
     let progress = Progress::on_stderr();
