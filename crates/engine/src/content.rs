@@ -5,18 +5,19 @@ use prism_nand::{Nand, NandError, RowId, StoredUnit, UnitTag};
 
 /// Begins the program of `row` on `nand` with the content of `units`: data tagged with
 /// logical unit and version, copies with what their source holds, tombstones with their
-/// ranges.
+/// ranges. `payloads` are the bytes of host units, one each, or none at all.
 pub(crate) fn program_begin(
     nand: &mut Nand,
     ftl: &PageMap,
     row: RowId,
     units: &[UnitWrite],
+    payloads: &[Box<[u8]>],
 ) -> Result<(), NandError> {
     if !nand.keeps_content() {
         return nand.program_begin(row, []);
     }
     let mut stored = Vec::with_capacity(units.len());
-    for write in units {
+    for (i, write) in units.iter().enumerate() {
         stored.push(match write.source {
             Some(source) => {
                 nand.read(source)?.cloned().ok_or(NandError::ReadErased { unit: source })?
@@ -26,9 +27,11 @@ pub(crate) fn program_begin(
                 version: write.version,
                 payload: Some(TrimRange::encode_all(ftl.tombstone_ranges(write))),
             },
-            None => {
-                StoredUnit { tag: UnitTag::Data(write.lpn), version: write.version, payload: None }
-            }
+            None => StoredUnit {
+                tag: UnitTag::Data(write.lpn),
+                version: write.version,
+                payload: payloads.get(i).cloned(),
+            },
         });
     }
     let rest = nand.geometry().units_per_row() as usize - stored.len();

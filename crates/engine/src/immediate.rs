@@ -15,6 +15,8 @@ pub struct Immediate<'a> {
     counts: FlashCounts,
     next_die: u32,
     row: Vec<UnitWrite>,
+    /// Bytes of the units in the row, if they have any.
+    payloads: Vec<Box<[u8]>>,
     plan: CopyPlan,
 }
 
@@ -27,6 +29,7 @@ impl<'a> Immediate<'a> {
             counts: FlashCounts::default(),
             next_die: 0,
             row: Vec::new(),
+            payloads: Vec::new(),
             plan: CopyPlan::default(),
         }
     }
@@ -46,6 +49,29 @@ impl<'a> Immediate<'a> {
         }
     }
 
+    /// As [`Immediate::write`], with the unit's bytes, which a device that keeps content
+    /// then holds. Units with and without bytes may not share a row.
+    ///
+    /// # Panics
+    /// If the row that is being filled has units without bytes.
+    pub fn write_bytes(&mut self, lpn: u32, version: u64, bytes: Box<[u8]>) {
+        assert!(self.payloads.len() == self.row.len(), "a row with bytes for some units only");
+        self.payloads.push(bytes);
+        self.write(lpn, version);
+    }
+
+    /// The bytes of `lpn` as the flash holds them; `None` if it holds nothing, or what
+    /// was written had no bytes. What still waits for its row is not there yet.
+    ///
+    /// # Panics
+    /// If the map leads to a unit that cannot be read, which is a bug.
+    #[must_use]
+    pub fn read_bytes(&self, lpn: u32) -> Option<&[u8]> {
+        let at = self.ftl.lookup(lpn)?;
+        let unit = self.nand.read(at).expect("the map points to readable units only")?;
+        unit.payload.as_deref()
+    }
+
     /// Trims `start..end` at once.
     pub fn trim(&mut self, start: u32, end: u32, version: u64) {
         self.ftl.trim_now(start, end, version);
@@ -59,9 +85,12 @@ impl<'a> Immediate<'a> {
         let die = self.choose_die();
         let row = self.ftl.reserve_host(die);
         let units = std::mem::take(&mut self.row);
-        self.program(row, Cause::Host, &units);
+        let payloads = std::mem::take(&mut self.payloads);
+        self.program(row, Cause::Host, &units, &payloads);
         self.row = units;
         self.row.clear();
+        self.payloads = payloads;
+        self.payloads.clear();
     }
 
     /// The next die in turn that holds no more than its share.
@@ -97,7 +126,7 @@ impl<'a> Immediate<'a> {
                     self.counts.reads[Cause::Gc] += u64::from(run.pages);
                 }
                 let row = self.ftl.reserve_copy(die);
-                self.program(row, Cause::Gc, &plan.units);
+                self.program(row, Cause::Gc, &plan.units, &[]);
             }
             self.plan = plan;
             self.nand.erase_begin(victim).expect("a victim is on the device");
@@ -107,8 +136,8 @@ impl<'a> Immediate<'a> {
         }
     }
 
-    fn program(&mut self, row: RowId, cause: Cause, units: &[UnitWrite]) {
-        content::program_begin(self.nand, self.ftl, row, units)
+    fn program(&mut self, row: RowId, cause: Cause, units: &[UnitWrite], payloads: &[Box<[u8]>]) {
+        content::program_begin(self.nand, self.ftl, row, units, payloads)
             .expect("a reserved row is the next of its block");
         self.nand.program_end(row);
         self.counts.count_program(self.nand.geometry(), cause, units);

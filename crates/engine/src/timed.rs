@@ -74,6 +74,8 @@ struct Job {
     cause: Option<Cause>,
     plan: CopyPlan,
     tags: Vec<u32>,
+    /// Bytes of the host's units, one each, or none at all.
+    payloads: Vec<Box<[u8]>>,
 }
 
 /// Flash, layer and time together.
@@ -92,6 +94,8 @@ pub struct Engine {
     jobs: Slab<Job>,
     counts: FlashCounts,
     operations: u64,
+    /// Rows programmed and blocks erased on the device before this engine began.
+    before: (u64, u64),
     /// Dies that should clean and have no victim worth it.
     stuck: u32,
 }
@@ -109,6 +113,7 @@ impl Engine {
             jobs: Slab::new(),
             counts: FlashCounts::default(),
             operations: 0,
+            before: (nand.rows_programmed_total(), nand.erases_total()),
             stuck: 0,
             nand,
             ftl,
@@ -185,6 +190,19 @@ impl Engine {
     /// [`Engine::writable_die`] has just returned. Each is announced to the layer here
     /// and comes back as [`Done::Wrote`].
     pub fn write(&mut self, die: DieId, units: &[HostUnit], cause: Cause, now: SimTime) {
+        self.write_bytes(die, units, Vec::new(), cause, now);
+    }
+
+    /// As [`Engine::write`], with the bytes of every unit, as they are now.
+    pub fn write_bytes(
+        &mut self,
+        die: DieId,
+        units: &[HostUnit],
+        payloads: Vec<Box<[u8]>>,
+        cause: Cause,
+        now: SimTime,
+    ) {
+        assert!(payloads.is_empty() || payloads.len() == units.len(), "bytes for some units only");
         let front = self.ready.pop_front();
         assert!(front == Some(die.0), "a row for a die that was not offered");
         let row = self.ftl.reserve_host(die);
@@ -195,6 +213,7 @@ impl Engine {
         job.cause = Some(cause);
         job.plan.units.clear();
         job.tags.clear();
+        job.payloads = payloads;
         for unit in units {
             if unit.write.lpn != UnitWrite::TOMBSTONE {
                 self.ftl.write_begin(unit.write.lpn);
@@ -276,7 +295,6 @@ impl Engine {
             DieOp::Program { job } => self.begin_program(die, job, now),
             DieOp::Erase { block } => {
                 self.nand.erase_begin(block).expect("a victim is on the device");
-                self.counts.erases[Cause::Gc] += u64::from(self.geometry.planes_ganged);
                 now + self.timing.t_erase
             }
         };
@@ -294,7 +312,7 @@ impl Engine {
         let job = &self.jobs[place];
         let cause = job.cause.expect("a job with a cause");
         let row = RowId(job.row);
-        content::program_begin(&mut self.nand, &self.ftl, row, &job.plan.units)
+        content::program_begin(&mut self.nand, &self.ftl, row, &job.plan.units, &job.payloads)
             .expect("a reserved row is the next of its block");
         self.counts.count_program(&self.geometry, cause, &job.plan.units);
         let row_bytes = u64::from(self.geometry.units_per_row()) * self.geometry.unit.0;
@@ -363,6 +381,7 @@ impl Engine {
 
     fn erase_done(&mut self, die: DieId, block: BlockId, now: SimTime) {
         self.nand.erase_end(block);
+        self.counts.erases[Cause::Gc] += u64::from(self.geometry.planes_ganged);
         self.ftl.erased(block);
         let cleaner = &mut self.dies[die.0 as usize].cleaner;
         cleaner.victim = None;
@@ -415,6 +434,7 @@ impl Engine {
             }
             cleaner.copies += 1;
             job.reads_left = job.plan.reads.len() as u32;
+            job.payloads.clear();
             job.die = die.0;
             job.cause = Some(Cause::Gc);
             for i in 0..self.jobs[place].plan.reads.len() {
@@ -437,5 +457,10 @@ impl Engine {
             pages * u64::from(self.geometry.units_per_page()),
             "units programmed must be pages programmed, over all causes"
         );
+        let planes = u64::from(self.geometry.planes_ganged);
+        let rows = self.nand.rows_programmed_total() - self.before.0;
+        assert_eq!(pages, rows * planes, "pages by cause must be what the device programmed");
+        let erased = (self.nand.erases_total() - self.before.1) * planes;
+        assert_eq!(self.counts.erases.total(), erased, "erases by cause must be the device's");
     }
 }

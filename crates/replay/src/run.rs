@@ -37,24 +37,21 @@ pub enum ReplayError {
         /// What is wrong with it.
         error: SubmitError,
     },
+    /// The times of the trace, over all passes, are longer than simulated time.
+    #[error(
+        "request {number} comes after more than 292 years of simulated time: the trace's clock \
+         jumps, or the speed is too low; a --pace closed:32 ignores times"
+    )]
+    TooLong {
+        /// Number of the request in the trace, from 1.
+        number: u64,
+    },
     /// The observer said so.
     #[error("interrupted")]
     Interrupted,
     /// There is nothing to replay.
     #[error("no request is left to replay")]
     Empty,
-    /// The trace, at the speed asked for and over all passes, ends beyond the simulated
-    /// clock.
-    #[error(
-        "request {number} comes after more than {years} years of simulated time: the trace's \
-         clock jumps, or the speed is too low; --pace closed:32 ignores times"
-    )]
-    TooSlow {
-        /// Number of the request in the trace, from 1.
-        number: u64,
-        /// What the clock holds.
-        years: u64,
-    },
     /// An option makes no sense.
     #[error("{field} must be {allowed}")]
     Option {

@@ -183,7 +183,7 @@ fn what_cannot_be_replayed_is_named() {
     let mut late = read(0, UNIT);
     late.issue_ns = i64::MAX;
     let slow = attempt(vec![read(0, UNIT), late], Pace::Open { speed: 0.001 });
-    assert!(matches!(slow, ReplayError::TooSlow { number: 2, .. }), "{slow}");
+    assert!(matches!(slow, ReplayError::TooLong { number: 2 }), "{slow}");
     let speed = attempt(vec![read(0, UNIT)], Pace::Open { speed: f64::NAN });
     assert!(matches!(speed, ReplayError::Option { field: "speed", .. }));
 }

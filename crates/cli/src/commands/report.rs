@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             trace.name,
             layout.span(),
             capacity.0,
-            layout.span().next_multiple_of(1 << 20),
+            Bytes(layout.span()).div_ceil(Bytes(1 << 20)) << 20,
         )));
     }
     let progress = Progress::on_stderr();

@@ -1,0 +1,100 @@
+//! Bytes given with a write are what is read, also after cleaning has moved them.
+
+use prism_base::{Bytes, Nanos, Rng, SimTime};
+use prism_engine::{Done, Engine, HostUnit, Immediate};
+use prism_ftl::{Frontiers, FtlConfig, PageMap, UnitWrite, VictimPolicy};
+use prism_nand::{Cause, Geometry, Nand, Timing};
+
+const LOGICAL: u32 = 600;
+
+fn parts() -> (Nand, PageMap) {
+    let geometry = Geometry {
+        channels: 1,
+        dies_per_channel: 2,
+        planes: 1,
+        planes_ganged: 1,
+        blocks_per_plane: 16,
+        pages_per_block: 16,
+        page: Bytes(8192),
+        unit: Bytes(4096),
+    };
+    let config = FtlConfig {
+        logical_units: LOGICAL,
+        victim: VictimPolicy::Greedy,
+        frontiers: Frontiers::Separate,
+        free_blocks_low: 2,
+        free_blocks_high: 2,
+        reserve_blocks: 1,
+    };
+    let ftl = PageMap::new(geometry.clone(), config, 1).unwrap();
+    (Nand::with_content(geometry), ftl)
+}
+
+fn bytes_of(lpn: u32, version: u64) -> Box<[u8]> {
+    let mut bytes = vec![version as u8; 4096];
+    bytes[..4].copy_from_slice(&lpn.to_le_bytes());
+    bytes[4..12].copy_from_slice(&version.to_le_bytes());
+    bytes.into()
+}
+
+#[test]
+fn at_once() {
+    let (mut nand, mut ftl) = parts();
+    let mut engine = Immediate::new(&mut nand, &mut ftl);
+    let mut rng = Rng::stream(1, "bytes");
+    let mut newest = vec![0; LOGICAL as usize];
+    for version in 1..20_000 {
+        let lpn = rng.below(u64::from(LOGICAL)) as u32;
+        engine.write_bytes(lpn, version, bytes_of(lpn, version));
+        newest[lpn as usize] = version;
+    }
+    engine.flush();
+    assert!(engine.counts().programs[Cause::Gc] > 1000, "cleaning moved data");
+    for (lpn, &version) in newest.iter().enumerate() {
+        let expected = bytes_of(lpn as u32, version);
+        assert_eq!(engine.read_bytes(lpn as u32), Some(&expected[..]), "unit {lpn}");
+    }
+}
+
+#[test]
+fn in_time() {
+    let (nand, ftl) = parts();
+    let timing = Timing {
+        t_read: Nanos(10),
+        t_program: Nanos(100),
+        t_erase: Nanos(1000),
+        bus_bytes_per_second: None,
+    };
+    let mut engine = Engine::new(nand, ftl, timing);
+    let mut rng = Rng::stream(2, "bytes");
+    let mut newest = vec![0; LOGICAL as usize];
+    let mut now = SimTime::ZERO;
+    let mut version = 0;
+    let mut done: Vec<Done> = Vec::new();
+    while version < 20_000 {
+        let Some(die) = engine.writable_die() else {
+            now = engine.step(&mut done);
+            continue;
+        };
+        let row: Vec<_> = (0..2)
+            .map(|tag| {
+                version += 1;
+                let lpn = rng.below(u64::from(LOGICAL)) as u32;
+                newest[lpn as usize] = version;
+                HostUnit { write: UnitWrite { lpn, source: None, version }, tag }
+            })
+            .collect();
+        let payloads = row.iter().map(|u| bytes_of(u.write.lpn, u.write.version)).collect();
+        engine.write_bytes(die, &row, payloads, Cause::Host, now);
+    }
+    while !engine.is_idle() {
+        engine.step(&mut done);
+    }
+    engine.assert_conserved();
+    assert!(engine.counts().programs[Cause::Gc] > 1000, "cleaning moved data");
+    for (lpn, &version) in newest.iter().enumerate().filter(|&(_, &version)| version > 0) {
+        let at = engine.ftl().lookup(lpn as u32).expect("written");
+        let unit = engine.nand().read(at).unwrap().expect("kept");
+        assert_eq!(unit.payload.as_deref(), Some(&bytes_of(lpn as u32, version)[..]));
+    }
+}
