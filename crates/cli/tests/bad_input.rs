@@ -174,6 +174,8 @@ fn ctrl_c_leaves_no_output_and_its_exit_code() {
         .stdin(std::process::Stdio::piped())
         .spawn()
         .unwrap();
+    // Its input stays open: at the end of it the run would end by itself.
+    let input = child.stdin.take();
     // The output is opened first, so its temporary file tells that the run has begun.
     while fs::read_dir(folder.path()).unwrap().count() == 0 {
         std::thread::yield_now();
@@ -182,6 +184,7 @@ fn ctrl_c_leaves_no_output_and_its_exit_code() {
         std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(killed.unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
+    drop(input);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 

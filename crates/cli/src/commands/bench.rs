@@ -15,10 +15,12 @@ use crate::output::{JsonArg, screen};
   prism bench --runs 5 --json bench.json")]
 pub struct Args {
     /// Runs of each workload; the median is printed
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 3,
+          value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
     /// Requests of each run
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..))]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000,
+          value_parser = clap::value_parser!(u64).range(1000..))]
     requests: u64,
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -112,8 +114,8 @@ fn document(rows: &[Row]) -> Document {
             (row.write_amplification > 0.0).then_some(row.write_amplification).into(),
         ]);
     }
-    let lead = "Random requests of 8 KiB on 64 dies and 8 channels, as MQSim's sample drive; the writes on a \
-                worn drive that cleans. QD is queue depth.";
+    let lead = "Random requests of 8 KiB on 64 dies and 8 channels, as MQSim's sample drive; \
+                the writes on a worn drive that cleans. QD is queue depth.";
     let mut section = Section::new("Simulated drive", lead);
     section.push(Block::Table(table));
     Document::new("prism bench", "how fast Prism is on this machine").with(section)

@@ -94,8 +94,8 @@ fn document(done: &[Check]) -> Document {
     let claimed = |claim: bool| done.iter().filter(move |c| c.tolerance.is_some() == claim);
     let theory = section(
         "Theory",
-        "Write amplification of uniform random writes, simulated on 16,384 blocks of 64 units; OP is \
-         effective over-provisioning, trims are a share of the requests.",
+        "Write amplification of uniform random writes, simulated on 16,384 blocks of 64 units; \
+         OP is effective over-provisioning, trims are a share of the requests.",
         "theory",
         claimed(true),
     );

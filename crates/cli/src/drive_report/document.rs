@@ -244,7 +244,8 @@ fn limits(facts: &Facts<'_>) -> Section {
     let written = measured.bytes_of(HostOp::Write);
     if facts.buffered.0 * 100 > written && written > 0 {
         notes.push(format!(
-            "{} were still in the write buffer at the end; they are not in the write amplification.",
+            "{} were still in the write buffer at the end; they are not in the write \
+             amplification.",
             facts.buffered
         ));
     }
