@@ -5,17 +5,20 @@
 //! [`Drive::submit`] and [`Drive::advance`]; nothing happens in between. Design:
 //! docs/design/drive.md.
 
+mod durability;
+mod write_path;
+
 use std::collections::VecDeque;
 
 use prism_base::{Bytes, EventQueue, Nanos, SimTime};
 use prism_engine::slab::Slab;
 use prism_engine::{Done, Engine, FlashCounts, HostUnit};
-use prism_ftl::{PageMap, ReadRun, TrimRange, UnitWrite};
+use prism_ftl::{PageMap, ReadRun, TrimRange};
 use prism_nand::timing::transfer_time;
 use prism_nand::{Cause, Nand};
 
-use crate::buffer::{Buffer, State};
-use crate::device::{Device, DeviceError, WriteCache};
+use crate::buffer::Buffer;
+use crate::device::{Device, DeviceError};
 use crate::request::{Completion, Cost, HostOp, Request, SubmitError};
 
 /// A request inside the drive.
@@ -361,131 +364,6 @@ impl Drive {
         self.events.push(self.link_out, (slot << KIND_BITS) | FINISH);
     }
 
-    fn queue_write(&mut self, slot: u32) {
-        let (now, unit) = (self.now, self.unit);
-        let state = &mut self.slots[slot];
-        state.next = (state.request.offset / unit) as u32;
-        state.end = state.request.offset.wrapping_add(state.request.len).div_ceil(unit) as u32;
-        state.waits_since = now;
-        self.waiting_for_buffer.push_back(slot);
-    }
-
-    /// Moves on whatever can move: writes into the buffer, rows to flash, flushes that
-    /// have waited to their end.
-    fn pump(&mut self, out: &mut Vec<Completion>) {
-        loop {
-            self.drain_buffer();
-            let admitted = self.admit(out);
-            let flushed = self.end_flushes(out);
-            if !admitted && !flushed {
-                return;
-            }
-        }
-    }
-
-    /// Programs full rows, and rows that are not full if a flush waits for them.
-    fn drain_buffer(&mut self) {
-        while self.buffer.dirty() >= self.row_units || self.buffer.flush_wants_row() {
-            let Some(die) = self.engine.writable_die() else { return };
-            let mut row = std::mem::take(&mut self.row);
-            row.clear();
-            while row.len() < self.row_units {
-                let Some(tag) = self.buffer.take_dirty() else { break };
-                let entry = self.buffer.entry(tag);
-                let write = UnitWrite { lpn: entry.lpn, source: None, version: entry.version };
-                row.push(HostUnit { write, tag });
-            }
-            self.engine.write(die, &row, Cause::Host, self.now);
-            self.row = row;
-        }
-    }
-
-    /// Lets writes that wait go into the buffer, first come first served. Returns
-    /// whether anything moved; a part of a request counts, since a request larger than
-    /// the buffer gets on only by rows of its own going to flash.
-    fn admit(&mut self, out: &mut Vec<Completion>) -> bool {
-        let mut progress = false;
-        while let Some(&slot) = self.waiting_for_buffer.front() {
-            let begun = self.slots[slot].next;
-            let through = self.admit_units(slot);
-            progress |= through || self.slots[slot].next != begun;
-            if !through {
-                break;
-            }
-            self.waiting_for_buffer.pop_front();
-            let state = &mut self.slots[slot];
-            state.cost.buffer_wait = self.now.since(state.waits_since);
-            let through = self.device.drive.write_cache == WriteCache::WriteThrough;
-            let durable = state.request.fua || through;
-            if !(durable && self.wait_for_flush(slot, Then::Finish)) {
-                self.finish(slot, out);
-            }
-        }
-        progress
-    }
-
-    /// Puts units of `slot` into the buffer until all are in or it is full.
-    fn admit_units(&mut self, slot: u32) -> bool {
-        loop {
-            let state = &self.slots[slot];
-            let (request, lpn, end) = (state.request, state.next, state.end);
-            if lpn == end {
-                return true;
-            }
-            let begin = u64::from(lpn) * self.unit;
-            let whole =
-                begin >= request.offset && begin + self.unit <= request.offset + request.len;
-            if request.op == HostOp::WriteZeroes && whole {
-                // Whole units are unmapped already; only the last may be left to write.
-                self.slots[slot].next = (lpn + 1).max(end - 1);
-                let last = u64::from(end) * self.unit <= request.offset + request.len;
-                if last {
-                    self.slots[slot].next = end;
-                }
-                continue;
-            }
-            if !self.admit_unit(slot, lpn, whole) {
-                return false;
-            }
-            self.slots[slot].next += 1;
-        }
-    }
-
-    fn admit_unit(&mut self, slot: u32, lpn: u32, whole: bool) -> bool {
-        if let Some(place) = self.buffer.find(lpn) {
-            let state = self.buffer.entry(place).state;
-            if state != State::InFlight {
-                let version = self.version();
-                self.buffer.replace(place, version);
-                self.slots[slot].cost.buffer_hits += 1;
-                return true;
-            }
-        }
-        if self.buffer.is_full() {
-            return false;
-        }
-        // A newer part over a unit that is on its way to flash finds the rest in the
-        // buffer; otherwise the rest is read from flash, if it is there.
-        let rest = if whole || self.buffer.find(lpn).is_some() {
-            None
-        } else {
-            self.engine.ftl().lookup(lpn)
-        };
-        let version = self.version();
-        let place = self.buffer.add(lpn, version, rest.is_some());
-        self.slots[slot].cost.units_written += 1;
-        if let Some(at) = rest {
-            let run = ReadRun { row: self.device_row(at), pages: 1, units: 1 };
-            self.slots[slot].cost.flash_reads += 1;
-            self.engine.read(run, Cause::Rmw, place | FILL, self.now);
-        }
-        true
-    }
-
-    fn device_row(&self, at: prism_nand::Pun) -> prism_nand::RowId {
-        self.engine.nand().geometry().row_of(at)
-    }
-
     fn version(&mut self) -> u64 {
         let version = self.next_version;
         self.next_version += 1;
@@ -506,80 +384,6 @@ impl Drive {
                 }
             }
         }
-    }
-
-    /// Unmaps the whole units of the request's range.
-    fn trim(&mut self, request: &Request) {
-        let start = request.offset.div_ceil(self.unit) as u32;
-        let end = ((request.offset + request.len) / self.unit) as u32;
-        if start >= end {
-            return;
-        }
-        let owed = self.buffer.trim(start, end);
-        let version = self.version();
-        if self.device.drive.power_loss_protection {
-            self.engine.ftl_mut().trim_now(start, end, version);
-            self.engine.look_for_garbage(self.now);
-            return;
-        }
-        self.engine.ftl_mut().trim_later(start, end, version);
-        self.open_trims.push(TrimRange { start, count: end - start, version });
-        if let Some(epoch) = owed {
-            let number = self.begin_tombstone();
-            self.buffer.add_tombstone_in(epoch, number);
-        } else if self.open_trims.len() == self.unit as usize / TrimRange::ENCODED {
-            self.seal_trims();
-        }
-    }
-
-    /// Puts the trims so far into a tombstone, which goes to flash as a unit.
-    fn seal_trims(&mut self) {
-        if self.open_trims.is_empty() {
-            return;
-        }
-        let number = self.begin_tombstone();
-        self.buffer.add(UnitWrite::TOMBSTONE, number, false);
-    }
-
-    fn begin_tombstone(&mut self) -> u64 {
-        let ranges = std::mem::take(&mut self.open_trims);
-        let number = self.version();
-        self.engine.ftl_mut().tombstone_begin(number, ranges);
-        number
-    }
-
-    /// Lets `slot` wait until everything in the buffer is durable. Returns false if
-    /// there is nothing to wait for. With power-loss protection the buffer is durable;
-    /// a write-through write waits all the same, because it was asked to be on flash.
-    fn wait_for_flush(&mut self, slot: u32, then: Then) -> bool {
-        let through = self.device.drive.write_cache == WriteCache::WriteThrough;
-        if self.device.drive.power_loss_protection && !through {
-            return false;
-        }
-        self.seal_trims();
-        match self.buffer.close_epoch() {
-            None => false,
-            Some(epoch) => {
-                self.waiting_for_flush.push_back(Waiter { epoch, slot, then });
-                true
-            }
-        }
-    }
-
-    fn end_flushes(&mut self, out: &mut Vec<Completion>) -> bool {
-        let mut progress = false;
-        while let Some(&waiter) = self.waiting_for_flush.front() {
-            if !self.buffer.is_durable(waiter.epoch) {
-                break;
-            }
-            progress = true;
-            self.waiting_for_flush.pop_front();
-            match waiter.then {
-                Then::Perform => self.perform(waiter.slot, out),
-                Then::Finish => self.finish(waiter.slot, out),
-            }
-        }
-        progress
     }
 
     fn finish(&mut self, slot: u32, out: &mut Vec<Completion>) {
