@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_log_written_by_fio_is_read_whole() {
-        let text = include_str!("../tests/data/fio-v3.iolog");
+        let text = include_str!("../../../samples/formats/fio-v3.iolog");
         let parsed = testing::parse(&mut FioParser::new(), text);
         let lines = parsed.lines();
         assert_eq!(parsed.skips, []);

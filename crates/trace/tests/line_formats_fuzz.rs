@@ -20,7 +20,7 @@ const SAMPLES: [&str; 7] = [
     include_str!("data/alibaba.csv"),
     include_str!("data/tencent.csv"),
     include_str!("data/mqsim.txt"),
-    include_str!("data/fio-v3.iolog"),
+    include_str!("../../../samples/formats/fio-v3.iolog"),
     include_str!("data/systor17.csv"),
     include_str!("data/bpftrace-bio.csv"),
 ];

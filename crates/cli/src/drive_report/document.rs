@@ -125,7 +125,9 @@ fn meaning(cause: Cause) -> &'static str {
         Cause::Merge => "merges of blocks",
         Cause::Scrub => "data refreshed because it aged",
         Cause::Parity => "parity over dies",
-        Cause::Pad => "room left empty in rows that a flush could not let fill up",
+        Cause::Pad => {
+            "room left empty in rows that a flush, or the end of a cleaned block, closed early"
+        }
         Cause::Rmw => "the rest of units of which the host wrote a part",
     }
 }

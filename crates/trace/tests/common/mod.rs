@@ -48,9 +48,13 @@ pub fn read(options: ReaderOptions, input: &[u8]) -> Result<Whole, TraceError> {
     read_pieces(options, &[input], 64 << 10)
 }
 
-/// The content of a file of `tests/data`, unpacked.
+/// The content of a file of `tests/data` or of the samples, unpacked.
 pub fn data(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // What users get as samples is not kept a second time.
+    let folders = ["tests/data", "../../samples", "../../samples/formats"];
+    let path = folders.iter().map(|folder| here.join(folder).join(name)).find(|p| p.exists());
+    let path = path.unwrap_or_else(|| panic!("no sample is called {name}"));
     let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     if name.ends_with(".zst") {
         zstd::decode_all(bytes.as_slice()).expect("the sample is whole")
