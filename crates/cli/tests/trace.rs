@@ -216,3 +216,14 @@ fn the_text_form_tells_the_same() {
     }
     assert!(run.stdout.is_ascii(), "a pipe gets plain text");
 }
+
+#[test]
+fn a_clock_of_seconds_is_said() {
+    for command in [&["trace", "info"][..], &["report", "--passes", "1"]] {
+        let run = prism(&[command, &[&sample("formats/tencent.csv")]].concat());
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert!(run.stdout.contains("clock has steps of 1 s"), "{}", run.stdout);
+        let fine = prism(&[command, &[&sample("f2fs-rocksdb.ftrace.zst")]].concat());
+        assert!(!fine.stdout.contains("clock has steps"), "{}", fine.stdout);
+    }
+}

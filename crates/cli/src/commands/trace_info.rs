@@ -1,6 +1,7 @@
 //! `prism trace info`: what is in a trace, and what its format cannot tell.
 
 use clap::Args as ClapArgs;
+use prism_base::Nanos;
 use prism_host::{CountedFrom, LoadedTrace, Tally};
 use prism_report::{Block, Column, Document, Figure, Section, Table, Unit, Value, terminal};
 use prism_trace::Capabilities;
@@ -177,6 +178,9 @@ fn tally_row(tally: &Tally) -> Vec<Value> {
     ]
 }
 
+/// A clock whose steps are longer than most requests take.
+const CLOCK_COARSE: Nanos = Nanos(1_000_000);
+
 /// What was not counted, and what the trace cannot tell, in sentences.
 #[must_use]
 pub fn limit_notes(object: &TraceObject) -> Vec<String> {
@@ -191,6 +195,13 @@ pub fn limit_notes(object: &TraceObject) -> Vec<String> {
     let missing = missing(&object.capabilities);
     if !missing.is_empty() {
         notes.push(format!("This trace does not tell: {}.", missing.join(", ")));
+    }
+    let step = Nanos(object.capabilities.clock_ns);
+    if step >= CLOCK_COARSE {
+        notes.push(format!(
+            "Its clock has steps of {step}: what happens within one comes at the same moment, and \
+             latency under load means little."
+        ));
     }
     if object.unpaired > 0 {
         let requests = if object.unpaired == 1 { "request" } else { "requests" };
