@@ -7,10 +7,10 @@
 //! Source: Li et al., "An In-Depth Analysis of Cloud Block Storage Workloads", IISWC'20.
 
 use crate::capabilities::Capabilities;
-use crate::error::TraceError;
-use crate::fields::{UNKNOWN_OP, is_header, request, split, text, time, whole};
+use crate::csv::CsvParser;
+use crate::fields::{UNKNOWN_OP, request, split, text, time, whole};
 use crate::record::{Op, Record};
-use crate::sink::{LineParser, Sink};
+use crate::sink::{DISORDER_NS, Sink};
 use crate::skips::SkipReason;
 
 /// What the format carries.
@@ -28,36 +28,10 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     clock_ns: 1_000,
 };
 
-/// Reads Alibaba lines, with or without a header line.
-#[derive(Debug, Default)]
-pub struct AlibabaParser;
-
-impl AlibabaParser {
-    /// A parser at the start of a trace.
-    #[must_use]
-    pub fn new() -> Self {
-        Self
-    }
-}
-
-impl LineParser for AlibabaParser {
-    fn line(&mut self, line: &[u8], number: u64, sink: &mut Sink) -> Result<(), TraceError> {
-        let line = line.trim_ascii();
-        if line.is_empty() || number == 1 && is_header(line, b',', 4) {
-            return Ok(());
-        }
-        match parse(line, sink) {
-            Ok(record) => sink.record(record, number),
-            Err(reason) => {
-                sink.skip(reason, number);
-                Ok(())
-            }
-        }
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
-    }
+/// A parser of Alibaba lines, with or without a header line.
+#[must_use]
+pub fn parser() -> CsvParser {
+    CsvParser { parse, number_field: 4, capabilities: CAPABILITIES, disorder_ns: DISORDER_NS }
 }
 
 fn parse(line: &[u8], sink: &mut Sink) -> Result<Record, SkipReason> {
@@ -81,7 +55,7 @@ mod tests {
     #[test]
     fn the_sample_is_read() {
         let text = include_str!("../tests/data/alibaba.csv");
-        let parsed = testing::parse(&mut AlibabaParser::new(), text);
+        let parsed = testing::parse(&mut parser(), text);
         assert_eq!(
             parsed.lines(),
             [
@@ -96,7 +70,7 @@ mod tests {
     #[test]
     fn a_header_is_no_damage_and_damage_has_its_reason() {
         let check = |line: &str, skips: &[(&'static str, u64, u64)]| {
-            let parsed = testing::parse(&mut AlibabaParser::new(), line);
+            let parsed = testing::parse(&mut parser(), line);
             assert_eq!(parsed.skips, skips, "{line}");
         };
         check("device_id,opcode,offset,length,timestamp", &[]);

@@ -1,14 +1,12 @@
 //! The one place that knows which parser reads a format in which a line stands alone.
 
-use crate::alibaba::AlibabaParser;
 use crate::error::TraceError;
 use crate::fio::FioParser;
 use crate::map::MapParser;
 use crate::mqsim::{MqsimParser, TimeUnit};
-use crate::msr::MsrParser;
 use crate::reader::{Format, ReaderOptions};
 use crate::sink::LineParser;
-use crate::tencent::TencentParser;
+use crate::{alibaba, msr, tencent};
 
 /// The parser of `options.format`.
 ///
@@ -18,9 +16,9 @@ use crate::tencent::TencentParser;
 pub fn line_parser(options: &ReaderOptions) -> Result<Box<dyn LineParser>, TraceError> {
     Ok(match options.format {
         Format::FioIolog => Box::new(FioParser::new()),
-        Format::Msr => Box::new(MsrParser::new()),
-        Format::Alibaba => Box::new(AlibabaParser::new()),
-        Format::Tencent => Box::new(TencentParser::new()),
+        Format::Msr => Box::new(msr::parser()),
+        Format::Alibaba => Box::new(alibaba::parser()),
+        Format::Tencent => Box::new(tencent::parser()),
         // MQSim's own default; another unit takes a map.
         Format::Mqsim => Box::new(MqsimParser::new(TimeUnit::Nanosecond)),
         Format::Map => {

@@ -9,6 +9,7 @@ mod blkparse_format;
 mod blktrace;
 mod blktrace_record;
 pub mod capabilities;
+pub mod csv;
 pub mod detect;
 pub mod error;
 mod event;

@@ -16,7 +16,7 @@ use crate::fields::{
     later, request, text, time, whole,
 };
 use crate::record::{Flags, Op, OptTime, Record};
-use crate::sink::{LineParser, Sink};
+use crate::sink::{DISORDER_NS, LineParser, Sink};
 use crate::skips::SkipReason;
 use crate::symbols::Symbol;
 
@@ -277,7 +277,7 @@ impl LineParser for MapParser {
 
     /// What the map says, or the usual second.
     fn disorder_ns(&self) -> u64 {
-        self.map.disorder.map_or(1_000_000_000, |disorder| disorder.0)
+        self.map.disorder.map_or(DISORDER_NS, |disorder| disorder.0)
     }
 }
 

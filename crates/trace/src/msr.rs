@@ -6,12 +6,12 @@
 //! Source: Narayanan, Donnelly, Rowstron, "Write Off-Loading", FAST'08; SNIA IOTTA 388.
 
 use crate::capabilities::Capabilities;
-use crate::error::TraceError;
+use crate::csv::CsvParser;
 use crate::fields::{
-    OUT_OF_RANGE, UNKNOWN_OP, WRONG_FIELDS, filetime, is_header, later, request, text, whole,
+    OUT_OF_RANGE, UNKNOWN_OP, WRONG_FIELDS, filetime, later, request, text, whole,
 };
 use crate::record::{Op, OptTime, Record};
-use crate::sink::{LineParser, Sink};
+use crate::sink::{DISORDER_NS, Sink};
 use crate::skips::SkipReason;
 
 /// What the format carries.
@@ -29,36 +29,10 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     clock_ns: 100,
 };
 
-/// Reads MSR Cambridge lines, with or without a header line.
-#[derive(Debug, Default)]
-pub struct MsrParser;
-
-impl MsrParser {
-    /// A parser at the start of a trace.
-    #[must_use]
-    pub fn new() -> Self {
-        Self
-    }
-}
-
-impl LineParser for MsrParser {
-    fn line(&mut self, line: &[u8], number: u64, sink: &mut Sink) -> Result<(), TraceError> {
-        let line = line.trim_ascii();
-        if line.is_empty() || number == 1 && is_header(line, b',', 0) {
-            return Ok(());
-        }
-        match parse(line, sink) {
-            Ok(record) => sink.record(record, number),
-            Err(reason) => {
-                sink.skip(reason, number);
-                Ok(())
-            }
-        }
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
-    }
+/// A parser of MSR Cambridge lines, with or without a header line.
+#[must_use]
+pub fn parser() -> CsvParser {
+    CsvParser { parse, number_field: 0, capabilities: CAPABILITIES, disorder_ns: DISORDER_NS }
 }
 
 fn parse(line: &[u8], sink: &mut Sink) -> Result<Record, SkipReason> {
@@ -97,7 +71,7 @@ mod tests {
 
     #[test]
     fn the_sample_is_read() {
-        let parsed = testing::parse(&mut MsrParser::new(), include_str!("../tests/data/msr.csv"));
+        let parsed = testing::parse(&mut parser(), include_str!("../tests/data/msr.csv"));
         assert_eq!(
             parsed.lines(),
             [
@@ -112,7 +86,7 @@ mod tests {
     #[test]
     fn every_kind_of_damage_has_its_reason() {
         let check = |line: &str, reason: SkipReason| {
-            let parsed = testing::parse(&mut MsrParser::new(), &format!("\n{line}"));
+            let parsed = testing::parse(&mut parser(), &format!("\n{line}"));
             assert_eq!(parsed.skips, [(reason.0, 1, 2)], "{line}");
             assert_eq!(parsed.records, []);
         };

@@ -94,6 +94,10 @@ impl Sink {
     }
 }
 
+/// Disorder that is put right unless a format says more: sources that merge several
+/// processors or servers stay well within a second.
+pub const DISORDER_NS: u64 = 1_000_000_000;
+
 /// A format in which a line stands alone.
 pub trait LineParser {
     /// Reads one line (without its line end; numbered from 1).
@@ -108,9 +112,8 @@ pub trait LineParser {
     /// What the format can carry, as far as the lines so far have shown.
     fn capabilities(&self) -> Capabilities;
 
-    /// By how many nanoseconds lines may stand out of the order of their issue times; a
-    /// second is enough for sources that merge several processors or servers.
+    /// By how many nanoseconds lines may stand out of the order of their issue times.
     fn disorder_ns(&self) -> u64 {
-        1_000_000_000
+        DISORDER_NS
     }
 }

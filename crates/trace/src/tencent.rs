@@ -9,10 +9,10 @@
 use prism_base::Nanos;
 
 use crate::capabilities::Capabilities;
-use crate::error::TraceError;
-use crate::fields::{UNKNOWN_OP, bytes, is_header, request, split, text, time, whole};
+use crate::csv::CsvParser;
+use crate::fields::{UNKNOWN_OP, bytes, request, split, text, time, whole};
 use crate::record::{Op, Record};
-use crate::sink::{LineParser, Sink};
+use crate::sink::Sink;
 use crate::skips::SkipReason;
 
 /// What the format carries.
@@ -37,40 +37,10 @@ pub const DISORDER: Nanos = Nanos(60_000_000_000);
 /// Bytes of a sector.
 const SECTOR: u64 = 512;
 
-/// Reads Tencent lines, with or without a header line.
-#[derive(Debug, Default)]
-pub struct TencentParser;
-
-impl TencentParser {
-    /// A parser at the start of a trace.
-    #[must_use]
-    pub fn new() -> Self {
-        Self
-    }
-}
-
-impl LineParser for TencentParser {
-    fn line(&mut self, line: &[u8], number: u64, sink: &mut Sink) -> Result<(), TraceError> {
-        let line = line.trim_ascii();
-        if line.is_empty() || number == 1 && is_header(line, b',', 0) {
-            return Ok(());
-        }
-        match parse(line, sink) {
-            Ok(record) => sink.record(record, number),
-            Err(reason) => {
-                sink.skip(reason, number);
-                Ok(())
-            }
-        }
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
-    }
-
-    fn disorder_ns(&self) -> u64 {
-        DISORDER.0
-    }
+/// A parser of Tencent lines, with or without a header line.
+#[must_use]
+pub fn parser() -> CsvParser {
+    CsvParser { parse, number_field: 0, capabilities: CAPABILITIES, disorder_ns: DISORDER.0 }
 }
 
 fn parse(line: &[u8], sink: &mut Sink) -> Result<Record, SkipReason> {
@@ -96,7 +66,7 @@ mod tests {
     #[test]
     fn the_sample_is_read_and_put_into_order() {
         let text = include_str!("../tests/data/tencent.csv");
-        let parsed = testing::parse(&mut TencentParser::new(), text);
+        let parsed = testing::parse(&mut parser(), text);
         assert_eq!(
             parsed.lines(),
             [
@@ -111,7 +81,7 @@ mod tests {
     #[test]
     fn every_kind_of_damage_has_its_reason() {
         let check = |line: &str, reason: SkipReason| {
-            let parsed = testing::parse(&mut TencentParser::new(), &format!("\n{line}"));
+            let parsed = testing::parse(&mut parser(), &format!("\n{line}"));
             assert_eq!(parsed.skips, [(reason.0, 1, 2)], "{line}");
         };
         check("1538323200,4247200,128,1", WRONG_FIELDS);

@@ -1,13 +1,10 @@
 //! Feeds the one-line-one-request parsers with noise and with damaged real lines: they
 //! never panic, and whatever comes out is a request that every other part can work with.
 
-use prism_trace::alibaba::AlibabaParser;
 use prism_trace::fio::FioParser;
 use prism_trace::map::MapParser;
 use prism_trace::mqsim::{MqsimParser, TimeUnit};
-use prism_trace::msr::MsrParser;
 use prism_trace::summary::Summary;
-use prism_trace::tencent::TencentParser;
 use prism_trace::{LineParser, Op, Sink};
 use proptest::prelude::*;
 
@@ -28,9 +25,9 @@ const SAMPLES: [&str; 7] = [
 /// Each parser, with the lines that have to come first.
 fn parsers() -> Vec<(Box<dyn LineParser>, &'static str)> {
     vec![
-        (Box::new(MsrParser::new()), ""),
-        (Box::new(AlibabaParser::new()), ""),
-        (Box::new(TencentParser::new()), ""),
+        (Box::new(prism_trace::msr::parser()), ""),
+        (Box::new(prism_trace::alibaba::parser()), ""),
+        (Box::new(prism_trace::tencent::parser()), ""),
         (Box::new(MqsimParser::new(TimeUnit::Picosecond)), ""),
         (Box::new(MqsimParser::new(TimeUnit::Microsecond)), ""),
         (Box::new(FioParser::new()), "fio version 2 iolog\n"),
@@ -77,9 +74,9 @@ fn check_all(text: &[u8]) {
 #[test]
 fn each_sample_is_read_by_its_own_parser() {
     let own: [(Box<dyn LineParser>, usize); 5] = [
-        (Box::new(MsrParser::new()), 0),
-        (Box::new(AlibabaParser::new()), 1),
-        (Box::new(TencentParser::new()), 2),
+        (Box::new(prism_trace::msr::parser()), 0),
+        (Box::new(prism_trace::alibaba::parser()), 1),
+        (Box::new(prism_trace::tencent::parser()), 2),
         (Box::new(MqsimParser::new(TimeUnit::Nanosecond)), 3),
         (Box::new(FioParser::new()), 4),
     ];
