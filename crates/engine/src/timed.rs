@@ -189,8 +189,8 @@ impl Engine {
     /// Programs `units` (at most a row) as the next host row of `die`, which
     /// [`Engine::writable_die`] has just returned. Each is announced to the layer here
     /// and comes back as [`Done::Wrote`].
-    pub fn write(&mut self, die: DieId, units: &[HostUnit], cause: Cause, now: SimTime) {
-        self.write_bytes(die, units, Vec::new(), cause, now);
+    pub fn write(&mut self, die: DieId, units: &[HostUnit], now: SimTime) {
+        self.write_bytes(die, units, Vec::new(), now);
     }
 
     /// As [`Engine::write`], with the bytes of every unit, as they are now.
@@ -199,7 +199,6 @@ impl Engine {
         die: DieId,
         units: &[HostUnit],
         payloads: Vec<Box<[u8]>>,
-        cause: Cause,
         now: SimTime,
     ) {
         assert!(payloads.is_empty() || payloads.len() == units.len(), "bytes for some units only");
@@ -210,7 +209,7 @@ impl Engine {
         let job = &mut self.jobs[place];
         job.die = die.0;
         job.row = row.0;
-        job.cause = Some(cause);
+        job.cause = Some(Cause::Host);
         job.plan.units.clear();
         job.tags.clear();
         job.payloads = payloads;

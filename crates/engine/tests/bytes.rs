@@ -85,7 +85,7 @@ fn in_time() {
             })
             .collect();
         let payloads = row.iter().map(|u| bytes_of(u.write.lpn, u.write.version)).collect();
-        engine.write_bytes(die, &row, payloads, Cause::Host, now);
+        engine.write_bytes(die, &row, payloads, now);
     }
     while !engine.is_idle() {
         engine.step(&mut done);

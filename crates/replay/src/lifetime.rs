@@ -2,11 +2,11 @@
 
 use prism_base::{Bytes, Nanos};
 
-/// Days a year, and years a warranty counts (JEDEC's and the makers' usual figure).
+/// The five years over which drive writes a day are usually stated.
 const WARRANTY_DAYS: f64 = 5.0 * 365.0;
 
-/// Endurance figures. Source: size x cycles / (write amplification x rate), as in
-/// Zuck and others' industry rule ("Designing SSD-friendly applications", lifetime).
+/// Endurance figures: size x cycles / (write amplification x rate). Source: "Designing
+/// SSD-friendly applications", 2016.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lifetime {
     /// Days until every block has used up its cycles, if wear is even and the host goes

@@ -229,10 +229,10 @@ pub struct Datasheet {
     #[serde(default)]
     pub random_write_iops: Option<u64>,
     /// Bytes a second.
-    #[serde(default, deserialize_with = "quantity::opt_rate")]
+    #[serde(default, deserialize_with = "quantity::rate")]
     pub sequential_read: Option<u64>,
     /// Bytes a second.
-    #[serde(default, deserialize_with = "quantity::opt_rate")]
+    #[serde(default, deserialize_with = "quantity::rate")]
     pub sequential_write: Option<u64>,
 }
 

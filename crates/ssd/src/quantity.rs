@@ -22,10 +22,6 @@ pub(crate) fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D:
     parse_rate(&text).map_err(D::Error::custom)
 }
 
-pub(crate) fn opt_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    rate(from)
-}
-
 pub(crate) fn opt_nanos<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Nanos>, D::Error> {
     nanos(from).map(Some)
 }

@@ -16,6 +16,7 @@ use crate::fields::{
     later, request, text, time, whole,
 };
 use crate::record::{Flags, Op, OptTime, Record};
+use crate::rwbs::{Kind, Rwbs};
 use crate::sink::{DISORDER_NS, LineParser, Sink};
 use crate::skips::SkipReason;
 use crate::symbols::Symbol;
@@ -167,7 +168,7 @@ impl MapParser {
 
     fn operation(&self, line: &[u8]) -> Result<(Op, Flags), SkipReason> {
         match &self.map.operation {
-            Operation::Rwbs(at) => rwbs(self.get(line, *at)?).ok_or(UNKNOWN_OP),
+            Operation::Rwbs(at) => letters(self.get(line, *at)?).ok_or(UNKNOWN_OP),
             Operation::Words { at, words, ignore_case } => {
                 let field = self.get(line, *at)?;
                 let is =
@@ -281,35 +282,13 @@ impl LineParser for MapParser {
     }
 }
 
-/// The letters the kernel prints for an operation and its flags. A leading `F` is a flush
-/// before it; `N` is no read, write or discard, which with bytes is a write-zeroes.
-fn rwbs(letters: &[u8]) -> Option<(Op, Flags)> {
-    let (mut flags, rest) = match letters {
-        [b'F'] => return Some((Op::Flush, Flags::NONE)),
-        [b'F', b'F' | b'N', ..] => return Some((Op::Flush, Flags::NONE)),
-        [b'F', rest @ ..] => (Flags::PREFLUSH, rest),
-        rest => (Flags::NONE, rest),
-    };
-    let (first, rest) = rest.split_first()?;
-    let op = match first {
-        b'R' => Op::Read,
-        b'W' => Op::Write,
-        b'D' => Op::Discard,
-        b'N' => Op::WriteZeroes,
-        _ => return None,
-    };
-    for letter in rest {
-        flags = flags.with(match letter {
-            b'F' => Flags::FUA,
-            b'A' => Flags::READAHEAD,
-            b'S' => Flags::SYNC,
-            b'M' => Flags::META,
-            // A secure erase and an atomic write ask the same of the mapping.
-            b'E' | b'U' => Flags::NONE,
-            _ => return None,
-        });
-    }
-    Some((op, flags))
+/// The operation that kernel letters name, and its flags. Only a flush has no bytes; that
+/// others have some is checked where the request is made.
+fn letters(text: &[u8]) -> Option<(Op, Flags)> {
+    let letters = Rwbs::parse(text)?;
+    let bare = letters.kind == Kind::Nameless && letters.flags.has(Flags::PREFLUSH);
+    let op = letters.op(u64::from(!bare))?;
+    Some((op, if op == Op::Flush { Flags::NONE } else { letters.flags }))
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ impl Drive {
                 let write = UnitWrite { lpn: entry.lpn, source: None, version: entry.version };
                 row.push(HostUnit { write, tag });
             }
-            self.engine.write(die, &row, Cause::Host, self.now);
+            self.engine.write(die, &row, self.now);
             self.row = row;
         }
     }

@@ -75,7 +75,7 @@ fua = { column = 5, words = ["1", "yes"] }
 #[test]
 fn letters_and_flags() {
     let check = |letters: &str, expected: Option<(Op, Flags)>| {
-        assert_eq!(rwbs(letters.as_bytes()), expected, "{letters}");
+        assert_eq!(super::letters(letters.as_bytes()), expected, "{letters}");
     };
     check("R", Some((Op::Read, Flags::NONE)));
     check("RAM", Some((Op::Read, Flags::READAHEAD.with(Flags::META))));
