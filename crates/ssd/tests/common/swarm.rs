@@ -3,7 +3,9 @@
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_ftl::ConfigError;
-use prism_ssd::device::{FrontierSpec, VictimSpec, WriteCache};
+use prism_ftl::Frontiers;
+use prism_nand::PageTimes;
+use prism_ssd::device::{VictimSpec, WriteCache};
 use prism_ssd::{Device, DeviceError};
 
 /// One of `items`, each equally likely.
@@ -36,10 +38,10 @@ pub fn device(rng: &mut Rng) -> Device {
         device.flash.blocks_per_plane = 8 + rng.below(12) as u32;
         device.flash.pages_per_block = one_of(rng, &[2, 3, 4, 8, 16]);
         device.flash.page = Bytes(device.ftl.mapping_unit.0 * (1 + rng.below(2)));
-        device.flash.t_read = Nanos(1_000 + rng.below(50_000));
-        device.flash.t_program = Nanos(1_000 + rng.below(300_000));
+        device.flash.t_read = PageTimes::uniform(Nanos(1_000 + rng.below(50_000)));
+        device.flash.t_program = PageTimes::uniform(Nanos(1_000 + rng.below(300_000)));
         device.flash.t_erase = Nanos(1_000 + rng.below(3_000_000));
-        device.ftl.frontiers = one_of(rng, &[FrontierSpec::Shared, FrontierSpec::Separate]);
+        device.ftl.frontiers = one_of(rng, &[Frontiers::Shared, Frontiers::Separate]);
         device.ftl.victim =
             one_of(rng, &[VictimSpec::Greedy, VictimSpec::Fifo, VictimSpec::Random]);
         device.ftl.free_blocks_low = 2 + rng.below(3) as u32;
