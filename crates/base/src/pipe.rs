@@ -29,10 +29,11 @@ impl Pipe {
         }
     }
 
-    /// When the earliest is due.
+    /// When the earliest is due, or [`SimTime::NEVER`].
     #[must_use]
-    pub fn peek(&self) -> Option<SimTime> {
-        self.events.front().map(|&(at, _)| at)
+    #[inline]
+    pub fn next_at(&self) -> SimTime {
+        self.events.front().map_or(SimTime::NEVER, |&(at, _)| at)
     }
 
     /// Takes out the earliest.

@@ -22,7 +22,7 @@ struct Node {
 }
 
 impl Timers {
-    const NEVER: u64 = u64::MAX;
+    const NEVER: u64 = SimTime::NEVER.0;
 
     /// `slots` slots with nothing pending.
     #[must_use]
@@ -51,6 +51,13 @@ impl Timers {
             }
             self.nodes[node] = winner;
         }
+    }
+
+    /// The earliest time pending, or [`SimTime::NEVER`].
+    #[must_use]
+    #[inline]
+    pub fn next_at(&self) -> SimTime {
+        SimTime(self.nodes[1].at)
     }
 
     /// The earliest time pending, and its slot.

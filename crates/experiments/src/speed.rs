@@ -40,6 +40,8 @@ fn mqsim_like(blocks_per_plane: u32, capacity: Bytes) -> Result<Device, DeviceEr
     device.ftl.frontiers = Frontiers::Shared;
     device.ftl.free_blocks_low = 2;
     device.ftl.free_blocks_high = 2;
+    device.drive.firmware_read = Nanos(5_000);
+    device.drive.firmware_write = Nanos(5_000);
     device.drive.write_buffer = Bytes(2 << 20);
     device.drive.write_cache = WriteCache::WriteBack;
     device.drive.power_loss_protection = true;

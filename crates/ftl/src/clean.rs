@@ -132,6 +132,7 @@ impl PageMap {
             }
             // The version is the source's own; who keeps content copies it from there.
             let (lpn, source) = (self.occupant(Pun(at)), Some(Pun(at)));
+            self.prefetch(lpn);
             plan.units.push(UnitWrite { lpn, source, version: 0 });
             self.add_read(Pun(at), &mut pages, &mut plan.reads);
             at += 1;

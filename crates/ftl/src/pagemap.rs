@@ -9,7 +9,7 @@
 //! a tombstone with a reference); a block is a candidate for cleaning only once every
 //! row of it is programmed and committed.
 
-use prism_base::{FastMap, Rng};
+use prism_base::{FastMap, Rng, Zeroed, prefetch};
 use prism_nand::{BlockId, Geometry, Layout, Pun, RowId};
 
 use crate::alloc::LaneState;
@@ -64,11 +64,11 @@ pub struct PageMap {
     pub(crate) parity: bool,
     pub(crate) config: FtlConfig,
     /// 0 nothing, else unit + 1, with [`TRIMMED`] if that unit is a tombstone.
-    pub(crate) l2p: Vec<u32>,
+    pub(crate) l2p: Zeroed<u32>,
     /// 0 nothing, [`P2L_TOMBSTONE`], else logical unit + 1.
-    pub(crate) p2l: Vec<u32>,
+    pub(crate) p2l: Zeroed<u32>,
     /// A bit for each physical unit: whether the map points to it.
-    pub(crate) live_bits: Vec<u64>,
+    pub(crate) live_bits: Zeroed<u64>,
     pub(crate) valid: Vec<u32>,
     /// Erases of each block.
     pub(crate) erases: Vec<u32>,
@@ -114,9 +114,9 @@ impl PageMap {
             .map(|lane| LaneState::erased(lane * per_lane..(lane + 1) * per_lane, frontiers))
             .collect();
         Ok(Self {
-            l2p: vec![0; (config.logical_units + config.map_units) as usize],
-            p2l: vec![0; geometry.units() as usize],
-            live_bits: vec![0; geometry.units().div_ceil(64) as usize],
+            l2p: Zeroed::new((config.logical_units + config.map_units) as usize),
+            p2l: Zeroed::new(geometry.units() as usize),
+            live_bits: Zeroed::new(geometry.units().div_ceil(64) as usize),
             erases: vec![0; blocks],
             frontier_of: vec![0; blocks],
             layout: Layout::new(&geometry),
@@ -179,6 +179,12 @@ impl PageMap {
             return None;
         }
         decode_data(self.l2p[lpn as usize])
+    }
+
+    /// Says that `lpn` will be looked up or changed soon.
+    #[inline]
+    pub fn prefetch(&self, lpn: u32) {
+        prefetch(&self.l2p, lpn as usize);
     }
 
     fn trims_pending(&self) -> bool {

@@ -275,6 +275,7 @@ impl Engine {
         job.tags.clear();
         job.payloads = payloads;
         for unit in units {
+            self.ftl.prefetch(unit.write.lpn);
             if unit.write.lpn != UnitWrite::TOMBSTONE {
                 self.ftl.write_begin(unit.write.lpn);
             }
@@ -312,6 +313,13 @@ impl Engine {
     #[must_use]
     pub fn next_event(&self) -> Option<SimTime> {
         self.timers.first().map(|(at, _)| at)
+    }
+
+    /// The same, [`SimTime::NEVER`] if nothing runs.
+    #[must_use]
+    #[inline]
+    pub fn next_at(&self) -> SimTime {
+        self.timers.next_at()
     }
 
     /// Whether no operation runs or waits.

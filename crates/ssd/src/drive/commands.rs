@@ -105,13 +105,15 @@ impl Drive {
     pub fn submit(&mut self, request: Request, now: SimTime) -> Result<(), SubmitError> {
         self.check(&request)?;
         assert!(now >= self.now, "a request submitted in the past");
-        assert!(self.next_event().is_none_or(|at| at >= now), "events before {now:?} are due");
+        assert!(self.next_at() >= now, "events before {now:?} are due");
         self.now = now;
         self.account();
         self.counts.submitted += 1;
         let slot = self.slots.take();
         self.slots[slot] = Slot::new(request, now);
         self.queues.outstanding[usize::from(request.queue)] += 1;
+        // The map is looked up when firmware has had its time.
+        self.engine.ftl().prefetch((request.offset / self.unit) as u32);
         if request.urgent {
             self.queues.urgent += 1;
             self.engine.set_urgent(true, now);

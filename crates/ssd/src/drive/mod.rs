@@ -186,14 +186,16 @@ impl Drive {
     /// When the drive will do something next by itself; `None` if it is idle.
     #[must_use]
     pub fn next_event(&self) -> Option<SimTime> {
-        let own = [
-            self.engine.next_event(),
-            self.starts.peek(),
-            self.write_starts.peek(),
-            self.finishes.peek(),
-            self.timers.peek(),
-        ];
-        own.into_iter().flatten().min()
+        let at = self.next_at();
+        (at != SimTime::NEVER).then_some(at)
+    }
+
+    /// The same, [`SimTime::NEVER`] if it is idle.
+    #[inline]
+    fn next_at(&self) -> SimTime {
+        let commands = self.starts.next_at().min(self.write_starts.next_at());
+        let rest = self.finishes.next_at().min(self.timers.next_at());
+        self.engine.next_at().min(commands).min(rest)
     }
 
     /// Lets everything happen up to and including `until`; completions are added to
@@ -214,17 +216,18 @@ impl Drive {
     /// # Panics
     /// If there is none.
     pub fn step(&mut self, out: &mut Vec<Completion>) {
-        let at = self.next_event().expect("an event to step to");
+        let at = self.next_at();
+        assert!(at != SimTime::NEVER, "an event to step to");
         self.now = at;
-        if self.engine.next_event() == Some(at) {
+        if self.engine.next_at() == at {
             self.flash_event(out);
-        } else if self.starts.peek() == Some(at) {
+        } else if self.starts.next_at() == at {
             let (_, slot) = self.starts.pop().expect("an event was there");
             self.start(slot, out);
-        } else if self.write_starts.peek() == Some(at) {
+        } else if self.write_starts.next_at() == at {
             let (_, slot) = self.write_starts.pop().expect("an event was there");
             self.start(slot, out);
-        } else if self.finishes.peek() == Some(at) {
+        } else if self.finishes.next_at() == at {
             let (_, slot) = self.finishes.pop().expect("an event was there");
             self.finish(slot, out);
         } else {
