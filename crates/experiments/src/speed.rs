@@ -24,7 +24,7 @@ pub struct Work {
 
 /// A drive with 8 channels of 8 dies of 2 planes, 8 KiB pages as mapping units, 256 pages
 /// a block: tR 75 us, tPROG 750 us, tBERS 3.8 ms, 333 MB/s a channel.
-fn mqsim_like(blocks_per_plane: u32, capacity: Bytes) -> Result<Device, DeviceError> {
+pub(crate) fn mqsim_like(blocks_per_plane: u32, capacity: Bytes) -> Result<Device, DeviceError> {
     let mut device = Device::preset("femu")?;
     device.name = "mqsim-like".into();
     device.flash.cell = Cell::Mlc;
@@ -47,6 +47,18 @@ fn mqsim_like(blocks_per_plane: u32, capacity: Bytes) -> Result<Device, DeviceEr
     device.drive.power_loss_protection = true;
     device.drive.queue_depth = 1024;
     device.drive.capacity = capacity;
+    device.check()?;
+    Ok(device)
+}
+
+/// The same with an effective over-provisioning of 0.15.
+///
+/// # Errors
+/// [`DeviceError`] never, unless the preset it starts from is broken.
+pub fn large(blocks_per_plane: u32) -> Result<Device, DeviceError> {
+    let mut device = mqsim_like(blocks_per_plane, Bytes(1 << 30))?;
+    let usable = device.ftl_config().usable_units(&device.geometry());
+    device.drive.capacity = Bytes((usable as f64 / 1.15) as u64 * 8192);
     device.check()?;
     Ok(device)
 }

@@ -284,9 +284,6 @@ impl FtlConfig {
         let logical = f64::from(self.logical_units);
         let spare = |units: u64| (units as f64 - logical) / logical;
         let usable = self.usable_units(geometry).saturating_sub(u64::from(self.map_units));
-        OverProvisioning {
-            nominal: spare(u64::from(geometry.units())),
-            effective: spare(usable),
-        }
+        OverProvisioning { nominal: spare(u64::from(geometry.units())), effective: spare(usable) }
     }
 }

@@ -7,6 +7,7 @@
 //! docs/design/planner-engine.md.
 
 pub mod alloc;
+pub mod bulk;
 pub mod clean;
 pub mod column;
 pub mod config;
@@ -16,6 +17,7 @@ pub mod recover;
 pub mod trims;
 pub mod victim;
 
+pub use bulk::{Moved, RowRun};
 pub use column::Column;
 pub use config::{ConfigError, Frontiers, FtlConfig, OverProvisioning, Placement, WearPolicy};
 pub use pagemap::PageMap;

@@ -13,8 +13,8 @@ mod swarm;
 
 use model::{Model, Weights};
 use prism_base::{Bytes, Rng};
-use prism_ssd::Device;
 use prism_ftl::Frontiers;
+use prism_ssd::Device;
 use prism_ssd::device::{VictimSpec, WriteCache};
 
 /// Seeds of a test: the one in PRISM_SEED, or the first `count`.

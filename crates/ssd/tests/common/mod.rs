@@ -1,8 +1,8 @@
 //! Small drives for tests.
 
 use prism_base::{Bytes, Nanos};
-use prism_ssd::Device;
 use prism_ftl::Frontiers;
+use prism_ssd::Device;
 use prism_ssd::device::{VictimSpec, WriteCache};
 
 /// A drive of `blocks` blocks a die with two dies, 2 pages of 2 units a row: small enough
