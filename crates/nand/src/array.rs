@@ -84,9 +84,7 @@ impl Nand {
         units: impl IntoIterator<Item = StoredUnit>,
     ) -> Result<(), NandError> {
         let block = self.layout.block_of(row);
-        let dies = self.layout.dies_per_lane();
-        let in_block = row.0 - self.layout.first_row(block).0;
-        let member = in_block % dies;
+        let (dies, in_block, member) = self.member_of(row, block);
         let index = (block.0 * dies + member) as usize;
         let Some(&programmed) = self.rows_programmed.get(index) else {
             return Err(NandError::OutOfRange { address: u64::from(row.0) });
@@ -114,6 +112,14 @@ impl Nand {
             }
         }
         Ok(())
+    }
+
+    /// Members of a block, the number of `row` in it, and the member it stands on.
+    #[inline]
+    fn member_of(&self, row: RowId, block: BlockId) -> (u32, u32, u32) {
+        let in_block = row.0 - self.layout.first_row(block).0;
+        let dies = self.layout.dies_per_lane();
+        (dies, in_block, if dies == 1 { 0 } else { in_block % dies })
     }
 
     /// The program of `row` has ended; it is readable from now on.
@@ -168,16 +174,26 @@ impl Nand {
     /// [`NandError::ReadErased`] where nothing is programmed, [`NandError::Uncorrectable`]
     /// where a program was interrupted.
     pub fn check_read(&self, unit: Pun) -> Result<(), NandError> {
-        if unit.0 >= self.geometry.units() {
-            return Err(NandError::OutOfRange { address: u64::from(unit.0) });
-        }
-        let row = self.layout.row_of(unit);
+        self.check_row(self.layout.row_of(unit), unit)
+    }
+
+    /// As [`Nand::check_read`], for all of `row`.
+    ///
+    /// # Errors
+    /// The same, with the first unit of the row.
+    #[inline]
+    pub fn check_read_row(&self, row: RowId) -> Result<(), NandError> {
+        self.check_row(row, self.layout.first_unit(row))
+    }
+
+    fn check_row(&self, row: RowId, unit: Pun) -> Result<(), NandError> {
         let block = self.layout.block_of(row);
-        let dies = self.layout.dies_per_lane();
-        let in_block = row.0 - self.layout.first_row(block).0;
-        let member = in_block % dies;
+        let (dies, in_block, member) = self.member_of(row, block);
         let index = (block.0 * dies + member) as usize;
-        if in_block >= u32::from(self.rows_programmed[index]) * dies + member {
+        let Some(&programmed) = self.rows_programmed.get(index) else {
+            return Err(NandError::OutOfRange { address: u64::from(unit.0) });
+        };
+        if in_block >= u32::from(programmed) * dies + member {
             return Err(NandError::ReadErased { unit });
         }
         let torn = self.store.as_ref().is_some_and(|s| s.open_rows[row.0 as usize]);
