@@ -5,10 +5,9 @@ use std::ops::Range;
 
 use prism_nand::{BlockId, DieId, RowId};
 
-use crate::column::Column;
+use crate::candidates::Candidates;
 use crate::config::Frontiers;
 use crate::pagemap::{BlockState, PageMap};
-use crate::victim::{NEVER_SEALED, NOT_SEALED};
 
 /// An open block and its next row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,19 +28,16 @@ pub(crate) struct DieState {
     /// Blocks that recovery found to hold nothing: erased before any other, whatever the
     /// victim policy, since cleaning may need them to get anywhere.
     pub(crate) dead: Vec<u32>,
-    /// Valid units of each sealed block, [`NOT_SEALED`] for others: what victim policies
-    /// see, together with when each was sealed.
-    pub(crate) candidates: Column<u32>,
-    pub(crate) sealed_at: Column<u64>,
+    /// The sealed blocks: what victim policies see.
+    pub(crate) candidates: Candidates,
     /// Valid units on the die.
     pub(crate) valid: u64,
 }
 
 impl DieState {
-    pub(crate) fn erased(blocks: Range<u32>) -> Self {
+    pub(crate) fn erased(blocks: Range<u32>, units_per_block: u32) -> Self {
         Self {
-            candidates: Column::new(blocks.len(), NOT_SEALED),
-            sealed_at: Column::new(blocks.len(), NEVER_SEALED),
+            candidates: Candidates::new(blocks.len(), units_per_block),
             free: blocks.collect(),
             host: None,
             copies: None,

@@ -4,7 +4,6 @@ use prism_nand::{BlockId, DieId, Pun};
 
 use crate::pagemap::{BlockState, P2L_TOMBSTONE, PageMap, decode_data};
 use crate::plan::{CopyPlan, ReadRun, UnitWrite};
-use crate::victim::{NEVER_SEALED, NOT_SEALED};
 
 impl PageMap {
     /// Chooses the next victim on `die` and takes it out of the candidates; `None` if
@@ -18,11 +17,10 @@ impl PageMap {
                 // Copies fill whole rows, so that less garbage than a row gains nothing.
                 let most = self.geometry.units_per_block() - self.geometry.units_per_row();
                 let policy = self.config.victim;
-                policy.pick(&state.candidates, &state.sealed_at, most, &mut self.rng)? as u32
+                policy.pick(&state.candidates, most, &mut self.rng)? as u32
             }
         };
-        state.candidates.set(chosen as usize, NOT_SEALED);
-        state.sealed_at.set(chosen as usize, NEVER_SEALED);
+        state.candidates.take(chosen as usize);
         let block = BlockId(die.0 * per_die + chosen);
         self.state[block.0 as usize] = BlockState::Victim;
         Some(block)

@@ -3,7 +3,8 @@
 use prism_base::{Bytes, Nanos};
 use prism_ftl::{ConfigError, Frontiers, FtlConfig, OverProvisioning, VictimPolicy};
 use prism_nand::{Geometry, GeometryError, Timing};
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 use crate::quantity;
 
@@ -137,8 +138,9 @@ pub struct Ftl {
     pub mapping_unit: Bytes,
     /// `shared` or `separate`.
     pub frontiers: FrontierSpec,
-    /// `greedy`, `fifo` or `random`.
-    pub victim: VictimSpec,
+    /// As [`VictimPolicy::from_name`] reads it.
+    #[serde(deserialize_with = "victim")]
+    pub victim: VictimPolicy,
     /// Cleaning of a die starts below this many erased blocks.
     pub free_blocks_low: u32,
     /// Cleaning of a die stops at this many.
@@ -163,16 +165,8 @@ pub enum FrontierSpec {
     Separate,
 }
 
-/// Victim policies by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum VictimSpec {
-    /// [`VictimPolicy::Greedy`]
-    Greedy,
-    /// [`VictimPolicy::Fifo`]
-    Fifo,
-    /// [`VictimPolicy::Random`]
-    Random,
+fn victim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VictimPolicy, D::Error> {
+    VictimPolicy::from_name(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
 /// `[drive]`
@@ -350,11 +344,7 @@ impl Device {
     pub fn ftl_config(&self) -> FtlConfig {
         FtlConfig {
             logical_units: (self.drive.capacity.0 / self.ftl.mapping_unit.0) as u32,
-            victim: match self.ftl.victim {
-                VictimSpec::Greedy => VictimPolicy::Greedy,
-                VictimSpec::Fifo => VictimPolicy::Fifo,
-                VictimSpec::Random => VictimPolicy::Random,
-            },
+            victim: self.ftl.victim,
             frontiers: match self.ftl.frontiers {
                 FrontierSpec::Shared => Frontiers::Shared,
                 FrontierSpec::Separate => Frontiers::Separate,
@@ -420,7 +410,9 @@ mod tests {
         check("capacity = \"4TB\"", "capacity = \"5TB\"", "lower capacity");
         check("queue_depth = 256", "queue_depth = 0", "drive.queue_depth");
         check("write_buffer = \"16MiB\"", "write_buffer = \"4KiB\"", "drive.write_buffer");
-        check("victim = \"greedy\"", "victim = \"best\"", "unknown variant `best`");
+        check("victim = \"greedy\"", "victim = \"best\"", "no victim policy is called `best`");
+        check("victim = \"greedy\"", "victim = \"d-choices\"", "as in d-choices:10");
+        check("victim = \"greedy\"", "victim = \"fifo:2\"", "called `fifo:2`");
         check("[ftl]", "[ftl]\nspeed = 1", "unknown field `speed`");
         check("mapping_unit = \"4KiB\"", "mapping_unit = \"3KiB\"", "does not divide");
     }
