@@ -193,7 +193,8 @@ fn hot_cold(victim: VictimPolicy, frontiers: Frontiers, op: f64, hot: HotCold) -
     let (f, r) = (100.0 * hot.units, 100.0 * hot.writes);
     let count = match frontiers {
         Frontiers::Shared => "1 frontier",
-        Frontiers::Separate => "2 frontiers",
+        // One stream of host data here, so that its copies have one frontier as well.
+        Frontiers::Separate | Frontiers::PerStream => "2 frontiers",
     };
     let what = format!("{victim}, {r:.0} % of writes to {f:.0} % of units, {count}, OP {op}");
     let hot = Some(hot);

@@ -39,6 +39,9 @@ impl Setup {
             planes_ganged: 1,
             blocks_per_plane: self.blocks,
             pages_per_block: self.units_per_block,
+            pages_per_program: 1,
+            dies_per_superblock: 1,
+            parity: false,
             page: Bytes(4096),
             unit: Bytes(4096),
         }
@@ -46,14 +49,7 @@ impl Setup {
 
     /// The configuration whose effective over-provisioning is the one asked for.
     fn config(&self, geometry: &Geometry) -> FtlConfig {
-        let mut config = FtlConfig {
-            logical_units: 1,
-            victim: self.victim,
-            frontiers: self.frontiers,
-            free_blocks_low: 2,
-            free_blocks_high: 2,
-            reserve_blocks: 1,
-        };
+        let mut config = FtlConfig::simple(1, self.victim, self.frontiers);
         config.logical_units = (config.usable_units(geometry) as f64 / (1.0 + self.op)) as u32;
         config
     }

@@ -107,16 +107,28 @@ impl Candidates {
         self.changed[index] = self.seals;
     }
 
-    /// Candidate `index` is one no longer.
+    /// Candidate `index` is one no longer. Returns its valid units.
     ///
     /// # Panics
     /// If it is none.
-    pub fn take(&mut self, index: usize) {
-        assert!(self.valid.values()[index] != NOT_SEALED, "block {index} is no candidate");
+    pub fn take(&mut self, index: usize) -> u32 {
+        let valid = self.valid.values()[index];
+        assert!(valid != NOT_SEALED, "block {index} is no candidate");
         self.valid.set(index, NOT_SEALED);
         let Neighbours { older, younger } = self.ring[index];
         self.ring[older as usize].younger = younger;
         self.ring[younger as usize].older = older;
+        valid
+    }
+
+    /// Undoes the last [`Candidates::take`] that is not undone, of `index` with `valid`
+    /// valid units: place and ages are as before. Nothing may have been sealed meanwhile.
+    pub fn put_back(&mut self, index: usize, valid: u32) {
+        self.valid.set(index, valid);
+        // Its neighbours are those of then, and it still knows them (Knuth, Dancing Links).
+        let Neighbours { older, younger } = self.ring[index];
+        self.ring[older as usize].younger = index as u32;
+        self.ring[younger as usize].older = index as u32;
     }
 }
 
@@ -142,6 +154,14 @@ mod tests {
                     let valid = rng.below(10) as u32;
                     candidates.seal(index, valid);
                     model.push((index, valid, seals, seals));
+                }
+                Some(_) if rng.chance(0.2) => {
+                    let taken: Vec<_> = model.iter().map(|&(i, ..)| i).collect();
+                    let taken = taken.into_iter().filter(|_| rng.chance(0.3));
+                    let taken: Vec<_> = taken.map(|i| (i, candidates.take(i))).collect();
+                    for (i, valid) in taken.into_iter().rev() {
+                        candidates.put_back(i, valid);
+                    }
                 }
                 Some(place) if rng.chance(0.3) => {
                     candidates.take(index);

@@ -19,7 +19,7 @@ pub mod victim;
 
 pub use candidates::Candidates;
 pub use column::Column;
-pub use config::{ConfigError, Frontiers, FtlConfig, OverProvisioning};
+pub use config::{ConfigError, Frontiers, FtlConfig, OverProvisioning, Placement, WearPolicy};
 pub use pagemap::PageMap;
 pub use plan::{CopyPlan, Program, ReadRun, TrimRange, UnitWrite};
 pub use victim::{Benefit, VictimError, VictimPolicy};

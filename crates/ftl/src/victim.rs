@@ -301,7 +301,7 @@ mod tests {
             let valid = candidates.valid().values()[index];
             match rng.below(10) {
                 0..8 if valid != NOT_SEALED => candidates.lower(index, valid.saturating_sub(1)),
-                8 if valid != NOT_SEALED => candidates.take(index),
+                8 if valid != NOT_SEALED => assert_eq!(candidates.take(index), valid),
                 9 if valid == NOT_SEALED => candidates.seal(index, 8),
                 _ => {}
             }

@@ -13,9 +13,9 @@ mod swarm;
 
 use model::{Model, Weights};
 use prism_base::{Bytes, Rng};
-use prism_ftl::VictimPolicy;
+use prism_ftl::{Frontiers, VictimPolicy};
 use prism_ssd::Device;
-use prism_ssd::device::{FrontierSpec, WriteCache};
+use prism_ssd::device::WriteCache;
 
 /// Seeds of a test: the one in PRISM_SEED, or the first `count`.
 fn seeds(count: u64) -> std::ops::Range<u64> {
@@ -92,7 +92,7 @@ fn tiny_geometry(number: u32, blocks: u32) -> Device {
     device.flash.pages_per_block = 1 + digit(4);
     device.ftl.mapping_unit = Bytes(4096);
     device.flash.page = Bytes(4096 * u64::from(1 + digit(2)));
-    device.ftl.frontiers = [FrontierSpec::Shared, FrontierSpec::Separate][digit(2) as usize];
+    device.ftl.frontiers = [Frontiers::Shared, Frontiers::Separate][digit(2) as usize];
     device.ftl.victim = VictimPolicy::EXAMPLES[digit(7) as usize];
     device.flash.blocks_per_plane = blocks;
     device.ftl.free_blocks_low = 2;

@@ -184,12 +184,9 @@ impl Harness {
     fn submit(&mut self, op: HostOp, offset: u64, len: u64) {
         let data = !matches!(op, HostOp::Read | HostOp::Flush);
         let request = Request {
-            op,
-            offset,
-            len,
             fua: data && self.rng.chance(0.05),
             preflush: self.rng.chance(0.03),
-            tag: self.requests.len() as u64,
+            ..Request::new(op, offset, len, self.requests.len() as u64)
         };
         let mut covered = Vec::new();
         if op == HostOp::Flush || request.preflush {

@@ -169,12 +169,9 @@ impl Model {
     /// Submits a request, unless it meets one whose order to it would be undefined.
     fn submit(&mut self, op: HostOp, offset: u64, len: u64) {
         let request = Request {
-            op,
-            offset,
-            len,
             fua: self.rng.chance(0.05),
             preflush: self.rng.chance(0.03),
-            tag: self.requests.len() as u64,
+            ..Request::new(op, offset, len, self.requests.len() as u64)
         };
         let (all, unmapped) = self.touched(&request);
         for lpn in all.clone() {
@@ -189,7 +186,7 @@ impl Model {
                 return;
             }
         }
-        while !self.drive.can_accept() {
+        while !self.drive.can_accept(0) {
             let refused = self.drive.submit(request, self.drive.now());
             assert!(matches!(refused, Err(SubmitError::QueueFull { .. })));
             self.step();
@@ -269,7 +266,7 @@ impl Model {
         let cost = &completion.cost;
         assert_eq!(cost.unmapped, units.len() as u32 - mapped, "{completion:?}");
         let from_flash = mapped - cost.buffer_hits;
-        let a_page = self.drive.device().geometry().units_per_page();
+        let a_page = self.drive.device().geometry().units_per_level();
         let pages = from_flash.div_ceil(a_page)..=from_flash;
         assert!(pages.contains(&cost.flash_reads), "{completion:?}: {pages:?}");
         assert_eq!(cost.units_written, 0);

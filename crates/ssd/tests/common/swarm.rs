@@ -2,8 +2,9 @@
 //! another mixture, and many are as full as a device file allows.
 
 use prism_base::{Bytes, Nanos, Rng};
-use prism_ftl::{ConfigError, VictimPolicy};
-use prism_ssd::device::{FrontierSpec, WriteCache};
+use prism_ftl::{ConfigError, Frontiers, VictimPolicy};
+use prism_nand::PageTimes;
+use prism_ssd::device::WriteCache;
 use prism_ssd::{Device, DeviceError};
 
 /// One of `items`, each equally likely.
@@ -47,10 +48,10 @@ pub fn device(rng: &mut Rng) -> Device {
         device.flash.blocks_per_plane = 8 + rng.below(12) as u32;
         device.flash.pages_per_block = one_of(rng, &[2, 3, 4, 8, 16]);
         device.flash.page = Bytes(device.ftl.mapping_unit.0 * (1 + rng.below(2)));
-        device.flash.t_read = Nanos(1_000 + rng.below(50_000));
-        device.flash.t_program = Nanos(1_000 + rng.below(300_000));
+        device.flash.t_read = PageTimes::uniform(Nanos(1_000 + rng.below(50_000)));
+        device.flash.t_program = PageTimes::uniform(Nanos(1_000 + rng.below(300_000)));
         device.flash.t_erase = Nanos(1_000 + rng.below(3_000_000));
-        device.ftl.frontiers = one_of(rng, &[FrontierSpec::Shared, FrontierSpec::Separate]);
+        device.ftl.frontiers = one_of(rng, &[Frontiers::Shared, Frontiers::Separate]);
         device.ftl.victim = victim(rng);
         device.ftl.free_blocks_low = 2 + rng.below(3) as u32;
         device.ftl.free_blocks_high = device.ftl.free_blocks_low + rng.below(3) as u32;
