@@ -45,7 +45,8 @@ impl FlashCounts {
                 self.units[cause_of(cause, logical_units, unit)] += 1;
             }
         }
-        self.programs[Cause::Pad] += pages_per_row - u64::from(layout.pages_for(units.len() as u32));
+        self.programs[Cause::Pad] +=
+            pages_per_row - u64::from(layout.pages_for(units.len() as u32));
         self.units[Cause::Pad] += units_per_row - units.len() as u64;
     }
 

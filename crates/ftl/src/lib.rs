@@ -7,6 +7,7 @@
 //! docs/design/planner-engine.md.
 
 pub mod alloc;
+pub mod candidates;
 pub mod clean;
 pub mod column;
 pub mod config;
@@ -16,8 +17,9 @@ pub mod recover;
 pub mod trims;
 pub mod victim;
 
+pub use candidates::Candidates;
 pub use column::Column;
 pub use config::{ConfigError, Frontiers, FtlConfig, OverProvisioning, Placement, WearPolicy};
 pub use pagemap::PageMap;
 pub use plan::{CopyPlan, Program, ReadRun, TrimRange, UnitWrite};
-pub use victim::VictimPolicy;
+pub use victim::{Benefit, VictimError, VictimPolicy};

@@ -109,9 +109,8 @@ impl Buffer {
         if self.wanted == 0 {
             return None;
         }
-        let wanted = |queue: &VecDeque<u32>| {
-            queue.iter().any(|&place| self.is_wanted(&self.entries[place]))
-        };
+        let wanted =
+            |queue: &VecDeque<u32>| queue.iter().any(|&place| self.is_wanted(&self.entries[place]));
         self.dirty.iter().position(wanted).map(|stream| stream as u32)
     }
 

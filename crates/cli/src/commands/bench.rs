@@ -62,7 +62,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         ("writes, QD 1024", true, 1024),
     ];
     let part = args.only.as_deref().unwrap_or_default();
-    let workloads: Vec<_> = workloads.into_iter().filter(|(name, ..)| name.contains(part)).collect();
+    let workloads: Vec<_> =
+        workloads.into_iter().filter(|(name, ..)| name.contains(part)).collect();
     if workloads.is_empty() {
         return Err(Failure::Usage(format!("no workload's name contains {part:?}")));
     }

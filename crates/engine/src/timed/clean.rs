@@ -9,8 +9,8 @@ use prism_base::SimTime;
 use prism_ftl::ReadRun;
 use prism_nand::{BlockId, Cause, LaneId, RowId};
 
-use super::die::{Op, ReadOp};
 use super::Engine;
+use super::die::{Op, ReadOp};
 use crate::config::CleaningMode;
 
 /// Copy steps for each die of a lane that may be under way at once: one being programmed,
@@ -206,13 +206,7 @@ impl Engine {
         self.program_parity(lane, now);
     }
 
-    pub(super) fn erase_done(
-        &mut self,
-        block: BlockId,
-        member: u32,
-        cause: Cause,
-        now: SimTime,
-    ) {
+    pub(super) fn erase_done(&mut self, block: BlockId, member: u32, cause: Cause, now: SimTime) {
         self.nand.erase_end(block, member);
         self.counts.erases[cause] += u64::from(self.nand.geometry().planes_ganged);
         let lane = self.layout.lane_of(block);

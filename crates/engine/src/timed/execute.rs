@@ -41,7 +41,11 @@ impl Engine {
             self.dies[die.0 as usize].backlog += time;
         }
         let state = &mut self.dies[die.0 as usize];
-        if passes { state.first.push_back(op) } else { state.rest.push_back(op) }
+        if passes {
+            state.first.push_back(op)
+        } else {
+            state.rest.push_back(op)
+        }
         // A die that works goes on when it is done; nothing changes until then.
         if state.array.is_none() || self.config.cache_program {
             self.start_next(die, now);

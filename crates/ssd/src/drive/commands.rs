@@ -183,9 +183,7 @@ impl Drive {
                 self.engine.set_urgent(false, self.now);
             }
         }
-        while self.queues.waiting_total > 0
-            && self.queues.in_service < self.queues.in_service_max
-        {
+        while self.queues.waiting_total > 0 && self.queues.in_service < self.queues.in_service_max {
             let next = self.choose();
             let slot = next.expect("a command waits");
             self.fetch(slot);
