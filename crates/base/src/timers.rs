@@ -41,15 +41,19 @@ impl Timers {
     /// Sets the time of `slot`; `None` if nothing is pending there.
     pub fn set(&mut self, slot: u32, at: Option<SimTime>) {
         let mut node = self.leaves + slot as usize;
-        self.nodes[node].at = at.map_or(Self::NEVER, |at| at.0);
+        let mut winner = Node { at: at.map_or(Self::NEVER, |at| at.0), slot };
+        // The whole path every time, without a branch on what is found there: a guess that
+        // fails costs more than a level.
+        let nodes = &mut self.nodes[..];
+        nodes[node] = winner;
         while node > 1 {
-            let (left, right) = (self.nodes[node & !1], self.nodes[node | 1]);
-            let winner = if right.at < left.at { right } else { left };
+            let other = nodes[node ^ 1];
+            // Of equal times the left one wins, which is the other if this is odd.
+            let other_wins = other.at < winner.at.saturating_add(node as u64 & 1);
+            winner.at = if other_wins { other.at } else { winner.at };
+            winner.slot = if other_wins { other.slot } else { winner.slot };
             node /= 2;
-            if self.nodes[node] == winner {
-                return;
-            }
-            self.nodes[node] = winner;
+            nodes[node] = winner;
         }
     }
 

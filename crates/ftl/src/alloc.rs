@@ -9,9 +9,8 @@ use std::ops::Range;
 
 use prism_nand::{BlockId, LaneId, RowId};
 
-use crate::column::Column;
+use crate::candidates::Candidates;
 use crate::pagemap::{BlockState, PageMap};
-use crate::victim::{NEVER_SEALED, NOT_SEALED};
 
 /// An open block and its next row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +29,8 @@ pub(crate) struct LaneState {
     /// Blocks that recovery found to hold nothing: erased before any other, whatever the
     /// victim policy, since cleaning may need them to get anywhere.
     pub(crate) dead: Vec<u32>,
-    /// Valid units of each sealed block, [`NOT_SEALED`] for others: what victim policies
-    /// see, together with when each was sealed.
-    pub(crate) candidates: Column<u32>,
-    pub(crate) sealed_at: Column<u64>,
+    /// The sealed blocks: what victim policies see.
+    pub(crate) candidates: Candidates,
     /// Valid units on the lane.
     pub(crate) valid: u64,
     /// Erases of all its blocks together.
@@ -41,10 +38,9 @@ pub(crate) struct LaneState {
 }
 
 impl LaneState {
-    pub(crate) fn erased(blocks: Range<u32>, frontiers: u32) -> Self {
+    pub(crate) fn erased(blocks: Range<u32>, frontiers: u32, units_per_block: u32) -> Self {
         Self {
-            candidates: Column::new(blocks.len(), NOT_SEALED),
-            sealed_at: Column::new(blocks.len(), NEVER_SEALED),
+            candidates: Candidates::new(blocks.len(), units_per_block),
             free: blocks.collect(),
             open: vec![None; frontiers as usize],
             dead: Vec::new(),

@@ -47,7 +47,7 @@ impl PageMap {
             prefetch(&self.live_bits, at as usize / 64);
             prefetch(&self.valid, block.0 as usize);
             let (lane, place) = self.layout.split_block(block);
-            prefetch(self.lanes[lane.0 as usize].candidates.values(), place);
+            prefetch(self.lanes[lane.0 as usize].candidates.valid().values(), place);
         }
     }
 

@@ -2,9 +2,9 @@
 
 use prism_nand::{BlockId, Cause, LaneId, Pun};
 
+use crate::candidates::NOT_SEALED;
 use crate::pagemap::{BlockState, P2L_TOMBSTONE, PageMap};
 use crate::plan::{CopyPlan, ReadRun, UnitWrite};
-use crate::victim::{NEVER_SEALED, NOT_SEALED};
 
 /// Victims passed over because they are worn, before the choice is taken as it is.
 const WORN_PASSED_MAX: usize = 8;
@@ -32,24 +32,20 @@ impl PageMap {
         let first_block = (lane.0 * self.layout.blocks_per_lane()) as usize;
         let limit = self.worn_limit(lane);
         let state = &mut self.lanes[lane.0 as usize];
-        let mut passed = [(0, 0, 0); WORN_PASSED_MAX];
+        let mut passed = [(0, 0); WORN_PASSED_MAX];
         let mut count = 0;
         let chosen = loop {
-            let chosen = policy.pick(&state.candidates, &state.sealed_at, most, &mut self.rng);
+            let chosen = policy.pick(&state.candidates, most, &mut self.rng);
             let Some(index) = chosen else { break None };
             let worn = limit.is_some_and(|limit| self.erases[first_block + index] > limit);
             if !worn || count == WORN_PASSED_MAX {
                 break chosen;
             }
-            passed[count] =
-                (index, state.candidates.values()[index], state.sealed_at.values()[index]);
+            passed[count] = (index, state.candidates.take(index));
             count += 1;
-            state.candidates.set(index, NOT_SEALED);
-            state.sealed_at.set(index, NEVER_SEALED);
         };
-        for &(index, valid, sealed_at) in &passed[..count] {
-            state.candidates.set(index, valid);
-            state.sealed_at.set(index, sealed_at);
+        for &(index, valid) in passed[..count].iter().rev() {
+            state.candidates.put_back(index, valid);
         }
         // Where every candidate is worn, the best of them is still better than none.
         chosen.or((count > 0).then_some(passed[0].0))
@@ -77,7 +73,7 @@ impl PageMap {
         }
         let limit = self.mean_erases(lane).checked_sub(behind)?;
         let first = lane.0 * self.layout.blocks_per_lane();
-        let sealed = self.lanes[lane.0 as usize].candidates.values();
+        let sealed = self.lanes[lane.0 as usize].candidates.valid().values();
         let coldest = (first..)
             .zip(sealed)
             .filter(|&(_, &valid)| valid != NOT_SEALED)
@@ -93,8 +89,7 @@ impl PageMap {
     fn take_candidate(&mut self, lane: LaneId, block: BlockId) {
         let (_, place) = self.layout.split_block(block);
         let state = &mut self.lanes[lane.0 as usize];
-        state.candidates.set(place, NOT_SEALED);
-        state.sealed_at.set(place, NEVER_SEALED);
+        state.candidates.take(place);
         self.state[block.0 as usize] = BlockState::Victim;
     }
 

@@ -7,7 +7,11 @@
 //! docs/design/planner-engine.md.
 
 pub mod alloc;
+<<<<<<< HEAD
 pub mod bulk;
+=======
+pub mod candidates;
+>>>>>>> main
 pub mod clean;
 pub mod column;
 pub mod config;
@@ -17,9 +21,13 @@ pub mod recover;
 pub mod trims;
 pub mod victim;
 
+<<<<<<< HEAD
 pub use bulk::{Moved, RowRun};
+=======
+pub use candidates::Candidates;
+>>>>>>> main
 pub use column::Column;
 pub use config::{ConfigError, Frontiers, FtlConfig, OverProvisioning, Placement, WearPolicy};
 pub use pagemap::PageMap;
 pub use plan::{CopyPlan, Program, ReadRun, TrimRange, UnitWrite};
-pub use victim::VictimPolicy;
+pub use victim::{Benefit, VictimError, VictimPolicy};

@@ -2,7 +2,7 @@
 //!
 //! Columns and their cost: logical to physical 4 bytes a logical unit, physical to
 //! logical 4 bytes a physical unit, both allocated zeroed so that untouched parts take
-//! no memory; a bit a physical unit that says whether the map points to it; 27 bytes a
+//! no memory; a bit a physical unit that says whether the map points to it; 41 bytes a
 //! block.
 //!
 //! Invariants: `valid[b]` counts the units of block `b` that the map points to (data, or
@@ -75,7 +75,6 @@ pub struct PageMap {
     /// The frontier that wrote each block, while it is not free.
     pub(crate) frontier_of: Vec<u16>,
     pub(crate) state: Vec<BlockState>,
-    pub(crate) seals: u64,
     /// Rows reserved and not yet committed.
     pub(crate) rows_in_flight: Vec<u16>,
     pub(crate) lanes: Vec<LaneState>,
@@ -109,9 +108,10 @@ impl PageMap {
         config.check(&geometry)?;
         let blocks = geometry.blocks() as usize;
         let per_lane = geometry.blocks_per_lane();
-        let frontiers = config.frontier_count();
+        let (frontiers, units) = (config.frontier_count(), geometry.data_units_per_block());
+        let erased = |blocks| LaneState::erased(blocks, frontiers, units);
         let lanes = (0..geometry.lanes())
-            .map(|lane| LaneState::erased(lane * per_lane..(lane + 1) * per_lane, frontiers))
+            .map(|lane| erased(lane * per_lane..(lane + 1) * per_lane))
             .collect();
         Ok(Self {
             l2p: Zeroed::new((config.logical_units + config.map_units) as usize),
@@ -126,7 +126,6 @@ impl PageMap {
             moved: Vec::new(),
             valid: vec![0; blocks],
             state: vec![BlockState::Free; blocks],
-            seals: 0,
             rows_in_flight: vec![0; blocks],
             lanes,
             in_flight: FastMap::default(),
@@ -445,10 +444,7 @@ impl PageMap {
         let index = block.0 as usize;
         self.state[index] = BlockState::Sealed;
         let (lane, place) = self.layout.split_block(block);
-        let lane = &mut self.lanes[lane.0 as usize];
-        lane.candidates.set(place, self.valid[index]);
-        lane.sealed_at.set(place, self.seals);
-        self.seals += 1;
+        self.lanes[lane.0 as usize].candidates.seal(place, self.valid[index]);
     }
 
     /// Valid units = mapped logical units + live tombstones (law 2), by the running

@@ -218,6 +218,7 @@ impl Engine {
         cleaner.victim = None;
         cleaner.look_at_wear = true;
         self.ftl.erased(block);
+        self.freed = true;
         self.list(lane);
         self.clean(lane, now);
     }

@@ -1,6 +1,6 @@
 //! The stations of a die: what begins, what ends, what that leads to.
 
-use prism_base::{Bytes, Nanos, SimTime};
+use prism_base::{Nanos, SimTime};
 use prism_nand::{Cause, DieId, LaneId, Pun, RowId};
 
 use super::die::{Op, ReadOp};
@@ -46,7 +46,10 @@ impl Engine {
         } else {
             state.rest.push_back(op)
         }
-        self.start_next(die, now);
+        // A die that works goes on when it is done; nothing changes until then.
+        if state.array.is_none() || self.config.cache_program {
+            self.start_next(die, now);
+        }
     }
 
     /// How long an operation takes on a die that is free.
@@ -60,7 +63,7 @@ impl Engine {
     }
 
     fn transfer_of(&self, read: &ReadOp) -> Nanos {
-        self.config.timing.transfer(Bytes(u64::from(read.units) * self.unit_bytes))
+        self.transfers[usize::from(read.units)]
     }
 
     /// Begins whatever can begin on `die`, and says when something there ends next.
@@ -143,8 +146,7 @@ impl Engine {
     }
 
     fn begin_read(&mut self, read: &ReadOp) -> Nanos {
-        let first = self.layout.first_unit(read.row);
-        self.nand.check_read(first).expect("the map points to readable rows only");
+        self.nand.check_read_row(read.row).expect("the map points to readable rows only");
         self.counts.reads[read.cause] += u64::from(read.pages);
         self.config.timing.t_read.of(self.page_of(read.row, read.level))
     }
@@ -152,7 +154,7 @@ impl Engine {
     /// The number of a page in its block on its die.
     fn page_of(&self, row: RowId, level: u8) -> u32 {
         let (_, on_die) = self.layout.place_of(row);
-        on_die * self.nand.geometry().pages_per_program + u32::from(level)
+        on_die * self.pages_per_program + u32::from(level)
     }
 
     /// Tells flash and counts; returns how long the cells will take.

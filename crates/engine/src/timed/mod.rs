@@ -13,7 +13,7 @@ mod execute;
 
 use std::collections::VecDeque;
 
-use prism_base::{Nanos, SimTime, Timers};
+use prism_base::{Bytes, Nanos, SimTime, Timers};
 use prism_ftl::{CopyPlan, PageMap, ReadRun, UnitWrite};
 use prism_nand::{BlockId, Cause, DieId, LaneId, Layout, Nand, Pun};
 
@@ -105,9 +105,12 @@ pub struct Engine {
     urgent: bool,
     /// Some lane cleans in idle time.
     idle_cleaning: bool,
-    /// Bytes of a row, and how long its transfer takes.
+    /// An erase has ended since the caller last asked.
+    freed: bool,
+    /// How long the transfer of a row takes, and of so many units of a level.
     row_transfer: Nanos,
-    unit_bytes: u64,
+    transfers: Vec<Nanos>,
+    pages_per_program: u32,
 }
 
 impl Engine {
@@ -130,8 +133,12 @@ impl Engine {
             paused: 0,
             urgent: false,
             idle_cleaning: false,
+            freed: false,
             row_transfer: config.timing.transfer(geometry.row_bytes()),
-            unit_bytes: geometry.unit.0,
+            transfers: (0..=u64::from(geometry.units_per_level()))
+                .map(|units| config.timing.transfer(Bytes(units * geometry.unit.0)))
+                .collect(),
+            pages_per_program: geometry.pages_per_program,
             layout: *nand.layout(),
             nand,
             ftl,
@@ -320,6 +327,12 @@ impl Engine {
     #[inline]
     pub fn next_at(&self) -> SimTime {
         self.timers.next_at()
+    }
+
+    /// Whether an erase has ended since this was last asked: rows that found no lane may
+    /// find one now.
+    pub fn take_freed(&mut self) -> bool {
+        std::mem::take(&mut self.freed)
     }
 
     /// Whether no operation runs or waits.

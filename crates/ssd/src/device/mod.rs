@@ -4,12 +4,12 @@ mod parts;
 
 use prism_base::{Bytes, Nanos};
 use prism_engine::{Cleaning, EngineConfig, Scheduler, Suspend};
-use prism_ftl::{ConfigError, FtlConfig, OverProvisioning, Placement, VictimPolicy, WearPolicy};
+use prism_ftl::{ConfigError, FtlConfig, OverProvisioning, Placement, WearPolicy};
 use prism_nand::{Geometry, GeometryError, PageTimes, Timing};
 use serde::Deserialize;
 
 pub use parts::{
-    Cell, Datasheet, DriveSpec, Flash, Ftl, MapLoad, Mapping, SuspendSpec, VictimSpec, WriteCache,
+    Cell, Datasheet, DriveSpec, Flash, Ftl, MapLoad, Mapping, SuspendSpec, WriteCache,
 };
 
 /// Why a device file cannot be used.
@@ -295,11 +295,7 @@ impl Device {
                 Mapping::Page => 0,
                 Mapping::Dftl => logical_units.div_ceil(per_page),
             },
-            victim: match ftl.victim {
-                VictimSpec::Greedy => VictimPolicy::Greedy,
-                VictimSpec::Fifo => VictimPolicy::Fifo,
-                VictimSpec::Random => VictimPolicy::Random,
-            },
+            victim: ftl.victim,
             frontiers: ftl.frontiers,
             placement: match (ftl.segment, ftl.placement_handles) {
                 (Some(segment), _) => {
@@ -379,7 +375,9 @@ mod tests {
         check("capacity = \"4TB\"", "capacity = \"5TB\"", "lower capacity");
         check("queue_depth = 256", "queue_depth = 0", "drive.queue_depth");
         check("write_buffer = \"16MiB\"", "write_buffer = \"4KiB\"", "drive.write_buffer");
-        check("victim = \"greedy\"", "victim = \"best\"", "unknown variant `best`");
+        check("victim = \"greedy\"", "victim = \"best\"", "no victim policy is called `best`");
+        check("victim = \"greedy\"", "victim = \"d-choices\"", "as in d-choices:10");
+        check("victim = \"greedy\"", "victim = \"fifo:2\"", "called `fifo:2`");
         check("[ftl]", "[ftl]\nspeed = 1", "unknown field `speed`");
         check("mapping_unit = \"4KiB\"", "mapping_unit = \"3KiB\"", "does not fit");
     }

@@ -2,9 +2,10 @@
 
 use prism_base::{Bytes, Nanos};
 use prism_engine::{CleaningMode, Scheduler};
-use prism_ftl::Frontiers;
+use prism_ftl::{Frontiers, VictimPolicy};
 use prism_nand::PageTimes;
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 use crate::quantity;
 
@@ -130,8 +131,9 @@ pub struct Ftl {
     /// `shared`, `separate` or `per-stream`.
     #[serde(deserialize_with = "quantity::named")]
     pub frontiers: Frontiers,
-    /// `greedy`, `fifo` or `random`.
-    pub victim: VictimSpec,
+    /// As [`VictimPolicy::from_name`] reads it.
+    #[serde(deserialize_with = "victim")]
+    pub victim: VictimPolicy,
     /// Cleaning of a lane (a die, or the dies of a superblock) starts below this many
     /// erased blocks.
     pub free_blocks_low: u32,
@@ -206,16 +208,8 @@ pub enum MapLoad {
     Page,
 }
 
-/// Victim policies by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum VictimSpec {
-    /// [`prism_ftl::VictimPolicy::Greedy`]
-    Greedy,
-    /// [`prism_ftl::VictimPolicy::Fifo`]
-    Fifo,
-    /// [`prism_ftl::VictimPolicy::Random`]
-    Random,
+fn victim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VictimPolicy, D::Error> {
+    VictimPolicy::from_name(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
 /// `[drive]`

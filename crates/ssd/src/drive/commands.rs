@@ -113,7 +113,7 @@ impl Drive {
         self.slots[slot] = Slot::new(request, now);
         self.queues.outstanding[usize::from(request.queue)] += 1;
         // The map is looked up when firmware has had its time.
-        self.engine.ftl().prefetch((request.offset / self.unit) as u32);
+        self.engine.ftl().prefetch(self.unit_of(request.offset));
         if request.urgent {
             self.queues.urgent += 1;
             self.engine.set_urgent(true, now);

@@ -51,6 +51,7 @@ pub struct Drive {
     pub(crate) buffer: Buffer,
     capacity: u64,
     unit: u64,
+    unit_shift: Option<u32>,
     row_units: usize,
     /// Commands whose firmware time ends, by whether data came over the link before.
     starts: Pipe,
@@ -65,6 +66,7 @@ pub struct Drive {
     waiting_for_flush: VecDeque<Waiter>,
     link_in: SimTime,
     link_out: SimTime,
+    link_last: (u64, Nanos),
     pub(crate) now: SimTime,
     pub(crate) next_version: u64,
     /// Trimmed ranges that no tombstone holds yet (without power-loss protection).
@@ -116,6 +118,7 @@ impl Drive {
         Self {
             capacity: device.capacity().0,
             unit,
+            unit_shift: unit.is_power_of_two().then(|| unit.trailing_zeros()),
             row_units,
             engine: Engine::new(nand, ftl, device.engine_config()),
             buffer: Buffer::new(buffer_units, row_units, streams),
@@ -129,6 +132,7 @@ impl Drive {
             waiting_for_flush: VecDeque::new(),
             link_in: SimTime::ZERO,
             link_out: SimTime::ZERO,
+            link_last: (0, Nanos::ZERO),
             now: SimTime::ZERO,
             next_version,
             open_trims: Vec::new(),
@@ -239,13 +243,13 @@ impl Drive {
     fn flash_event(&mut self, out: &mut Vec<Completion>) {
         let mut done = std::mem::take(&mut self.done);
         self.engine.step(&mut done);
+        // Reads move nothing but themselves, unless they complete a unit.
+        let mut moves = self.engine.take_freed();
         for event in done.drain(..) {
-            self.flash_done(event, out);
+            moves |= self.flash_done(event, out);
         }
         self.done = done;
-        // With nothing to write, reads move nothing but themselves.
-        let writing = self.buffer.used() > 0 || !self.waiting_for_buffer.is_empty();
-        if writing || !self.waiting_for_flush.is_empty() {
+        if moves {
             self.pump(out);
         }
         self.watch_for_idle();
@@ -284,16 +288,24 @@ impl Drive {
         version
     }
 
-    fn flash_done(&mut self, event: Done, out: &mut Vec<Completion>) {
+    /// Returns whether something in the buffer has changed.
+    fn flash_done(&mut self, event: Done, out: &mut Vec<Completion>) -> bool {
         match event {
             Done::Wrote { tag } => {
                 while let Some(slot) = self.buffer.next_waiter(tag) {
                     self.unit_durable(slot, out);
                 }
                 self.buffer.remove(tag);
+                true
             }
-            Done::Read { tag } if tag & FILL != 0 => self.buffer.filled(tag & !FILL),
-            Done::Read { tag } => self.read_arrived(tag),
+            Done::Read { tag } if tag & FILL != 0 => {
+                self.buffer.filled(tag & !FILL);
+                true
+            }
+            Done::Read { tag } => {
+                self.read_arrived(tag);
+                false
+            }
         }
     }
 
@@ -328,9 +340,24 @@ impl Drive {
         self.last_change = self.now;
     }
 
-    fn link_time(&self, len: u64) -> Nanos {
-        let rate = self.device.drive.link_bandwidth;
-        rate.map_or(Nanos::ZERO, |rate| transfer_time(Bytes(len), rate))
+    /// How long `len` bytes take over the link. Most requests are as long as the last one,
+    /// and a division costs more than a look.
+    fn link_time(&mut self, len: u64) -> Nanos {
+        if self.link_last.0 != len {
+            let rate = self.device.drive.link_bandwidth;
+            let time = rate.map_or(Nanos::ZERO, |rate| transfer_time(Bytes(len), rate));
+            self.link_last = (len, time);
+        }
+        self.link_last.1
+    }
+
+    /// The mapping unit that byte `offset` lies in.
+    #[inline]
+    fn unit_of(&self, offset: u64) -> u32 {
+        match self.unit_shift {
+            Some(shift) => (offset >> shift) as u32,
+            None => (offset / self.unit) as u32,
+        }
     }
 
     /// Units in the write buffer that are not on flash.

@@ -6,10 +6,10 @@ use super::Drive;
 
 impl Drive {
     pub(super) fn start_read(&mut self, slot: u32) {
+        let request = self.slots[slot].request;
+        let first = self.unit_of(request.offset);
+        let last = self.unit_of(request.offset + request.len - 1);
         let state = &mut self.slots[slot];
-        let request = state.request;
-        let first = (request.offset / self.unit) as u32;
-        let last = ((request.offset + request.len - 1) / self.unit) as u32;
         let cost = &mut state.cost;
         let mut planes = 0;
         self.runs.clear();

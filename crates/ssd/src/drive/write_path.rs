@@ -11,11 +11,13 @@ use crate::request::{Completion, HostOp, Request};
 
 impl Drive {
     pub(super) fn queue_write(&mut self, slot: u32) {
-        let (now, unit) = (self.now, self.unit);
+        let request = self.slots[slot].request;
+        let next = self.unit_of(request.offset);
+        let end = self.unit_of(request.offset + request.len + self.unit - 1);
         let state = &mut self.slots[slot];
-        state.next = (state.request.offset / unit) as u32;
-        state.end = state.request.offset.wrapping_add(state.request.len).div_ceil(unit) as u32;
-        state.waits_since = now;
+        state.next = next;
+        state.end = end;
+        state.waits_since = self.now;
         self.waiting_for_buffer.push_back(slot);
     }
 

@@ -2,10 +2,9 @@
 //! another mixture, and many are as full as a device file allows.
 
 use prism_base::{Bytes, Nanos, Rng};
-use prism_ftl::ConfigError;
-use prism_ftl::Frontiers;
+use prism_ftl::{ConfigError, Frontiers, VictimPolicy};
 use prism_nand::PageTimes;
-use prism_ssd::device::{VictimSpec, WriteCache};
+use prism_ssd::device::WriteCache;
 use prism_ssd::{Device, DeviceError};
 
 /// One of `items`, each equally likely.
@@ -22,6 +21,17 @@ pub fn most_units(device: &Device) -> u64 {
         // A watermark that does not fit the blocks is refused whatever the capacity.
         Err(DeviceError::Ftl(_)) => 0,
         other => panic!("all of the flash cannot be promised: {other:?}"),
+    }
+}
+
+/// Any victim policy, with small parameters, that tell on a drive of few blocks.
+fn victim(rng: &mut Rng) -> VictimPolicy {
+    match one_of(rng, &VictimPolicy::EXAMPLES) {
+        VictimPolicy::DChoices { .. } => VictimPolicy::DChoices { d: 1 + rng.below(5) as u32 },
+        VictimPolicy::WindowedGreedy { .. } => {
+            VictimPolicy::WindowedGreedy { window: 1 + rng.below(8) as u32 }
+        }
+        other => other,
     }
 }
 
@@ -42,8 +52,7 @@ pub fn device(rng: &mut Rng) -> Device {
         device.flash.t_program = PageTimes::uniform(Nanos(1_000 + rng.below(300_000)));
         device.flash.t_erase = Nanos(1_000 + rng.below(3_000_000));
         device.ftl.frontiers = one_of(rng, &[Frontiers::Shared, Frontiers::Separate]);
-        device.ftl.victim =
-            one_of(rng, &[VictimSpec::Greedy, VictimSpec::Fifo, VictimSpec::Random]);
+        device.ftl.victim = victim(rng);
         device.ftl.free_blocks_low = 2 + rng.below(3) as u32;
         device.ftl.free_blocks_high = device.ftl.free_blocks_low + rng.below(3) as u32;
         let row = u64::from(device.geometry().units_per_row()) * device.ftl.mapping_unit.0;
