@@ -7,27 +7,24 @@
 //! docs/design/planner-engine.md.
 
 pub mod alloc;
-<<<<<<< HEAD
 pub mod bulk;
-=======
 pub mod candidates;
->>>>>>> main
 pub mod clean;
 pub mod column;
 pub mod config;
 pub mod pagemap;
 pub mod plan;
 pub mod recover;
+pub mod spread;
+pub mod steady;
 pub mod trims;
 pub mod victim;
 
-<<<<<<< HEAD
 pub use bulk::{Moved, RowRun};
-=======
 pub use candidates::Candidates;
->>>>>>> main
 pub use column::Column;
 pub use config::{ConfigError, Frontiers, FtlConfig, OverProvisioning, Placement, WearPolicy};
 pub use pagemap::PageMap;
 pub use plan::{CopyPlan, Program, ReadRun, TrimRange, UnitWrite};
+pub use steady::SteadyError;
 pub use victim::{Benefit, VictimError, VictimPolicy};

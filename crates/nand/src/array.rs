@@ -122,6 +122,33 @@ impl Nand {
         (dies, in_block, if dies == 1 { 0 } else { in_block % dies })
     }
 
+    /// Programs `rows` rows of one block from `first` on, one after another, on a device
+    /// that keeps no content. The same as that many programs begun and ended.
+    ///
+    /// # Errors
+    /// As [`Nand::program_begin`], for the first row that cannot be programmed; the rows
+    /// before it are.
+    ///
+    /// # Panics
+    /// If the device keeps content.
+    pub fn program_rows(&mut self, first: RowId, rows: u32) -> Result<(), NandError> {
+        assert!(self.store.is_none(), "rows programmed at once hold nothing");
+        if self.layout.dies_per_lane() > 1 || rows == 0 {
+            return (first.0..first.0 + rows).try_for_each(|r| self.program_begin(RowId(r), []));
+        }
+        // All on one die: the first is checked, the rest follows it.
+        let block = self.layout.block_of(first).0 as usize;
+        self.program_begin(first, [])?;
+        let left = self.layout.rows_per_block() - u32::from(self.rows_programmed[block]);
+        let more = (rows - 1).min(left);
+        self.rows_programmed[block] += more as u16;
+        self.rows_programmed_total += u64::from(more);
+        if more < rows - 1 {
+            return Err(NandError::ProgramFull { row: RowId(first.0 + 1 + more) });
+        }
+        Ok(())
+    }
+
     /// The program of `row` has ended; it is readable from now on.
     pub fn program_end(&mut self, row: RowId) {
         if let Some(store) = &mut self.store {
@@ -338,6 +365,33 @@ mod tests {
         assert_eq!((nand.rows_programmed(BlockId(0)), nand.read(Pun(0)).is_ok()), (1, true));
         assert_eq!((program(&mut nand, 1), nand.erase_counts()[1]), (Ok(()), 1));
         nand.assert_conserved();
+    }
+
+    #[test]
+    fn rows_at_once_are_rows_one_by_one() {
+        let one = device().geometry().clone();
+        let wide = Geometry { channels: 2, dies_per_superblock: 2, ..one.clone() };
+        for geometry in [Geometry { pages_per_block: 7, ..one }, wide] {
+            let mut at_once = Nand::new(geometry.clone());
+            let mut by_one = Nand::new(geometry.clone());
+            let per_block = geometry.rows_per_block();
+            for (first, rows) in [(0, 1), (1, 2), (3, 0), (3, per_block - 3), (per_block, 2)] {
+                at_once.program_rows(RowId(first), rows).unwrap();
+                for row in first..first + rows {
+                    by_one.program_begin(RowId(row), []).unwrap();
+                    by_one.program_end(RowId(row));
+                }
+                assert_eq!(at_once.rows_programmed, by_one.rows_programmed);
+                at_once.assert_conserved();
+            }
+            let past = at_once.program_rows(RowId(per_block + 2), per_block);
+            assert!(matches!(
+                past,
+                Err(NandError::ProgramFull { .. } | NandError::OutOfOrderProgram { .. })
+            ));
+            assert_eq!(at_once.rows_programmed(BlockId(1)), per_block);
+            at_once.assert_conserved();
+        }
     }
 
     #[test]

@@ -18,4 +18,4 @@ pub use drive::{Drive, HostCounts};
 pub use power::Remains;
 pub use request::{Completion, Cost, HostOp, Request, SubmitError};
 pub use scale::{Scaled, fit};
-pub use state::InitialState;
+pub use state::{InitialState, Preparation};
