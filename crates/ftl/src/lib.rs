@@ -15,6 +15,7 @@ pub mod config;
 pub mod pagemap;
 pub mod plan;
 pub mod recover;
+pub mod snapshot;
 pub mod spread;
 pub mod steady;
 pub mod trims;

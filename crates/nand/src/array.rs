@@ -1,5 +1,7 @@
 //! The array of cells: what may be done to it, and how worn it is.
 
+use prism_base::{DecodeError, Decoder, Encoder};
+
 use crate::error::NandError;
 use crate::geometry::{BlockId, Geometry, Pun, RowId};
 use crate::layout::Layout;
@@ -281,6 +283,48 @@ impl Nand {
     #[must_use]
     pub fn erases_total(&self) -> u64 {
         self.erases_total
+    }
+
+    /// Appends the state of a device that keeps no content and has no operation under way:
+    /// for each block of a die the rows programmed and the erases, then the totals.
+    ///
+    /// # Panics
+    /// If the device keeps content, or an erase has begun and not ended.
+    pub fn encode(&self, out: &mut Encoder) {
+        assert!(self.store.is_none(), "content is not part of a state at rest");
+        assert!(!self.unstable.contains(&true), "an erase is under way");
+        out.column_u16(&self.rows_programmed);
+        out.column_u32(&self.erase_counts);
+        for total in [self.rows_programmed_total, self.rows_erased_total, self.erases_total] {
+            out.u64(total);
+        }
+    }
+
+    /// The device that [`Nand::encode`] wrote.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if the bytes are no state of a device of this shape.
+    pub fn decode(geometry: Geometry, from: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let mut nand = Self::new(geometry);
+        let blocks = nand.rows_programmed.len();
+        nand.rows_programmed = from.column_u16(blocks)?.collect();
+        let most = nand.geometry.rows_per_die();
+        if nand.rows_programmed.iter().any(|&rows| u32::from(rows) > most) {
+            return Err(from.wrong("a block has more rows programmed than it has"));
+        }
+        nand.erase_counts = from.column_u32(blocks)?.collect();
+        nand.rows_programmed_total = from.u64()?;
+        nand.rows_erased_total = from.u64()?;
+        nand.erases_total = from.u64()?;
+        let standing: u64 = nand.rows_programmed.iter().map(|&rows| u64::from(rows)).sum();
+        if nand.rows_erased_total.checked_add(standing) != Some(nand.rows_programmed_total) {
+            return Err(from.wrong("rows programmed are not rows erased plus rows standing"));
+        }
+        let erases: u64 = nand.erase_counts.iter().map(|&count| u64::from(count)).sum();
+        if erases != nand.erases_total {
+            return Err(from.wrong("the erases of all blocks are not those of the device"));
+        }
+        Ok(nand)
     }
 
     /// Rows programmed = rows erased + rows that stand programmed (law 2). Walks all

@@ -8,6 +8,7 @@ pub mod drive;
 pub mod power;
 pub mod request;
 pub mod scale;
+pub mod snapshot;
 pub mod state;
 
 mod buffer;
@@ -18,4 +19,5 @@ pub use drive::{Drive, HostCounts};
 pub use power::Remains;
 pub use request::{Completion, Cost, HostOp, Request, SubmitError};
 pub use scale::{Scaled, fit};
+pub use snapshot::SnapshotError;
 pub use state::{InitialState, Preparation};

@@ -46,11 +46,11 @@ fn parts(device: &Device, state: InitialState, seed: u64) -> (Nand, PageMap, Pre
     (nand, ftl, preparation)
 }
 
-/// Write amplification of `capacities` of random writes.
-fn overwritten(nand: &mut Nand, ftl: &mut PageMap, capacities: f64) -> f64 {
+/// Write amplification of `capacities` of random writes, others for each seed.
+fn overwritten(nand: &mut Nand, ftl: &mut PageMap, capacities: f64, seed: u64) -> f64 {
     let logical = u64::from(ftl.config().logical_units);
     let count = (logical as f64 * capacities) as u64;
-    let mut rng = Rng::stream(9, "state.tests");
+    let mut rng = Rng::stream(seed, "state.tests");
     let lpns: Vec<_> = (0..count).map(|_| rng.below(logical) as u32).collect();
     let mut engine = Immediate::new(nand, ftl);
     engine.write_all(&lpns, 1 << 40);
@@ -84,7 +84,7 @@ fn the_first_writes_of_a_steady_drive_cost_what_theory_says() {
             device.ftl.frontiers = frontiers;
             let device = with_op(device.clone(), op);
             let (mut nand, mut ftl, _) = parts(&device, InitialState::Steady, 1);
-            let written = overwritten(&mut nand, &mut ftl, capacities);
+            let written = overwritten(&mut nand, &mut ftl, capacities, 1);
             let off = written / expected - 1.0;
             assert!(off.abs() < 0.02, "{victim} {op} {frontiers:?}: {written} against {expected}");
         }
@@ -102,11 +102,13 @@ fn a_steady_drive_is_one_that_was_overwritten_for_long() {
             let (mut at_once, mut later) = (0.0, 0.0);
             for seed in 0..2048 / blocks {
                 let (mut nand, mut ftl, _) = parts(&device, InitialState::Steady, seed.into());
-                at_once += overwritten(&mut nand, &mut ftl, 1.0);
-                later += overwritten(&mut nand, &mut ftl, 4.0);
+                at_once += overwritten(&mut nand, &mut ftl, 1.0, 1);
+                later += overwritten(&mut nand, &mut ftl, 4.0, 2);
             }
             let off = at_once / later - 1.0;
-            assert!(off.abs() < 0.03, "{blocks} {victim}: {at_once}, {later} later");
+            // The mean field knows no number of blocks: it is off by a block or so.
+            let allowed = 0.01 + 1.0 / f64::from(blocks);
+            assert!(off.abs() < allowed, "{blocks} {victim}: {at_once}, {later} later");
         }
     }
 }
@@ -169,9 +171,9 @@ fn every_kind_of_drive_has_a_steady_state() {
                 assert!(!nand.layout().is_parity(nand.layout().row_of(at)));
             }
             assert_eq!(nand.erases_total(), 0);
-            let at_once = overwritten(&mut nand, &mut ftl, 1.0);
-            let later = overwritten(&mut nand, &mut ftl, 6.0);
-            assert!((at_once / later - 1.0).abs() < 0.1, "{name}: {at_once}, then {later}");
+            let at_once = overwritten(&mut nand, &mut ftl, 1.0, 1);
+            let later = overwritten(&mut nand, &mut ftl, 6.0, 2);
+            assert!((at_once / later - 1.0).abs() < 0.06, "{name}: {at_once}, then {later}");
         }
     }
 }
@@ -190,7 +192,7 @@ fn as_full_as_allowed_still_works() {
         for victim in [VictimPolicy::Greedy, VictimPolicy::Fifo, VictimPolicy::DChoices { d: 2 }] {
             device.ftl.victim = victim;
             let (mut nand, mut ftl, _) = parts(&device, InitialState::Steady, 3);
-            let written = overwritten(&mut nand, &mut ftl, 1.0);
+            let written = overwritten(&mut nand, &mut ftl, 1.0, 1);
             assert!(written > 1.0, "{name} {victim}");
         }
     }
@@ -232,7 +234,7 @@ fn settling_ends_and_says_how() {
         let rounds = preparation.rounds;
         assert!(rounds.len() >= 4 && preparation.settled == Some(true), "{name}: {rounds:?}");
         let last = rounds.last().unwrap();
-        let after = overwritten(&mut nand, &mut ftl, 4.0);
+        let after = overwritten(&mut nand, &mut ftl, 4.0, 1);
         assert!((after / last - 1.0).abs() < 0.05, "{name}: {last}, then {after}");
     }
     let rounds = rounds::Rounds::of(1000);
