@@ -16,7 +16,7 @@ pub mod zeroed;
 pub use codec::{DecodeError, Decoder, Encoder};
 pub use divisor::Divisor;
 pub use events::EventQueue;
-pub use hash::FastMap;
+pub use hash::{FastMap, FastSet};
 pub use latency::Latencies;
 pub use pipe::Pipe;
 pub use prefetch::prefetch;

@@ -7,7 +7,7 @@
 
 use prism_base::SimTime;
 use prism_ftl::ReadRun;
-use prism_nand::{BlockId, Cause, LaneId, RowId};
+use prism_nand::{BlockId, Cause, DieId, LaneId, RowId};
 
 use super::Engine;
 use super::die::{Op, ReadOp};
@@ -139,9 +139,10 @@ impl Engine {
         if job.plan.units.is_empty() {
             self.jobs.give(place);
             if cleaner.copies == 0 {
-                cleaner.erasing = self.layout.dies_per_lane();
-                for (member, die) in self.layout.dies_of(lane).enumerate() {
-                    let member = member as u32;
+                let members: Vec<u32> = self.nand.members_to_erase(victim).collect();
+                cleaner.erasing = members.len() as u32;
+                for member in members {
+                    let die = DieId(lane.0 * self.layout.dies_per_lane() + member);
                     let op = Op::Erase { block: victim, member, cause: why };
                     self.enqueue(die, op, false, now);
                 }

@@ -229,6 +229,13 @@ impl Drive {
         if preflush && self.wait_for_flush(slot, Then::Perform) {
             self.pump(out);
         } else {
+            self.begin(slot, out);
+        }
+    }
+
+    /// Performs a command once the map has what it needs.
+    pub(super) fn begin(&mut self, slot: u32, out: &mut Vec<Completion>) {
+        if self.look_up(slot) {
             self.perform(slot, out);
         }
     }
