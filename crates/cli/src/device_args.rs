@@ -1,13 +1,14 @@
 //! How a drive is chosen on the command line, the same for every command that runs one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use prism_base::Bytes;
 use prism_ssd::scale::Scaled;
-use prism_ssd::{Device, InitialState, fit};
+use prism_ssd::{Device, fit};
 
 use crate::failure::Failure;
+use crate::initial_state::{State, parse_state, parse_state_file};
 
 /// Which drive, how large, and what it holds at the start.
 #[derive(Clone, Debug, Args)]
@@ -19,10 +20,17 @@ pub struct DeviceArgs {
     /// [default: what the trace touches]
     #[arg(long, value_name = "SIZE", value_parser = parse_capacity)]
     pub capacity: Option<Capacity>,
-    /// What the drive holds before the first request: empty, filled (each unit once, in
-    /// order) or preconditioned (then overwritten twice at random)
-    #[arg(long, value_name = "STATE", default_value = "filled", value_parser = parse_state)]
+    /// What the drive holds before the first request: empty; filled (each unit once, in
+    /// order) or filled:0.7 (a share of them); preconditioned (filled, then overwritten at
+    /// random until write amplification is steady) or preconditioned:2 (for so many
+    /// capacities); steady (what that leads to, laid out at once); or a file that
+    /// --save-state wrote
+    #[arg(long, value_name = "STATE|FILE.prism-state", default_value = "filled",
+          value_parser = parse_state)]
     pub state: State,
+    /// Keep the drive as it is before the first request, for --state of later runs
+    #[arg(long, value_name = "FILE.prism-state", value_parser = parse_state_file)]
+    pub save_state: Option<PathBuf>,
 }
 
 /// A capacity from the command line.
@@ -32,15 +40,6 @@ pub enum Capacity {
     Device,
     /// This one; the device is scaled to it.
     Bytes(Bytes),
-}
-
-/// An initial state with its name.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct State {
-    /// As given.
-    pub name: &'static str,
-    /// What it means.
-    pub state: InitialState,
 }
 
 impl DeviceArgs {
@@ -82,14 +81,4 @@ fn parse_capacity(text: &str) -> Result<Capacity, String> {
         Ok(bytes) => Ok(Capacity::Bytes(bytes)),
         Err(error) => Err(error.to_string()),
     }
-}
-
-fn parse_state(text: &str) -> Result<State, String> {
-    let states = [
-        State { name: "empty", state: InitialState::Empty },
-        State { name: "filled", state: InitialState::Filled },
-        State { name: "preconditioned", state: InitialState::Preconditioned { overwrites: 2.0 } },
-    ];
-    let known = || "states are empty, filled, preconditioned".to_owned();
-    states.into_iter().find(|state| state.name == text).ok_or_else(known)
 }

@@ -8,6 +8,7 @@ pub mod commands;
 pub mod device_args;
 pub mod drive_report;
 pub mod failure;
+pub mod initial_state;
 pub mod output;
 pub mod replay_args;
 pub mod trace_args;

@@ -51,18 +51,6 @@ pub(crate) fn mqsim_like(blocks_per_plane: u32, capacity: Bytes) -> Result<Devic
     Ok(device)
 }
 
-/// The same with an effective over-provisioning of 0.15.
-///
-/// # Errors
-/// [`DeviceError`] never, unless the preset it starts from is broken.
-pub fn large(blocks_per_plane: u32) -> Result<Device, DeviceError> {
-    let mut device = mqsim_like(blocks_per_plane, Bytes(1 << 30))?;
-    let usable = device.ftl_config().usable_units(&device.geometry());
-    device.drive.capacity = Bytes((usable as f64 / 1.15) as u64 * 8192);
-    device.check()?;
-    Ok(device)
-}
-
 /// Random single-page reads over a full 64 GB drive at `depth` requests in flight.
 ///
 /// # Errors

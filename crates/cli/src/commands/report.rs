@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         )));
     }
     let progress = Progress::on_stderr();
-    let mut drive = prepare(args, &scaled.device, &progress)?;
+    let (mut drive, prepared) = args.device.prepared(&scaled.device, args.replay.seed, &progress)?;
     let writer = match outputs.requests.take() {
         Some(file) => Some(RequestsWriter::create(file, trace.symbols.clone())?),
         None => None,
@@ -77,7 +77,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         trace: &trace,
         layout: &layout,
         scaled: &scaled,
-        state: args.device.state,
+        state: &args.device.state,
+        prepared: &prepared,
         options: args.replay.options(),
         seed: args.replay.seed,
         outcome: &outcome,
@@ -170,23 +171,6 @@ fn check_source(args: &Args, trace: &LoadedTrace) -> Result<(), Failure> {
         return wrong("--pace dependent needs completions, which this trace has not; use open");
     }
     Ok(())
-}
-
-fn prepare(args: &Args, device: &prism_ssd::Device, progress: &Progress) -> Result<Drive, Failure> {
-    let told = |done, total| {
-        if done == 0 {
-            progress.start_count("filling the drive:", "units", Some(total));
-        }
-        progress.reached(done);
-        true
-    };
-    let prepared = Drive::prepared(device.clone(), args.device.state.state, args.replay.seed, told);
-    progress.clear();
-    match prepared {
-        Ok(Some((drive, _))) => Ok(drive),
-        Ok(None) => unreachable!("nobody gives up"),
-        Err(error) => Err(Failure::Usage(format!("{}: {error}", args.device.device))),
-    }
 }
 
 type Replayed<'a> =

@@ -253,6 +253,7 @@ fn limits(facts: &Facts<'_>) -> Section {
     }
     notes.extend(limit_notes(&trace_object(facts.trace)));
     notes.push(format!("Initial state {}, seed {}.", facts.state.name, facts.seed));
+    notes.extend(facts.state.note(facts.prepared));
     let mut section = Section::new("What to keep in mind", "");
     section.push(Block::Notes(notes));
     section

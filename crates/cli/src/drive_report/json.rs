@@ -51,8 +51,19 @@ struct OverProvisioningObject {
 #[derive(Debug, Serialize)]
 struct ReplayObject {
     pace: String,
-    initial_state: &'static str,
+    initial_state: String,
+    preparation: PreparationObject,
     layout: Vec<PlaceObject>,
+}
+
+/// What it took to bring the drive into its initial state.
+#[derive(Debug, Serialize)]
+struct PreparationObject {
+    units_written: u64,
+    /// Write amplification of each round of overwrites.
+    rounds: Vec<f64>,
+    /// Whether the last rounds were steady; null if that was not asked for.
+    settled: Option<bool>,
 }
 
 #[derive(Debug, Serialize)]
@@ -162,7 +173,12 @@ impl ReportObject {
             device: device_object(facts),
             replay: ReplayObject {
                 pace: describe(facts.options.pace).0,
-                initial_state: facts.state.name,
+                initial_state: facts.state.name.clone(),
+                preparation: PreparationObject {
+                    units_written: facts.prepared.written,
+                    rounds: facts.prepared.rounds.clone(),
+                    settled: facts.prepared.settled,
+                },
                 layout: layout(facts),
             },
             result: ResultObject {

@@ -11,9 +11,10 @@ pub use json::ReportObject;
 use prism_base::Bytes;
 use prism_host::LoadedTrace;
 use prism_replay::{Layout, Lifetime, Options, Outcome};
+use prism_ssd::Preparation;
 use prism_ssd::scale::Scaled;
 
-use crate::device_args::State;
+use crate::initial_state::State;
 
 /// Everything that a report is made from.
 pub struct Facts<'a> {
@@ -24,7 +25,9 @@ pub struct Facts<'a> {
     /// The drive, and what was changed to make it fit.
     pub scaled: &'a Scaled,
     /// What it held at the start.
-    pub state: State,
+    pub state: &'a State,
+    /// What it took to bring that about.
+    pub prepared: &'a Preparation,
     /// How the trace was replayed.
     pub options: Options,
     /// Seed of everything random.

@@ -5,7 +5,7 @@ mod description;
 use std::hash::Hasher;
 
 use prism_base::{DecodeError, Decoder, Encoder};
-use prism_ftl::PageMap;
+use prism_ftl::{MapCounts, PageMap};
 use prism_nand::{BlockId, Nand};
 use twox_hash::XxHash64;
 
@@ -84,6 +84,9 @@ impl Drive {
         if self.buffered_units() > 0 || self.trims_waiting() {
             return busy("its buffer is not empty; send a flush first");
         }
+        if self.map_counts().is_some_and(|counts| *counts != MapCounts::default()) {
+            return busy("its map cache is in use; save it before the first request");
+        }
         let (nand, ftl) = (self.engine.nand(), self.engine.ftl());
         if !ftl.is_at_rest() {
             return busy("the translation layer has work to do; send a flush first");
@@ -109,7 +112,7 @@ impl Drive {
     ///
     /// # Errors
     /// [`SnapshotError`] if the bytes are no state, are damaged, or are another drive's.
-    pub fn load(device: Device, bytes: &[u8]) -> Result<Self, SnapshotError> {
+    pub fn from_saved(device: Device, bytes: &[u8]) -> Result<Self, SnapshotError> {
         device.check()?;
         let head = MAGIC.len() + 4;
         if bytes.len() < head + CHECKSUM_BYTES || !bytes.starts_with(MAGIC) {
