@@ -287,7 +287,9 @@ fn flags_that_make_no_sense() {
     check(&["--pace", "closed"], "closed:32");
     check(&["--pace", "open:nan"], "no speed");
     check(&["--passes", "0"], "from 1 on");
-    check(&["--state", "dirty"], "states are empty, filled, preconditioned");
+    check(&["--state", "dirty"], "states are empty, filled, filled:SHARE, preconditioned");
+    check(&["--state", "filled:2"], "no share from 0 to 1");
+    check(&["--state", "none.prism-state"], "none.prism-state: there is no such file");
     check(&["--phase", "none"], "its phases are: mkfs mount app");
     check(&["--source", "8,0"], "its devices are: 259,0");
     check(&["--format", "csv"], "the formats are: ftrace");

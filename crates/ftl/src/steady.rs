@@ -207,7 +207,7 @@ impl PageMap {
         // Selection sampling: each set of places is as likely as any other (Knuth, TAOCP
         // volume 2, algorithm S).
         for at in self.data_units(block, rows) {
-            if (rng.next_u64() >> 32) * left >> 32 < wanted {
+            if ((rng.next_u64() >> 32) * left) >> 32 < wanted {
                 let lpn = units.next();
                 prefetch(&self.l2p, lpn as usize);
                 chosen.push((at, lpn));
