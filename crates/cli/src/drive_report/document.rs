@@ -194,12 +194,12 @@ fn cleaning(facts: &Facts<'_>) -> Section {
             .note("mapping units read or rewritten there"),
     ];
     if let Some(map) = measured.map {
-        figures.push(
-            Figure::new("Misses of the map cache", Unit::Percent, map.miss_ratio()).note(format!(
+        figures.push(Figure::new("Misses of the map cache", Unit::Percent, map.miss_ratio()).note(
+            format!(
                 "{} translation pages read for them, {} to be rewritten",
                 map.loads, map.writebacks
-            )),
-        );
+            ),
+        ));
     }
     section.push(Block::KeyFigures(figures));
     section
