@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+
 use common::tiny;
 use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_ftl::{Frontiers, VictimPolicy};
@@ -178,8 +180,9 @@ fn dirty_entries_cost_programs_of_the_map() {
     let mut rng = Rng::stream(3, "placement.writes");
     run(&mut drive, 4, (0..20_000).map(|_| write(rng.below(8192), 0)));
     assert!(drive.flash_counts().reads[Cause::Map] < 8300, "each entry is missed once");
-    assert_eq!(drive.map_counts().unwrap().misses, {
-        let mut rng = Rng::stream(3, "placement.writes");
-        (0..20_000).map(|_| rng.below(8192)).collect::<std::collections::BTreeSet<_>>().len() as u64
-    });
+    let mut rng = Rng::stream(3, "placement.writes");
+    let units: BTreeSet<_> = (0..20_000).map(|_| rng.below(8192)).collect();
+    // Two commands under way may miss the same entry.
+    let misses = drive.map_counts().unwrap().misses - units.len() as u64;
+    assert!(misses < 20, "{misses} more than entries");
 }
