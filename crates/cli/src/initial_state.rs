@@ -155,7 +155,8 @@ pub fn parse_state(text: &str) -> Result<State, String> {
 /// A message if its name would not be known as one.
 pub fn parse_state_file(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
-    let ending = format!("the name must end in .{}, so that --state knows it", state_file::EXTENSION);
+    let ending =
+        format!("the name must end in .{}, so that --state knows it", state_file::EXTENSION);
     if is_state_file(&path) { Ok(path) } else { Err(ending) }
 }
 

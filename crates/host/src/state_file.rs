@@ -35,8 +35,7 @@ pub fn write_state(path: &Path, state: &[u8]) -> Result<(), HostError> {
 /// unpacked.
 pub fn read_state(path: &Path) -> Result<Vec<u8>, HostError> {
     let name = path.display().to_string();
-    let file = File::open(path)
-        .map_err(|source| HostError::Open { file: name.clone(), source })?;
+    let file = File::open(path).map_err(|source| HostError::Open { file: name.clone(), source })?;
     let damaged = |error: std::io::Error| HostError::State {
         file: name.clone(),
         what: format!("it is no whole saved state ({error}); save it again"),

@@ -66,7 +66,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         )));
     }
     let progress = Progress::on_stderr();
-    let (mut drive, prepared) = args.device.prepared(&scaled.device, args.replay.seed, &progress)?;
+    let (mut drive, prepared) =
+        args.device.prepared(&scaled.device, args.replay.seed, &progress)?;
     let writer = match outputs.requests.take() {
         Some(file) => Some(RequestsWriter::create(file, trace.symbols.clone())?),
         None => None,
