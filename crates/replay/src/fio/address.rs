@@ -28,7 +28,7 @@ enum Place {
     Sequential([u64; 3]),
     Map(Map),
     /// For each direction: how slots are drawn, and how far they lie apart.
-    Drawn([(Draw, u64); 3]),
+    Drawn(Vec<(Draw, u64)>),
 }
 
 /// Blocks in a random order of which each comes once.
@@ -63,12 +63,16 @@ impl Addresses {
                 let order = Scatter::new(blocks, &mut place_rng);
                 Place::Map(Map { block, blocks, order, next: 0, done: vec![0; bits] })
             }
-            Order::Drawn(distribution) => Place::Drawn(std::array::from_fn(|dir| {
-                let align = job.align[dir];
-                // A direction that is not used may have sizes beyond the region.
-                let slots = (len.saturating_sub(job.sizes[dir].min())) / align + 1;
-                (Draw::new(distribution, slots, align, &mut place_rng), align)
-            })),
+            Order::Drawn(distribution) => Place::Drawn(
+                (0..3)
+                    .map(|dir| {
+                        let align = job.align[dir];
+                        // A direction that is not used may have sizes beyond the region.
+                        let slots = (len.saturating_sub(job.sizes[dir].min())) / align + 1;
+                        (Draw::new(distribution, slots, align, &mut place_rng), align)
+                    })
+                    .collect(),
+            ),
         };
         Self {
             region: job.region.clone(),

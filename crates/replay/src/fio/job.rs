@@ -523,7 +523,8 @@ impl Named<'_> {
         let io_size = amount("io_size")?.filter(|&bytes| bytes > 0);
         let loops = job.limit.passes.unwrap_or(1);
         job.limit.bytes = io_size.unwrap_or(size).saturating_mul(loops);
-        if io_size.is_some() || job.limit.time_based {
+        // A pass may have begun before the ramp ended, so that only bytes count then.
+        if io_size.is_some() || job.limit.time_based || job.ramp > Nanos::ZERO {
             job.limit.passes = None;
         }
         let used = uses(job.rw);

@@ -65,6 +65,14 @@ impl Samples {
         self.squares += value * value;
     }
 
+    /// Adds the number zero so many times.
+    fn add_zeros(&mut self, times: u64) {
+        if times > 0 {
+            self.add(0.0);
+            self.count += times - 1;
+        }
+    }
+
     /// The mean; 0 if there is none.
     #[must_use]
     pub fn mean(&self) -> f64 {
@@ -105,12 +113,16 @@ impl DirStats {
         if self.ios == 0 {
             self.sample_end = begin + SAMPLE;
         }
-        while at >= self.sample_end {
+        if at >= self.sample_end {
             let seconds = SAMPLE.as_secs_f64();
             self.bandwidth.add(self.sample_bytes as f64 / seconds);
             self.iops.add(self.sample_ios as f64 / seconds);
             (self.sample_ios, self.sample_bytes) = (0, 0);
-            self.sample_end += SAMPLE;
+            // A pause may be as long as a year.
+            let empty = at.since(self.sample_end).0 / SAMPLE.0;
+            self.bandwidth.add_zeros(empty);
+            self.iops.add_zeros(empty);
+            self.sample_end += Nanos((empty + 1) * SAMPLE.0);
         }
         self.ios += 1;
         self.bytes += len;
