@@ -57,3 +57,35 @@ fn find<'a>(sim: &'a Command, name: &str) -> Option<Option<&'a Arg>> {
     let long = name.strip_prefix("--")?;
     sim.get_arguments().find(|flag| flag.get_long() == Some(long)).map(Some)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ArgAction;
+
+    fn check(line: &str, expected: &str) {
+        let sim = Command::new(SIM)
+            .arg(Arg::new("json").long("json"))
+            .arg(Arg::new("sweep").long("sweep").action(ArgAction::Append))
+            .arg(Arg::new("quiet").long("quiet").action(ArgAction::SetTrue));
+        let cli = Command::new("prism").subcommand(sim);
+        let sorted = sorted(&cli, line.split_whitespace().map(OsString::from));
+        let sorted: Vec<_> = sorted.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+        assert_eq!(sorted.join(" "), expected, "{line}");
+    }
+
+    #[test]
+    fn flags_are_taken_from_among_the_words() {
+        check("prism report --json x a", "prism report --json x a");
+        check(
+            "prism sim --rw=read --json - a.fio --quiet --name a",
+            "prism sim --json - --quiet -- --rw=read a.fio --name a",
+        );
+        check(
+            "prism sim --sweep gc=a,b op=1 j.fio --sweep=bs=4k qd=1 --name=a",
+            "prism sim --sweep gc=a,b --sweep op=1 --sweep=bs=4k --sweep qd=1 -- j.fio --name=a",
+        );
+        check("prism sim --json", "prism sim --json --");
+        check("prism sim -h", "prism sim -h --");
+    }
+}

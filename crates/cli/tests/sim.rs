@@ -239,7 +239,7 @@ fn what_is_wrong_is_one_line_and_exit_code_2() {
     check("--name=a --buffered=1", "--buffered: buffered=1 is refused");
     check("--name=a --size=9g", "reaches beyond the drive's 8589934592 bytes");
     check("--name=a --set ftl.victm=fifo", "did you mean ftl.victim?");
-    check("--name=a --set drive.capacity=4PB", "drive.capacity=4PB");
+    check("--name=a --set drive.capacity=4PB", "drive.capacity = 3.55 PiB: more mapping units");
     check("--name=a --sweep gcc=fifo", "no axis of this name (did you mean gc");
     check("--name=a --sweep scheduler", "give an axis and its values");
     check("--name=a --sweep gc=greedy,best", "unknown variant `best`");

@@ -45,6 +45,10 @@ fn sequences_are_fios() {
             (Flush, 0),
         ],
     );
+    sequence(
+        "rw=write size=16k fsync=2 fdatasync=3",
+        &[(Write, 0), (Write, 4), (Flush, 0), (Write, 8), (Flush, 0), (Write, 12)],
+    );
     // No FLUSH behind the last write but for end_fsync.
     sequence("rw=write size=8k fdatasync=2", &writes(&[0, 4]));
     sequence("rw=read size=8k end_fsync=1", &[(Read, 0), (Read, 4)]);
@@ -244,6 +248,14 @@ fn pauses_wait_for_what_is_under_way() {
         let end = group[0].iter().map(|io| io.done).max().unwrap();
         assert!(group[1].iter().all(|io| io.at == end + 1_000_000), "{group:?}");
     }
+}
+
+#[test]
+fn a_job_pauses_while_the_drive_goes_on() {
+    // Rows are programmed in the pauses, with nothing of the host in flight.
+    let (outcome, log) = run_one("rw=write size=2m bs=64k thinktime=5ms");
+    assert_eq!((log.issued.len(), outcome.total.requests), (32, 32));
+    assert_eq!(run_one("rw=write size=2m bs=64k rate_iops=100").1.issued.len(), 32);
 }
 
 #[test]

@@ -6,6 +6,7 @@ pub mod json;
 
 use prism_base::Bytes;
 use prism_replay::Lifetime;
+use prism_replay::fio::job::Engine;
 use prism_replay::fio::run::Row;
 use prism_replay::fio::stats::{Dir, DirStats};
 use prism_replay::fio::{Job, Outcome};
@@ -213,6 +214,7 @@ fn limits(facts: &Facts<'_>) -> Section {
             files.join(", ")
         ));
     }
+    notes.extend(depth_notes(facts.jobs));
     notes.extend(drive::measured_notes(total, facts.buffered));
     notes.push(
         "The host takes no time: what a real fio shows above these latencies is the software \
@@ -231,4 +233,27 @@ fn limits(facts: &Facts<'_>) -> Section {
     let mut section = Section::new("What to keep in mind", "");
     section.push(Block::Notes(notes));
     section
+}
+
+/// Where the depth in flight may not be the one that the reader expects.
+fn depth_notes(jobs: &[Job]) -> Vec<String> {
+    let waiting = jobs.iter().find_map(|job| match job.engine {
+        Engine::Waiting { asked } if asked > 1 => Some((&job.name, asked)),
+        _ => None,
+    });
+    let unnamed = jobs.iter().find(|job| job.engine == Engine::Unnamed && job.depth > 1);
+    let waiting = waiting.map(|(name, asked)| {
+        format!(
+            "The ioengine of job {name} waits for each I/O: one is in flight, and iodepth={asked} \
+             does not count."
+        )
+    });
+    let unnamed = unnamed.map(|job| {
+        format!(
+            "Job {} names no ioengine: its iodepth={} holds as with libaio; fio's default engine \
+             would keep one I/O in flight.",
+            job.name, job.depth
+        )
+    });
+    waiting.into_iter().chain(unnamed).collect()
 }

@@ -45,6 +45,20 @@ pub enum Order {
     Drawn(Distribution),
 }
 
+/// Kinds of engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// None was named: `iodepth` holds.
+    Unnamed,
+    /// `iodepth` holds.
+    Asynchronous,
+    /// It waits for each I/O, whatever `iodepth` says.
+    Waiting {
+        /// The depth that was asked for and does not hold.
+        asked: u32,
+    },
+}
+
 /// A limit on the pace of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
@@ -110,6 +124,8 @@ pub struct Job {
     pub region: Range<u64>,
     /// Most I/Os in flight.
     pub depth: u32,
+    /// Which engine it asked for, as far as that decides the depth.
+    pub engine: Engine,
     /// When it ends.
     pub limit: Limit,
     /// Paces of reads, writes and trims.
@@ -124,8 +140,8 @@ pub struct Job {
     pub stage: u32,
     /// Starts when these jobs have ended.
     pub wait_for: Range<usize>,
-    /// Writes from one FLUSH to the next.
-    pub flush_every: Option<u64>,
+    /// Writes from one FLUSH of `fsync` to the next, and of `fdatasync`; 0 for none.
+    pub flush_every: [u64; 2],
     /// A FLUSH at the end.
     pub flush_at_end: bool,
     /// Writes carry FUA.
@@ -220,6 +236,7 @@ impl Named<'_> {
         let micro = Nanos(1000);
         let second = Nanos(1_000_000_000);
         let (rw, random) = self.rw()?;
+        let (depth, engine) = self.depth()?;
         let sizes = self.sizes()?;
         let align = self.align(&sizes)?;
         let think = s.time("thinktime", micro)?.filter(|time| *time > Nanos::ZERO);
@@ -237,14 +254,15 @@ impl Named<'_> {
             sizes,
             align,
             region: 0..capacity,
-            depth: self.depth()?,
+            depth,
+            engine,
             limit: self.limit()?,
             think: think.map(|time| Think { time, blocks: think_blocks }),
             ramp: s.time("ramp_time", second)?.unwrap_or(Nanos::ZERO),
             delay: s.time("startdelay", second)?.unwrap_or(Nanos::ZERO),
             stage: 0,
             wait_for: 0..0,
-            flush_every: flush_every.into_iter().filter(|&every| every > 0).min(),
+            flush_every,
             flush_at_end: s.flag("end_fsync")?,
             fua: self.fua()?,
             seed: s.integer("randseed")?.unwrap_or(seed),
@@ -377,7 +395,7 @@ impl Named<'_> {
     }
 
     /// Engines that wait for each I/O have one in flight whatever `iodepth` says.
-    fn depth(&self) -> Result<u32, FioError> {
+    fn depth(&self) -> Result<(u32, Engine), FioError> {
         let depth = self.settings.count("iodepth", 1, DEPTH_MAX, 1)? as u32;
         let waits = self.settings.read("ioengine", |text| match text {
             "libaio" | "io_uring" | "posixaio" => Ok(false),
@@ -386,7 +404,11 @@ impl Named<'_> {
                       expected: others are about something else than a drive"
                 .into()),
         })?;
-        Ok(if waits == Some(true) { 1 } else { depth })
+        Ok(match waits {
+            Some(true) => (1, Engine::Waiting { asked: depth }),
+            Some(false) => (depth, Engine::Asynchronous),
+            None => (depth, Engine::Unnamed),
+        })
     }
 
     /// Sizes are put in once the region is known.

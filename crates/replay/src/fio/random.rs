@@ -12,6 +12,10 @@ use super::value::float;
 /// Zones of one job: as many as fio takes.
 const ZONES_MAX: usize = 256;
 
+/// Draws from a normal distribution before its center is taken: half of it lies outside at
+/// most, so that only a deviation of almost nothing at the very end needs so many.
+const REDRAWS_MAX: u32 = 64;
+
 /// How places are drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
@@ -209,15 +213,15 @@ impl Draw {
                 let rank = (slots - 1) as f64 * libm::pow(rng.unit(), *power);
                 placing.slot((rank as u64).min(slots - 1), slots)
             }
-            Kind::Normal(mean, deviation) => loop {
-                let slot = (mean + deviation * standard_normal(rng)).floor();
-                if slot >= 0.0 && slot < slots as f64 {
-                    return slot as u64;
+            Kind::Normal(mean, deviation) => {
+                for _ in 0..REDRAWS_MAX {
+                    let slot = (mean + deviation * standard_normal(rng)).floor();
+                    if slot >= 0.0 && slot < slots as f64 {
+                        return slot as u64;
+                    }
                 }
-                if *deviation == 0.0 {
-                    return slots - 1;
-                }
-            },
+                (*mean as u64).min(slots - 1)
+            }
             Kind::Zones(zones) => {
                 let mut draw = rng.below(100);
                 for &(first, count, percent) in zones {

@@ -230,7 +230,8 @@ impl<'a> Runner<'a> {
                     self.take_done()?;
                     self.ask(number)?;
                 }
-                _ if self.drive.in_flight() > 0 => {
+                // The drive goes on by itself between two I/Os.
+                (wake, _) if wake.is_some() || self.drive.in_flight() > 0 => {
                     let mut done = std::mem::take(&mut self.done);
                     self.drive.step(&mut done);
                     self.done = done;

@@ -257,8 +257,8 @@ impl<'a> Worker<'a> {
         let op = [HostOp::Read, HostOp::Write, HostOp::Discard][dir];
         if op == HostOp::Write {
             self.writes += 1;
-            let every = self.job.flush_every;
-            self.flush_due = every.is_some_and(|every| self.writes.is_multiple_of(every));
+            let is_due = |&every: &u64| every > 0 && self.writes.is_multiple_of(every);
+            self.flush_due = self.job.flush_every.iter().any(is_due);
         } else if self.job.rw == Rw::TrimWrite {
             self.trimmed = Some((offset, len));
         }
