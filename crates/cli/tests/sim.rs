@@ -117,8 +117,8 @@ fn prisms_json_agrees_with_itself() {
 #[test]
 fn a_job_file_and_the_same_words_are_the_same_run() {
     let at = folder();
-    let text = "# two jobs\n[global]\nrw=randread\nbs=4k\n\n[a]\niodepth=4\nsize=8m\n[b]\nrw=write\n\
-                size=8m\nstonewall\n";
+    let text = "# two jobs\n[global]\nrw=randread\nbs=4k\n\n[a]\niodepth=4\nsize=8m\n[b]\n\
+                rw=write\nsize=8m\nstonewall\n";
     std::fs::write(at.path().join("jobs.fio"), text).unwrap();
     let args = ["sim", "jobs.fio", "--capacity", "256MiB", "--json", "-"];
     let file = Run::inside(at.path(), &args);

@@ -83,7 +83,7 @@ fn clones_and_offsets_lie_apart() {
 fn touched(log: &Log, len: u64, block: u64) -> Vec<u32> {
     let mut counts = vec![0; (len / block) as usize];
     for io in log.issued.iter().filter(|io| io.op != Flush) {
-        assert!(io.offset % block == 0 && io.len % block == 0, "{io:?}");
+        assert!(io.offset.is_multiple_of(block) && io.len.is_multiple_of(block), "{io:?}");
         for at in io.offset / block..(io.offset + io.len) / block {
             counts[at as usize] += 1;
         }
@@ -91,13 +91,20 @@ fn touched(log: &Log, len: u64, block: u64) -> Vec<u32> {
     counts
 }
 
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(48))]
 
     #[test]
     fn with_a_map_every_block_comes_once_a_pass(
         blocks in 1u64..400,
-        sizes in prop::sample::select(vec!["bs=4k", "bsrange=4k-16k", "bssplit=4k/30:8k/:20k/", "bs=4k,8k", "bs=4k random_generator=lfsr norandommap=1"]),
+        sizes in prop::sample::select(vec![
+            "bs=4k", "bsrange=4k-16k", "bssplit=4k/30:8k/:20k/", "bs=4k,8k",
+            "bs=4k random_generator=lfsr norandommap=1",
+        ]),
         rw in prop::sample::select(vec!["randread", "randwrite", "randrw", "randtrim"]),
         depth in 1u32..20,
         loops in 1u32..4,
@@ -123,7 +130,8 @@ proptest! {
         words in prop::sample::select(vec![
             "norandommap", "ba=512", "ba=1k", "random_distribution=zipf:1.2",
             "random_distribution=pareto:0.3:0.2", "random_distribution=normal:20",
-            "random_distribution=zoned:60/10:30/20:10/50", "random_distribution=zoned_abs:50/4k:50/32k",
+            "random_distribution=zoned:60/10:30/20:10/50",
+            "random_distribution=zoned_abs:50/4k:50/32k",
         ]),
         sizes in prop::sample::select(vec!["bs=4k", "bsrange=4k-16k", "bssplit=512/30:8k/:20k/"]),
         seed in 0u64..1000,
@@ -133,7 +141,8 @@ proptest! {
         let bytes: u64 = log.issued.iter().map(|io| io.len).sum();
         let last = log.issued.last().unwrap().len;
         prop_assert!(bytes >= 1 << 20 && bytes - last < 1 << 20, "{words}: {bytes}");
-        let inside = |io: &Issued| io.offset + io.len <= size * 1024 && io.offset % 512 == 0;
+        let end = size * 1024;
+        let inside = |io: &Issued| io.offset + io.len <= end && io.offset.is_multiple_of(512);
         prop_assert!(log.issued.iter().all(inside), "{words}");
     }
 }

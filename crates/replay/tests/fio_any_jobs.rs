@@ -4,6 +4,7 @@
 mod common;
 
 use common::{parse, run};
+use prism_replay::fio::words::names;
 use proptest::prelude::*;
 
 /// Words with values, good and bad.
@@ -82,8 +83,12 @@ fn job() -> impl Strategy<Value = Vec<&'static str>> {
     prop::collection::vec(prop::sample::select(WORDS), 0..9)
 }
 
+fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(256))]
 
     #[test]
     fn jobs_end_and_lose_nothing(a in job(), b in job(), global in job()) {
@@ -117,7 +122,7 @@ proptest! {
 
     #[test]
     fn values_of_noise_are_refused_in_words(
-        word in prop::sample::select(prism_replay::fio::words::WORDS.iter().map(|w| w.name).collect::<Vec<_>>()),
+        word in prop::sample::select(names().collect::<Vec<_>>()),
         value in "[0-9a-z%:/,.-]{0,12}",
     ) {
         let _ = parse(&format!("[a]\nrw=randrw\n{word}={value}\n"));

@@ -30,8 +30,8 @@ impl Sizes {
     #[must_use]
     pub fn are_multiples_of(&self, granule: u64) -> bool {
         match self {
-            Self::One(size) | Self::Range(size, _) => size % granule == 0,
-            Self::Split(list) => list.iter().all(|&(size, _)| size % granule == 0),
+            Self::One(size) | Self::Range(size, _) => size.is_multiple_of(granule),
+            Self::Split(list) => list.iter().all(|&(size, _)| size.is_multiple_of(granule)),
         }
     }
 
@@ -113,7 +113,7 @@ const SPLIT: &str = "sizes with percentages that add up to 100 are expected, as 
 
 fn size(text: &str, integer: Integer<'_>) -> Result<u64, String> {
     let bytes = integer(text)?;
-    if bytes == 0 || bytes % SECTOR != 0 || bytes > 1 << 30 {
+    if bytes == 0 || !bytes.is_multiple_of(SECTOR) || bytes > 1 << 30 {
         return Err(format!("a multiple of {SECTOR} bytes, at most 1g, is expected"));
     }
     Ok(bytes)
