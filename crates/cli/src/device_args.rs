@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(other.ftl.victim, prism_ssd::device::VictimSpec::Fifo);
         other.ftl.victim = preset.ftl.victim;
         assert_eq!(other, preset);
-        assert_eq!(device(&change("flash.channels", "6").unwrap()).flash.channels, 6);
+        assert_eq!(device(&change("flash.channels", "16").unwrap()).flash.channels, 16);
         assert!(!device(&change("flash.multi_plane", "false").unwrap()).flash.multi_plane);
         let check = |field: &str, value: &str, expected: &str| {
             let message = change(field, value).unwrap_err();

@@ -1,5 +1,6 @@
 //! A drive of the same capacity with another amount of spare flash.
 
+use prism_nand::Geometry;
 use prism_ssd::Device;
 
 /// Changes the number of blocks so that the effective over-provisioning is the least that
@@ -15,9 +16,13 @@ pub fn set(device: &mut Device, share: f64) -> Result<(), String> {
         other.over_provisioning().effective
     };
     // More blocks never mean less spare, so the least that is enough can be halved down to.
-    let (mut low, mut high) = (1u32, device.flash.blocks_per_plane.saturating_mul(16));
+    let geometry = device.geometry();
+    let planes = u64::from(geometry.dies()) * u64::from(geometry.planes);
+    let pages = planes * u64::from(geometry.pages_per_block);
+    let units = pages * (geometry.page.0 / geometry.unit.0);
+    let (mut low, mut high) = (1u32, (Geometry::UNITS_MAX / units) as u32);
     if effective(high) < share {
-        return Err(wrong("more than 16 times the blocks it has".into()));
+        return Err(wrong("more flash than can be addressed".into()));
     }
     while low < high {
         let middle = low + (high - low) / 2;

@@ -106,6 +106,9 @@ proptest! {
         let ramps = jobs.iter().any(|job| job.ramp.0 > 0);
         if !ramps {
             prop_assert_eq!(rows, outcome.total.requests, "{}", text);
+            // Little's law over the jobs, waits for a full queue included.
+            let waited = outcome.total.latency.iter().map(prism_base::Latencies::sum_ns).sum::<u128>();
+            prop_assert_eq!(outcome.total.in_flight_ns, waited, "{}", text);
             prop_assert_eq!(log.issued.iter().filter(|io| io.len > 0).count() as u64, rows);
         }
         let end = jobs.iter().map(|job| job.region.end).max().unwrap();

@@ -310,10 +310,6 @@ fn disk(facts: &Facts<'_>) -> DiskObject {
         read_ticks: ticks(HostOp::Read),
         write_ticks: ticks(HostOp::Write),
         in_queue: (total.in_flight_ns / 1_000_000) as u64,
-        util: if simulated == 0 {
-            0.0
-        } else {
-            (100.0 * outcome.busy.0 as f64 / simulated as f64).min(100.0)
-        },
+        util: if simulated == 0 { 0.0 } else { 100.0 * outcome.busy.0 as f64 / simulated as f64 },
     }
 }

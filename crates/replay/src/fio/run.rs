@@ -62,7 +62,7 @@ pub struct Outcome {
     pub stages: Vec<Stage>,
     /// All stages together.
     pub total: Measured,
-    /// Simulated time in which something was in flight.
+    /// Measured time in which something was in flight.
     pub busy: Nanos,
 }
 
@@ -326,8 +326,8 @@ impl<'a> Runner<'a> {
     /// Notes that so many I/Os are in flight from now on.
     fn change(&mut self, at: SimTime, in_flight: u32) {
         let span = at.since(self.last_change).0;
-        self.busy += if self.in_flight > 0 { span } else { 0 };
         if self.before.is_some() {
+            self.busy += if self.in_flight > 0 { span } else { 0 };
             let measured = &mut self.stages[self.stage].measured;
             measured.in_flight_ns += u128::from(span) * u128::from(self.in_flight);
             measured.in_flight_max = measured.in_flight_max.max(in_flight);
