@@ -98,17 +98,22 @@ pub fn run(
     }
     let progress = Progress::on_stderr();
     progress.start_count("simulating:", "combinations", Some(plans.len() as u64));
-    let work: Vec<_> = plans.iter().map(|plan| || plan.run(sections)).collect();
+    // A row is kept of each, not the drive's histograms.
+    let axes = &axes;
+    let one = |(plan, values): (&'_ Plan, &'_ Vec<String>)| {
+        let (plan, values) = (plan.clone(), values.clone());
+        move || Ok(row(axes, &values, &plan.run(sections)?))
+    };
+    let work: Vec<_> = plans.iter().zip(&points).map(one).collect();
     let finished = |done: usize| progress.reached(done as u64);
     let results = match threads {
         Some(threads) => jobs::run_on(threads, work, finished),
         None => jobs::run_all(work, finished),
     };
     progress.clear();
-    let rows = points.iter().zip(results).map(|(values, result)| Ok(row(&axes, values, &result?)));
     Ok(Sweep {
-        rows: rows.collect::<Result<_, Failure>>()?,
-        axes: axes.into_iter().map(|axis| axis.name).collect(),
+        rows: results.into_iter().collect::<Result<_, Failure>>()?,
+        axes: axes.iter().map(|axis| axis.name.clone()).collect(),
     })
 }
 
@@ -239,41 +244,64 @@ fn direction(simulated: &Simulated, dir: Dir) -> DirObject {
     }
 }
 
+/// One direction of a row.
+type Pick = fn(&Row) -> &DirObject;
+
 impl Sweep {
-    /// One table with a row for each combination.
+    /// A table with a row for each combination, and one of latencies.
     #[must_use]
     pub fn document(&self) -> Document {
-        let mut columns: Vec<_> = self.axes.iter().map(Column::text).collect();
-        let written = self.rows.iter().any(|row| row.write.mean_ns.is_some());
-        let read = self.rows.iter().any(|row| row.read.mean_ns.is_some());
-        columns.push(Column::number("effective OP", Unit::Percent));
-        columns.push(Column::number("write amplification", Unit::Ratio));
-        for (name, shown) in [("read", read), ("write", written)] {
-            if shown {
-                columns.push(Column::number(format!("{name} IOPS"), Unit::PerSec));
-                columns.push(Column::number(format!("{name} mean"), Unit::Nanos));
-                columns.push(Column::number(format!("{name} p99"), Unit::Nanos));
-                columns.push(Column::number(format!("{name} p99.9"), Unit::Nanos));
+        let used: [(&str, Pick); 2] = [("read", |row| &row.read), ("write", |row| &row.write)];
+        let is_used = |of: Pick| self.rows.iter().any(|r| of(r).mean_ns.is_some());
+        let used: Vec<_> = used.into_iter().filter(|&(_, of)| is_used(of)).collect();
+        let mut columns =
+            vec![Column::number("spare", Unit::Percent), Column::number("WA", Unit::Ratio)];
+        let mut times = Vec::new();
+        for (name, _) in &used {
+            columns.push(Column::number(format!("{name} IOPS"), Unit::PerSec));
+            columns.push(Column::number(format!("{name} p99"), Unit::Nanos));
+            for figure in ["mean", "p99", "p99.9"] {
+                times.push(Column::number(format!("{name} {figure}"), Unit::Nanos));
             }
         }
-        let mut table = Table::new("Of everything that was measured", columns);
-        for row in &self.rows {
-            let mut cells: Vec<Value> =
-                row.labels.iter().map(|label| label.as_str().into()).collect();
-            cells.push(row.over_provisioning_effective.into());
-            cells.push(row.figures.write_amplification().into());
-            for (dir, shown) in [(&row.read, read), (&row.write, written)] {
-                if shown {
-                    cells.push(dir.mean_ns.map(|_| dir.iops).into());
-                    cells.push(dir.mean_ns.into());
-                    cells.extend([dir.p99_ns, dir.p999_ns].map(Value::from));
-                }
+        let caption = "WA is the write amplification, spare the effective over-provisioning";
+        let main = self.table(caption, columns, |row| {
+            let mut cells: Vec<Value> = vec![
+                row.over_provisioning_effective.into(),
+                row.figures.write_amplification().into(),
+            ];
+            for dir in used.iter().map(|(_, of)| of(row)) {
+                cells.extend([dir.mean_ns.map(|_| dir.iops).into(), dir.p99_ns.into()]);
             }
-            table.rows.push(cells);
-        }
+            cells
+        });
+        let times = self.table("Latency", times, |row| {
+            let of = |dir: &DirObject| [dir.mean_ns.into(), dir.p99_ns.into(), dir.p999_ns.into()];
+            used.iter().flat_map(|(_, dir)| of(dir(row))).collect()
+        });
         let title = format!("Sweep over {}", self.axes.join(" x "));
-        let mut part = Part::new("Results", "Each on a drive of its own, in its initial state.");
-        part.push(Block::Table(table));
+        let mut part = Part::new(
+            "Results",
+            "Each on a drive of its own, in its initial state; of everything that was measured.",
+        );
+        part.push(Block::Table(main));
+        part.push(Block::Table(times));
         Document::new(title, format!("{} combinations.", self.rows.len())).with(part)
+    }
+
+    /// A table whose rows begin with the values of the axes.
+    fn table(
+        &self,
+        caption: &str,
+        columns: Vec<Column>,
+        cells: impl Fn(&Row) -> Vec<Value>,
+    ) -> Table {
+        let axes = self.axes.iter().map(Column::text);
+        let mut table = Table::new(caption, axes.chain(columns).collect());
+        for row in &self.rows {
+            let labels = row.labels.iter().map(|label| Value::from(label.as_str()));
+            table.rows.push(labels.chain(cells(row)).collect());
+        }
+        table
     }
 }

@@ -158,7 +158,7 @@ fn files_appear_beside_the_text() {
     ]);
     assert_eq!(out, "");
     assert!(std::fs::read_to_string(html).unwrap().contains("Addresses over time"));
-    assert!(std::fs::read_to_string(text).unwrap().contains("I/Os by job and direction"));
+    assert!(std::fs::read_to_string(text).unwrap().contains("I/Os by job"));
     let file = std::fs::File::open(parquet).unwrap();
     let reader = parquet::file::reader::SerializedFileReader::new(file).unwrap();
     use parquet::file::reader::FileReader;

@@ -53,8 +53,12 @@ mod tests {
 
     #[test]
     fn results_keep_the_order_of_the_jobs() {
-        let jobs: Vec<_> = (0..100).map(|i| move || i * i).collect();
-        let results = run_all(jobs, |_| {});
-        assert_eq!(results, (0..100).map(|i| i * i).collect::<Vec<_>>());
+        let jobs = || (0..100).map(|i| move || i * i).collect::<Vec<_>>();
+        let expected: Vec<_> = (0..100).map(|i| i * i).collect();
+        assert_eq!(run_all(jobs(), |_| {}), expected);
+        for threads in [0, 1, 2, 7, 1000] {
+            assert_eq!(run_on(threads, jobs(), |_| {}), expected);
+        }
+        assert!(run_all(Vec::<fn() -> u32>::new(), |_| {}).is_empty());
     }
 }

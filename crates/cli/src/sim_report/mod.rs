@@ -4,11 +4,11 @@
 pub mod fio_json;
 pub mod json;
 
-use prism_base::Bytes;
+use prism_base::{Bytes, Latencies};
 use prism_replay::Lifetime;
 use prism_replay::fio::job::Engine;
 use prism_replay::fio::run::Row;
-use prism_replay::fio::stats::{Dir, DirStats};
+use prism_replay::fio::stats::Dir;
 use prism_replay::fio::{Job, Outcome};
 use prism_report::{Block, Column, Document, Section, Table, Unit, Value};
 use prism_ssd::HostOp;
@@ -77,14 +77,22 @@ fn jobs(facts: &Facts<'_>) -> Section {
     );
     let mut section = Section::new("Jobs", lead);
     let nanos = |name: &str| Column::number(name, Unit::Nanos);
-    let mut table = Table::new(
-        "I/Os by job and direction",
+    let mut rates = Table::new(
+        "I/Os by job",
         vec![
             Column::text("job"),
-            Column::text("direction"),
+            Column::text("what"),
             Column::number("I/Os", Unit::Count),
+            Column::number("data", Unit::Bytes),
             Column::number("IOPS", Unit::PerSec),
             Column::number("bandwidth", Unit::BytesPerSec),
+        ],
+    );
+    let mut times = Table::new(
+        "Latency by job",
+        vec![
+            Column::text("job"),
+            Column::text("what"),
             nanos("mean"),
             nanos("p50"),
             nanos("p99"),
@@ -95,40 +103,34 @@ fn jobs(facts: &Facts<'_>) -> Section {
     );
     for row in &facts.outcome.rows {
         let name = facts.row_name(row);
+        let mut push = |what: &str, bytes: Option<u64>, latency: &Latencies| {
+            let count = latency.count();
+            rates.rows.push(vec![
+                name.as_str().into(),
+                what.into(),
+                count.into(),
+                bytes.into(),
+                row.stats.per_second(count).into(),
+                bytes.map(|bytes| row.stats.per_second(bytes)).into(),
+            ]);
+            let mut cells: Vec<Value> = vec![name.as_str().into(), what.into()];
+            cells.push(latency.mean_ns().into());
+            cells.extend([0.5, 0.99, 0.999, 0.9999].map(|q| Value::from(latency.quantile(q))));
+            cells.push(latency.max().into());
+            times.rows.push(cells);
+        };
         for dir in Dir::ALL {
             if let Some(stats) = row.stats.dir(dir) {
-                table.rows.push(io_row(&name, dir, row, stats));
+                push(dir.name(), Some(stats.bytes), &stats.latency);
             }
         }
         if let Some(flushes) = &row.stats.flushes {
-            let mut cells: Vec<Value> = vec![name.as_str().into(), "flush".into()];
-            let count = flushes.count();
-            cells.extend([count.into(), row.stats.per_second(count).into(), Value::Missing]);
-            cells.extend(latencies(flushes));
-            table.rows.push(cells);
+            push("flush", None, flushes);
         }
     }
-    section.push(Block::Table(table));
+    section.push(Block::Table(rates));
+    section.push(Block::Table(times));
     section
-}
-
-fn io_row(name: &str, dir: Dir, row: &Row, stats: &DirStats) -> Vec<Value> {
-    let mut cells: Vec<Value> = vec![
-        name.into(),
-        dir.name().into(),
-        stats.ios.into(),
-        row.stats.per_second(stats.ios).into(),
-        row.stats.per_second(stats.bytes).into(),
-    ];
-    cells.extend(latencies(&stats.latency));
-    cells
-}
-
-fn latencies(latency: &prism_base::Latencies) -> Vec<Value> {
-    let mut cells = vec![Value::from(latency.mean_ns())];
-    cells.extend([0.5, 0.99, 0.999, 0.9999].map(|q| Value::from(latency.quantile(q))));
-    cells.push(latency.max().into());
-    cells
 }
 
 fn summary(facts: &Facts<'_>) -> Section {

@@ -306,6 +306,7 @@ pub const WORDS: &[Word] = &[
     harmless("registerfiles", Flag, "host system calls"),
     harmless("sqthread_poll", Flag, "host system calls"),
     harmless("eta", Value, "display of progress"),
+    harmless("eta-newline", Value, "display of progress"),
 ];
 
 /// Words of fio that would change a result and are not simulated.
