@@ -4,8 +4,11 @@
 mod common;
 
 use common::{parse, run};
+use prism_base::Latencies;
 use prism_replay::fio::words::names;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 /// Words with values, good and bad.
 const WORDS: &[&str] = &[
@@ -83,6 +86,24 @@ fn job() -> impl Strategy<Value = Vec<&'static str>> {
     prop::collection::vec(prop::sample::select(WORDS), 0..9)
 }
 
+/// Two jobs with these words. A bound that keeps each case short comes first, so that
+/// others may undo it.
+fn text(a: &[&str], b: &[&str], global: &[&str]) -> String {
+    let (a, b, global) = (a.join("\n"), b.join("\n"), global.join("\n"));
+    format!("[global]\nsize=2m\nnumber_ios=300\n{global}\n[a]\n{a}\n[b]\n{b}\n")
+}
+
+#[test]
+fn enough_of_them_are_taken() {
+    let mut runner = TestRunner::deterministic();
+    let mut taken = || {
+        let words = (job(), job(), job()).new_tree(&mut runner).unwrap().current();
+        parse(&text(&words.0, &words.1, &words.2)).is_ok()
+    };
+    let count = (0..1000).filter(|_| taken()).count();
+    assert!(count > 200, "{count} of 1000 are jobs that make sense");
+}
+
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
@@ -92,11 +113,7 @@ proptest! {
 
     #[test]
     fn jobs_end_and_lose_nothing(a in job(), b in job(), global in job()) {
-        // A bound that keeps each case short; it comes first, so that others may undo it.
-        let text = format!(
-            "[global]\nsize=2m\nnumber_ios=300\n{}\n[a]\n{}\n[b]\n{}\n",
-            global.join("\n"), a.join("\n"), b.join("\n")
-        );
+        let text = text(&a, &b, &global);
         let Ok(jobs) = parse(&text) else { return Ok(()) };
         let (outcome, log) = run(&jobs);
         let rows: u64 = outcome.rows.iter().map(|row| row.stats.ios()).sum();
@@ -107,7 +124,7 @@ proptest! {
         if !ramps {
             prop_assert_eq!(rows, outcome.total.requests, "{}", text);
             // Little's law over the jobs, waits for a full queue included.
-            let waited = outcome.total.latency.iter().map(prism_base::Latencies::sum_ns).sum::<u128>();
+            let waited: u128 = outcome.total.latency.iter().map(Latencies::sum_ns).sum();
             prop_assert_eq!(outcome.total.in_flight_ns, waited, "{}", text);
             prop_assert_eq!(log.issued.iter().filter(|io| io.len > 0).count() as u64, rows);
         }
