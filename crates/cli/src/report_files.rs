@@ -66,6 +66,12 @@ impl ReportFiles {
         })
     }
 
+    /// Whether the text goes anywhere.
+    #[must_use]
+    pub fn has_text(&self) -> bool {
+        self.text.is_some()
+    }
+
     /// Writes all of them, then lets them appear: a disk that is full leaves none.
     /// `text` stands in the place of `document`'s own text, and `charts` go before its last
     /// section on the page.

@@ -201,9 +201,18 @@ fn a_sweep_is_the_same_on_any_number_of_cores() {
 #[test]
 fn one_point_of_a_sweep_is_the_run_with_these_values() {
     let base = ["--name=w", "--rw=randwrite", "--size=16m", "--json", "-"];
-    let axes = ["--sweep", "ftl.victim=random", "iodepth=16", "device=femu", "seed=3"];
+    let axes =
+        ["--sweep", "ftl.victim=random", "iodepth=16", "device=femu", "seed=3", "state=empty"];
     let swept = json(&[&base[..], &axes].concat());
-    let single = ["--set", "ftl.victim=random", "--iodepth=16", "--device=femu", "--seed=3"];
+    let single = [
+        "--set",
+        "ftl.victim=random",
+        "--iodepth=16",
+        "--device=femu",
+        "--seed=3",
+        "--state",
+        "empty",
+    ];
     let single = json(&[&base[..], &single].concat());
     let row = &swept["rows"][0];
     for key in ["write_amplification", "flash", "latency_ns", "iops", "simulated_ns"] {
@@ -253,6 +262,7 @@ fn what_is_wrong_is_one_line_and_exit_code_2() {
     check("--name=a --sweep gc=fifo --output-format=json", "--sweep has --json");
     check("--name=a --jobs 2", "--jobs is for --sweep");
     check("--name=a --output x --json x", "name the same file");
+    check("--name=a --json - --output-format=json", "standard output is taken");
 }
 
 #[test]

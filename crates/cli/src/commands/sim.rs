@@ -107,8 +107,8 @@ fn help() -> String {
 /// drive, or an output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let sections = read_jobs(&args.words)?;
+    let plan = Plan { device: args.device.clone(), seed: args.seed, op: None, words: vec![] };
     if !args.sweep.is_empty() {
-        let plan = Plan { device: args.device.clone(), seed: args.seed, op: None, words: vec![] };
         return sweep_all(args, &sections, &plan);
     }
     if args.jobs.is_some() {
@@ -120,7 +120,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         requests: args.requests.as_deref(),
         text: args.output.as_deref(),
     })?;
-    let plan = Plan { device: args.device.clone(), seed: args.seed, op: None, words: vec![] };
+    if args.output_format != OutputFormat::Normal && !files.has_text() {
+        let what = "standard output is taken: --output-format=json needs an --output FILE";
+        return Err(Failure::Usage(what.into()));
+    }
     let progress = Progress::on_stderr();
     let setup = plan.setup(&sections, &progress)?;
     let writer = match files.requests.take() {
