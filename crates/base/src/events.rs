@@ -48,6 +48,13 @@ impl EventQueue {
         self.heap.peek().map(|Reverse(key)| SimTime((key >> 64) as u64))
     }
 
+    /// When the earliest event is due, or [`SimTime::NEVER`].
+    #[must_use]
+    #[inline]
+    pub fn next_at(&self) -> SimTime {
+        self.peek().unwrap_or(SimTime::NEVER)
+    }
+
     /// Takes out the earliest event.
     pub fn pop(&mut self) -> Option<(SimTime, u32)> {
         let Reverse(key) = self.heap.pop()?;

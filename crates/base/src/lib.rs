@@ -1,14 +1,24 @@
 //! What every other crate stands on: units, seeded random streams, histograms,
 //! an event queue. No word about flash is known here.
 
+pub mod divisor;
 pub mod events;
 pub mod hash;
 pub mod latency;
+pub mod pipe;
+pub mod prefetch;
 pub mod rng;
+pub mod timers;
 pub mod units;
+pub mod zeroed;
 
+pub use divisor::Divisor;
 pub use events::EventQueue;
-pub use hash::FastMap;
+pub use hash::{FastMap, FastSet};
 pub use latency::Latencies;
+pub use pipe::Pipe;
+pub use prefetch::prefetch;
 pub use rng::Rng;
+pub use timers::Timers;
 pub use units::{Bytes, Nanos, SimTime};
+pub use zeroed::Zeroed;

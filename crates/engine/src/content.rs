@@ -34,7 +34,7 @@ pub(crate) fn program_begin(
             },
         });
     }
-    let rest = nand.geometry().units_per_row() as usize - stored.len();
+    let rest = nand.layout().units_per_row() as usize - stored.len();
     let pad = StoredUnit { tag: UnitTag::Pad, version: 0, payload: None };
     nand.program_begin(row, stored.into_iter().chain(std::iter::repeat_n(pad, rest)))
 }

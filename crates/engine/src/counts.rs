@@ -1,7 +1,7 @@
 //! Flash operations by cause.
 
 use prism_ftl::UnitWrite;
-use prism_nand::{Cause, Counts, Geometry};
+use prism_nand::{Cause, Counts, Nand};
 
 /// What was done to the flash, by cause. Reads and programs are counted in pages of one
 /// plane, erases in blocks of one plane, so that figures compare with data sheets
@@ -19,19 +19,35 @@ pub struct FlashCounts {
 }
 
 impl FlashCounts {
-    /// Counts the program of one row with `units`, all of `cause` but for tombstones the
-    /// host's trims make. A page counts for the cause of its first unit.
-    pub fn count_program(&mut self, geometry: &Geometry, cause: Cause, units: &[UnitWrite]) {
-        let per_page = geometry.units_per_page() as usize;
-        for page in units.chunks(per_page) {
-            self.programs[cause_of(cause, &page[0])] += 1;
+    /// Counts the program of one row with `units`, all of `cause` but for what the map
+    /// itself writes: tombstones and translation pages, which are no host unit below
+    /// `logical_units`. A page counts for the cause of its first unit; a row without
+    /// units is one of `cause` as a whole.
+    pub fn count_program(
+        &mut self,
+        nand: &Nand,
+        cause: Cause,
+        logical_units: u32,
+        units: &[UnitWrite],
+    ) {
+        let (geometry, layout) = (nand.geometry(), nand.layout());
+        let pages_per_row = u64::from(geometry.pages_per_row());
+        let units_per_row = u64::from(layout.units_per_row());
+        if units.is_empty() {
+            self.programs[cause] += pages_per_row;
+            self.units[cause] += units_per_row;
+            return;
+        }
+        let per_unit = u64::from(layout.pages_per_unit());
+        for page in units.chunks(layout.units_per_page() as usize) {
+            self.programs[cause_of(cause, logical_units, &page[0])] += per_unit;
             for unit in page {
-                self.units[cause_of(cause, unit)] += 1;
+                self.units[cause_of(cause, logical_units, unit)] += 1;
             }
         }
-        let pages = units.len().div_ceil(per_page) as u64;
-        self.programs[Cause::Pad] += u64::from(geometry.planes_ganged) - pages;
-        self.units[Cause::Pad] += u64::from(geometry.units_per_row()) - units.len() as u64;
+        self.programs[Cause::Pad] +=
+            pages_per_row - u64::from(layout.pages_for(units.len() as u32));
+        self.units[Cause::Pad] += units_per_row - units.len() as u64;
     }
 
     /// Adds what `other` counted.
@@ -54,6 +70,6 @@ impl FlashCounts {
     }
 }
 
-fn cause_of(row: Cause, unit: &UnitWrite) -> Cause {
-    if row == Cause::Host && unit.lpn == UnitWrite::TOMBSTONE { Cause::Map } else { row }
+fn cause_of(row: Cause, logical_units: u32, unit: &UnitWrite) -> Cause {
+    if row == Cause::Host && unit.lpn >= logical_units { Cause::Map } else { row }
 }

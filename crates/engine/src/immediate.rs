@@ -2,10 +2,18 @@
 //! drive, and for questions about write amplification alone.
 
 use prism_ftl::{CopyPlan, PageMap, UnitWrite};
-use prism_nand::{Cause, DieId, Nand, Pun, RowId};
+use prism_nand::{BlockId, Cause, LaneId, Nand, Pun, RowId};
 
 use crate::content;
 use crate::counts::FlashCounts;
+
+/// A row that is being filled.
+#[derive(Clone, Debug, Default)]
+struct Row {
+    units: Vec<UnitWrite>,
+    /// Bytes of the units, if they have any.
+    payloads: Vec<Box<[u8]>>,
+}
 
 /// An engine without time over the flash and the layer of somebody else.
 #[derive(Debug)]
@@ -13,10 +21,9 @@ pub struct Immediate<'a> {
     nand: &'a mut Nand,
     ftl: &'a mut PageMap,
     counts: FlashCounts,
-    next_die: u32,
-    row: Vec<UnitWrite>,
-    /// Bytes of the units in the row, if they have any.
-    payloads: Vec<Box<[u8]>>,
+    next_lane: u32,
+    /// By stream.
+    rows: Vec<Row>,
     plan: CopyPlan,
 }
 
@@ -24,12 +31,11 @@ impl<'a> Immediate<'a> {
     /// An engine that has done nothing yet.
     pub fn new(nand: &'a mut Nand, ftl: &'a mut PageMap) -> Self {
         Self {
+            rows: vec![Row::default(); ftl.config().frontier_count() as usize],
             nand,
             ftl,
             counts: FlashCounts::default(),
-            next_die: 0,
-            row: Vec::new(),
-            payloads: Vec::new(),
+            next_lane: 0,
             plan: CopyPlan::default(),
         }
     }
@@ -40,12 +46,15 @@ impl<'a> Immediate<'a> {
         &self.counts
     }
 
-    /// Writes one logical unit; it reaches the flash with the rest of its row.
+    /// Writes one logical unit; it reaches the flash with the rest of its row, which holds
+    /// units of one stream.
     pub fn write(&mut self, lpn: u32, version: u64) {
         self.ftl.write_begin(lpn);
-        self.row.push(UnitWrite { lpn, source: None, version });
-        if self.row.len() == self.nand.geometry().units_per_row() as usize {
-            self.flush();
+        let stream = self.ftl.stream_of(lpn, 0);
+        let row = &mut self.rows[stream as usize];
+        row.units.push(UnitWrite { lpn, source: None, version });
+        if row.units.len() == self.nand.layout().units_per_row() as usize {
+            self.program_host(stream);
         }
     }
 
@@ -55,8 +64,9 @@ impl<'a> Immediate<'a> {
     /// # Panics
     /// If the row that is being filled has units without bytes.
     pub fn write_bytes(&mut self, lpn: u32, version: u64, bytes: Box<[u8]>) {
-        assert!(self.payloads.len() == self.row.len(), "a row with bytes for some units only");
-        self.payloads.push(bytes);
+        let row = &mut self.rows[self.ftl.stream_of(lpn, 0) as usize];
+        assert!(row.payloads.len() == row.units.len(), "a row with bytes for some units only");
+        row.payloads.push(bytes);
         self.write(lpn, version);
     }
 
@@ -79,72 +89,90 @@ impl<'a> Immediate<'a> {
 
     /// Programs what waits for its row to fill up; the rest of the row is padding.
     pub fn flush(&mut self) {
-        if self.row.is_empty() {
-            return;
+        for stream in 0..self.rows.len() as u32 {
+            if !self.rows[stream as usize].units.is_empty() {
+                self.program_host(stream);
+            }
         }
-        let die = self.choose_die();
-        let row = self.ftl.reserve_host(die);
-        let units = std::mem::take(&mut self.row);
-        let payloads = std::mem::take(&mut self.payloads);
-        self.program(row, Cause::Host, &units, &payloads);
-        self.row = units;
-        self.row.clear();
-        self.payloads = payloads;
-        self.payloads.clear();
     }
 
-    /// The next die in turn that holds no more than its share.
-    fn choose_die(&mut self) -> DieId {
-        let dies = self.nand.geometry().dies();
-        for _ in 0..dies {
-            let die = DieId(self.next_die);
-            self.next_die = (self.next_die + 1) % dies;
-            if !self.ftl.balanced(die) {
+    fn program_host(&mut self, stream: u32) {
+        let mut row = std::mem::take(&mut self.rows[stream as usize]);
+        let lane = self.choose_lane(stream);
+        let place = self.ftl.reserve_host(lane, stream);
+        self.program(place, Cause::Host, &row.units, &row.payloads);
+        row.units.clear();
+        row.payloads.clear();
+        self.rows[stream as usize] = row;
+    }
+
+    /// The next lane in turn that holds no more than its share.
+    fn choose_lane(&mut self, stream: u32) -> LaneId {
+        let lanes = self.nand.geometry().lanes();
+        for _ in 0..lanes {
+            let lane = LaneId(self.next_lane);
+            self.next_lane = if self.next_lane + 1 == lanes { 0 } else { self.next_lane + 1 };
+            if !self.ftl.balanced(lane) {
                 continue;
             }
-            if self.ftl.below_low(die) {
-                self.clean(die);
+            if self.ftl.below_low(lane) {
+                self.clean(lane);
             }
-            if self.ftl.host_may_write(die) {
-                return die;
+            if self.ftl.host_may_write(lane, stream) {
+                return lane;
             }
         }
-        panic!("no die can take a row: over-provisioning is too small for this layer");
+        panic!("no lane can take a row: over-provisioning is too small for this layer");
     }
 
-    fn clean(&mut self, die: DieId) {
-        while !self.ftl.reached_high(die) {
-            let Some(victim) = self.ftl.pick_victim(die) else { return };
-            let mut cursor = 0;
-            let mut plan = std::mem::take(&mut self.plan);
-            loop {
-                self.ftl.gather(victim, &mut cursor, &mut plan);
-                if plan.units.is_empty() {
-                    break;
-                }
-                for run in &plan.reads {
-                    self.counts.reads[Cause::Gc] += u64::from(run.pages);
-                }
-                let row = self.ftl.reserve_copy(die);
-                self.program(row, Cause::Gc, &plan.units, &[]);
+    fn clean(&mut self, lane: LaneId) {
+        while !self.ftl.reached_high(lane) {
+            let Some(victim) = self.ftl.pick_victim(lane) else { return };
+            self.empty(lane, victim, Cause::Gc);
+            if let Some(victim) = self.ftl.pick_for_wear(lane) {
+                self.empty(lane, victim, Cause::Wear);
             }
-            self.plan = plan;
-            self.nand.erase_begin(victim).expect("a victim is on the device");
-            self.nand.erase_end(victim);
-            self.counts.erases[Cause::Gc] += u64::from(self.nand.geometry().planes_ganged);
-            self.ftl.erased(victim);
         }
+    }
+
+    /// Moves what is valid out of `victim` and erases it.
+    fn empty(&mut self, lane: LaneId, victim: BlockId, why: Cause) {
+        let cause = self.ftl.cause_of_copies(victim, why);
+        let mut cursor = 0;
+        let mut plan = std::mem::take(&mut self.plan);
+        loop {
+            self.ftl.gather(victim, &mut cursor, &mut plan);
+            if plan.units.is_empty() {
+                break;
+            }
+            for run in &plan.reads {
+                self.counts.reads[cause] += u64::from(run.pages);
+            }
+            let row = self.ftl.reserve_copy(lane, victim);
+            self.program(row, cause, &plan.units, &[]);
+        }
+        self.plan = plan;
+        for member in 0..self.nand.geometry().dies_per_superblock {
+            self.nand.erase_begin(victim, member).expect("a victim is on the device");
+            self.nand.erase_end(victim, member);
+            self.counts.erases[why] += u64::from(self.nand.geometry().planes_ganged);
+        }
+        self.ftl.erased(victim);
     }
 
     fn program(&mut self, row: RowId, cause: Cause, units: &[UnitWrite], payloads: &[Box<[u8]>]) {
         content::program_begin(self.nand, self.ftl, row, units, payloads)
             .expect("a reserved row is the next of its block");
         self.nand.program_end(row);
-        self.counts.count_program(self.nand.geometry(), cause, units);
-        let first = self.nand.geometry().first_unit(row).0;
+        let logical = self.ftl.config().logical_units;
+        self.counts.count_program(self.nand, cause, logical, units);
+        let first = self.nand.layout().first_unit(row).0;
         for (i, write) in units.iter().enumerate() {
             self.ftl.commit(write, Pun(first + i as u32));
         }
         self.ftl.row_done(row);
+        while let Some(parity) = self.ftl.take_parity() {
+            self.program(parity, Cause::Parity, &[], &[]);
+        }
     }
 }

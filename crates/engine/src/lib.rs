@@ -3,14 +3,15 @@
 //!
 //! The host's protocol is unknown here: an engine reads and programs units for a tag.
 
+pub mod config;
 pub mod counts;
 pub mod immediate;
 pub mod slab;
 pub mod timed;
 
-mod cleaner;
 mod content;
 
+pub use config::{Cleaning, CleaningMode, EngineConfig, Scheduler, Suspend};
 pub use counts::FlashCounts;
 pub use immediate::Immediate;
 pub use timed::{Done, Engine, HostUnit};

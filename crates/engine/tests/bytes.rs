@@ -1,9 +1,9 @@
 //! Bytes given with a write are what is read, also after cleaning has moved them.
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
-use prism_engine::{Done, Engine, HostUnit, Immediate};
+use prism_engine::{Done, Engine, EngineConfig, HostUnit, Immediate};
 use prism_ftl::{Frontiers, FtlConfig, PageMap, UnitWrite, VictimPolicy};
-use prism_nand::{Cause, Geometry, Nand, Timing};
+use prism_nand::{Cause, Geometry, Nand, PageTimes, Timing};
 
 const LOGICAL: u32 = 600;
 
@@ -15,17 +15,13 @@ fn parts() -> (Nand, PageMap) {
         planes_ganged: 1,
         blocks_per_plane: 16,
         pages_per_block: 16,
+        pages_per_program: 1,
+        dies_per_superblock: 1,
+        parity: false,
         page: Bytes(8192),
         unit: Bytes(4096),
     };
-    let config = FtlConfig {
-        logical_units: LOGICAL,
-        victim: VictimPolicy::Greedy,
-        frontiers: Frontiers::Separate,
-        free_blocks_low: 2,
-        free_blocks_high: 2,
-        reserve_blocks: 1,
-    };
+    let config = FtlConfig::simple(LOGICAL, VictimPolicy::Greedy, Frontiers::Separate);
     let ftl = PageMap::new(geometry.clone(), config, 1).unwrap();
     (Nand::with_content(geometry), ftl)
 }
@@ -60,19 +56,20 @@ fn at_once() {
 fn in_time() {
     let (nand, ftl) = parts();
     let timing = Timing {
-        t_read: Nanos(10),
-        t_program: Nanos(100),
+        t_read: PageTimes::uniform(Nanos(10)),
+        t_program: PageTimes::uniform(Nanos(100)),
         t_erase: Nanos(1000),
+        t_command: Nanos(0),
         bus_bytes_per_second: None,
     };
-    let mut engine = Engine::new(nand, ftl, timing);
+    let mut engine = Engine::new(nand, ftl, EngineConfig::simple(timing));
     let mut rng = Rng::stream(2, "bytes");
     let mut newest = vec![0; LOGICAL as usize];
     let mut now = SimTime::ZERO;
     let mut version = 0;
     let mut done: Vec<Done> = Vec::new();
     while version < 20_000 {
-        let Some(die) = engine.writable_die() else {
+        let Some(lane) = engine.writable_lane(0) else {
             now = engine.step(&mut done);
             continue;
         };
@@ -85,7 +82,7 @@ fn in_time() {
             })
             .collect();
         let payloads = row.iter().map(|u| bytes_of(u.write.lpn, u.write.version)).collect();
-        engine.write_bytes(die, &row, payloads, now);
+        engine.write_bytes(lane, 0, &row, payloads, now);
     }
     while !engine.is_idle() {
         engine.step(&mut done);

@@ -116,14 +116,7 @@ fn run(device: &Device, load: Load, seed: u64) -> Result {
         }
         while submitted < load.count && drive.in_flight() < depth {
             let place = if load.random { rng.below(places) } else { submitted % places };
-            let request = Request {
-                op: load.op,
-                offset: place * load.size,
-                len: load.size,
-                fua: false,
-                preflush: false,
-                tag: submitted,
-            };
+            let request = Request::new(load.op, place * load.size, load.size, submitted);
             drive.submit(request, drive.now()).expect("within the drive");
             submitted += 1;
         }

@@ -6,4 +6,4 @@ pub mod theory;
 pub mod validate;
 pub mod write_amplification;
 
-pub use validate::{Check, checks};
+pub use validate::{Check, Scale, checks};

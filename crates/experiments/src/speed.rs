@@ -4,7 +4,9 @@
 //! compare: MQSim's sample drive of 64 GB, and an 8 GB one for cleaning.
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
-use prism_ssd::device::{Cell, FrontierSpec, WriteCache};
+use prism_ftl::Frontiers;
+use prism_nand::PageTimes;
+use prism_ssd::device::{Cell, WriteCache};
 use prism_ssd::{Device, DeviceError, Drive, HostOp, InitialState, Request};
 
 /// How much a workload did.
@@ -30,14 +32,16 @@ fn mqsim_like(blocks_per_plane: u32, capacity: Bytes) -> Result<Device, DeviceEr
     device.flash.blocks_per_plane = blocks_per_plane;
     device.flash.pages_per_block = 256;
     device.flash.page = Bytes(8192);
-    device.flash.t_read = Nanos(75_000);
-    device.flash.t_program = Nanos(750_000);
+    device.flash.t_read = PageTimes::uniform(Nanos(75_000));
+    device.flash.t_program = PageTimes::uniform(Nanos(750_000));
     device.flash.t_erase = Nanos(3_800_000);
     device.flash.channel_bandwidth = Some(333_000_000);
     device.ftl.mapping_unit = Bytes(8192);
-    device.ftl.frontiers = FrontierSpec::Shared;
+    device.ftl.frontiers = Frontiers::Shared;
     device.ftl.free_blocks_low = 2;
     device.ftl.free_blocks_high = 2;
+    device.drive.firmware_read = Nanos(5_000);
+    device.drive.firmware_write = Nanos(5_000);
     device.drive.write_buffer = Bytes(2 << 20);
     device.drive.write_cache = WriteCache::WriteBack;
     device.drive.power_loss_protection = true;
@@ -100,7 +104,7 @@ fn closed_loop(
             while submitted < count && drive.in_flight() < depth {
                 let (offset, len) = (rng.below(units) * 8192, 8192);
                 let tag = submitted;
-                let request = Request { op, offset, len, fua: false, preflush: false, tag };
+                let request = Request::new(op, offset, len, tag);
                 drive.submit(request, drive.now()).expect("within the drive");
                 submitted += 1;
             }

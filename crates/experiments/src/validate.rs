@@ -1,8 +1,8 @@
 //! Theory beside simulation: what `prism validate` prints and the tests check.
 
-use prism_ftl::VictimPolicy;
+use prism_ftl::{Frontiers, VictimPolicy};
 
-use crate::theory;
+use crate::theory::{self, HotCold};
 use crate::write_amplification::{Setup, measure};
 
 /// One comparison.
@@ -57,60 +57,232 @@ impl Pending {
     }
 }
 
-/// Effective over-provisioning at which everything is compared.
-const SPARES: [f64; 3] = [0.07, 0.15, 0.28];
-/// Blocks and units a block: enough blocks for the mean field to hold within 0.2 %.
-const BLOCKS: u32 = 16_384;
-const UNITS: u32 = 64;
-
-/// Write amplification of every policy under uniform random writes against its closed
-/// form, and of greedy with trims.
-#[must_use]
-pub fn checks(seed: u64) -> Vec<Pending> {
-    let mut all = Vec::new();
-    for victim in VictimPolicy::ALL {
-        for op in SPARES {
-            let (expected, source) = match victim {
-                VictimPolicy::Greedy => (theory::greedy(op, UNITS), "Van Houdt, SIGMETRICS'13"),
-                VictimPolicy::Fifo => (theory::fifo(op), "Desnoyers, SYSTOR'12"),
-                VictimPolicy::Random => (theory::random(op), "1/(1 - U/T), exact"),
-            };
-            let what = format!("{}, OP {op}", victim.name());
-            all.push(write_amplification(what, seed, victim, op, 0.0, expected, source));
-        }
-    }
-    for (op, q) in [(0.07, 0.1), (0.07, 0.2), (0.07, 0.3), (0.15, 0.1), (0.15, 0.2), (0.15, 0.3)] {
-        let expected = theory::greedy(theory::op_with_trims(op, q), UNITS);
-        let what = format!("greedy, trims {q}, OP {op}");
-        let source = "Frankie et al., arXiv 1208.1794";
-        all.push(write_amplification(what, seed, VictimPolicy::Greedy, op, q, expected, source));
-    }
-    all
+/// How much flash is simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// A million units and more: `prism validate`, a few minutes of one core.
+    Full,
+    /// A quarter of that: tests.
+    Quarter,
 }
 
-fn write_amplification(
+impl Scale {
+    fn blocks(self, full: u32) -> u32 {
+        match self {
+            Self::Full => full,
+            Self::Quarter => full / 4,
+        }
+    }
+}
+
+/// Largest relative difference in write amplification at which simulation and theory agree.
+const TOLERANCE: f64 = 0.01;
+/// Effective over-provisioning at which everything is compared.
+const SPARES: [f64; 3] = [0.07, 0.15, 0.28];
+/// Units a block, where nothing else is said.
+const UNITS: u32 = 64;
+/// Blocks of [`UNITS`]: with this many the mean field holds within 0.2 %.
+const BLOCKS: u32 = 16_384;
+/// Larger blocks (units, blocks): fewer do, since each has less chance in it.
+const LARGE_BLOCKS: [(u32, u32); 4] = [(128, 16_384), (256, 8192), (512, 4096), (1024, 2048)];
+/// Blocks under hot and cold writes, of which there are many runs.
+const HOT_BLOCKS: u32 = 8192;
+const VAN_HOUDT: &str = "Van Houdt, SIGMETRICS'13";
+const DESNOYERS: &str = "Desnoyers, SYSTOR'12";
+const PUBLISHED_RUN: &str = "simulation of an independent program";
+const PUBLISHED_TIES: &str =
+    "simulation of an independent program whose greedy breaks ties otherwise: no claim";
+
+/// Write amplification of a page-mapping layer without time against closed forms: victim
+/// policies under uniform writes, large blocks, trims, and hot and cold writes, these
+/// also against published simulations where there is no closed form.
+#[must_use]
+pub fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
+    let table = [uniform(), large_blocks(), trims(), hot_cold_theory(), hot_cold_published(scale)];
+    let all = table.into_iter().flatten();
+    all.map(|comparison| comparison.pending(seed, scale)).collect()
+}
+
+/// A simulation and what should come out.
+struct Comparison {
     what: String,
-    seed: u64,
-    victim: VictimPolicy,
-    op: f64,
-    trims: f64,
+    setup: Setup,
     expected: f64,
+    tolerance: Option<f64>,
     source: &'static str,
-) -> Pending {
-    let setup = Setup {
+}
+
+impl Comparison {
+    fn claim(what: String, setup: Setup, expected: f64, source: &'static str) -> Self {
+        Self { what, setup, expected, tolerance: Some(TOLERANCE), source }
+    }
+
+    fn pending(mut self, seed: u64, scale: Scale) -> Pending {
+        self.setup.blocks = scale.blocks(self.setup.blocks);
+        Pending::new(self.what.clone(), move || {
+            let Self { what, setup, expected, tolerance, source } = self;
+            let (ours, _) = measure(&setup, seed).expect("the flash is large enough");
+            Check { what, expected, ours, tolerance, source: source.into(), unit: "" }
+        })
+    }
+}
+
+/// Uniform writes with one frontier, long enough for the mean field to settle.
+fn setup(victim: VictimPolicy, op: f64) -> Setup {
+    Setup {
         blocks: BLOCKS,
         units_per_block: UNITS,
         op,
         victim,
-        trims,
-        // With trims write amplification is low, so that the flash turns over slowly.
-        warm_up: if trims > 0.0 { 12.0 } else { 2.0 },
+        frontiers: Frontiers::Shared,
+        hot: None,
+        trims: 0.0,
+        warm_up: 2.0,
         measured: 3.0,
+    }
+}
+
+fn uniform() -> Vec<Comparison> {
+    let mut all = Vec::new();
+    let mut add = |victim: VictimPolicy, source, expected: &dyn Fn(f64) -> f64| {
+        for op in SPARES {
+            let what = format!("{victim}, OP {op}");
+            all.push(Comparison::claim(what, setup(victim, op), expected(op), source));
+        }
     };
-    let name = what.clone();
-    Pending::new(what, move || {
-        let (ours, _) = measure(&setup, seed).expect("the flash is large enough");
-        let tolerance = Some(0.01);
-        Check { what: name, expected, ours, tolerance, source: source.into(), unit: "" }
-    })
+    add(VictimPolicy::Greedy, VAN_HOUDT, &|op| theory::greedy(op, UNITS));
+    add(VictimPolicy::Fifo, DESNOYERS, &theory::fifo);
+    add(VictimPolicy::WindowedGreedy { window: 1 }, DESNOYERS, &theory::fifo);
+    add(VictimPolicy::Random, "1/(1 - U/T), exact", &theory::random);
+    for d in [2, 5, 10, 30] {
+        add(VictimPolicy::DChoices { d }, VAN_HOUDT, &|op| theory::d_choices(op, UNITS, d));
+    }
+    all
+}
+
+fn large_blocks() -> Vec<Comparison> {
+    let mut all = Vec::new();
+    for (units_per_block, blocks) in LARGE_BLOCKS {
+        for op in SPARES {
+            let what = format!("greedy, {units_per_block} units a block, OP {op}");
+            let setup = setup(VictimPolicy::Greedy, op);
+            let setup = Setup { blocks, units_per_block, warm_up: 1.0, measured: 1.0, ..setup };
+            let expected = theory::greedy(op, units_per_block);
+            all.push(Comparison::claim(what, setup, expected, VAN_HOUDT));
+        }
+    }
+    all
+}
+
+fn trims() -> Vec<Comparison> {
+    let mut all = Vec::new();
+    for op in [0.07, 0.15] {
+        for trims in [0.1, 0.2, 0.3] {
+            let what = format!("greedy, trims {trims}, OP {op}");
+            // With trims write amplification is low, so that the flash turns over slowly.
+            let setup = Setup { trims, warm_up: 12.0, ..setup(VictimPolicy::Greedy, op) };
+            let expected = theory::greedy(theory::op_with_trims(op, trims), UNITS);
+            let source = "Frankie et al., arXiv 1208.1794";
+            all.push(Comparison::claim(what, setup, expected, source));
+        }
+    }
+    all
+}
+
+fn hot_cold(victim: VictimPolicy, frontiers: Frontiers, op: f64, hot: HotCold) -> (String, Setup) {
+    let (f, r) = (100.0 * hot.units, 100.0 * hot.writes);
+    let count = match frontiers {
+        Frontiers::Shared => "1 frontier",
+        // One stream of host data here, so that its copies have one frontier as well.
+        Frontiers::Separate | Frontiers::PerStream => "2 frontiers",
+    };
+    let what = format!("{victim}, {r:.0} % of writes to {f:.0} % of units, {count}, OP {op}");
+    let hot = Some(hot);
+    // Cold data settles as blocks are cleaned through, which takes as many more writes as
+    // there is more spare.
+    let warm_up = 45.0 * op;
+    (what, Setup { blocks: HOT_BLOCKS, frontiers, hot, warm_up, ..setup(victim, op) })
+}
+
+fn hot_cold_theory() -> Vec<Comparison> {
+    let mut all = Vec::new();
+    for row in &HOT_COLD {
+        let hot = row.hot();
+        let (what, setup) = hot_cold(VictimPolicy::Fifo, Frontiers::Shared, row.op, hot);
+        let expected = theory::fifo_hot_cold(row.op, hot);
+        all.push(Comparison::claim(what, setup, expected, DESNOYERS));
+    }
+    all
+}
+
+/// Write amplification with 64 units a block, published with the closed forms: a share of
+/// the units takes all but the same share of the writes, and with two frontiers host
+/// writes go to one and copies to the other.
+struct Published {
+    op: f64,
+    hot_units: f64,
+    /// Greedy, then the best of ten, each with one frontier and with two.
+    simulated: [[f64; 2]; 2],
+}
+
+const HOT_COLD: [Published; 9] = [
+    Published::new(0.07, 0.20, [[7.414, 7.377], [7.677, 7.077]]),
+    Published::new(0.07, 0.10, [[8.198, 7.873], [8.342, 5.687]]),
+    Published::new(0.07, 0.05, [[9.603, 8.379], [9.393, 3.703]]),
+    Published::new(0.15, 0.20, [[4.173, 4.095], [4.272, 3.859]]),
+    Published::new(0.15, 0.10, [[4.832, 4.427], [4.844, 3.146]]),
+    Published::new(0.15, 0.05, [[5.651, 4.677], [5.535, 2.193]]),
+    Published::new(0.28, 0.20, [[2.753, 2.648], [2.796, 2.489]]),
+    Published::new(0.28, 0.10, [[3.251, 2.873], [3.247, 2.102]]),
+    Published::new(0.28, 0.05, [[3.704, 3.017], [3.663, 1.587]]),
+];
+
+impl Published {
+    const fn new(op: f64, hot_units: f64, simulated: [[f64; 2]; 2]) -> Self {
+        Self { op, hot_units, simulated }
+    }
+
+    fn hot(&self) -> HotCold {
+        HotCold { units: self.hot_units, writes: 1.0 - self.hot_units }
+    }
+
+    /// Whether greedy with two frontiers depends on which of several blocks with equally
+    /// few valid units it takes. The hotter the hot data, the more they differ in what
+    /// they would still lose: at OP 0.07 and 5 % hot, simulations of 16,384 blocks give
+    /// 7.60 with ties to the block sealed first, 7.95 with lots, 8.16 with the lowest
+    /// index (as here), 8.35 with the block changed last, and 9.01 with the one sealed
+    /// last. Ties to the block changed last give the published values within 1 %, and so
+    /// does the lowest index where the hot data is less hot, if there are as many blocks as
+    /// there: the fewer blocks, the fewer ties. So the smaller scale leaves greedy with two
+    /// frontiers out.
+    fn depends_on_ties(&self) -> bool {
+        self.hot_units < 0.06 && self.op < 0.2
+    }
+}
+
+fn hot_cold_published(scale: Scale) -> Vec<Comparison> {
+    let mut all = Vec::new();
+    let policies = [VictimPolicy::Greedy, VictimPolicy::DChoices { d: 10 }];
+    for row in &HOT_COLD {
+        for (victim, simulated) in policies.into_iter().zip(row.simulated) {
+            for (frontiers, expected) in
+                [Frontiers::Shared, Frontiers::Separate].into_iter().zip(simulated)
+            {
+                let (what, setup) = hot_cold(victim, frontiers, row.op, row.hot());
+                let mut comparison = Comparison::claim(what, setup, expected, PUBLISHED_RUN);
+                if victim == VictimPolicy::Greedy && frontiers == Frontiers::Separate {
+                    if scale == Scale::Quarter {
+                        continue;
+                    }
+                    comparison.setup.blocks = BLOCKS;
+                    if row.depends_on_ties() {
+                        comparison.tolerance = None;
+                        comparison.source = PUBLISHED_TIES;
+                    }
+                }
+                all.push(comparison);
+            }
+        }
+    }
+    all
 }

@@ -5,6 +5,8 @@ use prism_engine::{FlashCounts, Immediate};
 use prism_ftl::{ConfigError, Frontiers, FtlConfig, PageMap, VictimPolicy};
 use prism_nand::{Geometry, Nand};
 
+use crate::theory::HotCold;
+
 /// What is simulated.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -16,6 +18,10 @@ pub struct Setup {
     pub op: f64,
     /// Victim policy.
     pub victim: VictimPolicy,
+    /// Open blocks: whether copies go to one of their own.
+    pub frontiers: Frontiers,
+    /// Hot and cold units; `None` if every unit is written as often as any other.
+    pub hot: Option<HotCold>,
     /// Share of the requests that trim a random live unit.
     pub trims: f64,
     /// Writes before measuring, as a multiple of the flash.
@@ -33,6 +39,9 @@ impl Setup {
             planes_ganged: 1,
             blocks_per_plane: self.blocks,
             pages_per_block: self.units_per_block,
+            pages_per_program: 1,
+            dies_per_superblock: 1,
+            parity: false,
             page: Bytes(4096),
             unit: Bytes(4096),
         }
@@ -40,14 +49,7 @@ impl Setup {
 
     /// The configuration whose effective over-provisioning is the one asked for.
     fn config(&self, geometry: &Geometry) -> FtlConfig {
-        let mut config = FtlConfig {
-            logical_units: 1,
-            victim: self.victim,
-            frontiers: Frontiers::Shared,
-            free_blocks_low: 2,
-            free_blocks_high: 2,
-            reserve_blocks: 1,
-        };
+        let mut config = FtlConfig::simple(1, self.victim, self.frontiers);
         config.logical_units = (config.usable_units(geometry) as f64 / (1.0 + self.op)) as u32;
         config
     }
@@ -61,7 +63,8 @@ impl Setup {
 pub fn measure(setup: &Setup, seed: u64) -> Result<(f64, FlashCounts), ConfigError> {
     let geometry = setup.geometry();
     let config = setup.config(&geometry);
-    let logical = u64::from(config.logical_units);
+    let config_units = config.logical_units;
+    let logical = u64::from(config_units);
     let units = f64::from(geometry.units());
     let mut nand = Nand::new(geometry.clone());
     let mut ftl = PageMap::new(geometry, config, seed)?;
@@ -69,6 +72,7 @@ pub fn measure(setup: &Setup, seed: u64) -> Result<(f64, FlashCounts), ConfigErr
     let mut rng = Rng::stream(seed, "wa.address");
     let mut kind = Rng::stream(seed, "wa.kind");
     let mut version = 0;
+    let address = Addresses::new(config_units, setup.hot);
     let mut live = LiveSet::new(logical as u32);
     for lpn in 0..logical {
         version += 1;
@@ -88,7 +92,7 @@ pub fn measure(setup: &Setup, seed: u64) -> Result<(f64, FlashCounts), ConfigErr
             let lpn = live.remove_random(&mut rng);
             engine.trim(lpn, lpn + 1, version);
         } else {
-            let lpn = rng.below(logical) as u32;
+            let lpn = address.draw(&mut rng);
             if setup.trims > 0.0 {
                 live.insert(lpn);
             }
@@ -100,6 +104,29 @@ pub fn measure(setup: &Setup, seed: u64) -> Result<(f64, FlashCounts), ConfigErr
     nand.assert_conserved();
     ftl.assert_consistent();
     Ok((counts.units.total() as f64 / writes as f64, counts))
+}
+
+/// Where writes go.
+struct Addresses {
+    logical: u64,
+    /// Hot units, the first ones, and the share of the writes that goes there.
+    hot: Option<(u64, f64)>,
+}
+
+impl Addresses {
+    fn new(logical: u32, hot: Option<HotCold>) -> Self {
+        let split = |hot: HotCold| ((f64::from(logical) * hot.units) as u64, hot.writes);
+        Self { logical: u64::from(logical), hot: hot.map(split) }
+    }
+
+    fn draw(&self, rng: &mut Rng) -> u32 {
+        let lpn = match self.hot {
+            None => rng.below(self.logical),
+            Some((hot, writes)) if rng.chance(writes) => rng.below(hot),
+            Some((hot, _)) => hot + rng.below(self.logical - hot),
+        };
+        lpn as u32
+    }
 }
 
 /// The live units, with a random member in constant time.

@@ -1,14 +1,16 @@
 //! Which row is written next: erased blocks, frontiers, and what is kept in reserve.
+//!
+//! A *frontier* is an open block and its next row. Every lane has one for each stream of
+//! host data, then those for copies, then, where translation pages are on flash, one for
+//! these. Which is which: [`FtlConfig::frontier_count`](crate::FtlConfig).
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use prism_nand::{BlockId, DieId, RowId};
+use prism_nand::{BlockId, LaneId, RowId};
 
-use crate::column::Column;
-use crate::config::Frontiers;
+use crate::candidates::Candidates;
 use crate::pagemap::{BlockState, PageMap};
-use crate::victim::{NEVER_SEALED, NOT_SEALED};
 
 /// An open block and its next row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,133 +19,172 @@ pub(crate) struct OpenBlock {
     pub(crate) next: u32,
 }
 
-/// The part of the state that belongs to one die.
+/// The part of the state that belongs to one lane.
 #[derive(Clone, Debug)]
-pub(crate) struct DieState {
-    /// Erased blocks; the one erased longest ago is opened first.
+pub(crate) struct LaneState {
+    /// Erased blocks; the one erased longest ago is opened first, or the least worn.
     pub(crate) free: VecDeque<u32>,
-    /// Where the host writes (and copies too, if the frontier is shared).
-    pub(crate) host: Option<OpenBlock>,
-    /// Where copies go, if apart.
-    pub(crate) copies: Option<OpenBlock>,
+    /// By frontier.
+    pub(crate) open: Vec<Option<OpenBlock>>,
     /// Blocks that recovery found to hold nothing: erased before any other, whatever the
     /// victim policy, since cleaning may need them to get anywhere.
     pub(crate) dead: Vec<u32>,
-    /// Valid units of each sealed block, [`NOT_SEALED`] for others: what victim policies
-    /// see, together with when each was sealed.
-    pub(crate) candidates: Column<u32>,
-    pub(crate) sealed_at: Column<u64>,
-    /// Valid units on the die.
+    /// The sealed blocks: what victim policies see.
+    pub(crate) candidates: Candidates,
+    /// Valid units on the lane.
     pub(crate) valid: u64,
+    /// Erases of all its blocks together.
+    pub(crate) erases: u64,
 }
 
-impl DieState {
-    pub(crate) fn erased(blocks: Range<u32>) -> Self {
+impl LaneState {
+    pub(crate) fn erased(blocks: Range<u32>, frontiers: u32, units_per_block: u32) -> Self {
         Self {
-            candidates: Column::new(blocks.len(), NOT_SEALED),
-            sealed_at: Column::new(blocks.len(), NEVER_SEALED),
+            candidates: Candidates::new(blocks.len(), units_per_block),
             free: blocks.collect(),
-            host: None,
-            copies: None,
+            open: vec![None; frontiers as usize],
             dead: Vec::new(),
             valid: 0,
+            erases: 0,
         }
     }
 }
 
 impl PageMap {
-    /// Erased blocks of `die`.
+    /// Erased blocks of `lane`.
     #[must_use]
-    pub fn free_blocks(&self, die: DieId) -> u32 {
-        self.dies[die.0 as usize].free.len() as u32
+    pub fn free_blocks(&self, lane: LaneId) -> u32 {
+        self.lanes[lane.0 as usize].free.len() as u32
     }
 
-    /// Whether cleaning of `die` should start.
+    /// Whether cleaning of `lane` should start.
     #[must_use]
-    pub fn below_low(&self, die: DieId) -> bool {
-        self.free_blocks(die) < self.config.free_blocks_low
+    pub fn below_low(&self, lane: LaneId) -> bool {
+        self.free_blocks(lane) < self.config.free_blocks_low
     }
 
-    /// Whether cleaning of `die` may stop.
+    /// Whether cleaning of `lane` may stop.
     #[must_use]
-    pub fn reached_high(&self, die: DieId) -> bool {
-        self.free_blocks(die) >= self.config.free_blocks_high
+    pub fn reached_high(&self, lane: LaneId) -> bool {
+        self.free_blocks(lane) >= self.config.free_blocks_high
     }
 
-    /// Whether the host may take a row of `die` without eating into what cleaning needs
+    /// The stream of a logical unit that the host writes with placement handle `handle`
+    /// (0 where there are none): what shares a frontier.
+    #[must_use]
+    pub fn stream_of(&self, lpn: u32, handle: u32) -> u32 {
+        self.config.stream_of(lpn, handle)
+    }
+
+    /// Whether `lane` may take a row of `stream` without eating into what cleaning needs
     /// to finish.
     #[must_use]
-    pub fn host_may_write(&self, die: DieId) -> bool {
-        let state = &self.dies[die.0 as usize];
+    pub fn host_may_write(&self, lane: LaneId, stream: u32) -> bool {
+        let state = &self.lanes[lane.0 as usize];
         let free = state.free.len() as u32;
-        match self.config.frontiers {
-            Frontiers::Separate => state.host.is_some() || free > self.config.reserve_blocks,
-            Frontiers::Shared => {
-                let rows = self.geometry.rows_per_block();
-                let open = state.host.map_or(0, |open| rows - open.next);
-                open + free * rows > self.config.reserve_blocks * rows
-            }
+        let open = state.open[stream as usize];
+        let reserve = self.config.reserve_blocks;
+        if !self.config.copies_share(stream) {
+            return open.is_some() || free > reserve;
         }
+        let rows = self.data_rows;
+        open.map_or(0, |open| self.data_rows_left(open)) + free * rows > reserve * rows
     }
 
-    /// Whether `die` holds no more than its share of the data. Placing by load alone can
-    /// send all cold data to one die until that die cannot be cleaned any more; a die
+    /// Rows for data that an open block still has.
+    fn data_rows_left(&self, open: OpenBlock) -> u32 {
+        let left = self.layout.rows_per_block() - open.next;
+        // The last row of each stripe is parity, and what is left ends with a whole one.
+        if self.parity { left - left.div_ceil(self.layout.dies_per_lane()) } else { left }
+    }
+
+    /// Whether `lane` holds no more than its share of the data. Placing by load alone can
+    /// send all cold data to one lane until that lane cannot be cleaned any more; a lane
     /// above the average by half a block waits until the others have caught up.
     #[must_use]
-    pub fn balanced(&self, die: DieId) -> bool {
-        let dies = self.dies.len() as u64;
-        let slack = u64::from(self.geometry.units_per_block()) / 2;
-        self.dies[die.0 as usize].valid * dies <= self.valid_total + slack * dies
+    pub fn balanced(&self, lane: LaneId) -> bool {
+        let lanes = self.lanes.len() as u64;
+        let slack = u64::from(self.layout.units_per_block()) / 2;
+        self.lanes[lane.0 as usize].valid * lanes <= self.valid_total + slack * lanes
     }
 
-    /// Takes the next row of `die` for host data.
+    /// The row that [`PageMap::reserve_host`] would take, if a block is open.
+    #[must_use]
+    pub fn next_row(&self, lane: LaneId, stream: u32) -> Option<RowId> {
+        let open = self.lanes[lane.0 as usize].open[stream as usize]?;
+        Some(RowId(self.layout.first_row(open.block).0 + open.next))
+    }
+
+    /// Takes the next row of `lane` for data of `stream`. If that completes the data of a
+    /// stripe, [`PageMap::take_parity`] has its parity row.
     ///
     /// # Panics
     /// If [`PageMap::host_may_write`] does not hold.
-    pub fn reserve_host(&mut self, die: DieId) -> RowId {
-        assert!(self.host_may_write(die), "host write into the reserve of {die:?}");
-        let mut open = self.dies[die.0 as usize].host.take();
-        let row = self.take_row(die, &mut open);
-        self.dies[die.0 as usize].host = open;
-        row
+    pub fn reserve_host(&mut self, lane: LaneId, stream: u32) -> RowId {
+        assert!(self.host_may_write(lane, stream), "host write into the reserve of {lane:?}");
+        self.take_row(lane, stream as usize)
     }
 
-    /// Takes the next row of `die` for copies.
+    /// Takes the next row of `lane` for copies out of `victim`.
     ///
     /// # Panics
     /// If no row is left: the reserve is there to prevent that.
-    pub fn reserve_copy(&mut self, die: DieId) -> RowId {
-        let index = die.0 as usize;
-        let shared = self.config.frontiers == Frontiers::Shared;
-        let frontier = |state: &mut DieState| match shared {
-            true => state.host.take(),
-            false => state.copies.take(),
+    pub fn reserve_copy(&mut self, lane: LaneId, victim: BlockId) -> RowId {
+        let frontier = self.config.frontier_of_copies(self.frontier_of[victim.0 as usize]);
+        self.take_row(lane, frontier as usize)
+    }
+
+    /// The row that [`PageMap::reserve_copy`] would take, if a block is open.
+    #[must_use]
+    pub fn next_copy_row(&self, lane: LaneId, victim: BlockId) -> Option<RowId> {
+        self.next_row(lane, self.config.frontier_of_copies(self.frontier_of[victim.0 as usize]))
+    }
+
+    /// A parity row that has to be programmed now because its stripe is complete.
+    pub fn take_parity(&mut self) -> Option<RowId> {
+        self.parity_due.pop()
+    }
+
+    fn take_row(&mut self, lane: LaneId, frontier: usize) -> RowId {
+        let mut open = match self.lanes[lane.0 as usize].open[frontier].take() {
+            Some(open) => open,
+            None => self.open_block(lane, frontier),
         };
-        let mut open = frontier(&mut self.dies[index]);
-        let row = self.take_row(die, &mut open);
-        match shared {
-            true => self.dies[index].host = open,
-            false => self.dies[index].copies = open,
+        let row = self.next_of(&mut open);
+        if self.parity && self.layout.is_parity(RowId(row.0 + 1)) {
+            let parity = self.next_of(&mut open);
+            self.parity_due.push(parity);
         }
+        let left = open.next < self.layout.rows_per_block();
+        self.lanes[lane.0 as usize].open[frontier] = left.then_some(open);
         row
     }
 
-    fn take_row(&mut self, die: DieId, open: &mut Option<OpenBlock>) -> RowId {
-        let mut frontier = open.take().unwrap_or_else(|| {
-            let block = self.dies[die.0 as usize].free.pop_front();
-            let block = block.expect("no erased block left on the die: the reserve was too small");
-            self.state[block as usize] = BlockState::Open;
-            OpenBlock { block: BlockId(block), next: 0 }
-        });
-        let row = RowId(self.geometry.first_row(frontier.block).0 + frontier.next);
-        frontier.next += 1;
-        self.rows_in_flight[frontier.block.0 as usize] += 1;
-        *open = (frontier.next < self.geometry.rows_per_block()).then_some(frontier);
+    fn next_of(&mut self, open: &mut OpenBlock) -> RowId {
+        let row = RowId(self.layout.first_row(open.block).0 + open.next);
+        open.next += 1;
+        self.rows_in_flight[open.block.0 as usize] += 1;
         row
+    }
+
+    fn open_block(&mut self, lane: LaneId, frontier: usize) -> OpenBlock {
+        let free = &mut self.lanes[lane.0 as usize].free;
+        let block = if self.config.wear.least_worn_first {
+            let worn = |&at: &usize| self.erases[free[at] as usize];
+            let least = (0..free.len()).min_by_key(worn);
+            least.and_then(|at| free.remove(at))
+        } else {
+            free.pop_front()
+        };
+        let block = block.expect("no erased block left on the lane: the reserve was too small");
+        self.state[block as usize] = BlockState::Open;
+        self.frontier_of[block as usize] = frontier as u16;
+        OpenBlock { block: BlockId(block), next: 0 }
     }
 
     pub(crate) fn is_frontier(&self, block: BlockId) -> bool {
-        let state = &self.dies[self.geometry.die_of(block).0 as usize];
-        [state.host, state.copies].iter().flatten().any(|open| open.block == block)
+        let state = &self.lanes[self.layout.lane_of(block).0 as usize];
+        let open = state.open[usize::from(self.frontier_of[block.0 as usize])];
+        open.is_some_and(|open| open.block == block)
     }
 }

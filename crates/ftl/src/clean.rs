@@ -1,40 +1,110 @@
 //! What is cleaned: victims, their valid units, and their return to the free list.
 
-use prism_nand::{BlockId, DieId, Pun};
+use prism_nand::{BlockId, Cause, LaneId, Pun};
 
-use crate::pagemap::{BlockState, P2L_TOMBSTONE, PageMap, decode_data};
+use crate::candidates::NOT_SEALED;
+use crate::pagemap::{BlockState, P2L_TOMBSTONE, PageMap};
 use crate::plan::{CopyPlan, ReadRun, UnitWrite};
-use crate::victim::{NEVER_SEALED, NOT_SEALED};
+
+/// Victims passed over because they are worn, before the choice is taken as it is.
+const WORN_PASSED_MAX: usize = 8;
 
 impl PageMap {
-    /// Chooses the next victim on `die` and takes it out of the candidates; `None` if
+    /// Chooses the next victim on `lane` and takes it out of the candidates; `None` if
     /// there is none, or none whose cleaning would gain anything.
-    pub fn pick_victim(&mut self, die: DieId) -> Option<BlockId> {
-        let per_die = self.geometry.blocks_per_die();
-        let state = &mut self.dies[die.0 as usize];
+    pub fn pick_victim(&mut self, lane: LaneId) -> Option<BlockId> {
+        let per_lane = self.layout.blocks_per_lane();
+        let state = &mut self.lanes[lane.0 as usize];
         let chosen = match state.dead.pop() {
-            Some(block) => block % per_die,
-            None => {
-                // Copies fill whole rows, so that less garbage than a row gains nothing.
-                let most = self.geometry.units_per_block() - self.geometry.units_per_row();
-                let policy = self.config.victim;
-                policy.pick(&state.candidates, &state.sealed_at, most, &mut self.rng)? as u32
-            }
+            Some(block) => block % per_lane,
+            None => self.choose(lane)? as u32,
         };
-        state.candidates.set(chosen as usize, NOT_SEALED);
-        state.sealed_at.set(chosen as usize, NEVER_SEALED);
-        let block = BlockId(die.0 * per_die + chosen);
-        self.state[block.0 as usize] = BlockState::Victim;
+        let block = BlockId(lane.0 * per_lane + chosen);
+        self.take_candidate(lane, block);
         Some(block)
+    }
+
+    /// The policy's choice, worn blocks passed over if the configuration says so.
+    fn choose(&mut self, lane: LaneId) -> Option<usize> {
+        // Copies fill whole rows, so that less garbage than a row gains nothing.
+        let most = self.data_rows.saturating_sub(1) * self.layout.units_per_row();
+        let policy = self.config.victim;
+        let first_block = (lane.0 * self.layout.blocks_per_lane()) as usize;
+        let limit = self.worn_limit(lane);
+        let state = &mut self.lanes[lane.0 as usize];
+        let mut passed = [(0, 0); WORN_PASSED_MAX];
+        let mut count = 0;
+        let chosen = loop {
+            let chosen = policy.pick(&state.candidates, most, &mut self.rng);
+            let Some(index) = chosen else { break None };
+            let worn = limit.is_some_and(|limit| self.erases[first_block + index] > limit);
+            if !worn || count == WORN_PASSED_MAX {
+                break chosen;
+            }
+            passed[count] = (index, state.candidates.take(index));
+            count += 1;
+        };
+        for &(index, valid) in passed[..count].iter().rev() {
+            state.candidates.put_back(index, valid);
+        }
+        // Where every candidate is worn, the best of them is still better than none.
+        chosen.or((count > 0).then_some(passed[0].0))
+    }
+
+    /// Erases above which a block is passed over as a victim.
+    fn worn_limit(&self, lane: LaneId) -> Option<u32> {
+        let above = self.config.wear.victims_above_mean?;
+        Some(self.mean_erases(lane) + above)
+    }
+
+    /// Mean erases of the blocks of a lane, rounded down.
+    fn mean_erases(&self, lane: LaneId) -> u32 {
+        (self.lanes[lane.0 as usize].erases / u64::from(self.layout.blocks_per_lane())) as u32
+    }
+
+    /// The sealed block of `lane` that has been erased least, if it lags behind the mean
+    /// by more than the configuration allows: its data has not changed for long and keeps
+    /// a young block from being used. Takes it out of the candidates. The move gains no
+    /// room, so it needs an erased block beside the reserve.
+    pub fn pick_for_wear(&mut self, lane: LaneId) -> Option<BlockId> {
+        let behind = self.config.wear.move_behind_mean?;
+        let dead = !self.lanes[lane.0 as usize].dead.is_empty();
+        if dead || self.free_blocks(lane) <= self.config.reserve_blocks {
+            return None;
+        }
+        let limit = self.mean_erases(lane).checked_sub(behind)?;
+        let first = lane.0 * self.layout.blocks_per_lane();
+        let sealed = self.lanes[lane.0 as usize].candidates.valid().values();
+        let coldest = (first..)
+            .zip(sealed)
+            .filter(|&(_, &valid)| valid != NOT_SEALED)
+            .map(|(block, _)| block)
+            .min_by_key(|&block| self.erases[block as usize])?;
+        if self.erases[coldest as usize] >= limit {
+            return None;
+        }
+        self.take_candidate(lane, BlockId(coldest));
+        Some(BlockId(coldest))
+    }
+
+    fn take_candidate(&mut self, lane: LaneId, block: BlockId) {
+        let (_, place) = self.layout.split_block(block);
+        let state = &mut self.lanes[lane.0 as usize];
+        state.candidates.take(place);
+        self.state[block.0 as usize] = BlockState::Victim;
     }
 
     /// Whether the map still points to the unit at `at`; its logical unit if so.
     #[must_use]
     pub fn live(&self, at: Pun) -> Option<u32> {
+        let word = self.live_bits[at.0 as usize / 64];
+        (word >> (at.0 % 64) & 1 == 1).then(|| self.occupant(at))
+    }
+
+    fn occupant(&self, at: Pun) -> u32 {
         match self.p2l[at.0 as usize] {
-            0 => None,
-            P2L_TOMBSTONE => self.tombstones.contains_key(&at.0).then_some(UnitWrite::TOMBSTONE),
-            lpn => (decode_data(self.l2p[lpn as usize - 1]) == Some(at)).then_some(lpn - 1),
+            P2L_TOMBSTONE => UnitWrite::TOMBSTONE,
+            lpn => lpn - 1,
         }
     }
 
@@ -44,36 +114,44 @@ impl PageMap {
     pub fn gather(&self, victim: BlockId, cursor: &mut u32, plan: &mut CopyPlan) {
         plan.reads.clear();
         plan.units.clear();
-        let per_block = self.geometry.units_per_block();
-        let room = self.geometry.units_per_row() as usize;
-        let first = victim.0 * per_block;
-        let mut planes = 0;
-        while *cursor < per_block && plan.units.len() < room {
-            let at = Pun(first + *cursor);
-            *cursor += 1;
-            let Some(lpn) = self.live(at) else { continue };
+        let room = self.layout.units_per_row() as usize;
+        let first = victim.0 * self.layout.units_per_block();
+        let end = first + self.layout.units_per_block();
+        let mut at = first + *cursor;
+        let mut pages = 0;
+        while at < end && plan.units.len() < room {
+            let word = self.live_bits[at as usize / 64] >> (at % 64);
+            if word & 1 == 0 {
+                // To the next live unit, or to the next word.
+                at += if word == 0 { 64 - at % 64 } else { word.trailing_zeros() };
+                continue;
+            }
             // The version is the source's own; who keeps content copies it from there.
-            plan.units.push(UnitWrite { lpn, source: Some(at), version: 0 });
-            self.add_read(at, &mut planes, &mut plan.reads);
+            let (lpn, source) = (self.occupant(Pun(at)), Some(Pun(at)));
+            self.prefetch(lpn);
+            plan.units.push(UnitWrite { lpn, source, version: 0 });
+            self.add_read(Pun(at), &mut pages, &mut plan.reads);
+            at += 1;
         }
+        *cursor = at.min(end) - first;
     }
 
-    /// Adds `at` to the reads: one command for a row as long as units of it follow each
-    /// other, and one page for each plane that is needed. `planes` has a bit for each
-    /// plane in the last command.
+    /// Adds `at` to the reads: one command for a level of a row as long as units of it
+    /// follow each other, and one page for each plane that is needed. `planes` has a bit
+    /// for each page in the last command.
     pub fn add_read(&self, at: Pun, planes: &mut u64, reads: &mut Vec<ReadRun>) {
-        let row = self.geometry.row_of(at);
-        let place = at.0 - self.geometry.first_unit(row).0;
-        let plane = 1 << (place / self.geometry.units_per_page());
+        let row = self.layout.row_of(at);
+        let (level, pages) = self.layout.pages_of(at);
         match reads.last_mut() {
-            Some(run) if run.row == row => {
+            Some(run) if run.row == row && u32::from(run.level) == level => {
                 run.units += 1;
-                run.pages += u32::from(*planes & plane == 0);
-                *planes |= plane;
+                run.pages += (pages & !*planes).count_ones() as u16;
+                *planes |= pages;
             }
             _ => {
-                reads.push(ReadRun { row, pages: 1, units: 1 });
-                *planes = plane;
+                let (level, count) = (level as u8, pages.count_ones() as u16);
+                reads.push(ReadRun { row, level, pages: count, units: 1 });
+                *planes = pages;
             }
         }
     }
@@ -84,7 +162,15 @@ impl PageMap {
         self.valid[block.0 as usize] == 0
     }
 
-    /// The erase of a victim has ended: it is free again.
+    /// The cause under which a copy out of a block is counted: moves of translation pages
+    /// belong to the map.
+    #[must_use]
+    pub fn cause_of_copies(&self, victim: BlockId, otherwise: Cause) -> Cause {
+        let frontier = u32::from(self.frontier_of[victim.0 as usize]);
+        if self.config.map_frontier() == Some(frontier) { Cause::Map } else { otherwise }
+    }
+
+    /// The erase of a victim has ended, on all its dies: it is free again.
     ///
     /// # Panics
     /// If it was no victim, or the map still points into it.
@@ -93,7 +179,9 @@ impl PageMap {
         assert!(self.state[index] == BlockState::Victim, "{block:?} was erased but no victim");
         assert!(self.is_dead(block), "{block:?} was erased with valid units in it");
         self.state[index] = BlockState::Free;
-        let die = self.geometry.die_of(block);
-        self.dies[die.0 as usize].free.push_back(block.0);
+        self.erases[index] += 1;
+        let lane = &mut self.lanes[self.layout.lane_of(block).0 as usize];
+        lane.erases += 1;
+        lane.free.push_back(block.0);
     }
 }

@@ -2,27 +2,62 @@
 
 use prism_nand::Geometry;
 
+use crate::plan::UnitWrite;
 use crate::victim::VictimPolicy;
 
-/// Open blocks a die writes to.
+/// Where copies go: open blocks a lane writes to beside those of the host's streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frontiers {
-    /// Host data and copies share one open block.
+    /// Host data (of the first stream) and copies share one open block.
     Shared,
     /// Copies have an open block of their own, so that what survived a cleaning is not
     /// mixed with fresh data.
     Separate,
+    /// Copies of each stream have an open block of their own: streams stay apart for
+    /// good, as NVMe's persistently isolated reclaim units are.
+    PerStream,
 }
 
 impl Frontiers {
-    /// How many open blocks that makes on a die.
+    /// Every arrangement.
+    pub const ALL: [Self; 3] = [Self::Shared, Self::Separate, Self::PerStream];
+
+    /// The name in device files and on the command line.
     #[must_use]
-    pub fn count(self) -> u32 {
+    pub fn name(self) -> &'static str {
         match self {
-            Self::Shared => 1,
-            Self::Separate => 2,
+            Self::Shared => "shared",
+            Self::Separate => "separate",
+            Self::PerStream => "per-stream",
         }
     }
+}
+
+/// How host data is divided into streams, each with open blocks of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// One stream.
+    Any,
+    /// The host names one of so many placement handles with each write (NVMe FDP,
+    /// multi-stream writes).
+    Handles(u32),
+    /// Each range of so many logical units is a stream: a segmented translation layer
+    /// (He, Kannan, Arpaci-Dusseau, Arpaci-Dusseau, EuroSys'17).
+    Segments(u32),
+}
+
+/// What is done so that blocks wear evenly. Everything is measured in erases of a block
+/// against the mean of its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct WearPolicy {
+    /// Of the erased blocks the least worn is opened, not the one erased longest ago
+    /// (dynamic levelling).
+    pub least_worn_first: bool,
+    /// A block with data that lies further than this behind is moved (static levelling).
+    pub move_behind_mean: Option<u32>,
+    /// A block that lies further than this above is passed over as a victim, as long as
+    /// others are there (after Agrawal et al., ATC'08, who pass over by chance).
+    pub victims_above_mean: Option<u32>,
 }
 
 /// How a page-mapping layer behaves. There is no default: a preset says it.
@@ -30,16 +65,25 @@ impl Frontiers {
 pub struct FtlConfig {
     /// Logical units the host sees.
     pub logical_units: u32,
+    /// Translation pages on flash, as logical units that follow those of the host; 0 if
+    /// the map is in memory as a whole.
+    pub map_units: u32,
     /// Which block is cleaned.
     pub victim: VictimPolicy,
-    /// Open blocks.
+    /// Open blocks for copies.
     pub frontiers: Frontiers,
-    /// Cleaning of a die starts when fewer erased blocks than this are left on it.
+    /// Streams of host data.
+    pub placement: Placement,
+    /// Cleaning of a lane starts when fewer erased blocks than this are left on it.
     pub free_blocks_low: u32,
-    /// Cleaning of a die stops when this many are left.
+    /// Cleaning of a lane stops when this many are left.
     pub free_blocks_high: u32,
-    /// Erased blocks of a die that only cleaning may open, so that it can finish.
+    /// In idle time cleaning goes on until this many are left; 0 for never.
+    pub free_blocks_idle: u32,
+    /// Erased blocks of a lane that only cleaning may open, so that it can finish.
     pub reserve_blocks: u32,
+    /// Wear levelling.
+    pub wear: WearPolicy,
 }
 
 /// How much more flash there is than the host sees, as (T - U) / U.
@@ -47,8 +91,9 @@ pub struct FtlConfig {
 pub struct OverProvisioning {
     /// With T all of the flash.
     pub nominal: f64,
-    /// With T what can hold data in steady state: without open blocks and without the
-    /// erased blocks that cleaning keeps. Theory is about this one.
+    /// With T what can hold data in steady state: without open blocks, without the erased
+    /// blocks that cleaning keeps, without parity and translation pages. Theory is about
+    /// this one.
     pub effective: f64,
 }
 
@@ -67,6 +112,17 @@ pub enum ConfigError {
         /// The most that would work.
         usable: u64,
     },
+    /// More streams than a lane has blocks for.
+    #[error(
+        "{streams} streams keep {streams} blocks open on each lane of {blocks}; use larger \
+         segments or fewer handles"
+    )]
+    Streams {
+        /// Streams of host data.
+        streams: u32,
+        /// Blocks of a lane.
+        blocks: u32,
+    },
     /// A watermark makes no sense.
     #[error("{field} is {value}; it must be between {min} and {max}")]
     Watermark {
@@ -82,12 +138,96 @@ pub enum ConfigError {
 }
 
 impl FtlConfig {
+    /// A map in memory, one stream, cleaning at two erased blocks, no wear levelling.
+    #[must_use]
+    pub fn simple(logical_units: u32, victim: VictimPolicy, frontiers: Frontiers) -> Self {
+        Self {
+            logical_units,
+            map_units: 0,
+            victim,
+            frontiers,
+            placement: Placement::Any,
+            free_blocks_low: 2,
+            free_blocks_high: 2,
+            free_blocks_idle: 0,
+            reserve_blocks: 1,
+            wear: WearPolicy::default(),
+        }
+    }
+
+    /// Streams of host data.
+    #[must_use]
+    pub fn streams(&self) -> u32 {
+        match self.placement {
+            Placement::Any => 1,
+            Placement::Handles(handles) => handles,
+            Placement::Segments(units) => self.logical_units.div_ceil(units.max(1)),
+        }
+    }
+
+    /// Frontiers of a lane: one a stream, then those for copies, then that of
+    /// translation pages.
+    #[must_use]
+    pub fn frontier_count(&self) -> u32 {
+        self.streams() + self.copy_frontiers() + u32::from(self.map_units > 0)
+    }
+
+    fn copy_frontiers(&self) -> u32 {
+        match self.frontiers {
+            Frontiers::Shared => 0,
+            Frontiers::Separate => 1,
+            Frontiers::PerStream => self.streams(),
+        }
+    }
+
+    /// The frontier of translation pages, if they are on flash.
+    #[must_use]
+    pub fn map_frontier(&self) -> Option<u32> {
+        (self.map_units > 0).then(|| self.streams() + self.copy_frontiers())
+    }
+
+    /// The stream of `lpn`, written with placement handle `handle`.
+    #[must_use]
+    pub fn stream_of(&self, lpn: u32, handle: u32) -> u32 {
+        if lpn >= self.logical_units {
+            // Translation pages, or a tombstone, which is nobody's data.
+            return if lpn == UnitWrite::TOMBSTONE { 0 } else { self.map_frontier().unwrap_or(0) };
+        }
+        match self.placement {
+            Placement::Any => 0,
+            Placement::Handles(handles) => handle.min(handles - 1),
+            Placement::Segments(units) => lpn / units,
+        }
+    }
+
+    /// The frontier for copies out of a block that was written through `frontier`.
+    pub(crate) fn frontier_of_copies(&self, frontier: u16) -> u32 {
+        let frontier = u32::from(frontier);
+        if self.map_frontier() == Some(frontier) {
+            return frontier;
+        }
+        match self.frontiers {
+            Frontiers::Shared => 0,
+            Frontiers::Separate => self.streams(),
+            Frontiers::PerStream if frontier < self.streams() => self.streams() + frontier,
+            Frontiers::PerStream => frontier,
+        }
+    }
+
+    /// Whether copies go to the same open block as host data of `stream`.
+    pub(crate) fn copies_share(&self, stream: u32) -> bool {
+        self.map_frontier() == Some(stream) || self.frontiers == Frontiers::Shared && stream == 0
+    }
+
     /// Checks the numbers against the flash.
     ///
     /// # Errors
     /// [`ConfigError`] names the field and what is allowed.
     pub fn check(&self, geometry: &Geometry) -> Result<(), ConfigError> {
-        let blocks = geometry.blocks_per_die();
+        let blocks = geometry.blocks_per_lane();
+        if self.streams() == 0 || self.frontier_count() > blocks.min(1 << 16) / 2 {
+            return Err(ConfigError::Streams { streams: self.streams(), blocks });
+        }
         let watermark = |field, value, min, max| {
             if (min..=max).contains(&value) {
                 Ok(())
@@ -99,7 +239,7 @@ impl FtlConfig {
         watermark("gc.free_blocks_low", self.free_blocks_low, self.reserve_blocks + 1, blocks)?;
         watermark("gc.free_blocks_high", self.free_blocks_high, self.free_blocks_low, blocks)?;
         let logical = u64::from(self.logical_units);
-        let usable = self.most_units(geometry);
+        let usable = self.most_units(geometry).saturating_sub(u64::from(self.map_units));
         if logical == 0 || logical > usable {
             return Err(ConfigError::NoSpare { logical, usable });
         }
@@ -111,22 +251,23 @@ impl FtlConfig {
     /// The copies of a victim fill whole rows, so its erase gains a row only if at least
     /// a row of it is garbage. While cleaning goes on, every block that is neither open
     /// nor one of the erased ones below the high watermark is a candidate; one of them
-    /// has that much garbage as long as a die holds less than all of them less a row
-    /// each. This also bounds greedy's choice from below, and makes policies that take
-    /// victims without gain (FIFO, random) come to an end.
+    /// has that much garbage as long as a lane holds less than all of them less a row
+    /// each. This also bounds the choice of policies that refuse victims without gain
+    /// (greedy, cost-benefit) from below, and makes those that may take them (FIFO,
+    /// windowed greedy, random, d-choices) come to an end ([`VictimPolicy::pick`]).
     fn most_units(&self, geometry: &Geometry) -> u64 {
-        let (block, row) = (geometry.units_per_block(), geometry.units_per_row());
-        let (block, row, dies) = (u64::from(block), u64::from(row), u64::from(geometry.dies()));
-        let kept = self.free_blocks_high - 1 + self.frontiers.count();
-        let candidates = u64::from(geometry.blocks_per_die().saturating_sub(kept));
-        // A die may hold half a block more than its share when the host rows that then
+        let (block, row) = (geometry.data_units_per_block(), geometry.units_per_row());
+        let (block, row, lanes) = (u64::from(block), u64::from(row), u64::from(geometry.lanes()));
+        let kept = self.free_blocks_high.max(self.free_blocks_idle) - 1 + self.frontier_count();
+        let candidates = u64::from(geometry.blocks_per_lane().saturating_sub(kept));
+        // A lane may hold half a block more than its share when the host rows that then
         // run and wait on it are taken ([`crate::PageMap::balanced`]).
-        let uneven = if dies > 1 { block / 2 + 2 * row } else { 0 };
-        let a_die = (candidates * (block + 1 - row)).saturating_sub(1 + uneven);
-        // One block of slack a die and a share of garbage keep write amplification
+        let uneven = if lanes > 1 { block / 2 + 2 * row } else { 0 };
+        let a_lane = (candidates * (block + 1 - row)).saturating_sub(1 + uneven);
+        // One block of slack a lane and a share of garbage keep write amplification
         // within reason where the bound above is generous.
-        let most = self.usable_units(geometry).saturating_sub(dies * block);
-        (dies * a_die).min(most - most / 64)
+        let most = self.usable_units(geometry).saturating_sub(lanes * block);
+        (lanes * a_lane).min(most - most / 64)
     }
 
     /// Units that can hold data in steady state: all but open blocks and the erased
@@ -136,8 +277,9 @@ impl FtlConfig {
         // In steady state the number of erased blocks wanders between one below the low
         // watermark, where cleaning starts, and the high one, where it stops.
         let kept = self.free_blocks_low - 1;
-        let out = u64::from(kept + self.frontiers.count()) * u64::from(geometry.dies());
-        u64::from(geometry.blocks()).saturating_sub(out) * u64::from(geometry.units_per_block())
+        let out = u64::from(kept + self.frontier_count()) * u64::from(geometry.lanes());
+        u64::from(geometry.blocks()).saturating_sub(out)
+            * u64::from(geometry.data_units_per_block())
     }
 
     /// Over-provisioning, both ways.
@@ -145,9 +287,7 @@ impl FtlConfig {
     pub fn over_provisioning(&self, geometry: &Geometry) -> OverProvisioning {
         let logical = f64::from(self.logical_units);
         let spare = |units: u64| (units as f64 - logical) / logical;
-        OverProvisioning {
-            nominal: spare(u64::from(geometry.units())),
-            effective: spare(self.usable_units(geometry)),
-        }
+        let usable = self.usable_units(geometry).saturating_sub(u64::from(self.map_units));
+        OverProvisioning { nominal: spare(u64::from(geometry.units())), effective: spare(usable) }
     }
 }

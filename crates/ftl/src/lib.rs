@@ -7,17 +7,21 @@
 //! docs/design/planner-engine.md.
 
 pub mod alloc;
+pub mod candidates;
 pub mod clean;
 pub mod column;
 pub mod config;
+pub mod mapcache;
 pub mod pagemap;
 pub mod plan;
 pub mod recover;
 pub mod trims;
 pub mod victim;
 
+pub use candidates::Candidates;
 pub use column::Column;
-pub use config::{ConfigError, Frontiers, FtlConfig, OverProvisioning};
+pub use config::{ConfigError, Frontiers, FtlConfig, OverProvisioning, Placement, WearPolicy};
+pub use mapcache::{Evicted, MapCache, MapCounts};
 pub use pagemap::PageMap;
 pub use plan::{CopyPlan, Program, ReadRun, TrimRange, UnitWrite};
-pub use victim::VictimPolicy;
+pub use victim::{Benefit, VictimError, VictimPolicy};

@@ -2,16 +2,17 @@
 //!
 //! Columns and their cost: logical to physical 4 bytes a logical unit, physical to
 //! logical 4 bytes a physical unit, both allocated zeroed so that untouched parts take
-//! no memory; 21 bytes a block.
+//! no memory; a bit a physical unit that says whether the map points to it; 41 bytes a
+//! block.
 //!
 //! Invariants: `valid[b]` counts the units of block `b` that the map points to (data, or
 //! a tombstone with a reference); a block is a candidate for cleaning only once every
 //! row of it is programmed and committed.
 
-use prism_base::{FastMap, Rng};
-use prism_nand::{BlockId, Geometry, Pun, RowId};
+use prism_base::{FastMap, Rng, Zeroed, prefetch};
+use prism_nand::{BlockId, Geometry, Layout, Pun, RowId};
 
-use crate::alloc::DieState;
+use crate::alloc::LaneState;
 use crate::config::{ConfigError, FtlConfig};
 use crate::plan::{TrimRange, UnitWrite};
 use crate::trims::PendingTrims;
@@ -19,7 +20,7 @@ use crate::trims::PendingTrims;
 /// What a block is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockState {
-    /// Erased, in the free list of its die.
+    /// Erased, in the free list of its lane.
     Free,
     /// A frontier writes to it, or its last rows are still being programmed.
     Open,
@@ -56,18 +57,31 @@ struct FreshTombstone {
 /// The state of the translation layer.
 #[derive(Clone, Debug)]
 pub struct PageMap {
-    pub(crate) geometry: Geometry,
+    geometry: Geometry,
+    pub(crate) layout: Layout,
+    /// Rows of a block that hold data, and whether there are others.
+    pub(crate) data_rows: u32,
+    pub(crate) parity: bool,
     pub(crate) config: FtlConfig,
     /// 0 nothing, else unit + 1, with [`TRIMMED`] if that unit is a tombstone.
-    pub(crate) l2p: Vec<u32>,
+    pub(crate) l2p: Zeroed<u32>,
     /// 0 nothing, [`P2L_TOMBSTONE`], else logical unit + 1.
-    pub(crate) p2l: Vec<u32>,
+    pub(crate) p2l: Zeroed<u32>,
+    /// A bit for each physical unit: whether the map points to it.
+    pub(crate) live_bits: Zeroed<u64>,
     pub(crate) valid: Vec<u32>,
+    /// Erases of each block.
+    pub(crate) erases: Vec<u32>,
+    /// The frontier that wrote each block, while it is not free.
+    pub(crate) frontier_of: Vec<u16>,
     pub(crate) state: Vec<BlockState>,
-    pub(crate) seals: u64,
     /// Rows reserved and not yet committed.
     pub(crate) rows_in_flight: Vec<u16>,
-    pub(crate) dies: Vec<DieState>,
+    pub(crate) lanes: Vec<LaneState>,
+    /// Parity rows of stripes whose data is complete.
+    pub(crate) parity_due: Vec<RowId>,
+    /// Host units that cleaning has moved, where translation pages are on flash.
+    moved: Vec<u32>,
     in_flight: FastMap<u32, InFlight>,
     pub(crate) tombstones: FastMap<u32, Tombstone>,
     /// New tombstones on their way to flash, by number.
@@ -93,18 +107,27 @@ impl PageMap {
     pub fn new(geometry: Geometry, config: FtlConfig, seed: u64) -> Result<Self, ConfigError> {
         config.check(&geometry)?;
         let blocks = geometry.blocks() as usize;
-        let per_die = geometry.blocks_per_die();
-        let dies = (0..geometry.dies())
-            .map(|die| DieState::erased(die * per_die..(die + 1) * per_die))
+        let per_lane = geometry.blocks_per_lane();
+        let (frontiers, units) = (config.frontier_count(), geometry.data_units_per_block());
+        let erased = |blocks| LaneState::erased(blocks, frontiers, units);
+        let lanes = (0..geometry.lanes())
+            .map(|lane| erased(lane * per_lane..(lane + 1) * per_lane))
             .collect();
         Ok(Self {
-            l2p: vec![0; config.logical_units as usize],
-            p2l: vec![0; geometry.units() as usize],
+            l2p: Zeroed::new((config.logical_units + config.map_units) as usize),
+            p2l: Zeroed::new(geometry.units() as usize),
+            live_bits: Zeroed::new(geometry.units().div_ceil(64) as usize),
+            erases: vec![0; blocks],
+            frontier_of: vec![0; blocks],
+            layout: Layout::new(&geometry),
+            data_rows: geometry.data_rows_per_block(),
+            parity: geometry.parity,
+            parity_due: Vec::new(),
+            moved: Vec::new(),
             valid: vec![0; blocks],
             state: vec![BlockState::Free; blocks],
-            seals: 0,
             rows_in_flight: vec![0; blocks],
-            dies,
+            lanes,
             in_flight: FastMap::default(),
             tombstones: FastMap::default(),
             fresh_tombstones: FastMap::default(),
@@ -122,6 +145,18 @@ impl PageMap {
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
+    }
+
+    /// Its addresses.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Erases of every block since the layer began; a superblock counts once.
+    #[must_use]
+    pub fn erases(&self) -> &[u32] {
+        &self.erases
     }
 
     /// The configuration.
@@ -143,6 +178,12 @@ impl PageMap {
             return None;
         }
         decode_data(self.l2p[lpn as usize])
+    }
+
+    /// Says that `lpn` will be looked up or changed soon.
+    #[inline]
+    pub fn prefetch(&self, lpn: u32) {
+        prefetch(&self.l2p, lpn as usize);
     }
 
     fn trims_pending(&self) -> bool {
@@ -209,8 +250,17 @@ impl PageMap {
         if wins {
             self.unmap(lpn);
             self.map(lpn, at);
+            if self.config.map_units > 0 && lpn < self.config.logical_units {
+                self.moved.push(lpn);
+            }
         }
         wins
+    }
+
+    /// A host unit that cleaning has moved, so that its translation page must change;
+    /// each move is told once. Only where translation pages are on flash.
+    pub fn take_moved(&mut self) -> Option<u32> {
+        self.moved.pop()
     }
 
     /// Trims `start..end` in the map at once: for devices whose power-loss protection
@@ -353,28 +403,31 @@ impl PageMap {
     }
 
     fn add_valid(&mut self, at: Pun) {
-        let block = (at.0 / self.geometry.units_per_block()) as usize;
-        self.valid[block] += 1;
+        let block = self.layout.block_of_unit(at);
+        self.live_bits[at.0 as usize / 64] |= 1 << (at.0 % 64);
+        self.valid[block.0 as usize] += 1;
         self.valid_total += 1;
-        self.dies[block / self.geometry.blocks_per_die() as usize].valid += 1;
-        debug_assert!(self.state[block] == BlockState::Open, "data in a block that is not open");
+        self.lanes[self.layout.lane_of(block).0 as usize].valid += 1;
+        debug_assert!(self.state[block.0 as usize] == BlockState::Open, "data in a closed block");
     }
 
     fn drop_valid(&mut self, at: Pun) {
-        let block = (at.0 / self.geometry.units_per_block()) as usize;
-        self.valid[block] -= 1;
+        let block = self.layout.block_of_unit(at);
+        let index = block.0 as usize;
+        self.live_bits[at.0 as usize / 64] &= !(1 << (at.0 % 64));
+        self.valid[index] -= 1;
         self.valid_total -= 1;
-        let per_die = self.geometry.blocks_per_die() as usize;
-        self.dies[block / per_die].valid -= 1;
-        if self.state[block] == BlockState::Sealed {
-            let candidates = &mut self.dies[block / per_die].candidates;
-            candidates.lower(block % per_die, self.valid[block]);
+        let (lane, place) = self.layout.split_block(block);
+        let lane = &mut self.lanes[lane.0 as usize];
+        lane.valid -= 1;
+        if self.state[index] == BlockState::Sealed {
+            lane.candidates.lower(place, self.valid[index]);
         }
     }
 
     /// Every unit of `row` is committed.
     pub fn row_done(&mut self, row: RowId) {
-        let block = self.geometry.block_of(row);
+        let block = self.layout.block_of(row);
         let index = block.0 as usize;
         self.rows_in_flight[index] -= 1;
         if self.rows_in_flight[index] == 0 && !self.is_frontier(block) {
@@ -385,11 +438,8 @@ impl PageMap {
     pub(crate) fn seal(&mut self, block: BlockId) {
         let index = block.0 as usize;
         self.state[index] = BlockState::Sealed;
-        let per_die = self.geometry.blocks_per_die() as usize;
-        let die = &mut self.dies[index / per_die];
-        die.candidates.set(index % per_die, self.valid[index]);
-        die.sealed_at.set(index % per_die, self.seals);
-        self.seals += 1;
+        let (lane, place) = self.layout.split_block(block);
+        self.lanes[lane.0 as usize].candidates.seal(place, self.valid[index]);
     }
 
     /// Valid units = mapped logical units + live tombstones (law 2), by the running
@@ -416,7 +466,8 @@ impl PageMap {
         for (lpn, &entry) in self.l2p.iter().enumerate() {
             if let Some(unit) = decode_data(entry) {
                 assert_eq!(self.p2l[unit.0 as usize] as usize, lpn + 1, "both maps must agree");
-                valid[(unit.0 / self.geometry.units_per_block()) as usize] += 1;
+                valid[self.layout.block_of_unit(unit).0 as usize] += 1;
+                assert_eq!(self.live(unit), Some(lpn as u32), "a mapped unit is live");
             } else if entry != 0 {
                 *refs.entry((entry & !TRIMMED) - 1).or_default() += 1;
             }
@@ -424,8 +475,10 @@ impl PageMap {
         assert_eq!(refs.len(), self.tombstones.len(), "each tombstone has a reference");
         for (unit, count) in refs {
             assert_eq!(self.tombstones[&unit].refs, count, "references of a tombstone");
-            valid[(unit / self.geometry.units_per_block()) as usize] += 1;
+            valid[self.layout.block_of_unit(Pun(unit)).0 as usize] += 1;
         }
+        let live: u64 = self.live_bits.iter().map(|word| u64::from(word.count_ones())).sum();
+        assert_eq!(live, self.valid_total, "a bit for each live unit and no other");
         assert_eq!(valid, self.valid, "valid counts must be what the map says");
         assert_eq!(self.valid_total, valid.iter().map(|&v| u64::from(v)).sum::<u64>());
     }

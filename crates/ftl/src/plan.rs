@@ -79,10 +79,12 @@ pub struct Program {
 pub struct ReadRun {
     /// The row.
     pub row: RowId,
+    /// The level of the row (its page of a word line); 0 where rows have one.
+    pub level: u8,
     /// Pages (one a plane) that hold the units.
-    pub pages: u32,
+    pub pages: u16,
     /// Units fetched.
-    pub units: u32,
+    pub units: u16,
 }
 
 /// One step of cleaning: read these, then program the units.

@@ -39,19 +39,28 @@ impl PageMap {
         let mut best = vec![Best::default(); map.l2p.len()];
         let mut tombstones: Vec<(Pun, Vec<TrimRange>)> = Vec::new();
         let mut newest = 0;
-        for die in &mut map.dies {
-            die.free.clear();
+        for lane in &mut map.lanes {
+            lane.free.clear();
         }
-        for index in 0..map.geometry.blocks() {
+        let dies = map.layout.dies_per_lane() as usize;
+        for index in 0..nand.geometry().blocks() {
             let block = BlockId(index);
+            let first = index as usize * dies;
+            let worn = nand.erase_counts()[first..first + dies].iter().max();
+            map.erases[index as usize] = *worn.expect("a block has members");
+            let (lane, _) = map.layout.split_block(block);
+            map.lanes[lane.0 as usize].erases += u64::from(map.erases[index as usize]);
             if nand.rows_programmed(block) == 0 && !nand.is_unstable(block) {
-                let die = map.geometry.die_of(block);
-                map.dies[die.0 as usize].free.push_back(index);
+                map.lanes[lane.0 as usize].free.push_back(index);
                 continue;
             }
             // Open for as long as units are put into it, sealed at the end.
             map.state[index as usize] = BlockState::Open;
-            newest = newest.max(map.scan_block(nand, block, &mut best, &mut tombstones));
+            // What an interrupted erase has left of a superblock was moved before: taken
+            // for data, it would win against its copies.
+            if !nand.is_unstable(block) {
+                newest = newest.max(map.scan_block(nand, block, &mut best, &mut tombstones));
+            }
         }
         map.settle(nand, &best, tombstones);
         Ok((map, newest))
@@ -64,7 +73,7 @@ impl PageMap {
         best: &mut [Best],
         tombstones: &mut Vec<(Pun, Vec<TrimRange>)>,
     ) -> u64 {
-        let first = self.geometry.first_unit(self.geometry.first_row(block)).0;
+        let first = self.layout.first_unit(self.layout.first_row(block)).0;
         let mut newest = 0;
         let offer = |best: &mut Best, version, entry, sequence| {
             let newer = version > best.version;
@@ -72,14 +81,17 @@ impl PageMap {
                 *best = Best { version, sequence, entry };
             }
         };
-        for at in first..first + self.geometry.units_per_block() {
+        for at in first..first + self.layout.units_per_block() {
             // What is erased, torn or half erased holds nothing.
             let Ok(Some(unit)) = nand.read(Pun(at)) else { continue };
-            let sequence = nand.sequence(self.geometry.row_of(Pun(at)));
+            let sequence = nand.sequence(self.layout.row_of(Pun(at)));
             match unit.tag {
                 UnitTag::Pad => {}
                 UnitTag::Data(lpn) => {
                     self.p2l[at as usize] = lpn + 1;
+                    // Its handle is not on flash; only segments and the map stay apart.
+                    let stream = self.config.stream_of(lpn, 0);
+                    self.frontier_of[block.0 as usize] = stream as u16;
                     newest = newest.max(unit.version);
                     offer(&mut best[lpn as usize], unit.version, at + 1, sequence);
                 }
@@ -116,15 +128,15 @@ impl PageMap {
             }
         }
         // In the order in which they were first written, for policies that go by age.
-        let mut written: Vec<_> = (0..self.geometry.blocks())
+        let mut written: Vec<_> = (0..self.state.len() as u32)
             .filter(|&index| self.state[index as usize] == BlockState::Open)
             .collect();
-        written.sort_by_key(|&index| nand.sequence(self.geometry.first_row(BlockId(index))));
+        written.sort_by_key(|&index| nand.sequence(self.layout.first_row(BlockId(index))));
         for index in written {
             self.seal(BlockId(index));
             if self.is_dead(BlockId(index)) {
-                let die = self.geometry.die_of(BlockId(index));
-                self.dies[die.0 as usize].dead.push(index);
+                let (lane, _) = self.layout.split_block(BlockId(index));
+                self.lanes[lane.0 as usize].dead.push(index);
             }
         }
     }
@@ -133,7 +145,7 @@ impl PageMap {
 #[cfg(test)]
 mod tests {
     use prism_base::Bytes;
-    use prism_nand::{DieId, Geometry, StoredUnit};
+    use prism_nand::{Geometry, LaneId, StoredUnit};
 
     use super::*;
     use crate::config::Frontiers;
@@ -148,23 +160,19 @@ mod tests {
             planes_ganged: 1,
             blocks_per_plane: 8,
             pages_per_block: 2,
+            pages_per_program: 1,
+            dies_per_superblock: 1,
+            parity: false,
             page: Bytes(4096),
             unit: Bytes(4096),
         };
-        let config = FtlConfig {
-            logical_units: 5,
-            victim: VictimPolicy::Fifo,
-            frontiers: Frontiers::Shared,
-            free_blocks_low: 2,
-            free_blocks_high: 2,
-            reserve_blocks: 1,
-        };
+        let config = FtlConfig::simple(5, VictimPolicy::Fifo, Frontiers::Shared);
         let mut nand = Nand::with_content(geometry.clone());
         // Block 3 is the oldest, then 1 and 0; 2 holds an old version only.
         for (order, (block, lpn, version)) in
             [(3, 0, 1), (2, 1, 2), (1, 2, 3), (0, 1, 4)].into_iter().enumerate()
         {
-            let row = geometry.first_row(BlockId(block));
+            let row = nand.layout().first_row(BlockId(block));
             let unit = StoredUnit { tag: UnitTag::Data(lpn), version, payload: None };
             nand.program_begin(row, [unit]).unwrap();
             nand.program_end(row);
@@ -172,8 +180,8 @@ mod tests {
         }
         let (mut map, newest) = PageMap::recover(&nand, config, 1).unwrap();
         map.assert_consistent();
-        assert_eq!((newest, map.mapped(), map.free_blocks(DieId(0))), (4, 3, 4));
-        let victims: Vec<_> = (0..5).map(|_| map.pick_victim(DieId(0))).collect();
+        assert_eq!((newest, map.mapped(), map.free_blocks(LaneId(0))), (4, 3, 4));
+        let victims: Vec<_> = (0..5).map(|_| map.pick_victim(LaneId(0))).collect();
         assert_eq!(victims, [Some(2), Some(3), Some(1), Some(0), None].map(|v| v.map(BlockId)));
     }
 }

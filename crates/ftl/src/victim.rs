@@ -1,114 +1,388 @@
-//! Which block is cleaned next. Every policy is a pure function over two columns.
+//! Which block is cleaned next. Every policy is a pure function over the candidates.
+
+use std::fmt;
 
 use prism_base::Rng;
 
-use crate::column::Column;
+use crate::candidates::{Candidates, NOT_SEALED};
 
 /// How a victim is chosen among the sealed blocks of a die.
+///
+/// In the formulas u is the share of a block's units that are valid, and age is counted in
+/// blocks sealed on the die ([`Candidates`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VictimPolicy {
     /// Fewest valid units: cheapest now. Best for uniform writes; with skewed writes it
     /// lets cold blocks with a little garbage wait for long.
     Greedy,
-    /// Least recently written: every block in turn. Exactly solvable (Menon; Desnoyers),
+    /// The block sealed first: every block in turn. Exactly solvable (Menon; Desnoyers),
     /// wears evenly, and never better than greedy under uniform writes.
     Fifo,
     /// Any sealed block. A lower bound for the rest: write amplification 1/(1 - U/T).
     Random,
+    /// Fewest valid units of `d` sealed blocks drawn independently. Near greedy from ten
+    /// on, and better than it with hot data and separate frontiers. Source: Van Houdt,
+    /// SIGMETRICS'13.
+    DChoices {
+        /// Blocks drawn, 1 to [`VictimPolicy::CHOICES_MAX`].
+        d: u32,
+    },
+    /// Fewest valid units of the `window` blocks sealed first; of equal ones the older.
+    /// Between FIFO (1) and greedy (all). Source: Hu, Eleftheriou, Haas, Iliadis and
+    /// Pletka, SYSTOR'09.
+    WindowedGreedy {
+        /// Blocks looked at, from 1; more than a die has are all of them.
+        window: u32,
+    },
+    /// Largest [`Benefit`]: cold blocks are cleaned earlier than hot ones with as much
+    /// garbage, since theirs stays. Looks at every block.
+    CostBenefit(Benefit),
+}
+
+/// What cost-benefit cleaning weighs. A block without valid units comes before any other:
+/// nothing is gained by waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Benefit {
+    /// (1 - u) age / 2u, with the age since the block last lost a unit. Source: Kawaguchi,
+    /// Nishioka and Motoda, USENIX '95.
+    Kawaguchi,
+    /// (1 - u) age / (1 + u), with the age of the youngest data, taken as that of the
+    /// block. Source: Rosenblum and Ousterhout, SOSP'91; differs: data that was copied
+    /// counts as new, for the map does not say when the host wrote it.
+    Rosenblum,
+}
+
+/// Why a text names no victim policy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum VictimError {
+    /// There is no policy of that name.
+    #[error(
+        "no victim policy is called `{0}`; there are greedy, fifo, random, d-choices:10, \
+         windowed-greedy:64 (with any numbers), cost-benefit and cost-benefit:rosenblum"
+    )]
+    Unknown(String),
+    /// The policy needs a number after its name, within bounds.
+    #[error(
+        "victim policy `{text}`: {name} takes a number from 1 to {max}, as in {name}:{example}"
+    )]
+    Number {
+        /// What was given.
+        text: String,
+        /// The policy.
+        name: &'static str,
+        /// The largest number.
+        max: u32,
+        /// A usual number.
+        example: u32,
+    },
 }
 
 impl VictimPolicy {
-    /// Every policy.
-    pub const ALL: [Self; 3] = [Self::Greedy, Self::Fifo, Self::Random];
+    /// One of each kind, in the order of their names in documents.
+    pub const EXAMPLES: [Self; 7] = [
+        Self::Greedy,
+        Self::Fifo,
+        Self::Random,
+        Self::DChoices { d: 10 },
+        Self::WindowedGreedy { window: 64 },
+        Self::CostBenefit(Benefit::Kawaguchi),
+        Self::CostBenefit(Benefit::Rosenblum),
+    ];
 
-    /// The name in device files and on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Greedy => "greedy",
-            Self::Fifo => "fifo",
-            Self::Random => "random",
+    /// Most blocks that d-choices draws: at a hundred it is within half a percent of
+    /// greedy, which costs less.
+    pub const CHOICES_MAX: u32 = 1000;
+
+    /// The policy that `text` names, as [`VictimPolicy`] displays it: `greedy`, `fifo`,
+    /// `random`, `d-choices:10`, `windowed-greedy:64`, `cost-benefit`,
+    /// `cost-benefit:rosenblum`.
+    ///
+    /// # Errors
+    /// [`VictimError`] if there is no such policy, or its number is missing or out of
+    /// bounds.
+    pub fn from_name(text: &str) -> Result<Self, VictimError> {
+        let (name, parameter) = match text.split_once(':') {
+            Some((name, parameter)) => (name, Some(parameter)),
+            None => (text, None),
+        };
+        let number = |name, max, example| {
+            let digits = parameter.filter(|p| p.bytes().all(|byte| byte.is_ascii_digit()));
+            let value = digits.and_then(|p| p.parse().ok());
+            let refused = || VictimError::Number { text: text.into(), name, max, example };
+            value.filter(|n| (1..=max).contains(n)).ok_or_else(refused)
+        };
+        match (name, parameter) {
+            ("greedy", None) => Ok(Self::Greedy),
+            ("fifo", None) => Ok(Self::Fifo),
+            ("random", None) => Ok(Self::Random),
+            ("d-choices", _) => {
+                Ok(Self::DChoices { d: number("d-choices", Self::CHOICES_MAX, 10)? })
+            }
+            ("windowed-greedy", _) => {
+                Ok(Self::WindowedGreedy { window: number("windowed-greedy", u32::MAX, 64)? })
+            }
+            ("cost-benefit", None) => Ok(Self::CostBenefit(Benefit::Kawaguchi)),
+            ("cost-benefit", Some("rosenblum")) => Ok(Self::CostBenefit(Benefit::Rosenblum)),
+            _ => Err(VictimError::Unknown(text.into())),
         }
     }
 
-    /// The policy called `name`.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|policy| policy.name() == name)
-    }
-
-    /// The index of the victim; `None` if no block is sealed, or (greedy) if cleaning
-    /// any would gain nothing.
+    /// The index of the victim; `None` if no block is sealed, or none that the policy
+    /// takes has at most `most` valid units.
     ///
-    /// `valid[i]` is the number of valid units of sealed block `i`, [`NOT_SEALED`] for
-    /// others; `sealed_at[i]` grows with the time of sealing, [`NEVER_SEALED`] for others;
-    /// greedy takes no block with more than `most` valid units. Ties go to the lowest index.
-    pub fn pick(
-        self,
-        valid: &Column<u32>,
-        sealed_at: &Column<u64>,
-        most: u32,
-        rng: &mut Rng,
-    ) -> Option<usize> {
+    /// Greedy and cost-benefit, which see every block, take none with more than `most`.
+    /// The others may: refused, the block would keep standing where they look. Each still
+    /// comes to a block that gains, if there is one: FIFO and windowed greedy since copies
+    /// are sealed as the youngest, so that every block's turn comes; random and d-choices
+    /// with certainty in time.
+    ///
+    /// Of equal blocks the lowest index is taken, unless the policy says otherwise.
+    pub fn pick(self, candidates: &Candidates, most: u32, rng: &mut Rng) -> Option<usize> {
+        let valid = candidates.valid();
         match self {
             Self::Greedy => {
                 let (first, least) = valid.min();
                 (least <= most).then_some(first)
             }
-            Self::Fifo => {
-                let (first, oldest) = sealed_at.min();
-                (oldest != NEVER_SEALED).then_some(first)
-            }
-            Self::Random => {
-                let valid = valid.values();
-                // Nearly all blocks are sealed in steady state, so drawing again is
-                // cheaper than a list; a bounded number of draws, then the exact way.
-                for _ in 0..32 {
-                    let i = rng.below(valid.len() as u64) as usize;
-                    if valid[i] != NOT_SEALED {
-                        return Some(i);
+            Self::Fifo => candidates.by_age().next(),
+            Self::Random => draw(valid.values(), rng),
+            Self::DChoices { d } => {
+                let mut best = draw(valid.values(), rng)?;
+                for _ in 1..d {
+                    let other = draw(valid.values(), rng)?;
+                    if valid.values()[other] < valid.values()[best] {
+                        best = other;
                     }
                 }
-                let sealed: Vec<_> = (0..valid.len()).filter(|&i| valid[i] != NOT_SEALED).collect();
-                if sealed.is_empty() {
-                    return None;
-                }
-                Some(sealed[rng.below(sealed.len() as u64) as usize])
+                Some(best)
             }
+            Self::WindowedGreedy { window } => {
+                let oldest = candidates.by_age().take(window as usize);
+                oldest.min_by_key(|&i| valid.values()[i])
+            }
+            Self::CostBenefit(benefit) => benefit.best(candidates, most),
         }
     }
 }
 
-/// Marks a block that is no candidate: free, open, or being cleaned already.
-pub const NOT_SEALED: u32 = u32::MAX;
-/// The same in the column of sealing times.
-pub const NEVER_SEALED: u64 = u64::MAX;
+impl fmt::Display for VictimPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Greedy => f.write_str("greedy"),
+            Self::Fifo => f.write_str("fifo"),
+            Self::Random => f.write_str("random"),
+            Self::DChoices { d } => write!(f, "d-choices:{d}"),
+            Self::WindowedGreedy { window } => write!(f, "windowed-greedy:{window}"),
+            Self::CostBenefit(Benefit::Kawaguchi) => f.write_str("cost-benefit"),
+            Self::CostBenefit(Benefit::Rosenblum) => f.write_str("cost-benefit:rosenblum"),
+        }
+    }
+}
+
+/// A sealed block, each equally likely.
+fn draw(valid: &[u32], rng: &mut Rng) -> Option<usize> {
+    // Nearly all blocks are sealed in steady state, so drawing again is cheaper than a
+    // list; a bounded number of draws, then the exact way.
+    for _ in 0..32 {
+        let i = rng.below(valid.len() as u64) as usize;
+        if valid[i] != NOT_SEALED {
+            return Some(i);
+        }
+    }
+    let sealed = || (0..valid.len()).filter(|&i| valid[i] != NOT_SEALED);
+    let count = sealed().count() as u64;
+    if count == 0 {
+        return None;
+    }
+    sealed().nth(rng.below(count) as usize)
+}
+
+impl Benefit {
+    /// The block of at most `most` valid units with the largest benefit.
+    fn best(self, candidates: &Candidates, most: u32) -> Option<usize> {
+        let units = candidates.units_per_block();
+        let mut best = None;
+        // Benefits are compared as fractions, without dividing; every product is the same
+        // on every machine. Nothing is as small as the first one.
+        let (mut best_gain, mut best_cost) = (-1.0, 1.0);
+        for (i, &valid) in candidates.valid().values().iter().enumerate() {
+            if valid > most {
+                continue;
+            }
+            let (age, cost) = match self {
+                Self::Kawaguchi => (candidates.age_since_change(i), 2 * valid),
+                Self::Rosenblum => (candidates.age_since_sealed(i), units + valid),
+            };
+            if valid == 0 {
+                return Some(i);
+            }
+            // The block that is being filled counts too, so that garbage still tells
+            // blocks of no age apart.
+            let (gain, cost) = (f64::from(units - valid) * (age + 1) as f64, f64::from(cost));
+            if gain * best_cost > best_gain * cost {
+                (best, best_gain, best_cost) = (Some(i), gain, cost);
+            }
+        }
+        best
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(policy: VictimPolicy, valid: &[u32], sealed_at: &[u64], expected: Option<usize>) {
-        let mut rng = Rng::stream(1, "victim");
-        let mut valid_column = Column::new(valid.len(), NOT_SEALED);
-        let mut sealed_column = Column::new(valid.len(), NEVER_SEALED);
-        for (i, (&v, &at)) in valid.iter().zip(sealed_at).enumerate() {
-            valid_column.set(i, v);
-            sealed_column.set(i, at);
+    /// Candidates of eight units, sealed in the order given as (index, valid units).
+    fn candidates(blocks: usize, sealed: &[(usize, u32)]) -> Candidates {
+        let mut candidates = Candidates::new(blocks, 8);
+        for &(index, valid) in sealed {
+            candidates.seal(index, valid);
         }
-        assert_eq!(policy.pick(&valid_column, &sealed_column, 7, &mut rng), expected);
+        candidates
+    }
+
+    fn check(policy: &str, candidates: &Candidates, expected: Option<usize>) {
+        let mut rng = Rng::stream(1, "victim");
+        let policy = VictimPolicy::from_name(policy).unwrap();
+        assert_eq!(policy.pick(candidates, 7, &mut rng), expected, "{policy}");
     }
 
     #[test]
-    fn policies_on_hand_made_columns() {
-        use VictimPolicy::{Fifo, Greedy, Random};
-        let (no, never) = (NOT_SEALED, NEVER_SEALED);
-        check(Greedy, &[5, 3, no, 3], &[4, 3, 2, 1], Some(1));
-        check(Greedy, &[8, 8, no], &[1, 2, 3], None);
-        check(Greedy, &[no, no], &[1, 2], None);
-        check(Fifo, &[5, 3, no, 8], &[4, 3, never, 1], Some(3));
-        check(Fifo, &[no], &[never], None);
-        check(Random, &[no, no, 7], &[0, 0, 0], Some(2));
-        check(Random, &[no, no], &[0, 0], None);
+    fn policies_on_hand_made_candidates() {
+        let none = candidates(4, &[]);
+        for policy in VictimPolicy::EXAMPLES {
+            check(&policy.to_string(), &none, None);
+        }
+        let full = candidates(3, &[(1, 8), (0, 8)]);
+        for policy in ["greedy", "cost-benefit", "cost-benefit:rosenblum"] {
+            check(policy, &full, None);
+        }
+        check("fifo", &full, Some(1));
+        check("windowed-greedy:5", &full, Some(1));
+
+        let some = candidates(6, &[(5, 8), (3, 4), (0, 4), (1, 3), (4, 3)]);
+        check("greedy", &some, Some(1));
+        check("fifo", &some, Some(5));
+        check("windowed-greedy:1", &some, Some(5));
+        check("windowed-greedy:2", &some, Some(3));
+        check("windowed-greedy:3", &some, Some(3));
+        check("windowed-greedy:4", &some, Some(1));
+        check("windowed-greedy:4000000000", &some, Some(1));
+        check("d-choices:1000", &some, Some(4));
+        let one = candidates(3, &[(2, 7)]);
+        check("random", &one, Some(2));
+        check("d-choices:3", &one, Some(2));
+    }
+
+    #[test]
+    fn cost_benefit_weighs_age() {
+        // Ages 3, 2, 1: (4/8 of 3)/(2 4/8), (5/8 of 2)/(2 3/8), (6/8 of 1)/(2 2/8).
+        let mut some = candidates(3, &[(0, 4), (1, 4), (2, 2)]);
+        some.lower(1, 3);
+        check("cost-benefit", &some, Some(0));
+        // With seals as ages: 3 4/12 = 1, 2 5/11 = 0.91, 1 6/10 = 0.6.
+        check("cost-benefit:rosenblum", &some, Some(0));
+        some.lower(1, 1);
+        // The last change of block 1 is new, its seal is not: 1.5, 3.5, 1.5 and 1, 1.6, 0.6.
+        check("cost-benefit", &some, Some(1));
+        check("cost-benefit:rosenblum", &some, Some(1));
+        some.lower(2, 0);
+        check("cost-benefit", &some, Some(2));
+        check("cost-benefit:rosenblum", &some, Some(2));
+    }
+
+    /// Random candidates, of which about one in four is no longer sealed.
+    fn drawn(rng: &mut Rng) -> Candidates {
+        let blocks = 2 + rng.below(100) as usize;
+        let mut candidates = Candidates::new(blocks, 8);
+        (0..blocks).for_each(|index| candidates.seal(index, 8));
+        for _ in 0..4 * blocks {
+            let index = rng.below(blocks as u64) as usize;
+            let valid = candidates.valid().values()[index];
+            match rng.below(10) {
+                0..8 if valid != NOT_SEALED => candidates.lower(index, valid.saturating_sub(1)),
+                8 if valid != NOT_SEALED => assert_eq!(candidates.take(index), valid),
+                9 if valid == NOT_SEALED => candidates.seal(index, 8),
+                _ => {}
+            }
+        }
+        candidates
+    }
+
+    #[test]
+    fn policies_agree_with_their_definitions() {
+        let mut rng = Rng::stream(4, "definitions");
+        for _ in 0..2000 {
+            let candidates = drawn(&mut rng);
+            let valid = candidates.valid().values();
+            let order: Vec<_> = candidates.by_age().collect();
+            let window = 1 + rng.below(120) as usize;
+            let mut oldest = order[..window.min(order.len())].to_vec();
+            oldest.sort_by_key(|&i| valid[i]);
+            let policy = VictimPolicy::WindowedGreedy { window: window as u32 };
+            assert_eq!(policy.pick(&candidates, 7, &mut rng), oldest.first().copied());
+
+            for (benefit, age_of) in [
+                (Benefit::Kawaguchi, Candidates::age_since_change as fn(&Candidates, usize) -> u64),
+                (Benefit::Rosenblum, Candidates::age_since_sealed),
+            ] {
+                let value = |i: usize| {
+                    let u = f64::from(valid[i]) / 8.0;
+                    let cost = if benefit == Benefit::Kawaguchi { 2.0 * u } else { 1.0 + u };
+                    let all = (1.0 - u) * (age_of(&candidates, i) + 1) as f64 / cost;
+                    if valid[i] == 0 { f64::INFINITY } else { all }
+                };
+                let gaining = order.iter().copied().filter(|&i| valid[i] <= 7);
+                let most = gaining.map(value).fold(f64::NEG_INFINITY, f64::max);
+                let picked = VictimPolicy::CostBenefit(benefit).pick(&candidates, 7, &mut rng);
+                let ours = picked.map_or(f64::NEG_INFINITY, value);
+                assert!(ours == most || ours >= most * (1.0 - 1e-12), "{ours} for {most}");
+            }
+        }
+    }
+
+    /// The best of d drawn with replacement is the k-th smallest of n with probability
+    /// (1 - k/n)^d - (1 - (k+1)/n)^d.
+    #[test]
+    fn d_choices_draws_d_blocks() {
+        const DRAWS: f64 = 100_000.0;
+        let some = candidates(6, &[(4, 1), (2, 2), (0, 3), (1, 4), (3, 5)]);
+        let by_valid = [4, 2, 0, 1, 3];
+        let mut rng = Rng::stream(5, "choices");
+        for d in [1, 2, 5] {
+            let mut count = [0.0; 6];
+            for _ in 0..DRAWS as usize {
+                let policy = VictimPolicy::DChoices { d };
+                count[policy.pick(&some, 7, &mut rng).unwrap()] += 1.0;
+            }
+            for (k, &block) in by_valid.iter().enumerate() {
+                let above = |k: usize| (1.0 - k as f64 / 5.0).powi(d.cast_signed());
+                let expected = DRAWS * (above(k) - above(k + 1));
+                let off: f64 = count[block] - expected;
+                assert!(off.abs() < 5.0 * expected.sqrt() + 1.0, "d {d}, k {k}: {count:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_name_is_read_back() {
+        for policy in VictimPolicy::EXAMPLES {
+            assert_eq!(VictimPolicy::from_name(&policy.to_string()), Ok(policy));
+        }
+        let refused = |text: &str, expected: &str| {
+            let message = VictimPolicy::from_name(text).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        };
+        refused("best", "no victim policy is called `best`; there are greedy, fifo,");
+        refused("", "called ``");
+        refused("Greedy", "called `Greedy`");
+        refused("greedy:2", "called `greedy:2`");
+        refused("cost-benefit:3", "called `cost-benefit:3`");
+        refused("d-choices", "takes a number from 1 to 1000, as in d-choices:10");
+        refused("d-choices:", "from 1 to 1000");
+        refused("d-choices:0", "from 1 to 1000");
+        refused("d-choices:+5", "from 1 to 1000");
+        refused("d-choices:1001", "from 1 to 1000");
+        refused("windowed-greedy:4294967296", "from 1 to 4294967295, as in windowed-greedy:64");
     }
 }

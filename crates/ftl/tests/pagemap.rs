@@ -6,10 +6,24 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use prism_base::{Bytes, Rng};
-use prism_ftl::{CopyPlan, Frontiers, FtlConfig, PageMap, TrimRange, UnitWrite, VictimPolicy};
-use prism_nand::{BlockId, DieId, Geometry, Pun, RowId};
+use prism_ftl::{
+    Benefit, CopyPlan, Frontiers, FtlConfig, PageMap, TrimRange, UnitWrite, VictimPolicy,
+};
+use prism_nand::{BlockId, Geometry, LaneId, Layout, Pun, RowId};
 
 const LOGICAL: u32 = 150;
+
+/// Every kind, with parameters that tell on a dozen blocks.
+const POLICIES: [VictimPolicy; 8] = [
+    VictimPolicy::Greedy,
+    VictimPolicy::Fifo,
+    VictimPolicy::Random,
+    VictimPolicy::DChoices { d: 2 },
+    VictimPolicy::WindowedGreedy { window: 3 },
+    VictimPolicy::WindowedGreedy { window: 100 },
+    VictimPolicy::CostBenefit(Benefit::Kawaguchi),
+    VictimPolicy::CostBenefit(Benefit::Rosenblum),
+];
 
 fn geometry() -> Geometry {
     Geometry {
@@ -19,6 +33,9 @@ fn geometry() -> Geometry {
         planes_ganged: 1,
         blocks_per_plane: 12,
         pages_per_block: 6,
+        pages_per_program: 1,
+        dies_per_superblock: 1,
+        parity: false,
         page: Bytes(8192),
         unit: Bytes(4096),
     }
@@ -34,7 +51,6 @@ struct Cleaning {
 
 struct Run {
     map: PageMap,
-    geometry: Geometry,
     rng: Rng,
     version: u64,
     /// Rows on their way, each with its units; any of them may be the next to end, as long
@@ -51,14 +67,8 @@ struct Run {
 impl Run {
     fn new(victim: VictimPolicy, frontiers: Frontiers, seed: u64) -> Self {
         let geometry = geometry();
-        let config = FtlConfig {
-            logical_units: LOGICAL,
-            victim,
-            frontiers,
-            free_blocks_low: 2,
-            free_blocks_high: 3,
-            reserve_blocks: 1,
-        };
+        let simple = FtlConfig::simple(LOGICAL, victim, frontiers);
+        let config = FtlConfig { free_blocks_high: 3, ..simple };
         Self {
             map: PageMap::new(geometry.clone(), config, seed).unwrap(),
             rng: Rng::stream(seed, "pagemap"),
@@ -68,7 +78,6 @@ impl Run {
             open_trims: Vec::new(),
             newest: BTreeMap::new(),
             placed: BTreeMap::new(),
-            geometry,
         }
     }
 
@@ -79,12 +88,12 @@ impl Run {
 
     /// A host row of one or two units, sometimes with a tombstone in it.
     fn write(&mut self) {
-        let die = DieId(self.rng.below(2) as u32);
+        let die = LaneId(self.rng.below(2) as u32);
         let waiting = self.in_flight[die.0 as usize].len();
-        if waiting > 3 || !self.map.host_may_write(die) || !self.map.balanced(die) {
+        if waiting > 3 || !self.map.host_may_write(die, 0) || !self.map.balanced(die) {
             return;
         }
-        let row = self.map.reserve_host(die);
+        let row = self.map.reserve_host(die, 0);
         let mut units = Vec::new();
         if !self.open_trims.is_empty() && self.rng.chance(0.7) {
             let number = self.next_version();
@@ -115,7 +124,7 @@ impl Run {
     /// The oldest program of a die ends.
     fn end_program(&mut self, die: usize) {
         let Some((row, units, is_copy)) = self.in_flight[die].pop_front() else { return };
-        let first = self.geometry.first_unit(row).0;
+        let first = self.map.layout().first_unit(row).0;
         for (i, write) in units.iter().enumerate() {
             let at = Pun(first + i as u32);
             let version = write.source.map_or(write.version, |source| self.placed[&source]);
@@ -130,13 +139,13 @@ impl Run {
 
     /// One step of the cleaning of a die.
     fn clean(&mut self, die: usize) {
-        let id = DieId(die as u32);
+        let id = LaneId(die as u32);
         let Some(victim) = self.cleaning[die].victim else {
             if !self.map.reached_high(id) {
                 let victim = self.map.pick_victim(id);
                 if let Some(victim) = victim {
                     let rows = self.in_flight.iter().flatten().map(|(row, ..)| *row);
-                    let blocks: Vec<_> = rows.map(|row| self.geometry.block_of(row)).collect();
+                    let blocks: Vec<_> = rows.map(|row| self.map.layout().block_of(row)).collect();
                     assert!(!blocks.contains(&victim), "{victim:?} has rows on their way");
                 }
                 self.cleaning[die] = Cleaning { victim, ..Cleaning::default() };
@@ -151,7 +160,7 @@ impl Run {
         self.map.gather(victim, &mut cleaning.cursor, &mut plan);
         if !plan.units.is_empty() {
             cleaning.copies += 1;
-            let row = self.map.reserve_copy(id);
+            let row = self.map.reserve_copy(id, victim);
             self.in_flight[die].push_back((row, plan.units, true));
         } else if cleaning.copies == 0 {
             cleaning.victim = None;
@@ -174,9 +183,10 @@ impl Run {
 
 #[test]
 fn consistent_after_every_operation() {
-    for seed in 0..60 {
-        let victim = VictimPolicy::ALL[seed as usize % 3];
-        let frontiers = [Frontiers::Shared, Frontiers::Separate][seed as usize / 3 % 2];
+    for seed in 0..80 {
+        let victim = POLICIES[seed as usize % POLICIES.len()];
+        let frontiers =
+            [Frontiers::Shared, Frontiers::Separate][seed as usize / POLICIES.len() % 2];
         println!("seed {seed}: {victim:?}, {frontiers:?}");
         let mut run = Run::new(victim, frontiers, seed);
         let mut erased = 0;
@@ -212,7 +222,7 @@ fn consistent_after_every_operation() {
 
 /// Programs a row of one unit on `die` and returns what commits it.
 fn begin(map: &mut PageMap, die: u32, lpn: u32, version: u64) -> (UnitWrite, RowId) {
-    let row = map.reserve_host(DieId(die));
+    let row = map.reserve_host(LaneId(die), 0);
     if lpn != UnitWrite::TOMBSTONE {
         map.write_begin(lpn);
     }
@@ -220,7 +230,7 @@ fn begin(map: &mut PageMap, die: u32, lpn: u32, version: u64) -> (UnitWrite, Row
 }
 
 fn end(map: &mut PageMap, (write, row): (UnitWrite, RowId)) -> Pun {
-    let at = geometry().first_unit(row);
+    let at = Layout::new(&geometry()).first_unit(row);
     map.commit(&write, at);
     map.row_done(row);
     map.assert_consistent();
@@ -272,15 +282,15 @@ fn the_newest_tombstone_is_kept_whatever_ends_first() {
 fn greedy_cleans_only_what_gains_a_row() {
     let mut map = Run::new(VictimPolicy::Greedy, Frontiers::Shared, 1).map;
     let mut write = |die, lpns: [u32; 2], version| {
-        let row = map.reserve_host(DieId(die));
-        let first = geometry().first_unit(row).0;
+        let row = map.reserve_host(LaneId(die), 0);
+        let first = Layout::new(&geometry()).first_unit(row).0;
         for (at, lpn) in (first..).zip(lpns) {
             map.write_begin(lpn);
             map.commit(&UnitWrite { lpn, source: None, version }, Pun(at));
         }
         map.row_done(row);
         map.assert_consistent();
-        map.pick_victim(DieId(0))
+        map.pick_victim(LaneId(0))
     };
     for row in 0..6 {
         assert_eq!(write(0, [2 * row, 2 * row + 1], 1), None);
@@ -292,17 +302,10 @@ fn greedy_cleans_only_what_gains_a_row() {
 #[test]
 fn a_read_fetches_each_page_once() {
     let geometry = Geometry { planes: 4, planes_ganged: 4, ..geometry() };
-    let config = FtlConfig {
-        logical_units: LOGICAL,
-        victim: VictimPolicy::Greedy,
-        frontiers: Frontiers::Shared,
-        free_blocks_low: 2,
-        free_blocks_high: 2,
-        reserve_blocks: 1,
-    };
+    let config = FtlConfig::simple(LOGICAL, VictimPolicy::Greedy, Frontiers::Shared);
     let map = PageMap::new(geometry, config, 1).unwrap();
     // Rows of 8 units, two on each of four planes.
-    let check = |units: &[u32], expected: &[(u32, u32)]| {
+    let check = |units: &[u32], expected: &[(u16, u16)]| {
         let (mut planes, mut reads) = (0, Vec::new());
         for &unit in units {
             map.add_read(Pun(unit), &mut planes, &mut reads);

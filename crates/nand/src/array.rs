@@ -2,18 +2,21 @@
 
 use crate::error::NandError;
 use crate::geometry::{BlockId, Geometry, Pun, RowId};
+use crate::layout::Layout;
 use crate::store::{Store, StoredUnit};
 
 /// A flash device.
 ///
 /// An operation has a beginning, where its legality is checked and the cells are in an
 /// unknown state, and an end, where it has taken effect. Power may go in between:
-/// whatever has begun and not ended is then torn. Memory without content: 8 bytes a
-/// block; content adds about 40 bytes a unit and the payload.
+/// whatever has begun and not ended is then torn. A superblock is erased die by die: its
+/// *members* are numbered as its rows go round them. Memory without content: 7 bytes a
+/// block of a die; content adds about 40 bytes a unit and the payload.
 #[derive(Clone, Debug)]
 pub struct Nand {
     geometry: Geometry,
-    /// Rows programmed since the last erase, including one in progress.
+    layout: Layout,
+    /// Rows programmed since the last erase, including one in progress, by member.
     rows_programmed: Vec<u16>,
     erase_counts: Vec<u32>,
     /// Blocks whose erase has begun and not ended.
@@ -28,8 +31,9 @@ impl Nand {
     /// An erased device that keeps no content.
     #[must_use]
     pub fn new(geometry: Geometry) -> Self {
-        let blocks = geometry.blocks() as usize;
+        let blocks = (geometry.blocks() * geometry.dies_per_superblock) as usize;
         Self {
+            layout: Layout::new(&geometry),
             rows_programmed: vec![0; blocks],
             erase_counts: vec![0; blocks],
             unstable: vec![false; blocks],
@@ -56,6 +60,12 @@ impl Nand {
         &self.geometry
     }
 
+    /// Its addresses.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
     /// Whether content is kept.
     #[must_use]
     pub fn keeps_content(&self) -> bool {
@@ -73,19 +83,21 @@ impl Nand {
         row: RowId,
         units: impl IntoIterator<Item = StoredUnit>,
     ) -> Result<(), NandError> {
-        let block = self.geometry.block_of(row);
-        let index = block.0 as usize;
+        let block = self.layout.block_of(row);
+        let (dies, in_block, member) = self.member_of(row, block);
+        let index = (block.0 * dies + member) as usize;
         let Some(&programmed) = self.rows_programmed.get(index) else {
             return Err(NandError::OutOfRange { address: u64::from(row.0) });
         };
+        let programmed = u32::from(programmed);
         if self.unstable[index] {
             return Err(NandError::UnstableErase { block });
         }
-        if u32::from(programmed) == self.geometry.rows_per_block() {
+        if programmed * dies == self.layout.rows_per_block() {
             return Err(NandError::ProgramFull { row });
         }
-        let expected = RowId(self.geometry.first_row(block).0 + u32::from(programmed));
-        if row != expected {
+        if programmed * dies + member != in_block {
+            let expected = RowId(self.layout.first_row(block).0 + programmed * dies + member);
             return Err(NandError::OutOfOrderProgram { row, expected });
         }
         self.rows_programmed[index] += 1;
@@ -93,13 +105,21 @@ impl Nand {
         if let Some(store) = &mut self.store {
             store.open_rows[row.0 as usize] = true;
             store.sequences[row.0 as usize] = self.rows_programmed_total;
-            let first = self.geometry.first_unit(row).0 as usize;
-            let slots = &mut store.units[first..first + self.geometry.units_per_row() as usize];
+            let first = self.layout.first_unit(row).0 as usize;
+            let slots = &mut store.units[first..first + self.layout.units_per_row() as usize];
             for (slot, unit) in slots.iter_mut().zip(units) {
                 *slot = Some(unit);
             }
         }
         Ok(())
+    }
+
+    /// Members of a block, the number of `row` in it, and the member it stands on.
+    #[inline]
+    fn member_of(&self, row: RowId, block: BlockId) -> (u32, u32, u32) {
+        let in_block = row.0 - self.layout.first_row(block).0;
+        let dies = self.layout.dies_per_lane();
+        (dies, in_block, if dies == 1 { 0 } else { in_block % dies })
     }
 
     /// The program of `row` has ended; it is readable from now on.
@@ -109,12 +129,12 @@ impl Nand {
         }
     }
 
-    /// Begins to erase `block`.
+    /// Begins to erase member `member` of `block` (0 where there are no superblocks).
     ///
     /// # Errors
     /// [`NandError::OutOfRange`].
-    pub fn erase_begin(&mut self, block: BlockId) -> Result<(), NandError> {
-        match self.unstable.get_mut(block.0 as usize) {
+    pub fn erase_begin(&mut self, block: BlockId, member: u32) -> Result<(), NandError> {
+        match self.unstable.get_mut((block.0 * self.layout.dies_per_lane() + member) as usize) {
             Some(unstable) => {
                 *unstable = true;
                 Ok(())
@@ -123,12 +143,14 @@ impl Nand {
         }
     }
 
-    /// The erase of `block` has ended; its rows may be programmed again.
+    /// The erase of member `member` of `block` has ended; its rows may be programmed
+    /// again.
     ///
     /// # Panics
     /// If it never began.
-    pub fn erase_end(&mut self, block: BlockId) {
-        let index = block.0 as usize;
+    pub fn erase_end(&mut self, block: BlockId, member: u32) {
+        let dies = self.layout.dies_per_lane();
+        let index = (block.0 * dies + member) as usize;
         assert!(self.unstable[index], "an erase ended that never began");
         self.rows_erased_total += u64::from(self.rows_programmed[index]);
         self.rows_programmed[index] = 0;
@@ -136,10 +158,13 @@ impl Nand {
         self.erases_total += 1;
         self.unstable[index] = false;
         if let Some(store) = &mut self.store {
-            let rows = self.geometry.rows_per_block() as usize;
-            let units = self.geometry.units_per_block() as usize;
-            store.open_rows[index * rows..(index + 1) * rows].fill(false);
-            store.units[index * units..(index + 1) * units].fill(None);
+            let first = self.layout.first_row(block).0;
+            for row in (first + member..first + self.layout.rows_per_block()).step_by(dies as usize)
+            {
+                let units = self.layout.units_per_row() as usize;
+                store.open_rows[row as usize] = false;
+                store.units[row as usize * units..(row as usize + 1) * units].fill(None);
+            }
         }
     }
 
@@ -149,16 +174,30 @@ impl Nand {
     /// [`NandError::ReadErased`] where nothing is programmed, [`NandError::Uncorrectable`]
     /// where a program was interrupted.
     pub fn check_read(&self, unit: Pun) -> Result<(), NandError> {
-        if unit.0 >= self.geometry.units() {
+        self.check_row(self.layout.row_of(unit), unit)
+    }
+
+    /// As [`Nand::check_read`], for all of `row`.
+    ///
+    /// # Errors
+    /// The same, with the first unit of the row.
+    #[inline]
+    pub fn check_read_row(&self, row: RowId) -> Result<(), NandError> {
+        self.check_row(row, self.layout.first_unit(row))
+    }
+
+    fn check_row(&self, row: RowId, unit: Pun) -> Result<(), NandError> {
+        let block = self.layout.block_of(row);
+        let (dies, in_block, member) = self.member_of(row, block);
+        let index = (block.0 * dies + member) as usize;
+        let Some(&programmed) = self.rows_programmed.get(index) else {
             return Err(NandError::OutOfRange { address: u64::from(unit.0) });
-        }
-        let row = self.geometry.row_of(unit);
-        let block = self.geometry.block_of(row);
-        let place = row.0 - self.geometry.first_row(block).0;
-        let index = block.0 as usize;
-        if place >= u32::from(self.rows_programmed[index]) {
+        };
+        if in_block >= u32::from(programmed) * dies + member {
             return Err(NandError::ReadErased { unit });
         }
+        // Members that an interrupted erase has not reached may still be read here; it is
+        // for recovery to know better.
         let torn = self.store.as_ref().is_some_and(|s| s.open_rows[row.0 as usize]);
         if torn || self.unstable[index] {
             return Err(NandError::Uncorrectable { unit });
@@ -183,19 +222,43 @@ impl Nand {
         self.store.as_ref().map_or(0, |store| store.sequences[row.0 as usize])
     }
 
-    /// Rows of `block` programmed since its last erase.
+    /// Rows of `block` programmed since its last erase, over all members.
     #[must_use]
     pub fn rows_programmed(&self, block: BlockId) -> u32 {
-        u32::from(self.rows_programmed[block.0 as usize])
+        self.members(block).map(|index| u32::from(self.rows_programmed[index])).sum()
     }
 
-    /// Whether the last erase of `block` was interrupted, or is going on.
+    /// Whether an erase of `block` was interrupted, or is going on: a member is half
+    /// erased, or some members are erased and others are not yet. Whatever still stands on
+    /// those was given up.
     #[must_use]
     pub fn is_unstable(&self, block: BlockId) -> bool {
-        self.unstable[block.0 as usize]
+        let most = self.erased_most(block);
+        self.members(block).any(|index| self.unstable[index] || self.erase_counts[index] < most)
     }
 
-    /// How often each block was erased.
+    /// The members of `block` that its next erase has to erase: all, or, if one was
+    /// interrupted, those which that one has not reached. So members have different erase
+    /// counts only while an erase is not complete, and a drive finds that out after a loss
+    /// of power.
+    pub fn members_to_erase(&self, block: BlockId) -> impl Iterator<Item = u32> + use<'_> {
+        let most = self.erased_most(block);
+        let all = self.members(block).all(|index| self.erase_counts[index] == most);
+        let behind = move |(_, index): &(u32, usize)| all || self.erase_counts[*index] < most;
+        (0..).zip(self.members(block)).filter(behind).map(|(member, _)| member)
+    }
+
+    fn erased_most(&self, block: BlockId) -> u32 {
+        self.members(block).map(|index| self.erase_counts[index]).max().unwrap_or(0)
+    }
+
+    fn members(&self, block: BlockId) -> impl Iterator<Item = usize> + use<> {
+        let dies = self.layout.dies_per_lane();
+        (block.0 * dies..(block.0 + 1) * dies).map(|index| index as usize)
+    }
+
+    /// How often each block of each die was erased: members of a superblock stand
+    /// together.
     #[must_use]
     pub fn erase_counts(&self) -> &[u32] {
         &self.erase_counts
@@ -207,7 +270,7 @@ impl Nand {
         self.rows_programmed_total
     }
 
-    /// Blocks erased since the device was made.
+    /// Blocks erased since the device was made, each member of a superblock counted.
     #[must_use]
     pub fn erases_total(&self) -> u64 {
         self.erases_total
@@ -242,6 +305,9 @@ mod tests {
             planes_ganged: 1,
             blocks_per_plane: 2,
             pages_per_block: 2,
+            pages_per_program: 1,
+            dies_per_superblock: 1,
+            parity: false,
             page: Bytes(4096),
             unit: Bytes(4096),
         })
@@ -266,10 +332,31 @@ mod tests {
         assert_eq!(program(&mut nand, 1), Ok(()));
         assert_eq!(program(&mut nand, 1), Err(NandError::ProgramFull { row: RowId(1) }));
         assert_eq!(program(&mut nand, 99), Err(NandError::OutOfRange { address: 99 }));
-        nand.erase_begin(BlockId(0)).unwrap();
-        nand.erase_end(BlockId(0));
+        nand.erase_begin(BlockId(0), 0).unwrap();
+        nand.erase_end(BlockId(0), 0);
         assert_eq!(program(&mut nand, 0), Ok(()));
         assert_eq!(nand.erase_counts(), [1, 0]);
+        nand.assert_conserved();
+    }
+
+    #[test]
+    fn members_of_a_superblock_go_each_in_order() {
+        let one = device().geometry().clone();
+        let geometry = Geometry { channels: 2, dies_per_superblock: 2, ..one };
+        let mut nand = Nand::with_content(geometry);
+        // The second die is ahead of the first.
+        for row in [1, 3, 0] {
+            assert_eq!(program(&mut nand, row), Ok(()));
+        }
+        let out_of_order = NandError::OutOfOrderProgram { row: RowId(0), expected: RowId(2) };
+        assert_eq!(program(&mut nand, 0), Err(out_of_order));
+        assert_eq!(program(&mut nand, 3), Err(NandError::ProgramFull { row: RowId(3) }));
+        assert_eq!(nand.read(Pun(2)), Err(NandError::ReadErased { unit: Pun(2) }));
+        assert!(nand.read(Pun(3)).is_ok());
+        nand.erase_begin(BlockId(0), 1).unwrap();
+        nand.erase_end(BlockId(0), 1);
+        assert_eq!((nand.rows_programmed(BlockId(0)), nand.read(Pun(0)).is_ok()), (1, true));
+        assert_eq!((program(&mut nand, 1), nand.erase_counts()[1]), (Ok(()), 1));
         nand.assert_conserved();
     }
 
@@ -281,7 +368,7 @@ mod tests {
         nand.program_end(RowId(0));
         assert_eq!(nand.read(Pun(0)).unwrap().unwrap().tag, UnitTag::Data(7));
         assert_eq!(nand.read(Pun(1)), Err(NandError::ReadErased { unit: Pun(1) }));
-        nand.erase_begin(BlockId(0)).unwrap();
+        nand.erase_begin(BlockId(0), 0).unwrap();
         assert_eq!(nand.read(Pun(0)), Err(NandError::Uncorrectable { unit: Pun(0) }));
         assert_eq!(program(&mut nand, 1), Err(NandError::UnstableErase { block: BlockId(0) }));
     }

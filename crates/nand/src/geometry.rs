@@ -1,11 +1,14 @@
 //! The shape of the flash and the addresses in it.
 //!
-//! A *row* is what one program command writes on a die: one page, or, with multi-plane
-//! operation, the page of the same number on every plane. A *block* here is what one
-//! erase command clears: one block, or the blocks of the same number on every plane.
-//! A *unit* is the mapping unit of the translation layer: rows consist of whole units.
+//! A *level* is what one read command can fetch from a die: one page, or, with multi-plane
+//! operation, the page of the same number on every plane. A *row* is what one program
+//! command writes: one level, or, with one-shot programming, all levels of a word line. A
+//! *block* here is what is erased together: a block of one die (of one plane, or of the same
+//! number on every plane), or, with superblocks, one of each die of a *lane*. Rows of a
+//! superblock go round its dies: row r stands on die r mod k of the lane. A *unit* is the
+//! mapping unit of the translation layer: levels consist of whole units.
 //!
-//! Addresses are dense: die-major, then block, row, unit, so that every one is an index
+//! Addresses are dense: lane-major, then block, row, unit, so that every one is an index
 //! into a column. A `u32` of 4 KiB units reaches 8 TiB of raw flash (one bit is left to
 //! the translation layer); larger drives take a larger mapping unit.
 
@@ -15,7 +18,11 @@ use prism_base::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DieId(pub u32);
 
-/// Number of an erasable block (over all planes it is ganged from) in the whole device.
+/// Number of a lane: the dies that share superblocks, or one die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LaneId(pub u32);
+
+/// Number of a block (over all planes and dies it is ganged from) in the whole device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(pub u32);
 
@@ -42,9 +49,15 @@ pub struct Geometry {
     pub blocks_per_plane: u32,
     /// Pages of a block on one plane.
     pub pages_per_block: u32,
+    /// Pages of a plane that one program command writes: 1, or those of a word line.
+    pub pages_per_program: u32,
+    /// Dies whose blocks of the same number make a superblock; 1 for none.
+    pub dies_per_superblock: u32,
+    /// Whether the last row of every stripe over the dies of a superblock is parity.
+    pub parity: bool,
     /// Size of a page on one plane.
     pub page: Bytes,
-    /// Mapping unit: divides the page.
+    /// Mapping unit: divides a level (a page times the ganged planes).
     pub unit: Bytes,
 }
 
@@ -62,14 +75,34 @@ pub enum GeometryError {
         /// The largest allowed.
         max: u64,
     },
-    /// The mapping unit does not divide the page.
-    #[error("mapping_unit {unit} does not divide page {page}; choose a divisor of the page")]
-    UnitDoesNotDividePage {
+    /// The mapping unit neither divides the page nor is whole pages of ganged planes.
+    #[error(
+        "mapping_unit {unit} does not fit page {page}: choose a divisor of the page, or a \
+         multiple of it that divides the {ganged} pages written together"
+    )]
+    UnitDoesNotFitPage {
         /// The mapping unit.
         unit: Bytes,
         /// The page.
         page: Bytes,
+        /// Planes that one command works on.
+        ganged: u32,
     },
+    /// One count must divide another.
+    #[error("{field} is {value}; it must divide {of}, which is {total}")]
+    DoesNotDivide {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        value: u32,
+        /// What it has to divide.
+        of: &'static str,
+        /// The value of that.
+        total: u32,
+    },
+    /// Parity over one die protects nothing.
+    #[error("superblock_parity needs superblocks of at least two dies (superblock_dies)")]
+    ParityAlone,
     /// Ganged planes are neither one nor all.
     #[error("planes_ganged is {ganged}; a command works on 1 plane or on all {planes}")]
     Ganged {
@@ -120,8 +153,24 @@ impl Geometry {
                 return Err(GeometryError::Count { field, value: size.0, max: 1 << 24 });
             }
         }
-        if !self.page.0.is_multiple_of(self.unit.0) {
-            return Err(GeometryError::UnitDoesNotDividePage { unit: self.unit, page: self.page });
+        self.check_unit()?;
+        let dies = self.channels.saturating_mul(self.dies_per_channel);
+        let divides = [
+            ("pages_per_program", self.pages_per_program, "pages_per_block", self.pages_per_block),
+            ("superblock_dies", self.dies_per_superblock, "the number of dies", dies),
+        ];
+        for (field, value, of, total) in divides {
+            if value == 0 || !total.is_multiple_of(value) {
+                return Err(GeometryError::DoesNotDivide { field, value, of, total });
+            }
+        }
+        if self.parity && self.dies_per_superblock < 2 {
+            return Err(GeometryError::ParityAlone);
+        }
+        if self.pages_per_program > Self::LEVELS_MAX {
+            let (field, value) = ("pages_per_program", u64::from(self.pages_per_program));
+            let max = u64::from(Self::LEVELS_MAX);
+            return Err(GeometryError::Count { field, value, max });
         }
         if self.planes_ganged != 1 && self.planes_ganged != self.planes {
             return Err(GeometryError::Ganged { ganged: self.planes_ganged, planes: self.planes });
@@ -138,94 +187,105 @@ impl Geometry {
         Ok(())
     }
 
+    fn check_unit(&self) -> Result<(), GeometryError> {
+        let level = self.page.0 * u64::from(self.planes_ganged.max(1));
+        let (unit, page, ganged) = (self.unit, self.page, self.planes_ganged);
+        let fits = page.0.is_multiple_of(unit.0)
+            || unit.0.is_multiple_of(page.0) && level.is_multiple_of(unit.0);
+        if fits { Ok(()) } else { Err(GeometryError::UnitDoesNotFitPage { unit, page, ganged }) }
+    }
+
+    /// Most pages of a plane that one command programs.
+    pub const LEVELS_MAX: u32 = 8;
+
     /// Dies of the device.
     #[must_use]
     pub fn dies(&self) -> u32 {
         self.channels * self.dies_per_channel
     }
 
-    /// Erasable blocks of a die.
+    /// Lanes of the device: groups of dies that share superblocks.
     #[must_use]
-    pub fn blocks_per_die(&self) -> u32 {
+    pub fn lanes(&self) -> u32 {
+        self.dies() / self.dies_per_superblock
+    }
+
+    /// Blocks of a lane, which is also what each of its dies has.
+    #[must_use]
+    pub fn blocks_per_lane(&self) -> u32 {
         self.blocks_per_plane * (self.planes / self.planes_ganged)
     }
 
-    /// Erasable blocks of the device.
+    /// Blocks of the device, superblocks counted once.
     #[must_use]
     pub fn blocks(&self) -> u32 {
-        self.dies() * self.blocks_per_die()
+        self.lanes() * self.blocks_per_lane()
     }
 
-    /// Rows of a block.
+    /// Rows of a block on one of its dies.
+    #[must_use]
+    pub fn rows_per_die(&self) -> u32 {
+        self.pages_per_block / self.pages_per_program
+    }
+
+    /// Rows of a block, parity included.
     #[must_use]
     pub fn rows_per_block(&self) -> u32 {
-        self.pages_per_block
+        self.rows_per_die() * self.dies_per_superblock
     }
 
-    /// Units of a page on one plane.
+    /// Rows of a block that hold data.
     #[must_use]
-    pub fn units_per_page(&self) -> u32 {
-        (self.page.0 / self.unit.0) as u32
+    pub fn data_rows_per_block(&self) -> u32 {
+        self.rows_per_die() * (self.dies_per_superblock - u32::from(self.parity))
+    }
+
+    /// Units of a level.
+    #[must_use]
+    pub fn units_per_level(&self) -> u32 {
+        (self.page.0 * u64::from(self.planes_ganged) / self.unit.0) as u32
     }
 
     /// Units of a row.
     #[must_use]
     pub fn units_per_row(&self) -> u32 {
-        self.units_per_page() * self.planes_ganged
+        self.units_per_level() * self.pages_per_program
     }
 
-    /// Units of a block.
+    /// Addresses of units in a block, those of parity rows included.
     #[must_use]
     pub fn units_per_block(&self) -> u32 {
         self.units_per_row() * self.rows_per_block()
     }
 
-    /// Units of the device.
+    /// Units of a block that hold data.
+    #[must_use]
+    pub fn data_units_per_block(&self) -> u32 {
+        self.units_per_row() * self.data_rows_per_block()
+    }
+
+    /// Addresses of units in the device, those of parity rows included.
     #[must_use]
     pub fn units(&self) -> u32 {
         self.units_per_block() * self.blocks()
+    }
+
+    /// Pages that one program command writes, over planes and levels.
+    #[must_use]
+    pub fn pages_per_row(&self) -> u32 {
+        self.planes_ganged * self.pages_per_program
+    }
+
+    /// Bytes that one program command writes.
+    #[must_use]
+    pub fn row_bytes(&self) -> Bytes {
+        Bytes(self.page.0 * u64::from(self.pages_per_row()))
     }
 
     /// Raw size of the flash.
     #[must_use]
     pub fn raw(&self) -> Bytes {
         Bytes(u64::from(self.units()) * self.unit.0)
-    }
-
-    /// The channel a die sits on.
-    #[must_use]
-    pub fn channel_of(&self, die: DieId) -> u32 {
-        die.0 % self.channels
-    }
-
-    /// The die a block sits on.
-    #[must_use]
-    pub fn die_of(&self, block: BlockId) -> DieId {
-        DieId(block.0 / self.blocks_per_die())
-    }
-
-    /// The block a row is part of.
-    #[must_use]
-    pub fn block_of(&self, row: RowId) -> BlockId {
-        BlockId(row.0 / self.rows_per_block())
-    }
-
-    /// The row a unit is part of.
-    #[must_use]
-    pub fn row_of(&self, unit: Pun) -> RowId {
-        RowId(unit.0 / self.units_per_row())
-    }
-
-    /// The first row of a block.
-    #[must_use]
-    pub fn first_row(&self, block: BlockId) -> RowId {
-        RowId(block.0 * self.rows_per_block())
-    }
-
-    /// The first unit of a row.
-    #[must_use]
-    pub fn first_unit(&self, row: RowId) -> Pun {
-        Pun(row.0 * self.units_per_row())
     }
 }
 
@@ -241,20 +301,12 @@ mod tests {
             planes_ganged: 2,
             blocks_per_plane: 8,
             pages_per_block: 4,
+            pages_per_program: 1,
+            dies_per_superblock: 1,
+            parity: false,
             page: Bytes(8192),
             unit: Bytes(4096),
         }
-    }
-
-    #[test]
-    fn addresses_are_dense() {
-        let g = tiny();
-        g.check().unwrap();
-        assert_eq!((g.units_per_row(), g.units_per_block(), g.units()), (4, 16, 512));
-        assert_eq!(g.raw(), Bytes(2 << 20));
-        let last = Pun(g.units() - 1);
-        assert_eq!(g.block_of(g.row_of(last)), BlockId(g.blocks() - 1));
-        assert_eq!(g.die_of(BlockId(g.blocks() - 1)), DieId(3));
     }
 
     #[test]
@@ -265,7 +317,10 @@ mod tests {
             g.check().unwrap_err().to_string()
         };
         assert!(bad(|g| g.channels = 0).contains("channels is 0"));
-        assert!(bad(|g| g.unit = Bytes(3000)).contains("does not divide"));
+        assert!(bad(|g| g.unit = Bytes(3000)).contains("does not fit"));
+        assert!(bad(|g| g.pages_per_program = 3).contains("pages_per_program is 3"));
+        assert!(bad(|g| g.dies_per_superblock = 3).contains("superblock_dies is 3"));
+        assert!(bad(|g| g.parity = true).contains("at least two dies"));
         assert!(bad(|g| g.planes_ganged = 3).contains("planes_ganged is 3"));
         assert!(
             bad(|g| (g.blocks_per_plane, g.pages_per_block) = (1 << 20, 4096))

@@ -8,12 +8,14 @@ pub mod array;
 pub mod cause;
 pub mod error;
 pub mod geometry;
+pub mod layout;
 pub mod store;
 pub mod timing;
 
 pub use array::Nand;
 pub use cause::{Cause, Counts};
 pub use error::NandError;
-pub use geometry::{BlockId, DieId, Geometry, GeometryError, Pun, RowId};
+pub use geometry::{BlockId, DieId, Geometry, GeometryError, LaneId, Pun, RowId};
+pub use layout::Layout;
 pub use store::{StoredUnit, UnitTag};
-pub use timing::Timing;
+pub use timing::{PageTimes, Timing};

@@ -2,15 +2,67 @@
 
 use prism_base::{Bytes, Nanos};
 
+/// A time for each type of page. Cells of several bits hold several pages, and the upper
+/// ones take longer: one time for all, or one for each type, lowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageTimes {
+    times: [Nanos; PageTimes::TYPES_MAX],
+    types: u32,
+}
+
+impl PageTimes {
+    /// Types of pages at most.
+    pub const TYPES_MAX: usize = 8;
+
+    /// The same time for every page.
+    #[must_use]
+    pub const fn uniform(time: Nanos) -> Self {
+        Self { times: [time; Self::TYPES_MAX], types: 1 }
+    }
+
+    /// One time for each type; `None` if there are none or more than
+    /// [`PageTimes::TYPES_MAX`].
+    #[must_use]
+    pub fn by_type(times: &[Nanos]) -> Option<Self> {
+        let mut all = [*times.first()?; Self::TYPES_MAX];
+        all.get_mut(..times.len())?.copy_from_slice(times);
+        Some(Self { times: all, types: times.len() as u32 })
+    }
+
+    /// The times, lowest page first.
+    #[must_use]
+    pub fn all(&self) -> &[Nanos] {
+        &self.times[..self.types as usize]
+    }
+
+    /// The time of page number `page` of a block: types go round.
+    #[must_use]
+    pub fn of(&self, page: u32) -> Nanos {
+        match self.types {
+            1 => self.times[0],
+            types => self.times[(page % types) as usize],
+        }
+    }
+
+    /// The mean over the types, rounded down.
+    #[must_use]
+    pub fn mean(&self) -> Nanos {
+        Nanos(self.all().iter().map(|time| time.0).sum::<u64>() / u64::from(self.types))
+    }
+}
+
 /// Times of a die and of the channel it hangs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Array to page register (tR).
-    pub t_read: Nanos,
-    /// Page register to array (tPROG), for one row.
-    pub t_program: Nanos,
+    /// Array to page register (tR), by type of page.
+    pub t_read: PageTimes,
+    /// Page register to array (tPROG), for one row: by type of page, or, with one-shot
+    /// programming, one time for the word line.
+    pub t_program: PageTimes,
     /// Erase of a block (tBERS), on all ganged planes at once.
     pub t_erase: Nanos,
+    /// Command and address cycles before each operation; they hold the channel.
+    pub t_command: Nanos,
     /// Bandwidth of a channel in bytes a second; `None` is infinitely fast, as some older
     /// simulators have it.
     pub bus_bytes_per_second: Option<u64>,
@@ -39,6 +91,14 @@ pub fn transfer_time(amount: Bytes, bytes_per_second: u64) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn types_of_pages_go_round() {
+        let times = PageTimes::by_type(&[Nanos(1), Nanos(2), Nanos(6)]).unwrap();
+        assert_eq!([0, 1, 2, 3, 5].map(|page| times.of(page).0), [1, 2, 6, 1, 6]);
+        assert_eq!((times.mean(), PageTimes::uniform(Nanos(7)).of(9)), (Nanos(3), Nanos(7)));
+        assert_eq!((PageTimes::by_type(&[]), PageTimes::by_type(&[Nanos(1); 9])), (None, None));
+    }
 
     #[test]
     fn transfers_round_up() {

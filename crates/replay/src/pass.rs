@@ -215,9 +215,9 @@ impl<'a> Player<'a> {
         self.done = done;
         self.take_done();
         let in_flight = self.drive.in_flight();
-        if !self.drive.can_accept() {
+        if !self.drive.can_accept(0) {
             self.measured.held_back += 1;
-            while !self.drive.can_accept() {
+            while !self.drive.can_accept(0) {
                 self.step();
             }
             self.measured.held_back_ns += u128::from(self.drive.now().since(arrival).0);
@@ -297,12 +297,10 @@ fn request_of(record: &Record, tag: u32) -> Request {
         Op::Flush => HostOp::Flush,
     };
     let flush = op == HostOp::Flush;
+    let (offset, len) = if flush { (0, 0) } else { (record.offset, record.len) };
     Request {
-        op,
-        offset: if flush { 0 } else { record.offset },
-        len: if flush { 0 } else { record.len },
         fua: record.flags.has(Flags::FUA),
         preflush: record.flags.has(Flags::PREFLUSH),
-        tag: u64::from(tag),
+        ..Request::new(op, offset, len, u64::from(tag))
     }
 }

@@ -216,10 +216,10 @@ fn given_up(player: &Player<'_>) -> bool {
 /// Units in erased blocks.
 fn erased_units(drive: &Drive) -> u64 {
     let geometry = drive.engine().nand().geometry();
-    let blocks: u64 = (0..geometry.dies())
-        .map(|die| u64::from(drive.engine().ftl().free_blocks(prism_nand::DieId(die))))
+    let blocks: u64 = (0..geometry.lanes())
+        .map(|lane| u64::from(drive.engine().ftl().free_blocks(prism_nand::LaneId(lane))))
         .sum();
-    blocks * u64::from(geometry.units_per_block())
+    blocks * u64::from(geometry.data_units_per_block())
 }
 
 /// Whether all that was erased at the start has been used up, and cleaning goes on.

@@ -1,81 +1,77 @@
-//! The write buffer: units on their way to flash, and what a FLUSH has to wait for.
+//! The write buffer: units on their way to flash, and who waits for them.
 //!
 //! A unit stays here until its program is committed, so that it can be read meanwhile. A
 //! unit that is rewritten before its program begins is replaced in place and costs one
-//! program less.
+//! program less. Units of one stream share rows, so each stream has a queue.
 //!
 //! Every unit belongs to an *epoch*; a flush closes the current one and is done when no
-//! unit of that or an earlier epoch is outstanding.
+//! unit of that or an earlier epoch is outstanding. A request that has to be durable by
+//! itself waits for its own units.
+
+mod places;
 
 use std::collections::VecDeque;
 
-use prism_base::FastMap;
+use prism_base::{FastMap, SimTime};
 use prism_engine::slab::Slab;
 use prism_ftl::UnitWrite;
 
-/// Where a buffered unit stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum State {
-    /// The place is not in use.
-    #[default]
-    Vacant,
-    /// The rest of the unit is being read from flash.
-    Filling,
-    /// Complete, waiting for a row.
-    Dirty,
-    /// Its program is queued or runs.
-    InFlight,
-}
-
-/// A unit in the buffer.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Entry {
-    pub(crate) lpn: u32,
-    pub(crate) version: u64,
-    pub(crate) state: State,
-    /// Trimmed while it was being filled: dropped as soon as that ends.
-    pub(crate) dropped: bool,
-    epoch: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Epoch {
-    /// Units not yet on flash.
-    outstanding: u64,
-    /// Of these, units that wait for a row.
-    dirty: u64,
-}
+pub(crate) use places::{Entry, State};
+use places::{Epoch, Link, NOBODY};
 
 /// The buffer.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     capacity: u32,
+    row_units: usize,
     used: u32,
     entries: Slab<Entry>,
+    /// Who waits for which unit, as lists that begin in the entries.
+    links: Slab<Link>,
     /// The newest entry of each logical unit.
     index: FastMap<u32, u32>,
-    dirty: VecDeque<u32>,
+    /// Units that wait for a row, by stream.
+    dirty: Vec<VecDeque<u32>>,
+    dirty_total: usize,
+    /// Streams that have had a full row waiting.
+    full: VecDeque<u32>,
+    /// Units written in part, oldest first; some may have moved on since.
+    partial: VecDeque<u32>,
     epochs: VecDeque<Epoch>,
     /// Number of the first epoch in the list; the last one is current.
     epoch_first: u64,
     /// Epochs below this are being flushed.
     flush_below: u64,
-    /// Units waiting for a row in epochs that are being flushed.
-    flush_dirty: u64,
+    /// Units waiting for a row that somebody waits for.
+    wanted: u64,
+}
+
+/// What a trim leaves to be made durable in place of units it has dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Owed {
+    /// The epoch of a flush that waits.
+    pub(crate) epoch: Option<u64>,
+    /// Requests that wait, once for each unit.
+    pub(crate) waiters: Vec<u32>,
 }
 
 impl Buffer {
-    pub(crate) fn new(capacity: u32) -> Self {
+    pub(crate) fn new(capacity: u32, row_units: usize, streams: u32) -> Self {
         Self {
             capacity,
+            row_units,
             used: 0,
             entries: Slab::new(),
+            links: Slab::new(),
             index: FastMap::default(),
-            dirty: VecDeque::new(),
+            dirty: vec![VecDeque::new(); streams as usize],
+            dirty_total: 0,
+            full: VecDeque::new(),
+            partial: VecDeque::new(),
             epochs: VecDeque::from([Epoch::default()]),
             epoch_first: 0,
             flush_below: 0,
-            flush_dirty: 0,
+            wanted: 0,
         }
     }
 
@@ -92,66 +88,146 @@ impl Buffer {
         self.used >= self.capacity
     }
 
+    /// Whether less than half of the room is taken.
+    pub(crate) fn is_half_empty(&self) -> bool {
+        self.used < self.capacity.div_ceil(2)
+    }
+
     /// Units in the buffer.
     pub(crate) fn used(&self) -> u32 {
         self.used
     }
 
-    /// Units that wait for a row.
-    pub(crate) fn dirty(&self) -> usize {
-        self.dirty.len()
+    /// A stream with a full row.
+    pub(crate) fn full_stream(&mut self) -> Option<u32> {
+        while let Some(&stream) = self.full.front() {
+            if self.dirty[stream as usize].len() >= self.row_units {
+                return Some(stream);
+            }
+            self.full.pop_front();
+        }
+        None
     }
 
-    /// Whether a flush waits for units that wait for a row.
-    pub(crate) fn flush_wants_row(&self) -> bool {
-        self.flush_dirty > 0
+    /// A stream with a unit that somebody waits for, full row or not.
+    pub(crate) fn wanted_stream(&self) -> Option<u32> {
+        if self.wanted == 0 {
+            return None;
+        }
+        let wanted =
+            |queue: &VecDeque<u32>| queue.iter().any(|&place| self.is_wanted(&self.entries[place]));
+        self.dirty.iter().position(wanted).map(|stream| stream as u32)
+    }
+
+    /// The stream with most units waiting, if the buffer is full and no row is.
+    pub(crate) fn pressed_stream(&self) -> Option<u32> {
+        if !self.is_full() || self.dirty_total == 0 || self.dirty.len() == 1 {
+            return None;
+        }
+        let most = (0..self.dirty.len()).rev().max_by_key(|&s| self.dirty[s].len());
+        most.map(|stream| stream as u32)
     }
 
     /// Puts new content over an entry whose program has not begun. The entry stays in its
     /// epoch: a flush that waits for the old content is satisfied by nothing less than
-    /// the new one on flash.
-    pub(crate) fn replace(&mut self, place: u32, version: u64) {
+    /// the new one on flash. `covered` are the parts of the unit that are new, as bits;
+    /// a unit that is now complete waits for a row.
+    pub(crate) fn replace(&mut self, place: u32, version: u64, covered: u64) {
         let entry = &mut self.entries[place];
-        assert!(matches!(entry.state, State::Dirty | State::Filling), "its program has begun");
+        assert!(entry.state.may_change(), "its program has begun");
         entry.version = version;
+        entry.covered |= covered;
+        if entry.state == State::Partial && entry.covered == u64::MAX {
+            self.make_dirty(place);
+        }
     }
 
-    /// Adds a unit; `filling` if a read of its rest is under way. Tombstones are not
-    /// found by reads. The caller has checked that there is room; tombstones may exceed
-    /// the capacity, since a flush cannot wait for room that only a flush makes.
-    pub(crate) fn add(&mut self, lpn: u32, version: u64, filling: bool) -> u32 {
+    /// Adds a unit in `state`. Tombstones are not found by reads. The caller has checked
+    /// that there is room; tombstones may exceed the capacity, since a flush cannot wait
+    /// for room that only a flush makes.
+    pub(crate) fn add(&mut self, lpn: u32, version: u64, stream: u32, state: State) -> u32 {
         let place = self.entries.take();
-        let state = if filling { State::Filling } else { State::Dirty };
-        self.entries[place] = Entry { lpn, version, state, dropped: false, epoch: 0 };
+        self.entries[place] = Entry::new(lpn, version, stream as u16, state);
         self.used += 1;
         if lpn != UnitWrite::TOMBSTONE {
             self.index.insert(lpn, place);
         }
-        if !filling {
-            self.dirty.push_back(place);
+        if state == State::Dirty {
+            self.queue(place);
         }
-        self.join_epoch(place);
+        let current = self.epoch_first + self.epochs.len() as u64 - 1;
+        self.enter_epoch(place, current);
         place
     }
 
-    /// The rest of a unit has been read. Returns whether it waits for a row now.
-    pub(crate) fn filled(&mut self, place: u32) -> bool {
-        let entry = self.entries[place];
-        assert!(entry.state == State::Filling, "a unit filled that was not waiting for it");
-        if entry.dropped {
-            self.remove(place);
-            return false;
+    /// Adds a unit of which a part was written; the rest may still come until `deadline`.
+    pub(crate) fn add_partial(
+        &mut self,
+        lpn: u32,
+        version: u64,
+        stream: u32,
+        covered: u64,
+        deadline: SimTime,
+    ) -> u32 {
+        let place = self.add(lpn, version, stream, State::Partial);
+        self.entries[place].covered = covered;
+        self.entries[place].deadline = deadline;
+        self.partial.push_back(place);
+        place
+    }
+
+    /// The unit that has waited longest for its rest.
+    pub(crate) fn oldest_partial(&mut self) -> Option<u32> {
+        while let Some(&place) = self.partial.front() {
+            if self.entries[place].state == State::Partial {
+                return Some(place);
+            }
+            self.partial.pop_front();
         }
+        None
+    }
+
+    /// Waits no longer for the host to write the rest of a unit: it is read from flash, or
+    /// there is none and the unit is complete.
+    pub(crate) fn stop_waiting(&mut self, place: u32, read: bool) {
+        assert!(self.entries[place].state == State::Partial, "nothing to wait for");
+        if read {
+            self.entries[place].state = State::Filling;
+        } else {
+            self.make_dirty(place);
+        }
+    }
+
+    fn make_dirty(&mut self, place: u32) {
+        let entry = self.entries[place];
         self.leave_epoch(&entry);
         self.entries[place].state = State::Dirty;
         self.enter_epoch(place, entry.epoch);
-        self.dirty.push_back(place);
-        true
+        self.queue(place);
     }
 
-    /// Takes the unit that waits longest for a row; its program begins.
-    pub(crate) fn take_dirty(&mut self) -> Option<u32> {
-        let place = self.dirty.pop_front()?;
+    fn queue(&mut self, place: u32) {
+        let stream = self.entries[place].stream;
+        let queue = &mut self.dirty[usize::from(stream)];
+        queue.push_back(place);
+        self.dirty_total += 1;
+        if queue.len().is_multiple_of(self.row_units) {
+            self.full.push_back(u32::from(stream));
+        }
+    }
+
+    /// The rest of a unit has been read: it waits for a row now, unless it was trimmed
+    /// meanwhile.
+    pub(crate) fn filled(&mut self, place: u32) {
+        let entry = self.entries[place];
+        assert!(entry.state == State::Filling, "a unit filled that was not waiting for it");
+        if entry.dropped { self.remove(place) } else { self.make_dirty(place) }
+    }
+
+    /// Takes the unit of `stream` that waits longest for a row; its program begins.
+    pub(crate) fn take_dirty(&mut self, stream: u32) -> Option<u32> {
+        let place = self.dirty[stream as usize].pop_front()?;
+        self.dirty_total -= 1;
         let entry = self.entries[place];
         self.leave_epoch(&entry);
         self.entries[place].state = State::InFlight;
@@ -159,7 +235,29 @@ impl Buffer {
         Some(place)
     }
 
-    /// A unit is on flash: its place is free.
+    /// `slot` waits for the unit at `place` to be on flash.
+    pub(crate) fn wait_for(&mut self, place: u32, slot: u32) {
+        let link = self.links.take();
+        let entry = self.entries[place];
+        self.leave_epoch(&entry);
+        self.links[link] = Link { slot, next: entry.waiters };
+        self.entries[place].waiters = link;
+        self.enter_epoch(place, entry.epoch);
+    }
+
+    /// One that waits for the unit at `place`, which is on flash now.
+    pub(crate) fn next_waiter(&mut self, place: u32) -> Option<u32> {
+        let link = self.entries[place].waiters;
+        if link == NOBODY {
+            return None;
+        }
+        let Link { slot, next } = self.links[link];
+        self.entries[place].waiters = next;
+        self.links.give(link);
+        Some(slot)
+    }
+
+    /// A unit is on flash, and who waited for it has been told: its place is free.
     pub(crate) fn remove(&mut self, place: u32) {
         let entry = self.entries[place];
         self.leave_epoch(&entry);
@@ -171,10 +269,9 @@ impl Buffer {
         self.used -= 1;
     }
 
-    /// Forgets what is buffered of `start..end`; programs under way go on. If a flush
-    /// waited for something that is forgotten, returns the epoch in which the trim
-    /// itself has to become durable instead.
-    pub(crate) fn trim(&mut self, start: u32, end: u32) -> Option<u64> {
+    /// Forgets what is buffered of `start..end`; programs under way go on. What somebody
+    /// waited for is owed: the trim itself has to become durable instead.
+    pub(crate) fn trim(&mut self, start: u32, end: u32) -> Owed {
         let mut hit: Vec<u32> = Vec::new();
         if (end - start) as usize <= self.index.len() {
             hit.extend((start..end).filter_map(|lpn| self.index.get(&lpn)));
@@ -182,37 +279,43 @@ impl Buffer {
             hit.extend(self.index.iter().filter(|(l, _)| (start..end).contains(l)).map(|(_, p)| p));
             hit.sort_unstable();
         }
-        let mut dirty = false;
-        let mut owed: Option<u64> = None;
+        let mut owed = Owed::default();
+        let mut dirty = 0;
         for place in hit {
             let Entry { lpn, epoch, state, .. } = self.entries[place];
-            if state != State::InFlight && epoch < self.flush_below {
-                owed = Some(owed.map_or(epoch, |oldest| oldest.min(epoch)));
+            if state == State::InFlight {
+                self.index.remove(&lpn);
+                continue;
             }
-            match state {
-                State::Dirty => {
-                    dirty = true;
-                    self.remove(place);
-                }
-                State::Filling => {
-                    self.entries[place].dropped = true;
-                    self.index.remove(&lpn);
-                }
-                State::InFlight | State::Vacant => {
-                    self.index.remove(&lpn);
-                }
+            if epoch < self.flush_below {
+                owed.epoch = Some(owed.epoch.map_or(epoch, |oldest| oldest.min(epoch)));
+            }
+            while self.entries[place].waiters != NOBODY {
+                let entry = self.entries[place];
+                self.leave_epoch(&entry);
+                owed.waiters.extend(self.next_waiter(place));
+                self.enter_epoch(place, entry.epoch);
+            }
+            if state == State::Filling {
+                self.entries[place].dropped = true;
+                self.index.remove(&lpn);
+            } else {
+                dirty += usize::from(state == State::Dirty);
+                self.remove(place);
             }
         }
-        if dirty {
+        if dirty > 0 {
             let entries = &self.entries;
-            self.dirty.retain(|&place| entries[place].state == State::Dirty);
+            for queue in &mut self.dirty {
+                queue.retain(|&place| entries[place].state == State::Dirty);
+            }
+            self.dirty_total -= dirty;
         }
         owed
     }
 
-    /// Adds a tombstone to an epoch that is being flushed.
-    pub(crate) fn add_tombstone_in(&mut self, epoch: u64, number: u64) {
-        let place = self.add(UnitWrite::TOMBSTONE, number, false);
+    /// Moves a tombstone that was just added to an epoch that is being flushed.
+    pub(crate) fn join_epoch(&mut self, place: u32, epoch: u64) {
         let entry = self.entries[place];
         self.leave_epoch(&entry);
         self.enter_epoch(place, epoch);
@@ -226,9 +329,9 @@ impl Buffer {
         }
         let closed = self.epoch_first + self.epochs.len() as u64 - 1;
         let newly = (self.flush_below.max(self.epoch_first)..=closed)
-            .map(|number| self.epochs[(number - self.epoch_first) as usize].dirty)
+            .map(|number| self.epochs[(number - self.epoch_first) as usize].unwanted)
             .sum::<u64>();
-        self.flush_dirty += newly;
+        self.wanted += newly;
         self.flush_below = closed + 1;
         self.epochs.push_back(Epoch::default());
         Some(closed)
@@ -251,28 +354,30 @@ impl Buffer {
         places.iter().map(|&p| (self.entries[p].lpn, self.entries[p].version)).collect()
     }
 
-    fn join_epoch(&mut self, place: u32) {
-        let current = self.epoch_first + self.epochs.len() as u64 - 1;
-        self.enter_epoch(place, current);
+    /// Whether somebody waits for `entry` to be on flash.
+    fn is_wanted(&self, entry: &Entry) -> bool {
+        entry.waiters != NOBODY || entry.epoch < self.flush_below
     }
 
     fn enter_epoch(&mut self, place: u32, epoch: u64) {
-        let entry = &mut self.entries[place];
-        entry.epoch = epoch;
+        self.entries[place].epoch = epoch;
+        let entry = self.entries[place];
+        let wanted = self.is_wanted(&entry);
         let row = &mut self.epochs[(epoch - self.epoch_first) as usize];
         row.outstanding += 1;
         if entry.state == State::Dirty {
-            row.dirty += 1;
-            self.flush_dirty += u64::from(epoch < self.flush_below);
+            row.unwanted += u64::from(entry.waiters == NOBODY);
+            self.wanted += u64::from(wanted);
         }
     }
 
     fn leave_epoch(&mut self, entry: &Entry) {
+        let wanted = self.is_wanted(entry);
         let row = &mut self.epochs[(entry.epoch - self.epoch_first) as usize];
         row.outstanding -= 1;
         if entry.state == State::Dirty {
-            row.dirty -= 1;
-            self.flush_dirty -= u64::from(entry.epoch < self.flush_below);
+            row.unwanted -= u64::from(entry.waiters == NOBODY);
+            self.wanted -= u64::from(wanted);
         }
     }
 }

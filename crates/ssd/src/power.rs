@@ -3,6 +3,7 @@
 use prism_ftl::PageMap;
 use prism_nand::{Nand, NandError, UnitTag};
 
+use crate::buffer::State;
 use crate::device::{Device, DeviceError};
 use crate::drive::Drive;
 
@@ -56,7 +57,8 @@ impl Drive {
         newest = units.iter().map(|&(_, version)| version).max().unwrap_or(0).max(newest);
         let mut drive = Self::assemble(device, nand, ftl, newest + 1);
         for (lpn, version) in units {
-            drive.buffer.add(lpn, version, false);
+            let stream = drive.engine.ftl().stream_of(lpn, 0);
+            drive.buffer.add(lpn, version, stream, State::Dirty);
         }
         Ok(drive)
     }

@@ -1,6 +1,9 @@
 //! Quantities as device files write them: text with a unit.
 
 use prism_base::{Bytes, Nanos};
+use prism_engine::{CleaningMode, Scheduler};
+use prism_ftl::Frontiers;
+use prism_nand::PageTimes;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
@@ -38,4 +41,71 @@ fn parse_rate(text: &str) -> Result<Option<u64>, String> {
         return Err(format!("{text:?} would never finish; write \"infinite\" for no limit"));
     }
     Ok(Some(amount.0))
+}
+
+/// One size, or none if the field is missing.
+pub(crate) fn opt_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
+    bytes(from).map(Some)
+}
+
+/// A time for all pages, or a list with one for each type of page, lowest first.
+pub(crate) fn page_times<'de, D: Deserializer<'de>>(from: D) -> Result<PageTimes, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+    }
+    let shape = "give a time such as \"60us\", or a list with one for each type of page";
+    let texts = match OneOrMany::deserialize(from).map_err(|_| D::Error::custom(shape))? {
+        OneOrMany::One(text) => vec![text],
+        OneOrMany::Many(texts) => texts,
+    };
+    let times: Result<Vec<Nanos>, _> = texts.iter().map(|text| Nanos::parse(text)).collect();
+    let times = times.map_err(D::Error::custom)?;
+    let most = PageTimes::TYPES_MAX;
+    PageTimes::by_type(&times).ok_or_else(|| {
+        D::Error::custom(format!("{} types of pages; a cell has 1 to {most}", times.len()))
+    })
+}
+
+/// Values that have names of their own in device files.
+pub(crate) trait Named: Copy + Sized + 'static {
+    /// What they are, in a message.
+    const WHAT: &'static str;
+    /// All of them with their names.
+    fn names() -> Vec<(Self, &'static str)>;
+}
+
+impl Named for Scheduler {
+    const WHAT: &'static str = "scheduler";
+    fn names() -> Vec<(Self, &'static str)> {
+        Self::ALL.map(|value| (value, value.name())).into()
+    }
+}
+
+impl Named for CleaningMode {
+    const WHAT: &'static str = "cleaning mode";
+    fn names() -> Vec<(Self, &'static str)> {
+        Self::ALL.map(|value| (value, value.name())).into()
+    }
+}
+
+impl Named for Frontiers {
+    const WHAT: &'static str = "arrangement of frontiers";
+    fn names() -> Vec<(Self, &'static str)> {
+        Self::ALL.map(|value| (value, value.name())).into()
+    }
+}
+
+/// One of the names of `T`.
+pub(crate) fn named<'de, D: Deserializer<'de>, T: Named>(from: D) -> Result<T, D::Error> {
+    let text = String::deserialize(from)?;
+    let names = T::names();
+    if let Some((value, _)) = names.iter().find(|(_, name)| *name == text) {
+        return Ok(*value);
+    }
+    let known: Vec<_> = names.iter().map(|(_, name)| format!("`{name}`")).collect();
+    let (what, known) = (T::WHAT, known.join(", "));
+    Err(D::Error::custom(format!("unknown {what} `{text}`, expected one of {known}")))
 }

@@ -49,8 +49,24 @@ pub struct Request {
     pub fua: bool,
     /// A flush comes first, whatever the command.
     pub preflush: bool,
+    /// The submission queue it comes through.
+    pub queue: u16,
+    /// Goes first where the scheduler looks at it, and makes cleaning wait where it is
+    /// priority-aware.
+    pub urgent: bool,
+    /// The placement handle of a write, where the drive has them.
+    pub handle: u16,
     /// Comes back with the completion.
     pub tag: u64,
+}
+
+impl Request {
+    /// A request through the first queue with nothing special about it.
+    #[must_use]
+    pub fn new(op: HostOp, offset: u64, len: u64, tag: u64) -> Self {
+        let (fua, preflush, urgent) = (false, false, false);
+        Self { op, offset, len, fua, preflush, queue: 0, urgent, handle: 0, tag }
+    }
 }
 
 /// What a request cost the drive.
@@ -62,6 +78,8 @@ pub struct Cost {
     pub buffer_hits: u32,
     /// Mapping units put into the write buffer.
     pub units_written: u32,
+    /// Translation pages read because the map cache missed.
+    pub map_reads: u32,
     /// Mapping units read that hold nothing.
     pub unmapped: u32,
     /// Time a write waited for room in the buffer.
@@ -102,10 +120,20 @@ pub enum SubmitError {
     /// It moves nothing.
     #[error("a request of zero bytes")]
     ZeroLength,
-    /// As many commands as the drive takes are outstanding already.
-    #[error("the drive's queue of {depth} commands is full")]
+    /// As many commands as the queue takes are outstanding already.
+    #[error("queue {queue} of {depth} commands is full")]
     QueueFull {
-        /// Commands the drive takes.
+        /// The queue.
+        queue: u16,
+        /// Commands it takes.
         depth: u32,
+    },
+    /// The drive has fewer queues.
+    #[error("there is no queue {queue}; the drive has {queues}")]
+    NoSuchQueue {
+        /// The queue asked for.
+        queue: u16,
+        /// Queues there are.
+        queues: u32,
     },
 }

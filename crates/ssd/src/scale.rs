@@ -39,9 +39,7 @@ pub fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
     let unit = device.ftl.mapping_unit.0;
     let row_units = u64::from(full.units_per_row());
     let spare = 1.0 + device.over_provisioning().effective;
-    let config = device.ftl_config();
-    let kept = u64::from(config.free_blocks_low - 1 + config.frontiers.count());
-    let min_usable = (BLOCKS_PER_DIE_MIN - kept) * ROWS_PER_BLOCK_MIN * row_units;
+    let min_usable = (BLOCKS_PER_DIE_MIN - kept(device)) * ROWS_PER_BLOCK_MIN * row_units;
     let min_logical = (min_usable as f64 / spare) as u64;
     let wanted = capacity.div_ceil(Bytes(unit));
     let logical = wanted.max(min_logical);
@@ -54,17 +52,23 @@ pub fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
         ));
     }
     fitted.drive.capacity = Bytes(logical * unit);
-    let usable = (logical as f64 * spare).ceil() as u64;
-    let rows_full = u64::from(full.rows_per_block());
+    let kept = kept(&fitted);
+    let per_die = BLOCKS_PER_DIE_MIN.saturating_sub(kept).max(1);
+    let usable = (logical as f64 * spare).ceil() as u64 + u64::from(fitted.ftl_config().map_units);
+    let rows_full = u64::from(full.rows_per_die());
     let data_blocks = usable.div_ceil(rows_full * row_units);
-    let per_die = BLOCKS_PER_DIE_MIN - kept;
     let dies_wanted = (data_blocks / per_die).clamp(1, u64::from(full.dies()));
     let channels = dies_wanted.min(u64::from(full.channels));
     let dies_per_channel = dies_wanted / channels;
     let dies = channels * dies_per_channel;
+    // Superblocks go over as many of the dies as before, if that many are left.
+    let members = (1..=u64::from(full.dies_per_superblock)).rev().find(|k| dies % k == 0);
+    let members = members.unwrap_or(1);
+    let parity = u64::from(full.parity && members > 1);
+    let usable = usable * members / (members - parity);
     let mut rows = rows_full;
     if data_blocks < per_die {
-        rows = (usable / (per_die * row_units)).clamp(ROWS_PER_BLOCK_MIN, rows_full);
+        rows = (usable / (per_die * row_units)).clamp(ROWS_PER_BLOCK_MIN.min(rows_full), rows_full);
     }
     let blocks = usable.div_ceil(rows * row_units * dies) + kept;
     let blocks_per_plane = if device.flash.multi_plane {
@@ -72,6 +76,8 @@ pub fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
     } else {
         blocks.div_ceil(u64::from(device.flash.planes))
     };
+    fitted.flash.superblock_dies = members as u32;
+    fitted.flash.superblock_parity = parity > 0;
     // A buffer of the full size would swallow what a small drive is asked to write.
     let row = row_units * unit;
     let share = device.drive.write_buffer.0 * dies / u64::from(full.dies());
@@ -79,20 +85,24 @@ pub fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
         Bytes((share / row).max(BUFFER_ROWS_MIN.min(device.drive.write_buffer.0 / row)) * row);
     fitted.flash.channels = channels as u32;
     fitted.flash.dies_per_channel = dies_per_channel as u32;
-    fitted.flash.pages_per_block = rows as u32;
+    fitted.flash.pages_per_block = rows as u32 * full.pages_per_program;
     fitted.flash.blocks_per_plane = u32::try_from(blocks_per_plane).unwrap_or(u32::MAX);
     describe(device, &fitted, &mut changes);
     fitted.check()?;
     Ok(Scaled { device: fitted, full_capacity: device.capacity(), changes })
 }
 
+/// Blocks of a lane that cleaning and frontiers keep from holding data.
+fn kept(device: &Device) -> u64 {
+    let config = device.ftl_config();
+    u64::from(config.free_blocks_low - 1 + config.frontier_count())
+}
+
 /// The smallest capacity at which `device` keeps all its dies.
 fn capacity_of_all_dies(device: &Device) -> Bytes {
     let geometry = device.geometry();
-    let config = device.ftl_config();
-    let kept = u64::from(config.free_blocks_low - 1 + config.frontiers.count());
-    let blocks = (BLOCKS_PER_DIE_MIN - kept) * u64::from(geometry.dies());
-    let usable = blocks * u64::from(geometry.units_per_block());
+    let blocks = (BLOCKS_PER_DIE_MIN.saturating_sub(kept(device))) * u64::from(geometry.dies());
+    let usable = blocks * u64::from(geometry.rows_per_die() * geometry.units_per_row());
     let logical = usable as f64 / (1.0 + device.over_provisioning().effective);
     Bytes((logical * geometry.unit.0 as f64) as u64 + geometry.unit.0)
 }
@@ -116,16 +126,17 @@ fn describe(full: &Device, fitted: &Device, changes: &mut Vec<String>) {
             fitted.drive.write_buffer, full.drive.write_buffer
         ));
     }
+    if a.dies_per_superblock != b.dies_per_superblock {
+        let (now, before) = (b.dies_per_superblock, a.dies_per_superblock);
+        changes.push(format!("superblocks of {now} instead of {before} dies"));
+    }
     if a.pages_per_block != b.pages_per_block {
         changes
             .push(format!("{} pages a block instead of {}", b.pages_per_block, a.pages_per_block));
     }
-    if a.blocks_per_die() != b.blocks_per_die() {
-        changes.push(format!(
-            "{} blocks a die instead of {}",
-            b.blocks_per_die(),
-            a.blocks_per_die()
-        ));
+    let (now, before) = (b.blocks_per_lane(), a.blocks_per_lane());
+    if now != before {
+        changes.push(format!("{now} blocks a die instead of {before}"));
     }
 }
 
@@ -161,7 +172,7 @@ mod tests {
                 };
                 let device = scaled.device;
                 assert!(device.capacity() >= capacity, "{name} at {capacity}");
-                let blocks = u64::from(device.geometry().blocks_per_die());
+                let blocks = u64::from(device.geometry().blocks_per_lane());
                 assert!(blocks >= BLOCKS_PER_DIE_MIN, "{name} at {capacity}: {blocks} blocks");
                 let ours = device.over_provisioning().effective;
                 assert!((ours - spare).abs() < 0.05 + 0.1 * spare, "{name} {capacity}: {ours}");

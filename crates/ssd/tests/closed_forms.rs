@@ -9,7 +9,7 @@ use prism_ssd::device::WriteCache;
 use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
 
 fn request(op: HostOp, unit: u64, units: u64) -> Request {
-    Request { op, offset: unit * 4096, len: units * 4096, fua: false, preflush: false, tag: 0 }
+    Request::new(op, unit * 4096, units * 4096, 0)
 }
 
 /// Mean and maximum latency of `requests`, one at a time.
@@ -47,7 +47,7 @@ fn reads_are_firmware_cell_bus_and_link() {
         let device = prism_ssd::fit(&preset, Bytes(64 << 20)).unwrap().device;
         let (f, d) = (&device.flash, &device.drive);
         let expected = d.firmware_read
-            + f.t_read
+            + f.t_read.of(0)
             + f.channel_bandwidth.map_or(Nanos(0), |r| transfer_time(Bytes(4096), r))
             + d.link_bandwidth.map_or(Nanos(0), |r| transfer_time(Bytes(4096), r));
         let reads = (0..200).map(|i| request(HostOp::Read, i * 37 % 16_384, 1)).collect();
@@ -73,7 +73,7 @@ fn written_through_adds_bus_and_program() {
     let expected = d.firmware_write
         + transfer_time(Bytes(4096), d.link_bandwidth.unwrap())
         + transfer_time(row, f.channel_bandwidth.unwrap())
-        + f.t_program;
+        + f.t_program.of(0);
     let writes = (0..300).map(|i| request(HostOp::Write, i * 7 % 1500, 1)).collect();
     check(&device, writes, expected);
 }
@@ -90,7 +90,7 @@ fn a_flush_is_a_padded_row_or_nothing() {
         drive.advance(SimTime(100_000_000), &mut out);
         let flush = out[1].completed.since(out[1].submitted);
         let (f, d) = (&device.flash, &device.drive);
-        let row = transfer_time(Bytes(2 * 8192), f.channel_bandwidth.unwrap()) + f.t_program;
+        let row = transfer_time(Bytes(2 * 8192), f.channel_bandwidth.unwrap()) + f.t_program.of(0);
         let expected = if protected { d.firmware_read } else { d.firmware_read + row };
         assert_eq!(flush, expected);
         let pads = drive.flash_counts().units[prism_nand::Cause::Pad];

@@ -2,6 +2,7 @@
 //! true.
 
 use prism_base::Bytes;
+use prism_ftl::VictimPolicy;
 use prism_ssd::Device;
 
 const DOCUMENT: &str = include_str!("../../../docs/spec/device-file.md");
@@ -44,5 +45,14 @@ fn every_field_is_described_and_required() {
             let message = result.unwrap_err().to_string();
             assert!(message.contains(&format!("missing field `{field}`")), "{message}");
         }
+    }
+}
+
+#[test]
+fn every_victim_policy_is_described_and_read() {
+    for policy in VictimPolicy::EXAMPLES {
+        assert!(DOCUMENT.contains(&format!("\n| `{policy}` |")), "{policy} has no row");
+        let text = example().replace("victim = \"greedy\"", &format!("victim = \"{policy}\""));
+        assert_eq!(Device::from_toml(&text).unwrap().ftl_config().victim, policy);
     }
 }

@@ -13,8 +13,9 @@ mod swarm;
 
 use model::{Model, Weights};
 use prism_base::{Bytes, Rng};
+use prism_ftl::{Frontiers, VictimPolicy};
 use prism_ssd::Device;
-use prism_ssd::device::{FrontierSpec, VictimSpec, WriteCache};
+use prism_ssd::device::WriteCache;
 
 /// Seeds of a test: the one in PRISM_SEED, or the first `count`.
 fn seeds(count: u64) -> std::ops::Range<u64> {
@@ -48,7 +49,7 @@ fn a_swarm_of_drives_agrees_with_a_hash_map() {
 #[test]
 fn every_tiny_geometry_works_or_is_refused() {
     let (mut ran, mut refused) = (0, 0);
-    for number in 0..2 * 2 * 3 * 4 * 2 * 6 {
+    for number in 0..2 * 2 * 3 * 4 * 2 * 2 * 7 {
         for blocks in 3..9 {
             let device = tiny_geometry(number, blocks);
             let most = swarm::most_units(&device);
@@ -91,9 +92,8 @@ fn tiny_geometry(number: u32, blocks: u32) -> Device {
     device.flash.pages_per_block = 1 + digit(4);
     device.ftl.mapping_unit = Bytes(4096);
     device.flash.page = Bytes(4096 * u64::from(1 + digit(2)));
-    device.ftl.frontiers = [FrontierSpec::Shared, FrontierSpec::Separate][digit(2) as usize];
-    device.ftl.victim =
-        [VictimSpec::Greedy, VictimSpec::Fifo, VictimSpec::Random][digit(3) as usize];
+    device.ftl.frontiers = [Frontiers::Shared, Frontiers::Separate][digit(2) as usize];
+    device.ftl.victim = VictimPolicy::EXAMPLES[digit(7) as usize];
     device.flash.blocks_per_plane = blocks;
     device.ftl.free_blocks_low = 2;
     device.ftl.free_blocks_high = 2 + number % 2;

@@ -14,6 +14,9 @@ use crate::output::{JsonArg, screen};
 #[command(after_help = "Example:
   prism bench --runs 5 --json bench.json")]
 pub struct Args {
+    /// Only workloads whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
     /// Runs of each workload; the median is printed
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -58,6 +61,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         ("writes, QD 64", true, 64),
         ("writes, QD 1024", true, 1024),
     ];
+    let part = args.only.as_deref().unwrap_or_default();
+    let workloads: Vec<_> =
+        workloads.into_iter().filter(|(name, ..)| name.contains(part)).collect();
+    if workloads.is_empty() {
+        return Err(Failure::Usage(format!("no workload's name contains {part:?}")));
+    }
     let progress = Progress::on_stderr();
     progress.start_count("running:", "workloads", Some(workloads.len() as u64));
     let mut drive = Vec::new();

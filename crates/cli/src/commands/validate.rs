@@ -1,7 +1,7 @@
 //! `prism validate`: theory and data sheets beside the simulation.
 
 use clap::Args as ClapArgs;
-use prism_experiments::{Check, checks, datasheet};
+use prism_experiments::{Check, Scale, checks, datasheet};
 use prism_host::Progress;
 use prism_host::jobs::run_all;
 use prism_report::{Block, Column, Document, Section, Table, Unit, Value, json, terminal};
@@ -50,7 +50,7 @@ struct Validation {
 /// # Errors
 /// [`Failure::Finding`] if a check fails, others if the output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let mut pending = checks(args.seed);
+    let mut pending = checks(args.seed, Scale::Full);
     for name in Device::preset_names() {
         let device = Device::preset(name).map_err(|e| Failure::Usage(e.to_string()))?;
         pending.extend(datasheet::checks(&device, args.seed));

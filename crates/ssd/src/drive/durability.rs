@@ -1,14 +1,16 @@
-//! What has to be on flash before the host is told so: trims and flushes.
+//! What has to be on flash before the host is told so: trims, flushes, single units.
 
 use prism_ftl::{TrimRange, UnitWrite};
 
-use super::{Drive, Then, Waiter};
+use super::Drive;
+use super::slots::{Then, Waiter};
+use crate::buffer::State;
 use crate::device::WriteCache;
 use crate::request::{Completion, Request};
 
 impl Drive {
     /// Unmaps the whole units of the request's range.
-    pub(super) fn trim(&mut self, request: &Request) {
+    pub(super) fn trim(&mut self, request: &Request, out: &mut Vec<Completion>) {
         let start = request.offset.div_ceil(self.unit) as u32;
         let end = ((request.offset + request.len) / self.unit) as u32;
         if start >= end {
@@ -19,43 +21,64 @@ impl Drive {
         if self.device.drive.power_loss_protection {
             self.engine.ftl_mut().trim_now(start, end, version);
             self.engine.look_for_garbage(self.now);
+            for slot in owed.waiters {
+                self.unit_durable(slot, out);
+            }
             return;
         }
         self.engine.ftl_mut().trim_later(start, end, version);
         self.open_trims.push(TrimRange { start, count: end - start, version });
-        if let Some(epoch) = owed {
-            let number = self.begin_tombstone();
-            self.buffer.add_tombstone_in(epoch, number);
-        } else if self.open_trims.len() == self.unit as usize / TrimRange::ENCODED {
+        if owed.epoch.is_some() || !owed.waiters.is_empty() {
+            let place = self.seal_trims().expect("a trim was just recorded");
+            if let Some(epoch) = owed.epoch {
+                self.buffer.join_epoch(place, epoch);
+            }
+            for slot in owed.waiters {
+                self.buffer.wait_for(place, slot);
+            }
+        } else if self.open_trims.len() >= self.unit as usize / TrimRange::ENCODED {
             self.seal_trims();
         }
     }
 
-    /// Puts the trims so far into a tombstone, which goes to flash as a unit.
-    fn seal_trims(&mut self) {
+    /// Puts the trims so far into a tombstone, which goes to flash as a unit. Returns its
+    /// place in the buffer.
+    fn seal_trims(&mut self) -> Option<u32> {
         if self.open_trims.is_empty() {
-            return;
+            return None;
         }
-        let number = self.begin_tombstone();
-        self.buffer.add(UnitWrite::TOMBSTONE, number, false);
-    }
-
-    fn begin_tombstone(&mut self) -> u64 {
         let ranges = std::mem::take(&mut self.open_trims);
         let number = self.version();
         self.engine.ftl_mut().tombstone_begin(number, ranges);
-        number
+        Some(self.buffer.add(UnitWrite::TOMBSTONE, number, 0, State::Dirty))
+    }
+
+    /// Whether a write is done only when its units are on flash. With power-loss
+    /// protection the buffer is durable; a drive that writes through waits all the same.
+    pub(super) fn waits_for_flash(&self, request: &Request) -> bool {
+        let through = self.device.drive.write_cache == WriteCache::WriteThrough;
+        through || request.fua && !self.device.drive.power_loss_protection
+    }
+
+    /// A unit that `slot` waits for is on flash.
+    pub(super) fn unit_durable(&mut self, slot: u32, out: &mut Vec<Completion>) {
+        let state = &mut self.slots[slot];
+        state.units_left -= 1;
+        if state.units_left == 0 && state.admitted {
+            self.finish(slot, out);
+        }
     }
 
     /// Lets `slot` wait until everything in the buffer is durable. Returns false if
-    /// there is nothing to wait for. With power-loss protection the buffer is durable;
-    /// a write-through write waits all the same, because it was asked to be on flash.
+    /// there is nothing to wait for. With power-loss protection the buffer is durable; on
+    /// a drive that writes through a flush waits for what is under way all the same.
     pub(super) fn wait_for_flush(&mut self, slot: u32, then: Then) -> bool {
         let through = self.device.drive.write_cache == WriteCache::WriteThrough;
         if self.device.drive.power_loss_protection && !through {
             return false;
         }
         self.seal_trims();
+        self.end_merges();
         match self.buffer.close_epoch() {
             None => false,
             Some(epoch) => {
@@ -74,7 +97,7 @@ impl Drive {
             progress = true;
             self.waiting_for_flush.pop_front();
             match waiter.then {
-                Then::Perform => self.perform(waiter.slot, out),
+                Then::Perform => self.begin(waiter.slot, out),
                 Then::Finish => self.finish(waiter.slot, out),
             }
         }

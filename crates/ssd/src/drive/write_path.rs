@@ -2,49 +2,62 @@
 
 use prism_engine::HostUnit;
 use prism_ftl::{ReadRun, UnitWrite};
-use prism_nand::Cause;
+use prism_nand::{Cause, Pun};
 
-use super::{Drive, FILL, Then};
+use super::slots::Then;
+use super::{Drive, FILL, KIND_BITS, MERGE};
 use crate::buffer::State;
-use crate::device::WriteCache;
-use crate::request::{Completion, HostOp};
+use crate::request::{Completion, HostOp, Request};
 
 impl Drive {
     pub(super) fn queue_write(&mut self, slot: u32) {
-        let (now, unit) = (self.now, self.unit);
+        let request = self.slots[slot].request;
+        let next = self.unit_of(request.offset);
+        let end = self.unit_of(request.offset + request.len + self.unit - 1);
         let state = &mut self.slots[slot];
-        state.next = (state.request.offset / unit) as u32;
-        state.end = state.request.offset.wrapping_add(state.request.len).div_ceil(unit) as u32;
-        state.waits_since = now;
+        state.next = next;
+        state.end = end;
+        state.waits_since = self.now;
         self.waiting_for_buffer.push_back(slot);
     }
 
     /// Moves on whatever can move: writes into the buffer, rows to flash, flushes that
     /// have waited to their end.
     pub(super) fn pump(&mut self, out: &mut Vec<Completion>) {
-        loop {
+        // What is moved on may call for this again: one round more, not one level deeper.
+        self.pump_again = true;
+        if self.pumping {
+            return;
+        }
+        self.pumping = true;
+        while std::mem::take(&mut self.pump_again) {
+            while let Some(slot) = self.rewrite_pages() {
+                self.begin(slot, out);
+            }
             self.drain_buffer();
             let admitted = self.admit(out);
             let flushed = self.end_flushes(out);
-            if !admitted && !flushed {
-                return;
-            }
+            self.pump_again |= admitted || flushed;
         }
+        self.pumping = false;
     }
 
-    /// Programs full rows, and rows that are not full if a flush waits for them.
+    /// Programs full rows, rows that are not full if somebody waits for them, and, where
+    /// streams have filled the buffer without filling a row, the longest.
     fn drain_buffer(&mut self) {
-        while self.buffer.dirty() >= self.row_units || self.buffer.flush_wants_row() {
-            let Some(die) = self.engine.writable_die() else { return };
+        loop {
+            let full = self.buffer.full_stream().or_else(|| self.buffer.wanted_stream());
+            let Some(stream) = full.or_else(|| self.buffer.pressed_stream()) else { break };
+            let Some(lane) = self.engine.writable_lane(stream) else { break };
             let mut row = std::mem::take(&mut self.row);
             row.clear();
             while row.len() < self.row_units {
-                let Some(tag) = self.buffer.take_dirty() else { break };
+                let Some(tag) = self.buffer.take_dirty(stream) else { break };
                 let entry = self.buffer.entry(tag);
                 let write = UnitWrite { lpn: entry.lpn, source: None, version: entry.version };
                 row.push(HostUnit { write, tag });
             }
-            self.engine.write(die, &row, self.now);
+            self.engine.write(lane, stream, &row, self.now);
             self.row = row;
         }
     }
@@ -63,10 +76,17 @@ impl Drive {
             }
             self.waiting_for_buffer.pop_front();
             let state = &mut self.slots[slot];
+            state.admitted = true;
             state.cost.buffer_wait = self.now.since(state.waits_since);
-            let through = self.device.drive.write_cache == WriteCache::WriteThrough;
-            let durable = state.request.fua || through;
-            if !(durable && self.wait_for_flush(slot, Then::Finish)) {
+            let request = state.request;
+            let done = match request.op {
+                HostOp::WriteZeroes => {
+                    // The units it unmapped have to become durable as well.
+                    !(self.waits_for_flash(&request) && self.wait_for_flush(slot, Then::Finish))
+                }
+                _ => state.units_left == 0,
+            };
+            if done {
                 self.finish(slot, out);
             }
         }
@@ -81,10 +101,8 @@ impl Drive {
             if lpn == end {
                 return true;
             }
-            let begin = u64::from(lpn) * self.unit;
-            let whole =
-                begin >= request.offset && begin + self.unit <= request.offset + request.len;
-            if request.op == HostOp::WriteZeroes && whole {
+            let covered = self.covered(&request, lpn);
+            if request.op == HostOp::WriteZeroes && covered == u64::MAX {
                 // Whole units are unmapped already; only the last may be left to write.
                 self.slots[slot].next = (lpn + 1).max(end - 1);
                 let last = u64::from(end) * self.unit <= request.offset + request.len;
@@ -93,45 +111,119 @@ impl Drive {
                 }
                 continue;
             }
-            if !self.admit_unit(slot, lpn, whole) {
+            if !self.admit_unit(slot, lpn, covered) {
                 return false;
             }
             self.slots[slot].next += 1;
         }
     }
 
-    fn admit_unit(&mut self, slot: u32, lpn: u32, whole: bool) -> bool {
-        if let Some(place) = self.buffer.find(lpn) {
-            let state = self.buffer.entry(place).state;
-            if state != State::InFlight {
-                let version = self.version();
-                self.buffer.replace(place, version);
-                self.slots[slot].cost.buffer_hits += 1;
-                return true;
-            }
+    /// The parts of unit `lpn` that `request` covers, as bits: a sixty-fourth of the unit
+    /// each, or a sector if that is more. A part that is covered in part does not count.
+    fn covered(&self, request: &Request, lpn: u32) -> u64 {
+        let begin = u64::from(lpn) * self.unit;
+        let from = request.offset.saturating_sub(begin);
+        let to = (request.offset + request.len - begin).min(self.unit);
+        if from == 0 && to == self.unit {
+            return u64::MAX;
+        }
+        let part = (self.unit / 64).max(512);
+        let bits = |parts: u64| if parts >= 64 { u64::MAX } else { (1 << parts) - 1 };
+        let parts = bits(to / part) & !bits(from.div_ceil(part));
+        // What lies beyond the last part counts as covered, so that all ones are a whole.
+        let beyond = !bits(self.unit.div_ceil(part));
+        if parts == 0 { 0 } else { parts | beyond }
+    }
+
+    fn admit_unit(&mut self, slot: u32, lpn: u32, covered: u64) -> bool {
+        let request = self.slots[slot].request;
+        let waits = request.op == HostOp::Write && self.waits_for_flash(&request);
+        let found = self.buffer.find(lpn);
+        if let Some(place) = found.filter(|&place| self.buffer.entry(place).state.may_change()) {
+            let version = self.version();
+            self.buffer.replace(place, version, covered);
+            self.slots[slot].cost.buffer_hits += 1;
+            self.count_waiter(slot, place, waits);
+            return true;
         }
         if self.buffer.is_full() {
+            // What waits for its rest makes room only if it waits no longer.
+            self.end_oldest_merge();
             return false;
         }
+        let stream = self.engine.ftl().stream_of(lpn, u32::from(request.handle));
+        let version = self.version();
+        self.slots[slot].cost.units_written += 1;
         // A newer part over a unit that is on its way to flash finds the rest in the
         // buffer; otherwise the rest is read from flash, if it is there.
-        let rest = if whole || self.buffer.find(lpn).is_some() {
-            None
+        let whole = covered == u64::MAX || found.is_some();
+        let wait = self.device.drive.merge_wait;
+        let place = if whole {
+            self.buffer.add(lpn, version, stream, State::Dirty)
+        } else if wait.0 > 0 && !waits {
+            let deadline = self.now + wait;
+            let place = self.buffer.add_partial(lpn, version, stream, covered, deadline);
+            self.timers.push(deadline, (place << KIND_BITS) | MERGE);
+            place
         } else {
-            self.engine.ftl().lookup(lpn)
+            let rest = self.engine.ftl().lookup(lpn);
+            let state = if rest.is_some() { State::Filling } else { State::Dirty };
+            let place = self.buffer.add(lpn, version, stream, state);
+            if let Some(at) = rest {
+                self.slots[slot].cost.flash_reads += self.read_rest(at, place, Cause::Rmw, request.urgent);
+            }
+            place
         };
-        let version = self.version();
-        let place = self.buffer.add(lpn, version, rest.is_some());
-        self.slots[slot].cost.units_written += 1;
-        if let Some(at) = rest {
-            let run = ReadRun { row: self.device_row(at), pages: 1, units: 1 };
-            self.slots[slot].cost.flash_reads += 1;
-            self.engine.read(run, Cause::Rmw, place | FILL, self.now);
-        }
+        self.count_waiter(slot, place, waits);
         true
     }
 
-    fn device_row(&self, at: prism_nand::Pun) -> prism_nand::RowId {
-        self.engine.nand().geometry().row_of(at)
+    fn count_waiter(&mut self, slot: u32, place: u32, waits: bool) {
+        if waits {
+            if self.buffer.entry(place).state == State::Partial {
+                self.stop_merging(place);
+            }
+            self.buffer.wait_for(place, slot);
+            self.slots[slot].units_left += 1;
+        }
+    }
+
+    /// Reads the rest of a unit from flash; returns the pages read.
+    pub(super) fn read_rest(&mut self, at: Pun, place: u32, cause: Cause, urgent: bool) -> u32 {
+        let layout = self.engine.nand().layout();
+        let (level, pages) = layout.pages_of(at);
+        let pages = pages.count_ones() as u16;
+        let run = ReadRun { row: layout.row_of(at), level: level as u8, pages, units: 1 };
+        self.engine.read(run, cause, place | FILL, urgent, self.now);
+        u32::from(pages)
+    }
+
+    /// The time of a unit to wait for its rest is over, if it still waits.
+    pub(super) fn end_merge(&mut self, place: u32) {
+        let entry = self.buffer.entry(place);
+        if entry.state == State::Partial && entry.deadline == self.now {
+            self.stop_merging(place);
+        }
+    }
+
+    fn stop_merging(&mut self, place: u32) {
+        let rest = self.engine.ftl().lookup(self.buffer.entry(place).lpn);
+        self.buffer.stop_waiting(place, rest.is_some());
+        if let Some(at) = rest {
+            self.read_rest(at, place, Cause::Rmw, false);
+        }
+    }
+
+    fn end_oldest_merge(&mut self) {
+        if let Some(place) = self.buffer.oldest_partial() {
+            self.stop_merging(place);
+        }
+    }
+
+    /// A flush waits for every unit, whole or not.
+    pub(super) fn end_merges(&mut self) {
+        while let Some(place) = self.buffer.oldest_partial() {
+            self.stop_merging(place);
+        }
     }
 }

@@ -184,12 +184,12 @@ impl Harness {
     fn submit(&mut self, op: HostOp, offset: u64, len: u64) {
         let data = !matches!(op, HostOp::Read | HostOp::Flush);
         let request = Request {
-            op,
-            offset,
-            len,
             fua: data && self.rng.chance(0.05),
             preflush: self.rng.chance(0.03),
-            tag: self.requests.len() as u64,
+            queue: self.rng.below(u64::from(self.drive.device().drive.queues)) as u16,
+            urgent: self.rng.chance(0.1),
+            handle: self.rng.below(4) as u16,
+            ..Request::new(op, offset, len, self.requests.len() as u64)
         };
         let mut covered = Vec::new();
         if op == HostOp::Flush || request.preflush {

@@ -1,8 +1,9 @@
 //! Small drives for tests.
 
 use prism_base::{Bytes, Nanos};
+use prism_ftl::{Frontiers, VictimPolicy};
 use prism_ssd::Device;
-use prism_ssd::device::{FrontierSpec, VictimSpec, WriteCache};
+use prism_ssd::device::WriteCache;
 
 /// A drive of `blocks` blocks a die with two dies, 2 pages of 2 units a row: small enough
 /// for thousands of runs, large enough for every mechanism.
@@ -16,8 +17,8 @@ pub fn tiny(blocks: u32, capacity_units: u64, protected: bool) -> Device {
     device.flash.pages_per_block = 16;
     device.flash.page = Bytes(8192);
     device.ftl.mapping_unit = Bytes(4096);
-    device.ftl.frontiers = FrontierSpec::Separate;
-    device.ftl.victim = VictimSpec::Greedy;
+    device.ftl.frontiers = Frontiers::Separate;
+    device.ftl.victim = VictimPolicy::Greedy;
     device.ftl.free_blocks_low = 4;
     device.ftl.free_blocks_high = 4;
     device.drive.capacity = Bytes(capacity_units * 4096);

@@ -5,69 +5,28 @@
 //! [`Drive::submit`] and [`Drive::advance`]; nothing happens in between. Design:
 //! docs/design/drive.md.
 
+mod commands;
 mod durability;
+mod map;
+mod reads;
+mod slots;
 mod write_path;
 
 use std::collections::VecDeque;
 
-use prism_base::{Bytes, EventQueue, Nanos, SimTime};
+use prism_base::{Bytes, EventQueue, Nanos, Pipe, SimTime};
 use prism_engine::slab::Slab;
 use prism_engine::{Done, Engine, FlashCounts, HostUnit};
 use prism_ftl::{PageMap, ReadRun, TrimRange};
+use prism_nand::Nand;
 use prism_nand::timing::transfer_time;
-use prism_nand::{Cause, Nand};
 
 use crate::buffer::Buffer;
 use crate::device::{Device, DeviceError};
-use crate::request::{Completion, Cost, HostOp, Request, SubmitError};
-
-/// A request inside the drive.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot {
-    pub(crate) request: Request,
-    submitted: SimTime,
-    cost: Cost,
-    /// Flash reads under way.
-    reads_left: u32,
-    /// Next mapping unit to go into the buffer, and the end.
-    next: u32,
-    end: u32,
-    /// When it began to wait for the buffer.
-    waits_since: SimTime,
-}
-
-impl Default for Slot {
-    fn default() -> Self {
-        let request =
-            Request { op: HostOp::Flush, offset: 0, len: 0, fua: false, preflush: false, tag: 0 };
-        Self {
-            request,
-            submitted: SimTime::ZERO,
-            cost: Cost::default(),
-            reads_left: 0,
-            next: 0,
-            end: 0,
-            waits_since: SimTime::ZERO,
-        }
-    }
-}
-
-/// A request waits for the epoch to be durable, and what comes then.
-#[derive(Clone, Copy, Debug)]
-struct Waiter {
-    epoch: u64,
-    slot: u32,
-    then: Then,
-}
-
-/// What a request does once the flush it waits for is done.
-#[derive(Clone, Copy, Debug)]
-enum Then {
-    /// The flush came before it: its own work comes next.
-    Perform,
-    /// Its own work was what had to become durable.
-    Finish,
-}
+use crate::request::{Completion, HostOp};
+use commands::Queues;
+use map::{MapState, is_map_read};
+use slots::{Slot, Waiter};
 
 /// Sums that the laws are checked on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,30 +53,46 @@ pub struct Drive {
     pub(crate) buffer: Buffer,
     capacity: u64,
     unit: u64,
+    unit_shift: Option<u32>,
     row_units: usize,
-    events: EventQueue,
+    /// Commands whose firmware time ends, by whether data came over the link before.
+    starts: Pipe,
+    write_starts: Pipe,
+    /// Reads whose data has left over the link.
+    finishes: Pipe,
+    /// What happens rarely: the payload's low bits say what.
+    timers: EventQueue,
     slots: Slab<Slot>,
+    queues: Queues,
+    /// Where the map is on flash.
+    map: Option<Box<MapState>>,
     waiting_for_buffer: VecDeque<u32>,
     waiting_for_flush: VecDeque<Waiter>,
     link_in: SimTime,
     link_out: SimTime,
+    link_last: (u64, Nanos),
     pub(crate) now: SimTime,
     pub(crate) next_version: u64,
     /// Trimmed ranges that no tombstone holds yet (without power-loss protection).
     open_trims: Vec<TrimRange>,
     counts: HostCounts,
     last_change: SimTime,
+    pumping: bool,
+    pump_again: bool,
     done: Vec<Done>,
     row: Vec<HostUnit>,
     runs: Vec<ReadRun>,
 }
 
-/// Event kinds, in the low bits of the payload above which the slot stands.
-const START: u32 = 0;
-const FINISH: u32 = 1;
+/// Kinds of rare events, in the low bits of the payload; above them stands what the
+/// event is about.
+const IDLE: u32 = 0;
+const MERGE: u32 = 1;
 const KIND_BITS: u32 = 1;
 /// Tags of flash reads with this bit complete a buffered unit, others belong to a slot.
 const FILL: u32 = 1 << 31;
+/// Of the others, tags with this bit bring in a translation page.
+const MAP: u32 = 1 << 30;
 
 impl Drive {
     /// An empty drive. `seed` feeds policies that draw lots.
@@ -146,23 +121,34 @@ impl Drive {
     pub(crate) fn assemble(device: Device, nand: Nand, ftl: PageMap, next_version: u64) -> Self {
         let unit = device.ftl.mapping_unit.0;
         let buffer_units = (device.drive.write_buffer.0 / unit).min(1 << 30) as u32;
+        let row_units = nand.layout().units_per_row() as usize;
+        let streams = ftl.config().frontier_count();
         Self {
             capacity: device.capacity().0,
             unit,
-            row_units: device.geometry().units_per_row() as usize,
-            engine: Engine::new(nand, ftl, device.timing()),
-            buffer: Buffer::new(buffer_units),
-            events: EventQueue::new(),
+            unit_shift: unit.is_power_of_two().then(|| unit.trailing_zeros()),
+            row_units,
+            engine: Engine::new(nand, ftl, device.engine_config()),
+            buffer: Buffer::new(buffer_units, row_units, streams),
+            starts: Pipe::new(),
+            write_starts: Pipe::new(),
+            finishes: Pipe::new(),
+            timers: EventQueue::new(),
             slots: Slab::new(),
+            queues: Queues::new(&device.drive),
+            map: MapState::new(&device),
             waiting_for_buffer: VecDeque::new(),
             waiting_for_flush: VecDeque::new(),
             link_in: SimTime::ZERO,
             link_out: SimTime::ZERO,
+            link_last: (0, Nanos::ZERO),
             now: SimTime::ZERO,
             next_version,
             open_trims: Vec::new(),
             counts: HostCounts::default(),
             last_change: SimTime::ZERO,
+            pumping: false,
+            pump_again: false,
             done: Vec::new(),
             row: Vec::new(),
             runs: Vec::new(),
@@ -200,10 +186,10 @@ impl Drive {
         self.slots.in_use() as u32
     }
 
-    /// Whether another request may be submitted.
+    /// Whether another request may be submitted to `queue`.
     #[must_use]
-    pub fn can_accept(&self) -> bool {
-        self.in_flight() < self.device.drive.queue_depth
+    pub fn can_accept(&self, queue: u16) -> bool {
+        self.queues.has_room(queue, self.device.drive.queue_depth)
     }
 
     /// The time the drive has reached.
@@ -215,49 +201,16 @@ impl Drive {
     /// When the drive will do something next by itself; `None` if it is idle.
     #[must_use]
     pub fn next_event(&self) -> Option<SimTime> {
-        match (self.engine.next_event(), self.events.peek()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        let at = self.next_at();
+        (at != SimTime::NEVER).then_some(at)
     }
 
-    /// Takes a request at `now`, which is not before [`Drive::now`].
-    ///
-    /// # Errors
-    /// [`SubmitError`]; the drive is unchanged then.
-    ///
-    /// # Panics
-    /// If `now` lies in the past, or before an event that [`Drive::advance`] has not
-    /// been told to reach.
-    pub fn submit(&mut self, request: Request, now: SimTime) -> Result<(), SubmitError> {
-        let depth = self.device.drive.queue_depth;
-        if !self.can_accept() {
-            return Err(SubmitError::QueueFull { depth });
-        }
-        if request.op != HostOp::Flush {
-            if request.len == 0 {
-                return Err(SubmitError::ZeroLength);
-            }
-            let (offset, len, capacity) = (request.offset, request.len, self.capacity);
-            if offset.checked_add(len).is_none_or(|end| end > capacity) {
-                return Err(SubmitError::BeyondEnd { offset, len, capacity });
-            }
-        }
-        assert!(now >= self.now, "a request submitted in the past");
-        assert!(self.next_event().is_none_or(|at| at >= now), "events before {now:?} are due");
-        self.now = now;
-        self.account();
-        self.counts.submitted += 1;
-        let slot = self.slots.take();
-        self.slots[slot] = Slot { request, submitted: now, ..Slot::default() };
-        let start = if request.op == HostOp::Write {
-            self.link_in = now.max(self.link_in) + self.link_time(request.len);
-            self.link_in + self.device.drive.firmware_write
-        } else {
-            now + self.device.drive.firmware_read
-        };
-        self.events.push(start, (slot << KIND_BITS) | START);
-        Ok(())
+    /// The same, [`SimTime::NEVER`] if it is idle.
+    #[inline]
+    fn next_at(&self) -> SimTime {
+        let commands = self.starts.next_at().min(self.write_starts.next_at());
+        let rest = self.finishes.next_at().min(self.timers.next_at());
+        self.engine.next_at().min(commands).min(rest)
     }
 
     /// Lets everything happen up to and including `until`; completions are added to
@@ -272,96 +225,73 @@ impl Drive {
         self.now = self.now.max(until);
     }
 
-    /// Lets the next event happen; completions are added to `out`.
+    /// Lets the next event happen; completions are added to `out`. Of events of the same
+    /// time those of the flash come first, then commands, then completions.
     ///
     /// # Panics
     /// If there is none.
     pub fn step(&mut self, out: &mut Vec<Completion>) {
-        let at = self.next_event().expect("an event to step to");
+        let at = self.next_at();
+        assert!(at != SimTime::NEVER, "an event to step to");
         self.now = at;
-        if self.engine.next_event() == Some(at) {
-            let mut done = std::mem::take(&mut self.done);
-            self.engine.step(&mut done);
-            for event in done.drain(..) {
-                self.flash_done(event);
-            }
-            self.done = done;
-            self.pump(out);
+        if self.engine.next_at() == at {
+            self.flash_event(out);
+        } else if self.starts.next_at() == at {
+            let (_, slot) = self.starts.pop().expect("an event was there");
+            self.start(slot, out);
+        } else if self.write_starts.next_at() == at {
+            let (_, slot) = self.write_starts.pop().expect("an event was there");
+            self.start(slot, out);
+        } else if self.finishes.next_at() == at {
+            let (_, slot) = self.finishes.pop().expect("an event was there");
+            self.finish(slot, out);
         } else {
-            let (_, payload) = self.events.pop().expect("an event was there");
-            let slot = payload >> KIND_BITS;
-            match payload & ((1 << KIND_BITS) - 1) {
-                START => self.start(slot, out),
-                FINISH => self.finish(slot, out),
-                _ => unreachable!("event kinds are START and FINISH"),
-            }
+            let (_, payload) = self.timers.pop().expect("an event was there");
+            self.timer(payload, out);
         }
     }
 
-    fn start(&mut self, slot: u32, out: &mut Vec<Completion>) {
-        let preflush = self.slots[slot].request.preflush;
-        if !(preflush && self.wait_for_flush(slot, Then::Perform)) {
-            self.perform(slot, out);
+    fn flash_event(&mut self, out: &mut Vec<Completion>) {
+        let mut done = std::mem::take(&mut self.done);
+        self.engine.step(&mut done);
+        // Reads move nothing but themselves, unless they complete a unit.
+        let mut moves = self.engine.take_freed();
+        for event in done.drain(..) {
+            moves |= self.flash_done(event, out);
         }
-        self.pump(out);
+        self.done = done;
+        moves |= self.follow_moves();
+        if moves {
+            self.pump(out);
+        }
+        self.watch_for_idle();
     }
 
-    fn perform(&mut self, slot: u32, out: &mut Vec<Completion>) {
-        let request = self.slots[slot].request;
-        match request.op {
-            HostOp::Read => self.start_read(slot),
-            HostOp::Write => self.queue_write(slot),
-            HostOp::Discard => {
-                self.trim(&request);
-                if !(request.fua && self.wait_for_flush(slot, Then::Finish)) {
-                    self.finish(slot, out);
+    fn timer(&mut self, payload: u32, out: &mut Vec<Completion>) {
+        match payload & ((1 << KIND_BITS) - 1) {
+            IDLE => {
+                let since = self.now.since(self.last_change);
+                if self.in_flight() == 0 && since >= self.device.ftl.idle_after {
+                    self.engine.clean_in_idle_time(self.now);
                 }
             }
-            HostOp::WriteZeroes => {
-                self.trim(&request);
-                self.queue_write(slot);
+            MERGE => {
+                self.end_merge(payload >> KIND_BITS);
+                self.pump(out);
             }
-            HostOp::Flush => {
-                if !self.wait_for_flush(slot, Then::Finish) {
-                    self.finish(slot, out);
-                }
-            }
+            _ => unreachable!("kinds of rare events are IDLE and MERGE"),
         }
     }
 
-    fn start_read(&mut self, slot: u32) {
-        let request = self.slots[slot].request;
-        let first = (request.offset / self.unit) as u32;
-        let last = ((request.offset + request.len - 1) / self.unit) as u32;
-        let mut cost = Cost::default();
-        let mut planes = 0;
-        self.runs.clear();
-        for lpn in first..=last {
-            if self.buffer.find(lpn).is_some() {
-                cost.buffer_hits += 1;
-            } else if let Some(at) = self.engine.ftl().lookup(lpn) {
-                self.engine.ftl().add_read(at, &mut planes, &mut self.runs);
-            } else {
-                cost.unmapped += 1;
+    /// If the host has just fallen silent, looks again when that has lasted.
+    fn watch_for_idle(&mut self) {
+        let wanted = self.device.ftl.free_blocks_idle > 0;
+        if wanted && self.in_flight() == 0 && self.timers.is_empty() && self.engine.is_idle() {
+            let at = self.last_change + self.device.ftl.idle_after;
+            if at > self.now {
+                self.timers.push(at, IDLE);
             }
         }
-        for &run in &self.runs {
-            cost.flash_reads += run.pages;
-            self.engine.read(run, Cause::Host, slot, self.now);
-        }
-        let state = &mut self.slots[slot];
-        state.cost = cost;
-        state.reads_left = self.runs.len() as u32;
-        if self.runs.is_empty() {
-            self.send(slot);
-        }
-    }
-
-    /// The data of a read is there: over the link, then done.
-    fn send(&mut self, slot: u32) {
-        let len = self.slots[slot].request.len;
-        self.link_out = self.now.max(self.link_out) + self.link_time(len);
-        self.events.push(self.link_out, (slot << KIND_BITS) | FINISH);
     }
 
     fn version(&mut self) -> u64 {
@@ -370,18 +300,27 @@ impl Drive {
         version
     }
 
-    fn flash_done(&mut self, event: Done) {
+    /// Returns whether something in the buffer has changed.
+    fn flash_done(&mut self, event: Done, out: &mut Vec<Completion>) -> bool {
         match event {
-            Done::Wrote { tag } => self.buffer.remove(tag),
+            Done::Wrote { tag } => {
+                while let Some(slot) = self.buffer.next_waiter(tag) {
+                    self.unit_durable(slot, out);
+                }
+                self.buffer.remove(tag);
+                true
+            }
             Done::Read { tag } if tag & FILL != 0 => {
                 self.buffer.filled(tag & !FILL);
+                true
+            }
+            Done::Read { tag } if is_map_read(tag) => {
+                self.map_arrived(tag & !MAP, out);
+                false
             }
             Done::Read { tag } => {
-                let state = &mut self.slots[tag];
-                state.reads_left -= 1;
-                if state.reads_left == 0 {
-                    self.send(tag);
-                }
+                self.read_arrived(tag);
+                false
             }
         }
     }
@@ -389,10 +328,11 @@ impl Drive {
     fn finish(&mut self, slot: u32, out: &mut Vec<Completion>) {
         self.account();
         let state = &self.slots[slot];
+        let request = state.request;
         let completion = Completion {
-            tag: state.request.tag,
-            op: state.request.op,
-            len: state.request.len,
+            tag: request.tag,
+            op: request.op,
+            len: request.len,
             submitted: state.submitted,
             completed: self.now,
             cost: state.cost,
@@ -406,6 +346,7 @@ impl Drive {
         }
         self.slots.give(slot);
         out.push(completion);
+        self.leave(&request);
     }
 
     /// Adds the time since the last change to the integral of requests in flight.
@@ -415,9 +356,24 @@ impl Drive {
         self.last_change = self.now;
     }
 
-    fn link_time(&self, len: u64) -> Nanos {
-        let rate = self.device.drive.link_bandwidth;
-        rate.map_or(Nanos::ZERO, |rate| transfer_time(Bytes(len), rate))
+    /// How long `len` bytes take over the link. Most requests are as long as the last one,
+    /// and a division costs more than a look.
+    fn link_time(&mut self, len: u64) -> Nanos {
+        if self.link_last.0 != len {
+            let rate = self.device.drive.link_bandwidth;
+            let time = rate.map_or(Nanos::ZERO, |rate| transfer_time(Bytes(len), rate));
+            self.link_last = (len, time);
+        }
+        self.link_last.1
+    }
+
+    /// The mapping unit that byte `offset` lies in.
+    #[inline]
+    fn unit_of(&self, offset: u64) -> u32 {
+        match self.unit_shift {
+            Some(shift) => (offset >> shift) as u32,
+            None => (offset / self.unit) as u32,
+        }
     }
 
     /// Units in the write buffer that are not on flash.

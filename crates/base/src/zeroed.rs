@@ -1,0 +1,96 @@
+//! Large columns of numbers that begin as zeros and take memory only where touched.
+
+use std::ops::{Deref, DerefMut};
+
+use bytemuck::Pod;
+use memmap2::{Advice, MmapMut};
+
+/// A slice of fixed length, zero everywhere at first.
+///
+/// Untouched parts take no memory. Large ones ask for huge pages: a map of a drive is
+/// looked up at random, and with small pages the walk through the page tables costs more
+/// than the lookup. Memory then comes in pieces of 2 MiB.
+#[derive(Debug)]
+pub struct Zeroed<T> {
+    storage: Storage<T>,
+    len: usize,
+}
+
+#[derive(Debug)]
+enum Storage<T> {
+    Small(Vec<T>),
+    Large(MmapMut),
+}
+
+impl<T: Pod> Zeroed<T> {
+    /// From this many bytes on, huge pages are worth it.
+    const LARGE: usize = 1 << 21;
+
+    /// `len` zeros.
+    ///
+    /// # Panics
+    /// If there is not enough address space, as any allocation does.
+    #[must_use]
+    pub fn new(len: usize) -> Self {
+        let bytes = len * size_of::<T>();
+        if bytes < Self::LARGE {
+            return Self { storage: Storage::Small(vec![T::zeroed(); len]), len };
+        }
+        let map = MmapMut::map_anon(bytes).expect("address space for a column");
+        // Where the system knows no such advice, small pages do as well, only slower.
+        let _ = map.advise(Advice::HugePage);
+        Self { storage: Storage::Large(map), len }
+    }
+}
+
+impl<T: Pod> Deref for Zeroed<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        match &self.storage {
+            Storage::Small(values) => values,
+            Storage::Large(map) => &bytemuck::cast_slice(map)[..self.len],
+        }
+    }
+}
+
+impl<T: Pod> DerefMut for Zeroed<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        match &mut self.storage {
+            Storage::Small(values) => values,
+            Storage::Large(map) => &mut bytemuck::cast_slice_mut(map)[..self.len],
+        }
+    }
+}
+
+impl<T: Pod + PartialEq> Clone for Zeroed<T> {
+    fn clone(&self) -> Self {
+        let mut copy = Self::new(self.len);
+        for (to, from) in copy.iter_mut().zip(self.iter()) {
+            // What is zero stays untouched.
+            if *from != T::zeroed() {
+                *to = *from;
+            }
+        }
+        copy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_and_large_are_slices_of_zeros() {
+        for len in [0, 3, 1000, 1 << 19, (1 << 20) + 1] {
+            let mut column = Zeroed::<u32>::new(len);
+            assert!(column.len() == len && column.iter().all(|&value| value == 0));
+            if let Some(last) = column.last_mut() {
+                *last = 7;
+                assert_eq!(column.clone().last(), Some(&7));
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! When to clean: the controller of one lane.
+//!
+//! Cleaning starts when a lane falls below its low watermark and stops at the high one.
+//! It goes a row at a time, so that host operations of the same dies come in between,
+//! and the source stays readable until its copy is committed. Wear levelling moves blocks
+//! by the same steps.
+
+use prism_base::SimTime;
+use prism_ftl::ReadRun;
+use prism_nand::{BlockId, Cause, DieId, LaneId, RowId};
+
+use super::Engine;
+use super::die::{Op, ReadOp};
+use crate::config::CleaningMode;
+
+/// Copy steps for each die of a lane that may be under way at once: one being programmed,
+/// one being read ahead.
+const COPIES_MAX: u32 = 2;
+
+/// Where the cleaning of a lane stands.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cleaner {
+    /// Between low and high watermark.
+    active: bool,
+    /// The host is idle: goes on above the high watermark.
+    idle: bool,
+    /// The block being emptied, and why.
+    victim: Option<(BlockId, Cause)>,
+    /// Next unit of the victim to look at.
+    cursor: u32,
+    /// Copy steps under way.
+    pub(super) copies: u32,
+    /// Dies on which the erase of the victim has not ended.
+    erasing: u32,
+    /// It is time to clean, but nothing would be gained; counted by the engine.
+    stuck: bool,
+    /// It is time to clean, but the host goes first; counted by the engine.
+    paused: bool,
+    /// An erase has ended since wear was last looked at.
+    look_at_wear: bool,
+}
+
+impl Engine {
+    /// Goes on with the cleaning of `lane`, or begins it if it is time.
+    pub(super) fn clean(&mut self, lane: LaneId, now: SimTime) {
+        let dies = self.layout.dies_per_lane();
+        loop {
+            let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
+            if cleaner.erasing > 0 || cleaner.copies == COPIES_MAX * dies {
+                return;
+            }
+            cleaner.active |= self.ftl.below_low(lane);
+            if cleaner.victim.is_none() && !self.choose(lane) {
+                return;
+            }
+            if !self.may_go_on(lane) {
+                return;
+            }
+            if !self.copy_step(lane, now) {
+                return;
+            }
+        }
+    }
+
+    /// Chooses what to empty next. Returns whether there is anything.
+    fn choose(&mut self, lane: LaneId) -> bool {
+        let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
+        cleaner.active &= !self.ftl.reached_high(lane);
+        let idle_goal = self.config.cleaning.free_blocks_idle;
+        cleaner.idle &= self.ftl.free_blocks(lane) < idle_goal;
+        cleaner.cursor = 0;
+        if cleaner.active || cleaner.idle {
+            cleaner.victim = self.ftl.pick_victim(lane).map(|block| (block, Cause::Gc));
+        } else if std::mem::take(&mut cleaner.look_at_wear) {
+            cleaner.victim = self.ftl.pick_for_wear(lane).map(|block| (block, Cause::Wear));
+        }
+        let found = cleaner.victim.is_some();
+        let stuck = cleaner.active && !found;
+        self.stuck += u32::from(stuck);
+        self.stuck -= u32::from(std::mem::replace(&mut cleaner.stuck, stuck));
+        cleaner.idle &= found;
+        found
+    }
+
+    /// Whether cleaning may make its next step, or has to wait for the host.
+    fn may_go_on(&mut self, lane: LaneId) -> bool {
+        let cleaning = self.config.cleaning;
+        let may = self.ftl.free_blocks(lane) < cleaning.free_blocks_critical
+            || match cleaning.mode {
+                CleaningMode::Foreground => true,
+                CleaningMode::Partial => {
+                    self.layout.dies_of(lane).all(|die| self.dies[die.0 as usize].host_ops == 0)
+                }
+                CleaningMode::PriorityAware => !self.urgent,
+            };
+        let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
+        self.paused += u32::from(!may);
+        self.paused -= u32::from(std::mem::replace(&mut cleaner.paused, !may));
+        may
+    }
+
+    /// The reason for which cleaning of `lane` waited may be gone.
+    pub(super) fn resume_cleaning(&mut self, lane: LaneId, now: SimTime) {
+        if self.lanes[lane.0 as usize].cleaner.paused {
+            self.clean(lane, now);
+        }
+    }
+
+    /// The host has been idle for a while: lanes with fewer erased blocks than
+    /// `free_blocks_idle` clean until they have them, or the host is back.
+    pub fn clean_in_idle_time(&mut self, now: SimTime) {
+        if self.config.cleaning.free_blocks_idle == 0 {
+            return;
+        }
+        self.idle_cleaning = true;
+        for lane in 0..self.lanes.len() as u32 {
+            self.lanes[lane as usize].cleaner.idle = true;
+            self.clean(LaneId(lane), now);
+        }
+    }
+
+    /// The host is back: no further victim is begun in idle time.
+    pub(super) fn stop_idle_cleaning(&mut self) {
+        if std::mem::take(&mut self.idle_cleaning) {
+            for lane in &mut self.lanes {
+                lane.cleaner.idle = false;
+            }
+        }
+    }
+
+    /// One step: reads and the program that waits for them, or, once the victim is empty,
+    /// its erase. Returns whether another step may follow at once.
+    fn copy_step(&mut self, lane: LaneId, now: SimTime) -> bool {
+        let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
+        let (victim, why) = cleaner.victim.expect("a victim was chosen");
+        let place = self.jobs.take();
+        let job = &mut self.jobs[place];
+        self.ftl.gather(victim, &mut cleaner.cursor, &mut job.plan);
+        if job.plan.units.is_empty() {
+            self.jobs.give(place);
+            if cleaner.copies == 0 {
+                let members: Vec<u32> = self.nand.members_to_erase(victim).collect();
+                cleaner.erasing = members.len() as u32;
+                for member in members {
+                    let die = DieId(lane.0 * self.layout.dies_per_lane() + member);
+                    let op = Op::Erase { block: victim, member, cause: why };
+                    self.enqueue(die, op, false, now);
+                }
+            }
+            return false;
+        }
+        let cause = self.ftl.cause_of_copies(victim, why);
+        cleaner.copies += 1;
+        job.reads_left = job.plan.reads.len() as u32;
+        job.payloads.clear();
+        job.lane = lane.0;
+        job.victim = Some(victim);
+        job.cause = Some(cause);
+        job.copied_back = 0;
+        if self.config.copy_back && self.copy_back(place, lane, victim, now) {
+            return true;
+        }
+        for i in 0..self.jobs[place].plan.reads.len() {
+            let ReadRun { row, level, pages, units } = self.jobs[place].plan.reads[i];
+            let op = ReadOp { tag: place, row, units, pages, level, cause, copy: true };
+            self.enqueue(self.layout.die_of(row), Op::Read(op), false, now);
+        }
+        true
+    }
+
+    /// Makes a copy within a plane without the channel: read and program are one
+    /// operation then. Returns false if the copy would leave its plane.
+    fn copy_back(&mut self, place: u32, lane: LaneId, victim: BlockId, now: SimTime) -> bool {
+        let row = self.ftl.next_copy_row(lane, victim);
+        let Some(row) = row.filter(|&row| self.same_plane(row, place)) else { return false };
+        let taken = self.ftl.reserve_copy(lane, victim);
+        debug_assert!(row == taken, "the row that was looked at is the one that is taken");
+        let job = &mut self.jobs[place];
+        job.row = row.0;
+        job.copied_back = job.plan.reads.len() as u32;
+        self.enqueue(self.layout.die_of(row), Op::Program { job: place }, false, now);
+        self.program_parity(lane, now);
+        true
+    }
+
+    fn same_plane(&self, row: RowId, place: u32) -> bool {
+        let geometry = self.nand.geometry();
+        let plane = |row: RowId| {
+            let (_, in_lane) = self.layout.split_block(self.layout.block_of(row));
+            (self.layout.die_of(row), in_lane as u32 / geometry.blocks_per_plane)
+        };
+        let to = plane(row);
+        self.jobs[place].plan.reads.iter().all(|run| plane(run.row) == to)
+    }
+
+    pub(super) fn copy_read_done(&mut self, place: u32, now: SimTime) {
+        let job = &mut self.jobs[place];
+        job.reads_left -= 1;
+        if job.reads_left > 0 {
+            return;
+        }
+        let lane = LaneId(job.lane);
+        let victim = job.victim.expect("a copy empties a block");
+        let row = self.ftl.reserve_copy(lane, victim);
+        self.jobs[place].row = row.0;
+        self.enqueue(self.layout.die_of(row), Op::Program { job: place }, false, now);
+        self.program_parity(lane, now);
+    }
+
+    pub(super) fn erase_done(&mut self, block: BlockId, member: u32, cause: Cause, now: SimTime) {
+        self.nand.erase_end(block, member);
+        self.counts.erases[cause] += u64::from(self.nand.geometry().planes_ganged);
+        let lane = self.layout.lane_of(block);
+        let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
+        cleaner.erasing -= 1;
+        if cleaner.erasing > 0 {
+            return;
+        }
+        cleaner.victim = None;
+        cleaner.look_at_wear = true;
+        self.ftl.erased(block);
+        self.freed = true;
+        self.list(lane);
+        self.clean(lane, now);
+    }
+
+    /// Garbage has come into being somewhere: lanes that had to clean and found nothing
+    /// to gain look again.
+    pub fn look_for_garbage(&mut self, now: SimTime) {
+        if self.stuck == 0 {
+            return;
+        }
+        for lane in 0..self.lanes.len() as u32 {
+            if self.lanes[lane as usize].cleaner.stuck {
+                self.clean(LaneId(lane), now);
+            }
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! The stations of a die: what begins, what ends, what that leads to.
+
+use prism_base::{Nanos, SimTime};
+use prism_nand::{Cause, DieId, LaneId, Pun, RowId};
+
+use super::die::{Op, ReadOp};
+use super::{Done, Engine, HOST_ROWS_MAX};
+use crate::config::Scheduler;
+use crate::content;
+
+/// So often in a row may something that passes go first. Reads that come without end
+/// would otherwise keep data in the buffer for ever.
+const PASSED_MAX: u32 = 64;
+/// So often may one program or erase be stopped.
+const SUSPENSIONS_MAX: u32 = 16;
+
+impl Engine {
+    /// Lets the earliest operation phase end; adds what the caller waits for to `done`.
+    /// Returns the time of the event.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn step(&mut self, done: &mut Vec<Done>) -> SimTime {
+        let (now, index) = self.timers.first().expect("an event to step to");
+        let die = DieId(index);
+        let state = &mut self.dies[index as usize];
+        if state.array.is_some() && state.array_until == now {
+            let op = state.array.take().expect("something ends");
+            self.array_done(die, op, done, now);
+        } else {
+            let op = state.register.take().expect("something ends");
+            self.register_done(die, op, done, now);
+        }
+        self.start_next(die, now);
+        now
+    }
+
+    pub(super) fn enqueue(&mut self, die: DieId, op: Op, passes: bool, now: SimTime) {
+        if self.config.scheduler == Scheduler::ShortestWait {
+            let time = self.estimate(&op);
+            self.dies[die.0 as usize].backlog += time;
+        }
+        let state = &mut self.dies[die.0 as usize];
+        if passes {
+            state.first.push_back(op)
+        } else {
+            state.rest.push_back(op)
+        }
+        // A die that works goes on when it is done; nothing changes until then.
+        if state.array.is_none() || self.config.cache_program {
+            self.start_next(die, now);
+        }
+    }
+
+    /// How long an operation takes on a die that is free.
+    fn estimate(&self, op: &Op) -> Nanos {
+        let timing = &self.config.timing;
+        match op {
+            Op::Read(read) => timing.t_read.mean() + self.transfer_of(read),
+            Op::Program { .. } => timing.t_program.mean() + self.row_transfer,
+            Op::Erase { .. } => timing.t_erase,
+        }
+    }
+
+    fn transfer_of(&self, read: &ReadOp) -> Nanos {
+        self.transfers[usize::from(read.units)]
+    }
+
+    /// Begins whatever can begin on `die`, and says when something there ends next.
+    pub(super) fn start_next(&mut self, die: DieId, now: SimTime) {
+        while self.start_one(die, now) {}
+        let next = self.dies[die.0 as usize].next_event();
+        self.timers.set(die.0, next);
+    }
+
+    fn start_one(&mut self, die: DieId, now: SimTime) -> bool {
+        let state = &mut self.dies[die.0 as usize];
+        if state.array.is_some() && !self.config.cache_program || state.sensed.is_some() {
+            return false;
+        }
+        let head = state.head(if state.suspended.is_some() { u32::MAX } else { PASSED_MAX });
+        let Some((op, passes)) = head.filter(|(_, passes)| *passes || state.suspended.is_none())
+        else {
+            return self.resume(die, now);
+        };
+        let free = state.register.is_none() && state.loaded.is_none();
+        let may = match op {
+            Op::Read(_) => state.array.is_none() && (free || self.config.cache_read),
+            Op::Program { .. } => free,
+            Op::Erase { .. } => state.array.is_none() && free,
+        };
+        // A program may be loaded only while another one runs: a read needs the register
+        // at its end, and an erase ends in no data.
+        let over_program = matches!(state.array, None | Some(Op::Program { .. }));
+        let overtakes =
+            matches!(op, Op::Read(_)) && matches!(state.register, Some(Op::Program { .. }));
+        if !may || !over_program || overtakes {
+            return self.resume(die, now);
+        }
+        state.take(passes);
+        if self.config.scheduler == Scheduler::ShortestWait {
+            let time = self.estimate(&op);
+            let backlog = &mut self.dies[die.0 as usize].backlog;
+            *backlog = Nanos(backlog.0 - time.0);
+        }
+        self.operations += 1;
+        self.start(die, op, now);
+        true
+    }
+
+    fn start(&mut self, die: DieId, op: Op, now: SimTime) {
+        let begun = self.occupy_channel(die, self.config.timing.t_command, now);
+        match op {
+            Op::Read(read) => {
+                let time = self.begin_read(&read);
+                let state = &mut self.dies[die.0 as usize];
+                let penalty = std::mem::take(&mut state.penalty);
+                self.set_array(die, op, begun, begun + penalty + time);
+            }
+            Op::Program { job } => {
+                let time = self.begin_program(job);
+                let copied_back = self.jobs[job].copied_back > 0;
+                let transfer = if copied_back { Nanos::ZERO } else { self.row_transfer };
+                let loaded = self.occupy_channel(die, transfer, begun);
+                if self.config.cache_program {
+                    let state = &mut self.dies[die.0 as usize];
+                    state.register = Some(op);
+                    state.register_until = loaded;
+                } else {
+                    self.set_array(die, op, loaded, loaded + time);
+                }
+            }
+            Op::Erase { block, member, .. } => {
+                self.nand.erase_begin(block, member).expect("a victim is on the device");
+                self.set_array(die, op, begun, begun + self.config.timing.t_erase);
+            }
+        }
+    }
+
+    fn set_array(&mut self, die: DieId, op: Op, from: SimTime, until: SimTime) {
+        let state = &mut self.dies[die.0 as usize];
+        state.array = Some(op);
+        state.array_from = from;
+        state.array_until = until;
+        state.suspensions = 0;
+    }
+
+    fn begin_read(&mut self, read: &ReadOp) -> Nanos {
+        self.nand.check_read_row(read.row).expect("the map points to readable rows only");
+        self.counts.reads[read.cause] += u64::from(read.pages);
+        self.config.timing.t_read.of(self.page_of(read.row, read.level))
+    }
+
+    /// The number of a page in its block on its die.
+    fn page_of(&self, row: RowId, level: u8) -> u32 {
+        let (_, on_die) = self.layout.place_of(row);
+        on_die * self.pages_per_program + u32::from(level)
+    }
+
+    /// Tells flash and counts; returns how long the cells will take.
+    fn begin_program(&mut self, place: u32) -> Nanos {
+        let job = &self.jobs[place];
+        let cause = job.cause.expect("a job with a cause");
+        let row = RowId(job.row);
+        content::program_begin(&mut self.nand, &self.ftl, row, &job.plan.units, &job.payloads)
+            .expect("a reserved row is the next of its block");
+        let logical = self.ftl.config().logical_units;
+        self.counts.count_program(&self.nand, cause, logical, &job.plan.units);
+        let mut time = self.config.timing.t_program.of(self.layout.place_of(row).1);
+        if job.copied_back > 0 {
+            let cause = job.cause.expect("a job with a cause");
+            for run in &job.plan.reads {
+                self.counts.reads[cause] += u64::from(run.pages);
+                time += self.config.timing.t_read.of(self.page_of(run.row, run.level));
+            }
+        }
+        time
+    }
+
+    /// Reserves the channel of `die` for `time` as soon as it is free; returns when that
+    /// ends.
+    fn occupy_channel(&mut self, die: DieId, time: Nanos, now: SimTime) -> SimTime {
+        if time == Nanos::ZERO {
+            return now;
+        }
+        let channel = &mut self.channels[self.layout.channel_of(die) as usize];
+        *channel = now.max(*channel) + time;
+        *channel
+    }
+
+    fn array_done(&mut self, die: DieId, op: Op, done: &mut Vec<Done>, now: SimTime) {
+        match op {
+            Op::Read(read) => {
+                let state = &mut self.dies[die.0 as usize];
+                if state.register.is_some() {
+                    state.sensed = Some(read);
+                } else {
+                    self.send(die, read, done, now);
+                }
+            }
+            Op::Program { job } => self.program_done(job, done, now),
+            Op::Erase { block, member, cause } => self.erase_done(block, member, cause, now),
+        }
+        self.start_loaded(die, now);
+    }
+
+    fn register_done(&mut self, die: DieId, op: Op, done: &mut Vec<Done>, now: SimTime) {
+        match op {
+            Op::Read(read) => {
+                self.read_done(die, &read, done, now);
+                if let Some(read) = self.dies[die.0 as usize].sensed.take() {
+                    self.send(die, read, done, now);
+                }
+            }
+            Op::Program { job } => self.dies[die.0 as usize].loaded = Some(job),
+            Op::Erase { .. } => unreachable!("an erase transfers nothing"),
+        }
+        self.start_loaded(die, now);
+    }
+
+    /// A program whose data is in the register goes on in the cells.
+    fn start_loaded(&mut self, die: DieId, now: SimTime) {
+        let state = &mut self.dies[die.0 as usize];
+        if state.array.is_some() || state.suspended.is_some() {
+            return;
+        }
+        let Some(job) = state.loaded.take() else { return };
+        let row = RowId(self.jobs[job].row);
+        let mut time = self.config.timing.t_program.of(self.layout.place_of(row).1);
+        if self.jobs[job].copied_back > 0 {
+            for run in &self.jobs[job].plan.reads {
+                time += self.config.timing.t_read.of(self.page_of(run.row, run.level));
+            }
+        }
+        self.set_array(die, Op::Program { job }, now, now + time);
+    }
+
+    /// The cells are done with a read: its data leaves over the channel.
+    fn send(&mut self, die: DieId, read: ReadOp, done: &mut Vec<Done>, now: SimTime) {
+        let end = self.occupy_channel(die, self.transfer_of(&read), now);
+        if end == now {
+            self.read_done(die, &read, done, now);
+            return;
+        }
+        let state = &mut self.dies[die.0 as usize];
+        state.register = Some(Op::Read(read));
+        state.register_until = end;
+    }
+
+    fn read_done(&mut self, die: DieId, read: &ReadOp, done: &mut Vec<Done>, now: SimTime) {
+        if read.copy {
+            self.copy_read_done(read.tag, now);
+        } else {
+            done.push(Done::Read { tag: read.tag });
+            self.host_op_done(die, now);
+        }
+    }
+
+    fn program_done(&mut self, place: u32, done: &mut Vec<Done>, now: SimTime) {
+        let job = &self.jobs[place];
+        let row = RowId(job.row);
+        let lane = LaneId(job.lane);
+        self.nand.program_end(row);
+        let first = self.layout.first_unit(row).0;
+        for (i, write) in job.plan.units.iter().enumerate() {
+            self.ftl.commit(write, Pun(first + i as u32));
+        }
+        self.ftl.row_done(row);
+        match job.cause {
+            Some(Cause::Host) => {
+                done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
+                let die = self.layout.die_of(row);
+                self.dies[die.0 as usize].host_rows -= 1;
+                self.lanes[lane.0 as usize].host_rows -= 1;
+                self.list(lane);
+                self.host_op_done(die, now);
+            }
+            Some(Cause::Parity) => {}
+            _ => self.lanes[lane.0 as usize].cleaner.copies -= 1,
+        }
+        self.jobs.give(place);
+        self.clean(lane, now);
+        self.look_for_garbage(now);
+    }
+
+    /// One operation of the caller less on `die`.
+    fn host_op_done(&mut self, die: DieId, now: SimTime) {
+        let state = &mut self.dies[die.0 as usize];
+        state.host_ops -= 1;
+        if state.host_ops == 0 && self.paused > 0 {
+            self.resume_cleaning(LaneId(die.0 / self.layout.dies_per_lane()), now);
+        }
+    }
+
+    /// Offers `lane` to host rows again, if it has room for one.
+    pub(super) fn list(&mut self, lane: LaneId) {
+        let dies = self.layout.dies_per_lane();
+        let state = &mut self.lanes[lane.0 as usize];
+        if !state.listed && state.host_rows < HOST_ROWS_MAX * dies {
+            state.listed = true;
+            self.ready.push_back(lane.0);
+        }
+    }
+
+    /// Programs the parity of stripes that are complete.
+    pub(super) fn program_parity(&mut self, lane: LaneId, now: SimTime) {
+        while let Some(row) = self.ftl.take_parity() {
+            let place = self.jobs.take();
+            let job = &mut self.jobs[place];
+            job.lane = lane.0;
+            job.row = row.0;
+            job.cause = Some(Cause::Parity);
+            job.copied_back = 0;
+            job.plan.units.clear();
+            job.payloads.clear();
+            self.enqueue(self.layout.die_of(row), Op::Program { job: place }, false, now);
+        }
+    }
+
+    /// Stops what the cells of `die` do, if it may be stopped for a read.
+    pub(super) fn suspend(&mut self, die: DieId, now: SimTime) {
+        let Some(suspend) = self.config.suspend else { return };
+        let state = &mut self.dies[die.0 as usize];
+        let may = match state.array {
+            Some(Op::Program { .. }) => suspend.programs,
+            Some(Op::Erase { .. }) => suspend.erases,
+            Some(Op::Read(_)) | None => false,
+        };
+        let changing = now >= state.array_from;
+        let left = state.array_until.0.saturating_sub(now.0);
+        let alone = state.register.is_none() && state.loaded.is_none();
+        let often = state.suspensions == SUSPENSIONS_MAX;
+        if may && changing && alone && left > suspend.cost.0 && !often {
+            let op = state.array.take().expect("something runs");
+            state.suspended = Some((op, Nanos(left), state.suspensions + 1));
+            state.penalty = suspend.cost;
+        }
+    }
+
+    /// Goes on with what was stopped, now that no read waits. Returns whether it did.
+    fn resume(&mut self, die: DieId, now: SimTime) -> bool {
+        let state = &mut self.dies[die.0 as usize];
+        if state.array.is_some() || state.register.is_some() {
+            return false;
+        }
+        let Some((op, left, suspensions)) = state.suspended.take() else { return false };
+        self.set_array(die, op, now, now + left);
+        self.dies[die.0 as usize].suspensions = suspensions;
+        true
+    }
+}

@@ -1,0 +1,365 @@
+//! Runs plans in simulated time.
+//!
+//! A die has an array of cells and a register. A read holds the array for tR, then the
+//! register for its transfer over the channel; a program the register for its transfer,
+//! then the array for tPROG; an erase the array for tBERS. Channels are reserved on
+//! request, first come first served, so that the end of a transfer is known when it is
+//! asked for: a program or an erase is one event and a read two. Design and measurements:
+//! docs/design/event-core.md.
+
+mod clean;
+mod die;
+mod execute;
+
+use std::collections::VecDeque;
+
+use prism_base::{Bytes, Nanos, SimTime, Timers};
+use prism_ftl::{CopyPlan, PageMap, ReadRun, UnitWrite};
+use prism_nand::{BlockId, Cause, DieId, LaneId, Layout, Nand, Pun};
+
+use crate::config::{EngineConfig, Scheduler};
+use crate::counts::FlashCounts;
+use crate::slab::Slab;
+use clean::Cleaner;
+use die::{Die, Op, ReadOp};
+
+/// Host rows that may wait for or run on a die at once. One runs, one is ready to
+/// follow; more would only bind data to a die earlier than needed.
+const HOST_ROWS_MAX: u32 = 2;
+
+/// A unit of host data to be programmed, and the tag it comes back with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostUnit {
+    /// Logical unit, version, and (never for host data) source.
+    pub write: UnitWrite,
+    /// Whatever the caller wants to find again.
+    pub tag: u32,
+}
+
+/// Something the caller asked for has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// A read.
+    Read {
+        /// The tag it was asked with.
+        tag: u32,
+    },
+    /// A unit is on flash and in the map.
+    Wrote {
+        /// The tag it was given with.
+        tag: u32,
+    },
+}
+
+/// A program under way, with the reads it waits for if it is a copy.
+#[derive(Clone, Debug, Default)]
+struct Job {
+    reads_left: u32,
+    lane: u32,
+    row: u32,
+    /// What a copy empties.
+    victim: Option<BlockId>,
+    cause: Option<Cause>,
+    /// Reads that a copy-back makes itself, without a transfer.
+    copied_back: u32,
+    plan: CopyPlan,
+    tags: Vec<u32>,
+    /// Bytes of the host's units, one each, or none at all.
+    payloads: Vec<Box<[u8]>>,
+}
+
+/// The state of a lane that is the engine's.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    /// In the list of lanes that can take a host row.
+    listed: bool,
+    host_rows: u32,
+    cleaner: Cleaner,
+}
+
+/// Flash, layer and time together.
+#[derive(Debug)]
+pub struct Engine {
+    nand: Nand,
+    ftl: PageMap,
+    config: EngineConfig,
+    layout: Layout,
+    /// When each die is done with something.
+    timers: Timers,
+    dies: Vec<Die>,
+    lanes: Vec<Lane>,
+    /// When each channel is free again.
+    channels: Vec<SimTime>,
+    /// Lanes that may take a host row, least recently used first.
+    ready: VecDeque<u32>,
+    jobs: Slab<Job>,
+    counts: FlashCounts,
+    operations: u64,
+    /// Rows programmed and blocks erased on the device before this engine began.
+    before: (u64, u64),
+    /// Lanes that should clean and have no victim worth it.
+    stuck: u32,
+    /// Lanes that should clean and wait for the host.
+    paused: u32,
+    /// An urgent command is in the drive.
+    urgent: bool,
+    /// Some lane cleans in idle time.
+    idle_cleaning: bool,
+    /// An erase has ended since the caller last asked.
+    freed: bool,
+    /// How long the transfer of a row takes, and of so many units of a level.
+    row_transfer: Nanos,
+    transfers: Vec<Nanos>,
+    pages_per_program: u32,
+}
+
+impl Engine {
+    /// An idle engine.
+    #[must_use]
+    pub fn new(nand: Nand, ftl: PageMap, config: EngineConfig) -> Self {
+        let geometry = nand.geometry();
+        let lanes = geometry.lanes();
+        let mut engine = Self {
+            timers: Timers::new(geometry.dies()),
+            dies: vec![Die::default(); geometry.dies() as usize],
+            lanes: vec![Lane { listed: true, ..Lane::default() }; lanes as usize],
+            channels: vec![SimTime::ZERO; geometry.channels as usize],
+            ready: (0..lanes).collect(),
+            jobs: Slab::new(),
+            counts: FlashCounts::default(),
+            operations: 0,
+            before: (nand.rows_programmed_total(), nand.erases_total()),
+            stuck: 0,
+            paused: 0,
+            urgent: false,
+            idle_cleaning: false,
+            freed: false,
+            row_transfer: config.timing.transfer(geometry.row_bytes()),
+            transfers: (0..=u64::from(geometry.units_per_level()))
+                .map(|units| config.timing.transfer(Bytes(units * geometry.unit.0)))
+                .collect(),
+            pages_per_program: geometry.pages_per_program,
+            layout: *nand.layout(),
+            nand,
+            ftl,
+            config,
+        };
+        // A drive that starts below the low watermark (after recovery) cleans at once.
+        for lane in 0..lanes {
+            engine.clean(LaneId(lane), SimTime::ZERO);
+        }
+        engine
+    }
+
+    /// The flash.
+    #[must_use]
+    pub fn nand(&self) -> &Nand {
+        &self.nand
+    }
+
+    /// The layer.
+    #[must_use]
+    pub fn ftl(&self) -> &PageMap {
+        &self.ftl
+    }
+
+    /// The layer, for trims and lookups that change its state.
+    pub fn ftl_mut(&mut self) -> &mut PageMap {
+        &mut self.ftl
+    }
+
+    /// Operations by cause since the engine was made.
+    #[must_use]
+    pub fn counts(&self) -> &FlashCounts {
+        &self.counts
+    }
+
+    /// Flash operations begun so far: where a harness may cut the power.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.operations
+    }
+
+    /// Power is gone: what had begun and not ended is torn, what was queued is lost.
+    #[must_use]
+    pub fn power_cut(self) -> Nand {
+        self.nand
+    }
+
+    /// Takes the engine apart. Something may be under way: what has not ended is lost.
+    #[must_use]
+    pub fn into_parts(self) -> (Nand, PageMap) {
+        (self.nand, self.ftl)
+    }
+
+    /// Asks for `run`; [`Done::Read`] comes with `tag`. `urgent` is for the scheduler
+    /// that asks for it.
+    pub fn read(&mut self, run: ReadRun, cause: Cause, tag: u32, urgent: bool, now: SimTime) {
+        let ReadRun { row, level, pages, units } = run;
+        let die = self.layout.die_of(row);
+        let op = Op::Read(ReadOp { tag, row, units, pages, level, cause, copy: false });
+        self.dies[die.0 as usize].host_ops += 1;
+        self.stop_idle_cleaning();
+        let passes = match self.config.scheduler {
+            Scheduler::Fcfs | Scheduler::ShortestWait => false,
+            Scheduler::ReadFirst => true,
+            Scheduler::Priority => urgent,
+        };
+        if passes {
+            self.suspend(die, now);
+        }
+        self.enqueue(die, op, passes, now);
+    }
+
+    /// How long a read of `at` would wait for its die.
+    #[must_use]
+    pub fn wait_for(&self, at: Pun, now: SimTime) -> Nanos {
+        let die = &self.dies[self.layout.die_of(self.layout.row_of(at)).0 as usize];
+        let running = die.next_event().map_or(Nanos::ZERO, |until| until.since(now));
+        running + die.backlog
+    }
+
+    /// A lane that can take a row of `stream` now, in turn; `None` if all are busy enough,
+    /// or must clean first.
+    pub fn writable_lane(&mut self, stream: u32) -> Option<LaneId> {
+        for _ in 0..self.ready.len() {
+            let lane = self.ready.pop_front().expect("as many as counted");
+            if !self.ftl.host_may_write(LaneId(lane), stream) {
+                // Comes back when an erase has made room.
+                self.lanes[lane as usize].listed = false;
+            } else if !self.ftl.balanced(LaneId(lane)) || self.next_die_busy(lane, stream) {
+                self.ready.push_back(lane);
+            } else {
+                self.ready.push_front(lane);
+                return Some(LaneId(lane));
+            }
+        }
+        None
+    }
+
+    /// Whether the die of a superblock that would be next has rows enough.
+    fn next_die_busy(&self, lane: u32, stream: u32) -> bool {
+        if self.layout.dies_per_lane() == 1 {
+            return false;
+        }
+        let die = match self.ftl.next_row(LaneId(lane), stream) {
+            Some(row) => self.layout.die_of(row),
+            None => DieId(lane * self.layout.dies_per_lane()),
+        };
+        self.dies[die.0 as usize].host_rows >= HOST_ROWS_MAX
+    }
+
+    /// Programs `units` (at most a row, all of `stream`) as the next row of `lane`, which
+    /// [`Engine::writable_lane`] has just returned. Each is announced to the layer here
+    /// and comes back as [`Done::Wrote`].
+    pub fn write(&mut self, lane: LaneId, stream: u32, units: &[HostUnit], now: SimTime) {
+        self.write_bytes(lane, stream, units, Vec::new(), now);
+    }
+
+    /// As [`Engine::write`], with the bytes of every unit, as they are now.
+    ///
+    /// # Panics
+    /// If the lane was not offered, or only some units have bytes.
+    pub fn write_bytes(
+        &mut self,
+        lane: LaneId,
+        stream: u32,
+        units: &[HostUnit],
+        payloads: Vec<Box<[u8]>>,
+        now: SimTime,
+    ) {
+        assert!(payloads.is_empty() || payloads.len() == units.len(), "bytes for some units only");
+        let front = self.ready.pop_front();
+        assert!(front == Some(lane.0), "a row for a lane that was not offered");
+        let row = self.ftl.reserve_host(lane, stream);
+        let place = self.jobs.take();
+        let job = &mut self.jobs[place];
+        job.lane = lane.0;
+        job.row = row.0;
+        job.cause = Some(Cause::Host);
+        job.copied_back = 0;
+        job.plan.units.clear();
+        job.tags.clear();
+        job.payloads = payloads;
+        for unit in units {
+            self.ftl.prefetch(unit.write.lpn);
+            if unit.write.lpn != UnitWrite::TOMBSTONE {
+                self.ftl.write_begin(unit.write.lpn);
+            }
+            job.plan.units.push(unit.write);
+            job.tags.push(unit.tag);
+        }
+        let die = self.layout.die_of(row);
+        let state = &mut self.dies[die.0 as usize];
+        state.host_rows += 1;
+        state.host_ops += 1;
+        let dies = self.layout.dies_per_lane();
+        let state = &mut self.lanes[lane.0 as usize];
+        state.host_rows += 1;
+        state.listed = state.host_rows < HOST_ROWS_MAX * dies;
+        if state.listed {
+            self.ready.push_back(lane.0);
+        }
+        self.stop_idle_cleaning();
+        self.enqueue(die, Op::Program { job: place }, false, now);
+        self.program_parity(lane, now);
+        self.clean(lane, now);
+    }
+
+    /// Whether urgent commands are in the drive, for cleaning that gives way to them.
+    pub fn set_urgent(&mut self, urgent: bool, now: SimTime) {
+        self.urgent = urgent;
+        if !urgent && self.paused > 0 {
+            for lane in 0..self.lanes.len() as u32 {
+                self.resume_cleaning(LaneId(lane), now);
+            }
+        }
+    }
+
+    /// When the next operation phase ends.
+    #[must_use]
+    pub fn next_event(&self) -> Option<SimTime> {
+        self.timers.first().map(|(at, _)| at)
+    }
+
+    /// The same, [`SimTime::NEVER`] if nothing runs.
+    #[must_use]
+    #[inline]
+    pub fn next_at(&self) -> SimTime {
+        self.timers.next_at()
+    }
+
+    /// Whether an erase has ended since this was last asked: rows that found no lane may
+    /// find one now.
+    pub fn take_freed(&mut self) -> bool {
+        std::mem::take(&mut self.freed)
+    }
+
+    /// Whether no operation runs or waits.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.timers.first().is_none()
+    }
+
+    /// The laws that hold at any instant (law 2).
+    ///
+    /// # Panics
+    /// If one is broken.
+    pub fn assert_conserved(&self) {
+        self.ftl.assert_conserved();
+        let geometry = self.nand.geometry();
+        let pages = self.counts.programs.total();
+        assert_eq!(
+            self.counts.units.total() * geometry.unit.0,
+            pages * geometry.page.0,
+            "units programmed must be pages programmed, over all causes"
+        );
+        let rows = self.nand.rows_programmed_total() - self.before.0;
+        let of_device = rows * u64::from(geometry.pages_per_row());
+        assert_eq!(pages, of_device, "pages by cause must be what the device programmed");
+        let planes = u64::from(geometry.planes_ganged);
+        let erased = (self.nand.erases_total() - self.before.1) * planes;
+        // Erases count by cause once they have ended, as the device's do.
+        assert_eq!(self.counts.erases.total(), erased, "erases by cause must be the device's");
+    }
+}

@@ -1,0 +1,186 @@
+//! The sealed blocks of a die as victim policies see them: what is valid in each, and how
+//! old each is.
+
+use crate::column::Column;
+
+/// Marks a block that is no candidate: free, open, or being cleaned already.
+pub const NOT_SEALED: u32 = u32::MAX;
+
+/// The sealed blocks of one die, by their index on it.
+///
+/// Age is counted in blocks sealed on the die since: the layer knows no clock, and data
+/// does not age while a drive rests. A seal stands for a block's worth of programmed
+/// units, so this is age in writes, as finely as whole blocks tell it.
+///
+/// 28 bytes a block: 4 for valid units, 8 for the order of sealing, 16 for ages.
+#[derive(Clone, Debug)]
+pub struct Candidates {
+    units_per_block: u32,
+    valid: Column<u32>,
+    /// Blocks in the order of sealing: a ring closed by one more node, the last, whose
+    /// `younger` is the oldest block. A member leaves a ring from anywhere in constant
+    /// time, and a walk of the oldest meets no block that has left.
+    ring: Vec<Neighbours>,
+    /// How many blocks had been sealed when the block was, itself counted.
+    sealed: Vec<u64>,
+    /// The same when it last lost a unit, or was sealed.
+    changed: Vec<u64>,
+    seals: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Neighbours {
+    older: u32,
+    younger: u32,
+}
+
+impl Candidates {
+    /// A die of `blocks` blocks of `units_per_block` units, none of them sealed.
+    #[must_use]
+    pub fn new(blocks: usize, units_per_block: u32) -> Self {
+        let end = blocks as u32;
+        Self {
+            units_per_block,
+            valid: Column::new(blocks, NOT_SEALED),
+            ring: vec![Neighbours { older: end, younger: end }; blocks + 1],
+            sealed: vec![0; blocks],
+            changed: vec![0; blocks],
+            seals: 0,
+        }
+    }
+
+    /// Units of a block.
+    #[must_use]
+    pub fn units_per_block(&self) -> u32 {
+        self.units_per_block
+    }
+
+    /// Valid units of each sealed block, [`NOT_SEALED`] for others.
+    #[must_use]
+    pub fn valid(&self) -> &Column<u32> {
+        &self.valid
+    }
+
+    /// Sealed blocks, the one sealed first at the head.
+    pub fn by_age(&self) -> impl Iterator<Item = usize> {
+        let end = self.valid.values().len();
+        let mut at = end;
+        std::iter::from_fn(move || {
+            at = self.ring[at].younger as usize;
+            (at != end).then_some(at)
+        })
+    }
+
+    /// Blocks sealed since sealed block `index` was.
+    #[must_use]
+    pub fn age_since_sealed(&self, index: usize) -> u64 {
+        self.seals - self.sealed[index]
+    }
+
+    /// Blocks sealed since sealed block `index` last lost a valid unit; since it was
+    /// sealed itself, if it has lost none.
+    #[must_use]
+    pub fn age_since_change(&self, index: usize) -> u64 {
+        self.seals - self.changed[index]
+    }
+
+    /// Block `index` is full, with `valid` valid units: the youngest candidate.
+    ///
+    /// # Panics
+    /// If it is a candidate already.
+    pub fn seal(&mut self, index: usize, valid: u32) {
+        assert!(self.valid.values()[index] == NOT_SEALED, "block {index} is sealed twice");
+        self.seals += 1;
+        self.valid.set(index, valid);
+        self.sealed[index] = self.seals;
+        self.changed[index] = self.seals;
+        let end = self.ring.len() - 1;
+        let last = self.ring[end].older;
+        self.ring[index] = Neighbours { older: last, younger: end as u32 };
+        self.ring[last as usize].younger = index as u32;
+        self.ring[end].older = index as u32;
+    }
+
+    /// Candidate `index` has lost valid units and is left with `valid`.
+    pub fn lower(&mut self, index: usize, valid: u32) {
+        self.valid.lower(index, valid);
+        self.changed[index] = self.seals;
+    }
+
+    /// Candidate `index` is one no longer. Returns its valid units.
+    ///
+    /// # Panics
+    /// If it is none.
+    pub fn take(&mut self, index: usize) -> u32 {
+        let valid = self.valid.values()[index];
+        assert!(valid != NOT_SEALED, "block {index} is no candidate");
+        self.valid.set(index, NOT_SEALED);
+        let Neighbours { older, younger } = self.ring[index];
+        self.ring[older as usize].younger = younger;
+        self.ring[younger as usize].older = older;
+        valid
+    }
+
+    /// Undoes the last [`Candidates::take`] that is not undone, of `index` with `valid`
+    /// valid units: place and ages are as before. Nothing may have been sealed meanwhile.
+    pub fn put_back(&mut self, index: usize, valid: u32) {
+        self.valid.set(index, valid);
+        // Its neighbours are those of then, and it still knows them (Knuth, Dancing Links).
+        let Neighbours { older, younger } = self.ring[index];
+        self.ring[older as usize].younger = index as u32;
+        self.ring[younger as usize].older = index as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prism_base::Rng;
+
+    use super::*;
+
+    /// Candidates in the order of sealing with (valid, seal, change), kept the plain way.
+    #[test]
+    fn order_and_ages_are_those_of_a_list() {
+        const BLOCKS: u64 = 70;
+        let mut rng = Rng::stream(3, "candidates");
+        let mut candidates = Candidates::new(BLOCKS as usize, 9);
+        let mut model: Vec<(usize, u32, u64, u64)> = Vec::new();
+        let mut seals = 0;
+        for _ in 0..20_000 {
+            let index = rng.below(BLOCKS) as usize;
+            match model.iter().position(|&(i, ..)| i == index) {
+                None => {
+                    seals += 1;
+                    let valid = rng.below(10) as u32;
+                    candidates.seal(index, valid);
+                    model.push((index, valid, seals, seals));
+                }
+                Some(_) if rng.chance(0.2) => {
+                    let taken: Vec<_> = model.iter().map(|&(i, ..)| i).collect();
+                    let taken = taken.into_iter().filter(|_| rng.chance(0.3));
+                    let taken: Vec<_> = taken.map(|i| (i, candidates.take(i))).collect();
+                    for (i, valid) in taken.into_iter().rev() {
+                        candidates.put_back(i, valid);
+                    }
+                }
+                Some(place) if rng.chance(0.3) => {
+                    candidates.take(index);
+                    model.remove(place);
+                }
+                Some(place) => {
+                    let (_, valid, _, changed) = &mut model[place];
+                    *valid = valid.saturating_sub(1);
+                    *changed = seals;
+                    candidates.lower(index, *valid);
+                }
+            }
+            let order: Vec<_> = candidates.by_age().collect();
+            assert_eq!(order, model.iter().map(|&(i, ..)| i).collect::<Vec<_>>());
+            for &(i, valid, sealed, changed) in &model {
+                assert_eq!(candidates.valid().values()[i], valid);
+                assert_eq!(candidates.age_since_sealed(i), seals - sealed);
+                assert_eq!(candidates.age_since_change(i), seals - changed);
+            }
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! A drive as a TOML file describes it, and the presets that ship with Prism.
+
+mod parts;
+
+use prism_base::{Bytes, Nanos};
+use prism_engine::{Cleaning, EngineConfig, Scheduler, Suspend};
+use prism_ftl::{ConfigError, FtlConfig, OverProvisioning, Placement, WearPolicy};
+use prism_nand::{Geometry, GeometryError, PageTimes, Timing};
+use serde::Deserialize;
+
+pub use parts::{
+    Cell, Datasheet, DriveSpec, Flash, Ftl, MapLoad, Mapping, SuspendSpec, WriteCache,
+};
+
+/// Why a device file cannot be used.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// Not TOML, a field is missing or unknown, or a value has no unit. The message
+    /// names line and field.
+    #[error("{0}")]
+    Syntax(String),
+    /// A field has a value that makes no sense.
+    #[error("{field} = {value}: {why}")]
+    Value {
+        /// The field, with its section.
+        field: &'static str,
+        /// Its value as text.
+        value: String,
+        /// What is allowed.
+        why: &'static str,
+    },
+    /// The shape of the flash makes no sense.
+    #[error("[flash] {0}")]
+    Geometry(#[from] GeometryError),
+    /// The translation layer cannot work with these numbers.
+    #[error("[ftl] {0}")]
+    Ftl(#[from] ConfigError),
+    /// No preset has this name.
+    #[error("there is no preset {name:?}; presets are {known}, or give a file ending in .toml")]
+    UnknownPreset {
+        /// The name asked for.
+        name: String,
+        /// The names that exist.
+        known: String,
+    },
+}
+
+/// A drive. Every field of the file has to be there, but for `[datasheet]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// Short name.
+    pub name: String,
+    /// One line for a report.
+    pub title: String,
+    /// Where the numbers come from.
+    pub source: String,
+    /// The flash.
+    pub flash: Flash,
+    /// The translation layer.
+    pub ftl: Ftl,
+    /// What the host sees.
+    pub drive: DriveSpec,
+    /// What the maker says it does, to stand beside what the simulation says.
+    #[serde(default)]
+    pub datasheet: Datasheet,
+}
+
+const PRESETS: [(&str, &str); 4] = [
+    ("dc-tlc", include_str!("../../presets/dc-tlc.toml")),
+    ("consumer-nvme", include_str!("../../presets/consumer-nvme.toml")),
+    ("slc-2008", include_str!("../../presets/slc-2008.toml")),
+    ("femu", include_str!("../../presets/femu.toml")),
+];
+
+impl Device {
+    /// The preset that is used where none is named.
+    pub const DEFAULT_PRESET: &str = "dc-tlc";
+    /// Erased blocks of a die that only cleaning may open: one is enough to empty any
+    /// victim, and the erase gives it back.
+    const RESERVE_BLOCKS: u32 = 1;
+
+    /// The names of the presets, the default first.
+    pub fn preset_names() -> impl Iterator<Item = &'static str> {
+        PRESETS.iter().map(|&(name, _)| name)
+    }
+
+    /// The preset called `name`.
+    ///
+    /// # Errors
+    /// [`DeviceError::UnknownPreset`] lists those that exist.
+    pub fn preset(name: &str) -> Result<Self, DeviceError> {
+        let Some((_, text)) = PRESETS.iter().find(|(known, _)| *known == name) else {
+            let known = Self::preset_names().collect::<Vec<_>>().join(", ");
+            return Err(DeviceError::UnknownPreset { name: name.into(), known });
+        };
+        Self::from_toml(text)
+    }
+
+    /// Reads and checks a device file.
+    ///
+    /// # Errors
+    /// [`DeviceError`] names line and field.
+    pub fn from_toml(text: &str) -> Result<Self, DeviceError> {
+        let device: Self = toml::from_str(text).map_err(|error| syntax(text, &error))?;
+        device.check()?;
+        Ok(device)
+    }
+
+    /// Checks every value against the others.
+    ///
+    /// # Errors
+    /// [`DeviceError`] names the field.
+    pub fn check(&self) -> Result<(), DeviceError> {
+        self.geometry().check()?;
+        if self.flash.endurance == 0 {
+            return bad("flash.endurance", 0, "a block lasts at least one cycle");
+        }
+        self.check_times()?;
+        self.check_flash()?;
+        self.check_drive()?;
+        if self.drive.capacity.0 / self.ftl.mapping_unit.0 > Geometry::UNITS_MAX {
+            let why = "more mapping units than can be addressed; choose a larger mapping_unit";
+            return bad("drive.capacity", self.drive.capacity, why);
+        }
+        self.check_ftl()?;
+        Ok(())
+    }
+
+    fn check_times(&self) -> Result<(), DeviceError> {
+        let longest = Nanos(60_000_000_000);
+        let slowest = |times: &PageTimes| times.all().iter().copied().max().unwrap_or(Nanos::ZERO);
+        let times = [
+            ("flash.t_read", slowest(&self.flash.t_read)),
+            ("flash.t_program", slowest(&self.flash.t_program)),
+            ("flash.t_erase", self.flash.t_erase),
+            ("flash.t_command", self.flash.t_command),
+            ("flash.t_suspend", self.flash.t_suspend),
+            ("drive.firmware_read", self.drive.firmware_read),
+            ("drive.firmware_write", self.drive.firmware_write),
+            ("drive.merge_wait", self.drive.merge_wait),
+        ];
+        match times.into_iter().find(|&(_, time)| time > longest) {
+            None => Ok(()),
+            Some((field, time)) => bad(field, time, "more than a minute is no drive"),
+        }
+    }
+
+    fn check_flash(&self) -> Result<(), DeviceError> {
+        let flash = &self.flash;
+        if flash.pages_per_program > 1 && flash.t_program.all().len() > 1 {
+            let why = "one program writes all types of pages, so it takes one time";
+            return bad("flash.t_program", format!("{} times", flash.t_program.all().len()), why);
+        }
+        let whole_pages = self.ftl.mapping_unit == flash.page;
+        if flash.copy_back && (!whole_pages || flash.multi_plane || flash.pages_per_program > 1) {
+            let why = "a copy-back moves one page: it needs mapping_unit = page, multi_plane = \
+                       false and pages_per_program = 1";
+            return bad("flash.copy_back", true, why);
+        }
+        let passes = matches!(self.drive.scheduler, Scheduler::ReadFirst | Scheduler::Priority);
+        if flash.suspend != SuspendSpec::None && !passes {
+            let why = "stopping for reads needs a scheduler that lets reads go first: \
+                       read-first or priority";
+            return bad("drive.scheduler", self.drive.scheduler.name(), why);
+        }
+        Ok(())
+    }
+
+    fn check_drive(&self) -> Result<(), DeviceError> {
+        let drive = &self.drive;
+        let depths = [("drive.queue_depth", drive.queue_depth), ("drive.queues", drive.queues)];
+        for (field, value) in depths {
+            if value == 0 || value > 1 << 16 {
+                return bad(field, value, "must be between 1 and 65536");
+            }
+        }
+        let weights = &drive.queue_weights;
+        if !weights.is_empty() && (weights.len() as u32 != drive.queues || weights.contains(&0)) {
+            let why = "give one weight above 0 for each of the queues, or none at all";
+            return bad("drive.queue_weights", format!("{weights:?}"), why);
+        }
+        let row = self.geometry().row_bytes();
+        if drive.write_buffer < row || drive.write_buffer.0 > 1 << 40 {
+            let why = "must hold at least one row (what one program writes), at most 1 TiB";
+            return bad("drive.write_buffer", drive.write_buffer, why);
+        }
+        Ok(())
+    }
+
+    fn check_ftl(&self) -> Result<(), DeviceError> {
+        let ftl = &self.ftl;
+        if ftl.segment.is_some() && ftl.placement_handles > 0 {
+            let why = "either segments or placement handles decide where data goes";
+            return bad("ftl.placement_handles", ftl.placement_handles, why);
+        }
+        if ftl.segment.is_some_and(|segment| segment < ftl.mapping_unit) {
+            let why = "a segment holds at least one mapping unit";
+            return bad("ftl.segment", ftl.segment.unwrap_or(Bytes(0)), why);
+        }
+        let cached = ftl.map_cache.map_or(0, |cache| cache.0);
+        match ftl.mapping {
+            Mapping::Page if ftl.map_cache.is_some() => {
+                return bad("ftl.map_cache", Bytes(cached), "only mapping \"dftl\" has a cache");
+            }
+            Mapping::Dftl if cached < 64 * Self::MAP_ENTRY => {
+                let why = "mapping \"dftl\" needs a map_cache of at least 512 bytes";
+                return bad("ftl.map_cache", Bytes(cached), why);
+            }
+            _ => {}
+        }
+        self.ftl_config().check(&self.geometry())?;
+        Ok(())
+    }
+
+    /// Memory that a cached map entry takes: a logical and a physical unit.
+    pub const MAP_ENTRY: u64 = 8;
+
+    /// The shape of the flash.
+    #[must_use]
+    pub fn geometry(&self) -> Geometry {
+        let f = &self.flash;
+        Geometry {
+            channels: f.channels,
+            dies_per_channel: f.dies_per_channel,
+            planes: f.planes,
+            planes_ganged: if f.multi_plane { f.planes } else { 1 },
+            blocks_per_plane: f.blocks_per_plane,
+            pages_per_block: f.pages_per_block,
+            pages_per_program: f.pages_per_program,
+            dies_per_superblock: f.superblock_dies,
+            parity: f.superblock_parity,
+            page: f.page,
+            unit: self.ftl.mapping_unit,
+        }
+    }
+
+    /// How the flash is driven.
+    #[must_use]
+    pub fn engine_config(&self) -> EngineConfig {
+        let flash = &self.flash;
+        let (programs, erases) = match flash.suspend {
+            SuspendSpec::None => (false, false),
+            SuspendSpec::Program => (true, false),
+            SuspendSpec::Erase => (false, true),
+            SuspendSpec::Both => (true, true),
+        };
+        EngineConfig {
+            timing: Timing {
+                t_read: flash.t_read,
+                t_program: flash.t_program,
+                t_erase: flash.t_erase,
+                t_command: flash.t_command,
+                bus_bytes_per_second: flash.channel_bandwidth,
+            },
+            scheduler: self.drive.scheduler,
+            cache_read: flash.cache_read,
+            cache_program: flash.cache_program,
+            copy_back: flash.copy_back,
+            suspend: (programs || erases).then_some(Suspend {
+                programs,
+                erases,
+                cost: flash.t_suspend,
+            }),
+            cleaning: Cleaning {
+                mode: self.ftl.cleaning,
+                free_blocks_critical: self.ftl.free_blocks_critical,
+                free_blocks_idle: self.ftl.free_blocks_idle,
+            },
+        }
+    }
+
+    /// Mapping units that the host sees.
+    #[must_use]
+    pub fn logical_units(&self) -> u32 {
+        (self.drive.capacity.0 / self.ftl.mapping_unit.0) as u32
+    }
+
+    /// Map entries of a translation page, which is one mapping unit: 4 bytes each.
+    #[must_use]
+    pub fn entries_per_translation_page(&self) -> u32 {
+        (self.ftl.mapping_unit.0 / 4) as u32
+    }
+
+    /// What the translation layer is told.
+    #[must_use]
+    pub fn ftl_config(&self) -> FtlConfig {
+        let ftl = &self.ftl;
+        let logical_units = self.logical_units();
+        let per_page = self.entries_per_translation_page();
+        FtlConfig {
+            logical_units,
+            map_units: match ftl.mapping {
+                Mapping::Page => 0,
+                Mapping::Dftl => logical_units.div_ceil(per_page),
+            },
+            victim: ftl.victim,
+            frontiers: ftl.frontiers,
+            placement: match (ftl.segment, ftl.placement_handles) {
+                (Some(segment), _) => {
+                    let units = segment.0 / ftl.mapping_unit.0;
+                    Placement::Segments(u32::try_from(units).unwrap_or(u32::MAX))
+                }
+                (None, 0) => Placement::Any,
+                (None, handles) => Placement::Handles(handles),
+            },
+            free_blocks_low: ftl.free_blocks_low,
+            free_blocks_high: ftl.free_blocks_high,
+            free_blocks_idle: ftl.free_blocks_idle,
+            reserve_blocks: Self::RESERVE_BLOCKS,
+            wear: WearPolicy {
+                least_worn_first: ftl.wear_least_worn_first,
+                move_behind_mean: ftl.wear_move_behind_mean,
+                victims_above_mean: ftl.wear_victims_above_mean,
+            },
+        }
+    }
+
+    /// What the host may write, in whole mapping units.
+    #[must_use]
+    pub fn capacity(&self) -> Bytes {
+        Bytes(self.drive.capacity.0 / self.ftl.mapping_unit.0 * self.ftl.mapping_unit.0)
+    }
+
+    /// Over-provisioning, nominal and effective.
+    #[must_use]
+    pub fn over_provisioning(&self) -> OverProvisioning {
+        self.ftl_config().over_provisioning(&self.geometry())
+    }
+}
+
+fn bad(field: &'static str, value: impl ToString, why: &'static str) -> Result<(), DeviceError> {
+    Err(DeviceError::Value { field, value: value.to_string(), why })
+}
+
+/// The error of the TOML library in one line: where, what, and the line as it stands.
+fn syntax(text: &str, error: &toml::de::Error) -> DeviceError {
+    let start = error.span().map_or(0, |span| span.start.min(text.len()));
+    let before = &text.as_bytes()[..start];
+    let number = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let line = text.lines().nth(number - 1).unwrap_or_default().trim();
+    let what = error.message().trim().replace('\n', ", ");
+    DeviceError::Syntax(format!("line {number} ({line}): {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_are_sound() {
+        for name in Device::preset_names() {
+            let device = Device::preset(name).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert_eq!(device.name, name);
+            let spare = device.over_provisioning();
+            assert!(0.02 < spare.effective && spare.effective < spare.nominal, "{name}: {spare:?}");
+        }
+        assert_eq!(Device::preset_names().next(), Some(Device::DEFAULT_PRESET));
+    }
+
+    #[test]
+    fn a_bad_file_is_named_by_field() {
+        let check = |from: &str, to: &str, expected: &str| {
+            let text = PRESETS[0].1;
+            assert!(text.contains(from), "{from}");
+            let message = Device::from_toml(&text.replace(from, to)).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        };
+        check("page = \"16KiB\"", "", "missing field `page`");
+        check("page = \"16KiB\"", "page = 16384", "page = 16384");
+        check("page = \"16KiB\"", "page = \"16\"", "no known unit");
+        check("channels = 12", "channels = 0", "channels is 0");
+        check("endurance = 3000", "endurance = 0", "flash.endurance");
+        check("t_read = \"60us\"", "t_read = \"60h\"", "flash.t_read");
+        check("capacity = \"4TB\"", "capacity = \"5TB\"", "lower capacity");
+        check("queue_depth = 256", "queue_depth = 0", "drive.queue_depth");
+        check("write_buffer = \"16MiB\"", "write_buffer = \"4KiB\"", "drive.write_buffer");
+        check("victim = \"greedy\"", "victim = \"best\"", "no victim policy is called `best`");
+        check("victim = \"greedy\"", "victim = \"d-choices\"", "as in d-choices:10");
+        check("victim = \"greedy\"", "victim = \"fifo:2\"", "called `fifo:2`");
+        check("[ftl]", "[ftl]\nspeed = 1", "unknown field `speed`");
+        check("mapping_unit = \"4KiB\"", "mapping_unit = \"3KiB\"", "does not fit");
+    }
+
+    #[test]
+    fn an_unknown_preset_lists_the_known() {
+        let message = Device::preset("fast").unwrap_err().to_string();
+        assert!(message.contains("dc-tlc") && message.contains("femu"), "{message}");
+    }
+}

@@ -1,0 +1,304 @@
+//! The sections of a device file.
+
+use prism_base::{Bytes, Nanos};
+use prism_engine::{CleaningMode, Scheduler};
+use prism_ftl::{Frontiers, VictimPolicy};
+use prism_nand::PageTimes;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+use crate::quantity;
+
+/// `[flash]`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flash {
+    /// Bits a cell, for the reader: slc, mlc, tlc, qlc.
+    pub cell: Cell,
+    /// Buses; packages that share a bus (a gang) are one channel.
+    pub channels: u32,
+    /// Dies on each.
+    pub dies_per_channel: u32,
+    /// Planes of a die.
+    pub planes: u32,
+    /// Whether one command works on all planes of a die.
+    pub multi_plane: bool,
+    /// Blocks of a plane.
+    pub blocks_per_plane: u32,
+    /// Pages of a block.
+    pub pages_per_block: u32,
+    /// Pages of a plane that one program writes: 1, or those of a word line.
+    #[serde(default = "one")]
+    pub pages_per_program: u32,
+    /// Size of a page of one plane.
+    #[serde(deserialize_with = "quantity::bytes")]
+    pub page: Bytes,
+    /// tR, for all pages or by type.
+    #[serde(deserialize_with = "quantity::page_times")]
+    pub t_read: PageTimes,
+    /// tPROG of a row, for all pages or by type.
+    #[serde(deserialize_with = "quantity::page_times")]
+    pub t_program: PageTimes,
+    /// tBERS.
+    #[serde(deserialize_with = "quantity::nanos")]
+    pub t_erase: Nanos,
+    /// Command and address cycles of each operation, on the channel.
+    #[serde(default, deserialize_with = "quantity::nanos")]
+    pub t_command: Nanos,
+    /// Bytes a second of a channel; `None` is infinite.
+    #[serde(deserialize_with = "quantity::rate")]
+    pub channel_bandwidth: Option<u64>,
+    /// The next read of a die begins while the data of the last one leaves it.
+    #[serde(default)]
+    pub cache_read: bool,
+    /// The data of the next program goes into a die while it programs.
+    #[serde(default)]
+    pub cache_program: bool,
+    /// Copies within a plane do not cross the channel.
+    #[serde(default)]
+    pub copy_back: bool,
+    /// What stops for reads.
+    #[serde(default)]
+    pub suspend: SuspendSpec,
+    /// How long stopping takes.
+    #[serde(default, deserialize_with = "quantity::nanos")]
+    pub t_suspend: Nanos,
+    /// Dies whose blocks make a superblock; 1 for none.
+    #[serde(default = "one")]
+    pub superblock_dies: u32,
+    /// Whether one row of each stripe over a superblock is parity.
+    #[serde(default)]
+    pub superblock_parity: bool,
+    /// Program/erase cycles a block is good for.
+    pub endurance: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Bits a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cell {
+    /// One.
+    Slc,
+    /// Two.
+    Mlc,
+    /// Three.
+    Tlc,
+    /// Four.
+    Qlc,
+}
+
+impl Cell {
+    /// Upper-case abbreviation, for reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Slc => "SLC",
+            Self::Mlc => "MLC",
+            Self::Tlc => "TLC",
+            Self::Qlc => "QLC",
+        }
+    }
+}
+
+/// What stops for reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SuspendSpec {
+    /// Nothing.
+    #[default]
+    None,
+    /// Programs.
+    Program,
+    /// Erases.
+    Erase,
+    /// Both.
+    Both,
+}
+
+/// `[ftl]`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ftl {
+    /// The mapping.
+    pub mapping: Mapping,
+    /// Size of a mapping unit, apart from the page.
+    #[serde(deserialize_with = "quantity::bytes")]
+    pub mapping_unit: Bytes,
+    /// `shared`, `separate` or `per-stream`.
+    #[serde(deserialize_with = "quantity::named")]
+    pub frontiers: Frontiers,
+    /// As [`VictimPolicy::from_name`] reads it.
+    #[serde(deserialize_with = "victim")]
+    pub victim: VictimPolicy,
+    /// Cleaning of a lane (a die, or the dies of a superblock) starts below this many
+    /// erased blocks.
+    pub free_blocks_low: u32,
+    /// Cleaning of a lane stops at this many.
+    pub free_blocks_high: u32,
+    /// Below this many, cleaning waits for nobody.
+    #[serde(default = "two")]
+    pub free_blocks_critical: u32,
+    /// In idle time cleaning goes on until this many; 0 for never.
+    #[serde(default)]
+    pub free_blocks_idle: u32,
+    /// How long the host must be silent for idle time to begin.
+    #[serde(default = "ten_ms", deserialize_with = "quantity::nanos")]
+    pub idle_after: Nanos,
+    /// When cleaning may go on above the critical number.
+    #[serde(default = "foreground", deserialize_with = "quantity::named")]
+    pub cleaning: CleaningMode,
+    /// Placement handles that writes may name; 0 for none.
+    #[serde(default)]
+    pub placement_handles: u32,
+    /// Addresses that share open blocks, for a segmented layer.
+    #[serde(default, deserialize_with = "quantity::opt_bytes")]
+    pub segment: Option<Bytes>,
+    /// Memory for cached map entries of 8 bytes, for `dftl`.
+    #[serde(default, deserialize_with = "quantity::opt_bytes")]
+    pub map_cache: Option<Bytes>,
+    /// Whether a miss brings in the one entry or the whole translation page, for `dftl`.
+    #[serde(default)]
+    pub map_load: MapLoad,
+    /// Dynamic wear levelling: the least worn erased block is opened.
+    #[serde(default)]
+    pub wear_least_worn_first: bool,
+    /// Static wear levelling: blocks so many erases behind the mean of their lane move.
+    #[serde(default)]
+    pub wear_move_behind_mean: Option<u32>,
+    /// Blocks so many erases above the mean of their lane are passed over as victims.
+    #[serde(default)]
+    pub wear_victims_above_mean: Option<u32>,
+}
+
+fn two() -> u32 {
+    2
+}
+
+fn ten_ms() -> Nanos {
+    Nanos(10_000_000)
+}
+
+fn foreground() -> CleaningMode {
+    CleaningMode::Foreground
+}
+
+/// Mappings by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mapping {
+    /// Every unit anywhere, the whole map in memory.
+    Page,
+    /// Every unit anywhere, the map on flash and a part of it cached (Gupta, Kim,
+    /// Urgaonkar, ASPLOS'09).
+    Dftl,
+}
+
+/// What a miss in the map cache brings in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MapLoad {
+    /// The entry that was looked for, as in DFTL.
+    #[default]
+    Entry,
+    /// All entries of its translation page, the others as the first to go.
+    Page,
+}
+
+fn victim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VictimPolicy, D::Error> {
+    VictimPolicy::from_name(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+/// `[drive]`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DriveSpec {
+    /// What the host may write; rounded down to whole mapping units.
+    #[serde(deserialize_with = "quantity::bytes")]
+    pub capacity: Bytes,
+    /// Firmware time of a read or of a command without data.
+    #[serde(deserialize_with = "quantity::nanos")]
+    pub firmware_read: Nanos,
+    /// Firmware time of a write.
+    #[serde(deserialize_with = "quantity::nanos")]
+    pub firmware_write: Nanos,
+    /// Commands that firmware works on at once; 0 for no limit.
+    #[serde(default)]
+    pub firmware_cores: u32,
+    /// Bytes a second of the host link, each way; `None` is infinite.
+    #[serde(deserialize_with = "quantity::rate")]
+    pub link_bandwidth: Option<u64>,
+    /// Commands of each queue that may be outstanding.
+    pub queue_depth: u32,
+    /// Submission queues.
+    #[serde(default = "one")]
+    pub queues: u32,
+    /// Commands of each queue that are fetched in a turn; empty for one each.
+    #[serde(default)]
+    pub queue_weights: Vec<u32>,
+    /// Commands that are worked on at once, others wait in their queues; 0 for no limit.
+    #[serde(default)]
+    pub in_service: u32,
+    /// Which command and which operation goes first.
+    #[serde(default = "fcfs", deserialize_with = "quantity::named")]
+    pub scheduler: Scheduler,
+    /// Whether discards are carried out (informed cleaning) or ignored.
+    #[serde(default = "yes")]
+    pub discards: bool,
+    /// Size of the write buffer.
+    #[serde(deserialize_with = "quantity::bytes")]
+    pub write_buffer: Bytes,
+    /// Whether a write is complete in the buffer or on flash.
+    pub write_cache: WriteCache,
+    /// How long a unit that was written in part waits in the buffer for the rest before
+    /// the rest is read from flash; zero for not at all.
+    #[serde(default, deserialize_with = "quantity::nanos")]
+    pub merge_wait: Nanos,
+    /// Whether the buffer and the map survive a loss of power.
+    pub power_loss_protection: bool,
+}
+
+fn fcfs() -> Scheduler {
+    Scheduler::Fcfs
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// When a write is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WriteCache {
+    /// Once its data is in the buffer.
+    WriteBack,
+    /// Once its data is on flash.
+    WriteThrough,
+}
+
+/// `[datasheet]`: the maker's figures, as far as given.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Datasheet {
+    /// 4 KiB at queue depth 1.
+    #[serde(default, deserialize_with = "quantity::opt_nanos")]
+    pub random_read_latency: Option<Nanos>,
+    /// 4 KiB at queue depth 1.
+    #[serde(default, deserialize_with = "quantity::opt_nanos")]
+    pub random_write_latency: Option<Nanos>,
+    /// 4 KiB, deep queue.
+    #[serde(default)]
+    pub random_read_iops: Option<u64>,
+    /// 4 KiB, deep queue, steady state.
+    #[serde(default)]
+    pub random_write_iops: Option<u64>,
+    /// Bytes a second.
+    #[serde(default, deserialize_with = "quantity::rate")]
+    pub sequential_read: Option<u64>,
+    /// Bytes a second.
+    #[serde(default, deserialize_with = "quantity::rate")]
+    pub sequential_write: Option<u64>,
+}

@@ -1,0 +1,268 @@
+//! From the host's queues into the drive: submission, arbitration, the link and firmware.
+//!
+//! A command stands in its submission queue until the drive fetches it. With no limit on
+//! commands in service that is at once; with one, arbitration (round robin over the
+//! queues, each with its weight) and the scheduler decide which waiting command is next.
+
+use std::collections::VecDeque;
+
+use prism_base::SimTime;
+use prism_engine::Scheduler;
+
+use super::slots::{Slot, Then};
+use super::{Completion, Drive};
+use crate::device::DriveSpec;
+use crate::request::{HostOp, Request, SubmitError};
+
+/// The submission queues, and how many commands are where.
+#[derive(Debug)]
+pub(crate) struct Queues {
+    /// Commands that wait, by queue.
+    waiting: Vec<VecDeque<u32>>,
+    waiting_total: u32,
+    /// Commands outstanding, by queue.
+    outstanding: Vec<u32>,
+    /// Commands being worked on, and the most that may be.
+    in_service: u32,
+    in_service_max: u32,
+    /// Of these and of those that wait, urgent ones.
+    urgent: u32,
+    /// Whose turn it is, and how many commands of the turn are left.
+    turn: usize,
+    left: u32,
+    weights: Vec<u32>,
+    /// When each firmware core is free; empty if there is no limit.
+    cores: Vec<SimTime>,
+}
+
+impl Queues {
+    pub(crate) fn new(spec: &DriveSpec) -> Self {
+        let queues = spec.queues as usize;
+        let weights = match spec.queue_weights.is_empty() {
+            true => vec![1; queues],
+            false => spec.queue_weights.clone(),
+        };
+        Self {
+            waiting: vec![VecDeque::new(); queues],
+            waiting_total: 0,
+            outstanding: vec![0; queues],
+            in_service: 0,
+            in_service_max: if spec.in_service == 0 { u32::MAX } else { spec.in_service },
+            urgent: 0,
+            turn: 0,
+            left: weights[0],
+            weights,
+            cores: vec![SimTime::ZERO; spec.firmware_cores as usize],
+        }
+    }
+
+    pub(crate) fn has_room(&self, queue: u16, depth: u32) -> bool {
+        self.outstanding.get(usize::from(queue)).is_some_and(|&outstanding| outstanding < depth)
+    }
+
+    /// The next command by arbitration: queues in turn, each for as many commands as its
+    /// weight says.
+    fn arbitrate(&mut self) -> Option<u32> {
+        if self.waiting_total == 0 {
+            return None;
+        }
+        loop {
+            if self.left > 0 {
+                if let Some(slot) = self.waiting[self.turn].pop_front() {
+                    self.left -= 1;
+                    self.waiting_total -= 1;
+                    return Some(slot);
+                }
+            }
+            self.turn = (self.turn + 1) % self.waiting.len();
+            self.left = self.weights[self.turn];
+        }
+    }
+
+    /// Takes the waiting command with the least `key` out of its queue; the one that came
+    /// first of several, queues in order.
+    fn take_least<K: Ord>(&mut self, key: impl Fn(u32) -> K) -> Option<u32> {
+        let places = self.waiting.iter().enumerate();
+        let all = places.flat_map(|(queue, waiting)| {
+            waiting.iter().enumerate().map(move |(place, &slot)| (queue, place, slot))
+        });
+        let (queue, place, slot) = all.min_by_key(|&(.., slot)| key(slot))?;
+        self.waiting[queue].remove(place);
+        self.waiting_total -= 1;
+        Some(slot)
+    }
+}
+
+impl Drive {
+    /// Takes a request at `now`, which is not before [`Drive::now`].
+    ///
+    /// # Errors
+    /// [`SubmitError`]; the drive is unchanged then.
+    ///
+    /// # Panics
+    /// If `now` lies in the past, or before an event that [`Drive::advance`] has not
+    /// been told to reach.
+    pub fn submit(&mut self, request: Request, now: SimTime) -> Result<(), SubmitError> {
+        self.check(&request)?;
+        assert!(now >= self.now, "a request submitted in the past");
+        assert!(self.next_at() >= now, "events before {now:?} are due");
+        self.now = now;
+        self.account();
+        self.counts.submitted += 1;
+        let slot = self.slots.take();
+        self.slots[slot] = Slot::new(request, now);
+        self.queues.outstanding[usize::from(request.queue)] += 1;
+        // The map is looked up when firmware has had its time.
+        self.engine.ftl().prefetch(self.unit_of(request.offset));
+        if request.urgent {
+            self.queues.urgent += 1;
+            self.engine.set_urgent(true, now);
+        }
+        if self.queues.in_service < self.queues.in_service_max && self.queues.waiting_total == 0 {
+            self.fetch(slot);
+        } else {
+            self.queues.waiting[usize::from(request.queue)].push_back(slot);
+            self.queues.waiting_total += 1;
+        }
+        Ok(())
+    }
+
+    fn check(&self, request: &Request) -> Result<(), SubmitError> {
+        let spec = &self.device.drive;
+        let queue = request.queue;
+        if u32::from(queue) >= spec.queues {
+            return Err(SubmitError::NoSuchQueue { queue, queues: spec.queues });
+        }
+        if !self.can_accept(queue) {
+            return Err(SubmitError::QueueFull { queue, depth: spec.queue_depth });
+        }
+        if request.op == HostOp::Flush {
+            return Ok(());
+        }
+        if request.len == 0 {
+            return Err(SubmitError::ZeroLength);
+        }
+        let (offset, len, capacity) = (request.offset, request.len, self.capacity);
+        if offset.checked_add(len).is_none_or(|end| end > capacity) {
+            return Err(SubmitError::BeyondEnd { offset, len, capacity });
+        }
+        Ok(())
+    }
+
+    /// Begins the work on a command: data of a write comes in, then firmware.
+    fn fetch(&mut self, slot: u32) {
+        self.queues.in_service += 1;
+        let (op, len) = {
+            let request = &self.slots[slot].request;
+            (request.op, request.len)
+        };
+        let is_write = op == HostOp::Write;
+        let spec = &self.device.drive;
+        let firmware = if is_write { spec.firmware_write } else { spec.firmware_read };
+        let mut begun = self.now;
+        if let Some(core) = self.queues.cores.iter_mut().min() {
+            // The core first, so that it is not held while data comes in.
+            begun = begun.max(*core);
+            *core = begun + firmware;
+        }
+        if is_write {
+            self.link_in = begun.max(self.link_in) + self.link_time(len);
+            self.write_starts.push(self.link_in + firmware, slot);
+        } else {
+            self.starts.push(begun + firmware, slot);
+        }
+    }
+
+    /// A request has left the drive: another may be fetched.
+    pub(super) fn leave(&mut self, request: &Request) {
+        self.queues.outstanding[usize::from(request.queue)] -= 1;
+        self.queues.in_service -= 1;
+        if request.urgent {
+            self.queues.urgent -= 1;
+            if self.queues.urgent == 0 {
+                self.engine.set_urgent(false, self.now);
+            }
+        }
+        while self.queues.waiting_total > 0 && self.queues.in_service < self.queues.in_service_max {
+            let next = self.choose();
+            let slot = next.expect("a command waits");
+            self.fetch(slot);
+        }
+    }
+
+    /// Which command that waits is next.
+    fn choose(&mut self) -> Option<u32> {
+        let (slots, engine, now, unit) = (&self.slots, &self.engine, self.now, self.unit);
+        match self.device.drive.scheduler {
+            Scheduler::Fcfs => self.queues.arbitrate(),
+            Scheduler::ReadFirst => {
+                let is_read = |slot: &u32| slots[*slot].request.op == HostOp::Read;
+                if self.queues.waiting.iter().flatten().any(is_read) {
+                    self.queues.take_least(|slot| !is_read(&slot))
+                } else {
+                    self.queues.arbitrate()
+                }
+            }
+            Scheduler::Priority => {
+                let urgent = |slot: &u32| slots[*slot].request.urgent;
+                if self.queues.waiting.iter().flatten().any(urgent) {
+                    self.queues.take_least(|slot| !urgent(&slot))
+                } else {
+                    self.queues.arbitrate()
+                }
+            }
+            Scheduler::ShortestWait => self.queues.take_least(|slot| {
+                let request = &slots[slot].request;
+                let first = (request.offset / unit) as u32;
+                let at = match request.op {
+                    HostOp::Read => engine.ftl().lookup(first),
+                    _ => None,
+                };
+                // Writes go to whichever die is free, other commands need none.
+                at.map_or(0, |at| engine.wait_for(at, now).0)
+            }),
+        }
+    }
+
+    pub(super) fn start(&mut self, slot: u32, out: &mut Vec<Completion>) {
+        let preflush = self.slots[slot].request.preflush;
+        if preflush && self.wait_for_flush(slot, Then::Perform) {
+            self.pump(out);
+        } else {
+            self.begin(slot, out);
+        }
+    }
+
+    /// Performs a command once the map has what it needs.
+    pub(super) fn begin(&mut self, slot: u32, out: &mut Vec<Completion>) {
+        if self.look_up(slot) {
+            self.perform(slot, out);
+        }
+    }
+
+    pub(super) fn perform(&mut self, slot: u32, out: &mut Vec<Completion>) {
+        let request = self.slots[slot].request;
+        match request.op {
+            HostOp::Read => return self.start_read(slot),
+            HostOp::Write => self.queue_write(slot),
+            HostOp::Discard => {
+                if self.device.drive.discards {
+                    self.trim(&request, out);
+                }
+                if !(request.fua && self.wait_for_flush(slot, Then::Finish)) {
+                    self.finish(slot, out);
+                }
+            }
+            HostOp::WriteZeroes => {
+                self.trim(&request, out);
+                self.queue_write(slot);
+            }
+            HostOp::Flush => {
+                if !self.wait_for_flush(slot, Then::Finish) {
+                    self.finish(slot, out);
+                }
+            }
+        }
+        self.pump(out);
+    }
+}
