@@ -166,7 +166,7 @@ fn at_depth_one_latency_is_the_closed_form() {
     let (flash, spec) = (&device.flash, &device.drive);
     let page = Bytes(4096);
     let expected = spec.firmware_read
-        + flash.t_read
+        + flash.t_read.of(0)
         + transfer_time(page, flash.channel_bandwidth.unwrap())
         + transfer_time(page, spec.link_bandwidth.unwrap());
     let read = outcome.rows[0].stats.dir(Dir::Read).unwrap();
@@ -320,6 +320,22 @@ fn more_than_the_queue_takes_waits_and_is_counted() {
     assert_eq!(drive().device().drive.queue_depth, 256);
     assert!(outcome.total.held_back > 0 && outcome.total.behind_max > Nanos::ZERO);
     assert_eq!((log.deepest, log.issued.len()), (300, 2048));
+}
+
+#[test]
+fn jobs_spread_over_the_queues_of_a_drive() {
+    let mean = |jobs: u32| {
+        let mut device = drive().device().clone();
+        (device.drive.queues, device.drive.queue_depth) = (2, 4);
+        let state = prism_ssd::InitialState::Filled;
+        let prepared = prism_ssd::Drive::prepared(device, state, 1, |_, _| true);
+        let mut drive = prepared.unwrap().unwrap().0;
+        let jobs = one(&format!("rw=randread size=2m iodepth=16 numjobs={jobs}"));
+        prism_replay::fio::run(&mut drive, &jobs, &mut prism_replay::Silent).unwrap();
+        drive.host_counts().in_flight_ns as f64 / drive.now().0 as f64
+    };
+    assert!((3.9..=4.0).contains(&mean(1)), "one job fills one queue of 4");
+    assert!((7.8..=8.0).contains(&mean(2)), "the second job fills the other");
 }
 
 #[test]

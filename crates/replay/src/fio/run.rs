@@ -132,8 +132,10 @@ struct Runner<'a> {
     workers: Vec<Worker<'a>>,
     wakes: EventQueue,
     pending: Slab<Pending>,
-    /// Issued, and not yet taken by the drive.
-    backlog: VecDeque<u32>,
+    /// Issued, and not yet taken by the drive, for each of its queues.
+    backlogs: Vec<VecDeque<u32>>,
+    /// In all of them.
+    waiting: usize,
     in_flight: u32,
     last_change: SimTime,
     busy: u64,
@@ -179,7 +181,8 @@ impl<'a> Runner<'a> {
             observer,
             wakes: EventQueue::new(),
             pending: Slab::new(),
-            backlog: VecDeque::new(),
+            backlogs: vec![VecDeque::new(); drive.device().drive.queues as usize],
+            waiting: 0,
             in_flight: 0,
             last_change: run_start,
             busy: 0,
@@ -249,29 +252,33 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Hands the drive as much of what waits as it takes.
+    /// Hands the drive as much of what waits as its queues take.
     fn feed(&mut self) {
-        let now = self.drive.now();
-        while self.drive.can_accept() {
-            let Some(slot) = self.backlog.pop_front() else { return };
-            let pending = self.pending[slot];
-            let io = pending.io;
-            let request = Request {
-                op: io.op,
-                offset: io.offset,
-                len: io.len,
-                fua: io.fua,
-                preflush: false,
-                tag: u64::from(pending.job) << 32 | u64::from(slot),
-            };
-            self.drive.submit(request, now).expect("regions lie within the drive");
-            let waited = now.since(pending.issued);
-            if waited > Nanos::ZERO {
-                let measured = &mut self.stages[self.stage].measured;
-                measured.held_back += 1;
-                measured.held_back_ns += u128::from(waited.0);
-                measured.behind_max = measured.behind_max.max(waited);
+        if self.waiting == 0 {
+            return;
+        }
+        for queue in 0..self.backlogs.len() {
+            while self.drive.can_accept(queue as u16) {
+                let Some(slot) = self.backlogs[queue].pop_front() else { break };
+                self.waiting -= 1;
+                self.submit(slot, queue as u16);
             }
+        }
+    }
+
+    fn submit(&mut self, slot: u32, queue: u16) {
+        let now = self.drive.now();
+        let pending = self.pending[slot];
+        let io = pending.io;
+        let tag = u64::from(pending.job) << 32 | u64::from(slot);
+        let request = Request { fua: io.fua, queue, ..Request::new(io.op, io.offset, io.len, tag) };
+        self.drive.submit(request, now).expect("regions lie within the drive");
+        let waited = now.since(pending.issued);
+        if waited > Nanos::ZERO {
+            let measured = &mut self.stages[self.stage].measured;
+            measured.held_back += 1;
+            measured.held_back_ns += u128::from(waited.0);
+            measured.behind_max = measured.behind_max.max(waited);
         }
     }
 
@@ -318,7 +325,10 @@ impl<'a> Runner<'a> {
             depth: self.workers[number].in_flight,
             before: self.in_flight,
         };
-        self.backlog.push_back(slot);
+        // As a kernel spreads threads over hardware queues.
+        let queue = number % self.backlogs.len();
+        self.backlogs[queue].push_back(slot);
+        self.waiting += 1;
         self.issued += 1;
         self.change(now, self.in_flight + 1);
     }
