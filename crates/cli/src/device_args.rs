@@ -168,8 +168,12 @@ fn overridden(text: &str, overrides: &[Override]) -> Result<String, String> {
         let changed = toml::to_string(&table).map_err(|error| error.to_string())?;
         // The whole is checked once every change is in.
         if let Err(DeviceError::Syntax(error)) = Device::from_toml(&changed) {
-            let near = words::near(field, known.iter().map(String::as_str));
             let what = error.split_once("): ").map_or(error.as_str(), |(_, what)| what);
+            let near = if what.starts_with("unknown field") {
+                words::near(field, known.iter().map(String::as_str))
+            } else {
+                String::new()
+            };
             return Err(wrong(&format!("{what}{near}")));
         }
     }
@@ -264,7 +268,7 @@ mod tests {
         check("ftl.victm", "fifo", "unknown field `victm`");
         check("ftl.victm", "fifo", "did you mean ftl.victim?");
         check("flt.victim", "fifo", "no such field (did you mean ftl.victim?)");
-        check("ftl.victim", "best", "--set ftl.victim=best: unknown variant `best`");
+        check("ftl.victim", "best", "--set ftl.victim=best: no victim policy is called `best`");
         check("flash.channels", "x", "a whole number is expected");
         check("flash.multi_plane", "1", "true or false");
         check("flash.t_read", "60", "no known unit");

@@ -221,6 +221,20 @@ fn one_point_of_a_sweep_is_the_run_with_these_values() {
 }
 
 #[test]
+fn short_names_reach_the_fields() {
+    let words = ["--name=w", "--rw=randrw", "--io_size=8m", "--iodepth=32", "--json", "-"];
+    let axes = ["--sweep", "scheduler=fcfs,read-first", "frontiers=shared", "mapping=page"];
+    let out = json(&[&words[..], &axes].concat());
+    let mean = |i: usize| out["rows"][i]["read"]["mean_ns"].as_f64().unwrap();
+    assert!(mean(1) < mean(0), "reads that go first are done sooner");
+    let policies = ["--sweep", "gc=d-choices:10,windowed-greedy:8,cost-benefit"];
+    let out = json(&[&words[..], &policies].concat());
+    assert_eq!(out["rows"].as_array().unwrap().len(), 3);
+    sim(&["--set", "flash.t_read=[\"40us\", \"60us\"]", "--name=a", "--size=1m"]);
+    sim(&["--set", "drive.queues=4", "--name=a", "--size=1m", "--numjobs=4"]);
+}
+
+#[test]
 fn a_field_of_the_drive_changes_reports_as_well() {
     let trace = common::sample("f2fs-rocksdb.ftrace.zst");
     let normal = common::report(&[&trace, "--passes=1"]);
@@ -251,7 +265,7 @@ fn what_is_wrong_is_one_line_and_exit_code_2() {
     check("--name=a --set drive.capacity=4PB", "drive.capacity = 3.55 PiB: more mapping units");
     check("--name=a --sweep gcc=fifo", "no axis of this name (did you mean gc");
     check("--name=a --sweep scheduler", "give an axis and its values");
-    check("--name=a --sweep gc=greedy,best", "unknown variant `best`");
+    check("--name=a --sweep gc=greedy,best", "no victim policy is called `best`");
     check("--name=a --sweep gc=fifo ftl.victim=greedy", "two axes of this name");
     check("--name=a --sweep op=0%", "no over-provisioning");
     check("--name=a --sweep op=900000%", "no over-provisioning");

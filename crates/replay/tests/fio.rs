@@ -339,6 +339,26 @@ fn jobs_spread_over_the_queues_of_a_drive() {
 }
 
 #[test]
+fn real_time_reads_go_before_others_where_the_scheduler_knows_them() {
+    let mean = |class: u32| {
+        let mut device = drive().device().clone();
+        device.drive.scheduler = prism_engine::Scheduler::Priority;
+        let state = prism_ssd::InitialState::Filled;
+        let prepared = prism_ssd::Drive::prepared(device, state, 1, |_, _| true);
+        let mut drive = prepared.unwrap().unwrap().0;
+        let text = format!(
+            "[global]\nrw=randread\nsize=4m\n[crowd]\niodepth=32\n[one]\nnumber_ios=20\n\
+             prioclass={class}\n"
+        );
+        let jobs = parse(&text).unwrap();
+        let outcome = prism_replay::fio::run(&mut drive, &jobs, &mut prism_replay::Silent).unwrap();
+        outcome.rows[1].stats.dir(Dir::Read).unwrap().latency.mean_ns()
+    };
+    let (urgent, usual) = (mean(1), mean(2));
+    assert!(urgent * 4.0 < usual, "{urgent} beside {usual}");
+}
+
+#[test]
 fn synchronous_writes_wait_for_flash_where_the_cache_is_volatile() {
     let mean = |words: &str| {
         let device =

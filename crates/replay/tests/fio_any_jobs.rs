@@ -78,6 +78,7 @@ const WORDS: &[&str] = &[
     "fdatasync=5",
     "sync=dsync",
     "end_fsync=1",
+    "prioclass=1",
     "kb_base=1000",
     "stonewall=0",
 ];

@@ -21,6 +21,7 @@ fn values_are_named_with_their_line() {
     check("bsrange=4k", "a range as 4k-16k");
     check("bssplit=4k/60:8k/60", "add up to 100");
     check("ba=100", "a multiple of 512");
+    check("prioclass=4", "a number from 0 to 3");
     check("iodepth=0", "a number from 1 to 65536");
     check("iodepth=x", "jobs.fio:2: iodepth=\"x\"");
     check("numjobs=5000", "a number from 1 to 4096");

@@ -142,6 +142,8 @@ pub struct Job {
     pub flush_at_end: bool,
     /// Writes carry FUA.
     pub fua: bool,
+    /// Its I/Os go first, on a drive whose scheduler knows that.
+    pub urgent: bool,
     /// Seed of its random streams.
     pub seed: u64,
     /// Its number in the run, which names its random streams.

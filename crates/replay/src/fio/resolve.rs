@@ -102,6 +102,7 @@ impl Named<'_> {
             flush_every,
             flush_at_end: s.flag("end_fsync")?,
             fua: self.fua()?,
+            urgent: s.count("prioclass", 0, 3, 0)? == 1,
             seed: s.integer("randseed")?.unwrap_or(seed),
             number: 0,
             group: 0,

@@ -271,7 +271,12 @@ impl<'a> Runner<'a> {
         let pending = self.pending[slot];
         let io = pending.io;
         let tag = u64::from(pending.job) << 32 | u64::from(slot);
-        let request = Request { fua: io.fua, queue, ..Request::new(io.op, io.offset, io.len, tag) };
+        let request = Request {
+            fua: io.fua,
+            urgent: self.jobs[pending.job as usize].urgent,
+            queue,
+            ..Request::new(io.op, io.offset, io.len, tag)
+        };
         self.drive.submit(request, now).expect("regions lie within the drive");
         let waited = now.since(pending.issued);
         if waited > Nanos::ZERO {

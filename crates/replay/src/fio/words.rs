@@ -227,6 +227,13 @@ pub const WORDS: &[Word] = &[
         "",
     ),
     simulated("wait_for", &[], Value, "start when the job of this name has ended", ""),
+    simulated(
+        "prioclass",
+        &[],
+        Value,
+        "1 (real time): I/Os are urgent to a drive whose scheduler knows that; 0, 2, 3: not",
+        "idle is as best effort",
+    ),
     simulated("new_group", &[], Flag, "a new reporting group", ""),
     simulated("group_reporting", &[], Flag, "one row for the jobs of a group", ""),
     simulated(
@@ -322,7 +329,7 @@ pub const NOT_SIMULATED: &str = "\
     replay_align replay_time_scale replay_skip merge_blktrace_file merge_blktrace_scalars \
     merge_blktrace_iters exec_prerun exec_postrun ioscheduler zonesize zonecapacity zonerange \
     zoneskip read_beyond_wp max_open_zones job_max_open_zones ignore_zone_limits \
-    zone_reset_threshold zone_reset_frequency prio prioclass cmdprio_percentage \
+    zone_reset_threshold zone_reset_frequency prio cmdprio_percentage \
     thinktime_blocks_type thinktime_iotime rate_min rate_cycle rate_ignore_thinktime \
     rate_iops_min max_latency latency_target latency_window latency_percentile latency_run \
     write_hint create_serialize create_fsync create_on_open create_only allow_file_create \
