@@ -127,6 +127,8 @@ fn a_job_file_and_the_same_words_are_the_same_run() {
                 --json=- --size=8m --stonewall";
     let line: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(file.stdout, sim(&line));
+    let args = ["sim", "-", "--capacity", "256MiB", "--json", "-"];
+    assert_eq!(file.stdout, Run::with_input(&args, text.as_bytes()).stdout);
     assert_ne!(file.stdout, sim(&[&line[..], &["--seed=2"]].concat()));
 }
 

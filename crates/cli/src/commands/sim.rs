@@ -172,7 +172,7 @@ fn read_jobs(words: &[String]) -> Result<Vec<Section>, Failure> {
     let wrong = |error: fio::FioError| Failure::Usage(error.to_string());
     let mut reader = JobReader::new();
     for name in reader.arguments(words).map_err(wrong)? {
-        let text = prism_host::input::read_text(Path::new(&name))?;
+        let text = prism_host::input::read_text_or_stdin(Path::new(&name))?;
         reader.file(&name, &text).map_err(wrong)?;
     }
     reader.finish().map_err(wrong)
