@@ -169,11 +169,15 @@ impl JobReader {
         self.sections.push(Section { name, defaults: settings.len(), settings, begins_file });
     }
 
-    /// The jobs that were read.
+    /// The jobs that were read. Words of the command line without a `--name` are one job
+    /// called `job`, which fio would refuse.
     ///
     /// # Errors
     /// [`FioError::NoJob`] if there is none.
-    pub fn finish(self) -> Result<Vec<Section>, FioError> {
+    pub fn finish(mut self) -> Result<Vec<Section>, FioError> {
+        if self.sections.is_empty() && !self.defaults.is_empty() {
+            self.begin("job".into(), self.defaults.clone(), false);
+        }
         if self.sections.is_empty() { Err(FioError::NoJob) } else { Ok(self.sections) }
     }
 }
@@ -290,7 +294,8 @@ mod tests {
         };
         check("--name=a --iodepht=4", "--iodepht: iodepht is no word of fio (did you mean iodepth");
         check("--name=a -x", "-x: arguments are");
-        check("--rw=read", "no job");
+        check("", "no job");
+        assert_eq!(arguments("--rw=read").unwrap().0[0].name, "job");
         check("--name=a --rw", "--rw: rw needs a value");
     }
 }
