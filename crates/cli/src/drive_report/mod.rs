@@ -10,9 +10,9 @@ pub use json::ReportObject;
 
 use prism_base::Bytes;
 use prism_host::LoadedTrace;
-use prism_replay::{Layout, Lifetime, Options, Outcome};
-use prism_ssd::Preparation;
+use prism_replay::{Layout, Lifetime, Measured, Options, Outcome};
 use prism_ssd::scale::Scaled;
+use prism_ssd::{Device, Preparation};
 
 use crate::initial_state::State;
 
@@ -68,14 +68,19 @@ impl Facts<'_> {
     /// Endurance at the measured rate.
     #[must_use]
     pub fn lifetime(&self) -> Option<Lifetime> {
-        let (device, measured) = (&self.scaled.device, &self.outcome.measured);
-        prism_replay::lifetime::lifetime(
-            device.geometry().raw(),
-            device.flash.endurance,
-            device.capacity(),
-            measured.write_amplification()?,
-            Bytes(measured.bytes_of(prism_ssd::HostOp::Write)),
-            measured.simulated,
-        )
+        lifetime(&self.outcome.measured, &self.scaled.device)
     }
+}
+
+/// Endurance of `device` at the measured rate.
+#[must_use]
+pub fn lifetime(measured: &Measured, device: &Device) -> Option<Lifetime> {
+    prism_replay::lifetime::lifetime(
+        device.geometry().raw(),
+        device.flash.endurance,
+        device.capacity(),
+        measured.write_amplification()?,
+        Bytes(measured.bytes_of(prism_ssd::HostOp::Write)),
+        measured.simulated,
+    )
 }
