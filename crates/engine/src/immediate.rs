@@ -1,7 +1,7 @@
 //! Runs plans at once: moves state, knows no time. For filling and preconditioning a
 //! drive, and for questions about write amplification alone.
 
-use prism_ftl::{CopyPlan, PageMap, UnitWrite};
+use prism_ftl::{CopyPlan, HostPlace, Layer, UnitWrite};
 use prism_nand::{BlockId, Cause, LaneId, Nand, Pun, RowId};
 
 use crate::content;
@@ -19,7 +19,7 @@ struct Row {
 #[derive(Debug)]
 pub struct Immediate<'a> {
     nand: &'a mut Nand,
-    ftl: &'a mut PageMap,
+    ftl: &'a mut Layer,
     counts: FlashCounts,
     next_lane: u32,
     /// By stream.
@@ -29,9 +29,9 @@ pub struct Immediate<'a> {
 
 impl<'a> Immediate<'a> {
     /// An engine that has done nothing yet.
-    pub fn new(nand: &'a mut Nand, ftl: &'a mut PageMap) -> Self {
+    pub fn new(nand: &'a mut Nand, ftl: &'a mut Layer) -> Self {
         Self {
-            rows: vec![Row::default(); ftl.config().frontier_count() as usize],
+            rows: vec![Row::default(); ftl.streams() as usize],
             nand,
             ftl,
             counts: FlashCounts::default(),
@@ -106,8 +106,11 @@ impl<'a> Immediate<'a> {
         self.rows[stream as usize] = row;
     }
 
-    /// The next lane in turn that holds no more than its share.
+    /// The lane that the layer names, or the next in turn that holds no more than its share.
     fn choose_lane(&mut self, stream: u32) -> LaneId {
+        if self.ftl.places_host() {
+            return self.named_lane(stream);
+        }
         let lanes = self.nand.geometry().lanes();
         for _ in 0..lanes {
             let lane = LaneId(self.next_lane);
@@ -125,17 +128,37 @@ impl<'a> Immediate<'a> {
         panic!("no lane can take a row: over-provisioning is too small for this layer");
     }
 
+    fn named_lane(&mut self, stream: u32) -> LaneId {
+        // Each turn ends with an erase or with a log block less.
+        for _ in 0..=2 * self.nand.geometry().blocks() {
+            let lane = match self.ftl.host_place(stream) {
+                HostPlace::Lane(lane) if !self.ftl.below_low(lane) => return lane,
+                HostPlace::Lane(lane) => lane,
+                HostPlace::Blocked => {
+                    self.ftl.make_room(stream).expect("nothing is under way to wait for")
+                }
+                HostPlace::Any => unreachable!("a layer that names no lane"),
+            };
+            self.clean(lane);
+            if let HostPlace::Lane(lane) = self.ftl.host_place(stream) {
+                return lane;
+            }
+        }
+        panic!("merges make no room: the layer promised that they do");
+    }
+
     fn clean(&mut self, lane: LaneId) {
+        let why = self.ftl.cause_of_cleaning();
         while !self.ftl.reached_high(lane) {
             let Some(victim) = self.ftl.pick_victim(lane) else { return };
-            self.empty(lane, victim, Cause::Gc);
+            self.empty(lane, victim, why);
             if let Some(victim) = self.ftl.pick_for_wear(lane) {
                 self.empty(lane, victim, Cause::Wear);
             }
         }
     }
 
-    /// Moves what is valid out of `victim` and erases it.
+    /// Moves what is valid out of `victim`, and erases what that leaves to erase.
     fn empty(&mut self, lane: LaneId, victim: BlockId, why: Cause) {
         let cause = self.ftl.cause_of_copies(victim, why);
         let mut cursor = 0;
@@ -152,6 +175,7 @@ impl<'a> Immediate<'a> {
             self.program(row, cause, &plan.units, &[]);
         }
         self.plan = plan;
+        let Some(victim) = self.ftl.emptied(victim) else { return };
         for member in 0..self.nand.geometry().dies_per_superblock {
             self.nand.erase_begin(victim, member).expect("a victim is on the device");
             self.nand.erase_end(victim, member);
@@ -164,7 +188,7 @@ impl<'a> Immediate<'a> {
         content::program_begin(self.nand, self.ftl, row, units, payloads)
             .expect("a reserved row is the next of its block");
         self.nand.program_end(row);
-        let logical = self.ftl.config().logical_units;
+        let logical = self.ftl.logical_units();
         self.counts.count_program(self.nand, cause, logical, units);
         let first = self.nand.layout().first_unit(row).0;
         for (i, write) in units.iter().enumerate() {

@@ -75,7 +75,7 @@ pub fn steady_writes(
 ) -> Result<impl FnOnce() -> Work, DeviceError> {
     // Effective over-provisioning 0.15 gives 3.96 at 256 pages a block (theory).
     let mut device = mqsim_like(32, Bytes(1 << 30))?;
-    let usable = device.ftl_config().usable_units(&device.geometry());
+    let usable = device.usable_units();
     device.drive.capacity = Bytes((usable as f64 / 1.15) as u64 * 8192);
     closed_loop(device, HostOp::Write, count, depth, seed)
 }
@@ -94,7 +94,7 @@ fn closed_loop(
     };
     let prepared = Drive::prepared(device, state, seed, |_, _| true)?;
     let (mut drive, _) = prepared.expect("nobody gives up");
-    let units = u64::from(drive.device().ftl_config().logical_units);
+    let units = u64::from(drive.device().logical_units());
     let mut rng = Rng::stream(seed, "speed.address");
     Ok(move || {
         let mut done = Vec::new();

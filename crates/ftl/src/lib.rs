@@ -11,15 +11,21 @@ pub mod candidates;
 pub mod clean;
 pub mod column;
 pub mod config;
+pub mod hybrid;
+pub mod layer;
 pub mod pagemap;
 pub mod plan;
 pub mod recover;
 pub mod trims;
 pub mod victim;
 
+mod under_way;
+
 pub use candidates::Candidates;
 pub use column::Column;
 pub use config::{ConfigError, Frontiers, FtlConfig, OverProvisioning, Placement, WearPolicy};
+pub use hybrid::{Hybrid, HybridConfig, MergeCounts};
+pub use layer::{HostPlace, Layer, LayerConfig};
 pub use pagemap::PageMap;
 pub use plan::{CopyPlan, Program, ReadRun, TrimRange, UnitWrite};
 pub use victim::{Benefit, VictimError, VictimPolicy};

@@ -10,6 +10,7 @@
 
 mod places;
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use prism_base::{FastMap, SimTime};
@@ -121,6 +122,51 @@ impl Buffer {
         }
         let most = (0..self.dirty.len()).rev().max_by_key(|&s| self.dirty[s].len());
         most.map(|stream| stream as u32)
+    }
+
+    /// The first stream with a row to program for which `lane` finds one, and that lane: full
+    /// rows first, in the order in which they filled up, then units that somebody waits for,
+    /// then, if the buffer is full, the longest rows. Asks at most `most` streams of each kind.
+    pub(crate) fn first_stream<T>(
+        &mut self,
+        most: usize,
+        mut lane: impl FnMut(u32) -> Option<T>,
+    ) -> Option<(u32, T)> {
+        // Streams are there once for each of their rows; those without any leave.
+        let (dirty, row) = (&self.dirty, self.row_units);
+        self.full.retain(|&stream| dirty[stream as usize].len() >= row);
+        let mut asked: Vec<u32> = Vec::with_capacity(most);
+        for place in 0..self.full.len() {
+            if asked.len() == most {
+                break;
+            }
+            let stream = self.full[place];
+            if asked.contains(&stream) {
+                continue;
+            }
+            asked.push(stream);
+            if let Some(lane) = lane(stream) {
+                self.full.remove(place);
+                return Some((stream, lane));
+            }
+        }
+        let mut others: Vec<u32> = Vec::new();
+        let all = 0..self.dirty.len() as u32;
+        if self.wanted > 0 {
+            let wanted = |&stream: &u32| {
+                let mut queue = self.dirty[stream as usize].iter();
+                queue.any(|&place| self.is_wanted(&self.entries[place]))
+            };
+            others.extend(all.clone().filter(wanted).take(most));
+        }
+        if self.is_full() && self.dirty_total > 0 {
+            let mut waiting: Vec<u32> =
+                all.filter(|&stream| !self.dirty[stream as usize].is_empty()).collect();
+            waiting.sort_by_key(|&stream| Reverse(self.dirty[stream as usize].len()));
+            others.extend(waiting.into_iter().take(most));
+        }
+        let mut left = others.into_iter().filter(|stream| !asked.contains(stream));
+        left.find_map(|stream| Some((stream, lane(stream)?)))
     }
 
     /// Puts new content over an entry whose program has not begun. The entry stays in its

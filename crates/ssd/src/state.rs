@@ -2,7 +2,7 @@
 
 use prism_base::Rng;
 use prism_engine::{FlashCounts, Immediate};
-use prism_ftl::PageMap;
+use prism_ftl::Layer;
 use prism_nand::Nand;
 
 use crate::device::{Device, DeviceError};
@@ -43,8 +43,8 @@ impl Drive {
     ) -> Result<Option<(Self, FlashCounts)>, DeviceError> {
         device.check()?;
         let mut nand = Nand::new(device.geometry());
-        let mut ftl = PageMap::new(device.geometry(), device.ftl_config(), seed)?;
-        let logical = u64::from(device.ftl_config().logical_units);
+        let mut ftl = Layer::new(device.geometry(), device.layer_config(), seed)?;
+        let logical = u64::from(device.logical_units());
         let random = match state {
             InitialState::Preconditioned { overwrites } => (logical as f64 * overwrites) as u64,
             InitialState::Empty | InitialState::Filled => 0,

@@ -164,7 +164,7 @@ impl Engine {
         let row = RowId(job.row);
         content::program_begin(&mut self.nand, &self.ftl, row, &job.plan.units, &job.payloads)
             .expect("a reserved row is the next of its block");
-        let logical = self.ftl.config().logical_units;
+        let logical = self.ftl.logical_units();
         self.counts.count_program(&self.nand, cause, logical, &job.plan.units);
         let mut time = self.config.timing.t_program.of(self.layout.place_of(row).1);
         if job.copied_back > 0 {
@@ -199,7 +199,9 @@ impl Engine {
                 }
             }
             Op::Program { job } => self.program_done(job, done, now),
-            Op::Erase { block, member, cause } => self.erase_done(block, member, cause, now),
+            Op::Erase { block, member, lane, cause } => {
+                self.erase_done(block, member, LaneId(lane), cause, now);
+            }
         }
         self.start_loaded(die, now);
     }

@@ -4,7 +4,7 @@
 use prism_base::{Bytes, Nanos, Rng};
 use prism_ftl::{ConfigError, Frontiers, VictimPolicy};
 use prism_nand::PageTimes;
-use prism_ssd::device::WriteCache;
+use prism_ssd::device::{Mapping, WriteCache};
 use prism_ssd::{Device, DeviceError};
 
 /// One of `items`, each equally likely.
@@ -63,6 +63,34 @@ pub fn device(rng: &mut Rng) -> Device {
         device.drive.firmware_read = Nanos(rng.below(2_000));
         device.drive.firmware_write = Nanos(rng.below(2_000));
         device.drive.queue_depth = one_of(rng, &[1, 2, 6, 32]);
+        let most = most_units(&device);
+        let units = one_of(rng, &[most, most, most * 9 / 10, most / 2]);
+        if units >= 64 {
+            device.drive.capacity = Bytes(units * device.ftl.mapping_unit.0);
+            device.check().unwrap();
+            return device;
+        }
+    }
+}
+
+/// A small drive with a hybrid mapping and everything drawn from `rng`, often as full as its
+/// bound allows, and often with a single log block.
+pub fn hybrid(rng: &mut Rng) -> Device {
+    loop {
+        let mut device = device(rng);
+        device.ftl.mapping = Mapping::Hybrid;
+        device.ftl.victim = VictimPolicy::Fifo;
+        device.ftl.frontiers = Frontiers::Separate;
+        device.ftl.group_blocks = Some(1 + rng.below(4) as u32);
+        device.ftl.group_log_blocks = Some(1 + rng.below(4) as u32);
+        device.ftl.log_share = Some(one_of(rng, &[0.01, 0.07, 0.5]));
+        device.ftl.free_blocks_low = rng.below(3) as u32;
+        device.ftl.free_blocks_high = device.ftl.free_blocks_low + rng.below(2) as u32;
+        device.flash.superblock_dies =
+            if rng.chance(0.3) { device.flash.channels * device.flash.dies_per_channel } else { 1 };
+        device.drive.power_loss_protection = true;
+        let row = u64::from(device.geometry().units_per_row()) * device.ftl.mapping_unit.0;
+        device.drive.write_buffer = Bytes(row + rng.below(4 * row));
         let most = most_units(&device);
         let units = one_of(rng, &[most, most, most * 9 / 10, most / 2]);
         if units >= 64 {
