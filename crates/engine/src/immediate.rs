@@ -96,6 +96,23 @@ impl<'a> Immediate<'a> {
         }
     }
 
+    /// Merges every log block, and erases every block with nothing live in it, where the
+    /// mapping has such blocks. Rows that wait for more units are programmed first.
+    pub fn merge_all(&mut self) {
+        self.flush();
+        self.ftl.want_all();
+        let mut at_rest = false;
+        while !at_rest {
+            at_rest = true;
+            for lane in (0..self.nand.geometry().lanes()).map(LaneId) {
+                if !self.ftl.reached_high(lane) {
+                    self.clean(lane);
+                    at_rest &= self.ftl.reached_high(lane);
+                }
+            }
+        }
+    }
+
     fn program_host(&mut self, stream: u32) {
         let mut row = std::mem::take(&mut self.rows[stream as usize]);
         let lane = self.choose_lane(stream);

@@ -229,6 +229,14 @@ impl Layer {
         }
     }
 
+    /// Every log block is to be merged; nothing to do where there are none.
+    pub fn want_all(&mut self) {
+        match self {
+            Self::Page(_) => {}
+            Self::Hybrid(map) => map.want_all(),
+        }
+    }
+
     /// Whether `lane` may take a row of `stream`, of those that any lane may take.
     #[must_use]
     #[inline]

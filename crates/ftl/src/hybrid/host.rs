@@ -148,6 +148,17 @@ impl Hybrid {
         open.find(|&block| self.rows_in_flight[block as usize] == 0)
     }
 
+    /// Every log block without rows under way is to be merged: what host data would cost
+    /// from now on is paid at once.
+    pub fn want_all(&mut self) {
+        for block in 0..self.uses.len() as u32 {
+            let idle = self.rows_in_flight[block as usize] == 0;
+            if matches!(self.uses[block as usize], Use::Sealed | Use::Log) && idle {
+                self.want(block);
+            }
+        }
+    }
+
     /// `victim` will be merged as soon as its lane comes to it.
     fn want(&mut self, victim: u32) {
         let lane = self.lane_of(victim);
