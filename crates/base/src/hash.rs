@@ -4,11 +4,14 @@
 //! multiplication is enough. Iteration order is still nobody's business: nothing that
 //! reaches a result walks these maps.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A hash map from integers.
 pub type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<MixHasher>>;
+
+/// A hash set of integers.
+pub type FastSet<K> = HashSet<K, BuildHasherDefault<MixHasher>>;
 
 /// Multiplies by an odd constant and folds the halves.
 #[derive(Clone, Copy, Debug, Default)]

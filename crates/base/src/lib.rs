@@ -14,7 +14,7 @@ pub mod zeroed;
 
 pub use divisor::Divisor;
 pub use events::EventQueue;
-pub use hash::FastMap;
+pub use hash::{FastMap, FastSet};
 pub use latency::Latencies;
 pub use pipe::Pipe;
 pub use prefetch::prefetch;

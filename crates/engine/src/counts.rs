@@ -41,7 +41,10 @@ impl FlashCounts {
         }
         let per_unit = u64::from(layout.pages_per_unit());
         for page in units.chunks(layout.units_per_page() as usize) {
-            let first = page.iter().find(|unit| unit.lpn != UnitWrite::PAD).unwrap_or(&page[0]);
+            let mut first = &page[0];
+            if cause == Cause::Merge {
+                first = page.iter().find(|unit| unit.lpn != UnitWrite::PAD).unwrap_or(first);
+            }
             self.programs[cause_of(cause, logical_units, first)] += per_unit;
             for unit in page {
                 self.units[cause_of(cause, logical_units, unit)] += 1;
@@ -73,9 +76,9 @@ impl FlashCounts {
 }
 
 fn cause_of(row: Cause, logical_units: u32, unit: &UnitWrite) -> Cause {
-    match unit.lpn {
-        UnitWrite::PAD => Cause::Pad,
-        lpn if row == Cause::Host && lpn >= logical_units => Cause::Map,
+    match row {
+        Cause::Host if unit.lpn >= logical_units => Cause::Map,
+        Cause::Merge if unit.lpn == UnitWrite::PAD => Cause::Pad,
         _ => row,
     }
 }

@@ -68,7 +68,8 @@ impl PageMap {
     /// room, so it needs an erased block beside the reserve.
     pub fn pick_for_wear(&mut self, lane: LaneId) -> Option<BlockId> {
         let behind = self.config.wear.move_behind_mean?;
-        if self.free_blocks(lane) <= self.config.reserve_blocks {
+        let dead = !self.lanes[lane.0 as usize].dead.is_empty();
+        if dead || self.free_blocks(lane) <= self.config.reserve_blocks {
             return None;
         }
         let limit = self.mean_erases(lane).checked_sub(behind)?;

@@ -78,6 +78,8 @@ pub struct FtlConfig {
     pub free_blocks_low: u32,
     /// Cleaning of a lane stops when this many are left.
     pub free_blocks_high: u32,
+    /// In idle time cleaning goes on until this many are left; 0 for never.
+    pub free_blocks_idle: u32,
     /// Erased blocks of a lane that only cleaning may open, so that it can finish.
     pub reserve_blocks: u32,
     /// Wear levelling.
@@ -161,6 +163,7 @@ impl FtlConfig {
             placement: Placement::Any,
             free_blocks_low: 2,
             free_blocks_high: 2,
+            free_blocks_idle: 0,
             reserve_blocks: 1,
             wear: WearPolicy::default(),
         }
@@ -269,7 +272,7 @@ impl FtlConfig {
     fn most_units(&self, geometry: &Geometry) -> u64 {
         let (block, row) = (geometry.data_units_per_block(), geometry.units_per_row());
         let (block, row, lanes) = (u64::from(block), u64::from(row), u64::from(geometry.lanes()));
-        let kept = self.free_blocks_high - 1 + self.frontier_count();
+        let kept = self.free_blocks_high.max(self.free_blocks_idle) - 1 + self.frontier_count();
         let candidates = u64::from(geometry.blocks_per_lane().saturating_sub(kept));
         // A lane may hold half a block more than its share when the host rows that then
         // run and wait on it are taken ([`crate::PageMap::balanced`]).

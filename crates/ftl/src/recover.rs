@@ -56,7 +56,11 @@ impl PageMap {
             }
             // Open for as long as units are put into it, sealed at the end.
             map.state[index as usize] = BlockState::Open;
-            newest = newest.max(map.scan_block(nand, block, &mut best, &mut tombstones));
+            // What an interrupted erase has left of a superblock was moved before: taken
+            // for data, it would win against its copies.
+            if !nand.is_unstable(block) {
+                newest = newest.max(map.scan_block(nand, block, &mut best, &mut tombstones));
+            }
         }
         map.settle(nand, &best, tombstones);
         Ok((map, newest))

@@ -196,6 +196,8 @@ impl Nand {
         if in_block >= u32::from(programmed) * dies + member {
             return Err(NandError::ReadErased { unit });
         }
+        // Members that an interrupted erase has not reached may still be read here; it is
+        // for recovery to know better.
         let torn = self.store.as_ref().is_some_and(|s| s.open_rows[row.0 as usize]);
         if torn || self.unstable[index] {
             return Err(NandError::Uncorrectable { unit });
@@ -226,10 +228,28 @@ impl Nand {
         self.members(block).map(|index| u32::from(self.rows_programmed[index])).sum()
     }
 
-    /// Whether an erase of `block` was interrupted, or is going on.
+    /// Whether an erase of `block` was interrupted, or is going on: a member is half
+    /// erased, or some members are erased and others are not yet. Whatever still stands on
+    /// those was given up.
     #[must_use]
     pub fn is_unstable(&self, block: BlockId) -> bool {
-        self.members(block).any(|index| self.unstable[index])
+        let most = self.erased_most(block);
+        self.members(block).any(|index| self.unstable[index] || self.erase_counts[index] < most)
+    }
+
+    /// The members of `block` that its next erase has to erase: all, or, if one was
+    /// interrupted, those which that one has not reached. So members have different erase
+    /// counts only while an erase is not complete, and a drive finds that out after a loss
+    /// of power.
+    pub fn members_to_erase(&self, block: BlockId) -> impl Iterator<Item = u32> + use<'_> {
+        let most = self.erased_most(block);
+        let all = self.members(block).all(|index| self.erase_counts[index] == most);
+        let behind = move |(_, index): &(u32, usize)| all || self.erase_counts[*index] < most;
+        (0..).zip(self.members(block)).filter(behind).map(|(member, _)| member)
+    }
+
+    fn erased_most(&self, block: BlockId) -> u32 {
+        self.members(block).map(|index| self.erase_counts[index]).max().unwrap_or(0)
     }
 
     fn members(&self, block: BlockId) -> impl Iterator<Item = usize> + use<> {

@@ -2,7 +2,7 @@
 
 use prism_base::{Latencies, Nanos};
 use prism_engine::FlashCounts;
-use prism_ssd::HostOp;
+use prism_ssd::{HostOp, MapCounts};
 
 /// Figures over a part of a replay, all of them over the same passes.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +25,8 @@ pub struct Measured {
     pub flash: FlashCounts,
     /// Bytes of flash programmed, padding included.
     pub flash_bytes: u64,
+    /// Looks at a cached map, where the drive has one.
+    pub map: Option<MapCounts>,
     /// Simulated time.
     pub simulated: Nanos,
     /// Integral of requests in flight, in nanoseconds: divide by time for the mean depth.

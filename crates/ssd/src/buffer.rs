@@ -89,6 +89,11 @@ impl Buffer {
         self.used >= self.capacity
     }
 
+    /// Whether less than half of the room is taken.
+    pub(crate) fn is_half_empty(&self) -> bool {
+        self.used < self.capacity.div_ceil(2)
+    }
+
     /// Units in the buffer.
     pub(crate) fn used(&self) -> u32 {
         self.used

@@ -16,6 +16,7 @@ mod quantity;
 pub use device::{Device, DeviceError};
 pub use drive::{Drive, HostCounts};
 pub use power::Remains;
+pub use prism_ftl::MapCounts;
 pub use request::{Completion, Cost, HostOp, Request, SubmitError};
 pub use scale::{Scaled, fit};
 pub use state::InitialState;

@@ -60,8 +60,15 @@ impl Drive {
             let lpn = if done < fill { done } else { rng.below(logical) };
             engine.write(lpn as u32, done + 1);
         }
+        // A map on flash is there with the data it describes.
+        let map_units = device.ftl_config().map_units;
+        if fill > 0 {
+            for page in 0..map_units {
+                engine.write(logical as u32 + page, total + 1);
+            }
+        }
         engine.flush();
         let counts = *engine.counts();
-        Ok(Some((Self::assemble(device, nand, ftl, total + 1), counts)))
+        Ok(Some((Self::assemble(device, nand, ftl, total + 2), counts)))
     }
 }

@@ -178,19 +178,30 @@ fn cleaning(facts: &Facts<'_>) -> Section {
     let wear = facts.wear;
     let measured = &facts.outcome.measured;
     let flash = &measured.flash;
-    let upb = u64::from(facts.scaled.device.geometry().units_per_block())
-        / u64::from(facts.scaled.device.geometry().planes_ganged);
+    let geometry = facts.scaled.device.geometry();
+    // Erases are counted in blocks of one plane of one die.
+    let upb = u64::from(geometry.units_per_block())
+        / u64::from(geometry.planes_ganged * geometry.dies_per_superblock);
     let erased = flash.erases.total() * upb;
     let copied = flash.units[Cause::Gc];
     let share = (erased > 0).then(|| copied as f64 / erased as f64);
-    section.push(Block::KeyFigures(vec![
+    let mut figures = vec![
         Figure::new("Still valid in cleaned blocks", Unit::Percent, share)
             .note("what cleaning had to copy"),
         Figure::new("Erases of a block", Unit::Count, wear.mean)
             .note(format!("since the start; between {} and {}", wear.min, wear.max)),
         Figure::new("Found in the write buffer", Unit::Count, measured.buffer_hits)
             .note("mapping units read or rewritten there"),
-    ]));
+    ];
+    if let Some(map) = measured.map {
+        figures.push(Figure::new("Misses of the map cache", Unit::Percent, map.miss_ratio()).note(
+            format!(
+                "{} translation pages read for them, {} to be rewritten",
+                map.loads, map.writebacks
+            ),
+        ));
+    }
+    section.push(Block::KeyFigures(figures));
     section
 }
 

@@ -92,10 +92,23 @@ struct FiguresObject {
     bytes_per_second: f64,
     queue_depth: DepthObject,
     buffer_hits: u64,
+    /// Only where the map lies on flash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map_cache: Option<MapObject>,
     unmapped_reads: u64,
     held_back: u64,
     behind_ns: u64,
     simulated_ns: u64,
+}
+
+/// Looks at the cached map, in mapping units, and translation pages moved for them.
+#[derive(Debug, Serialize)]
+struct MapObject {
+    hits: u64,
+    misses: u64,
+    miss_ratio: f64,
+    pages_loaded: u64,
+    pages_rewritten: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -246,6 +259,13 @@ fn figures(measured: &Measured) -> FiguresObject {
         bytes_per_second: measured.bytes_per_second(),
         queue_depth: DepthObject { mean: measured.in_flight_mean(), max: measured.in_flight_max },
         buffer_hits: measured.buffer_hits,
+        map_cache: measured.map.map(|map| MapObject {
+            hits: map.hits,
+            misses: map.misses,
+            miss_ratio: map.miss_ratio(),
+            pages_loaded: map.loads,
+            pages_rewritten: map.writebacks,
+        }),
         unmapped_reads: measured.unmapped,
         held_back: measured.held_back,
         behind_ns: measured.behind_max.0,

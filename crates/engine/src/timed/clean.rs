@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use prism_base::SimTime;
 use prism_ftl::ReadRun;
-use prism_nand::{BlockId, Cause, LaneId, RowId};
+use prism_nand::{BlockId, Cause, DieId, LaneId, RowId};
 
 use super::Engine;
 use super::die::{Op, ReadOp};
@@ -182,9 +182,11 @@ impl Engine {
             self.look_for_garbage(now);
             return true;
         };
-        self.lanes[lane.0 as usize].cleaner.erasing = self.layout.dies_per_lane();
-        for (member, die) in self.layout.dies_of(self.layout.lane_of(block)).enumerate() {
-            let op = Op::Erase { block, member: member as u32, lane: lane.0, cause: why };
+        let members: Vec<u32> = self.nand.members_to_erase(block).collect();
+        self.lanes[lane.0 as usize].cleaner.erasing = members.len() as u32;
+        for member in members {
+            let die = DieId(self.layout.lane_of(block).0 * self.layout.dies_per_lane() + member);
+            let op = Op::Erase { block, member, lane: lane.0, cause: why };
             self.enqueue(die, op, false, now);
         }
         false

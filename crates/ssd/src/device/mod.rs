@@ -331,6 +331,7 @@ impl Device {
             },
             free_blocks_low: ftl.free_blocks_low,
             free_blocks_high: ftl.free_blocks_high,
+            free_blocks_idle: ftl.free_blocks_idle,
             reserve_blocks: Self::RESERVE_BLOCKS,
             wear: WearPolicy {
                 least_worn_first: ftl.wear_least_worn_first,

@@ -67,12 +67,12 @@ impl Queues {
             return None;
         }
         loop {
-            if self.left > 0 {
-                if let Some(slot) = self.waiting[self.turn].pop_front() {
-                    self.left -= 1;
-                    self.waiting_total -= 1;
-                    return Some(slot);
-                }
+            if self.left > 0
+                && let Some(slot) = self.waiting[self.turn].pop_front()
+            {
+                self.left -= 1;
+                self.waiting_total -= 1;
+                return Some(slot);
             }
             self.turn = (self.turn + 1) % self.waiting.len();
             self.left = self.weights[self.turn];
@@ -229,6 +229,13 @@ impl Drive {
         if preflush && self.wait_for_flush(slot, Then::Perform) {
             self.pump(out);
         } else {
+            self.begin(slot, out);
+        }
+    }
+
+    /// Performs a command once the map has what it needs.
+    pub(super) fn begin(&mut self, slot: u32, out: &mut Vec<Completion>) {
+        if self.look_up(slot) {
             self.perform(slot, out);
         }
     }

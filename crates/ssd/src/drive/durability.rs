@@ -97,7 +97,7 @@ impl Drive {
             progress = true;
             self.waiting_for_flush.pop_front();
             match waiter.then {
-                Then::Perform => self.perform(waiter.slot, out),
+                Then::Perform => self.begin(waiter.slot, out),
                 Then::Finish => self.finish(waiter.slot, out),
             }
         }

@@ -7,6 +7,7 @@
 
 mod commands;
 mod durability;
+mod map;
 mod reads;
 mod slots;
 mod write_path;
@@ -24,6 +25,7 @@ use crate::buffer::Buffer;
 use crate::device::{Device, DeviceError};
 use crate::request::{Completion, HostOp};
 use commands::Queues;
+use map::{MapState, is_map_read};
 use slots::{Slot, Waiter};
 
 /// Sums that the laws are checked on.
@@ -62,6 +64,8 @@ pub struct Drive {
     timers: EventQueue,
     slots: Slab<Slot>,
     queues: Queues,
+    /// Where the map is on flash.
+    map: Option<Box<MapState>>,
     waiting_for_buffer: VecDeque<u32>,
     waiting_for_flush: VecDeque<Waiter>,
     link_in: SimTime,
@@ -73,6 +77,8 @@ pub struct Drive {
     open_trims: Vec<TrimRange>,
     counts: HostCounts,
     last_change: SimTime,
+    pumping: bool,
+    pump_again: bool,
     done: Vec<Done>,
     row: Vec<HostUnit>,
     runs: Vec<ReadRun>,
@@ -85,6 +91,8 @@ const MERGE: u32 = 1;
 const KIND_BITS: u32 = 1;
 /// Tags of flash reads with this bit complete a buffered unit, others belong to a slot.
 const FILL: u32 = 1 << 31;
+/// Of the others, tags with this bit bring in a translation page.
+const MAP: u32 = 1 << 30;
 
 impl Drive {
     /// An empty drive. `seed` feeds policies that draw lots.
@@ -128,6 +136,7 @@ impl Drive {
             timers: EventQueue::new(),
             slots: Slab::new(),
             queues: Queues::new(&device.drive),
+            map: MapState::new(&device),
             waiting_for_buffer: VecDeque::new(),
             waiting_for_flush: VecDeque::new(),
             link_in: SimTime::ZERO,
@@ -138,6 +147,8 @@ impl Drive {
             open_trims: Vec::new(),
             counts: HostCounts::default(),
             last_change: SimTime::ZERO,
+            pumping: false,
+            pump_again: false,
             done: Vec::new(),
             row: Vec::new(),
             runs: Vec::new(),
@@ -249,6 +260,7 @@ impl Drive {
             moves |= self.flash_done(event, out);
         }
         self.done = done;
+        moves |= self.follow_moves();
         if moves {
             self.pump(out);
         }
@@ -301,6 +313,10 @@ impl Drive {
             Done::Read { tag } if tag & FILL != 0 => {
                 self.buffer.filled(tag & !FILL);
                 true
+            }
+            Done::Read { tag } if is_map_read(tag) => {
+                self.map_arrived(tag & !MAP, out);
+                false
             }
             Done::Read { tag } => {
                 self.read_arrived(tag);

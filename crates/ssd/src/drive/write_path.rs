@@ -29,14 +29,22 @@ impl Drive {
     /// Moves on whatever can move: writes into the buffer, rows to flash, flushes that
     /// have waited to their end.
     pub(super) fn pump(&mut self, out: &mut Vec<Completion>) {
-        loop {
+        // What is moved on may call for this again: one round more, not one level deeper.
+        self.pump_again = true;
+        if self.pumping {
+            return;
+        }
+        self.pumping = true;
+        while std::mem::take(&mut self.pump_again) {
+            while let Some(slot) = self.rewrite_pages() {
+                self.begin(slot, out);
+            }
             self.drain_buffer();
             let admitted = self.admit(out);
             let flushed = self.end_flushes(out);
-            if !admitted && !flushed {
-                return;
-            }
+            self.pump_again |= admitted || flushed;
         }
+        self.pumping = false;
     }
 
     /// Programs full rows, rows that are not full if somebody waits for them, and, where
@@ -181,7 +189,8 @@ impl Drive {
             let state = if rest.is_some() { State::Filling } else { State::Dirty };
             let place = self.buffer.add(lpn, version, stream, state);
             if let Some(at) = rest {
-                self.slots[slot].cost.flash_reads += self.read_rest(at, place, request.urgent);
+                let pages = self.read_rest(at, place, Cause::Rmw, request.urgent);
+                self.slots[slot].cost.flash_reads += pages;
             }
             place
         };
@@ -200,12 +209,12 @@ impl Drive {
     }
 
     /// Reads the rest of a unit from flash; returns the pages read.
-    fn read_rest(&mut self, at: Pun, place: u32, urgent: bool) -> u32 {
+    pub(super) fn read_rest(&mut self, at: Pun, place: u32, cause: Cause, urgent: bool) -> u32 {
         let layout = self.engine.nand().layout();
         let (level, pages) = layout.pages_of(at);
         let pages = pages.count_ones() as u16;
         let run = ReadRun { row: layout.row_of(at), level: level as u8, pages, units: 1 };
-        self.engine.read(run, Cause::Rmw, place | FILL, urgent, self.now);
+        self.engine.read(run, cause, place | FILL, urgent, self.now);
         u32::from(pages)
     }
 
@@ -221,7 +230,7 @@ impl Drive {
         let rest = self.engine.ftl().lookup(self.buffer.entry(place).lpn);
         self.buffer.stop_waiting(place, rest.is_some());
         if let Some(at) = rest {
-            self.read_rest(at, place, false);
+            self.read_rest(at, place, Cause::Rmw, false);
         }
     }
 

@@ -186,6 +186,9 @@ impl Harness {
         let request = Request {
             fua: data && self.rng.chance(0.05),
             preflush: self.rng.chance(0.03),
+            queue: self.rng.below(u64::from(self.drive.device().drive.queues)) as u16,
+            urgent: self.rng.chance(0.1),
+            handle: self.rng.below(4) as u16,
             ..Request::new(op, offset, len, self.requests.len() as u64)
         };
         let mut covered = Vec::new();

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use prism_base::{Rng, SimTime};
 use prism_nand::{Cause, Nand};
+use prism_ssd::device::Mapping;
 use prism_ssd::{Completion, Device, Drive, HostOp, Request, SubmitError};
 
 /// How often each kind of request comes; drawn anew for every run, so that some runs
@@ -171,6 +172,9 @@ impl Model {
         let request = Request {
             fua: self.rng.chance(0.05),
             preflush: self.rng.chance(0.03),
+            queue: self.rng.below(u64::from(self.drive.device().drive.queues)) as u16,
+            urgent: self.rng.chance(0.1),
+            handle: self.rng.below(4) as u16,
             ..Request::new(op, offset, len, self.requests.len() as u64)
         };
         let (all, unmapped) = self.touched(&request);
@@ -186,7 +190,7 @@ impl Model {
                 return;
             }
         }
-        while !self.drive.can_accept(0) {
+        while !self.drive.can_accept(request.queue) {
             let refused = self.drive.submit(request, self.drive.now());
             assert!(matches!(refused, Err(SubmitError::QueueFull { .. })));
             self.step();
@@ -266,8 +270,10 @@ impl Model {
         let cost = &completion.cost;
         assert_eq!(cost.unmapped, units.len() as u32 - mapped, "{completion:?}");
         let from_flash = mapped - cost.buffer_hits;
-        let a_page = self.drive.device().geometry().units_per_level();
-        let pages = from_flash.div_ceil(a_page)..=from_flash;
+        let device = self.drive.device();
+        let a_page = device.geometry().units_per_level();
+        let pages_of_unit = device.ftl.mapping_unit.0.div_ceil(device.flash.page.0) as u32;
+        let pages = from_flash.div_ceil(a_page)..=from_flash * pages_of_unit;
         assert!(pages.contains(&cost.flash_reads), "{completion:?}: {pages:?}");
         assert_eq!(cost.units_written, 0);
     }
@@ -294,13 +300,17 @@ impl Model {
         let (sums, host, flash) = (&self.sums, self.drive.host_counts(), self.drive.flash_counts());
         assert_eq!((host.bytes_written, host.bytes_read), (sums.written, sums.read));
         assert_eq!(flash.reads[Cause::Host], sums.host_reads);
-        assert_eq!(flash.reads[Cause::Rmw], sums.rmw_reads);
+        let device = self.drive.device();
+        if device.drive.merge_wait.0 == 0 {
+            assert_eq!(flash.reads[Cause::Rmw], sums.rmw_reads);
+        }
         let nand = self.drive.engine().nand();
         let ganged = u64::from(nand.geometry().planes_ganged);
-        assert_eq!(flash.programs.total(), nand.rows_programmed_total() * ganged);
+        let pages_per_row = u64::from(nand.geometry().pages_per_row());
+        assert_eq!(flash.programs.total(), nand.rows_programmed_total() * pages_per_row);
         assert_eq!(flash.erases.total(), nand.erases_total() * ganged);
         let programmed = flash.units[Cause::Host] + u64::from(self.drive.buffered_units());
-        if self.trimmed {
+        if self.trimmed || device.ftl.mapping == Mapping::Dftl {
             assert!(flash.units[Cause::Host] <= sums.units_written);
         } else {
             assert_eq!(programmed, sums.units_written);

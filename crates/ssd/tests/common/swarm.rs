@@ -2,9 +2,10 @@
 //! another mixture, and many are as full as a device file allows.
 
 use prism_base::{Bytes, Nanos, Rng};
+use prism_engine::{CleaningMode, Scheduler};
 use prism_ftl::{ConfigError, Frontiers, VictimPolicy};
 use prism_nand::PageTimes;
-use prism_ssd::device::{Mapping, WriteCache};
+use prism_ssd::device::{MapLoad, Mapping, SuspendSpec, WriteCache};
 use prism_ssd::{Device, DeviceError};
 
 /// One of `items`, each equally likely.
@@ -48,14 +49,19 @@ pub fn device(rng: &mut Rng) -> Device {
         device.flash.blocks_per_plane = 8 + rng.below(12) as u32;
         device.flash.pages_per_block = one_of(rng, &[2, 3, 4, 8, 16]);
         device.flash.page = Bytes(device.ftl.mapping_unit.0 * (1 + rng.below(2)));
-        device.flash.t_read = PageTimes::uniform(Nanos(1_000 + rng.below(50_000)));
-        device.flash.t_program = PageTimes::uniform(Nanos(1_000 + rng.below(300_000)));
+        if device.flash.multi_plane && rng.chance(0.2) {
+            // A mapping unit over all planes.
+            device.ftl.mapping_unit = device.flash.page;
+            device.ftl.mapping_unit.0 *= u64::from(device.flash.planes);
+        }
+        draw_flash(&mut device, rng);
         device.flash.t_erase = Nanos(1_000 + rng.below(3_000_000));
-        device.ftl.frontiers = one_of(rng, &[Frontiers::Shared, Frontiers::Separate]);
+        device.ftl.frontiers = one_of(rng, &Frontiers::ALL);
         device.ftl.victim = victim(rng);
         device.ftl.free_blocks_low = 2 + rng.below(3) as u32;
         device.ftl.free_blocks_high = device.ftl.free_blocks_low + rng.below(3) as u32;
-        let row = u64::from(device.geometry().units_per_row()) * device.ftl.mapping_unit.0;
+        draw_ftl(&mut device, rng);
+        let row = device.geometry().row_bytes().0;
         device.drive.write_buffer = Bytes(row + rng.below(4 * row));
         device.drive.write_cache =
             one_of(rng, &[WriteCache::WriteBack, WriteCache::WriteBack, WriteCache::WriteThrough]);
@@ -63,10 +69,19 @@ pub fn device(rng: &mut Rng) -> Device {
         device.drive.firmware_read = Nanos(rng.below(2_000));
         device.drive.firmware_write = Nanos(rng.below(2_000));
         device.drive.queue_depth = one_of(rng, &[1, 2, 6, 32]);
+        draw_drive(&mut device, rng);
         let most = most_units(&device);
         let units = one_of(rng, &[most, most, most * 9 / 10, most / 2]);
+        device.drive.capacity = Bytes(units * device.ftl.mapping_unit.0);
+        if device.ftl.placement_handles == 0 && rng.chance(0.2) {
+            // Segments keep blocks open, which may be more than such a drive has left.
+            let segment = units / (1 + rng.below(3)) + 1;
+            device.ftl.segment = Some(Bytes(segment * device.ftl.mapping_unit.0));
+            if device.check().is_err() {
+                device.ftl.segment = None;
+            }
+        }
         if units >= 64 {
-            device.drive.capacity = Bytes(units * device.ftl.mapping_unit.0);
             device.check().unwrap();
             return device;
         }
@@ -79,6 +94,15 @@ pub fn hybrid(rng: &mut Rng) -> Device {
     loop {
         let mut device = device(rng);
         device.ftl.mapping = Mapping::Hybrid;
+        device.ftl.segment = None;
+        device.ftl.map_cache = None;
+        device.ftl.map_load = MapLoad::Entry;
+        device.ftl.placement_handles = 0;
+        device.ftl.wear_least_worn_first = false;
+        device.ftl.wear_move_behind_mean = None;
+        device.ftl.wear_victims_above_mean = None;
+        device.flash.copy_back = false;
+        device.flash.superblock_parity = false;
         device.ftl.victim = VictimPolicy::Fifo;
         device.ftl.frontiers = Frontiers::Separate;
         device.ftl.group_blocks = Some(1 + rng.below(4) as u32);
@@ -86,8 +110,6 @@ pub fn hybrid(rng: &mut Rng) -> Device {
         device.ftl.log_share = Some(one_of(rng, &[0.01, 0.07, 0.5]));
         device.ftl.free_blocks_low = rng.below(3) as u32;
         device.ftl.free_blocks_high = device.ftl.free_blocks_low + rng.below(2) as u32;
-        device.flash.superblock_dies =
-            if rng.chance(0.3) { device.flash.channels * device.flash.dies_per_channel } else { 1 };
         device.drive.power_loss_protection = true;
         let row = u64::from(device.geometry().units_per_row()) * device.ftl.mapping_unit.0;
         device.drive.write_buffer = Bytes(row + rng.below(4 * row));
@@ -99,4 +121,62 @@ pub fn hybrid(rng: &mut Rng) -> Device {
             return device;
         }
     }
+}
+
+fn draw_flash(device: &mut Device, rng: &mut Rng) {
+    let flash = &mut device.flash;
+    let dies = flash.channels * flash.dies_per_channel;
+    flash.superblock_dies = one_of(rng, &[1, 1, dies]);
+    flash.superblock_parity = flash.superblock_dies > 1 && rng.chance(0.5);
+    if rng.chance(0.3) {
+        let all = [2, 3, 4].into_iter().find(|&n| flash.pages_per_block.is_multiple_of(n));
+        flash.pages_per_program = all.unwrap_or(1);
+    }
+    let types = 1 + rng.below(4);
+    let times: Vec<_> = (0..types).map(|_| Nanos(1_000 + rng.below(50_000))).collect();
+    flash.t_read = PageTimes::by_type(&times).unwrap();
+    let types = if flash.pages_per_program == 1 { types } else { 1 };
+    let times: Vec<_> = (0..types).map(|_| Nanos(1_000 + rng.below(300_000))).collect();
+    flash.t_program = PageTimes::by_type(&times).unwrap();
+    flash.t_command = Nanos(rng.below(300));
+    flash.cache_read = rng.chance(0.4);
+    flash.cache_program = rng.chance(0.4);
+    let alone = !flash.multi_plane && flash.pages_per_program == 1;
+    flash.copy_back = alone && flash.page == device.ftl.mapping_unit && rng.chance(0.5);
+    device.drive.scheduler = one_of(rng, &Scheduler::ALL);
+    if matches!(device.drive.scheduler, Scheduler::ReadFirst | Scheduler::Priority) {
+        let what = [SuspendSpec::None, SuspendSpec::Program, SuspendSpec::Erase, SuspendSpec::Both];
+        flash.suspend = one_of(rng, &what);
+        flash.t_suspend = Nanos(rng.below(20_000));
+    }
+}
+
+fn draw_ftl(device: &mut Device, rng: &mut Rng) {
+    let ftl = &mut device.ftl;
+    ftl.free_blocks_critical = 2 + rng.below(2) as u32;
+    ftl.cleaning = one_of(rng, &CleaningMode::ALL);
+    if rng.chance(0.3) {
+        ftl.free_blocks_idle = ftl.free_blocks_high + rng.below(3) as u32;
+        ftl.idle_after = Nanos(rng.below(1_000_000));
+    }
+    ftl.placement_handles = one_of(rng, &[0, 0, 1, 2, 3]);
+    if rng.chance(0.3) {
+        ftl.mapping = Mapping::Dftl;
+        ftl.map_cache = Some(Bytes(512 + rng.below(1024)));
+        ftl.map_load = one_of(rng, &[MapLoad::Entry, MapLoad::Page]);
+    }
+    ftl.wear_least_worn_first = rng.chance(0.5);
+    ftl.wear_move_behind_mean = rng.chance(0.3).then(|| 1 + rng.below(4) as u32);
+    ftl.wear_victims_above_mean = rng.chance(0.3).then(|| rng.below(3) as u32);
+}
+
+fn draw_drive(device: &mut Device, rng: &mut Rng) {
+    let drive = &mut device.drive;
+    drive.queues = 1 + rng.below(3) as u32;
+    if rng.chance(0.5) {
+        drive.queue_weights = (0..drive.queues).map(|_| 1 + rng.below(3) as u32).collect();
+    }
+    drive.in_service = one_of(rng, &[0, 0, 1, 2, 5]);
+    drive.firmware_cores = one_of(rng, &[0, 0, 1, 2]);
+    drive.merge_wait = Nanos(one_of(rng, &[0, 0, 100_000, 3_000_000]));
 }

@@ -1,0 +1,286 @@
+//! A map that lies on flash, with a part of it cached (mapping `dftl`).
+//!
+//! Translation pages are logical units that follow those of the host: they are buffered,
+//! programmed, cleaned and recovered by the same means. A command first has the entries it
+//! needs brought in, one flash read for each translation page that is missing; commands
+//! that miss the same page share the read. A page whose changed entries leave the cache,
+//! or whose units cleaning has moved, is rewritten in the background: its old content is
+//! read, and the new goes through the write buffer in a stream of its own.
+
+use std::collections::VecDeque;
+
+use prism_base::{FastMap, FastSet};
+use prism_ftl::{Evicted, MapCache, MapCounts, ReadRun};
+use prism_nand::Cause;
+
+use super::{Drive, FILL, MAP};
+use crate::buffer::State;
+use crate::device::{Device, MapLoad, Mapping};
+use crate::request::{Completion, HostOp, Request};
+
+/// Pages that may wait to be rewritten before commands have to wait for them: the cache
+/// could otherwise promise more than flash can take.
+const REWRITES_MAX: usize = 64;
+
+/// The cache of a map on flash, and what is under way for it.
+#[derive(Debug)]
+pub(crate) struct MapState {
+    cache: MapCache,
+    whole_pages: bool,
+    counts: MapCounts,
+    /// Commands that wait for a translation page to be read.
+    loading: FastMap<u32, Vec<u32>>,
+    /// Translation pages to be rewritten, oldest first, and which they are.
+    rewrites: VecDeque<u32>,
+    queued: FastSet<u32>,
+    /// Commands that wait for rewrites to become fewer.
+    held: VecDeque<u32>,
+}
+
+impl MapState {
+    /// What `device` needs; `None` if its map is in memory.
+    pub(crate) fn new(device: &Device) -> Option<Box<Self>> {
+        if device.ftl.mapping != Mapping::Dftl {
+            return None;
+        }
+        let bytes = device.ftl.map_cache.map_or(0, |cache| cache.0);
+        let entries = usize::try_from(bytes / Device::MAP_ENTRY).unwrap_or(usize::MAX);
+        Some(Box::new(Self {
+            cache: MapCache::new(entries, device.entries_per_translation_page()),
+            whole_pages: device.ftl.map_load == MapLoad::Page,
+            counts: MapCounts::default(),
+            loading: FastMap::default(),
+            rewrites: VecDeque::new(),
+            queued: FastSet::default(),
+            held: VecDeque::new(),
+        }))
+    }
+
+    fn queue_rewrite(&mut self, page: u32) {
+        self.counts.writebacks += 1;
+        if self.queued.insert(page) {
+            self.rewrites.push_back(page);
+        }
+    }
+
+    /// Brings in an entry; what has to go for it may have to be rewritten.
+    fn insert(&mut self, lpn: u32, change: bool) {
+        while self.cache.is_over(1) {
+            if let Some(Evicted::Dirty(page)) = self.cache.evict() {
+                self.queue_rewrite(page);
+            }
+        }
+        self.cache.insert(lpn, true, change);
+    }
+
+    /// Brings in the rest of a translation page, as far as it fits, as the first to go.
+    fn insert_rest(&mut self, first: u32, end: u32) {
+        let room = (end - first) as usize;
+        while self.cache.is_over(room) {
+            match self.cache.evict() {
+                Some(Evicted::Dirty(page)) => self.queue_rewrite(page),
+                Some(Evicted::Clean) => {}
+                None => break,
+            }
+        }
+        for lpn in first..end {
+            if !self.cache.is_over(1) {
+                self.cache.insert(lpn, false, false);
+            }
+        }
+    }
+}
+
+impl Drive {
+    /// Looks at the map and how they went; `None` if the map is in memory.
+    #[must_use]
+    pub fn map_counts(&self) -> Option<&MapCounts> {
+        self.map.as_ref().map(|map| &map.counts)
+    }
+
+    /// Brings in what `slot` needs of the map. Returns false if it has to wait; it is
+    /// performed then when everything is there.
+    pub(super) fn look_up(&mut self, slot: u32) -> bool {
+        let Some(mut map) = self.map.take() else { return true };
+        let request = self.slots[slot].request;
+        let ready = match request.op {
+            HostOp::Flush => true,
+            _ if map.rewrites.len() >= REWRITES_MAX => {
+                map.held.push_back(slot);
+                false
+            }
+            HostOp::Discard | HostOp::WriteZeroes => {
+                self.drop_entries(&mut map, &request);
+                true
+            }
+            HostOp::Read | HostOp::Write => self.bring_in(&mut map, slot),
+        };
+        self.map = Some(map);
+        ready
+    }
+
+    /// Units that a request touches: the first, and the one behind the last.
+    fn units_of(&self, request: &Request) -> (u32, u32) {
+        let last = self.unit_of(request.offset + request.len - 1);
+        (self.unit_of(request.offset), last + 1)
+    }
+
+    fn bring_in(&mut self, map: &mut MapState, slot: u32) -> bool {
+        let request = self.slots[slot].request;
+        let change = request.op == HostOp::Write;
+        let (first, end) = self.units_of(&request);
+        let mut missing = None;
+        let mut loads = 0;
+        for lpn in first..end {
+            if map.cache.touch(lpn, change) {
+                map.counts.hits += 1;
+                continue;
+            }
+            map.counts.misses += 1;
+            let page = map.cache.page_of(lpn);
+            if missing == Some(page) {
+                continue;
+            }
+            match self.load(map, page) {
+                Some(read) => {
+                    map.loading.get_mut(&page).expect("it is being read").push(slot);
+                    missing = Some(page);
+                    loads += 1;
+                    self.slots[slot].cost.map_reads += u32::from(read);
+                }
+                None => map.insert(lpn, change),
+            }
+        }
+        self.slots[slot].reads_left = loads;
+        loads == 0
+    }
+
+    /// Has translation page `page` read, if only flash has it; whether that took a read of
+    /// its own, or `None` if nothing has to be waited for.
+    fn load(&mut self, map: &mut MapState, page: u32) -> Option<bool> {
+        if map.loading.contains_key(&page) {
+            return Some(false);
+        }
+        let lpn = self.device.logical_units() + page;
+        if self.buffer.find(lpn).is_some() {
+            return None;
+        }
+        let at = self.engine.ftl().lookup(lpn)?;
+        let layout = self.engine.nand().layout();
+        let (level, pages) = layout.pages_of(at);
+        let (row, pages) = (layout.row_of(at), pages.count_ones() as u16);
+        map.loading.insert(page, Vec::new());
+        map.counts.loads += 1;
+        let run = ReadRun { row, level: level as u8, pages, units: 1 };
+        self.engine.read(run, Cause::Map, MAP | page, false, self.now);
+        Some(true)
+    }
+
+    /// A translation page has been read: the entries that commands wait for come in.
+    pub(super) fn map_arrived(&mut self, page: u32, out: &mut Vec<Completion>) {
+        let Some(mut map) = self.map.take() else { return };
+        let waiting = map.loading.remove(&page).expect("a page that was asked for");
+        let per_page = self.device.entries_per_translation_page();
+        let (page_first, page_end) = (page * per_page, (page + 1) * per_page);
+        if map.whole_pages {
+            map.insert_rest(page_first, page_end.min(self.device.logical_units()));
+        }
+        for &slot in &waiting {
+            let request = self.slots[slot].request;
+            let change = request.op == HostOp::Write;
+            let (first, end) = self.units_of(&request);
+            for lpn in first.max(page_first)..end.min(page_end) {
+                if !map.cache.touch(lpn, change) {
+                    map.insert(lpn, change);
+                }
+            }
+        }
+        self.map = Some(map);
+        for slot in waiting {
+            self.slots[slot].reads_left -= 1;
+            if self.slots[slot].reads_left == 0 {
+                self.perform(slot, out);
+            }
+        }
+        self.pump(out);
+    }
+
+    /// The entries of discarded units change without being read: those that are cached are
+    /// dropped, and their translation pages rewritten.
+    fn drop_entries(&mut self, map: &mut MapState, request: &Request) {
+        let first = request.offset.div_ceil(self.unit) as u32;
+        let end = self.unit_of(request.offset + request.len);
+        if first >= end {
+            return;
+        }
+        let (first_page, last_page) = (map.cache.page_of(first), map.cache.page_of(end - 1));
+        for page in first_page..=last_page {
+            map.queue_rewrite(page);
+        }
+        if (end - first) as usize <= map.cache.len() {
+            for lpn in first..end {
+                map.cache.forget(lpn);
+            }
+        } else {
+            map.cache.forget_range(first, end);
+        }
+    }
+
+    /// Cleaning has moved units: their entries have changed, in the cache or on flash.
+    pub(super) fn follow_moves(&mut self) -> bool {
+        let Some(map) = &mut self.map else { return false };
+        let mut any = false;
+        while let Some(lpn) = self.engine.ftl_mut().take_moved() {
+            if !map.cache.change(lpn) {
+                let page = map.cache.page_of(lpn);
+                map.queue_rewrite(page);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Lets translation pages that have to be rewritten into the buffer, but leaves half of
+    /// it to the host. Returns whether a command that waited for that may go on.
+    pub(super) fn rewrite_pages(&mut self) -> Option<u32> {
+        if self.in_flight() == 0 {
+            // Cleaning moves units, which rewrites pages, which may call for cleaning: that
+            // must not go on by itself.
+            return None;
+        }
+        let mut map = self.map.take()?;
+        while self.buffer.is_half_empty() {
+            let Some(page) = map.rewrites.pop_front() else { break };
+            map.queued.remove(&page);
+            map.cache.clean_page(page);
+            self.rewrite(page);
+        }
+        let may_go_on = map.rewrites.len() < REWRITES_MAX;
+        let slot = if may_go_on { map.held.pop_front() } else { None };
+        self.map = Some(map);
+        slot
+    }
+
+    fn rewrite(&mut self, page: u32) {
+        let lpn = self.device.logical_units() + page;
+        let version = self.version();
+        let found = self.buffer.find(lpn);
+        if let Some(place) = found.filter(|&place| self.buffer.entry(place).state.may_change()) {
+            self.buffer.replace(place, version, u64::MAX);
+            return;
+        }
+        let stream = self.engine.ftl().stream_of(lpn, 0);
+        // The old content of a page that is on its way to flash is still in the buffer.
+        let old = if found.is_some() { None } else { self.engine.ftl().lookup(lpn) };
+        let state = if old.is_some() { State::Filling } else { State::Dirty };
+        let place = self.buffer.add(lpn, version, stream, state);
+        if let Some(at) = old {
+            self.read_rest(at, place, Cause::Map, false);
+        }
+    }
+}
+
+/// Tags of flash reads with this bit bring in a translation page.
+pub(super) const fn is_map_read(tag: u32) -> bool {
+    tag & FILL == 0 && tag & MAP != 0
+}
