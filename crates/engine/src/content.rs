@@ -16,6 +16,18 @@ pub(crate) fn program_begin(
     if !nand.keeps_content() {
         return nand.program_begin(row, []);
     }
+    let stored = stored(nand, ftl, units, payloads)?;
+    nand.program_begin(row, stored)
+}
+
+/// What a row of `units` will hold, padded to its end.
+#[cold]
+fn stored(
+    nand: &Nand,
+    ftl: &Layer,
+    units: &[UnitWrite],
+    payloads: &[Box<[u8]>],
+) -> Result<Vec<StoredUnit>, NandError> {
     let pad = StoredUnit { tag: UnitTag::Pad, version: 0, payload: None };
     let mut stored = Vec::with_capacity(units.len());
     for (i, write) in units.iter().enumerate() {
@@ -36,6 +48,6 @@ pub(crate) fn program_begin(
             },
         });
     }
-    let rest = nand.layout().units_per_row() as usize - stored.len();
-    nand.program_begin(row, stored.into_iter().chain(std::iter::repeat_n(pad, rest)))
+    stored.resize(nand.layout().units_per_row() as usize, pad);
+    Ok(stored)
 }

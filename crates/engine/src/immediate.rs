@@ -2,7 +2,7 @@
 //! drive, and for questions about write amplification alone.
 
 use prism_ftl::{CopyPlan, HostPlace, Layer, UnitWrite};
-use prism_nand::{BlockId, Cause, LaneId, Nand, Pun, RowId};
+use prism_nand::{BlockId, Cause, LaneId, Nand, RowId};
 
 use crate::content;
 use crate::counts::FlashCounts;
@@ -207,11 +207,7 @@ impl<'a> Immediate<'a> {
         self.nand.program_end(row);
         let logical = self.ftl.logical_units();
         self.counts.count_program(self.nand, cause, logical, units);
-        let first = self.nand.layout().first_unit(row).0;
-        for (i, write) in units.iter().enumerate() {
-            self.ftl.commit(write, Pun(first + i as u32));
-        }
-        self.ftl.row_done(row);
+        self.ftl.commit(row, units);
         while let Some(parity) = self.ftl.take_parity() {
             self.program(parity, Cause::Parity, &[], &[]);
         }

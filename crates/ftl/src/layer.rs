@@ -155,13 +155,6 @@ impl Layer {
     delegate! { mut
         /// A program of `lpn` as the host wrote it is on its way to flash.
         self.write_begin(lpn: u32) -> ();
-        /// One unit is programmed. Returns whether it is live.
-        ///
-        /// # Panics
-        /// If a host write was not announced by [`Layer::write_begin`].
-        self.commit(write: &UnitWrite, at: Pun) -> bool;
-        /// Every unit of `row` is committed.
-        self.row_done(row: RowId) -> ();
         /// Trims `start..end` in the map at once.
         self.trim_now(start: u32, end: u32, version: u64) -> ();
         /// Begins to empty a block on `lane`: chooses the next victim, or the next step of
@@ -172,6 +165,29 @@ impl Layer {
         /// # Panics
         /// If it was not to be erased.
         self.erased(block: BlockId) -> ();
+    }
+
+    /// `row` is programmed, with `units` from its first unit on.
+    ///
+    /// # Panics
+    /// If a host write was not announced by [`Layer::write_begin`].
+    #[inline]
+    pub fn commit(&mut self, row: RowId, units: &[UnitWrite]) {
+        let first = self.layout().first_unit(row).0;
+        match self {
+            Self::Page(map) => {
+                for (write, at) in units.iter().zip(first..) {
+                    map.commit(write, Pun(at));
+                }
+                map.row_done(row);
+            }
+            Self::Hybrid(map) => {
+                for (write, at) in units.iter().zip(first..) {
+                    map.commit(write, Pun(at));
+                }
+                map.row_done(row);
+            }
+        }
     }
 
     /// Logical units the host sees.

@@ -1,7 +1,7 @@
 //! The stations of a die: what begins, what ends, what that leads to.
 
 use prism_base::{Nanos, SimTime};
-use prism_nand::{Cause, DieId, LaneId, Pun, RowId};
+use prism_nand::{Cause, DieId, LaneId, RowId};
 
 use super::die::{Op, ReadOp};
 use super::{Done, Engine, HOST_ROWS_MAX};
@@ -263,11 +263,7 @@ impl Engine {
         let row = RowId(job.row);
         let lane = LaneId(job.lane);
         self.nand.program_end(row);
-        let first = self.layout.first_unit(row).0;
-        for (i, write) in job.plan.units.iter().enumerate() {
-            self.ftl.commit(write, Pun(first + i as u32));
-        }
-        self.ftl.row_done(row);
+        self.ftl.commit(row, &job.plan.units);
         match job.cause {
             Some(Cause::Host) => {
                 done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));

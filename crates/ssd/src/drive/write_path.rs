@@ -50,8 +50,7 @@ impl Drive {
     /// Programs full rows, rows that are not full if somebody waits for them, and, where
     /// streams have filled the buffer without filling a row, the longest.
     fn drain_buffer(&mut self) {
-        loop {
-            let Some((stream, lane)) = self.next_row() else { break };
+        while let Some((stream, lane)) = self.next_row() {
             let mut row = std::mem::take(&mut self.row);
             row.clear();
             while row.len() < self.row_units {
