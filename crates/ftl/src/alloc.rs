@@ -167,7 +167,7 @@ impl PageMap {
         row
     }
 
-    fn open_block(&mut self, lane: LaneId, frontier: usize) -> OpenBlock {
+    pub(crate) fn open_block(&mut self, lane: LaneId, frontier: usize) -> OpenBlock {
         let free = &mut self.lanes[lane.0 as usize].free;
         let block = if self.config.wear.least_worn_first {
             let worn = |&at: &usize| self.erases[free[at] as usize];

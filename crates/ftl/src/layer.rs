@@ -6,6 +6,7 @@
 
 use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Nand, Pun, RowId};
 
+use crate::bulk::{Moved, RowRun};
 use crate::config::{ConfigError, FtlConfig, OverProvisioning};
 use crate::hybrid::{Hybrid, HybridConfig};
 use crate::pagemap::PageMap;
@@ -167,26 +168,79 @@ impl Layer {
         self.erased(block: BlockId) -> ();
     }
 
-    /// `row` is programmed, with `units` from its first unit on.
+    /// `row` is programmed, with `units` from its first unit on; those at the places `lost`
+    /// were trimmed on their way and were not announced.
     ///
     /// # Panics
     /// If a host write was not announced by [`Layer::write_begin`].
     #[inline]
-    pub fn commit(&mut self, row: RowId, units: &[UnitWrite]) {
+    pub fn commit(&mut self, row: RowId, units: &[UnitWrite], lost: &[usize]) {
         let first = self.layout().first_unit(row).0;
+        let kept = |place: usize| lost.is_empty() || !lost.contains(&place);
+        let units = units.iter().enumerate().zip(first..).filter(|((place, _), _)| kept(*place));
         match self {
             Self::Page(map) => {
-                for (write, at) in units.iter().zip(first..) {
+                for ((_, write), at) in units {
                     map.commit(write, Pun(at));
                 }
                 map.row_done(row);
             }
             Self::Hybrid(map) => {
-                for (write, at) in units.iter().zip(first..) {
+                for ((_, write), at) in units {
                     map.commit(write, Pun(at));
                 }
                 map.row_done(row);
             }
+        }
+    }
+
+    /// Whether rows and blocks may be moved as a whole, by [`Layer::put_row`] and
+    /// [`Layer::move_all`].
+    #[must_use]
+    #[inline]
+    pub fn takes_rows_at_once(&self) -> bool {
+        match self {
+            Self::Page(map) => map.takes_rows_at_once(),
+            Self::Hybrid(_) => false,
+        }
+    }
+
+    /// Says that what `lpn` points to now will soon be garbage.
+    #[inline]
+    pub fn prefetch_old(&self, lpn: u32) {
+        match self {
+            Self::Page(map) => map.prefetch_old(lpn),
+            Self::Hybrid(_) => {}
+        }
+    }
+
+    /// Puts `units` of the host, at most a row, into the next row of `lane` for `stream`.
+    ///
+    /// # Panics
+    /// If [`Layer::takes_rows_at_once`] does not hold.
+    pub fn put_row(&mut self, lane: LaneId, stream: u32, units: &[UnitWrite]) -> RowId {
+        self.page_mut().put_row(lane, stream, units)
+    }
+
+    /// Copies every valid unit of `victim` away, into the rows `runs`.
+    ///
+    /// # Panics
+    /// If [`Layer::takes_rows_at_once`] does not hold.
+    pub fn move_all(
+        &mut self,
+        victim: BlockId,
+        scratch: &mut Vec<u32>,
+        runs: &mut Vec<RowRun>,
+    ) -> Moved {
+        self.page_mut().move_all(victim, scratch, runs)
+    }
+
+    /// The map by unit, if this is one.
+    #[must_use]
+    pub fn page(&self) -> Option<&PageMap> {
+        match self {
+            Self::Page(map) => Some(map),
+            Self::Hybrid(_) => None,
         }
     }
 
@@ -437,7 +491,7 @@ impl Layer {
     fn page_mut(&mut self) -> &mut PageMap {
         match self {
             Self::Page(map) => map,
-            Self::Hybrid(_) => panic!("{NO_TOMBSTONES}"),
+            Self::Hybrid(_) => panic!("only a mapping by unit does this"),
         }
     }
 

@@ -50,6 +50,27 @@ impl Measured {
         (written > 0).then(|| self.flash_bytes as f64 / written as f64)
     }
 
+    /// Adds what was measured in another stretch of time, but for the number of passes.
+    pub fn add(&mut self, other: &Self) {
+        for (ours, theirs) in self.latency.iter_mut().zip(&other.latency) {
+            ours.merge(theirs);
+        }
+        for (ours, theirs) in self.bytes.iter_mut().zip(other.bytes) {
+            *ours += theirs;
+        }
+        self.requests += other.requests;
+        self.held_back += other.held_back;
+        self.held_back_ns += other.held_back_ns;
+        self.flash.add(&other.flash);
+        self.flash_bytes += other.flash_bytes;
+        self.simulated += other.simulated;
+        self.in_flight_ns += other.in_flight_ns;
+        self.in_flight_max = self.in_flight_max.max(other.in_flight_max);
+        self.buffer_hits += other.buffer_hits;
+        self.unmapped += other.unmapped;
+        self.behind_max = self.behind_max.max(other.behind_max);
+    }
+
     /// Latencies of `op`.
     #[must_use]
     pub fn latency_of(&self, op: HostOp) -> &Latencies {

@@ -263,7 +263,7 @@ impl Engine {
         let row = RowId(job.row);
         let lane = LaneId(job.lane);
         self.nand.program_end(row);
-        self.ftl.commit(row, &job.plan.units);
+        self.ftl.commit(row, &job.plan.units, &[]);
         match job.cause {
             Some(Cause::Host) => {
                 done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
