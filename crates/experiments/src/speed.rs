@@ -97,7 +97,7 @@ impl Workload {
         // 64 dies of 2 planes with blocks of 2 MiB a plane.
         let blocks_per_plane = (self.size.0 >> 28) as u32;
         let mut device = mqsim_like(blocks_per_plane, Bytes(1 << 30))?;
-        let usable = device.ftl_config().usable_units(&device.geometry());
+        let usable = device.usable_units();
         device.drive.capacity = Bytes((usable as f64 / 1.15) as u64 * 8192);
         closed_loop(device, self.op, count, self.depth, seed)
     }
@@ -113,7 +113,7 @@ fn closed_loop(
 ) -> Result<impl FnOnce() -> Work, DeviceError> {
     let prepared = Drive::prepared(device, InitialState::Steady, seed, |_, _| true)?;
     let (mut drive, _) = prepared.expect("nobody gives up");
-    let units = u64::from(drive.device().ftl_config().logical_units);
+    let units = u64::from(drive.device().logical_units());
     let mut rng = Rng::stream(seed, "speed.address");
     Ok(move || {
         let mut done = Vec::new();
