@@ -36,7 +36,7 @@ pub(crate) struct Buffer {
     dirty_total: usize,
     /// Streams with such units, as bits: there may be thousands, most of them with none.
     occupied: Vec<u64>,
-    /// Streams that have had a full row waiting.
+    /// Streams with full rows, once for each row; some may have lost units to trims since.
     full: VecDeque<u32>,
     /// Units written in part, oldest first; some may have moved on since.
     partial: VecDeque<u32>,
@@ -111,6 +111,13 @@ impl Buffer {
             self.full.pop_front();
         }
         None
+    }
+
+    /// A row of `stream` leaves: of the rows it had waiting, one less.
+    pub(crate) fn row_leaves(&mut self, stream: u32) {
+        if self.full.front() == Some(&stream) {
+            self.full.pop_front();
+        }
     }
 
     /// A stream with a unit that somebody waits for, full row or not.

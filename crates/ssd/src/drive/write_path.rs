@@ -77,6 +77,7 @@ impl Drive {
         let full = self.buffer.full_stream().or_else(|| self.buffer.wanted_stream());
         let stream = full.or_else(|| self.buffer.pressed_stream())?;
         let lane = self.engine.writable_lane(stream, self.now)?;
+        self.buffer.row_leaves(stream);
         Some((stream, lane))
     }
 
