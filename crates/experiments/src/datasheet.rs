@@ -7,7 +7,7 @@
 use prism_base::{Bytes, Rng};
 use prism_ssd::{Device, Drive, HostOp, InitialState, Request, fit};
 
-use crate::validate::{Check, Pending};
+use crate::validate::{Check, Group, Pending};
 
 /// Random figures are measured on a drive of this size with all its dies: a preset of
 /// terabytes behaves the same and takes longer to fill.
@@ -34,6 +34,7 @@ pub fn checks(device: &Device, seed: u64) -> Vec<Pending> {
         let what = format!("{}: {what}", device.name);
         let (device, name) = (device.clone(), what.clone());
         all.push(Pending::new(what, move || Check {
+            group: Group::DataSheet,
             what: name,
             expected,
             ours: of(&run(&device, load, seed)),

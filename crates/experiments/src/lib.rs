@@ -1,9 +1,10 @@
 //! Tables and figures, each a function of a seed and a scale: theory beside simulation.
 
 pub mod datasheet;
+pub mod oracles;
 pub mod speed;
 pub mod theory;
 pub mod validate;
 pub mod write_amplification;
 
-pub use validate::{Check, Scale, checks};
+pub use validate::{Check, Group, Scale, checks};

@@ -66,7 +66,11 @@ fn reads_are_firmware_cell_bus_and_link() {
         let units = device.capacity().0 / part;
         let reads = (0..400).map(|i| Request::new(HostOp::Read, i * 37 % units * part, part, i));
         let seen = latencies(&mut filled(&device), reads);
-        assert_eq!(seen, BTreeSet::from_iter(expected), "{name}: one latency for each type of page");
+        assert_eq!(
+            seen,
+            BTreeSet::from_iter(expected),
+            "{name}: one latency for each type of page"
+        );
     }
 }
 
