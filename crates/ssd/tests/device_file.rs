@@ -28,22 +28,73 @@ fn the_example_is_what_the_document_says() {
     assert!(DOCUMENT.contains(&told), "{told}");
 }
 
+/// The sections, each with the fields that are read: the parser lists them when it meets
+/// one that it does not know.
+fn sections() -> Vec<(&'static str, Vec<String>)> {
+    let known = |heading: &'static str| {
+        let with = format!("{heading}unheard_of = 1\n");
+        let text = match heading {
+            "" => format!("{with}{}", example()),
+            _ => example().replacen(heading, &with, 1),
+        };
+        let message = Device::from_toml(&text).unwrap_err().to_string();
+        let (_, list) = message.split_once("expected one of ").expect(&message);
+        (heading, list.split('`').skip(1).step_by(2).map(str::to_owned).collect())
+    };
+    ["", "[flash]\n", "[ftl]\n", "[drive]\n", "[datasheet]\n"].map(known).into()
+}
+
+/// The rows of the document's table of fields below the heading of a section: field, and
+/// whether the table says that it has a default.
+fn described(heading: &str) -> Vec<(String, bool)> {
+    let title = match heading.trim() {
+        "" => "### At the top".to_owned(),
+        section => format!("### `{section}`"),
+    };
+    let start = DOCUMENT.find(&title).expect(&title);
+    let table = DOCUMENT[start..].find("| field |").expect("a table of fields");
+    let rows = DOCUMENT[start + table..].lines().take_while(|line| line.starts_with('|'));
+    let defaults = rows.clone().next().is_some_and(|head| head.contains("| default |"));
+    rows.skip(2)
+        .map(|row| {
+            let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+            (cells[0].trim_matches('`').to_owned(), defaults && !cells[3].is_empty())
+        })
+        .collect()
+}
+
 #[test]
-fn every_field_is_described_and_required() {
-    let mut section = "";
-    for line in example().lines() {
-        if line.starts_with('[') {
-            section = line;
+fn the_document_describes_the_fields_that_are_read() {
+    for (heading, mut read) in sections() {
+        let mut fields: Vec<_> = described(heading).into_iter().map(|(field, _)| field).collect();
+        if heading.is_empty() {
+            read.retain(|field| !["flash", "ftl", "drive", "datasheet"].contains(&field.as_str()));
         }
-        let Some((field, _)) = line.split_once(" = ") else { continue };
-        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no row");
-        let without = example().replacen(&format!("{line}\n"), "", 1);
-        let result = Device::from_toml(&without);
-        if section == "[datasheet]" {
-            assert!(result.is_ok(), "{field} of the data sheet may be left out");
-        } else {
-            let message = result.unwrap_err().to_string();
-            assert!(message.contains(&format!("missing field `{field}`")), "{message}");
+        read.sort();
+        fields.sort();
+        assert_eq!(fields, read, "fields of {heading:?}, as described and as read");
+    }
+}
+
+#[test]
+fn a_field_without_a_default_is_required() {
+    for (heading, _) in sections() {
+        for (field, default) in described(heading) {
+            let line = example().lines().find(|line| line.starts_with(&format!("{field} = ")));
+            let optional = default || heading == "[datasheet]\n";
+            let Some(line) = line else {
+                assert!(optional, "the example lacks {field}, which has no default");
+                continue;
+            };
+            let without = example().replacen(&format!("{line}\n"), "", 1);
+            match Device::from_toml(&without) {
+                Ok(_) => assert!(optional, "{field} may be left out"),
+                Err(error) => {
+                    let message = error.to_string();
+                    assert!(message.contains(&format!("missing field `{field}`")), "{message}");
+                    assert!(!optional, "{field} may not be left out");
+                }
+            }
         }
     }
 }
