@@ -1,6 +1,6 @@
 //! Requests in a closed or an open loop, and what their latencies add up to.
 
-use prism_base::{Nanos, SimTime};
+use prism_base::Nanos;
 use prism_ssd::{Completion, Drive, Request};
 
 /// Sums over the latencies of completed requests, exact.
@@ -89,12 +89,12 @@ pub fn open_loop(
     mut next: impl FnMut(u64) -> (Nanos, Request),
 ) -> Tally {
     let start = drive.now();
-    let mut at: SimTime = start;
+    let mut at = start;
     let mut tally = Tally::default();
     let mut done = Vec::new();
     for number in 0..count {
         let (gap, request) = next(number);
-        at = at + gap;
+        at += gap;
         drive.advance(at, &mut done);
         drive.submit(request, at).expect("within the drive, and its queue is not full");
         done.drain(..).for_each(|completion| tally.add(&completion));
