@@ -10,6 +10,9 @@ use crate::units::Nanos;
 pub struct Latencies {
     histogram: Histogram<u64>,
     sum: u128,
+    /// Of squares, for the deviation.
+    squares: u128,
+    min: u64,
     max: u64,
 }
 
@@ -26,13 +29,16 @@ impl Latencies {
     pub fn new() -> Self {
         let histogram =
             Histogram::new_with_bounds(1, Self::LONGEST, 3).expect("constant bounds are valid");
-        Self { histogram, sum: 0, max: 0 }
+        Self { histogram, sum: 0, squares: 0, min: u64::MAX, max: 0 }
     }
 
     /// Counts one latency.
     pub fn record(&mut self, latency: Nanos) {
         self.histogram.saturating_record(latency.0.min(Self::LONGEST));
         self.sum += u128::from(latency.0);
+        let square = u128::from(latency.0) * u128::from(latency.0);
+        self.squares = self.squares.saturating_add(square);
+        self.min = self.min.min(latency.0);
         self.max = self.max.max(latency.0);
     }
 
@@ -52,6 +58,34 @@ impl Latencies {
     #[must_use]
     pub fn mean_ns(&self) -> f64 {
         if self.count() == 0 { 0.0 } else { self.sum as f64 / self.count() as f64 }
+    }
+
+    /// The standard deviation of all that were counted, in nanoseconds; 0 if there is none.
+    #[must_use]
+    pub fn deviation_ns(&self) -> f64 {
+        let count = u128::from(self.count());
+        if count == 0 {
+            return 0.0;
+        }
+        // Whole numbers as far as they reach, because the difference is small beside them.
+        let variance = match (self.squares.checked_mul(count), self.sum.checked_mul(self.sum)) {
+            (Some(a), Some(b)) => a.saturating_sub(b) as f64 / (count as f64 * count as f64),
+            _ => self.squares as f64 / count as f64 - self.mean_ns() * self.mean_ns(),
+        };
+        variance.max(0.0).sqrt()
+    }
+
+    /// The shortest, exactly; 0 if there is none.
+    #[must_use]
+    pub fn min(&self) -> Nanos {
+        Nanos(if self.count() == 0 { 0 } else { self.min })
+    }
+
+    /// Latencies that occur, to three digits, with how often, in ascending order.
+    pub fn buckets(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
+        self.histogram
+            .iter_recorded()
+            .map(|bucket| (Nanos(bucket.value_iterated_to()), bucket.count_at_value()))
     }
 
     /// The longest, exactly; 0 if there is none.
@@ -76,6 +110,8 @@ impl Latencies {
     pub fn merge(&mut self, other: &Self) {
         self.histogram.add(&other.histogram).expect("same bounds");
         self.sum += other.sum;
+        self.squares = self.squares.saturating_add(other.squares);
+        self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
 }
@@ -99,6 +135,17 @@ mod tests {
         assert_eq!(latencies.count(), 3);
         assert_eq!(latencies.sum_ns(), 1_234_567 + 7 + 999_999_999_999);
         assert_eq!(latencies.max(), Nanos(999_999_999_999));
+        assert_eq!(latencies.min(), Nanos(7));
+        assert_eq!(latencies.buckets().map(|(_, count)| count).sum::<u64>(), 3);
         assert!(latencies.quantile(0.5).0.abs_diff(1_234_567) < 1_300);
+    }
+    #[test]
+    fn the_deviation_is_that_of_the_values() {
+        let mut latencies = Latencies::new();
+        assert_eq!((latencies.deviation_ns(), latencies.min()), (0.0, Nanos::ZERO));
+        for ns in [2, 4, 4, 4, 5, 5, 7, 9] {
+            latencies.record(Nanos(ns * 1_000_000_000));
+        }
+        assert_eq!(latencies.deviation_ns(), 2e9);
     }
 }

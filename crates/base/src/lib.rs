@@ -1,6 +1,7 @@
 //! What every other crate stands on: units, seeded random streams, histograms,
-//! an event queue. No word about flash is known here.
+//! an event queue, numbers as bytes. No word about flash is known here.
 
+pub mod codec;
 pub mod divisor;
 pub mod events;
 pub mod hash;
@@ -12,6 +13,7 @@ pub mod timers;
 pub mod units;
 pub mod zeroed;
 
+pub use codec::{DecodeError, Decoder, Encoder};
 pub use divisor::Divisor;
 pub use events::EventQueue;
 pub use hash::{FastMap, FastSet};

@@ -25,6 +25,18 @@ impl Rng {
         Self { state }
     }
 
+    /// Where the stream stands, for [`Rng::from_state`].
+    #[must_use]
+    pub fn state(&self) -> [u64; 4] {
+        self.state
+    }
+
+    /// The stream that stands there; `None` for zeros alone, where no stream ever is.
+    #[must_use]
+    pub fn from_state(state: [u64; 4]) -> Option<Self> {
+        (state != [0; 4]).then_some(Self { state })
+    }
+
     /// The next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;
@@ -83,6 +95,15 @@ mod tests {
         assert_eq!(draw(1, "a"), draw(1, "a"));
         assert_ne!(draw(1, "a"), draw(1, "b"));
         assert_ne!(draw(1, "a"), draw(2, "a"));
+    }
+
+    #[test]
+    fn a_stream_goes_on_from_where_it_stood() {
+        let mut one = Rng::stream(1, "a");
+        one.next_u64();
+        let mut other = Rng::from_state(one.state()).unwrap();
+        assert_eq!(one.next_u64(), other.next_u64());
+        assert!(Rng::from_state([0; 4]).is_none());
     }
 
     #[test]

@@ -7,68 +7,103 @@ use crate::units::SimTime;
 /// the root. Of equal times the lower slot wins, whatever the order of setting.
 ///
 /// Where each actor has at most one thing pending, this beats a heap: nothing is
-/// allocated, moved or compared but the path to the root (docs/design/event-core.md).
+/// allocated or moved, and nothing branches on what is found on the way to the root
+/// (docs/design/event-core.md). A node is one number, the time since a base above the
+/// slot, so that the earlier of two is their minimum.
 #[derive(Clone, Debug)]
 pub struct Timers {
     /// Node i has children 2i and 2i + 1; leaves begin at `leaves`.
-    nodes: Vec<Node>,
+    nodes: Vec<u64>,
     leaves: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Node {
-    at: u64,
-    slot: u32,
+    /// Added to the times in the nodes; moves on as time does.
+    base: SimTime,
 }
 
 impl Timers {
-    const NEVER: u64 = SimTime::NEVER.0;
+    const NEVER: u64 = u64::MAX;
+    const SLOT_BITS: u32 = 20;
+    /// Times reach this far beyond the base, in nanoseconds: four hours.
+    const REACH: u64 = 1 << (63 - Self::SLOT_BITS);
 
     /// `slots` slots with nothing pending.
+    ///
+    /// # Panics
+    /// If there are more than a million.
     #[must_use]
     pub fn new(slots: u32) -> Self {
+        assert!(slots <= 1 << Self::SLOT_BITS, "{slots} slots are too many");
         let leaves = (slots.max(1) as usize).next_power_of_two();
-        let mut nodes = vec![Node { at: Self::NEVER, slot: 0 }; 2 * leaves];
-        for slot in 0..leaves {
-            nodes[leaves + slot].slot = slot as u32;
-        }
-        for node in (1..leaves).rev() {
-            nodes[node] = nodes[2 * node];
-        }
-        Self { nodes, leaves }
+        Self { nodes: vec![Self::NEVER; 2 * leaves], leaves, base: SimTime::ZERO }
     }
 
     /// Sets the time of `slot`; `None` if nothing is pending there.
+    ///
+    /// # Panics
+    /// If the time lies hours behind or before others that are pending.
     pub fn set(&mut self, slot: u32, at: Option<SimTime>) {
+        let key = match at {
+            None => Self::NEVER,
+            Some(at) => {
+                if at.0.wrapping_sub(self.base.0) >= Self::REACH {
+                    self.move_base(at);
+                }
+                (at.0 - self.base.0) << Self::SLOT_BITS | u64::from(slot)
+            }
+        };
+        self.put(slot, key);
+    }
+
+    fn put(&mut self, slot: u32, key: u64) {
         let mut node = self.leaves + slot as usize;
-        let mut winner = Node { at: at.map_or(Self::NEVER, |at| at.0), slot };
+        let mut winner = key;
         // The whole path every time, without a branch on what is found there: a guess that
         // fails costs more than a level.
         let nodes = &mut self.nodes[..];
         nodes[node] = winner;
         while node > 1 {
-            let other = nodes[node ^ 1];
-            // Of equal times the left one wins, which is the other if this is odd.
-            let other_wins = other.at < winner.at.saturating_add(node as u64 & 1);
-            winner.at = if other_wins { other.at } else { winner.at };
-            winner.slot = if other_wins { other.slot } else { winner.slot };
+            winner = winner.min(nodes[node ^ 1]);
             node /= 2;
             nodes[node] = winner;
         }
+    }
+
+    /// Moves the base so that both what is pending and `at` can be told from it.
+    #[cold]
+    fn move_base(&mut self, at: SimTime) {
+        let base = self.next_at().min(at);
+        let pending: Vec<_> = self.nodes[self.leaves..]
+            .iter()
+            .filter(|&&key| key != Self::NEVER)
+            .map(|&key| (key as u32 & ((1 << Self::SLOT_BITS) - 1), self.time(key)))
+            .collect();
+        self.base = base;
+        self.nodes.fill(Self::NEVER);
+        for (slot, time) in pending {
+            assert!(time.0 - base.0 < Self::REACH, "pending times hours apart");
+            self.put(slot, (time.0 - base.0) << Self::SLOT_BITS | u64::from(slot));
+        }
+        assert!(at.0 - base.0 < Self::REACH, "pending times hours apart");
+    }
+
+    #[inline]
+    fn time(&self, key: u64) -> SimTime {
+        SimTime(self.base.0 + (key >> Self::SLOT_BITS))
     }
 
     /// The earliest time pending, or [`SimTime::NEVER`].
     #[must_use]
     #[inline]
     pub fn next_at(&self) -> SimTime {
-        SimTime(self.nodes[1].at)
+        let root = self.nodes[1];
+        if root == Self::NEVER { SimTime::NEVER } else { self.time(root) }
     }
 
     /// The earliest time pending, and its slot.
     #[must_use]
     pub fn first(&self) -> Option<(SimTime, u32)> {
         let root = self.nodes[1];
-        (root.at != Self::NEVER).then_some((SimTime(root.at), root.slot))
+        let slot = root as u32 & ((1 << Self::SLOT_BITS) - 1);
+        (root != Self::NEVER).then(|| (self.time(root), slot))
     }
 }
 
@@ -83,9 +118,17 @@ mod tests {
         for slots in [1u32, 2, 3, 64, 100] {
             let mut timers = Timers::new(slots);
             let mut model = vec![None; slots as usize];
-            for _ in 0..3000 {
+            for turn in 0..3000 {
                 let slot = rng.below(u64::from(slots)) as u32;
-                let at = rng.chance(0.7).then(|| SimTime(rng.below(50)));
+                // Days go by, so that the base moves on.
+                let now = turn * 1_000_000_000_000;
+                let at = rng.chance(0.7).then(|| SimTime(now + rng.below(50)));
+                if let Some(first) = model.iter().position(|at: &Option<SimTime>| {
+                    at.is_some_and(|at| at.0 + 2_000_000_000_000 < now)
+                }) {
+                    timers.set(first as u32, None);
+                    model[first] = None;
+                }
                 timers.set(slot, at);
                 model[slot as usize] = at;
                 let times = model.iter().zip(0..).filter_map(|(at, slot)| Some(((*at)?, slot)));

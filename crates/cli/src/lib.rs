@@ -8,8 +8,14 @@ pub mod commands;
 pub mod device_args;
 pub mod drive_report;
 pub mod failure;
+pub mod initial_state;
 pub mod output;
+pub mod over_provisioning;
+pub mod own_args;
 pub mod replay_args;
+pub mod report_files;
+pub mod sim_report;
+pub mod sweep;
 pub mod trace_args;
 pub mod trace_json;
 pub mod trace_write;
@@ -17,9 +23,9 @@ pub mod trace_write;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
-use commands::{bench, report, validate};
+use commands::{bench, report, sim, validate};
 use commands::{trace_convert, trace_generate, trace_info};
 pub use failure::Failure;
 
@@ -35,6 +41,8 @@ struct Cli {
 enum Command {
     /// Say what an SSD makes of a trace
     Report(report::Args),
+    /// Run jobs in the words of fio on a simulated drive
+    Sim(sim::Args),
     /// Look at, convert and make block traces
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -57,7 +65,7 @@ enum TraceCommand {
 /// Runs the command that the process was called with.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(own_args::sorted(&Cli::command(), std::env::args_os()));
     let run = prism_host::interrupt::install().map_err(Failure::Signals);
     match run.and_then(|()| dispatch(&cli.command)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -76,6 +84,7 @@ pub fn main() -> ExitCode {
 fn dispatch(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Report(args) => report::run(args),
+        Command::Sim(args) => sim::run(args),
         Command::Trace(TraceCommand::Info(args)) => trace_info::run(args),
         Command::Trace(TraceCommand::Convert(args)) => trace_convert::run(args),
         Command::Trace(TraceCommand::Generate(args)) => trace_generate::run(args),
@@ -86,8 +95,6 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

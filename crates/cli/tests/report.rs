@@ -149,6 +149,45 @@ fn states_decide_how_much_is_cleaned() {
     let (_, erased_filled) = gc("filled");
     let (copied, erased) = gc("preconditioned");
     assert!(copied > 0 && erased > erased_filled, "{copied} copied, {erased} erased");
+    assert!(gc("preconditioned:0.5").0 > 0);
+    let (copied, _) = gc("steady");
+    assert!(copied > 0, "a drive in steady state cleans from the first write on");
+    assert_eq!(gc("filled:0.1"), (0, 0.0));
+}
+
+#[test]
+fn a_saved_state_is_the_state() {
+    let folder = folder();
+    let file = folder.path().join("worn.prism-state");
+    let file = file.to_str().unwrap();
+    let run = |flags: &[&str]| {
+        let wal = wal();
+        let same = ["report", &wal, "--phase", "app", "--passes", "2", "--json", "-"];
+        let run = prism(&[&same[..], flags].concat());
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{flags:?}");
+        serde_json::from_str::<Value>(&run.stdout).unwrap()
+    };
+    let first = run(&["--state", "preconditioned", "--save-state", file]);
+    let preparation = &first["replay"]["preparation"];
+    assert_eq!(preparation["settled"], true);
+    assert!(preparation["rounds"].as_array().unwrap().len() >= 4);
+    let again = run(&["--state", file]);
+    assert_lawful(&again);
+    assert_eq!(again["result"], first["result"]);
+    assert_eq!(again["replay"]["initial_state"], file);
+    let refused = |flags: &[&str], message: &str| {
+        let wal = wal();
+        let run = prism(&[&["report", &wal, "--state", file][..], flags].concat());
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{flags:?}");
+        assert!(run.stderr.contains(message), "{message:?} is not in {}", run.stderr);
+    };
+    refused(&["--capacity", "6GiB"], "saved of another drive: its ");
+    let bytes = std::fs::read(file).unwrap();
+    std::fs::write(file, &bytes[..bytes.len() - 100]).unwrap();
+    refused(&[], "no whole saved state");
+    std::fs::remove_file(file).unwrap();
+    refused(&[], "there is no such file");
+    refused(&["--save-state", "x.zst"], "must end in .prism-state");
 }
 
 #[test]

@@ -247,7 +247,7 @@ fn device_files_that_make_no_sense() {
     check(&with("t_read = \"60us\"\n", ""), &["line 12 ([flash]): missing field `t_read`"]);
     check(
         &with("t_read = \"60us\"", "t_read = 60"),
-        &["line 21 (t_read = 60): invalid type: integer `60`"],
+        &["line 21 (t_read = 60): give a time such as"],
     );
     check(&with("t_read = \"60us\"", "t_read = \"-60us\""), &["line 21 (t_read = \"-60us\")"]);
     check(&with("t_read = \"60us\"", "t_read = \"60h\""), &["flash.t_read", "minute"]);
@@ -288,7 +288,9 @@ fn flags_that_make_no_sense() {
     check(&["--pace", "closed"], "closed:32");
     check(&["--pace", "open:nan"], "no speed");
     check(&["--passes", "0"], "from 1 on");
-    check(&["--state", "dirty"], "states are empty, filled, preconditioned");
+    check(&["--state", "dirty"], "states are empty, filled, filled:SHARE, preconditioned");
+    check(&["--state", "filled:2"], "no share from 0 to 1");
+    check(&["--state", "none.prism-state"], "none.prism-state: there is no such file");
     check(&["--phase", "none"], "its phases are: mkfs mount app");
     check(&["--source", "8,0"], "its devices are: 259,0");
     check(&["--format", "csv"], "the formats are: ftrace");

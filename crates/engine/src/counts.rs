@@ -50,6 +50,12 @@ impl FlashCounts {
         self.units[Cause::Pad] += units_per_row - units.len() as u64;
     }
 
+    /// Counts `rows` programs of full rows, all units of which are of `cause`.
+    pub fn count_full_rows(&mut self, nand: &Nand, cause: Cause, rows: u32) {
+        self.programs[cause] += u64::from(rows * nand.geometry().pages_per_row());
+        self.units[cause] += u64::from(rows * nand.layout().units_per_row());
+    }
+
     /// Adds what `other` counted.
     pub fn add(&mut self, other: &Self) {
         self.reads.add(&other.reads);

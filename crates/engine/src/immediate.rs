@@ -1,7 +1,7 @@
 //! Runs plans at once: moves state, knows no time. For filling and preconditioning a
 //! drive, and for questions about write amplification alone.
 
-use prism_ftl::{CopyPlan, PageMap, UnitWrite};
+use prism_ftl::{CopyPlan, PageMap, RowRun, UnitWrite};
 use prism_nand::{BlockId, Cause, LaneId, Nand, Pun, RowId};
 
 use crate::content;
@@ -13,7 +13,14 @@ struct Row {
     units: Vec<UnitWrite>,
     /// Bytes of the units, if they have any.
     payloads: Vec<Box<[u8]>>,
+    /// Places of units that were trimmed while they waited: they are programmed and take
+    /// no effect.
+    lost: Vec<usize>,
 }
+
+/// How many writes ahead the map is asked for, and what it then leads to: enough to hide
+/// the way to memory, few enough to stay in the cache.
+const LOOK_AHEAD: usize = 64;
 
 /// An engine without time over the flash and the layer of somebody else.
 #[derive(Debug)]
@@ -25,6 +32,9 @@ pub struct Immediate<'a> {
     /// By stream.
     rows: Vec<Row>,
     plan: CopyPlan,
+    /// Reused from block to block.
+    scratch: Vec<u32>,
+    runs: Vec<RowRun>,
 }
 
 impl<'a> Immediate<'a> {
@@ -37,6 +47,8 @@ impl<'a> Immediate<'a> {
             counts: FlashCounts::default(),
             next_lane: 0,
             plan: CopyPlan::default(),
+            scratch: Vec::new(),
+            runs: Vec::new(),
         }
     }
 
@@ -47,14 +59,28 @@ impl<'a> Immediate<'a> {
     }
 
     /// Writes one logical unit; it reaches the flash with the rest of its row, which holds
-    /// units of one stream.
+    /// units of one stream. Versions of a unit must grow.
     pub fn write(&mut self, lpn: u32, version: u64) {
-        self.ftl.write_begin(lpn);
         let stream = self.ftl.stream_of(lpn, 0);
         let row = &mut self.rows[stream as usize];
         row.units.push(UnitWrite { lpn, source: None, version });
         if row.units.len() == self.nand.layout().units_per_row() as usize {
             self.program_host(stream);
+        }
+    }
+
+    /// Writes `lpns` one after another, with versions from `version` on. The same as
+    /// [`Immediate::write`] of each, and several times as fast on a large drive, because
+    /// the map is looked up ahead of time.
+    pub fn write_all(&mut self, lpns: &[u32], version: u64) {
+        for (i, &lpn) in lpns.iter().enumerate() {
+            if let Some(&ahead) = lpns.get(i + LOOK_AHEAD) {
+                self.ftl.prefetch(ahead);
+            }
+            if let Some(&ahead) = lpns.get(i + LOOK_AHEAD / 2) {
+                self.ftl.prefetch_old(ahead);
+            }
+            self.write(lpn, version + i as u64);
         }
     }
 
@@ -82,9 +108,17 @@ impl<'a> Immediate<'a> {
         unit.payload.as_deref()
     }
 
-    /// Trims `start..end` at once.
+    /// Trims `start..end` at once, also what waits for its row.
     pub fn trim(&mut self, start: u32, end: u32, version: u64) {
         self.ftl.trim_now(start, end, version);
+        for row in &mut self.rows {
+            let trimmed = |&place: &usize| (start..end).contains(&row.units[place].lpn);
+            let mut lost: Vec<_> = (0..row.units.len()).filter(trimmed).collect();
+            lost.append(&mut row.lost);
+            lost.sort_unstable();
+            lost.dedup();
+            row.lost = lost;
+        }
     }
 
     /// Programs what waits for its row to fill up; the rest of the row is padding.
@@ -99,10 +133,17 @@ impl<'a> Immediate<'a> {
     fn program_host(&mut self, stream: u32) {
         let mut row = std::mem::take(&mut self.rows[stream as usize]);
         let lane = self.choose_lane(stream);
-        let place = self.ftl.reserve_host(lane, stream);
-        self.program(place, Cause::Host, &row.units, &row.payloads);
+        if row.lost.is_empty() && self.at_once() {
+            let place = self.ftl.put_row(lane, stream, &row.units);
+            self.nand.program_rows(place, 1).expect("a row that was put is the next of its block");
+            self.count(Cause::Host, &row.units);
+        } else {
+            let place = self.ftl.reserve_host(lane, stream);
+            self.program(place, Cause::Host, &row.units, &row.payloads, &row.lost);
+        }
         row.units.clear();
         row.payloads.clear();
+        row.lost.clear();
         self.rows[stream as usize] = row;
     }
 
@@ -135,9 +176,49 @@ impl<'a> Immediate<'a> {
         }
     }
 
+    /// Whether rows and blocks may be moved as a whole.
+    fn at_once(&self) -> bool {
+        !self.nand.keeps_content() && self.ftl.takes_rows_at_once()
+    }
+
     /// Moves what is valid out of `victim` and erases it.
     fn empty(&mut self, lane: LaneId, victim: BlockId, why: Cause) {
         let cause = self.ftl.cause_of_copies(victim, why);
+        if self.at_once() {
+            self.move_at_once(victim, cause);
+        } else {
+            self.move_by_rows(lane, victim, cause);
+        }
+        for member in 0..self.nand.geometry().dies_per_superblock {
+            self.nand.erase_begin(victim, member).expect("a victim is on the device");
+            self.nand.erase_end(victim, member);
+            self.counts.erases[why] += u64::from(self.nand.geometry().planes_ganged);
+        }
+        self.ftl.erased(victim);
+        // Nobody keeps translation pages up to date here.
+        while self.ftl.take_moved().is_some() {}
+    }
+
+    fn move_at_once(&mut self, victim: BlockId, cause: Cause) {
+        let moved = self.ftl.move_all(victim, &mut self.scratch, &mut self.runs);
+        self.counts.reads[cause] += moved.pages_read;
+        let per_row = self.nand.layout().units_per_row();
+        let mut left = moved.units;
+        for run in &self.runs {
+            self.nand.program_rows(run.first, run.rows).expect("copies go to the next rows");
+            let full = run.rows.min(left / per_row);
+            self.counts.count_full_rows(self.nand, cause, full);
+            left -= full * per_row;
+        }
+        if left > 0 {
+            let logical = self.ftl.config().logical_units;
+            let unit = UnitWrite { lpn: 0, source: Some(Pun(0)), version: 0 };
+            let units = vec![unit; left as usize];
+            self.counts.count_program(self.nand, cause, logical, &units);
+        }
+    }
+
+    fn move_by_rows(&mut self, lane: LaneId, victim: BlockId, cause: Cause) {
         let mut cursor = 0;
         let mut plan = std::mem::take(&mut self.plan);
         loop {
@@ -149,30 +230,47 @@ impl<'a> Immediate<'a> {
                 self.counts.reads[cause] += u64::from(run.pages);
             }
             let row = self.ftl.reserve_copy(lane, victim);
-            self.program(row, cause, &plan.units, &[]);
+            self.program(row, cause, &plan.units, &[], &[]);
         }
         self.plan = plan;
-        for member in 0..self.nand.geometry().dies_per_superblock {
-            self.nand.erase_begin(victim, member).expect("a victim is on the device");
-            self.nand.erase_end(victim, member);
-            self.counts.erases[why] += u64::from(self.nand.geometry().planes_ganged);
-        }
-        self.ftl.erased(victim);
     }
 
-    fn program(&mut self, row: RowId, cause: Cause, units: &[UnitWrite], payloads: &[Box<[u8]>]) {
+    fn count(&mut self, cause: Cause, units: &[UnitWrite]) {
+        let logical = self.ftl.config().logical_units;
+        let full = units.len() == self.nand.layout().units_per_row() as usize;
+        if full && units.iter().all(|unit| unit.lpn < logical) {
+            self.counts.count_full_rows(self.nand, cause, 1);
+        } else {
+            self.counts.count_program(self.nand, cause, logical, units);
+        }
+    }
+
+    /// Programs `row`; all units but the `lost` ones (their places, in order) take effect.
+    fn program(
+        &mut self,
+        row: RowId,
+        cause: Cause,
+        units: &[UnitWrite],
+        payloads: &[Box<[u8]>],
+        lost: &[usize],
+    ) {
         content::program_begin(self.nand, self.ftl, row, units, payloads)
             .expect("a reserved row is the next of its block");
         self.nand.program_end(row);
-        let logical = self.ftl.config().logical_units;
-        self.counts.count_program(self.nand, cause, logical, units);
+        self.count(cause, units);
         let first = self.nand.layout().first_unit(row).0;
-        for (i, write) in units.iter().enumerate() {
-            self.ftl.commit(write, Pun(first + i as u32));
+        for (place, write) in units.iter().enumerate() {
+            if lost.contains(&place) {
+                continue;
+            }
+            if write.source.is_none() {
+                self.ftl.write_begin(write.lpn);
+            }
+            self.ftl.commit(write, Pun(first + place as u32));
         }
         self.ftl.row_done(row);
         while let Some(parity) = self.ftl.take_parity() {
-            self.program(parity, Cause::Parity, &[], &[]);
+            self.program(parity, Cause::Parity, &[], &[], &[]);
         }
     }
 }

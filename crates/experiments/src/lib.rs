@@ -2,6 +2,7 @@
 
 pub mod datasheet;
 pub mod oracles;
+pub mod preparing;
 pub mod speed;
 pub mod theory;
 pub mod validate;

@@ -24,7 +24,7 @@ pub struct Work {
 
 /// A drive with 8 channels of 8 dies of 2 planes, 8 KiB pages as mapping units, 256 pages
 /// a block: tR 75 us, tPROG 750 us, tBERS 3.8 ms, 333 MB/s a channel.
-fn mqsim_like(blocks_per_plane: u32, capacity: Bytes) -> Result<Device, DeviceError> {
+pub(crate) fn mqsim_like(blocks_per_plane: u32, capacity: Bytes) -> Result<Device, DeviceError> {
     let mut device = Device::preset("femu")?;
     device.name = "mqsim-like".into();
     device.flash.cell = Cell::Mlc;

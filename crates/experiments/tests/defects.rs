@@ -43,7 +43,6 @@ fn effective_over_provisioning_is_what_theory_needs() {
         let ours = flash.units.total() as f64 / count as f64;
         let expected = theory::greedy(spare.effective, 64);
         let off = ours / expected - 1.0;
-        println!("{kept} kept: {ours:.3} for {expected:.3} at {spare:?}");
         assert!(off.abs() < 0.02, "{kept} kept: {ours} for {expected}");
     }
 }
@@ -55,7 +54,6 @@ fn effective_over_provisioning_is_what_theory_needs() {
 fn random_reads_reach_the_channels_at_depth_1024() {
     let work = speed::random_reads(200_000, 1024, 1).unwrap()();
     let share = work.requests as f64 / work.simulated.as_secs_f64() / 325_195.0;
-    println!("{:.1} % of the channels", 100.0 * share);
     assert!((0.95..1.0).contains(&share), "{share}");
 }
 

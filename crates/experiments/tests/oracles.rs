@@ -20,7 +20,6 @@ fn shortest_wait_first_is_no_worse_than_first_come() {
     let curves: Vec<_> =
         [0.4, 0.5, 0.55, 0.6].map(|load| oracles::curve(load, 60_000, 3)).into_iter().collect();
     let gain = |curve: &oracles::Curve| 1.0 - curve.swtf / curve.fcfs;
-    println!("{curves:#?}");
     assert!(curves.iter().all(|curve| gain(curve) > -0.01), "{curves:?}");
     assert!(curves.iter().any(|curve| gain(curve) > 0.05), "{curves:?}");
 }

@@ -108,15 +108,10 @@ impl PageMap {
         self.lanes[lane.0 as usize].valid * lanes <= self.valid_total + slack * lanes
     }
 
-    /// The row that [`PageMap::reserve_host`] would take; `None` if no block is open and
-    /// none is erased.
+    /// The row that [`PageMap::reserve_host`] would take, if a block is open.
     #[must_use]
     pub fn next_row(&self, lane: LaneId, stream: u32) -> Option<RowId> {
-        let state = &self.lanes[lane.0 as usize];
-        let open = state.open[stream as usize].or_else(|| {
-            let block = state.free[self.next_erased(lane)?];
-            Some(OpenBlock { block: BlockId(block), next: 0 })
-        })?;
+        let open = self.lanes[lane.0 as usize].open[stream as usize]?;
         Some(RowId(self.layout.first_row(open.block).0 + open.next))
     }
 
@@ -139,11 +134,15 @@ impl PageMap {
         self.take_row(lane, frontier as usize)
     }
 
-    /// The row that [`PageMap::reserve_copy`] would take; `None` as for
-    /// [`PageMap::next_row`].
+    /// The row that [`PageMap::reserve_copy`] would take; `None` if no block is open and
+    /// none is erased.
     #[must_use]
     pub fn next_copy_row(&self, lane: LaneId, victim: BlockId) -> Option<RowId> {
-        self.next_row(lane, self.config.frontier_of_copies(self.frontier_of[victim.0 as usize]))
+        let frontier = self.config.frontier_of_copies(self.frontier_of[victim.0 as usize]);
+        self.next_row(lane, frontier).or_else(|| {
+            let block = self.lanes[lane.0 as usize].free[self.next_erased(lane)?];
+            Some(self.layout.first_row(BlockId(block)))
+        })
     }
 
     /// A parity row that has to be programmed now because its stripe is complete.
@@ -182,7 +181,7 @@ impl PageMap {
         (!free.is_empty()).then_some(0)
     }
 
-    fn open_block(&mut self, lane: LaneId, frontier: usize) -> OpenBlock {
+    pub(crate) fn open_block(&mut self, lane: LaneId, frontier: usize) -> OpenBlock {
         let place = self.next_erased(lane);
         let free = &mut self.lanes[lane.0 as usize].free;
         let block = place.and_then(|place| free.remove(place));

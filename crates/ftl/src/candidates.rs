@@ -1,6 +1,8 @@
 //! The sealed blocks of a die as victim policies see them: what is valid in each, and how
 //! old each is.
 
+use prism_base::{DecodeError, Decoder, Encoder};
+
 use crate::column::Column;
 
 /// Marks a block that is no candidate: free, open, or being cleaned already.
@@ -119,6 +121,43 @@ impl Candidates {
         self.ring[older as usize].younger = younger;
         self.ring[younger as usize].older = older;
         valid
+    }
+
+    /// Appends the order of sealing and the ages; valid units are not part of it.
+    pub(crate) fn encode(&self, out: &mut Encoder) {
+        let order: Vec<_> = self.by_age().map(|index| index as u32).collect();
+        let ages = |of: &[u64]| -> Vec<_> { order.iter().map(|&i| of[i as usize]).collect() };
+        out.column_u32(&order);
+        out.column_u64(&ages(&self.sealed));
+        out.column_u64(&ages(&self.changed));
+        out.u64(self.seals);
+    }
+
+    /// Seals again what [`Candidates::encode`] wrote, each with the valid units that
+    /// `valid` says.
+    pub(crate) fn decode(
+        &mut self,
+        from: &mut Decoder<'_>,
+        mut valid: impl FnMut(usize) -> u32,
+    ) -> Result<(), DecodeError> {
+        let blocks = self.valid.values().len();
+        let order = from.list_u32(blocks)?;
+        let sealed: Vec<_> = from.column_u64(order.len())?.collect();
+        let changed: Vec<_> = from.column_u64(order.len())?.collect();
+        let seals = from.u64()?;
+        for (place, &index) in order.iter().enumerate() {
+            let index = index as usize;
+            if index >= blocks || self.valid.values()[index] != NOT_SEALED {
+                return Err(from.wrong("a sealed block is none of the lane, or named twice"));
+            }
+            if sealed[place] > changed[place] || changed[place] > seals {
+                return Err(from.wrong("a block was sealed in the future"));
+            }
+            self.seal(index, valid(index));
+            (self.sealed[index], self.changed[index]) = (sealed[place], changed[place]);
+        }
+        self.seals = seals;
+        Ok(())
     }
 
     /// Undoes the last [`Candidates::take`] that is not undone, of `index` with `valid`

@@ -7,6 +7,7 @@
 //! docs/design/planner-engine.md.
 
 pub mod alloc;
+pub mod bulk;
 pub mod candidates;
 pub mod clean;
 pub mod column;
@@ -15,13 +16,18 @@ pub mod mapcache;
 pub mod pagemap;
 pub mod plan;
 pub mod recover;
+pub mod snapshot;
+pub mod spread;
+pub mod steady;
 pub mod trims;
 pub mod victim;
 
+pub use bulk::{Moved, RowRun};
 pub use candidates::Candidates;
 pub use column::Column;
 pub use config::{ConfigError, Frontiers, FtlConfig, OverProvisioning, Placement, WearPolicy};
 pub use mapcache::{Evicted, MapCache, MapCounts};
 pub use pagemap::PageMap;
 pub use plan::{CopyPlan, Program, ReadRun, TrimRange, UnitWrite};
+pub use steady::SteadyError;
 pub use victim::{Benefit, VictimError, VictimPolicy};

@@ -47,6 +47,34 @@ pub struct MapCounts {
     pub writebacks: u64,
 }
 
+impl MapCounts {
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            hits: self.hits - earlier.hits,
+            misses: self.misses - earlier.misses,
+            loads: self.loads - earlier.loads,
+            writebacks: self.writebacks - earlier.writebacks,
+        }
+    }
+
+    /// Adds what `other` counted.
+    pub fn add(&mut self, other: &Self) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.loads += other.loads;
+        self.writebacks += other.writebacks;
+    }
+
+    /// Misses over all looks; 0 if there were none.
+    #[must_use]
+    pub fn miss_ratio(&self) -> f64 {
+        let looks = self.hits + self.misses;
+        if looks == 0 { 0.0 } else { self.misses as f64 / looks as f64 }
+    }
+}
+
 /// Cached map entries of a drive.
 #[derive(Clone, Debug)]
 pub struct MapCache {

@@ -81,7 +81,7 @@ pub struct PageMap {
     /// Parity rows of stripes whose data is complete.
     pub(crate) parity_due: Vec<RowId>,
     /// Host units that cleaning has moved, where translation pages are on flash.
-    moved: Vec<u32>,
+    pub(crate) moved: Vec<u32>,
     in_flight: FastMap<u32, InFlight>,
     pub(crate) tombstones: FastMap<u32, Tombstone>,
     /// New tombstones on their way to flash, by number.
@@ -184,6 +184,11 @@ impl PageMap {
     #[inline]
     pub fn prefetch(&self, lpn: u32) {
         prefetch(&self.l2p, lpn as usize);
+    }
+
+    /// Whether no program of host data and no trim is on its way to flash.
+    pub(crate) fn nothing_under_way(&self) -> bool {
+        self.in_flight.is_empty() && !self.trims_pending()
     }
 
     fn trims_pending(&self) -> bool {

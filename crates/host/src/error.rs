@@ -116,6 +116,14 @@ pub enum HostError {
         /// What is wrong and what to do.
         what: String,
     },
+    /// A file that is no saved state of a drive.
+    #[error("{file}: {what}")]
+    State {
+        /// The file.
+        file: String,
+        /// What is wrong and what to do.
+        what: String,
+    },
     /// The temporary file of a long trace cannot be written or read.
     #[error("the temporary file of the trace failed: {0}; point TMPDIR to a folder with more room")]
     Temporary(io::Error),

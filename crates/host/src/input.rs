@@ -77,6 +77,18 @@ pub fn read_text(path: &Path) -> Result<String, HostError> {
         .map_err(|source| HostError::Open { file: path.display().to_string(), source })
 }
 
+/// As [`read_text`]; `-` is standard input.
+///
+/// # Errors
+/// [`HostError::Open`] naming the file.
+pub fn read_text_or_stdin(path: &Path) -> Result<String, HostError> {
+    if path != Path::new("-") {
+        return read_text(path);
+    }
+    io::read_to_string(io::stdin())
+        .map_err(|source| HostError::Open { file: "standard input".into(), source })
+}
+
 impl Input {
     /// Opens `path`, or standard input for `-`.
     ///

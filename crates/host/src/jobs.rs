@@ -4,8 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Runs `jobs` on as many threads as there are cores. The result does not depend on the
-/// number of threads or on who finishes first. `finished` is told how many are done.
+/// Runs `jobs` on as many threads as there are cores, as [`run_on`] does.
 ///
 /// # Panics
 /// If a job panics.
@@ -13,8 +12,21 @@ pub fn run_all<T: Send>(
     jobs: Vec<impl FnOnce() -> T + Send>,
     finished: impl Fn(usize) + Sync,
 ) -> Vec<T> {
+    run_on(thread::available_parallelism().map_or(1, usize::from), jobs, finished)
+}
+
+/// Runs `jobs` on `threads` threads, at least one. The result does not depend on the
+/// number of threads or on who finishes first. `finished` is told how many are done.
+///
+/// # Panics
+/// If a job panics.
+pub fn run_on<T: Send>(
+    threads: usize,
+    jobs: Vec<impl FnOnce() -> T + Send>,
+    finished: impl Fn(usize) + Sync,
+) -> Vec<T> {
     let count = jobs.len();
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(count);
+    let threads = threads.clamp(1, count.max(1));
     let queue = Mutex::new(jobs.into_iter().enumerate());
     let results: Mutex<Vec<Option<T>>> = Mutex::new((0..count).map(|_| None).collect());
     let done = AtomicUsize::new(0);
@@ -41,8 +53,12 @@ mod tests {
 
     #[test]
     fn results_keep_the_order_of_the_jobs() {
-        let jobs: Vec<_> = (0..100).map(|i| move || i * i).collect();
-        let results = run_all(jobs, |_| {});
-        assert_eq!(results, (0..100).map(|i| i * i).collect::<Vec<_>>());
+        let jobs = || (0..100).map(|i| move || i * i).collect::<Vec<_>>();
+        let expected: Vec<_> = (0..100).map(|i| i * i).collect();
+        assert_eq!(run_all(jobs(), |_| {}), expected);
+        for threads in [0, 1, 2, 7, 1000] {
+            assert_eq!(run_on(threads, jobs(), |_| {}), expected);
+        }
+        assert!(run_all(Vec::<fn() -> u32>::new(), |_| {}).is_empty());
     }
 }

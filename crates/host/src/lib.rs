@@ -12,10 +12,12 @@ pub mod input;
 pub mod interrupt;
 pub mod jobs;
 pub mod load;
+pub mod memory;
 pub mod parquet;
 pub mod progress;
 pub mod siblings;
 pub mod spool;
+pub mod state_file;
 pub mod tally;
 
 pub use atomic::OutputFile;
@@ -24,4 +26,5 @@ pub use facts::{CountedFrom, PhaseRow, SkipRow, TraceFacts};
 pub use load::{LoadSpec, LoadedTrace, load_trace};
 pub use progress::Progress;
 pub use spool::{Spool, SpoolWriter};
+pub use state_file::{read_state, write_state};
 pub use tally::{Tallies, Tally};

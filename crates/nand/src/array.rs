@@ -1,5 +1,7 @@
 //! The array of cells: what may be done to it, and how worn it is.
 
+use prism_base::{DecodeError, Decoder, Encoder};
+
 use crate::error::NandError;
 use crate::geometry::{BlockId, Geometry, Pun, RowId};
 use crate::layout::Layout;
@@ -120,6 +122,31 @@ impl Nand {
         let in_block = row.0 - self.layout.first_row(block).0;
         let dies = self.layout.dies_per_lane();
         (dies, in_block, if dies == 1 { 0 } else { in_block % dies })
+    }
+
+    /// Programs `rows` rows of one block from `first` on, one after another, on a device
+    /// that keeps no content. The same as that many programs begun and ended.
+    ///
+    /// # Errors
+    /// As [`Nand::program_begin`], for the first row that cannot be programmed; the rows
+    /// before it are.
+    ///
+    /// # Panics
+    /// If the device keeps content.
+    pub fn program_rows(&mut self, first: RowId, rows: u32) -> Result<(), NandError> {
+        assert!(self.store.is_none(), "rows programmed at once hold nothing");
+        let block = self.layout.block_of(first);
+        let end = self.layout.first_row(block).0 + self.layout.rows_per_block();
+        let fit = rows.min(end - first.0);
+        if self.layout.dies_per_lane() > 1 {
+            (first.0..first.0 + fit).try_for_each(|row| self.program_begin(RowId(row), []))?;
+        } else if fit > 0 {
+            // All on one die: the first is checked, the rest follows it.
+            self.program_begin(first, [])?;
+            self.rows_programmed[block.0 as usize] += (fit - 1) as u16;
+            self.rows_programmed_total += u64::from(fit - 1);
+        }
+        if fit < rows { Err(NandError::ProgramFull { row: RowId(end) }) } else { Ok(()) }
     }
 
     /// The program of `row` has ended; it is readable from now on.
@@ -276,6 +303,48 @@ impl Nand {
         self.erases_total
     }
 
+    /// Appends the state of a device that keeps no content and has no operation under way:
+    /// for each block of a die the rows programmed and the erases, then the totals.
+    ///
+    /// # Panics
+    /// If the device keeps content, or an erase has begun and not ended.
+    pub fn encode(&self, out: &mut Encoder) {
+        assert!(self.store.is_none(), "content is not part of a state at rest");
+        assert!(!self.unstable.contains(&true), "an erase is under way");
+        out.column_u16(&self.rows_programmed);
+        out.column_u32(&self.erase_counts);
+        for total in [self.rows_programmed_total, self.rows_erased_total, self.erases_total] {
+            out.u64(total);
+        }
+    }
+
+    /// The device that [`Nand::encode`] wrote.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if the bytes are no state of a device of this shape.
+    pub fn decode(geometry: Geometry, from: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let mut nand = Self::new(geometry);
+        let blocks = nand.rows_programmed.len();
+        nand.rows_programmed = from.column_u16(blocks)?.collect();
+        let most = nand.geometry.rows_per_die();
+        if nand.rows_programmed.iter().any(|&rows| u32::from(rows) > most) {
+            return Err(from.wrong("a block has more rows programmed than it has"));
+        }
+        nand.erase_counts = from.column_u32(blocks)?.collect();
+        nand.rows_programmed_total = from.u64()?;
+        nand.rows_erased_total = from.u64()?;
+        nand.erases_total = from.u64()?;
+        let standing: u64 = nand.rows_programmed.iter().map(|&rows| u64::from(rows)).sum();
+        if nand.rows_erased_total.checked_add(standing) != Some(nand.rows_programmed_total) {
+            return Err(from.wrong("rows programmed are not rows erased plus rows standing"));
+        }
+        let erases: u64 = nand.erase_counts.iter().map(|&count| u64::from(count)).sum();
+        if erases != nand.erases_total {
+            return Err(from.wrong("the erases of all blocks are not those of the device"));
+        }
+        Ok(nand)
+    }
+
     /// Rows programmed = rows erased + rows that stand programmed (law 2). Walks all
     /// blocks.
     ///
@@ -358,6 +427,30 @@ mod tests {
         assert_eq!((nand.rows_programmed(BlockId(0)), nand.read(Pun(0)).is_ok()), (1, true));
         assert_eq!((program(&mut nand, 1), nand.erase_counts()[1]), (Ok(()), 1));
         nand.assert_conserved();
+    }
+
+    #[test]
+    fn rows_at_once_are_rows_one_by_one() {
+        let one = device().geometry().clone();
+        let wide = Geometry { channels: 2, dies_per_superblock: 2, ..one.clone() };
+        for geometry in [Geometry { pages_per_block: 7, ..one }, wide] {
+            let mut at_once = Nand::new(geometry.clone());
+            let mut by_one = Nand::new(geometry.clone());
+            let per_block = geometry.rows_per_block();
+            for (first, rows) in [(0, 1), (1, 2), (3, 0), (3, per_block - 3), (per_block, 2)] {
+                at_once.program_rows(RowId(first), rows).unwrap();
+                for row in first..first + rows {
+                    by_one.program_begin(RowId(row), []).unwrap();
+                    by_one.program_end(RowId(row));
+                }
+                assert_eq!(at_once.rows_programmed, by_one.rows_programmed);
+                at_once.assert_conserved();
+            }
+            let past = at_once.program_rows(RowId(per_block + 2), per_block);
+            assert_eq!(past, Err(NandError::ProgramFull { row: RowId(2 * per_block) }));
+            assert_eq!(at_once.rows_programmed(BlockId(1)), per_block);
+            at_once.assert_conserved();
+        }
     }
 
     #[test]

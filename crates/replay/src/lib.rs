@@ -5,6 +5,7 @@
 //! amplification passes a steady-state test ([`steady`]). How results are printed is
 //! unknown here. Design: docs/design/replay.md.
 
+pub mod fio;
 pub mod layout;
 pub mod lifetime;
 pub mod measure;

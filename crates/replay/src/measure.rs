@@ -2,7 +2,7 @@
 
 use prism_base::{Latencies, Nanos};
 use prism_engine::FlashCounts;
-use prism_ssd::HostOp;
+use prism_ssd::{HostOp, MapCounts};
 
 /// Figures over a part of a replay, all of them over the same passes.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +25,8 @@ pub struct Measured {
     pub flash: FlashCounts,
     /// Bytes of flash programmed, padding included.
     pub flash_bytes: u64,
+    /// Looks at a cached map, where the drive has one.
+    pub map: Option<MapCounts>,
     /// Simulated time.
     pub simulated: Nanos,
     /// Integral of requests in flight, in nanoseconds: divide by time for the mean depth.
@@ -46,6 +48,27 @@ impl Measured {
     pub fn write_amplification(&self) -> Option<f64> {
         let written = self.bytes[HostOp::Write as usize];
         (written > 0).then(|| self.flash_bytes as f64 / written as f64)
+    }
+
+    /// Adds what was measured in another stretch of time, but for the number of passes.
+    pub fn add(&mut self, other: &Self) {
+        for (ours, theirs) in self.latency.iter_mut().zip(&other.latency) {
+            ours.merge(theirs);
+        }
+        for (ours, theirs) in self.bytes.iter_mut().zip(other.bytes) {
+            *ours += theirs;
+        }
+        self.requests += other.requests;
+        self.held_back += other.held_back;
+        self.held_back_ns += other.held_back_ns;
+        self.flash.add(&other.flash);
+        self.flash_bytes += other.flash_bytes;
+        self.simulated += other.simulated;
+        self.in_flight_ns += other.in_flight_ns;
+        self.in_flight_max = self.in_flight_max.max(other.in_flight_max);
+        self.buffer_hits += other.buffer_hits;
+        self.unmapped += other.unmapped;
+        self.behind_max = self.behind_max.max(other.behind_max);
     }
 
     /// Latencies of `op`.

@@ -125,6 +125,7 @@ impl<'a> Player<'a> {
         let start = self.drive.now();
         let host_before = *self.drive.host_counts();
         let flash_before = *self.drive.flash_counts();
+        let map_before = self.drive.map_counts().copied();
         let mut batch = Vec::new();
         let mut number = 0;
         let mut first_ns = None;
@@ -157,8 +158,12 @@ impl<'a> Player<'a> {
         let host = self.drive.host_counts();
         m.in_flight_ns += host.in_flight_ns - host_before.in_flight_ns;
         let flash = self.drive.flash_counts().since(&flash_before);
+        let map = self.drive.map_counts().zip(map_before).map(|(now, before)| now.since(&before));
         m.flash_bytes += flash.units.total() * self.drive.device().ftl.mapping_unit.0;
         m.flash.add(&flash);
+        if let Some(map) = map {
+            m.map.get_or_insert_default().add(&map);
+        }
         self.drive.assert_conserved();
         Ok(())
     }

@@ -8,6 +8,7 @@ pub mod drive;
 pub mod power;
 pub mod request;
 pub mod scale;
+pub mod snapshot;
 pub mod state;
 
 mod buffer;
@@ -16,6 +17,8 @@ mod quantity;
 pub use device::{Device, DeviceError};
 pub use drive::{Drive, HostCounts};
 pub use power::Remains;
+pub use prism_ftl::MapCounts;
 pub use request::{Completion, Cost, HostOp, Request, SubmitError};
 pub use scale::{Scaled, fit};
-pub use state::InitialState;
+pub use snapshot::SnapshotError;
+pub use state::{InitialState, Preparation};

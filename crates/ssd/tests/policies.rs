@@ -271,7 +271,6 @@ fn static_levelling_leaves_no_block_behind() {
     for behind in [2, 4, 8] {
         let level = |device: &mut Device| device.ftl.wear_move_behind_mean = Some(behind);
         let (levelled, mean, worn) = erases(100, level);
-        println!("{behind} behind the mean: {levelled} to {worn}, {mean:.1} in the mean");
         // A block is moved after an erase if it lies behind, one at a time, while others
         // fall behind.
         assert!(f64::from(levelled) > mean - f64::from(behind) - 2.0, "{levelled} of {mean}");
@@ -288,7 +287,6 @@ fn other_levelling_narrows_the_spread() {
     let none = spread(&|_| ());
     let least_worn = spread(&|device| device.ftl.wear_least_worn_first = true);
     let limited = spread(&|device| device.ftl.wear_victims_above_mean = Some(5));
-    println!("none {none}, least worn first {least_worn}, victims bounded {limited}");
     assert!(least_worn <= none && limited < none, "{none}, {least_worn}, {limited}");
 }
 
@@ -310,7 +308,6 @@ fn discards_spare_copies() {
         copies(&drive)
     };
     let (informed, ignorant) = (moved(true), moved(false));
-    println!("informed cleaning moves {informed} pages, otherwise {ignorant}");
     // Rajimwale et al. (ATC'09, section 3.5) give 0.25 to 0.5 of the pages for Postmark.
     assert!(informed * 4 < ignorant * 3, "{informed} against {ignorant}");
 }

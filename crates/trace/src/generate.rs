@@ -5,7 +5,7 @@
 //! size, place and arrival each draw from a stream of their own, so that a change in the
 //! share of reads, for example, leaves the arrival times as they are.
 
-mod zipf;
+pub mod zipf;
 
 use prism_base::{Bytes, Nanos, Rng};
 

@@ -1,8 +1,9 @@
 //! `prism bench`: how fast Prism itself is on this machine.
 
 use clap::Args as ClapArgs;
+use prism_experiments::preparing::{self, Task};
 use prism_experiments::speed::{Work, random_reads, steady_writes};
-use prism_host::{Progress, clock};
+use prism_host::{Progress, clock, memory};
 use prism_report::{Block, Column, Document, Section, Table, Unit, terminal};
 use serde::Serialize;
 
@@ -41,9 +42,23 @@ struct Row {
     cpu_seconds: Vec<f64>,
 }
 
+/// A large drive being prepared.
+#[derive(Serialize)]
+struct PrepareRow {
+    task: &'static str,
+    pages: u64,
+    median_cpu_seconds: f64,
+    /// Most memory held during the task beyond that before it; null if unknown. Counts
+    /// what the task itself came to hold.
+    peak_bytes_per_page: Option<f64>,
+    write_amplification: Option<f64>,
+    cpu_seconds: Vec<f64>,
+}
+
 #[derive(Serialize)]
 struct Bench {
     drive: Vec<Row>,
+    prepare: Vec<PrepareRow>,
     seed: u64,
 }
 
@@ -64,20 +79,26 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let part = args.only.as_deref().unwrap_or_default();
     let workloads: Vec<_> =
         workloads.into_iter().filter(|(name, ..)| name.contains(part)).collect();
-    if workloads.is_empty() {
+    let tasks: Vec<_> = Task::ALL.into_iter().filter(|task| task.name().contains(part)).collect();
+    if workloads.is_empty() && tasks.is_empty() {
         return Err(Failure::Usage(format!("no workload's name contains {part:?}")));
     }
     let progress = Progress::on_stderr();
-    progress.start_count("running:", "workloads", Some(workloads.len() as u64));
+    progress.start_count("running:", "workloads", Some((workloads.len() + tasks.len()) as u64));
     let mut drive = Vec::new();
     for (i, (name, writes, depth)) in workloads.into_iter().enumerate() {
         progress.reached(i as u64);
         drive.push(measure(args, name, writes, depth)?);
     }
+    let mut prepare = Vec::new();
+    for task in tasks {
+        progress.reached((drive.len() + prepare.len()) as u64);
+        prepare.push(measure_task(args, task)?);
+    }
     progress.clear();
     let (width, style) = screen();
-    let text = terminal::render(&document(&drive), width, style);
-    args.json.write(&Bench { drive, seed: args.seed }, &text)?;
+    let text = terminal::render(&document(&drive, &prepare), width, style);
+    args.json.write(&Bench { drive, prepare, seed: args.seed }, &text)?;
     Ok(())
 }
 
@@ -107,7 +128,36 @@ fn measure(args: &Args, name: &'static str, writes: bool, depth: u32) -> Result<
     })
 }
 
-fn document(rows: &[Row]) -> Document {
+fn measure_task(args: &Args, task: Task) -> Result<PrepareRow, Failure> {
+    let mut row = PrepareRow {
+        task: task.name(),
+        pages: 0,
+        median_cpu_seconds: 0.0,
+        peak_bytes_per_page: None,
+        write_amplification: None,
+        cpu_seconds: Vec::new(),
+    };
+    // What a filled drive holds already belongs to it.
+    let bare = memory::held_and_peak().map(|(held, _)| held);
+    for _ in 0..args.runs {
+        let broken = |e: prism_ssd::DeviceError| Failure::Usage(e.to_string());
+        let work = preparing::prepare(task, preparing::TERABYTE, args.seed).map_err(broken)?;
+        let counted = memory::forget_peak();
+        let start = clock::cpu_seconds();
+        let ready = work();
+        row.cpu_seconds.push(clock::cpu_seconds() - start);
+        row.pages = ready.pages;
+        row.write_amplification = ready.write_amplification;
+        let peak = memory::held_and_peak().map(|(_, peak)| peak).filter(|_| counted);
+        row.peak_bytes_per_page =
+            peak.zip(bare).map(|(peak, bare)| peak.saturating_sub(bare) as f64 / row.pages as f64);
+    }
+    row.cpu_seconds.sort_by(f64::total_cmp);
+    row.median_cpu_seconds = row.cpu_seconds[row.cpu_seconds.len() / 2];
+    Ok(row)
+}
+
+fn document(rows: &[Row], prepared: &[PrepareRow]) -> Document {
     let columns = vec![
         Column::text("workload"),
         Column::number("requests/CPU s", Unit::Count),
@@ -127,5 +177,30 @@ fn document(rows: &[Row]) -> Document {
                 the writes on a worn drive that cleans. QD is queue depth.";
     let mut section = Section::new("Simulated drive", lead);
     section.push(Block::Table(table));
-    Document::new("prism bench", "how fast Prism is on this machine").with(section)
+    let document = Document::new("prism bench", "how fast Prism is on this machine");
+    let document = if rows.is_empty() { document } else { document.with(section) };
+    if prepared.is_empty() { document } else { document.with(preparing_section(prepared)) }
+}
+
+fn preparing_section(rows: &[PrepareRow]) -> Section {
+    let columns = vec![
+        Column::text("task"),
+        Column::number("CPU time", Unit::Nanos),
+        Column::number("peak bytes/page", Unit::Ratio),
+        Column::number("write amplification", Unit::Ratio),
+    ];
+    let mut table = Table::new("Medians of all runs, one core", columns);
+    for row in rows {
+        table.rows.push(vec![
+            row.task.into(),
+            (row.median_cpu_seconds * 1e9).into(),
+            row.peak_bytes_per_page.into(),
+            row.write_amplification.into(),
+        ]);
+    }
+    let lead = "A drive of 134 million pages of 8 KiB, each a mapping unit, before the first \
+                request; system time included. Half of it overwritten is in steady state.";
+    let mut section = Section::new("Preparing a large drive", lead);
+    section.push(Block::Table(table));
+    section
 }

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod report;
+pub mod sim;
 pub mod trace_convert;
 pub mod trace_generate;
 pub mod trace_info;

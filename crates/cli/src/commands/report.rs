@@ -1,22 +1,21 @@
 //! `prism report`: a trace in, what a drive makes of it out.
 
 use std::cell::RefCell;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use prism_base::Bytes;
 use prism_host::parquet::RequestsWriter;
-use prism_host::{HostError, LoadedTrace, OutputFile, Progress};
+use prism_host::{HostError, LoadedTrace, Progress};
 use prism_replay::{Finished, LaidOut, Layout, Pace, Passes, ReplayError};
-use prism_report::{Section, html, terminal};
 use prism_ssd::Drive;
 
 use crate::device_args::DeviceArgs;
 use crate::drive_report::{Charts, Facts, ReportObject, Wear, document};
 use crate::failure::Failure;
-use crate::output::{JsonArg, json, screen};
+use crate::output::{JsonArg, json};
 use crate::replay_args::ReplayArgs;
+use crate::report_files::{Paths, ReportFiles};
 use crate::trace_args::TraceArgs;
 
 /// Arguments of `prism report`.
@@ -49,7 +48,12 @@ pub struct Args {
 /// [`Failure`] if the trace or the device cannot be read, the trace does not fit the
 /// drive, or an output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let mut outputs = Outputs::open(args)?;
+    let mut outputs = ReportFiles::open(Paths {
+        html: args.html.as_deref(),
+        json: args.json.path(),
+        requests: args.requests.as_deref(),
+        text: None,
+    })?;
     let mut trace = args.trace.load()?;
     check_source(args, &trace)?;
     let layout = Layout::of(&mut trace.spool).map_err(HostError::from)?;
@@ -66,7 +70,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         )));
     }
     let progress = Progress::on_stderr();
-    let mut drive = prepare(args, &scaled.device, &progress)?;
+    let (mut drive, prepared) =
+        args.device.prepared(&scaled.device, args.replay.seed, &progress)?;
     let writer = match outputs.requests.take() {
         Some(file) => Some(RequestsWriter::create(file, trace.symbols.clone())?),
         None => None,
@@ -77,7 +82,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         trace: &trace,
         layout: &layout,
         scaled: &scaled,
-        state: args.device.state,
+        state: &args.device.state,
+        prepared: &prepared,
         options: args.replay.options(),
         seed: args.replay.seed,
         outcome: &outcome,
@@ -87,77 +93,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if let Some(writer) = writer {
         outputs.requests = Some(writer.finish()?);
     }
-    outputs.write(&facts, charts.sections())
-}
-
-/// The files that were asked for. They are opened before the work begins, so that one
-/// that cannot be written is said at once, and appear together at its end.
-struct Outputs {
-    html: Option<OutputFile>,
-    json: Option<OutputFile>,
-    requests: Option<OutputFile>,
-    /// Standard output, for the text, unless one of the others goes there.
-    text: Option<OutputFile>,
-}
-
-impl Outputs {
-    fn open(args: &Args) -> Result<Self, Failure> {
-        let asked = [
-            ("--html", args.html.as_deref()),
-            ("--json", args.json.path()),
-            ("--requests", args.requests.as_deref()),
-        ];
-        for (i, (flag, path)) in asked.iter().enumerate() {
-            let same = |(_, other): &&(_, Option<&Path>)| path.is_some() && other == path;
-            if let Some((other, _)) = asked[..i].iter().find(same) {
-                let path = path.map(Path::display).expect("it is the same as another");
-                let what = format!("{path}: {other} and {flag} name the same file");
-                return Err(Failure::Usage(what));
-            }
-        }
-        let stdout = Path::new("-");
-        let text = asked.iter().all(|&(_, path)| path != Some(stdout)).then_some(stdout);
-        let [html, json, requests] = asked.map(|(_, path)| path);
-        let open = |path: Option<&Path>| path.map(OutputFile::create).transpose();
-        Ok(Self {
-            html: open(html)?,
-            json: open(json)?,
-            requests: open(requests)?,
-            text: open(text)?,
-        })
-    }
-
-    /// Writes all of them, then lets them appear: a disk that is full leaves none.
-    fn write(mut self, facts: &Facts<'_>, charts: Vec<Section>) -> Result<(), Failure> {
-        let short = document::document(facts);
-        if let Some(out) = &mut self.html {
-            let mut long = short.clone();
-            let rest = long.sections.split_off(long.sections.len() - 1);
-            long.sections.extend(charts);
-            long.sections.extend(rest);
-            put(out, html::render(&long).as_bytes())?;
-        }
-        if let Some(out) = &mut self.json {
-            put(out, json(&ReportObject::new(facts)).as_bytes())?;
-        }
-        if let Some(out) = &mut self.text {
-            let (width, style) = screen();
-            put(out, terminal::render(&short, width, style).as_bytes())?;
-        }
-        // What cannot be taken back goes first, so that its failure leaves the files away.
-        let (direct, renamed): (Vec<_>, Vec<_>) = [self.text, self.json, self.html, self.requests]
-            .into_iter()
-            .flatten()
-            .partition(OutputFile::is_direct);
-        for out in direct.into_iter().chain(renamed) {
-            out.commit()?;
-        }
-        Ok(())
-    }
-}
-
-fn put(out: &mut OutputFile, bytes: &[u8]) -> Result<(), HostError> {
-    out.write_all(bytes).map_err(|error| out.failed(error))
+    let document = document::document(&facts);
+    outputs.write(&document, charts.sections(), &json(&ReportObject::new(&facts)), None)
 }
 
 /// What the arguments ask for must be in the trace.
@@ -170,23 +107,6 @@ fn check_source(args: &Args, trace: &LoadedTrace) -> Result<(), Failure> {
         return wrong("--pace dependent needs completions, which this trace has not; use open");
     }
     Ok(())
-}
-
-fn prepare(args: &Args, device: &prism_ssd::Device, progress: &Progress) -> Result<Drive, Failure> {
-    let told = |done, total| {
-        if done == 0 {
-            progress.start_count("filling the drive:", "units", Some(total));
-        }
-        progress.reached(done);
-        true
-    };
-    let prepared = Drive::prepared(device.clone(), args.device.state.state, args.replay.seed, told);
-    progress.clear();
-    match prepared {
-        Ok(Some((drive, _))) => Ok(drive),
-        Ok(None) => unreachable!("nobody gives up"),
-        Err(error) => Err(Failure::Usage(format!("{}: {error}", args.device.device))),
-    }
 }
 
 type Replayed<'a> =

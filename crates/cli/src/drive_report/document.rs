@@ -1,11 +1,12 @@
 //! The report as a document: write amplification and its causes first.
 
+use prism_base::Bytes;
 use prism_nand::Cause;
-use prism_replay::{Measured, SteadyState};
+use prism_replay::{Lifetime, Measured, SteadyState};
 use prism_report::{Block, Chart, Document, Figure, Section, Segment, Stacked, Unit};
-use prism_ssd::HostOp;
+use prism_ssd::{Device, HostOp};
 
-use super::{Facts, tables};
+use super::{Facts, Wear, tables};
 use crate::commands::trace_info::limit_notes;
 use crate::replay_args::describe;
 use crate::trace_json::trace_object;
@@ -13,21 +14,26 @@ use crate::trace_json::trace_object;
 /// What fits one screen: everything but the charts over time.
 #[must_use]
 pub fn document(facts: &Facts<'_>) -> Document {
-    let device = &facts.scaled.device;
+    let subtitle = format!("{} {}", asked(facts), drive(&facts.scaled.device));
+    Document::new(facts.trace.name.clone(), subtitle)
+        .with(summary(facts))
+        .with(latency(facts))
+        .with(cleaning(facts))
+        .with(limits(facts))
+}
+
+/// What the drive is, in one sentence.
+#[must_use]
+pub fn drive(device: &Device) -> String {
     let spare = device.over_provisioning();
-    let subtitle = format!(
+    format!(
         "Drive {}: {}, {} for the host, over-provisioning {:.1} % nominal, {:.1} % effective.",
         device.name,
         device.title,
         device.capacity(),
         100.0 * spare.nominal,
         100.0 * spare.effective
-    );
-    Document::new(facts.trace.name.clone(), format!("{} {subtitle}", asked(facts)))
-        .with(summary(facts))
-        .with(latency(facts))
-        .with(cleaning(facts))
-        .with(limits(facts))
+    )
 }
 
 /// What the trace asks for, in one sentence.
@@ -66,15 +72,23 @@ fn asked(facts: &Facts<'_>) -> String {
 fn summary(facts: &Facts<'_>) -> Section {
     let mut section = Section::new("Write amplification", lead(facts));
     let measured = &facts.outcome.measured;
-    let life = facts.lifetime();
+    let device = &facts.scaled.device;
+    section.push(key_figures(measured, device, facts.lifetime()));
+    push_causes(&mut section, measured, device);
+    section
+}
+
+/// The numbers that a hurried reader takes away.
+#[must_use]
+pub fn key_figures(measured: &Measured, device: &Device, life: Option<Lifetime>) -> Block {
     let days = life.map(|l| l.days * 86_400e9);
-    section.push(Block::KeyFigures(vec![
+    Block::KeyFigures(vec![
         Figure::new("Write amplification", Unit::Ratio, measured.write_amplification())
             .note("data programmed to flash / data the host wrote"),
         Figure::new("Lifetime at this rate", Unit::Nanos, days).note(format!(
             "of a drive of {}: {} cycles a block, even wear",
-            facts.scaled.device.capacity(),
-            facts.scaled.device.flash.endurance
+            device.capacity(),
+            device.flash.endurance
         )),
         Figure::new("Terabytes written", Unit::Ratio, life.map(|l| l.tbw))
             .note("TBW: what the host may write in all, in 10^12 bytes"),
@@ -86,14 +100,18 @@ fn summary(facts: &Facts<'_>) -> Section {
         Figure::new("Requests a second", Unit::PerSec, measured.iops()),
         Figure::new("Requests in flight", Unit::Ratio, measured.in_flight_mean())
             .note(format!("on average; at most {}", measured.in_flight_max)),
-    ]));
-    let unit = facts.scaled.device.ftl.mapping_unit.0;
+    ])
+}
+
+/// Flash operations by cause, as a bar of shares and as a table.
+pub fn push_causes(section: &mut Section, measured: &Measured, device: &Device) {
+    let unit = device.ftl.mapping_unit;
     let segments: Vec<_> = measured
         .flash
         .units
         .iter()
         .filter(|&(_, units)| units > 0)
-        .map(|(cause, units)| Segment { name: cause.name().into(), value: (units * unit) as f64 })
+        .map(|(cause, units)| Segment { name: cause.name().into(), value: (units * unit.0) as f64 })
         .collect();
     // A bar of one part says no more than the table.
     if segments.len() > 1 {
@@ -104,8 +122,7 @@ fn summary(facts: &Facts<'_>) -> Section {
             segments,
         })));
     }
-    section.push(Block::Table(tables::causes(facts)));
-    section
+    section.push(Block::Table(tables::causes(measured, unit)));
 }
 
 /// What the causes that occur mean.
@@ -175,23 +192,38 @@ fn latency(facts: &Facts<'_>) -> Section {
 fn cleaning(facts: &Facts<'_>) -> Section {
     let mut section = Section::new("Cleaning and wear", "");
     section.push(Block::Table(tables::passes(facts)));
-    let wear = facts.wear;
-    let measured = &facts.outcome.measured;
+    section.push(wear_figures(&facts.outcome.measured, &facts.scaled.device, facts.wear));
+    section
+}
+
+/// What cleaning had to do, and how evenly.
+#[must_use]
+pub fn wear_figures(measured: &Measured, device: &Device, wear: Wear) -> Block {
     let flash = &measured.flash;
-    let upb = u64::from(facts.scaled.device.geometry().units_per_block())
-        / u64::from(facts.scaled.device.geometry().planes_ganged);
+    let geometry = device.geometry();
+    // Erases are counted in blocks of one plane of one die.
+    let upb = u64::from(geometry.units_per_block())
+        / u64::from(geometry.planes_ganged * geometry.dies_per_superblock);
     let erased = flash.erases.total() * upb;
     let copied = flash.units[Cause::Gc];
     let share = (erased > 0).then(|| copied as f64 / erased as f64);
-    section.push(Block::KeyFigures(vec![
+    let mut figures = vec![
         Figure::new("Still valid in cleaned blocks", Unit::Percent, share)
             .note("what cleaning had to copy"),
         Figure::new("Erases of a block", Unit::Count, wear.mean)
             .note(format!("since the start; between {} and {}", wear.min, wear.max)),
         Figure::new("Found in the write buffer", Unit::Count, measured.buffer_hits)
             .note("mapping units read or rewritten there"),
-    ]));
-    section
+    ];
+    if let Some(map) = measured.map {
+        figures.push(Figure::new("Misses of the map cache", Unit::Percent, map.miss_ratio()).note(
+            format!(
+                "{} translation pages read for them, {} to be rewritten",
+                map.loads, map.writebacks
+            ),
+        ));
+    }
+    Block::KeyFigures(figures)
 }
 
 fn limits(facts: &Facts<'_>) -> Section {
@@ -229,6 +261,19 @@ fn limits(facts: &Facts<'_>) -> Section {
             measured.held_back
         ));
     }
+    notes.extend(measured_notes(measured, facts.buffered));
+    notes.extend(limit_notes(&trace_object(facts.trace)));
+    notes.push(format!("Initial state {}, seed {}.", facts.state.name, facts.seed));
+    notes.extend(facts.state.note(facts.prepared));
+    let mut section = Section::new("What to keep in mind", "");
+    section.push(Block::Notes(notes));
+    section
+}
+
+/// What to know of figures, whatever was run.
+#[must_use]
+pub fn measured_notes(measured: &Measured, buffered: Bytes) -> Vec<String> {
+    let mut notes = Vec::new();
     if measured.write_amplification().is_some_and(|figure| figure < 1.0) {
         notes.push(
             "Write amplification is below 1 because data was overwritten or trimmed while it was \
@@ -244,16 +289,12 @@ fn limits(facts: &Facts<'_>) -> Section {
         ));
     }
     let written = measured.bytes_of(HostOp::Write);
-    if facts.buffered.0 * 100 > written && written > 0 {
+    if buffered.0 * 100 > written && written > 0 {
         notes.push(format!(
             "{} were still in the write buffer at the end; they are not in the write \
              amplification.",
-            facts.buffered
+            buffered
         ));
     }
-    notes.extend(limit_notes(&trace_object(facts.trace)));
-    notes.push(format!("Initial state {}, seed {}.", facts.state.name, facts.seed));
-    let mut section = Section::new("What to keep in mind", "");
-    section.push(Block::Notes(notes));
-    section
+    notes
 }

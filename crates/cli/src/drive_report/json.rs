@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use prism_base::Latencies;
 use prism_nand::Counts;
-use prism_replay::{Measured, SteadyState};
+use prism_replay::{Lifetime, Measured, SteadyState};
 use prism_ssd::HostOp;
+use prism_ssd::scale::Scaled;
 use serde::Serialize;
 
-use super::Facts;
+use super::{Facts, Wear};
 use crate::replay_args::describe;
 use crate::trace_json::{TraceObject, trace_object};
 
@@ -22,8 +23,9 @@ pub struct ReportObject {
     seed: u64,
 }
 
+/// What the drive is.
 #[derive(Debug, Serialize)]
-struct DeviceObject {
+pub struct DeviceObject {
     name: String,
     title: String,
     source: String,
@@ -51,8 +53,19 @@ struct OverProvisioningObject {
 #[derive(Debug, Serialize)]
 struct ReplayObject {
     pace: String,
-    initial_state: &'static str,
+    initial_state: String,
+    preparation: PreparationObject,
     layout: Vec<PlaceObject>,
+}
+
+/// What it took to bring the drive into its initial state.
+#[derive(Debug, Serialize)]
+struct PreparationObject {
+    units_written: u64,
+    /// Write amplification of each round of overwrites.
+    rounds: Vec<f64>,
+    /// Whether the last rounds were steady; null if that was not asked for.
+    settled: Option<bool>,
 }
 
 #[derive(Debug, Serialize)]
@@ -78,8 +91,9 @@ struct ResultObject {
     single_pass: FiguresObject,
 }
 
+/// What was measured.
 #[derive(Debug, Serialize)]
-struct FiguresObject {
+pub struct FiguresObject {
     requests_completed: u64,
     flushes_completed: u64,
     write_amplification: Option<f64>,
@@ -92,10 +106,23 @@ struct FiguresObject {
     bytes_per_second: f64,
     queue_depth: DepthObject,
     buffer_hits: u64,
+    /// Only where the map lies on flash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map_cache: Option<MapObject>,
     unmapped_reads: u64,
     held_back: u64,
     behind_ns: u64,
     simulated_ns: u64,
+}
+
+/// Looks at the cached map, in mapping units, and translation pages moved for them.
+#[derive(Debug, Serialize)]
+struct MapObject {
+    hits: u64,
+    misses: u64,
+    miss_ratio: f64,
+    pages_loaded: u64,
+    pages_rewritten: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -125,15 +152,17 @@ struct LatencyObject {
     max: Option<u64>,
 }
 
+/// Endurance at the measured rate.
 #[derive(Debug, Serialize)]
-struct LifetimeObject {
+pub struct LifetimeObject {
     days: Option<f64>,
     tbw: Option<f64>,
     dwpd: Option<f64>,
 }
 
+/// How evenly blocks were erased.
 #[derive(Debug, Serialize)]
-struct WearObject {
+pub struct WearObject {
     erases_min: u32,
     erases_mean: f64,
     erases_max: u32,
@@ -156,34 +185,30 @@ impl ReportObject {
     pub fn new(facts: &Facts<'_>) -> Self {
         let outcome = facts.outcome;
         let (steady_state, steady) = steady_name(outcome.steady);
-        let life = facts.lifetime();
         Self {
             trace: trace_object(facts.trace),
-            device: device_object(facts),
+            device: DeviceObject::new(facts.scaled),
             replay: ReplayObject {
                 pace: describe(facts.options.pace).0,
-                initial_state: facts.state.name,
+                initial_state: facts.state.name.clone(),
+                preparation: PreparationObject {
+                    units_written: facts.prepared.written,
+                    rounds: facts.prepared.rounds.clone(),
+                    settled: facts.prepared.settled,
+                },
                 layout: layout(facts),
             },
             result: ResultObject {
-                figures: figures(&outcome.measured),
+                figures: FiguresObject::new(&outcome.measured),
                 passes: outcome.measured.passes,
                 warm_up_passes: outcome.warm_up_passes,
                 steady,
                 steady_state,
                 steady_rounds: outcome.rounds.clone(),
                 buffered_bytes: facts.buffered.0,
-                lifetime: LifetimeObject {
-                    days: life.map(|l| l.days),
-                    tbw: life.map(|l| l.tbw),
-                    dwpd: life.map(|l| l.dwpd),
-                },
-                wear: WearObject {
-                    erases_min: facts.wear.min,
-                    erases_mean: facts.wear.mean,
-                    erases_max: facts.wear.max,
-                },
-                single_pass: figures(&outcome.single_pass),
+                lifetime: LifetimeObject::new(facts.lifetime()),
+                wear: WearObject::new(facts.wear),
+                single_pass: FiguresObject::new(&outcome.single_pass),
             },
             seed: facts.seed,
         }
@@ -199,57 +224,97 @@ fn layout(facts: &Facts<'_>) -> Vec<PlaceObject> {
     facts.layout.places().iter().map(place).collect()
 }
 
-fn device_object(facts: &Facts<'_>) -> DeviceObject {
-    let device = &facts.scaled.device;
-    let geometry = device.geometry();
-    let spare = device.over_provisioning();
-    DeviceObject {
-        name: device.name.clone(),
-        title: device.title.clone(),
-        source: device.source.clone(),
-        capacity_bytes: device.capacity().0,
-        raw_bytes: geometry.raw().0,
-        over_provisioning: OverProvisioningObject {
-            nominal: spare.nominal,
-            effective: spare.effective,
-        },
-        channels: geometry.channels,
-        dies: geometry.dies(),
-        planes: geometry.planes,
-        blocks_per_die: geometry.blocks_per_plane * geometry.planes,
-        pages_per_block: geometry.pages_per_block,
-        page_bytes: geometry.page.0,
-        mapping_unit_bytes: geometry.unit.0,
-        endurance_cycles: device.flash.endurance,
-        power_loss_protection: device.drive.power_loss_protection,
-        scaled: facts.scaled.changes.clone(),
+impl DeviceObject {
+    /// Of a drive and what was changed to make it fit.
+    #[must_use]
+    pub fn new(scaled: &Scaled) -> Self {
+        let device = &scaled.device;
+        let geometry = device.geometry();
+        let spare = device.over_provisioning();
+        Self {
+            name: device.name.clone(),
+            title: device.title.clone(),
+            source: device.source.clone(),
+            capacity_bytes: device.capacity().0,
+            raw_bytes: geometry.raw().0,
+            over_provisioning: OverProvisioningObject {
+                nominal: spare.nominal,
+                effective: spare.effective,
+            },
+            channels: geometry.channels,
+            dies: geometry.dies(),
+            planes: geometry.planes,
+            blocks_per_die: geometry.blocks_per_plane * geometry.planes,
+            pages_per_block: geometry.pages_per_block,
+            page_bytes: geometry.page.0,
+            mapping_unit_bytes: geometry.unit.0,
+            endurance_cycles: device.flash.endurance,
+            power_loss_protection: device.drive.power_loss_protection,
+            scaled: scaled.changes.clone(),
+        }
     }
 }
 
-fn figures(measured: &Measured) -> FiguresObject {
-    let latency = HostOp::ALL.map(|op| (op.name(), latency(measured.latency_of(op))));
-    FiguresObject {
-        requests_completed: measured.requests,
-        flushes_completed: measured.latency_of(HostOp::Flush).count(),
-        write_amplification: measured.write_amplification(),
-        host_bytes_read: measured.bytes_of(HostOp::Read),
-        host_bytes_written: measured.bytes_of(HostOp::Write),
-        flash_bytes_programmed: measured.flash_bytes,
-        flash: FlashObject {
-            reads: by_cause(&measured.flash.reads),
-            programs: by_cause(&measured.flash.programs),
-            erases: by_cause(&measured.flash.erases),
-            units: by_cause(&measured.flash.units),
-        },
-        latency_ns: latency.into_iter().collect(),
-        iops: measured.iops(),
-        bytes_per_second: measured.bytes_per_second(),
-        queue_depth: DepthObject { mean: measured.in_flight_mean(), max: measured.in_flight_max },
-        buffer_hits: measured.buffer_hits,
-        unmapped_reads: measured.unmapped,
-        held_back: measured.held_back,
-        behind_ns: measured.behind_max.0,
-        simulated_ns: measured.simulated.0,
+impl FiguresObject {
+    /// Bytes programmed over bytes written.
+    #[must_use]
+    pub fn write_amplification(&self) -> Option<f64> {
+        self.write_amplification
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn new(measured: &Measured) -> Self {
+        let latency = HostOp::ALL.map(|op| (op.name(), latency(measured.latency_of(op))));
+        Self {
+            requests_completed: measured.requests,
+            flushes_completed: measured.latency_of(HostOp::Flush).count(),
+            write_amplification: measured.write_amplification(),
+            host_bytes_read: measured.bytes_of(HostOp::Read),
+            host_bytes_written: measured.bytes_of(HostOp::Write),
+            flash_bytes_programmed: measured.flash_bytes,
+            flash: FlashObject {
+                reads: by_cause(&measured.flash.reads),
+                programs: by_cause(&measured.flash.programs),
+                erases: by_cause(&measured.flash.erases),
+                units: by_cause(&measured.flash.units),
+            },
+            latency_ns: latency.into_iter().collect(),
+            iops: measured.iops(),
+            bytes_per_second: measured.bytes_per_second(),
+            queue_depth: DepthObject {
+                mean: measured.in_flight_mean(),
+                max: measured.in_flight_max,
+            },
+            buffer_hits: measured.buffer_hits,
+            map_cache: measured.map.map(|map| MapObject {
+                hits: map.hits,
+                misses: map.misses,
+                miss_ratio: map.miss_ratio(),
+                pages_loaded: map.loads,
+                pages_rewritten: map.writebacks,
+            }),
+            unmapped_reads: measured.unmapped,
+            held_back: measured.held_back,
+            behind_ns: measured.behind_max.0,
+            simulated_ns: measured.simulated.0,
+        }
+    }
+}
+
+impl LifetimeObject {
+    /// Nothing is known where nothing is written.
+    #[must_use]
+    pub fn new(life: Option<Lifetime>) -> Self {
+        Self { days: life.map(|l| l.days), tbw: life.map(|l| l.tbw), dwpd: life.map(|l| l.dwpd) }
+    }
+}
+
+impl WearObject {
+    /// Of a run's end.
+    #[must_use]
+    pub fn new(wear: Wear) -> Self {
+        Self { erases_min: wear.min, erases_mean: wear.mean, erases_max: wear.max }
     }
 }
 

@@ -10,10 +10,11 @@ pub use json::ReportObject;
 
 use prism_base::Bytes;
 use prism_host::LoadedTrace;
-use prism_replay::{Layout, Lifetime, Options, Outcome};
+use prism_replay::{Layout, Lifetime, Measured, Options, Outcome};
 use prism_ssd::scale::Scaled;
+use prism_ssd::{Device, Preparation};
 
-use crate::device_args::State;
+use crate::initial_state::State;
 
 /// Everything that a report is made from.
 pub struct Facts<'a> {
@@ -24,7 +25,9 @@ pub struct Facts<'a> {
     /// The drive, and what was changed to make it fit.
     pub scaled: &'a Scaled,
     /// What it held at the start.
-    pub state: State,
+    pub state: &'a State,
+    /// What it took to bring that about.
+    pub prepared: &'a Preparation,
     /// How the trace was replayed.
     pub options: Options,
     /// Seed of everything random.
@@ -65,14 +68,19 @@ impl Facts<'_> {
     /// Endurance at the measured rate.
     #[must_use]
     pub fn lifetime(&self) -> Option<Lifetime> {
-        let (device, measured) = (&self.scaled.device, &self.outcome.measured);
-        prism_replay::lifetime::lifetime(
-            device.geometry().raw(),
-            device.flash.endurance,
-            device.capacity(),
-            measured.write_amplification()?,
-            Bytes(measured.bytes_of(prism_ssd::HostOp::Write)),
-            measured.simulated,
-        )
+        lifetime(&self.outcome.measured, &self.scaled.device)
     }
+}
+
+/// Endurance of `device` at the measured rate.
+#[must_use]
+pub fn lifetime(measured: &Measured, device: &Device) -> Option<Lifetime> {
+    prism_replay::lifetime::lifetime(
+        device.geometry().raw(),
+        device.flash.endurance,
+        device.capacity(),
+        measured.write_amplification()?,
+        Bytes(measured.bytes_of(prism_ssd::HostOp::Write)),
+        measured.simulated,
+    )
 }

@@ -1,6 +1,6 @@
 //! The tables of a report on a drive.
 
-use prism_base::Latencies;
+use prism_base::{Bytes, Latencies};
 use prism_nand::{Cause, Counts};
 use prism_replay::Measured;
 use prism_report::{Column, Table, Unit, Value};
@@ -46,9 +46,10 @@ fn latency_row(name: &str, latencies: &Latencies) -> Vec<Value> {
     ]
 }
 
-/// Flash operations by cause; causes that do not occur are left out.
+/// Flash operations by cause, on a drive with this mapping unit; causes that do not occur
+/// are left out.
 #[must_use]
-pub fn causes(facts: &Facts<'_>) -> Table {
+pub fn causes(measured: &Measured, mapping_unit: Bytes) -> Table {
     let columns = vec![
         Column::text("cause"),
         Column::number("pages read", Unit::Count),
@@ -57,9 +58,8 @@ pub fn causes(facts: &Facts<'_>) -> Table {
         Column::number("blocks erased", Unit::Count),
         Column::number("per byte written", Unit::Ratio),
     ];
-    let measured = &facts.outcome.measured;
     let flash = &measured.flash;
-    let unit = facts.scaled.device.ftl.mapping_unit.0;
+    let unit = mapping_unit.0;
     let written = measured.bytes_of(HostOp::Write);
     let mut table = Table::new("Flash operations by cause", columns);
     let mut row = |name: &str, pick: &dyn Fn(&Counts) -> u64| {

@@ -4,7 +4,7 @@ mod parts;
 
 use prism_base::{Bytes, Nanos};
 use prism_engine::{Cleaning, EngineConfig, Scheduler, Suspend};
-use prism_ftl::{ConfigError, FtlConfig, OverProvisioning, Placement, WearPolicy};
+use prism_ftl::{ConfigError, FtlConfig, OverProvisioning, Placement, SteadyError, WearPolicy};
 use prism_nand::{Geometry, GeometryError, PageTimes, Timing};
 use serde::Deserialize;
 
@@ -36,6 +36,9 @@ pub enum DeviceError {
     /// The translation layer cannot work with these numbers.
     #[error("[ftl] {0}")]
     Ftl(#[from] ConfigError),
+    /// The steady state cannot be laid out.
+    #[error("{0}")]
+    Steady(#[from] SteadyError),
     /// No preset has this name.
     #[error("there is no preset {name:?}; presets are {known}, or give a file ending in .toml")]
     UnknownPreset {

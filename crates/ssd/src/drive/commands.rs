@@ -67,12 +67,12 @@ impl Queues {
             return None;
         }
         loop {
-            if self.left > 0 {
-                if let Some(slot) = self.waiting[self.turn].pop_front() {
-                    self.left -= 1;
-                    self.waiting_total -= 1;
-                    return Some(slot);
-                }
+            if self.left > 0
+                && let Some(slot) = self.waiting[self.turn].pop_front()
+            {
+                self.left -= 1;
+                self.waiting_total -= 1;
+                return Some(slot);
             }
             self.turn = (self.turn + 1) % self.waiting.len();
             self.left = self.weights[self.turn];

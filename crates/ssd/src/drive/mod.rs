@@ -381,6 +381,11 @@ impl Drive {
         self.buffer.used()
     }
 
+    /// Whether trims wait for the tombstone that makes them durable.
+    pub(crate) fn trims_waiting(&self) -> bool {
+        !self.open_trims.is_empty()
+    }
+
     /// The laws that hold at any instant; with an idle drive also Little's law, exactly.
     ///
     /// # Panics

@@ -170,8 +170,8 @@ impl Drive {
             let state = if rest.is_some() { State::Filling } else { State::Dirty };
             let place = self.buffer.add(lpn, version, stream, state);
             if let Some(at) = rest {
-                self.slots[slot].cost.flash_reads +=
-                    self.read_rest(at, place, Cause::Rmw, request.urgent);
+                let pages = self.read_rest(at, place, Cause::Rmw, request.urgent);
+                self.slots[slot].cost.flash_reads += pages;
             }
             place
         };

@@ -95,7 +95,7 @@ fn draw_flash(device: &mut Device, rng: &mut Rng) {
     flash.superblock_dies = one_of(rng, &[1, 1, dies]);
     flash.superblock_parity = flash.superblock_dies > 1 && rng.chance(0.5);
     if rng.chance(0.3) {
-        let all = [2, 3, 4].into_iter().find(|&n| flash.pages_per_block % n == 0);
+        let all = [2, 3, 4].into_iter().find(|&n| flash.pages_per_block.is_multiple_of(n));
         flash.pages_per_program = all.unwrap_or(1);
     }
     let types = 1 + rng.below(4);

@@ -12,7 +12,7 @@ use prism_base::Rng;
 /// Source: Hörmann, Derflinger, "Rejection-inversion to generate variates from monotone
 /// discrete distributions", ACM TOMACS 6(3), 1996.
 #[derive(Clone, Debug)]
-pub(super) struct Zipf {
+pub struct Zipf {
     ranks: u64,
     n: f64,
     theta: f64,
@@ -69,7 +69,7 @@ impl Zipf {
 /// A fixed random order of `0..n` without a table: four Feistel rounds over the next power
 /// of four, repeated until the result lies below `n` (less than four times on average).
 #[derive(Clone, Debug)]
-pub(super) struct Scatter {
+pub struct Scatter {
     n: u64,
     half_bits: u32,
     keys: [u64; 4],

@@ -1,0 +1,197 @@
+//! `--state` and `--save-state`: what a drive holds before the first request.
+
+use std::path::{Path, PathBuf};
+
+use prism_host::{Progress, read_state, state_file, write_state};
+use prism_ssd::{Device, Drive, InitialState, Preparation};
+
+use crate::device_args::DeviceArgs;
+use crate::failure::Failure;
+
+/// An initial state with its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// As given.
+    pub name: String,
+    /// What it means.
+    pub source: StateSource,
+}
+
+/// Where an initial state comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StateSource {
+    /// It is brought about.
+    Prepared(InitialState),
+    /// It was saved.
+    File(PathBuf),
+}
+
+impl State {
+    /// What a reader should know of how the state was reached.
+    #[must_use]
+    pub fn note(&self, prepared: &Preparation) -> Option<String> {
+        match self.source {
+            StateSource::Prepared(InitialState::Settled) => {
+                let figure = prepared.rounds.last().copied().unwrap_or(1.0);
+                let rounds = prepared.rounds.len();
+                Some(if prepared.settled == Some(true) {
+                    format!(
+                        "Preconditioning took {rounds} rounds of random overwrites, until write \
+                         amplification was steady at {figure:.2}."
+                    )
+                } else {
+                    format!(
+                        "Preconditioning was given up after {rounds} rounds of random overwrites: \
+                         write amplification, {figure:.2} in the last, still varied by more than \
+                         2 %."
+                    )
+                })
+            }
+            StateSource::Prepared(InitialState::Steady) => Some(
+                "The state steady is laid out as uniform random writes leave a drive in the end; \
+                 erases are counted from there."
+                    .into(),
+            ),
+            StateSource::Prepared(_) | StateSource::File(_) => None,
+        }
+    }
+}
+
+impl DeviceArgs {
+    /// A drive of this kind in its initial state, saved if that was asked for, and what
+    /// the preparation took.
+    ///
+    /// # Errors
+    /// [`Failure`] if the description makes no sense, there is no such state of it, or a
+    /// file cannot be read or written.
+    pub fn prepared(
+        &self,
+        device: &Device,
+        seed: u64,
+        progress: &Progress,
+    ) -> Result<(Drive, Preparation), Failure> {
+        let (drive, preparation) = match &self.state.source {
+            StateSource::File(path) => (loaded(device, path)?, Preparation::default()),
+            StateSource::Prepared(state) => self.brought_about(device, *state, seed, progress)?,
+        };
+        if let Some(path) = &self.save_state {
+            let named = |error| Failure::Usage(format!("{}: {error}", path.display()));
+            write_state(path, &drive.save().map_err(named)?)?;
+        }
+        Ok((drive, preparation))
+    }
+
+    fn brought_about(
+        &self,
+        device: &Device,
+        state: InitialState,
+        seed: u64,
+        progress: &Progress,
+    ) -> Result<(Drive, Preparation), Failure> {
+        let told = |done, total| {
+            if done == 0 {
+                progress.start_count("filling the drive:", "units", Some(total));
+            }
+            progress.reached(done);
+            true
+        };
+        let prepared = Drive::prepared(device.clone(), state, seed, told);
+        progress.clear();
+        match prepared {
+            Ok(Some(prepared)) => Ok(prepared),
+            Ok(None) => unreachable!("nobody gives up"),
+            Err(error) => Err(Failure::Usage(format!("{}: {error}", self.device))),
+        }
+    }
+}
+
+fn loaded(device: &Device, path: &Path) -> Result<Drive, Failure> {
+    let bytes = read_state(path)?;
+    Drive::from_saved(device.clone(), &bytes)
+        .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+}
+
+/// The state that `text` names.
+///
+/// # Errors
+/// A message that lists what there is.
+pub fn parse_state(text: &str) -> Result<State, String> {
+    let (name, number) = match text.split_once(':') {
+        Some((name, number)) => (name, Some(number)),
+        None => (text, None),
+    };
+    let within = |most: f64, what: &str| -> Result<f64, String> {
+        let number = number.unwrap_or_default();
+        let value = number.parse().ok().filter(|value| (0.0..=most).contains(value));
+        value.ok_or_else(|| format!("{number:?} is no {what}"))
+    };
+    let prepared = |state| Ok(StateSource::Prepared(state));
+    let source = match (name, number) {
+        _ if is_state_file(Path::new(text)) => Ok(StateSource::File(text.into())),
+        ("empty", None) => prepared(InitialState::Empty),
+        ("filled", None) => prepared(InitialState::Filled),
+        ("filled", Some(_)) => {
+            let share = within(1.0, "share from 0 to 1, as in filled:0.7")?;
+            prepared(InitialState::FilledTo { share })
+        }
+        ("preconditioned", None) => prepared(InitialState::Settled),
+        ("preconditioned", Some(_)) => {
+            let what = "number of capacities from 0 to 1000, as in preconditioned:2";
+            prepared(InitialState::Preconditioned { overwrites: within(1000.0, what)? })
+        }
+        ("steady", None) => prepared(InitialState::Steady),
+        _ => Err(format!(
+            "states are empty, filled, filled:SHARE, preconditioned, preconditioned:CAPACITIES, \
+             steady, and files that end in .{}",
+            state_file::EXTENSION
+        )),
+    };
+    Ok(State { name: text.to_owned(), source: source? })
+}
+
+/// The file to save a state in.
+///
+/// # Errors
+/// A message if its name would not be known as one.
+pub fn parse_state_file(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let ending =
+        format!("the name must end in .{}, so that --state knows it", state_file::EXTENSION);
+    if is_state_file(&path) { Ok(path) } else { Err(ending) }
+}
+
+fn is_state_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == state_file::EXTENSION)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_read_and_others_listed() {
+        let check = |text: &str, expected: StateSource| {
+            let state = parse_state(text).unwrap();
+            assert_eq!((state.name.as_str(), state.source), (text, expected));
+        };
+        use StateSource::{File, Prepared};
+        check("empty", Prepared(InitialState::Empty));
+        check("filled", Prepared(InitialState::Filled));
+        check("filled:0.7", Prepared(InitialState::FilledTo { share: 0.7 }));
+        check("preconditioned", Prepared(InitialState::Settled));
+        check("preconditioned:2", Prepared(InitialState::Preconditioned { overwrites: 2.0 }));
+        check("steady", Prepared(InitialState::Steady));
+        check("a/b:c.prism-state", File("a/b:c.prism-state".into()));
+        let refused = |text: &str, expected: &str| {
+            let message = parse_state(text).unwrap_err();
+            assert!(message.contains(expected), "{text}: {message}");
+        };
+        refused("dirty", "states are empty, filled");
+        refused("empty:1", "states are empty, filled");
+        refused("filled:1.5", "\"1.5\" is no share from 0 to 1");
+        refused("filled:", "is no share");
+        refused("preconditioned:-1", "\"-1\" is no number of capacities");
+        refused("preconditioned:nan", "is no number of capacities");
+        assert!(parse_state_file("x.zst").is_err() && parse_state_file("x.prism-state").is_ok());
+    }
+}

@@ -1,0 +1,121 @@
+//! The files of a report: text, HTML, JSON and Parquet, which appear together at its end.
+
+use std::io::Write;
+use std::path::Path;
+
+use prism_host::{HostError, OutputFile};
+use prism_report::{Document, Section, html, terminal};
+
+use crate::failure::Failure;
+use crate::output::screen;
+
+/// The files that were asked for. They are opened before the work begins, so that one
+/// that cannot be written is said at once, and appear together at its end.
+pub struct ReportFiles {
+    html: Option<OutputFile>,
+    json: Option<OutputFile>,
+    /// Taken by whoever writes the requests, and put back when they are there.
+    pub requests: Option<OutputFile>,
+    /// Where the text goes: unless told otherwise to standard output, if none of the
+    /// others goes there.
+    text: Option<OutputFile>,
+}
+
+/// Where each output goes, by the flag that says so.
+#[derive(Clone, Copy, Debug)]
+pub struct Paths<'a> {
+    /// `--html`
+    pub html: Option<&'a Path>,
+    /// `--json`
+    pub json: Option<&'a Path>,
+    /// `--requests`
+    pub requests: Option<&'a Path>,
+    /// `--output`
+    pub text: Option<&'a Path>,
+}
+
+impl ReportFiles {
+    /// Opens them.
+    ///
+    /// # Errors
+    /// [`Failure`] if two name the same file, or one cannot be opened.
+    pub fn open(paths: Paths<'_>) -> Result<Self, Failure> {
+        let asked = [
+            ("--html", paths.html),
+            ("--json", paths.json),
+            ("--requests", paths.requests),
+            ("--output", paths.text),
+        ];
+        for (i, (flag, path)) in asked.iter().enumerate() {
+            let same = |(_, other): &&(_, Option<&Path>)| path.is_some() && other == path;
+            if let Some((other, _)) = asked[..i].iter().find(same) {
+                let path = path.map(Path::display).expect("it is the same as another");
+                let what = format!("{path}: {other} and {flag} name the same file");
+                return Err(Failure::Usage(what));
+            }
+        }
+        let stdout = Path::new("-");
+        let free = asked.iter().all(|&(_, path)| path != Some(stdout));
+        let text = paths.text.or(free.then_some(stdout));
+        let open = |path: Option<&Path>| path.map(OutputFile::create).transpose();
+        Ok(Self {
+            html: open(paths.html)?,
+            json: open(paths.json)?,
+            requests: open(paths.requests)?,
+            text: open(text)?,
+        })
+    }
+
+    /// Whether the text goes anywhere.
+    #[must_use]
+    pub fn has_text(&self) -> bool {
+        self.text.is_some()
+    }
+
+    /// Writes all of them, then lets them appear: a disk that is full leaves none.
+    /// `text` stands in the place of `document`'s own text, and `charts` go before its last
+    /// section on the page.
+    ///
+    /// # Errors
+    /// [`Failure`] if one cannot be written.
+    pub fn write(
+        mut self,
+        document: &Document,
+        charts: Vec<Section>,
+        json: &str,
+        text: Option<&str>,
+    ) -> Result<(), Failure> {
+        if let Some(out) = &mut self.html {
+            let mut long = document.clone();
+            let rest = long.sections.split_off(long.sections.len() - 1);
+            long.sections.extend(charts);
+            long.sections.extend(rest);
+            put(out, html::render(&long).as_bytes())?;
+        }
+        if let Some(out) = &mut self.json {
+            put(out, json.as_bytes())?;
+        }
+        if let Some(out) = &mut self.text {
+            match text {
+                Some(text) => put(out, text.as_bytes())?,
+                None => {
+                    let (width, style) = screen();
+                    put(out, terminal::render(document, width, style).as_bytes())?;
+                }
+            }
+        }
+        // What cannot be taken back goes first, so that its failure leaves the files away.
+        let (direct, renamed): (Vec<_>, Vec<_>) = [self.text, self.json, self.html, self.requests]
+            .into_iter()
+            .flatten()
+            .partition(OutputFile::is_direct);
+        for out in direct.into_iter().chain(renamed) {
+            out.commit()?;
+        }
+        Ok(())
+    }
+}
+
+fn put(out: &mut OutputFile, bytes: &[u8]) -> Result<(), HostError> {
+    out.write_all(bytes).map_err(|error| out.failed(error))
+}

@@ -1,0 +1,308 @@
+//! Every combination of a few values, each simulated on its own drive.
+//!
+//! Simulations run at once on all cores; each is a function of its own options, and
+//! results stand in the order of the combinations, so that the number of cores changes
+//! nothing but the time it takes.
+
+use prism_base::Latencies;
+use prism_host::{Progress, jobs};
+use prism_replay::fio::jobfile::setting;
+use prism_replay::fio::words::{self, Role};
+use prism_replay::fio::{Section, stats::Dir};
+use prism_report::{Block, Column, Document, Section as Part, Table, Unit, Value};
+use serde::Serialize;
+
+use crate::commands::sim::{Plan, Simulated};
+use crate::device_args::{Override, parse_capacity};
+use crate::drive_report::json::FiguresObject;
+use crate::failure::Failure;
+use crate::initial_state::parse_state;
+use crate::over_provisioning;
+
+/// Combinations of one sweep: a table that a person can still read.
+const POINTS_MAX: usize = 10_000;
+
+/// Short names of fields of a device.
+const SHORT: [(&str, &str); 4] = [
+    ("gc", "ftl.victim"),
+    ("scheduler", "drive.scheduler"),
+    ("frontiers", "ftl.frontiers"),
+    ("mapping", "ftl.mapping"),
+];
+/// Axes that are neither a field nor a word.
+const OWN: [&str; 5] = ["op", "device", "capacity", "state", "seed"];
+
+/// One axis.
+#[derive(Clone, Debug)]
+struct Axis {
+    name: String,
+    values: Vec<String>,
+}
+
+/// The result of a sweep, as JSON.
+#[derive(Debug, Serialize)]
+pub struct Sweep {
+    axes: Vec<String>,
+    rows: Vec<Row>,
+}
+
+/// One combination.
+#[derive(Debug, Serialize)]
+struct Row {
+    point: serde_json::Map<String, serde_json::Value>,
+    device: String,
+    capacity_bytes: u64,
+    over_provisioning_effective: f64,
+    read: DirObject,
+    write: DirObject,
+    #[serde(flatten)]
+    figures: FiguresObject,
+    #[serde(skip)]
+    labels: Vec<String>,
+}
+
+/// One direction over all jobs.
+#[derive(Debug, Default, Serialize)]
+struct DirObject {
+    iops: f64,
+    bytes_per_second: f64,
+    mean_ns: Option<f64>,
+    p99_ns: Option<u64>,
+    p999_ns: Option<u64>,
+}
+
+/// Runs every combination of the `axes`, each as `plan` with its values, `threads` at once
+/// (as many as there are cores if `None`).
+///
+/// # Errors
+/// [`Failure`] of an axis, or of the first combination that cannot be run.
+pub fn run(
+    axes: &[String],
+    sections: &[Section],
+    plan: &Plan,
+    threads: Option<usize>,
+) -> Result<Sweep, Failure> {
+    let axes = axes.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()?;
+    for (i, axis) in axes.iter().enumerate() {
+        if axes[..i].iter().any(|other| canonical(&other.name) == canonical(&axis.name)) {
+            return Err(Failure::Usage(format!("--sweep {}: two axes of this name", axis.name)));
+        }
+    }
+    let points = points(&axes)?;
+    let plans = points
+        .iter()
+        .map(|values| plan_of(plan, &axes, values))
+        .collect::<Result<Vec<_>, Failure>>()?;
+    // What is wrong with a combination is said before any has cost time.
+    for plan in &plans {
+        plan.check(sections)?;
+    }
+    let progress = Progress::on_stderr();
+    progress.start_count("simulating:", "combinations", Some(plans.len() as u64));
+    // A row is kept of each, not the drive's histograms.
+    let axes = &axes;
+    let one = |(plan, values): (&'_ Plan, &'_ Vec<String>)| {
+        let (plan, values) = (plan.clone(), values.clone());
+        move || Ok(row(axes, &values, &plan.run(sections)?))
+    };
+    let work: Vec<_> = plans.iter().zip(&points).map(one).collect();
+    let finished = |done: usize| progress.reached(done as u64);
+    let results = match threads {
+        Some(threads) => jobs::run_on(threads, work, finished),
+        None => jobs::run_all(work, finished),
+    };
+    progress.clear();
+    Ok(Sweep {
+        rows: results.into_iter().collect::<Result<_, Failure>>()?,
+        axes: axes.iter().map(|axis| axis.name.clone()).collect(),
+    })
+}
+
+fn parse(text: &str) -> Result<Axis, Failure> {
+    let wrong = || {
+        let what = format!("--sweep {text}: give an axis and its values, as gc=greedy,fifo");
+        Failure::Usage(what)
+    };
+    let (name, values) = text.split_once('=').ok_or_else(wrong)?;
+    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+    if name.is_empty() || values.iter().any(String::is_empty) {
+        return Err(wrong());
+    }
+    Ok(Axis { name: name.to_owned(), values })
+}
+
+/// The name under which two axes are the same.
+fn canonical(name: &str) -> &str {
+    if let Some((_, field)) = SHORT.iter().find(|(short, _)| *short == name) {
+        return field;
+    }
+    words::find(name).map_or(name, |word| word.name)
+}
+
+/// The product of all axes, the last one changing fastest.
+fn points(axes: &[Axis]) -> Result<Vec<Vec<String>>, Failure> {
+    let mut points: Vec<Vec<String>> = vec![Vec::new()];
+    for axis in axes {
+        if points.len() * axis.values.len() > POINTS_MAX {
+            let what = format!("--sweep has more than {POINTS_MAX} combinations");
+            return Err(Failure::Usage(what));
+        }
+        let extend = |point: &Vec<String>| {
+            let with = |value: &String| [&point[..], std::slice::from_ref(value)].concat();
+            axis.values.iter().map(with).collect::<Vec<_>>()
+        };
+        points = points.iter().flat_map(extend).collect();
+    }
+    Ok(points)
+}
+
+/// `plan` with one value of each axis.
+fn plan_of(plan: &Plan, axes: &[Axis], values: &[String]) -> Result<Plan, Failure> {
+    let mut plan = plan.clone();
+    for (axis, value) in axes.iter().zip(values) {
+        let name = axis.name.as_str();
+        let wrong = |what: String| Failure::Usage(format!("--sweep {name}={value}: {what}"));
+        match name {
+            "op" => plan.op = Some(over_provisioning::parse(value).map_err(wrong)?),
+            "device" => plan.device.device.clone_from(value),
+            "capacity" => plan.device.capacity = Some(parse_capacity(value).map_err(wrong)?),
+            "state" => plan.device.state = parse_state(value).map_err(wrong)?,
+            "seed" => {
+                let seed = value.parse().map_err(|_| wrong("a whole number is expected".into()))?;
+                plan.seed = seed;
+            }
+            _ => match SHORT.iter().find(|(short, _)| *short == name) {
+                Some((_, field)) => set(&mut plan, field, value),
+                None if name.contains('.') => set(&mut plan, name, value),
+                None => word(&mut plan, name, value)?,
+            },
+        }
+    }
+    Ok(plan)
+}
+
+fn set(plan: &mut Plan, field: &str, value: &str) {
+    plan.device.overrides.push(Override { field: field.to_owned(), value: value.to_owned() });
+}
+
+fn word(plan: &mut Plan, name: &str, value: &str) -> Result<(), Failure> {
+    let wrong = |what: String| Failure::Usage(format!("--sweep {name}={value}: {what}"));
+    let simulated = words::find(name).is_some_and(|word| word.role == Role::Simulated);
+    if !simulated && words::find(name).is_some() {
+        return Err(wrong("it changes nothing".into()));
+    }
+    if ["name", "description", "stonewall", "new_group", "group_reporting"].contains(&name) {
+        return Err(wrong("it is part of how jobs are written, not an axis".into()));
+    }
+    if words::find(name).is_none() && !words::fio_has(name) {
+        let known = OWN.into_iter().chain(SHORT.iter().map(|(short, _)| *short));
+        let near = words::near(name, known.chain(words::names()));
+        return Err(wrong(format!(
+            "no axis of this name{near}; axes are gc, op, scheduler, frontiers, mapping, device, \
+             capacity, state, seed, a field of the device such as flash.channels, or a word of fio"
+        )));
+    }
+    let setting = setting(format!("--sweep {name}"), name, Some(value));
+    plan.words.push(setting.map_err(|error| Failure::Usage(error.to_string()))?);
+    Ok(())
+}
+
+fn row(axes: &[Axis], values: &[String], simulated: &Simulated) -> Row {
+    let device = &simulated.scaled.device;
+    let point = axes.iter().zip(values).map(|(a, v)| (a.name.clone(), v.clone().into()));
+    Row {
+        point: point.collect(),
+        device: device.name.clone(),
+        capacity_bytes: device.capacity().0,
+        over_provisioning_effective: device.over_provisioning().effective,
+        read: direction(simulated, Dir::Read),
+        write: direction(simulated, Dir::Write),
+        figures: FiguresObject::new(&simulated.outcome.total),
+        labels: values.to_vec(),
+    }
+}
+
+/// All jobs together: rates are over the time of all stages.
+fn direction(simulated: &Simulated, dir: Dir) -> DirObject {
+    let mut latency: Option<Latencies> = None;
+    let (mut ios, mut bytes) = (0, 0);
+    for stats in simulated.outcome.rows.iter().filter_map(|row| row.stats.dir(dir)) {
+        ios += stats.ios;
+        bytes += stats.bytes;
+        match &mut latency {
+            Some(all) => all.merge(&stats.latency),
+            None => latency = Some(stats.latency.clone()),
+        }
+    }
+    let seconds = simulated.outcome.total.simulated.as_secs_f64();
+    let rate = |amount: u64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
+    DirObject {
+        iops: rate(ios),
+        bytes_per_second: rate(bytes),
+        mean_ns: latency.as_ref().map(Latencies::mean_ns),
+        p99_ns: latency.as_ref().map(|all| all.quantile(0.99).0),
+        p999_ns: latency.as_ref().map(|all| all.quantile(0.999).0),
+    }
+}
+
+/// One direction of a row.
+type Pick = fn(&Row) -> &DirObject;
+
+impl Sweep {
+    /// A table with a row for each combination, and one of latencies.
+    #[must_use]
+    pub fn document(&self) -> Document {
+        let used: [(&str, Pick); 2] = [("read", |row| &row.read), ("write", |row| &row.write)];
+        let is_used = |of: Pick| self.rows.iter().any(|r| of(r).mean_ns.is_some());
+        let used: Vec<_> = used.into_iter().filter(|&(_, of)| is_used(of)).collect();
+        let mut columns =
+            vec![Column::number("spare", Unit::Percent), Column::number("WA", Unit::Ratio)];
+        let mut times = Vec::new();
+        for (name, _) in &used {
+            columns.push(Column::number(format!("{name} IOPS"), Unit::PerSec));
+            columns.push(Column::number(format!("{name} p99"), Unit::Nanos));
+            for figure in ["mean", "p99", "p99.9"] {
+                times.push(Column::number(format!("{name} {figure}"), Unit::Nanos));
+            }
+        }
+        let caption = "WA is the write amplification, spare the effective over-provisioning";
+        let main = self.table(caption, columns, |row| {
+            let mut cells: Vec<Value> = vec![
+                row.over_provisioning_effective.into(),
+                row.figures.write_amplification().into(),
+            ];
+            for dir in used.iter().map(|(_, of)| of(row)) {
+                cells.extend([dir.mean_ns.map(|_| dir.iops).into(), dir.p99_ns.into()]);
+            }
+            cells
+        });
+        let times = self.table("Latency", times, |row| {
+            let of = |dir: &DirObject| [dir.mean_ns.into(), dir.p99_ns.into(), dir.p999_ns.into()];
+            used.iter().flat_map(|(_, dir)| of(dir(row))).collect()
+        });
+        let title = format!("Sweep over {}", self.axes.join(" x "));
+        let mut part = Part::new(
+            "Results",
+            "Each on a drive of its own, in its initial state; of everything that was measured.",
+        );
+        part.push(Block::Table(main));
+        part.push(Block::Table(times));
+        Document::new(title, format!("{} combinations.", self.rows.len())).with(part)
+    }
+
+    /// A table whose rows begin with the values of the axes.
+    fn table(
+        &self,
+        caption: &str,
+        columns: Vec<Column>,
+        cells: impl Fn(&Row) -> Vec<Value>,
+    ) -> Table {
+        let axes = self.axes.iter().map(Column::text);
+        let mut table = Table::new(caption, axes.chain(columns).collect());
+        for row in &self.rows {
+            let labels = row.labels.iter().map(|label| Value::from(label.as_str()));
+            table.rows.push(labels.chain(cells(row)).collect());
+        }
+        table
+    }
+}

@@ -1,0 +1,196 @@
+//! Whole rows and blocks at once, for engines that know no time: nothing is under way
+//! between two of their steps, so nothing has to be announced, compared or looked up twice.
+//!
+//! Everything here leaves the layer as the steps it stands for would; a test compares them.
+
+use prism_base::prefetch;
+use prism_nand::{BlockId, LaneId, Pun, RowId};
+
+use crate::alloc::OpenBlock;
+use crate::pagemap::{PageMap, TRIMMED};
+use crate::plan::UnitWrite;
+
+/// Rows that follow each other in one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowRun {
+    /// The first.
+    pub first: RowId,
+    /// How many.
+    pub rows: u32,
+}
+
+/// What emptying a block took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Units copied.
+    pub units: u32,
+    /// Pages of one plane that were read for it.
+    pub pages_read: u64,
+}
+
+impl PageMap {
+    /// Whether rows and blocks may be moved as a whole: nothing is on its way to flash,
+    /// no rows are parity, and no unit is a tombstone.
+    #[must_use]
+    pub fn takes_rows_at_once(&self) -> bool {
+        !self.parity && self.live_tombstones == 0 && self.nothing_under_way()
+    }
+
+    /// Says that what `lpn` points to now will soon be garbage; best some time after
+    /// [`PageMap::prefetch`] and some time before the change.
+    #[inline]
+    pub fn prefetch_old(&self, lpn: u32) {
+        let entry = self.l2p[lpn as usize] & !TRIMMED;
+        if entry != 0 {
+            let at = entry - 1;
+            let block = self.layout.block_of_unit(Pun(at));
+            prefetch(&self.live_bits, at as usize / 64);
+            prefetch(&self.valid, block.0 as usize);
+            let (lane, place) = self.layout.split_block(block);
+            prefetch(self.lanes[lane.0 as usize].candidates.valid().values(), place);
+        }
+    }
+
+    /// Puts `units` of the host, at most a row, into the next row of `lane` for `stream`.
+    /// The same as announcing them, reserving the row, and committing them and it; the
+    /// versions must grow from write to write of a unit.
+    ///
+    /// # Panics
+    /// If [`PageMap::host_may_write`] or [`PageMap::takes_rows_at_once`] does not hold.
+    pub fn put_row(&mut self, lane: LaneId, stream: u32, units: &[UnitWrite]) -> RowId {
+        debug_assert!(self.takes_rows_at_once() && self.host_may_write(lane, stream));
+        let (run, block) = self.take_rows(lane, stream as usize, 1);
+        let first = self.layout.first_unit(run.first).0;
+        let count = units.len() as u32;
+        self.valid[block.0 as usize] += count;
+        self.lanes[lane.0 as usize].valid += u64::from(count);
+        self.valid_total += u64::from(count);
+        self.mapped += u64::from(count);
+        for (at, write) in (first..).zip(units) {
+            self.unmap(write.lpn);
+            self.live_bits[at as usize / 64] |= 1 << (at % 64);
+            self.p2l[at as usize] = write.lpn + 1;
+            self.l2p[write.lpn as usize] = at + 1;
+        }
+        self.close_if_full(lane, stream as usize, block);
+        run.first
+    }
+
+    /// Copies every valid unit of `victim` to the frontier for its copies; `runs` are the
+    /// rows this took, in order, of which the last may be padded. The same as gathering,
+    /// reserving and committing row by row. `scratch` is whatever the last call left.
+    ///
+    /// # Panics
+    /// If no erased block is left: the reserve is there to prevent that.
+    pub fn move_all(
+        &mut self,
+        victim: BlockId,
+        scratch: &mut Vec<u32>,
+        runs: &mut Vec<RowRun>,
+    ) -> Moved {
+        debug_assert!(self.takes_rows_at_once());
+        runs.clear();
+        let pages_read = self.list_valid(victim, scratch);
+        let lane = self.layout.lane_of(victim);
+        let frontier = self.config.frontier_of_copies(self.frontier_of[victim.0 as usize]);
+        let per_row = self.layout.units_per_row() as usize;
+        let mut rest = &scratch[..];
+        while !rest.is_empty() {
+            let rows = rest.len().div_ceil(per_row) as u32;
+            let (run, block) = self.take_rows(lane, frontier as usize, rows);
+            let (now, later) = rest.split_at(rest.len().min(run.rows as usize * per_row));
+            let first = self.layout.first_unit(run.first).0;
+            for (at, &lpn) in (first..).zip(now) {
+                self.p2l[at as usize] = lpn + 1;
+                self.l2p[lpn as usize] = at + 1;
+            }
+            self.set_live(first, now.len() as u32);
+            self.valid[block.0 as usize] += now.len() as u32;
+            self.close_if_full(lane, frontier as usize, block);
+            runs.push(run);
+            rest = later;
+        }
+        let units = scratch.len() as u32;
+        self.valid[victim.0 as usize] -= units;
+        self.clear_live(victim);
+        if self.config.map_units > 0 {
+            let logical = self.config.logical_units;
+            self.moved.extend(scratch.iter().filter(|&&lpn| lpn < logical));
+        }
+        Moved { units, pages_read }
+    }
+
+    /// The logical units that are valid in `block`, in their order there, and the pages
+    /// that have to be read for them when a row is gathered at a time.
+    fn list_valid(&self, block: BlockId, out: &mut Vec<u32>) -> u64 {
+        out.clear();
+        let per_row = self.layout.units_per_row();
+        let per_page = self.layout.units_per_page();
+        let first = self.layout.first_unit(self.layout.first_row(block)).0;
+        let end = first + self.layout.units_per_block();
+        let (mut in_row, mut pages, mut last_page) = (0, 0, u32::MAX);
+        let mut at = first;
+        while at < end {
+            let word = self.live_bits[at as usize / 64] >> (at % 64);
+            if word & 1 == 0 {
+                at += if word == 0 { 64 - at % 64 } else { word.trailing_zeros() };
+                continue;
+            }
+            let lpn = self.p2l[at as usize] - 1;
+            prefetch(&self.l2p, lpn as usize);
+            out.push(lpn);
+            // A page is read once for each row of copies that needs it.
+            let page = if per_page == 1 { at } else { at / per_page };
+            if in_row == per_row {
+                (in_row, last_page) = (0, u32::MAX);
+            }
+            in_row += 1;
+            pages += u64::from(page != last_page);
+            last_page = page;
+            at += 1;
+        }
+        pages * u64::from(self.layout.pages_per_unit())
+    }
+
+    /// Up to `most` rows of the open block of a frontier, and the block.
+    fn take_rows(&mut self, lane: LaneId, frontier: usize, most: u32) -> (RowRun, BlockId) {
+        let open = self.lanes[lane.0 as usize].open[frontier];
+        let open = open.unwrap_or_else(|| self.open_block(lane, frontier));
+        let OpenBlock { block, next } = open;
+        let rows = most.min(self.layout.rows_per_block() - next);
+        let first = RowId(self.layout.first_row(block).0 + next);
+        let open = OpenBlock { block, next: next + rows };
+        self.lanes[lane.0 as usize].open[frontier] = Some(open);
+        (RowRun { first, rows }, block)
+    }
+
+    fn close_if_full(&mut self, lane: LaneId, frontier: usize, block: BlockId) {
+        let open = &mut self.lanes[lane.0 as usize].open[frontier];
+        if open.is_some_and(|open| open.next == self.layout.rows_per_block()) {
+            *open = None;
+            self.seal(block);
+        }
+    }
+
+    /// Marks `count` units from `first` on as live.
+    pub(crate) fn set_live(&mut self, first: u32, count: u32) {
+        let mut at = first;
+        let end = first + count;
+        while at < end {
+            let bits = (end - at).min(64 - at % 64);
+            self.live_bits[at as usize / 64] |= (u64::MAX >> (64 - bits)) << (at % 64);
+            at += bits;
+        }
+    }
+
+    /// Marks all units of `block` as garbage.
+    fn clear_live(&mut self, block: BlockId) {
+        let mut at = self.layout.first_unit(self.layout.first_row(block)).0;
+        let end = at + self.layout.units_per_block();
+        while at < end {
+            let bits = (end - at).min(64 - at % 64);
+            self.live_bits[at as usize / 64] &= !((u64::MAX >> (64 - bits)) << (at % 64));
+            at += bits;
+        }
+    }
+}

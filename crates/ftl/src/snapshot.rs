@@ -1,0 +1,205 @@
+//! The layer at rest as bytes, and back.
+//!
+//! What follows from the rest is not kept: the map from physical to logical units, valid
+//! counts and all sums are worked out again, and what contradicts itself is refused.
+
+use prism_base::{DecodeError, Decoder, Encoder, Rng};
+use prism_nand::{BlockId, Geometry, Pun};
+
+use crate::alloc::OpenBlock;
+use crate::config::FtlConfig;
+use crate::pagemap::{BlockState, P2L_TOMBSTONE, PageMap, TRIMMED};
+use crate::plan::TrimRange;
+
+/// Stands for a frontier without an open block.
+const NO_BLOCK: u32 = u32::MAX;
+
+impl PageMap {
+    /// Whether nothing is under way or promised: no program, no trim, no cleaning.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        let quiet = self.rows_in_flight.iter().all(|&rows| rows == 0);
+        let no_victim = !self.state.contains(&BlockState::Victim);
+        let nothing_due = self.parity_due.is_empty() && self.moved.is_empty();
+        self.nothing_under_way() && quiet && no_victim && nothing_due
+    }
+
+    /// Appends the state of the layer.
+    ///
+    /// # Panics
+    /// If it is not at rest.
+    pub fn encode(&self, out: &mut Encoder) {
+        assert!(self.is_at_rest(), "only a layer at rest is a state");
+        out.column_u32(&self.l2p);
+        let mut tombstones: Vec<_> = self.tombstones.iter().collect();
+        tombstones.sort_unstable_by_key(|&(&at, _)| at);
+        out.u32(tombstones.len() as u32);
+        for (&at, tombstone) in tombstones {
+            out.u32(at);
+            out.column_u8(&TrimRange::encode_all(&tombstone.ranges));
+        }
+        out.column_u32(&self.erases);
+        out.column_u16(&self.frontier_of);
+        for lane in &self.lanes {
+            out.column_u32(&lane.free.iter().copied().collect::<Vec<_>>());
+            for open in &lane.open {
+                let (block, next) = open.map_or((NO_BLOCK, 0), |open| (open.block.0, open.next));
+                out.u32(block);
+                out.u32(next);
+            }
+            out.column_u32(&lane.dead);
+            lane.candidates.encode(out);
+        }
+        for word in self.rng.state() {
+            out.u64(word);
+        }
+    }
+
+    /// The layer that [`PageMap::encode`] wrote, over flash of the same shape and with the
+    /// same configuration, which have been checked.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if the bytes are no state of such a layer.
+    pub fn decode(
+        geometry: Geometry,
+        config: FtlConfig,
+        from: &mut Decoder<'_>,
+    ) -> Result<Self, DecodeError> {
+        let mut map = Self::new(geometry, config, 0)
+            .map_err(|_| from.wrong("the configuration does not fit the flash"))?;
+        map.decode_units(from)?;
+        map.erases = from.column_u32(map.valid.len())?.collect();
+        map.frontier_of = from.column_u16(map.valid.len())?.collect();
+        let frontiers = map.config.frontier_count();
+        if map.frontier_of.iter().any(|&frontier| u32::from(frontier) >= frontiers) {
+            return Err(from.wrong("a block was written through a frontier that is none"));
+        }
+        for lane in 0..map.lanes.len() {
+            map.decode_lane(lane, from)?;
+        }
+        let mut words = [0; 4];
+        for word in &mut words {
+            *word = from.u64()?;
+        }
+        map.rng = Rng::from_state(words).ok_or_else(|| from.wrong("no random stream"))?;
+        map.check_places(from)?;
+        Ok(map)
+    }
+
+    fn decode_units(&mut self, from: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        let units = self.geometry().units();
+        let l2p = from.column_u32(self.l2p.len())?;
+        let count = from.u32()?;
+        let mut refs = std::collections::BTreeMap::new();
+        for _ in 0..count {
+            let at = from.u32()?;
+            let bytes = from.column_u8()?;
+            if at >= units || bytes.len() % TrimRange::ENCODED != 0 {
+                return Err(from.wrong("a tombstone is damaged"));
+            }
+            let ranges = TrimRange::decode_all(bytes);
+            let end = |range: &TrimRange| u64::from(range.start) + u64::from(range.count);
+            if ranges.iter().any(|range| end(range) > self.l2p.len() as u64) {
+                return Err(from.wrong("a tombstone reaches beyond the drive"));
+            }
+            if refs.insert(at, (ranges, 0)).is_some() {
+                return Err(from.wrong("two tombstones stand in one place"));
+            }
+        }
+        for (lpn, entry) in l2p.enumerate().filter(|&(_, entry)| entry != 0) {
+            let at = (entry & !TRIMMED).wrapping_sub(1);
+            if entry & TRIMMED != 0 {
+                let tombstone = refs.get_mut(&at);
+                tombstone.ok_or_else(|| from.wrong("a unit is trimmed by nothing"))?.1 += 1;
+            } else if at >= units || self.is_live(at) || refs.contains_key(&at) {
+                return Err(from.wrong("two units stand in one place, or one in none"));
+            } else {
+                self.restore(at, lpn as u32 + 1);
+                self.mapped += 1;
+            }
+            self.l2p[lpn] = entry;
+        }
+        for (at, (ranges, refs)) in refs {
+            if refs == 0 {
+                return Err(from.wrong("a tombstone without a reference"));
+            }
+            self.restore(at, P2L_TOMBSTONE);
+            self.live_tombstones += 1;
+            self.tombstones.insert(at, crate::pagemap::Tombstone { ranges, refs });
+        }
+        Ok(())
+    }
+
+    fn is_live(&self, at: u32) -> bool {
+        self.live_bits[at as usize / 64] >> (at % 64) & 1 == 1
+    }
+
+    fn restore(&mut self, at: u32, occupant: u32) {
+        self.p2l[at as usize] = occupant;
+        self.live_bits[at as usize / 64] |= 1 << (at % 64);
+        let block = self.layout.block_of_unit(Pun(at));
+        self.valid[block.0 as usize] += 1;
+        self.valid_total += 1;
+        self.lanes[self.layout.lane_of(block).0 as usize].valid += 1;
+    }
+
+    fn decode_lane(&mut self, index: usize, from: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        let per_lane = self.layout.blocks_per_lane();
+        let first = index as u32 * per_lane;
+        let free = from.list_u32(per_lane as usize)?;
+        let mut open = Vec::new();
+        for _ in 0..self.config.frontier_count() {
+            let (block, next) = (from.u32()?, from.u32()?);
+            if block != NO_BLOCK && !(1..self.layout.rows_per_block()).contains(&next) {
+                return Err(from.wrong("an open block is not open"));
+            }
+            open.push((block != NO_BLOCK).then_some(OpenBlock { block: BlockId(block), next }));
+        }
+        let dead = from.list_u32(per_lane as usize)?;
+        let valid = &self.valid[first as usize..(first + per_lane) as usize];
+        self.lanes[index].candidates.decode(from, |place| valid[place])?;
+        let opened = open.iter().flatten().map(|open| (open.block.0, BlockState::Open));
+        let sealed = self.lanes[index].candidates.by_age();
+        let states: Vec<_> = (free.iter().map(|&block| (block, BlockState::Free)))
+            .chain(opened)
+            .chain(sealed.map(|place| (first + place as u32, BlockState::Sealed)))
+            .collect();
+        let mut named = vec![false; per_lane as usize];
+        for &(block, state) in &states {
+            let place = block.checked_sub(first).and_then(|place| named.get_mut(place as usize));
+            if place.is_none_or(|named| std::mem::replace(named, true)) {
+                return Err(from.wrong("a block is none of its lane, or named twice"));
+            }
+            self.state[block as usize] = state;
+        }
+        if states.len() != per_lane as usize {
+            return Err(from.wrong("a block of a lane is missing"));
+        }
+        let is_dead = |block: &u32| {
+            states.contains(&(*block, BlockState::Sealed)) && self.valid[*block as usize] == 0
+        };
+        if !dead.iter().all(is_dead) {
+            return Err(from.wrong("a block that should be dead is not"));
+        }
+        let erases = &self.erases[first as usize..(first + per_lane) as usize];
+        let lane = &mut self.lanes[index];
+        lane.erases = erases.iter().map(|&count| u64::from(count)).sum();
+        lane.free = free.into();
+        lane.open = open;
+        lane.dead = dead;
+        Ok(())
+    }
+
+    /// That what is mapped stands on rows that hold data.
+    fn check_places(&self, from: &Decoder<'_>) -> Result<(), DecodeError> {
+        for block in (0..self.valid.len() as u32).map(BlockId) {
+            let first = self.layout.first_row(block);
+            let end = self.layout.first_unit(prism_nand::RowId(first.0 + self.rows_written(block)));
+            let last = self.layout.first_unit(first).0 + self.layout.units_per_block();
+            if self.valid[block.0 as usize] > 0 && (end.0..last).any(|at| self.is_live(at)) {
+                return Err(from.wrong("a unit stands on a row that is not programmed"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,38 @@
+//! How much memory this process has held, for benchmarks only: no result depends on it.
+
+use std::fs;
+
+/// Bytes of memory that this process holds now and has held at most since
+/// [`forget_peak`]; `None` where the system does not tell.
+#[must_use]
+pub fn held_and_peak() -> Option<(u64, u64)> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    Some((field(&status, "VmRSS:")?, field(&status, "VmHWM:")?))
+}
+
+/// Begins to look for a new peak. Returns whether the system does that.
+#[must_use]
+pub fn forget_peak() -> bool {
+    // 5 resets the peak, see proc_pid_clear_refs(5).
+    fs::write("/proc/self/clear_refs", "5").is_ok()
+}
+
+/// A line such as `VmHWM:     1016 kB`, in bytes.
+fn field(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_read_in_bytes() {
+        let status = "Name:\tx\nVmHWM:\t    1016 kB\nVmRSS:\t 3 kB\n";
+        assert_eq!(field(status, "VmHWM:"), Some(1016 << 10));
+        assert_eq!(field(status, "VmRSS:"), Some(3 << 10));
+        assert_eq!(field(status, "VmPeak:"), None);
+    }
+}

@@ -1,0 +1,71 @@
+//! Files of saved drive states: one zstd stream around what the drive wrote.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
+use crate::atomic::OutputFile;
+use crate::error::HostError;
+
+/// The ending of such a file's name.
+pub const EXTENSION: &str = "prism-state";
+
+/// Maps are nearly random, so that more effort saves next to nothing.
+const LEVEL: i32 = 1;
+
+/// Writes `state` to `path`, whole or not at all.
+///
+/// # Errors
+/// [`HostError::Write`].
+pub fn write_state(path: &Path, state: &[u8]) -> Result<(), HostError> {
+    let mut file = OutputFile::create(path)?;
+    let written = zstd::Encoder::new(&mut file, LEVEL).and_then(|mut out| {
+        out.include_checksum(true)?;
+        out.write_all(state)?;
+        out.finish().map(|_| ())
+    });
+    written.map_err(|error| file.failed(error))?;
+    file.commit()
+}
+
+/// Reads back what [`write_state`] wrote.
+///
+/// # Errors
+/// [`HostError::Open`] if there is no such file, [`HostError::State`] if it cannot be
+/// unpacked.
+pub fn read_state(path: &Path) -> Result<Vec<u8>, HostError> {
+    let name = path.display().to_string();
+    let file = File::open(path).map_err(|source| HostError::Open { file: name.clone(), source })?;
+    let damaged = |error: std::io::Error| HostError::State {
+        file: name.clone(),
+        what: format!("it is no whole saved state ({error}); save it again"),
+    };
+    let mut state = Vec::new();
+    let mut unpacked = zstd::Decoder::new(file).map_err(damaged)?;
+    unpacked.read_to_end(&mut state).map_err(damaged)?;
+    Ok(state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_or_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.prism-state");
+        let state: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
+        write_state(&path, &state).unwrap();
+        assert!(read_state(&path).unwrap() == state);
+        let packed = std::fs::read(&path).unwrap();
+        assert!(packed.len() < state.len());
+        for bytes in [&packed[..packed.len() / 2], &[], b"no zstd at all"] {
+            std::fs::write(&path, bytes).unwrap();
+            let read = read_state(&path);
+            // An empty file unpacks to nothing, which the drive refuses.
+            assert!(read.is_err() || bytes.is_empty(), "{} bytes", bytes.len());
+        }
+        let error = read_state(&folder.path().join("none")).unwrap_err();
+        assert!(error.to_string().contains("no such file"), "{error}");
+    }
+}

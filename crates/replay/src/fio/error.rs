@@ -1,0 +1,71 @@
+//! What is wrong with a job description, and where.
+
+/// Why jobs cannot be run. Each names the place: `jobs.fio:3`, or the argument.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FioError {
+    /// No word of this name.
+    #[error("{at}: {word} is no word of fio{near}")]
+    Unknown {
+        /// Where.
+        at: String,
+        /// The word.
+        word: String,
+        /// Words like it, as a sentence part.
+        near: String,
+    },
+    /// fio has the word; it would change the result and is not simulated.
+    #[error(
+        "{at}: {word} is a word of fio that Prism does not simulate, and leaving it out would \
+         change what the jobs mean; see `prism sim --help` for those it does"
+    )]
+    NotSimulated {
+        /// Where.
+        at: String,
+        /// The word.
+        word: String,
+    },
+    /// A value that is not simulated.
+    #[error("{at}: {word}={value} is refused: {why}")]
+    Refused {
+        /// Where.
+        at: String,
+        /// The word.
+        word: String,
+        /// Its value.
+        value: String,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// A value that cannot be read.
+    #[error("{at}: {word}={value:?}: {allowed}")]
+    Value {
+        /// Where.
+        at: String,
+        /// The word.
+        word: String,
+        /// Its value.
+        value: String,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// A line or argument that is neither a section, nor a word, nor a comment.
+    #[error("{at}: {what}")]
+    Syntax {
+        /// Where.
+        at: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// Words of a job that do not go together, or not with the drive.
+    #[error("job {job}: {what}")]
+    Job {
+        /// The job's name.
+        job: String,
+        /// What is wrong, and what to do.
+        what: String,
+    },
+    /// There is nothing to do.
+    #[error("no job: give a job file, or --name=NAME and words such as --rw=randwrite")]
+    NoJob,
+}

@@ -1,0 +1,27 @@
+//! Jobs in the words of fio, run on a simulated drive.
+//!
+//! [`jobfile`] reads words and their places, [`resolve`] makes jobs of them, [`run`] lets them
+//! work on a drive in simulated time. Which words there are, and what differs from fio, is
+//! the table in [`words`] and in docs/spec/fio-words.md.
+
+pub mod address;
+pub mod error;
+pub mod job;
+pub mod jobfile;
+pub mod random;
+pub mod resolve;
+pub mod run;
+pub mod sizes;
+pub mod stats;
+pub mod value;
+pub mod words;
+
+mod settings;
+mod worker;
+
+pub use error::FioError;
+pub use job::{Job, Rw};
+pub use jobfile::{JobReader, Section, Setting};
+pub use resolve::jobs;
+pub use run::{Outcome, RunError, Stage, run};
+pub use stats::{Dir, DirStats, JobStats};

@@ -1,0 +1,474 @@
+//! Jobs at work on one drive, in simulated time.
+//!
+//! Jobs issue; what the drive's queue has no room for waits in order, and its latency
+//! counts from the issue. Nothing is issued that is not completed: the run asserts it.
+
+use std::collections::VecDeque;
+
+use prism_base::{EventQueue, Nanos, SimTime};
+use prism_engine::FlashCounts;
+use prism_engine::slab::Slab;
+use prism_ssd::{Completion, Drive, HostOp, Request};
+use prism_trace::{Flags, Op, Record, Symbol, Symbols};
+
+use super::job::Job;
+use super::stats::JobStats;
+use super::worker::{Io, State, Want, Worker};
+use crate::measure::Measured;
+use crate::pass::{Finished, Observer, Progress};
+
+/// Why a run ends without a result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// A rate is so low, or pauses so long, that simulated time ends first.
+    #[error("job {job}: its rate or pauses lead beyond 292 years of simulated time")]
+    TooLong {
+        /// The job's name.
+        job: String,
+    },
+    /// The observer said so.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// One row of the report.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Number of its first job.
+    pub first: usize,
+    /// Its jobs: one, or those of a group with `group_reporting`.
+    pub jobs: usize,
+    /// What was measured.
+    pub stats: JobStats,
+}
+
+/// Jobs between two stonewalls.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    /// Numbers of the first job and of the one after the last.
+    pub jobs: std::ops::Range<usize>,
+    /// What the drive did for them, from the moment the first of them was measured to the
+    /// last completion.
+    pub measured: Measured,
+}
+
+/// The result of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// In the order of the jobs.
+    pub rows: Vec<Row>,
+    /// In the order of time.
+    pub stages: Vec<Stage>,
+    /// All stages together.
+    pub total: Measured,
+    /// Measured time in which something was in flight.
+    pub busy: Nanos,
+}
+
+/// Latest time at which something may begin; see `pass`.
+const CLOCK_END: SimTime = SimTime(u64::MAX / 2);
+/// Completions between two checks of the laws.
+const CHECK_STEP: u64 = 4096;
+
+/// The names of jobs as symbols, and the symbol of each job.
+#[must_use]
+pub fn symbols(jobs: &[Job]) -> (Symbols, Vec<Symbol>) {
+    let mut symbols = Symbols::new();
+    let of_jobs = jobs.iter().map(|job| symbols.intern(&job.name)).collect();
+    (symbols, of_jobs)
+}
+
+/// Lets `jobs` work on `drive`, from its present time until all have ended.
+///
+/// # Errors
+/// [`RunError`]; the drive is in the middle of its work then.
+///
+/// # Panics
+/// If a law of conservation is broken, which would be a bug, or if a job's region lies
+/// beyond the drive.
+pub fn run(
+    drive: &mut Drive,
+    jobs: &[Job],
+    observer: &mut dyn Observer,
+) -> Result<Outcome, RunError> {
+    let mut runner = Runner::new(drive, jobs, observer);
+    runner.start_jobs();
+    runner.work()?;
+    let outcome = runner.outcome();
+    drive.assert_consistent();
+    Ok(outcome)
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    job: u32,
+    io: Io,
+    issued: SimTime,
+    /// In flight for the job when it was issued, itself counted, and in all before it.
+    depth: u32,
+    before: u32,
+}
+
+impl Default for Pending {
+    fn default() -> Self {
+        let io = Io { op: HostOp::Flush, offset: 0, len: 0, fua: false };
+        Self { job: 0, io, issued: SimTime::ZERO, depth: 0, before: 0 }
+    }
+}
+
+/// What the drive had counted when a stage began.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    at: SimTime,
+    flash: FlashCounts,
+}
+
+struct Runner<'a> {
+    drive: &'a mut Drive,
+    jobs: &'a [Job],
+    observer: &'a mut dyn Observer,
+    symbols: Vec<Symbol>,
+    workers: Vec<Worker<'a>>,
+    wakes: EventQueue,
+    pending: Slab<Pending>,
+    /// Issued, and not yet taken by the drive, for each of its queues.
+    backlogs: Vec<VecDeque<u32>>,
+    /// In all of them.
+    waiting: usize,
+    in_flight: u32,
+    last_change: SimTime,
+    busy: u64,
+    done: Vec<Completion>,
+    rows: Vec<Row>,
+    /// The row of each job.
+    row_of: Vec<usize>,
+    stages: Vec<Stage>,
+    stage: usize,
+    /// Jobs of the present stage that have not ended.
+    stage_left: usize,
+    before: Option<Before>,
+    run_start: SimTime,
+    /// Where charts begin.
+    origin: Option<SimTime>,
+    issued: u64,
+    completed: u64,
+}
+
+impl<'a> Runner<'a> {
+    fn new(drive: &'a mut Drive, jobs: &'a [Job], observer: &'a mut dyn Observer) -> Self {
+        let mut rows: Vec<Row> = Vec::new();
+        let mut row_of = Vec::with_capacity(jobs.len());
+        let mut stages: Vec<Stage> = Vec::new();
+        for (number, job) in jobs.iter().enumerate() {
+            let same_row = job.group_reporting
+                && rows.last().is_some_and(|row| jobs[row.first].group == job.group);
+            match rows.last_mut().filter(|_| same_row) {
+                Some(row) => row.jobs += 1,
+                None => rows.push(Row { first: number, jobs: 1, stats: JobStats::default() }),
+            }
+            row_of.push(rows.len() - 1);
+            if stages.len() <= job.stage as usize {
+                stages.push(Stage { jobs: number..number, measured: Measured::default() });
+            }
+            stages.last_mut().expect("one was added").jobs.end = number + 1;
+        }
+        let run_start = drive.now();
+        Self {
+            symbols: symbols(jobs).1,
+            workers: jobs.iter().map(Worker::new).collect(),
+            jobs,
+            observer,
+            wakes: EventQueue::new(),
+            pending: Slab::new(),
+            backlogs: vec![VecDeque::new(); drive.device().drive.queues as usize],
+            waiting: 0,
+            in_flight: 0,
+            last_change: run_start,
+            busy: 0,
+            done: Vec::new(),
+            rows,
+            row_of,
+            stage_left: stages.first().map_or(0, |stage| stage.jobs.len()),
+            stages,
+            stage: 0,
+            before: None,
+            run_start,
+            origin: None,
+            issued: 0,
+            completed: 0,
+            drive,
+        }
+    }
+
+    /// Starts what no longer has to wait.
+    fn start_jobs(&mut self) {
+        let now = self.drive.now();
+        let Some(stage) = self.stages.get(self.stage) else { return };
+        for number in stage.jobs.clone() {
+            let waits = self.jobs[number].wait_for.clone();
+            let ready = self.workers[waits].iter().all(|other| other.state == State::Done);
+            let worker = &mut self.workers[number];
+            if worker.state == State::Waiting && ready {
+                worker.begin(now, self.run_start);
+                self.wakes.push(now, number as u32);
+                if worker.measured_from > now {
+                    self.wakes.push(worker.measured_from, number as u32);
+                }
+            }
+        }
+    }
+
+    fn work(&mut self) -> Result<(), RunError> {
+        loop {
+            self.feed();
+            match (self.wakes.peek(), self.drive.next_event()) {
+                (Some(at), next) if next.is_none_or(|next| at <= next) => {
+                    let (_, number) = self.wakes.pop().expect("it was seen");
+                    let number = number as usize;
+                    self.workers[number].wake_at = None;
+                    let mut done = std::mem::take(&mut self.done);
+                    self.drive.advance(at, &mut done);
+                    self.done = done;
+                    self.take_done()?;
+                    self.ask(number)?;
+                }
+                // The drive goes on by itself between two I/Os.
+                (wake, _) if wake.is_some() || self.drive.in_flight() > 0 => {
+                    let mut done = std::mem::take(&mut self.done);
+                    self.drive.step(&mut done);
+                    self.done = done;
+                    self.take_done()?;
+                }
+                _ => break,
+            }
+        }
+        assert!(
+            self.workers.iter().all(|worker| worker.state == State::Done),
+            "every job comes to its end"
+        );
+        assert_eq!(self.issued, self.completed, "requests issued = completed");
+        self.drive.assert_conserved();
+        Ok(())
+    }
+
+    /// Hands the drive as much of what waits as its queues take.
+    fn feed(&mut self) {
+        if self.waiting == 0 {
+            return;
+        }
+        for queue in 0..self.backlogs.len() {
+            while self.drive.can_accept(queue as u16) {
+                let Some(slot) = self.backlogs[queue].pop_front() else { break };
+                self.waiting -= 1;
+                self.submit(slot, queue as u16);
+            }
+        }
+    }
+
+    fn submit(&mut self, slot: u32, queue: u16) {
+        let now = self.drive.now();
+        let pending = self.pending[slot];
+        let io = pending.io;
+        let tag = u64::from(pending.job) << 32 | u64::from(slot);
+        let request = Request {
+            fua: io.fua,
+            urgent: self.jobs[pending.job as usize].urgent,
+            queue,
+            ..Request::new(io.op, io.offset, io.len, tag)
+        };
+        self.drive.submit(request, now).expect("regions lie within the drive");
+        let waited = now.since(pending.issued);
+        if waited > Nanos::ZERO {
+            let measured = &mut self.stages[self.stage].measured;
+            measured.held_back += 1;
+            measured.held_back_ns += u128::from(waited.0);
+            measured.behind_max = measured.behind_max.max(waited);
+        }
+    }
+
+    /// Lets a job issue what it wants.
+    fn ask(&mut self, number: usize) -> Result<(), RunError> {
+        let now = self.drive.now();
+        if self.workers[number].state != State::Running {
+            return Ok(());
+        }
+        if self.workers[number].measures(now) {
+            self.rows[self.row_of[number]].stats.begin(now);
+            self.begin_stage(now)?;
+        }
+        loop {
+            match self.workers[number].want(now) {
+                Want::Issue(io) => self.issue(number, io),
+                Want::Wait => return Ok(()),
+                Want::At(at) if at > CLOCK_END => {
+                    return Err(RunError::TooLong { job: self.jobs[number].name.clone() });
+                }
+                Want::At(at) => {
+                    let worker = &mut self.workers[number];
+                    if worker.wake_at.is_none_or(|noted| at < noted) {
+                        worker.wake_at = Some(at);
+                        self.wakes.push(at, number as u32);
+                    }
+                    return Ok(());
+                }
+                Want::Done => {
+                    self.ended(now);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn issue(&mut self, number: usize, io: Io) {
+        let now = self.drive.now();
+        let slot = self.pending.take();
+        self.pending[slot] = Pending {
+            job: number as u32,
+            io,
+            issued: now,
+            depth: self.workers[number].in_flight,
+            before: self.in_flight,
+        };
+        // As a kernel spreads threads over hardware queues.
+        let queue = number % self.backlogs.len();
+        self.backlogs[queue].push_back(slot);
+        self.waiting += 1;
+        self.issued += 1;
+        self.change(now, self.in_flight + 1);
+    }
+
+    /// Notes that so many I/Os are in flight from now on.
+    fn change(&mut self, at: SimTime, in_flight: u32) {
+        let span = at.since(self.last_change).0;
+        if self.before.is_some() {
+            self.busy += if self.in_flight > 0 { span } else { 0 };
+            let measured = &mut self.stages[self.stage].measured;
+            measured.in_flight_ns += u128::from(span) * u128::from(self.in_flight);
+            measured.in_flight_max = measured.in_flight_max.max(in_flight);
+        }
+        self.last_change = at;
+        self.in_flight = in_flight;
+        if let (Some(origin), Some(_)) = (self.origin, self.before) {
+            self.observer.in_flight(SimTime(at.since(origin).0), in_flight);
+        }
+    }
+
+    /// The measurement of the present stage begins, unless it has.
+    fn begin_stage(&mut self, now: SimTime) -> Result<(), RunError> {
+        if self.before.is_some() {
+            return Ok(());
+        }
+        self.change(now, self.in_flight);
+        self.before = Some(Before { at: now, flash: *self.drive.flash_counts() });
+        if self.origin.is_none() {
+            self.origin = Some(now);
+            return self.report(0);
+        }
+        Ok(())
+    }
+
+    fn take_done(&mut self) -> Result<(), RunError> {
+        for i in 0..self.done.len() {
+            let completion = self.done[i];
+            let slot = completion.tag as u32;
+            let pending = self.pending[slot];
+            self.pending.give(slot);
+            self.complete(&pending, &completion);
+            self.completed += 1;
+            if self.completed.is_multiple_of(CHECK_STEP) {
+                self.drive.assert_conserved();
+                self.report(self.completed)?;
+            }
+        }
+        // All are done at this moment, so each job sees all of its own.
+        let mut done = std::mem::take(&mut self.done);
+        for completion in &done {
+            self.ask((completion.tag >> 32) as usize)?;
+        }
+        done.clear();
+        self.done = done;
+        Ok(())
+    }
+
+    fn complete(&mut self, pending: &Pending, completion: &Completion) {
+        let (io, at) = (pending.io, completion.completed);
+        let number = pending.job as usize;
+        let latency = at.since(pending.issued);
+        self.workers[number].completed(io.op);
+        self.change(at, self.in_flight - 1);
+        if self.workers[number].measures(at) {
+            let stats = &mut self.rows[self.row_of[number]].stats;
+            stats.begin(self.workers[number].measured_from);
+            stats.record(io.op, io.len, pending.depth, at, latency);
+        }
+        if self.before.is_none() {
+            return;
+        }
+        let m = &mut self.stages[self.stage].measured;
+        m.latency[io.op as usize].record(latency);
+        m.bytes[io.op as usize] += io.len;
+        m.requests += u64::from(io.op != HostOp::Flush);
+        m.buffer_hits += u64::from(completion.cost.buffer_hits);
+        m.unmapped += u64::from(completion.cost.unmapped);
+        let Some(origin) = self.origin.filter(|&origin| pending.issued >= origin) else { return };
+        let issue_ns = pending.issued.since(origin).0 as i64;
+        let op = match io.op {
+            HostOp::Read => Op::Read,
+            HostOp::Write => Op::Write,
+            HostOp::Discard => Op::Discard,
+            HostOp::WriteZeroes => Op::WriteZeroes,
+            HostOp::Flush => Op::Flush,
+        };
+        let mut record = Record::new(op, issue_ns, io.offset, io.len);
+        record.comm = self.symbols[number];
+        record.flags = if io.fua { Flags::FUA } else { Flags::NONE };
+        self.observer.finished(&Finished {
+            record,
+            pass: 0,
+            origin,
+            arrival: pending.issued,
+            completion: *completion,
+            in_flight: pending.before,
+        });
+    }
+
+    /// A job of the present stage has ended.
+    fn ended(&mut self, now: SimTime) {
+        self.stage_left -= 1;
+        if self.stage_left == 0 {
+            self.end_stage(now);
+            self.stage += 1;
+            self.stage_left = self.stages.get(self.stage).map_or(0, |stage| stage.jobs.len());
+        }
+        self.start_jobs();
+    }
+
+    fn end_stage(&mut self, now: SimTime) {
+        let Some(before) = self.before.take() else { return };
+        let unit = self.drive.device().ftl.mapping_unit.0;
+        let m = &mut self.stages[self.stage].measured;
+        m.passes = 1;
+        m.simulated = now.since(before.at);
+        m.flash = self.drive.flash_counts().since(&before.flash);
+        m.flash_bytes = m.flash.units.total() * unit;
+    }
+
+    fn report(&mut self, submitted: u64) -> Result<(), RunError> {
+        let go_on = self.observer.keep_going(Progress {
+            passes: 0,
+            submitted,
+            measuring: self.origin.is_some(),
+            last_round: None,
+        });
+        if go_on { Ok(()) } else { Err(RunError::Interrupted) }
+    }
+
+    fn outcome(self) -> Outcome {
+        let mut total = Measured { passes: 1, ..Measured::default() };
+        for stage in &self.stages {
+            total.add(&stage.measured);
+        }
+        Outcome { rows: self.rows, stages: self.stages, total, busy: Nanos(self.busy) }
+    }
+}

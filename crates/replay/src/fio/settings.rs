@@ -1,0 +1,93 @@
+//! The words of one job, the later of two holding.
+
+use prism_base::Nanos;
+
+use super::error::FioError;
+use super::jobfile::Setting;
+use super::value::{self, Amount, KbBase};
+
+/// The words of a job and how its integers are read.
+pub(super) struct Settings<'a> {
+    settings: Vec<&'a Setting>,
+    base: KbBase,
+}
+
+impl<'a> Settings<'a> {
+    /// # Errors
+    /// [`FioError`] if `kb_base` is neither 1000 nor 1024.
+    pub fn new(settings: impl Iterator<Item = &'a Setting>) -> Result<Self, FioError> {
+        let mut all = Self { settings: settings.collect(), base: KbBase::Binary };
+        let base = all.read("kb_base", |text| match text {
+            "1024" => Ok(KbBase::Binary),
+            "1000" => Ok(KbBase::Decimal),
+            _ => Err("1000 or 1024 is expected".into()),
+        })?;
+        all.base = base.unwrap_or(KbBase::Binary);
+        Ok(all)
+    }
+
+    /// The last of `words` that is given.
+    pub fn last_of(&self, words: &[&str]) -> Option<&'a Setting> {
+        self.settings.iter().rev().find(|setting| words.contains(&setting.word)).copied()
+    }
+
+    pub fn has(&self, word: &str) -> bool {
+        self.last_of(&[word]).is_some()
+    }
+
+    /// Reads the last value of `word`.
+    pub fn read<T>(
+        &self,
+        word: &str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, FioError> {
+        let Some(setting) = self.last_of(&[word]) else { return Ok(None) };
+        read(&setting.value).map(Some).map_err(|allowed| wrong(setting, allowed))
+    }
+
+    pub fn text(&self, word: &str) -> Option<&'a str> {
+        self.last_of(&[word]).map(|setting| setting.value.as_str())
+    }
+
+    pub fn integer(&self, word: &str) -> Result<Option<u64>, FioError> {
+        self.read(word, |text| value::integer(text, self.base))
+    }
+
+    /// An integer between `low` and `high`, or `default`.
+    pub fn count(&self, word: &str, low: u64, high: u64, default: u64) -> Result<u64, FioError> {
+        let read = self.read(word, |text| match value::integer(text, self.base)? {
+            number if (low..=high).contains(&number) => Ok(number),
+            _ => Err(format!("a number from {low} to {high} is expected")),
+        })?;
+        Ok(read.unwrap_or(default))
+    }
+
+    pub fn amount(&self, word: &str) -> Result<Option<Amount>, FioError> {
+        self.read(word, |text| value::amount(text, self.base))
+    }
+
+    pub fn flag(&self, word: &str) -> Result<bool, FioError> {
+        Ok(self.read(word, value::flag)?.unwrap_or(false))
+    }
+
+    /// A span of time; a bare number is in `unit`.
+    pub fn time(&self, word: &str, unit: Nanos) -> Result<Option<Nanos>, FioError> {
+        self.read(word, |text| value::time(text, unit))
+    }
+
+    /// How integers are read.
+    pub fn to_integer(&self) -> impl Fn(&str) -> Result<u64, String> + use<> {
+        let base = self.base;
+        move |text| value::integer(text, base)
+    }
+}
+
+/// The error of a value that cannot be read.
+pub(super) fn wrong(setting: &Setting, allowed: String) -> FioError {
+    FioError::Value {
+        at: setting.at.clone(),
+        word: setting.word.into(),
+        value: setting.value.clone(),
+        allowed,
+    }
+}

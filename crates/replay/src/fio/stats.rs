@@ -1,0 +1,243 @@
+//! What is measured of a job, in the shape in which fio reports it.
+
+use prism_base::{Latencies, Nanos, SimTime};
+use prism_ssd::HostOp;
+
+/// Directions of I/O, in fio's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dir {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Trims.
+    Trim,
+}
+
+impl Dir {
+    /// In the order of every array by direction.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
+
+    /// The key in fio's JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Trim => "trim",
+        }
+    }
+
+    /// The direction of a command; `None` for a FLUSH.
+    #[must_use]
+    pub fn of(op: HostOp) -> Option<Self> {
+        match op {
+            HostOp::Read => Some(Self::Read),
+            HostOp::Write | HostOp::WriteZeroes => Some(Self::Write),
+            HostOp::Discard => Some(Self::Trim),
+            HostOp::Flush => None,
+        }
+    }
+}
+
+/// Simulated time over which one sample of bandwidth is taken: fio's default.
+pub const SAMPLE: Nanos = Nanos(500_000_000);
+
+/// Count, bounds, mean and deviation of a few numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Samples {
+    /// How many.
+    pub count: u64,
+    /// The smallest; 0 if there is none.
+    pub min: f64,
+    /// The largest; 0 if there is none.
+    pub max: f64,
+    sum: f64,
+    squares: f64,
+}
+
+impl Samples {
+    fn add(&mut self, value: f64) {
+        self.min = if self.count == 0 { value } else { self.min.min(value) };
+        self.max = self.max.max(value);
+        self.count += 1;
+        self.sum += value;
+        self.squares += value * value;
+    }
+
+    /// Adds the number zero so many times.
+    fn add_zeros(&mut self, times: u64) {
+        if times > 0 {
+            self.add(0.0);
+            self.count += times - 1;
+        }
+    }
+
+    /// The mean; 0 if there is none.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
+    }
+
+    /// The standard deviation; 0 if there is none.
+    #[must_use]
+    pub fn deviation(&self) -> f64 {
+        if self.count == 0 {
+            return 0.0;
+        }
+        (self.squares / self.count as f64 - self.mean() * self.mean()).max(0.0).sqrt()
+    }
+}
+
+/// One direction of a row.
+#[derive(Clone, Debug, Default)]
+pub struct DirStats {
+    /// I/Os completed.
+    pub ios: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// From issue by the job to completion.
+    pub latency: Latencies,
+    /// Bytes a second in each [`SAMPLE`].
+    pub bandwidth: Samples,
+    /// I/Os a second in each [`SAMPLE`].
+    pub iops: Samples,
+    /// End of the sample that is being taken, and what is in it.
+    sample_end: SimTime,
+    sample_ios: u64,
+    sample_bytes: u64,
+}
+
+impl DirStats {
+    fn record(&mut self, begin: SimTime, at: SimTime, len: u64, latency: Nanos) {
+        if self.ios == 0 {
+            self.sample_end = begin + SAMPLE;
+        }
+        if at >= self.sample_end {
+            let seconds = SAMPLE.as_secs_f64();
+            self.bandwidth.add(self.sample_bytes as f64 / seconds);
+            self.iops.add(self.sample_ios as f64 / seconds);
+            (self.sample_ios, self.sample_bytes) = (0, 0);
+            // A pause may be as long as a year.
+            let empty = at.since(self.sample_end).0 / SAMPLE.0;
+            self.bandwidth.add_zeros(empty);
+            self.iops.add_zeros(empty);
+            self.sample_end += Nanos((empty + 1) * SAMPLE.0);
+        }
+        self.ios += 1;
+        self.bytes += len;
+        self.sample_ios += 1;
+        self.sample_bytes += len;
+        self.latency.record(latency);
+    }
+}
+
+/// One row of the report: a job, or the jobs of a group with `group_reporting`.
+#[derive(Clone, Debug, Default)]
+pub struct JobStats {
+    /// Reads, writes and trims; nothing is held for a direction without I/Os.
+    pub dirs: [Option<Box<DirStats>>; 3],
+    /// FLUSHes.
+    pub flushes: Option<Box<Latencies>>,
+    /// I/Os by the number in flight when they were issued: 1, 2-3, 4-7, 8-15, 16-31,
+    /// 32-63, more.
+    pub depths: [u64; 7],
+    /// I/Os by latency below 2, 4, 10, 20, 50, 100, 250, 500, 750, 1000 ns.
+    pub nanos: [u64; 10],
+    /// The same in microseconds.
+    pub micros: [u64; 10],
+    /// In milliseconds, with below 2000 and above at the end.
+    pub millis: [u64; 12],
+    /// When the measurement began.
+    pub begin: Option<SimTime>,
+    /// The last completion that was measured, or the beginning.
+    pub end: SimTime,
+}
+
+/// Upper bounds of the classes of latency, in their unit.
+const CLASSES: [u64; 11] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000];
+
+impl JobStats {
+    /// The measurement has begun, unless it has before.
+    pub(super) fn begin(&mut self, at: SimTime) {
+        let begin = *self.begin.get_or_insert(at);
+        self.end = self.end.max(begin);
+    }
+
+    /// An I/O is done; `depth` were in flight when it was issued, itself counted.
+    pub(super) fn record(&mut self, op: HostOp, len: u64, depth: u32, at: SimTime, latency: Nanos) {
+        self.end = self.end.max(at);
+        let Some(dir) = Dir::of(op) else {
+            self.flushes.get_or_insert_default().record(latency);
+            return;
+        };
+        let begin = self.begin.expect("measured only after the beginning");
+        self.dirs[dir as usize].get_or_insert_default().record(begin, at, len, latency);
+        self.depths[(depth.max(1).ilog2() as usize).min(6)] += 1;
+        let class = |value: u64| CLASSES.iter().position(|&bound| value < bound).unwrap_or(11);
+        match latency.0 {
+            ns @ 0..1000 => self.nanos[class(ns)] += 1,
+            ns @ 1000..1_000_000 => self.micros[class(ns / 1000)] += 1,
+            ns => self.millis[class(ns / 1_000_000)] += 1,
+        }
+    }
+
+    /// One direction, if it has I/Os.
+    #[must_use]
+    pub fn dir(&self, dir: Dir) -> Option<&DirStats> {
+        self.dirs[dir as usize].as_deref()
+    }
+
+    /// From the beginning of the measurement to the last completion.
+    #[must_use]
+    pub fn span(&self) -> Nanos {
+        self.begin.map_or(Nanos::ZERO, |begin| self.end.since(begin))
+    }
+
+    /// I/Os of all directions.
+    #[must_use]
+    pub fn ios(&self) -> u64 {
+        self.dirs.iter().flatten().map(|dir| dir.ios).sum()
+    }
+
+    /// `amount` a second of [`JobStats::span`]; 0 if that is no time.
+    #[must_use]
+    pub fn per_second(&self, amount: u64) -> f64 {
+        let span = self.span();
+        if span == Nanos::ZERO { 0.0 } else { amount as f64 / span.as_secs_f64() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_io_is_in_one_class_of_latency_and_depth() {
+        let mut stats = JobStats::default();
+        stats.begin(SimTime::ZERO);
+        let latencies = [0, 1, 2, 999, 1000, 1999, 2000, 999_999, 1_000_000, 5_000_000_000];
+        for (depth, ns) in (1..).zip(latencies) {
+            stats.record(HostOp::Read, 512, depth, SimTime(ns), Nanos(ns));
+        }
+        assert_eq!(stats.nanos, [2, 1, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(stats.micros, [2, 1, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(stats.millis, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(stats.depths, [1, 2, 4, 3, 0, 0, 0]);
+        assert_eq!(stats.ios(), 10);
+    }
+
+    #[test]
+    fn bandwidth_is_sampled_every_half_second() {
+        let mut stats = JobStats::default();
+        stats.begin(SimTime(1_000_000_000));
+        for at in [1_100_000_000, 1_200_000_000, 1_700_000_000, 2_600_000_000] {
+            stats.record(HostOp::Write, 1000, 1, SimTime(at), Nanos(5));
+        }
+        let write = stats.dir(Dir::Write).unwrap();
+        // 2 in the first, 1 in the second, none in the third; the fourth is not over.
+        assert_eq!((write.iops.count, write.iops.min, write.iops.max), (3, 0.0, 4.0));
+        assert_eq!(write.bandwidth.mean(), 2000.0);
+        assert_eq!(stats.span(), Nanos(1_600_000_000));
+    }
+}

@@ -1,0 +1,418 @@
+//! fio's words: what each means here, and which are refused and why.
+//!
+//! The table is the whole truth: the parser takes a word if and only if it stands here,
+//! and docs/spec/fio-words.md is checked against it.
+//! Source: fio's HOWTO, version 3.33.
+
+/// What becomes of a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It changes the simulation or its report as in fio.
+    Simulated,
+    /// It is about the machine that fio runs on, of which a simulated drive has nothing.
+    Harmless,
+    /// Only these values, which ask for what is done anyway; another is refused for the
+    /// reason in [`Word::differs`].
+    Only(&'static [&'static str]),
+}
+
+/// Whether a word needs a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// It stands alone, or has the value 0 or 1.
+    Flag,
+    /// It has a value.
+    Value,
+}
+
+/// A word that is taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Word {
+    /// The name by which it is known here.
+    pub name: &'static str,
+    /// Other names of the same.
+    pub aliases: &'static [&'static str],
+    /// Whether it has a value.
+    pub takes: Takes,
+    /// What becomes of it.
+    pub role: Role,
+    /// What it says.
+    pub meaning: &'static str,
+    /// What is not as in fio; empty if nothing.
+    pub differs: &'static str,
+}
+
+const fn simulated(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    takes: Takes,
+    meaning: &'static str,
+    differs: &'static str,
+) -> Word {
+    Word { name, aliases, takes, role: Role::Simulated, meaning, differs }
+}
+
+const fn harmless(name: &'static str, takes: Takes, meaning: &'static str) -> Word {
+    Word { name, aliases: &[], takes, role: Role::Harmless, meaning, differs: "no effect" }
+}
+
+const fn only(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    values: &'static [&'static str],
+    meaning: &'static str,
+    differs: &'static str,
+) -> Word {
+    Word { name, aliases, takes: Takes::Value, role: Role::Only(values), meaning, differs }
+}
+
+use Takes::{Flag, Value};
+
+/// Every word that is taken, in the order of the document.
+pub const WORDS: &[Word] = &[
+    simulated("name", &[], Value, "begins a job of this name; `global` begins defaults", ""),
+    simulated("description", &[], Value, "text that goes to the report", ""),
+    simulated(
+        "rw",
+        &["readwrite"],
+        Value,
+        "read, write, trim, rw or readwrite, randread, randwrite, randtrim, randrw, trimwrite, \
+         randtrimwrite",
+        "a `:count` behind it is refused",
+    ),
+    simulated("rwmixread", &[], Value, "percentage of reads in a mix", "each drawn by itself"),
+    simulated("rwmixwrite", &[], Value, "percentage of writes in a mix", "each drawn by itself"),
+    simulated(
+        "bs",
+        &["blocksize"],
+        Value,
+        "size of an I/O, or of reads, writes and trims: 8k,32k,4k",
+        "whole sectors of 512 bytes",
+    ),
+    simulated(
+        "bsrange",
+        &["blocksize_range"],
+        Value,
+        "smallest and largest size, as 4k-16k",
+        "all multiples of the smallest are equally likely; in fio the largest is likelier",
+    ),
+    simulated("bssplit", &[], Value, "sizes with percentages, as 4k/60:64k/40", ""),
+    simulated(
+        "ba",
+        &["blockalign"],
+        Value,
+        "multiple at which a random I/O starts; turns the random map off",
+        "",
+    ),
+    simulated(
+        "size",
+        &[],
+        Value,
+        "the part of the drive that a job works on, in bytes or percent, and how much it does",
+        "beyond the end of the drive is an error",
+    ),
+    simulated("io_size", &["io_limit"], Value, "how much a job does in all", ""),
+    simulated(
+        "filesize",
+        &[],
+        Value,
+        "the part of the drive that a job works on; `size` is then only how much it does",
+        "no ranges",
+    ),
+    simulated(
+        "offset",
+        &["fileoffset"],
+        Value,
+        "where the part begins, in bytes or percent of the drive",
+        "",
+    ),
+    simulated(
+        "offset_increment",
+        &[],
+        Value,
+        "added to the offset for each further clone of numjobs",
+        "",
+    ),
+    simulated(
+        "iodepth",
+        &[],
+        Value,
+        "I/Os in flight",
+        "without ioengine it holds as with libaio (fio's default engine ignores it)",
+    ),
+    simulated(
+        "ioengine",
+        &[],
+        Value,
+        "libaio, io_uring, posixaio; sync, psync, vsync, pvsync, pvsync2 (one I/O at a time)",
+        "host time is not simulated, so engines of one kind do the same; others are refused",
+    ),
+    simulated("numjobs", &[], Value, "clones of the job", ""),
+    simulated("number_ios", &[], Value, "the job ends after so many I/Os at the latest", ""),
+    simulated(
+        "loops",
+        &[],
+        Value,
+        "how often the job is done",
+        "a new random order each time; no wait between",
+    ),
+    simulated(
+        "random_distribution",
+        &[],
+        Value,
+        "random, zipf:theta[:center], pareto:h[:center], normal:percent[:center], \
+         zoned:percent of I/O/percent of space:..., zoned_abs:percent/size:...",
+        "hot places are scattered by a permutation, where fio's hash lets some collide; normal \
+         is a normal distribution of that deviation, not scattered; one set of zones for all",
+    ),
+    simulated("norandommap", &[], Flag, "random I/O without a map of what is done", ""),
+    simulated(
+        "random_generator",
+        &[],
+        Value,
+        "tausworthe, tausworthe64, lfsr (with lfsr every block comes once, norandommap or not)",
+        "the numbers are Prism's own; lfsr needs a single block size",
+    ),
+    simulated(
+        "randseed",
+        &[],
+        Value,
+        "seed of the job's random choices",
+        "without it they follow from --seed",
+    ),
+    simulated(
+        "rate",
+        &[],
+        Value,
+        "most bytes a second, or those of reads, writes and trims",
+        "due times are exact to the nanosecond",
+    ),
+    simulated(
+        "rate_iops",
+        &[],
+        Value,
+        "most I/Os a second (of the smallest size), or those of reads, writes and trims",
+        "due times are exact to the nanosecond",
+    ),
+    simulated("rate_process", &[], Value, "linear or poisson", ""),
+    simulated(
+        "thinktime",
+        &[],
+        Value,
+        "pause after I/Os; microseconds without a unit",
+        "I/Os under way are waited for, then the whole pause is kept",
+    ),
+    simulated("thinktime_blocks", &[], Value, "I/Os from one pause to the next", ""),
+    simulated("runtime", &["timeout"], Value, "most simulated time; seconds without a unit", ""),
+    simulated("time_based", &[], Flag, "begin again until the runtime is over", ""),
+    simulated(
+        "ramp_time",
+        &[],
+        Value,
+        "simulated time before the measurement",
+        "limits of size and number count from its end on; until then the job begins again",
+    ),
+    simulated(
+        "startdelay",
+        &["start_delay"],
+        Value,
+        "start this long after the run has begun",
+        "no ranges",
+    ),
+    simulated(
+        "stonewall",
+        &["wait_for_previous"],
+        Flag,
+        "start when all jobs before have ended; a new reporting group",
+        "",
+    ),
+    simulated("wait_for", &[], Value, "start when the job of this name has ended", ""),
+    simulated(
+        "prioclass",
+        &[],
+        Value,
+        "1 (real time): I/Os are urgent to a drive whose scheduler knows that; 0, 2, 3: not",
+        "idle is as best effort",
+    ),
+    simulated("new_group", &[], Flag, "a new reporting group", ""),
+    simulated("group_reporting", &[], Flag, "one row for the jobs of a group", ""),
+    simulated(
+        "fsync",
+        &[],
+        Value,
+        "a FLUSH after so many writes",
+        "the job issues nothing else until it is done, as with libaio",
+    ),
+    simulated("fdatasync", &[], Value, "as fsync: a drive knows one FLUSH", "as fsync"),
+    simulated("sync", &[], Value, "sync, dsync or 1: writes with FUA; none or 0: without", ""),
+    simulated("dsync", &[], Flag, "writes with FUA", "fio spells it sync=dsync"),
+    simulated("end_fsync", &[], Flag, "a FLUSH when all writes of the job are done", ""),
+    simulated(
+        "kb_base",
+        &[],
+        Value,
+        "1024: k is 1024 and ki is 1000; 1000: k is 1000 and ki is 1024",
+        "the report is not changed",
+    ),
+    simulated("percentile_list", &[], Value, "percentiles of the fio JSON, as 50:99:99.9", ""),
+    simulated("clat_percentiles", &[], Value, "percentiles in clat_ns (1)", ""),
+    simulated("lat_percentiles", &[], Value, "percentiles in lat_ns (0)", ""),
+    simulated(
+        "filename",
+        &[],
+        Value,
+        "a name for the drive",
+        "there is one drive: jobs share it whatever they name; a list is refused",
+    ),
+    only("direct", &[], &["1"], "unbuffered I/O", "there is no page cache here: direct=1 is meant"),
+    only("buffered", &[], &["0"], "no page cache", "there is no page cache here: use buffered=0"),
+    only(
+        "randrepeat",
+        &[],
+        &["1"],
+        "the same random choices in each run",
+        "a run is a function of its options: change --seed or randseed instead",
+    ),
+    only("allrandrepeat", &[], &["0", "1"], "the same random choices in each run", "always so"),
+    only("nrfiles", &["nr_files"], &["1"], "one file", "a drive is one file"),
+    only("verify", &[], &["0"], "no verification", "a simulated drive holds no data to verify"),
+    only("thinktime_spin", &[], &["0"], "no spinning", "host processors are not simulated"),
+    only("rw_sequencer", &[], &["sequential"], "plain offsets", "identical is not simulated"),
+    only("percentage_random", &[], &["100"], "all of it", "partly random I/O is not simulated"),
+    only("unified_rw_reporting", &[], &["none", "0"], "reads and writes apart", "always so"),
+    only("zonemode", &[], &["none"], "no zones", "zoned drives are not simulated"),
+    only("iodepth_batch", &["iodepth_batch_submit"], &["1"], "one at a time", "no batches"),
+    only(
+        "iodepth_batch_complete_min",
+        &["iodepth_batch_complete"],
+        &["0", "1"],
+        "one at a time",
+        "no batches",
+    ),
+    harmless("thread", Flag, "threads or processes"),
+    harmless("invalidate", Value, "page cache"),
+    harmless("softrandommap", Value, "what to do without memory for the map"),
+    harmless("refill_buffers", Flag, "content of writes"),
+    harmless("zero_buffers", Flag, "content of writes"),
+    harmless("scramble_buffers", Value, "content of writes"),
+    harmless("overwrite", Value, "laying out of files"),
+    harmless("fallocate", Value, "laying out of files"),
+    harmless("allow_mounted_write", Value, "safety of real devices"),
+    harmless("mem", Value, "host memory"),
+    harmless("lockmem", Value, "host memory"),
+    harmless("cpus_allowed", Value, "host processors"),
+    harmless("cpus_allowed_policy", Value, "host processors"),
+    harmless("numa_cpu_nodes", Value, "host processors"),
+    harmless("numa_mem_policy", Value, "host memory"),
+    harmless("nice", Value, "host processors"),
+    harmless("clocksource", Value, "host clock"),
+    harmless("disk_util", Value, "statistics of the host"),
+    harmless("unit_base", Value, "units of fio's text output"),
+    harmless("hipri", Flag, "polling by the host"),
+    harmless("fixedbufs", Flag, "host memory"),
+    harmless("registerfiles", Flag, "host system calls"),
+    harmless("sqthread_poll", Flag, "host system calls"),
+    harmless("eta", Value, "display of progress"),
+    harmless("eta-newline", Value, "display of progress"),
+];
+
+/// Words of fio that would change a result and are not simulated.
+pub const NOT_SIMULATED: &str = "\
+    lockfile opendir directory filename_format unique_filename bs_unaligned \
+    blocksize_unaligned bs_is_seq_rand ignore_error iodepth_batch_complete_max iodepth_low \
+    serialize_overlap io_submit_mode fill_device fill_fs file_append offset_align \
+    file_service_type openfiles fadvise_hint write_barrier sync_file_range atomic verify_only \
+    do_verify verify_interval verify_offset verify_pattern verify_fatal verify_dump \
+    verify_async verify_backlog verify_backlog_batch experimental_verify verify_state_load \
+    verify_state_save trim_percentage trim_verify_zero trim_backlog trim_backlog_batch \
+    write_iolog read_iolog read_iolog_chunked replay_no_stall replay_redirect replay_scale \
+    replay_align replay_time_scale replay_skip merge_blktrace_file merge_blktrace_scalars \
+    merge_blktrace_iters exec_prerun exec_postrun ioscheduler zonesize zonecapacity zonerange \
+    zoneskip read_beyond_wp max_open_zones job_max_open_zones ignore_zone_limits \
+    zone_reset_threshold zone_reset_frequency prio cmdprio_percentage \
+    thinktime_blocks_type thinktime_iotime rate_min rate_cycle rate_ignore_thinktime \
+    rate_iops_min max_latency latency_target latency_window latency_percentile latency_run \
+    write_hint create_serialize create_fsync create_on_open create_only allow_file_create \
+    pre_read cpumask fsync_on_close unlink unlink_each_loop exitall exit_what exitall_on_error \
+    per_job_logs write_bw_log bwavgtime write_lat_log write_iops_log iopsavgtime log_entries \
+    log_avg_msec log_hist_msec log_hist_coarseness write_hist_log log_max_value log_offset \
+    log_prio log_compression log_compression_cpus log_store_compressed log_unix_epoch \
+    log_alternate_epoch block_error_percentiles stats buffer_pattern \
+    buffer_compress_percentage buffer_compress_chunk dedupe_percentage dedupe_mode \
+    dedupe_working_set_percentage dedupe_global slat_percentiles significant_figures \
+    gtod_reduce disable_lat disable_clat disable_slat disable_bw_measurement gtod_cpu \
+    continue_on_error error_dump profile cgroup cgroup_nodelete cgroup_weight uid gid \
+    hugepage-size flow_id flow flow_sleep steadystate steadystate_duration \
+    steadystate_ramp_time nonvectored minimal section showcmd readonly status-interval client \
+    server parse-only debug";
+
+/// The word called `name`, by any of its names.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Word> {
+    WORDS.iter().find(|word| word.name == name || word.aliases.contains(&name))
+}
+
+/// Whether fio knows a word that is not simulated.
+#[must_use]
+pub fn fio_has(name: &str) -> bool {
+    NOT_SIMULATED.split_whitespace().any(|word| word == name)
+}
+
+/// Names close to `name`, the closest first, as ` (did you mean a, b?)`; empty if none is
+/// close.
+#[must_use]
+pub fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let limit = 1 + name.len() / 4;
+    let mut close: Vec<(usize, &str)> =
+        known.map(|other| (distance(name, other), other)).filter(|&(d, _)| d <= limit).collect();
+    close.sort_unstable();
+    let names: Vec<_> = close.into_iter().take(3).map(|(_, name)| name).collect();
+    if names.is_empty() { String::new() } else { format!(" (did you mean {}?)", names.join(", ")) }
+}
+
+/// Every name that is taken.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    WORDS.iter().flat_map(|word| std::iter::once(word.name).chain(word.aliases.iter().copied()))
+}
+
+/// Edits that make one text the other: insert, delete, replace, or swap two neighbours.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for (i, row) in rows.iter_mut().enumerate() {
+        row[0] = i;
+    }
+    rows[0] = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        for j in 1..=b.len() {
+            let replace = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = replace.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = least;
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_stands_once() {
+        let mut all: Vec<_> = names().chain(NOT_SIMULATED.split_whitespace()).collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+
+    #[test]
+    fn near_names_are_found() {
+        assert_eq!(near("iodpeth", names()), " (did you mean iodepth?)");
+        assert_eq!(near("rwmixraed", names()), " (did you mean rwmixread?)");
+        assert_eq!(near("completely_else", names()), "");
+    }
+}

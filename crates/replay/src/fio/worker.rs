@@ -1,0 +1,288 @@
+//! A job at work: what it issues next, and when.
+//!
+//! Source: fio's HOWTO; where it is silent, what fio 3.33 issues with its null engine.
+
+use prism_base::{Rng, SimTime};
+use prism_ssd::HostOp;
+
+use super::address::Addresses;
+use super::job::{Job, Rw};
+use super::stats::Dir;
+
+/// One I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Io {
+    pub op: HostOp,
+    pub offset: u64,
+    pub len: u64,
+    pub fua: bool,
+}
+
+/// What a job wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Want {
+    /// This I/O, now.
+    Issue(Io),
+    /// To be asked at this time, or when one of its I/Os is done.
+    At(SimTime),
+    /// To be asked when one of its I/Os is done.
+    Wait,
+    /// Nothing any more; all its I/Os are done.
+    Done,
+}
+
+/// Where a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Waits for other jobs.
+    Waiting,
+    Running,
+    Done,
+}
+
+/// A job at work.
+#[derive(Debug)]
+pub(super) struct Worker<'a> {
+    pub job: &'a Job,
+    pub state: State,
+    /// Issued and not done.
+    pub in_flight: u32,
+    /// When it is to be asked again, if that was noted.
+    pub wake_at: Option<SimTime>,
+    start: SimTime,
+    /// End of the ramp.
+    pub measured_from: SimTime,
+    ramping: bool,
+    ended: bool,
+    addresses: Addresses,
+    mix_rng: Rng,
+    rate_rng: Rng,
+    /// Since the ramp: bytes, I/Os, passes.
+    bytes: u64,
+    ios: u64,
+    passes: u64,
+    /// The direction that comes next, once it is drawn.
+    chosen: Option<usize>,
+    /// What a trimwrite job has trimmed and writes next.
+    trimmed: Option<(u64, u64)>,
+    /// When the next I/O of each direction is due by its rate, and bytes issued so far.
+    due: [SimTime; 3],
+    paced: [u64; 3],
+    /// I/Os left until the next pause, and the end of this one.
+    before_pause: u64,
+    pause_end: SimTime,
+    writes: u64,
+    flush_due: bool,
+    flushing: bool,
+    flushed_at_end: bool,
+}
+
+impl<'a> Worker<'a> {
+    pub fn new(job: &'a Job) -> Self {
+        let stream = |what| Rng::stream(job.seed, &format!("fio job {} {what}", job.number));
+        Self {
+            job,
+            state: State::Waiting,
+            in_flight: 0,
+            wake_at: None,
+            start: SimTime::ZERO,
+            measured_from: SimTime::ZERO,
+            ramping: true,
+            ended: false,
+            addresses: Addresses::new(job),
+            mix_rng: stream("mix"),
+            rate_rng: stream("rate"),
+            bytes: 0,
+            ios: 0,
+            passes: 0,
+            chosen: None,
+            trimmed: None,
+            due: [SimTime::ZERO; 3],
+            paced: [0; 3],
+            before_pause: job.think.map_or(u64::MAX, |think| think.blocks),
+            pause_end: SimTime::ZERO,
+            writes: 0,
+            flush_due: false,
+            flushing: false,
+            flushed_at_end: false,
+        }
+    }
+
+    /// It may start at `at`, or after its delay, counted from `run_start`.
+    pub fn begin(&mut self, at: SimTime, run_start: SimTime) {
+        self.state = State::Running;
+        self.start = at.max(run_start + self.job.delay);
+        self.measured_from = self.start + self.job.ramp;
+        self.due = [self.start; 3];
+        if self.job.rate.iter().flatten().any(|rate| rate.poisson) {
+            for dir in 0..3 {
+                self.pace_on(dir, 0);
+            }
+        }
+    }
+
+    /// Whether completions at `at` are measured.
+    pub fn measures(&self, at: SimTime) -> bool {
+        at >= self.measured_from
+    }
+
+    /// What it wants at `now`.
+    pub fn want(&mut self, now: SimTime) -> Want {
+        if now < self.start {
+            return Want::At(self.start);
+        }
+        if self.ramping && now >= self.measured_from {
+            self.ramping = false;
+            (self.bytes, self.ios, self.passes) = (0, 0, 0);
+        }
+        loop {
+            if self.ends(now) {
+                return self.finish();
+            }
+            if self.pause_end > now {
+                return Want::At(self.pause_end.min(self.end()));
+            }
+            if self.flushing || self.in_flight >= self.job.depth {
+                return Want::Wait;
+            }
+            if self.flush_due {
+                self.flush_due = false;
+                return self.flush();
+            }
+            if let (0, Some(think)) = (self.before_pause, self.job.think) {
+                if self.in_flight > 0 {
+                    return Want::Wait;
+                }
+                self.before_pause = think.blocks;
+                self.pause_end = now + think.time;
+                continue;
+            }
+            let dir = match self.direction(now) {
+                Ok(dir) => dir,
+                Err(at) => return Want::At(at.min(self.end())),
+            };
+            if let Some(io) = self.next_io(dir) {
+                return Want::Issue(io);
+            }
+            self.passes += 1;
+            if self.job.limit.passes.is_none_or(|passes| self.passes < passes) || self.ramping {
+                self.addresses.restart();
+            } else {
+                self.ended = true;
+            }
+        }
+    }
+
+    /// When the runtime is over.
+    fn end(&self) -> SimTime {
+        let runtime = self.job.limit.runtime;
+        runtime.map_or(SimTime::NEVER, |runtime| self.measured_from + runtime)
+    }
+
+    fn ends(&mut self, now: SimTime) -> bool {
+        let limit = &self.job.limit;
+        let free = limit.time_based || self.ramping || self.trimmed.is_some();
+        let enough = self.bytes >= limit.bytes || limit.ios.is_some_and(|ios| self.ios >= ios);
+        self.ended |= now >= self.end() || (!free && enough);
+        self.ended
+    }
+
+    fn finish(&mut self) -> Want {
+        if self.in_flight > 0 {
+            return Want::Wait;
+        }
+        if self.job.flush_at_end && self.writes > 0 && !self.flushed_at_end {
+            self.flushed_at_end = true;
+            return self.flush();
+        }
+        self.state = State::Done;
+        Want::Done
+    }
+
+    fn flush(&mut self) -> Want {
+        self.flushing = true;
+        self.in_flight += 1;
+        Want::Issue(Io { op: HostOp::Flush, offset: 0, len: 0, fua: false })
+    }
+
+    /// The direction that comes now, or when one will.
+    fn direction(&mut self, now: SimTime) -> Result<usize, SimTime> {
+        let [read, write, trim] = Dir::ALL.map(|dir| dir as usize);
+        let dir = *self.chosen.get_or_insert_with(|| match self.job.rw {
+            Rw::Read => read,
+            Rw::Write => write,
+            Rw::Trim => trim,
+            Rw::TrimWrite if self.trimmed.is_some() => write,
+            Rw::TrimWrite => trim,
+            Rw::Mixed { read_percent } => {
+                if self.mix_rng.below(100) < u64::from(read_percent) {
+                    read
+                } else {
+                    write
+                }
+            }
+        });
+        if self.due[dir] <= now {
+            return Ok(dir);
+        }
+        // A direction ahead of its rate lets the other one go first.
+        let other = match self.job.rw {
+            Rw::Mixed { read_percent: 1..=99 } => read + write - dir,
+            _ => return Err(self.due[dir]),
+        };
+        if self.due[other] < self.due[dir] {
+            self.chosen = Some(other);
+        }
+        let at = self.due[other].min(self.due[dir]);
+        if at <= now { Ok(other) } else { Err(at) }
+    }
+
+    /// The next I/O in this direction; `None` at the end of a pass.
+    fn next_io(&mut self, dir: usize) -> Option<Io> {
+        let writes_trimmed = self.trimmed.take();
+        let (offset, len) = match writes_trimmed {
+            Some(trimmed) => trimmed,
+            None => {
+                let place = self.addresses.next(dir)?;
+                // Of a trim and its write, the trim counts.
+                self.bytes += place.1;
+                self.ios += 1;
+                place
+            }
+        };
+        self.chosen = None;
+        self.in_flight += 1;
+        self.before_pause = self.before_pause.saturating_sub(1);
+        self.pace_on(dir, len);
+        let op = [HostOp::Read, HostOp::Write, HostOp::Discard][dir];
+        if op == HostOp::Write {
+            self.writes += 1;
+            let is_due = |&every: &u64| every > 0 && self.writes.is_multiple_of(every);
+            self.flush_due = self.job.flush_every.iter().any(is_due);
+        } else if self.job.rw == Rw::TrimWrite {
+            self.trimmed = Some((offset, len));
+        }
+        Some(Io { op, offset, len, fua: self.job.fua && op == HostOp::Write })
+    }
+
+    /// Moves the due time of a direction on, after an I/O of `len` bytes.
+    fn pace_on(&mut self, dir: usize, len: u64) {
+        let Some(rate) = self.job.rate[dir] else { return };
+        if rate.poisson {
+            let mean = self.job.sizes[dir].min() as f64 * 1e9 / rate.bytes as f64;
+            let gap = -libm::log1p(-self.rate_rng.unit()) * mean;
+            self.due[dir] = SimTime(self.due[dir].0.saturating_add(gap.round() as u64));
+        } else {
+            self.paced[dir] += len;
+            let span = u128::from(self.paced[dir]) * 1_000_000_000 / u128::from(rate.bytes);
+            let span = u64::try_from(span).unwrap_or(u64::MAX);
+            self.due[dir] = SimTime(self.start.0.saturating_add(span));
+        }
+    }
+
+    /// One of its I/Os is done.
+    pub fn completed(&mut self, op: HostOp) {
+        self.in_flight -= 1;
+        self.flushing &= op != HostOp::Flush;
+    }
+}

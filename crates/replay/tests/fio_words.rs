@@ -1,0 +1,48 @@
+//! The document of words says what the parser's table says.
+
+use std::path::Path;
+
+use prism_replay::fio::words::{NOT_SIMULATED, Role, WORDS, Word};
+
+/// The row of a word.
+fn row(word: &Word) -> String {
+    let names: Vec<_> = std::iter::once(word.name).chain(word.aliases.iter().copied()).collect();
+    let names = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let meaning = match word.role {
+        Role::Only(values) => {
+            let values: Vec<_> = values.iter().map(|value| format!("`{value}`")).collect();
+            format!("only {}: {}", values.join(" or "), word.meaning)
+        }
+        _ => word.meaning.to_owned(),
+    };
+    format!("| {names} | {meaning} | {} |", word.differs)
+}
+
+/// The rows of the table under a heading.
+fn table<'a>(document: &'a str, heading: &str) -> Vec<&'a str> {
+    let start = document.find(heading).unwrap_or_else(|| panic!("no heading {heading}"));
+    let section = &document[start + heading.len()..];
+    let section = &section[..section.find("\n## ").unwrap_or(section.len())];
+    section.lines().filter(|line| line.starts_with("| `")).collect()
+}
+
+type Belongs = fn(&Role) -> bool;
+
+#[test]
+fn the_document_has_every_word_and_no_other() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/spec/fio-words.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let kinds: [(&str, Belongs); 3] = [
+        ("## Simulated", |role| *role == Role::Simulated),
+        ("## Taken with one meaning only", |role| matches!(role, Role::Only(_))),
+        ("## Without effect", |role| *role == Role::Harmless),
+    ];
+    for (heading, belongs) in kinds {
+        let words = WORDS.iter().filter(|word| belongs(&word.role));
+        let expected: Vec<_> = words.map(row).collect();
+        assert_eq!(table(&document, heading), expected, "{heading}");
+    }
+    let refused = document.find("## Refused").expect("a heading");
+    let listed: Vec<_> = document[refused..].split('`').skip(1).step_by(2).collect();
+    assert_eq!(listed, NOT_SIMULATED.split_whitespace().collect::<Vec<_>>());
+}

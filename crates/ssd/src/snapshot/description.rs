@@ -1,0 +1,95 @@
+//! A device as text, one field a line, to tell whether two are the same.
+
+use crate::device::Device;
+
+/// Fields that say nothing about how the drive works.
+const NAMES: [&str; 4] = ["name", "title", "source", "datasheet"];
+
+/// Every field of `device` that matters, as `flash.channels = 12`, in the order of the
+/// device's sections. Quantities are in their smallest unit.
+pub(super) fn describe(device: &Device) -> String {
+    let mut lines = String::new();
+    let mut path: Vec<String> = Vec::new();
+    // The pretty form has one value a line, and its nesting in brackets.
+    for line in format!("{device:#?}").lines().map(str::trim) {
+        let line = line.strip_suffix(',').unwrap_or(line);
+        if line.starts_with(['}', ')', ']']) {
+            path.pop();
+            continue;
+        }
+        let (field, value) = match line.split_once(": ") {
+            Some((field, value)) => (field, value),
+            None => ("", line),
+        };
+        if value.ends_with(['{', '(', '[']) {
+            path.push(field.to_owned());
+            continue;
+        }
+        let mut names = path.iter().map(String::as_str).chain([field]).filter(|n| !n.is_empty());
+        let field = names.by_ref().collect::<Vec<_>>().join(".");
+        let section = field.split('.').next().unwrap_or_default();
+        if !NAMES.contains(&section) {
+            lines.push_str(&format!("{field} = {value}\n"));
+        }
+    }
+    lines
+}
+
+/// The first field in which two descriptions differ, with both values.
+pub(super) fn first_difference(saved: &str, here: &str) -> Option<(String, String, String)> {
+    let nothing = "not given";
+    let longest = saved.lines().count().max(here.lines().count());
+    let line = |text: &'_ str, number| text.lines().nth(number).unwrap_or_default().to_owned();
+    let pairs = (0..longest).map(|number| (line(saved, number), line(here, number)));
+    let (saved_line, here_line) = pairs.into_iter().find(|(saved, here)| saved != here)?;
+    let split = |line: &str| match line.split_once(" = ") {
+        Some((field, value)) => (field.to_owned(), value.to_owned()),
+        None => (String::new(), nothing.to_owned()),
+    };
+    let ((saved_field, saved_value), (field, value)) = (split(&saved_line), split(&here_line));
+    if saved_field == field {
+        return Some((field, saved_value, value));
+    }
+    // One of them has a field more.
+    let is_here = |field: &str| here.lines().any(|line| split(line).0 == field);
+    if saved_field.is_empty() || is_here(&saved_field) {
+        Some((field, nothing.into(), value))
+    } else {
+        Some((saved_field, saved_value, nothing.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prism_base::{Bytes, Nanos};
+
+    use super::*;
+
+    #[test]
+    fn every_field_that_matters_is_named() {
+        let device = Device::preset("femu").unwrap();
+        let text = describe(&device);
+        for field in ["flash.channels = 8", "ftl.frontiers = ", "drive.queue_depth = "] {
+            assert!(text.lines().any(|line| line.starts_with(field)), "{field} in {text}");
+        }
+        assert!(!text.contains("title") && !text.contains("datasheet"), "{text}");
+        let check = |change: fn(&mut Device), field: &str| {
+            let mut other = device.clone();
+            change(&mut other);
+            let found = first_difference(&text, &describe(&other)).unwrap();
+            assert_eq!(found.0, field, "{found:?}");
+            let found = first_difference(&describe(&other), &text).unwrap();
+            assert_eq!(found.0, field, "{found:?}");
+        };
+        check(|d| d.flash.channels = 4, "flash.channels");
+        check(|d| d.flash.t_erase = Nanos(1), "flash.t_erase");
+        check(|d| d.drive.capacity = Bytes(1 << 20), "drive.capacity");
+        check(|d| d.ftl.segment = Some(Bytes(1 << 20)), "ftl.segment");
+        check(|d| d.drive.queue_weights = vec![1], "drive.queue_weights");
+        check(|d| d.drive.power_loss_protection ^= true, "drive.power_loss_protection");
+        let mut same = device.clone();
+        same.name = "other".into();
+        same.datasheet.random_read_iops = Some(7);
+        assert_eq!(first_difference(&text, &describe(&same)), None);
+    }
+}

@@ -1,0 +1,226 @@
+//! A drive that was saved and loaded is the drive.
+
+use prism_base::{Bytes, Rng};
+use prism_ftl::{Frontiers, VictimPolicy};
+
+use super::*;
+use crate::request::{Completion, HostOp, Request};
+use crate::state::InitialState;
+
+fn device(change: impl FnOnce(&mut Device)) -> Device {
+    let mut device = Device::preset("femu").unwrap();
+    device.flash.channels = 2;
+    device.flash.dies_per_channel = 2;
+    device.flash.planes = 1;
+    device.flash.blocks_per_plane = 40;
+    device.flash.pages_per_block = 32;
+    device.flash.page = Bytes(4096);
+    device.drive.write_buffer = Bytes(1 << 20);
+    device.drive.write_cache = crate::device::WriteCache::WriteBack;
+    device.drive.power_loss_protection = true;
+    device.drive.capacity = Bytes(12 << 20);
+    change(&mut device);
+    device.check().unwrap();
+    device
+}
+
+fn map_on_flash() -> Device {
+    device(|d| {
+        d.ftl.mapping = crate::device::Mapping::Dftl;
+        d.ftl.map_cache = Some(Bytes(4096));
+    })
+}
+
+/// What is saved from: every policy that draws lots or looks at ages, and every layout.
+fn devices() -> Vec<(&'static str, Device)> {
+    vec![
+        ("plain", device(|_| {})),
+        ("random victims", device(|d| d.ftl.victim = VictimPolicy::Random)),
+        ("d-choices", device(|d| d.ftl.victim = VictimPolicy::DChoices { d: 3 })),
+        ("fifo", device(|d| d.ftl.victim = VictimPolicy::Fifo)),
+        (
+            "cost-benefit",
+            device(|d| {
+                d.ftl.victim = VictimPolicy::from_name("cost-benefit").unwrap();
+                d.ftl.frontiers = Frontiers::Separate;
+            }),
+        ),
+        (
+            "parity",
+            device(|d| {
+                d.flash.superblock_dies = 4;
+                d.flash.superblock_parity = true;
+                d.drive.capacity = Bytes(9 << 20);
+            }),
+        ),
+        ("unprotected", device(|d| d.drive.power_loss_protection = false)),
+        ("segments", device(|d| d.ftl.segment = Some(Bytes(6 << 20)))),
+        ("map on flash", map_on_flash()),
+        (
+            "wear",
+            device(|d| {
+                d.ftl.wear_least_worn_first = true;
+                d.ftl.wear_move_behind_mean = Some(4);
+            }),
+        ),
+    ]
+}
+
+/// Random requests at queue depth 16, then a flush; every completion in order.
+fn work(drive: &mut Drive, requests: u64, seed: u64) -> Vec<Completion> {
+    let mut rng = Rng::stream(seed, "snapshot.work");
+    let capacity = drive.device().capacity().0;
+    let mut done = Vec::new();
+    for tag in 0..requests {
+        while drive.in_flight() >= 16 {
+            drive.step(&mut done);
+        }
+        let op = match rng.below(10) {
+            0..6 => HostOp::Write,
+            6..9 => HostOp::Read,
+            _ => HostOp::Discard,
+        };
+        let len = 4096 * (1 + rng.below(8));
+        let offset = rng.below((capacity - len) / 512) * 512;
+        drive.submit(Request::new(op, offset, len, tag), drive.now()).unwrap();
+    }
+    drive.submit(Request::new(HostOp::Flush, 0, 0, requests), drive.now()).unwrap();
+    while drive.next_event().is_some() {
+        drive.step(&mut done);
+    }
+    drive.assert_consistent();
+    done
+}
+
+fn prepared(device: &Device, state: InitialState) -> Drive {
+    let prepared = Drive::prepared(device.clone(), state, 7, |_, _| true);
+    prepared.unwrap().expect("nobody gives up").0
+}
+
+#[test]
+fn a_loaded_drive_goes_on_as_the_one_that_was_saved() {
+    for (name, device) in devices() {
+        let states = [InitialState::Empty, InitialState::Preconditioned { overwrites: 2.0 }];
+        for state in states {
+            let mut drive = prepared(&device, state);
+            let bytes = drive.save().unwrap();
+            let mut loaded = Drive::from_saved(device.clone(), &bytes).unwrap();
+            loaded.assert_consistent();
+            assert!(loaded.save().unwrap() == bytes, "{name}: the same state again");
+            for seed in 0..3 {
+                let (one, other) = (work(&mut drive, 3000, seed), work(&mut loaded, 3000, seed));
+                assert_eq!(one, other, "{name}: seed {seed}");
+            }
+            assert_eq!(drive.flash_counts(), loaded.flash_counts());
+            assert!(drive.save() == loaded.save(), "{name}");
+            assert_eq!(drive.save().is_ok(), device.ftl_config().map_units == 0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_drive_is_saved_in_the_middle_of_its_life() {
+    let in_memory = |(_, device): &(_, Device)| device.ftl_config().map_units == 0;
+    for (name, device) in devices().into_iter().filter(in_memory) {
+        let mut drive = prepared(&device, InitialState::Filled);
+        work(&mut drive, 4000, 1);
+        let bytes = drive.save().unwrap();
+        let mut loaded = Drive::from_saved(device.clone(), &bytes).unwrap();
+        loaded.assert_consistent();
+        assert!(loaded.save().unwrap() == bytes, "{name}");
+        // The same flash and layer under a clock that begins anew.
+        let next_version = drive.next_version;
+        let (nand, ftl) = drive.engine.into_parts();
+        let mut restarted = Drive::assemble(device, nand, ftl, next_version);
+        assert_eq!(work(&mut restarted, 3000, 2), work(&mut loaded, 3000, 2), "{name}");
+    }
+}
+
+#[test]
+fn a_drive_that_is_not_at_rest_is_not_saved() {
+    let mut drive = prepared(&device(|d| d.flash.pages_per_program = 2), InitialState::Filled);
+    drive.submit(Request::new(HostOp::Write, 0, 4096, 1), drive.now()).unwrap();
+    let refused = |drive: &Drive| drive.save().map(|_| ()).unwrap_err().to_string();
+    assert!(refused(&drive).contains("let it finish"));
+    let mut done = Vec::new();
+    while drive.next_event().is_some() {
+        drive.step(&mut done);
+    }
+    assert!(refused(&drive).contains("send a flush"), "{}", refused(&drive));
+    work(&mut drive, 1, 1);
+    drive.save().unwrap();
+}
+
+#[test]
+fn another_device_is_refused_by_field() {
+    let bytes = prepared(&device(|_| {}), InitialState::Filled).save().unwrap();
+    let other = device(|d| d.ftl.victim = VictimPolicy::Fifo);
+    let message = Drive::from_saved(other, &bytes).unwrap_err().to_string();
+    assert!(message.contains("its ftl.victim is Greedy, here it is Fifo"), "{message}");
+    let renamed = device(|d| d.name = "renamed".into());
+    assert!(Drive::from_saved(renamed, &bytes).is_ok());
+}
+
+#[test]
+fn damaged_bytes_are_refused_and_never_panic() {
+    let device = device(|d| d.drive.power_loss_protection = false);
+    let mut drive = prepared(&device, InitialState::Filled);
+    work(&mut drive, 3000, 3);
+    let bytes = drive.save().unwrap();
+    let load = |bytes: &[u8]| Drive::from_saved(device.clone(), bytes).map(|_| ());
+    let mut rng = Rng::stream(4, "damage");
+    for len in (0..40).chain((0..100).map(|_| rng.below(bytes.len() as u64) as usize)) {
+        let error = load(&bytes[..len]).unwrap_err();
+        assert!(matches!(error, SnapshotError::Foreign | SnapshotError::Checksum), "{error}");
+    }
+    let mut rng = Rng::stream(5, "damage");
+    for _ in 0..300 {
+        let mut damaged = bytes.clone();
+        damaged[rng.below(bytes.len() as u64) as usize] ^= 1 << rng.below(8);
+        assert!(load(&damaged).is_err(), "a flipped bit");
+        // With the checksum made good again, the content itself has to be checked.
+        let content = damaged.len() - CHECKSUM_BYTES;
+        let sum = checksum(&damaged[..content]);
+        damaged[content..].copy_from_slice(&sum.to_le_bytes());
+        if let Ok(loaded) = Drive::from_saved(device.clone(), &damaged) {
+            loaded.assert_consistent();
+        }
+    }
+    let mut newer = bytes.clone();
+    newer[8] = 2;
+    assert_eq!(load(&newer).unwrap_err(), SnapshotError::Version { found: 2 });
+}
+
+/// The head of docs/spec/drive-state.md is what is written.
+#[test]
+fn the_document_tells_the_truth() {
+    const DOCUMENT: &str = include_str!("../../../../docs/spec/drive-state.md");
+    let device = device(|_| {});
+    let bytes = prepared(&device, InitialState::Filled).save().unwrap();
+    assert!(DOCUMENT.contains(&format!("`{}`", String::from_utf8_lossy(MAGIC))));
+    assert!(DOCUMENT.contains(&format!("version, {VERSION}")));
+    assert_eq!((&bytes[..8], bytes[8]), (&MAGIC[..], VERSION as u8));
+    // The sizes that the document gives, added up.
+    let geometry = device.geometry();
+    let (lanes, blocks) = (u64::from(geometry.lanes()), u64::from(geometry.blocks()));
+    let ftl_config = device.ftl_config();
+    let free: u64 = {
+        let drive = Drive::from_saved(device.clone(), &bytes).unwrap();
+        let ftl = drive.engine().ftl();
+        (0..geometry.lanes()).map(|l| u64::from(ftl.free_blocks(prism_nand::LaneId(l)))).sum()
+    };
+    let open = {
+        let drive = Drive::from_saved(device.clone(), &bytes).unwrap();
+        let ftl = drive.engine().ftl();
+        let lanes = (0..geometry.lanes()).map(prism_nand::LaneId);
+        lanes.filter(|&lane| ftl.next_row(lane, 0).is_some()).count() as u64
+    };
+    let head = 12 + 4 + describe(&device).len() as u64 + 8;
+    let nand = (4 + 2 * blocks) + (4 + 4 * blocks) + 24;
+    let map = (4 + 4 * u64::from(ftl_config.logical_units)) + 4;
+    let columns = (4 + 4 * blocks) + (4 + 2 * blocks);
+    let frontiers = u64::from(ftl_config.frontier_count());
+    let sealed = blocks - free - open;
+    let lane = (4 + 8 * frontiers + 4 + 12 + 8) * lanes + 4 * free + (4 + 8 + 8) * sealed;
+    assert_eq!(bytes.len() as u64, head + nand + map + columns + lane + 32 + 8);
+}

@@ -1,0 +1,201 @@
+//! The state of a drive before the first request: explicit, never guessed.
+//!
+//! A state is brought about without simulating time: by writing through an engine that
+//! knows none, or, for the steady state, by laying it out.
+
+mod rounds;
+
+use prism_base::Rng;
+use prism_engine::{FlashCounts, Immediate};
+use prism_ftl::{FtlConfig, PageMap};
+use prism_nand::{BlockId, Nand};
+
+use crate::device::{Device, DeviceError};
+use crate::drive::Drive;
+use rounds::Rounds;
+
+/// What the drive holds when the run begins.
+///
+/// Where translation pages are on flash, every state but [`InitialState::Empty`] has them
+/// there, written once after the data and brought up to date without being written again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum InitialState {
+    /// Nothing: as from the factory. Cleaning has nothing to do until all flash was
+    /// written once.
+    Empty,
+    /// Every logical unit, written once in order.
+    Filled,
+    /// The first logical units, written once in order.
+    FilledTo {
+        /// Their share of all, 0 to 1; rounded down to whole units.
+        share: f64,
+    },
+    /// Filled, then overwritten at random for this many capacities.
+    Preconditioned {
+        /// Random single-unit writes as a multiple of the capacity.
+        overwrites: f64,
+    },
+    /// Filled, then overwritten at random until write amplification is steady: over
+    /// rounds that together write the capacity, of at least 65,536 units each, it differs
+    /// by 2 % of the mean at most. After ten capacities, or as many rounds where these are
+    /// more, it is given up ([`Preparation::settled`]).
+    Settled,
+    /// What uniform random writes lead to in the end, laid out without a write
+    /// ([`PageMap::steady`]). No block counts as erased before.
+    Steady,
+}
+
+/// What it took to bring a drive into its initial state.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Preparation {
+    /// What was done to the flash; the drive's own counts begin after it.
+    pub counts: FlashCounts,
+    /// Units written, those of the fill included.
+    pub written: u64,
+    /// Write amplification of each round of overwrites ([`InitialState::Settled`]).
+    pub rounds: Vec<f64>,
+    /// Whether the last rounds were steady; `None` if that was not asked for.
+    pub settled: Option<bool>,
+}
+
+/// Units written between two calls of the progress callback.
+const PROGRESS_STEP: u64 = 1 << 20;
+/// Units drawn at a time, so that the map can be looked up ahead.
+const BATCH: u64 = 4096;
+
+impl Drive {
+    /// A drive in the given state. `progress` is told units done and the most there will
+    /// be, now and then, and may return false to give up.
+    ///
+    /// What the preparation did to the flash is returned beside the drive and is not part
+    /// of the drive's own counts.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if the description makes no sense, or the state cannot be laid out.
+    pub fn prepared(
+        device: Device,
+        state: InitialState,
+        seed: u64,
+        progress: impl FnMut(u64, u64) -> bool,
+    ) -> Result<Option<(Self, Preparation)>, DeviceError> {
+        device.check()?;
+        let config = device.ftl_config();
+        let mut nand = Nand::new(device.geometry());
+        if state == InitialState::Steady {
+            let ftl = PageMap::steady(device.geometry(), config, seed)?;
+            program_as(&mut nand, &ftl);
+            let next_version = u64::from(ftl.config().logical_units) + 1;
+            let drive = Self::assemble(device, nand, ftl, next_version);
+            return Ok(Some((drive, Preparation::default())));
+        }
+        let mut ftl = PageMap::new(device.geometry(), config.clone(), seed)?;
+        let mut writer = Writer {
+            engine: Immediate::new(&mut nand, &mut ftl),
+            rng: Rng::stream(seed, "drive.precondition"),
+            config,
+            written: 0,
+            batch: Vec::new(),
+            progress,
+            total: 0,
+        };
+        let Some((rounds, settled)) = writer.bring_about(state) else { return Ok(None) };
+        let (counts, written) = (*writer.engine.counts(), writer.written);
+        let preparation = Preparation { counts, written, rounds, settled };
+        Ok(Some((Self::assemble(device, nand, ftl, written + 1), preparation)))
+    }
+}
+
+/// Programs on erased flash what `ftl` says stands there.
+fn program_as(nand: &mut Nand, ftl: &PageMap) {
+    for block in (0..nand.geometry().blocks()).map(BlockId) {
+        let first = nand.layout().first_row(block);
+        nand.program_rows(first, ftl.rows_written(block)).expect("the flash is erased");
+    }
+}
+
+/// Writes that take no time.
+struct Writer<'a, P> {
+    engine: Immediate<'a>,
+    rng: Rng,
+    config: FtlConfig,
+    written: u64,
+    batch: Vec<u32>,
+    progress: P,
+    /// The most that will be written.
+    total: u64,
+}
+
+impl<P: FnMut(u64, u64) -> bool> Writer<'_, P> {
+    /// Returns the rounds and their outcome, or `None` if it was given up.
+    fn bring_about(&mut self, state: InitialState) -> Option<(Vec<f64>, Option<bool>)> {
+        let logical = u64::from(self.config.logical_units);
+        let part = |share: f64| (logical as f64 * share) as u64;
+        let rounds = Rounds::of(logical);
+        let (fill, overwrites) = match state {
+            InitialState::Empty | InitialState::Steady => (0, 0),
+            InitialState::Filled => (logical, 0),
+            InitialState::FilledTo { share } => (part(share).min(logical), 0),
+            InitialState::Preconditioned { overwrites } => (logical, part(overwrites)),
+            InitialState::Settled => (logical, rounds.units * u64::from(rounds.most)),
+        };
+        let map_units = if fill > 0 { u64::from(self.config.map_units) } else { 0 };
+        self.total = fill + map_units + overwrites;
+        self.in_order(0, fill)?;
+        self.in_order(logical, logical + map_units)?;
+        let mut outcome = (Vec::new(), None);
+        if state == InitialState::Settled {
+            outcome = self.settle(rounds)?;
+        } else {
+            self.at_random(overwrites)?;
+        }
+        self.engine.flush();
+        Some(outcome)
+    }
+
+    fn settle(&mut self, rounds: Rounds) -> Option<(Vec<f64>, Option<bool>)> {
+        let mut figures = Vec::new();
+        let mut settled = false;
+        while !settled && (figures.len() as u32) < rounds.most {
+            let before = self.engine.counts().units.total();
+            self.at_random(rounds.units)?;
+            let programmed = self.engine.counts().units.total() - before;
+            figures.push(programmed as f64 / rounds.units as f64);
+            let cleaning = self.engine.counts().erases.total() > 0;
+            settled = cleaning && rounds.steady(&figures);
+        }
+        Some((figures, Some(settled)))
+    }
+
+    fn in_order(&mut self, start: u64, end: u64) -> Option<()> {
+        for from in (start..end).step_by(BATCH as usize) {
+            self.batch.clear();
+            self.batch.extend(from as u32..end.min(from + BATCH) as u32);
+            self.write_batch()?;
+        }
+        Some(())
+    }
+
+    fn at_random(&mut self, mut units: u64) -> Option<()> {
+        let logical = u64::from(self.config.logical_units);
+        while units > 0 {
+            let now = units.min(BATCH);
+            self.batch.clear();
+            self.batch.extend((0..now).map(|_| self.rng.below(logical) as u32));
+            self.write_batch()?;
+            units -= now;
+        }
+        Some(())
+    }
+
+    fn write_batch(&mut self) -> Option<()> {
+        if self.written % PROGRESS_STEP < BATCH && !(self.progress)(self.written, self.total) {
+            return None;
+        }
+        self.engine.write_all(&self.batch, self.written + 1);
+        self.written += self.batch.len() as u64;
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
