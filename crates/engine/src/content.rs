@@ -1,6 +1,6 @@
 //! What is put into the cells, for devices that keep content.
 
-use prism_ftl::{PageMap, TrimRange, UnitWrite};
+use prism_ftl::{Layer, TrimRange, UnitWrite};
 use prism_nand::{Nand, NandError, RowId, StoredUnit, UnitTag};
 
 /// Begins the program of `row` on `nand` with the content of `units`: data tagged with
@@ -8,7 +8,7 @@ use prism_nand::{Nand, NandError, RowId, StoredUnit, UnitTag};
 /// ranges. `payloads` are the bytes of host units, one each, or none at all.
 pub(crate) fn program_begin(
     nand: &mut Nand,
-    ftl: &PageMap,
+    ftl: &Layer,
     row: RowId,
     units: &[UnitWrite],
     payloads: &[Box<[u8]>],
@@ -16,12 +16,26 @@ pub(crate) fn program_begin(
     if !nand.keeps_content() {
         return nand.program_begin(row, []);
     }
+    let stored = stored(nand, ftl, units, payloads)?;
+    nand.program_begin(row, stored)
+}
+
+/// What a row of `units` will hold, padded to its end.
+#[cold]
+fn stored(
+    nand: &Nand,
+    ftl: &Layer,
+    units: &[UnitWrite],
+    payloads: &[Box<[u8]>],
+) -> Result<Vec<StoredUnit>, NandError> {
+    let pad = StoredUnit { tag: UnitTag::Pad, version: 0, payload: None };
     let mut stored = Vec::with_capacity(units.len());
     for (i, write) in units.iter().enumerate() {
         stored.push(match write.source {
             Some(source) => {
                 nand.read(source)?.cloned().ok_or(NandError::ReadErased { unit: source })?
             }
+            None if write.lpn == UnitWrite::PAD => pad.clone(),
             None if write.lpn == UnitWrite::TOMBSTONE => StoredUnit {
                 tag: UnitTag::Tombstone,
                 version: write.version,
@@ -34,7 +48,6 @@ pub(crate) fn program_begin(
             },
         });
     }
-    let rest = nand.layout().units_per_row() as usize - stored.len();
-    let pad = StoredUnit { tag: UnitTag::Pad, version: 0, payload: None };
-    nand.program_begin(row, stored.into_iter().chain(std::iter::repeat_n(pad, rest)))
+    stored.resize(nand.layout().units_per_row() as usize, pad);
+    Ok(stored)
 }

@@ -20,8 +20,9 @@ pub struct FlashCounts {
 
 impl FlashCounts {
     /// Counts the program of one row with `units`, all of `cause` but for what the map
-    /// itself writes: tombstones and translation pages, which are no host unit below
-    /// `logical_units`. A page counts for the cause of its first unit; a row without
+    /// itself writes (tombstones and translation pages, which are no host unit below
+    /// `logical_units`) and for empty places. A page counts for the cause of the first unit
+    /// that is there; a row without
     /// units is one of `cause` as a whole.
     pub fn count_program(
         &mut self,
@@ -40,7 +41,11 @@ impl FlashCounts {
         }
         let per_unit = u64::from(layout.pages_per_unit());
         for page in units.chunks(layout.units_per_page() as usize) {
-            self.programs[cause_of(cause, logical_units, &page[0])] += per_unit;
+            let mut first = &page[0];
+            if cause == Cause::Merge {
+                first = page.iter().find(|unit| unit.lpn != UnitWrite::PAD).unwrap_or(first);
+            }
+            self.programs[cause_of(cause, logical_units, first)] += per_unit;
             for unit in page {
                 self.units[cause_of(cause, logical_units, unit)] += 1;
             }
@@ -77,5 +82,9 @@ impl FlashCounts {
 }
 
 fn cause_of(row: Cause, logical_units: u32, unit: &UnitWrite) -> Cause {
-    if row == Cause::Host && unit.lpn >= logical_units { Cause::Map } else { row }
+    match row {
+        Cause::Host if unit.lpn >= logical_units => Cause::Map,
+        Cause::Merge if unit.lpn == UnitWrite::PAD => Cause::Pad,
+        _ => row,
+    }
 }

@@ -1,7 +1,7 @@
 //! Runs plans at once: moves state, knows no time. For filling and preconditioning a
 //! drive, and for questions about write amplification alone.
 
-use prism_ftl::{CopyPlan, PageMap, RowRun, UnitWrite};
+use prism_ftl::{CopyPlan, HostPlace, Layer, RowRun, UnitWrite};
 use prism_nand::{BlockId, Cause, LaneId, Nand, Pun, RowId};
 
 use crate::content;
@@ -26,7 +26,7 @@ const LOOK_AHEAD: usize = 64;
 #[derive(Debug)]
 pub struct Immediate<'a> {
     nand: &'a mut Nand,
-    ftl: &'a mut PageMap,
+    ftl: &'a mut Layer,
     counts: FlashCounts,
     next_lane: u32,
     /// By stream.
@@ -39,9 +39,9 @@ pub struct Immediate<'a> {
 
 impl<'a> Immediate<'a> {
     /// An engine that has done nothing yet.
-    pub fn new(nand: &'a mut Nand, ftl: &'a mut PageMap) -> Self {
+    pub fn new(nand: &'a mut Nand, ftl: &'a mut Layer) -> Self {
         Self {
-            rows: vec![Row::default(); ftl.config().frontier_count() as usize],
+            rows: vec![Row::default(); ftl.streams() as usize],
             nand,
             ftl,
             counts: FlashCounts::default(),
@@ -130,6 +130,23 @@ impl<'a> Immediate<'a> {
         }
     }
 
+    /// Merges every log block, and erases every block with nothing live in it, where the
+    /// mapping has such blocks. Rows that wait for more units are programmed first.
+    pub fn merge_all(&mut self) {
+        self.flush();
+        self.ftl.want_all();
+        let mut at_rest = false;
+        while !at_rest {
+            at_rest = true;
+            for lane in (0..self.nand.geometry().lanes()).map(LaneId) {
+                if !self.ftl.reached_high(lane) {
+                    self.clean(lane);
+                    at_rest &= self.ftl.reached_high(lane);
+                }
+            }
+        }
+    }
+
     fn program_host(&mut self, stream: u32) {
         let mut row = std::mem::take(&mut self.rows[stream as usize]);
         let lane = self.choose_lane(stream);
@@ -147,8 +164,11 @@ impl<'a> Immediate<'a> {
         self.rows[stream as usize] = row;
     }
 
-    /// The next lane in turn that holds no more than its share.
+    /// The lane that the layer names, or the next in turn that holds no more than its share.
     fn choose_lane(&mut self, stream: u32) -> LaneId {
+        if self.ftl.places_host() {
+            return self.named_lane(stream);
+        }
         let lanes = self.nand.geometry().lanes();
         for _ in 0..lanes {
             let lane = LaneId(self.next_lane);
@@ -166,10 +186,30 @@ impl<'a> Immediate<'a> {
         panic!("no lane can take a row: over-provisioning is too small for this layer");
     }
 
+    fn named_lane(&mut self, stream: u32) -> LaneId {
+        // Each turn ends with an erase or with a log block less.
+        for _ in 0..=2 * self.nand.geometry().blocks() {
+            let lane = match self.ftl.host_place(stream) {
+                HostPlace::Lane(lane) if !self.ftl.below_low(lane) => return lane,
+                HostPlace::Lane(lane) => lane,
+                HostPlace::Blocked => {
+                    self.ftl.make_room(stream).expect("nothing is under way to wait for")
+                }
+                HostPlace::Any => unreachable!("a layer that names no lane"),
+            };
+            self.clean(lane);
+            if let HostPlace::Lane(lane) = self.ftl.host_place(stream) {
+                return lane;
+            }
+        }
+        panic!("merges make no room: the layer promised that they do");
+    }
+
     fn clean(&mut self, lane: LaneId) {
+        let why = self.ftl.cause_of_cleaning();
         while !self.ftl.reached_high(lane) {
             let Some(victim) = self.ftl.pick_victim(lane) else { return };
-            self.empty(lane, victim, Cause::Gc);
+            self.empty(lane, victim, why);
             if let Some(victim) = self.ftl.pick_for_wear(lane) {
                 self.empty(lane, victim, Cause::Wear);
             }
@@ -181,7 +221,7 @@ impl<'a> Immediate<'a> {
         !self.nand.keeps_content() && self.ftl.takes_rows_at_once()
     }
 
-    /// Moves what is valid out of `victim` and erases it.
+    /// Moves what is valid out of `victim`, and erases what that leaves to erase.
     fn empty(&mut self, lane: LaneId, victim: BlockId, why: Cause) {
         let cause = self.ftl.cause_of_copies(victim, why);
         if self.at_once() {
@@ -189,6 +229,7 @@ impl<'a> Immediate<'a> {
         } else {
             self.move_by_rows(lane, victim, cause);
         }
+        let Some(victim) = self.ftl.emptied(victim) else { return };
         for member in 0..self.nand.geometry().dies_per_superblock {
             self.nand.erase_begin(victim, member).expect("a victim is on the device");
             self.nand.erase_end(victim, member);
@@ -211,7 +252,7 @@ impl<'a> Immediate<'a> {
             left -= full * per_row;
         }
         if left > 0 {
-            let logical = self.ftl.config().logical_units;
+            let logical = self.ftl.logical_units();
             let unit = UnitWrite { lpn: 0, source: Some(Pun(0)), version: 0 };
             let units = vec![unit; left as usize];
             self.counts.count_program(self.nand, cause, logical, &units);
@@ -236,7 +277,7 @@ impl<'a> Immediate<'a> {
     }
 
     fn count(&mut self, cause: Cause, units: &[UnitWrite]) {
-        let logical = self.ftl.config().logical_units;
+        let logical = self.ftl.logical_units();
         let full = units.len() == self.nand.layout().units_per_row() as usize;
         if full && units.iter().all(|unit| unit.lpn < logical) {
             self.counts.count_full_rows(self.nand, cause, 1);
@@ -258,17 +299,14 @@ impl<'a> Immediate<'a> {
             .expect("a reserved row is the next of its block");
         self.nand.program_end(row);
         self.count(cause, units);
-        let first = self.nand.layout().first_unit(row).0;
-        for (place, write) in units.iter().enumerate() {
-            if lost.contains(&place) {
-                continue;
+        if cause == Cause::Host {
+            for (place, write) in units.iter().enumerate() {
+                if !lost.contains(&place) {
+                    self.ftl.write_begin(write.lpn);
+                }
             }
-            if write.source.is_none() {
-                self.ftl.write_begin(write.lpn);
-            }
-            self.ftl.commit(write, Pun(first + place as u32));
         }
-        self.ftl.row_done(row);
+        self.ftl.commit(row, units, lost);
         while let Some(parity) = self.ftl.take_parity() {
             self.program(parity, Cause::Parity, &[], &[], &[]);
         }

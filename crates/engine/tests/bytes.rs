@@ -2,12 +2,12 @@
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_engine::{Done, Engine, EngineConfig, HostUnit, Immediate};
-use prism_ftl::{Frontiers, FtlConfig, PageMap, UnitWrite, VictimPolicy};
+use prism_ftl::{Frontiers, FtlConfig, Layer, PageMap, UnitWrite, VictimPolicy};
 use prism_nand::{Cause, Geometry, Nand, PageTimes, Timing};
 
 const LOGICAL: u32 = 600;
 
-fn parts() -> (Nand, PageMap) {
+fn parts() -> (Nand, Layer) {
     let geometry = Geometry {
         channels: 1,
         dies_per_channel: 2,
@@ -23,7 +23,7 @@ fn parts() -> (Nand, PageMap) {
     };
     let config = FtlConfig::simple(LOGICAL, VictimPolicy::Greedy, Frontiers::Separate);
     let ftl = PageMap::new(geometry.clone(), config, 1).unwrap();
-    (Nand::with_content(geometry), ftl)
+    (Nand::with_content(geometry), ftl.into())
 }
 
 fn bytes_of(lpn: u32, version: u64) -> Box<[u8]> {
@@ -69,7 +69,7 @@ fn in_time() {
     let mut version = 0;
     let mut done: Vec<Done> = Vec::new();
     while version < 20_000 {
-        let Some(lane) = engine.writable_lane(0) else {
+        let Some(lane) = engine.writable_lane(0, now) else {
             now = engine.step(&mut done);
             continue;
         };

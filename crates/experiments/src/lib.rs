@@ -1,6 +1,7 @@
 //! Tables and figures, each a function of a seed and a scale: theory beside simulation.
 
 pub mod datasheet;
+pub mod hybrid;
 pub mod oracles;
 pub mod preparing;
 pub mod speed;

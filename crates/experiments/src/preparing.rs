@@ -2,7 +2,7 @@
 
 use prism_base::{Bytes, Rng};
 use prism_engine::Immediate;
-use prism_ftl::PageMap;
+use prism_ftl::Layer;
 use prism_nand::Nand;
 use prism_ssd::{Device, DeviceError, Drive, InitialState};
 
@@ -52,7 +52,7 @@ pub struct Ready {
 #[derive(Debug)]
 enum Held {
     Drive(#[expect(dead_code, reason = "kept until its memory was counted")] Box<Drive>),
-    Parts(#[expect(dead_code, reason = "kept until its memory was counted")] Box<(Nand, PageMap)>),
+    Parts(#[expect(dead_code, reason = "kept until its memory was counted")] Box<(Nand, Layer)>),
 }
 
 /// Blocks of a plane that make the drive one of 1 TiB of flash.
@@ -96,10 +96,10 @@ pub fn prepare(
 const BATCH: u64 = 4096;
 
 fn overwrite(device: &Device, seed: u64) -> Result<impl FnOnce() -> Ready + use<>, DeviceError> {
-    let (geometry, config) = (device.geometry(), device.ftl_config());
-    let (pages, logical) = (u64::from(geometry.units()), u64::from(config.logical_units));
+    let geometry = device.geometry();
+    let (pages, logical) = (u64::from(geometry.units()), u64::from(device.logical_units()));
     let mut nand = Nand::new(geometry.clone());
-    let mut ftl = PageMap::new(geometry, config, seed)?;
+    let mut ftl = Layer::new(geometry, device.layer_config(), seed)?;
     let mut version = 1;
     let mut filling = Immediate::new(&mut nand, &mut ftl);
     for start in (0..logical).step_by(BATCH as usize) {

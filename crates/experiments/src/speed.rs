@@ -40,8 +40,8 @@ pub(crate) fn mqsim_like(blocks_per_plane: u32, capacity: Bytes) -> Result<Devic
     device.ftl.frontiers = Frontiers::Shared;
     device.ftl.free_blocks_low = 2;
     device.ftl.free_blocks_high = 2;
-    device.drive.firmware_read = Nanos(5_000);
-    device.drive.firmware_write = Nanos(5_000);
+    device.drive.firmware_read = Nanos(10_000);
+    device.drive.firmware_write = Nanos(10_000);
     device.drive.write_buffer = Bytes(2 << 20);
     device.drive.write_cache = WriteCache::WriteBack;
     device.drive.power_loss_protection = true;
@@ -51,33 +51,56 @@ pub(crate) fn mqsim_like(blocks_per_plane: u32, capacity: Bytes) -> Result<Devic
     Ok(device)
 }
 
-/// Random single-page reads over a full 64 GB drive at `depth` requests in flight.
-///
-/// # Errors
-/// [`DeviceError`] never, unless the preset it starts from is broken.
-pub fn random_reads(
-    count: u64,
-    depth: u32,
-    seed: u64,
-) -> Result<impl FnOnce() -> Work, DeviceError> {
-    closed_loop(mqsim_like(256, Bytes(56 << 30))?, HostOp::Read, count, depth, seed)
+/// A closed loop of random single-page requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// For the reader, and to be chosen by.
+    pub name: &'static str,
+    /// Reads, or writes on a drive that cleans.
+    pub op: HostOp,
+    /// Requests in flight.
+    pub depth: u32,
+    /// Raw size of the drive.
+    pub size: Bytes,
 }
 
-/// Random single-page writes on a drive of 8 GB in steady state, cleaning at a write
-/// amplification near 3.9.
-///
-/// # Errors
-/// [`DeviceError`] never, unless the preset it starts from is broken.
-pub fn steady_writes(
-    count: u64,
-    depth: u32,
-    seed: u64,
-) -> Result<impl FnOnce() -> Work, DeviceError> {
-    // Effective over-provisioning 0.15 gives 3.96 at 256 pages a block (theory).
-    let mut device = mqsim_like(32, Bytes(1 << 30))?;
-    let usable = device.ftl_config().usable_units(&device.geometry());
-    device.drive.capacity = Bytes((usable as f64 / 1.15) as u64 * 8192);
-    closed_loop(device, HostOp::Write, count, depth, seed)
+impl Workload {
+    const fn new(name: &'static str, op: HostOp, depth: u32, gigabytes: u64) -> Self {
+        Self { name, op, depth, size: Bytes(gigabytes << 30) }
+    }
+
+    /// All of them: queue depths on the sizes at which older simulators were measured, then
+    /// sizes at one queue depth.
+    pub const ALL: [Self; 13] = [
+        Self::new("reads, QD 1", HostOp::Read, 1, 64),
+        Self::new("reads, QD 8", HostOp::Read, 8, 64),
+        Self::new("reads, QD 64", HostOp::Read, 64, 64),
+        Self::new("reads, QD 1024", HostOp::Read, 1024, 64),
+        Self::new("writes, QD 1", HostOp::Write, 1, 8),
+        Self::new("writes, QD 64", HostOp::Write, 64, 8),
+        Self::new("writes, QD 1024", HostOp::Write, 1024, 8),
+        Self::new("reads, 8 GB", HostOp::Read, 64, 8),
+        Self::new("reads, 1 TB", HostOp::Read, 64, 1024),
+        Self::new("reads, 4 TB", HostOp::Read, 64, 4096),
+        Self::new("writes, 64 GB", HostOp::Write, 64, 64),
+        Self::new("writes, 1 TB", HostOp::Write, 64, 1024),
+        Self::new("writes, 4 TB", HostOp::Write, 64, 4096),
+    ];
+
+    /// Prepares the drive, in steady state at an effective over-provisioning of 0.15, where
+    /// theory has a write amplification of 3.96. The function returned is what is to be
+    /// measured: `count` requests.
+    ///
+    /// # Errors
+    /// [`DeviceError`] never, unless the preset it starts from is broken.
+    pub fn prepare(&self, count: u64, seed: u64) -> Result<impl FnOnce() -> Work, DeviceError> {
+        // 64 dies of 2 planes with blocks of 2 MiB a plane.
+        let blocks_per_plane = (self.size.0 >> 28) as u32;
+        let mut device = mqsim_like(blocks_per_plane, Bytes(1 << 30))?;
+        let usable = device.usable_units();
+        device.drive.capacity = Bytes((usable as f64 / 1.15) as u64 * 8192);
+        closed_loop(device, self.op, count, self.depth, seed)
+    }
 }
 
 /// Prepares the drive; the returned function runs the measured part.
@@ -88,13 +111,9 @@ fn closed_loop(
     depth: u32,
     seed: u64,
 ) -> Result<impl FnOnce() -> Work, DeviceError> {
-    let state = match op {
-        HostOp::Write => InitialState::Preconditioned { overwrites: 3.0 },
-        _ => InitialState::Filled,
-    };
-    let prepared = Drive::prepared(device, state, seed, |_, _| true)?;
+    let prepared = Drive::prepared(device, InitialState::Steady, seed, |_, _| true)?;
     let (mut drive, _) = prepared.expect("nobody gives up");
-    let units = u64::from(drive.device().ftl_config().logical_units);
+    let units = u64::from(drive.device().logical_units());
     let mut rng = Rng::stream(seed, "speed.address");
     Ok(move || {
         let mut done = Vec::new();
@@ -137,14 +156,18 @@ mod tests {
     fn reads_meet_the_die_bound() {
         // At queue depth 512 on 64 dies with one operation a die, channels are the bound:
         // 8 x 333 MB/s / 8 KiB = 325 k reads/s.
-        let work = random_reads(100_000, 512, 1).unwrap()();
+        let size = Bytes(64 << 30);
+        let reads = Workload { name: "", op: HostOp::Read, depth: 512, size };
+        let work = reads.prepare(100_000, 1).unwrap()();
         let rate = work.requests as f64 / work.simulated.as_secs_f64();
         assert!((0.9..1.001).contains(&(rate / 325_195.0)), "{rate}");
     }
 
     #[test]
     fn writes_clean_as_theory_says() {
-        let work = steady_writes(1_000_000, 64, 1).unwrap()();
+        let size = Bytes(8 << 30);
+        let writes = Workload { name: "", op: HostOp::Write, depth: 64, size };
+        let work = writes.prepare(1_000_000, 1).unwrap()();
         let theory = crate::theory::greedy(0.15, 256);
         let off = work.write_amplification / theory - 1.0;
         // 64 blocks a die are few: what is open or free holds up to a block more data than

@@ -122,6 +122,18 @@ pub fn op_with_trims(op: f64, q: f64) -> f64 {
     (1.0 + op) / ((1.0 - 2.0 * q) / (1.0 - q)) - 1.0
 }
 
+/// The hybrid mapping under uniform random writes, with `k` log blocks for each group of `n`
+/// logical blocks: A = 1 + n / k. When the oldest log block of a group is merged, all its
+/// logical blocks have live units there, so each is gathered once, from all the log blocks;
+/// these then hold nothing, and `k` blocks can be written before the next merge. Exact as
+/// long as a block has many more units than a group has logical blocks, and the oldest log
+/// block is not overwritten by the others, k up to about 2 n. With n = 1, k = 1 a logical
+/// block is rewritten for each log block of its own.
+#[must_use]
+pub fn hybrid(n: u32, k: u32) -> f64 {
+    1.0 + f64::from(n) / f64::from(k)
+}
+
 /// Where `below` turns from true to false between `low` and `high`.
 fn bisect(mut low: f64, mut high: f64, below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..200 {

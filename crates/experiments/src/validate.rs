@@ -2,6 +2,7 @@
 
 use prism_ftl::{Frontiers, VictimPolicy};
 
+use crate::hybrid;
 use crate::theory::{self, HotCold};
 use crate::write_amplification::{Setup, measure};
 
@@ -111,14 +112,16 @@ const PUBLISHED_RUN: &str = "simulation of an independent program";
 const PUBLISHED_TIES: &str =
     "simulation of an independent program whose greedy breaks ties otherwise: no claim";
 
-/// Write amplification of a page-mapping layer without time against closed forms: victim
+/// Write amplification without time against closed forms: of a page-mapping layer, victim
 /// policies under uniform writes, large blocks, trims, and hot and cold writes, these
-/// also against published simulations where there is no closed form.
+/// also against published simulations where there is no closed form; and of the hybrid
+/// mapping.
 #[must_use]
 pub fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
     let table = [uniform(), large_blocks(), trims(), hot_cold_theory(), hot_cold_published(scale)];
     let all = table.into_iter().flatten();
-    all.map(|comparison| comparison.pending(seed, scale)).collect()
+    let by_unit = all.map(|comparison| comparison.pending(seed, scale));
+    by_unit.chain(hybrid::checks(seed, scale)).collect()
 }
 
 /// A simulation and what should come out.

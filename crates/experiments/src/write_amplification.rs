@@ -2,7 +2,7 @@
 
 use prism_base::{Bytes, Rng};
 use prism_engine::{FlashCounts, Immediate};
-use prism_ftl::{ConfigError, Frontiers, FtlConfig, PageMap, VictimPolicy};
+use prism_ftl::{ConfigError, Frontiers, FtlConfig, Layer, PageMap, VictimPolicy};
 use prism_nand::{Geometry, Nand};
 
 use crate::theory::HotCold;
@@ -67,7 +67,7 @@ pub fn measure(setup: &Setup, seed: u64) -> Result<(f64, FlashCounts), ConfigErr
     let logical = u64::from(config_units);
     let units = f64::from(geometry.units());
     let mut nand = Nand::new(geometry.clone());
-    let mut ftl = PageMap::new(geometry, config, seed)?;
+    let mut ftl = Layer::from(PageMap::new(geometry, config, seed)?);
     let mut engine = Immediate::new(&mut nand, &mut ftl);
     let mut rng = Rng::stream(seed, "wa.address");
     let mut kind = Rng::stream(seed, "wa.kind");

@@ -4,7 +4,7 @@ use prism_nand::{BlockId, Cause, LaneId, Pun};
 
 use crate::candidates::NOT_SEALED;
 use crate::pagemap::{BlockState, P2L_TOMBSTONE, PageMap};
-use crate::plan::{CopyPlan, ReadRun, UnitWrite};
+use crate::plan::{self, CopyPlan, ReadRun, UnitWrite};
 
 /// Victims passed over because they are worn, before the choice is taken as it is.
 const WORN_PASSED_MAX: usize = 8;
@@ -140,20 +140,7 @@ impl PageMap {
     /// follow each other, and one page for each plane that is needed. `planes` has a bit
     /// for each page in the last command.
     pub fn add_read(&self, at: Pun, planes: &mut u64, reads: &mut Vec<ReadRun>) {
-        let row = self.layout.row_of(at);
-        let (level, pages) = self.layout.pages_of(at);
-        match reads.last_mut() {
-            Some(run) if run.row == row && u32::from(run.level) == level => {
-                run.units += 1;
-                run.pages += (pages & !*planes).count_ones() as u16;
-                *planes |= pages;
-            }
-            _ => {
-                let (level, count) = (level as u8, pages.count_ones() as u16);
-                reads.push(ReadRun { row, level, pages: count, units: 1 });
-                *planes = pages;
-            }
-        }
+        plan::add_read(&self.layout, at, planes, reads);
     }
 
     /// Whether `block` holds nothing that the map points to.

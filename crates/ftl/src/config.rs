@@ -123,6 +123,20 @@ pub enum ConfigError {
         /// Blocks of a lane.
         blocks: u32,
     },
+    /// More data groups than the write buffer has streams.
+    #[error("{groups} data groups are more than {max}; use more blocks a group (group_blocks)")]
+    Groups {
+        /// Data groups.
+        groups: u32,
+        /// The most.
+        max: u32,
+    },
+    /// Parity would stand between the units of a logical block.
+    #[error(
+        "superblock_parity does not combine with mappings by block, where the place of a \
+         unit in its block says which it is"
+    )]
+    BlockParity,
     /// A watermark makes no sense.
     #[error("{field} is {value}; it must be between {min} and {max}")]
     Watermark {

@@ -12,6 +12,8 @@ pub mod candidates;
 pub mod clean;
 pub mod column;
 pub mod config;
+pub mod hybrid;
+pub mod layer;
 pub mod mapcache;
 pub mod pagemap;
 pub mod plan;
@@ -22,10 +24,14 @@ pub mod steady;
 pub mod trims;
 pub mod victim;
 
+mod under_way;
+
 pub use bulk::{Moved, RowRun};
 pub use candidates::Candidates;
 pub use column::Column;
 pub use config::{ConfigError, Frontiers, FtlConfig, OverProvisioning, Placement, WearPolicy};
+pub use hybrid::{Hybrid, HybridConfig, MergeCounts};
+pub use layer::{HostPlace, Layer, LayerConfig};
 pub use mapcache::{Evicted, MapCache, MapCounts};
 pub use pagemap::PageMap;
 pub use plan::{CopyPlan, Program, ReadRun, TrimRange, UnitWrite};

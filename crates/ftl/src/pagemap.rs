@@ -16,6 +16,7 @@ use crate::alloc::LaneState;
 use crate::config::{ConfigError, FtlConfig};
 use crate::plan::{TrimRange, UnitWrite};
 use crate::trims::PendingTrims;
+use crate::under_way::UnderWay;
 
 /// What a block is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +29,6 @@ pub(crate) enum BlockState {
     Sealed,
     /// Chosen for cleaning, until it is erased.
     Victim,
-}
-
-/// Programs of one logical unit that have begun and not ended.
-#[derive(Clone, Copy, Debug)]
-struct InFlight {
-    programs: u32,
-    /// The highest version committed or trimmed meanwhile: lower ones lose.
-    floor: u64,
 }
 
 /// A record of trimmed ranges on flash, and how many logical units the map sends to it.
@@ -82,7 +75,7 @@ pub struct PageMap {
     pub(crate) parity_due: Vec<RowId>,
     /// Host units that cleaning has moved, where translation pages are on flash.
     pub(crate) moved: Vec<u32>,
-    in_flight: FastMap<u32, InFlight>,
+    under_way: UnderWay,
     pub(crate) tombstones: FastMap<u32, Tombstone>,
     /// New tombstones on their way to flash, by number.
     fresh_tombstones: FastMap<u64, FreshTombstone>,
@@ -128,7 +121,7 @@ impl PageMap {
             state: vec![BlockState::Free; blocks],
             rows_in_flight: vec![0; blocks],
             lanes,
-            in_flight: FastMap::default(),
+            under_way: UnderWay::default(),
             tombstones: FastMap::default(),
             fresh_tombstones: FastMap::default(),
             pending_trims: PendingTrims::default(),
@@ -188,7 +181,7 @@ impl PageMap {
 
     /// Whether no program of host data and no trim is on its way to flash.
     pub(crate) fn nothing_under_way(&self) -> bool {
-        self.in_flight.is_empty() && !self.trims_pending()
+        self.under_way.is_empty() && !self.trims_pending()
     }
 
     fn trims_pending(&self) -> bool {
@@ -212,8 +205,7 @@ impl PageMap {
 
     /// A program of `lpn` as the host wrote it is on its way to flash.
     pub fn write_begin(&mut self, lpn: u32) {
-        let entry = self.in_flight.entry(lpn).or_insert(InFlight { programs: 0, floor: 0 });
-        entry.programs += 1;
+        self.under_way.begin(lpn);
     }
 
     /// Takes effect of one programmed unit: the map changes now, unless something newer
@@ -231,13 +223,7 @@ impl PageMap {
     }
 
     fn commit_host(&mut self, lpn: u32, version: u64, at: Pun) -> bool {
-        let entry = self.in_flight.get_mut(&lpn).expect("a commit that was never begun");
-        let wins = version > entry.floor;
-        entry.floor = entry.floor.max(version);
-        entry.programs -= 1;
-        if entry.programs == 0 {
-            self.in_flight.remove(&lpn);
-        }
+        let wins = self.under_way.end(lpn, version);
         self.p2l[at.0 as usize] = lpn + 1;
         if wins {
             self.unmap(lpn);
@@ -274,27 +260,8 @@ impl PageMap {
         for lpn in start..end {
             self.unmap(lpn);
         }
-        if !self.in_flight.is_empty() {
-            self.raise_floors(start, end, version);
-        }
-    }
-
-    /// Programs under way of units in `start..end` lose against `version`.
-    fn raise_floors(&mut self, start: u32, end: u32, version: u64) {
-        if (end - start) as usize <= self.in_flight.len() {
-            for lpn in start..end {
-                if let Some(entry) = self.in_flight.get_mut(&lpn) {
-                    entry.floor = entry.floor.max(version);
-                }
-            }
-        } else {
-            // Walking the map in its own order is harmless here: each entry is changed
-            // by itself.
-            for (lpn, entry) in &mut self.in_flight {
-                if (start..end).contains(lpn) {
-                    entry.floor = entry.floor.max(version);
-                }
-            }
+        if !self.under_way.is_empty() {
+            self.under_way.raise_all(start, end, version);
         }
     }
 
@@ -336,11 +303,7 @@ impl PageMap {
             self.carve_trims(start, end, version);
             for lpn in start..end {
                 // A unit that was never on flash cannot come back from there.
-                let under_way = self.in_flight.get_mut(&lpn);
-                let comes = under_way.is_some();
-                if let Some(entry) = under_way {
-                    entry.floor = entry.floor.max(version);
-                }
+                let comes = self.under_way.raise(lpn, version);
                 if self.l2p[lpn as usize] != 0 || comes {
                     self.unmap(lpn);
                     self.l2p[lpn as usize] = (at.0 + 1) | TRIMMED;

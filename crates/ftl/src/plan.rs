@@ -3,7 +3,7 @@
 //! A plan is reads, then one program that waits for them; an erase waits for the
 //! programs that empty its block. Each carries its cause.
 
-use prism_nand::{Cause, Pun, RowId};
+use prism_nand::{Cause, Layout, Pun, RowId};
 
 /// A range of logical units that was trimmed, and the version of the trim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,15 @@ pub struct UnitWrite {
 impl UnitWrite {
     /// Stands for the logical unit of a tombstone.
     pub const TOMBSTONE: u32 = u32::MAX;
+    /// Stands for the logical unit of a place that stays empty, because what would belong
+    /// there does not exist and the places after it are needed.
+    pub const PAD: u32 = u32::MAX - 1;
+
+    /// An empty place.
+    #[must_use]
+    pub fn pad() -> Self {
+        Self { lpn: Self::PAD, source: None, version: 0 }
+    }
 }
 
 /// One program operation over one row.
@@ -94,4 +103,24 @@ pub struct CopyPlan {
     pub reads: Vec<ReadRun>,
     /// What is then programmed, at most a row.
     pub units: Vec<UnitWrite>,
+}
+
+/// Adds `at` to `reads`: one command for a level of a row as long as units of it follow
+/// each other, and one page for each plane that is needed. `planes` has a bit for each page
+/// in the last command.
+pub(crate) fn add_read(layout: &Layout, at: Pun, planes: &mut u64, reads: &mut Vec<ReadRun>) {
+    let row = layout.row_of(at);
+    let (level, pages) = layout.pages_of(at);
+    match reads.last_mut() {
+        Some(run) if run.row == row && u32::from(run.level) == level => {
+            run.units += 1;
+            run.pages += (pages & !*planes).count_ones() as u16;
+            *planes |= pages;
+        }
+        _ => {
+            let (level, count) = (level as u8, pages.count_ones() as u16);
+            reads.push(ReadRun { row, level, pages: count, units: 1 });
+            *planes = pages;
+        }
+    }
 }

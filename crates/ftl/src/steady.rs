@@ -28,6 +28,12 @@ pub enum SteadyError {
          which reaches it by writing"
     )]
     Segments,
+    /// Data stands in logical blocks.
+    #[error(
+        "a mapping by block has no steady state in closed form; use the state preconditioned, \
+         which reaches it by writing"
+    )]
+    Blocks,
 }
 
 /// One lane while it is laid out.

@@ -1,6 +1,6 @@
 //! The array of cells: what may be done to it, and how worn it is.
 
-use prism_base::{DecodeError, Decoder, Encoder};
+use prism_base::{DecodeError, Decoder, Encoder, Zeroed};
 
 use crate::error::NandError;
 use crate::geometry::{BlockId, Geometry, Pun, RowId};
@@ -19,7 +19,7 @@ pub struct Nand {
     geometry: Geometry,
     layout: Layout,
     /// Rows programmed since the last erase, including one in progress, by member.
-    rows_programmed: Vec<u16>,
+    rows_programmed: Zeroed<u16>,
     erase_counts: Vec<u32>,
     /// Blocks whose erase has begun and not ended.
     unstable: Vec<bool>,
@@ -36,7 +36,7 @@ impl Nand {
         let blocks = (geometry.blocks() * geometry.dies_per_superblock) as usize;
         Self {
             layout: Layout::new(&geometry),
-            rows_programmed: vec![0; blocks],
+            rows_programmed: Zeroed::new(blocks),
             erase_counts: vec![0; blocks],
             unstable: vec![false; blocks],
             store: None,
@@ -325,7 +325,8 @@ impl Nand {
     pub fn decode(geometry: Geometry, from: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let mut nand = Self::new(geometry);
         let blocks = nand.rows_programmed.len();
-        nand.rows_programmed = from.column_u16(blocks)?.collect();
+        let saved = from.column_u16(blocks)?;
+        nand.rows_programmed.iter_mut().zip(saved).for_each(|(rows, saved)| *rows = saved);
         let most = nand.geometry.rows_per_die();
         if nand.rows_programmed.iter().any(|&rows| u32::from(rows) > most) {
             return Err(from.wrong("a block has more rows programmed than it has"));
@@ -443,7 +444,7 @@ mod tests {
                     by_one.program_begin(RowId(row), []).unwrap();
                     by_one.program_end(RowId(row));
                 }
-                assert_eq!(at_once.rows_programmed, by_one.rows_programmed);
+                assert_eq!(at_once.rows_programmed[..], by_one.rows_programmed[..]);
                 at_once.assert_conserved();
             }
             let past = at_once.program_rows(RowId(per_block + 2), per_block);

@@ -177,9 +177,8 @@ fn search(
         return Ok(());
     }
     let unit = player.drive.device().ftl.mapping_unit.0;
-    let config = player.drive.device().ftl_config();
-    let usable = config.usable_units(&player.drive.device().geometry());
-    let spare = (usable - u64::from(config.logical_units)) * unit;
+    let device = player.drive.device();
+    let spare = (device.usable_units() - u64::from(device.logical_units())) * unit;
     let round = spare.div_ceil(4 * written).clamp(1, u64::from(PASSES_MAX)) as u32;
     outcome.passes_per_round = round;
     loop {

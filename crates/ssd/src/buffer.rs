@@ -10,6 +10,7 @@
 
 mod places;
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use prism_base::{FastMap, SimTime};
@@ -33,6 +34,8 @@ pub(crate) struct Buffer {
     /// Units that wait for a row, by stream.
     dirty: Vec<VecDeque<u32>>,
     dirty_total: usize,
+    /// Streams with such units, as bits: there may be thousands, most of them with none.
+    occupied: Vec<u64>,
     /// Streams that have had a full row waiting.
     full: VecDeque<u32>,
     /// Units written in part, oldest first; some may have moved on since.
@@ -66,6 +69,7 @@ impl Buffer {
             index: FastMap::default(),
             dirty: vec![VecDeque::new(); streams as usize],
             dirty_total: 0,
+            occupied: vec![0; (streams as usize).div_ceil(64)],
             full: VecDeque::new(),
             partial: VecDeque::new(),
             epochs: VecDeque::from([Epoch::default()]),
@@ -116,7 +120,20 @@ impl Buffer {
         }
         let wanted =
             |queue: &VecDeque<u32>| queue.iter().any(|&place| self.is_wanted(&self.entries[place]));
-        self.dirty.iter().position(wanted).map(|stream| stream as u32)
+        self.occupied().find(|&stream| wanted(&self.dirty[stream as usize]))
+    }
+
+    /// Streams with units that wait for a row, by number.
+    fn occupied(&self) -> impl Iterator<Item = u32> + '_ {
+        let words = (0..).step_by(64).zip(&self.occupied);
+        words.flat_map(|(first, &word)| {
+            let mut left = word;
+            std::iter::from_fn(move || {
+                let bit = (left != 0).then(|| left.trailing_zeros())?;
+                left &= left - 1;
+                Some(first + bit)
+            })
+        })
     }
 
     /// The stream with most units waiting, if the buffer is full and no row is.
@@ -126,6 +143,49 @@ impl Buffer {
         }
         let most = (0..self.dirty.len()).rev().max_by_key(|&s| self.dirty[s].len());
         most.map(|stream| stream as u32)
+    }
+
+    /// The first stream with a row to program for which `lane` finds one, and that lane: full
+    /// rows first, in the order in which they filled up, then units that somebody waits for,
+    /// then, if the buffer is full, the longest rows. Asks at most `most` streams of each kind.
+    pub(crate) fn first_stream<T>(
+        &mut self,
+        most: usize,
+        mut lane: impl FnMut(u32) -> Option<T>,
+    ) -> Option<(u32, T)> {
+        // Streams are there once for each of their rows; those without any leave.
+        let (dirty, row) = (&self.dirty, self.row_units);
+        self.full.retain(|&stream| dirty[stream as usize].len() >= row);
+        let mut asked: Vec<u32> = Vec::with_capacity(most);
+        for place in 0..self.full.len() {
+            if asked.len() == most {
+                break;
+            }
+            let stream = self.full[place];
+            if asked.contains(&stream) {
+                continue;
+            }
+            asked.push(stream);
+            if let Some(lane) = lane(stream) {
+                self.full.remove(place);
+                return Some((stream, lane));
+            }
+        }
+        let mut others: Vec<u32> = Vec::new();
+        if self.wanted > 0 {
+            let wanted = |&stream: &u32| {
+                let mut queue = self.dirty[stream as usize].iter();
+                queue.any(|&place| self.is_wanted(&self.entries[place]))
+            };
+            others.extend(self.occupied().filter(wanted).take(most));
+        }
+        if self.is_full() && self.dirty_total > 0 {
+            let mut waiting: Vec<u32> = self.occupied().collect();
+            waiting.sort_by_key(|&stream| Reverse(self.dirty[stream as usize].len()));
+            others.extend(waiting.into_iter().take(most));
+        }
+        let mut left = others.into_iter().filter(|stream| !asked.contains(stream));
+        left.find_map(|stream| Some((stream, lane(stream)?)))
     }
 
     /// Puts new content over an entry whose program has not begun. The entry stays in its
@@ -210,6 +270,7 @@ impl Buffer {
         let stream = self.entries[place].stream;
         let queue = &mut self.dirty[usize::from(stream)];
         queue.push_back(place);
+        self.occupied[usize::from(stream / 64)] |= 1 << (stream % 64);
         self.dirty_total += 1;
         if queue.len().is_multiple_of(self.row_units) {
             self.full.push_back(u32::from(stream));
@@ -226,7 +287,11 @@ impl Buffer {
 
     /// Takes the unit of `stream` that waits longest for a row; its program begins.
     pub(crate) fn take_dirty(&mut self, stream: u32) -> Option<u32> {
-        let place = self.dirty[stream as usize].pop_front()?;
+        let queue = &mut self.dirty[stream as usize];
+        let place = queue.pop_front()?;
+        if queue.is_empty() {
+            self.occupied[stream as usize / 64] &= !(1 << (stream % 64));
+        }
         self.dirty_total -= 1;
         let entry = self.entries[place];
         self.leave_epoch(&entry);
@@ -306,8 +371,11 @@ impl Buffer {
         }
         if dirty > 0 {
             let entries = &self.entries;
-            for queue in &mut self.dirty {
+            for (stream, queue) in self.dirty.iter_mut().enumerate() {
                 queue.retain(|&place| entries[place].state == State::Dirty);
+                if queue.is_empty() {
+                    self.occupied[stream / 64] &= !(1 << (stream % 64));
+                }
             }
             self.dirty_total -= dirty;
         }

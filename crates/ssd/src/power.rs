@@ -1,6 +1,6 @@
 //! Loss of power, and what is there when it comes back.
 
-use prism_ftl::PageMap;
+use prism_ftl::{Layer, PageMap};
 use prism_nand::{Nand, NandError, UnitTag};
 
 use crate::buffer::State;
@@ -16,12 +16,14 @@ pub struct Remains {
     saved: Option<Saved>,
 }
 
-/// The dump of a protected drive: buffered units, and which units are unmapped (a scan
-/// of the flash alone would bring trimmed data back).
+/// The dump of a protected drive: buffered units, and the map, or, where a scan of the flash
+/// finds it, which units are unmapped (the scan alone would bring trimmed data back).
 #[derive(Debug)]
 struct Saved {
     units: Vec<(u32, u64)>,
     unmapped: Vec<u32>,
+    map: Option<Layer>,
+    next_version: u64,
 }
 
 impl Drive {
@@ -29,15 +31,16 @@ impl Drive {
     /// buffer is gone unless the drive is protected.
     #[must_use]
     pub fn power_cut(self) -> Remains {
-        let saved = self.device.drive.power_loss_protection.then(|| {
-            let logical = self.device.ftl_config().logical_units;
-            let ftl = self.engine.ftl();
-            Saved {
-                units: self.buffer.newest(),
-                unmapped: (0..logical).filter(|&lpn| ftl.lookup(lpn).is_none()).collect(),
-            }
+        let protected = self.device.drive.power_loss_protection;
+        let logical = self.device.logical_units();
+        let (nand, ftl) = self.engine.into_parts();
+        let saved = protected.then(|| Saved {
+            units: self.buffer.newest(),
+            unmapped: (0..logical).filter(|&lpn| ftl.lookup(lpn).is_none()).collect(),
+            next_version: self.next_version,
+            map: ftl.saved(),
         });
-        Remains { device: self.device, nand: self.engine.power_cut(), saved }
+        Remains { device: self.device, nand, saved }
     }
 
     /// Brings a drive back from what was left of it. Its clock starts anew.
@@ -49,13 +52,22 @@ impl Drive {
     /// If the flash keeps no content: nothing could be found on it.
     pub fn recover(remains: Remains, seed: u64) -> Result<Self, DeviceError> {
         let Remains { device, nand, saved } = remains;
-        let (mut ftl, mut newest) = PageMap::recover(&nand, device.ftl_config(), seed)?;
-        for &lpn in saved.iter().flat_map(|s| &s.unmapped) {
-            ftl.trim_now(lpn, lpn + 1, newest);
+        let mut units = Vec::new();
+        let (mut unmapped, mut map, mut next_version) = (Vec::new(), None, 0);
+        if let Some(saved) = saved {
+            Saved { units, unmapped, map, next_version } = saved;
         }
-        let units = saved.map_or(Vec::new(), |s| s.units);
-        newest = units.iter().map(|&(_, version)| version).max().unwrap_or(0).max(newest);
-        let mut drive = Self::assemble(device, nand, ftl, newest + 1);
+        let ftl = if let Some(map) = map {
+            map.after_power_loss(&nand)
+        } else {
+            let (mut map, newest) = PageMap::recover(&nand, device.ftl_config(), seed)?;
+            for lpn in unmapped {
+                map.trim_now(lpn, lpn + 1, newest);
+            }
+            next_version = next_version.max(newest + 1);
+            map.into()
+        };
+        let mut drive = Self::assemble(device, nand, ftl, next_version);
         for (lpn, version) in units {
             let stream = drive.engine.ftl().stream_of(lpn, 0);
             drive.buffer.add(lpn, version, stream, State::Dirty);

@@ -6,6 +6,7 @@
 //! write buffer stays as large for each die as it was.
 
 use prism_base::Bytes;
+use prism_ftl::LayerConfig;
 
 use crate::device::{Device, DeviceError};
 
@@ -145,8 +146,13 @@ fn fit_with(device: &Device, marked: &Device, capacity: Bytes) -> Result<Scaled,
 
 /// Blocks of a lane that cleaning and frontiers keep from holding data.
 fn kept(device: &Device) -> u64 {
-    let config = device.ftl_config();
-    u64::from(config.free_blocks_low - 1 + config.frontier_count())
+    match device.layer_config() {
+        LayerConfig::Page(config) => {
+            u64::from(config.free_blocks_low - 1 + config.frontier_count())
+        }
+        // One of the device: a little more than needed where there are several lanes.
+        LayerConfig::Hybrid(_) => 1,
+    }
 }
 
 /// The smallest capacity at which `device` keeps all its dies.

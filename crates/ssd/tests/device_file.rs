@@ -44,23 +44,27 @@ fn sections() -> Vec<(&'static str, Vec<String>)> {
     ["", "[flash]\n", "[ftl]\n", "[drive]\n", "[datasheet]\n"].map(known).into()
 }
 
-/// The rows of the document's table of fields below the heading of a section: field, and
-/// whether the table says that it has a default.
+/// The rows of the document's tables of fields in a section: field, and whether it may be
+/// left out, because it has a default or belongs to one mapping alone.
 fn described(heading: &str) -> Vec<(String, bool)> {
     let title = match heading.trim() {
         "" => "### At the top".to_owned(),
         section => format!("### `{section}`"),
     };
-    let start = DOCUMENT.find(&title).expect(&title);
-    let table = DOCUMENT[start..].find("| field |").expect("a table of fields");
-    let rows = DOCUMENT[start + table..].lines().take_while(|line| line.starts_with('|'));
-    let defaults = rows.clone().next().is_some_and(|head| head.contains("| default |"));
-    rows.skip(2)
-        .map(|row| {
+    let start = DOCUMENT.find(&title).expect(&title) + title.len();
+    let section = &DOCUMENT[start..];
+    let section = &section[..section.find("\n### ").unwrap_or(section.len())];
+    let mut all = Vec::new();
+    for (number, table) in section.split("\n| field |").skip(1).enumerate() {
+        let mut rows = table.lines().take_while(|line| line.contains('|'));
+        let defaults = rows.next().is_some_and(|head| head.contains("| default |"));
+        for row in rows.skip(1) {
             let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
-            (cells[0].trim_matches('`').to_owned(), defaults && !cells[3].is_empty())
-        })
-        .collect()
+            let default = defaults && !cells[3].is_empty() || number > 0;
+            all.push((cells[0].trim_matches('`').to_owned(), default));
+        }
+    }
+    all
 }
 
 #[test]
@@ -97,6 +101,52 @@ fn a_field_without_a_default_is_required() {
             }
         }
     }
+}
+
+/// The example with its translation layer replaced by that of the hybrid mapping.
+fn hybrid_example() -> String {
+    let fence = "```toml hybrid\n";
+    let start = DOCUMENT.find(fence).expect("the document has the section") + fence.len();
+    let length = DOCUMENT[start..].find("```").expect("it ends");
+    let example = example();
+    let layer = example.find("[ftl]\n").expect("a layer") + 6;
+    let drive = example.find("\n[drive]").expect("a drive");
+    let text = [&example[..layer], &DOCUMENT[start..start + length], &example[drive..]].concat();
+    text.replace("power_loss_protection = false", "power_loss_protection = true")
+}
+
+#[test]
+fn the_hybrid_fields_are_described_required_and_apart() {
+    let text = hybrid_example();
+    let device = Device::from_toml(&text).unwrap();
+    assert_eq!(device.usable_units(), 4095 * 2048, "all blocks but one");
+    let message = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        Device::from_toml(&text.replace(from, to)).unwrap_err().to_string()
+    };
+    for field in ["group_blocks", "group_log_blocks", "log_share"] {
+        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no row");
+        let line = text.lines().find(|line| line.starts_with(field)).expect("the field");
+        assert!(message(&format!("{line}\n"), "").contains(&format!("ftl.{field} = nothing")));
+        let page = example().replace("[ftl]", &format!("[ftl]\n{line}"));
+        let refused = Device::from_toml(&page).unwrap_err().to_string();
+        assert!(refused.contains(&format!("ftl.{field}")), "{refused}");
+    }
+    let check = |from: &str, to: &str, expected: &str| {
+        let message = message(from, to);
+        assert!(message.contains(expected), "{message}");
+    };
+    check("victim = \"fifo\"", "victim = \"greedy\"", "ftl.victim = greedy");
+    check("\"separate\"", "\"shared\"", "ftl.frontiers = shared");
+    check("protection = true", "protection = false", "drive.power_loss_protection = false");
+    check("group_blocks = 4", "group_blocks = 0", "group_blocks is 0");
+    check("log_share = 0.07", "log_share = 1.5", "ftl.log_share = 1.5");
+    check("log_share = 0.07", "log_share = 0.07\nsegment = \"1MiB\"", "ftl.segment");
+    check("log_share = 0.07", "log_share = 0.07\nwear_move_behind_mean = 3", "ftl.wear_move");
+    check("channels = 4", "channels = 4\ncopy_back = true", "flash.copy_back");
+    check("channels = 4", "channels = 4\nsuperblock_dies = 4\nsuperblock_parity = true", "parity");
+    check("free_blocks_high = 2", "free_blocks_high = 0", "free_blocks_high is 0");
+    check("capacity = \"28GiB\"", "capacity = \"32GiB\"", "at most");
 }
 
 #[test]

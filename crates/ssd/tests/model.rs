@@ -44,6 +44,22 @@ fn a_swarm_of_drives_agrees_with_a_hash_map() {
     }
 }
 
+#[test]
+fn a_swarm_of_hybrid_drives_agrees_with_a_hash_map() {
+    for seed in seeds(1000) {
+        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test model hybrid_drives");
+        let mut rng = Rng::stream(seed, "model.hybrid");
+        let device = swarm::hybrid(&mut rng);
+        let weights = Weights::drawn(&mut rng);
+        let mut model = Model::new(device, weights, seed);
+        model.fill();
+        for _ in 0..3 {
+            model.run(400);
+            model.quiesce();
+        }
+    }
+}
+
 /// Every tiny geometry with every policy, as full as it may be: it works, or is refused
 /// by name.
 #[test]

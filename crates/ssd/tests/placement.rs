@@ -70,10 +70,12 @@ fn handles_keep_hot_and_cold_apart() {
     let untold = copies(Frontiers::Separate, 2, false);
     let told = copies(Frontiers::Separate, 2, true);
     let isolated = copies(Frontiers::PerStream, 2, true);
-    println!("copies a write: mixed {mixed}, untold {untold}, told {told}, isolated {isolated}");
-    assert!(untold > 0.8 * mixed, "a handle that nobody uses helps nobody");
-    assert!(told < 0.97 * mixed, "hot data leaves whole blocks of garbage");
-    assert!(isolated < 0.75 * mixed, "and what survives of it is not mixed with cold data");
+    // A handle that nobody uses helps nobody; told apart, hot data leaves whole blocks of
+    // garbage; isolated, what survives of it is not mixed with cold data.
+    let all = format!("mixed {mixed}, untold {untold}, told {told}, isolated {isolated}");
+    assert!(untold > 0.8 * mixed, "{all}");
+    assert!(told < 0.97 * mixed, "{all}");
+    assert!(isolated < 0.75 * mixed, "{all}");
 }
 
 /// Two files written by turns, then one of them discarded: with segments each block holds
@@ -97,7 +99,6 @@ fn segments_group_by_place() {
         drive.flash_counts().units[Cause::Gc]
     };
     let (mixed, apart) = (copied(None), copied(Some(Bytes(2048 * UNIT))));
-    println!("units copied: {mixed} mixed, {apart} in segments");
     assert!(apart * 5 < mixed, "{apart} against {mixed}");
 }
 

@@ -79,6 +79,32 @@ fn many_cuts_in_other_lives() {
     many_cuts(300);
 }
 
+/// The hybrid mapping saves its map, but merges are cut off in the middle, and their blocks
+/// must not be lost.
+#[test]
+fn many_cuts_in_hybrid_lives() {
+    for seed in seeds(2000, 300) {
+        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test power_loss hybrid_lives");
+        let device = swarm::hybrid(&mut Rng::stream(seed, "power.hybrid"));
+        let mut harness = Harness::new(device, seed);
+        if seed.is_multiple_of(2) {
+            harness.fill();
+        }
+        let mut rng = Rng::stream(seed, "power.cuts");
+        for _ in 0..100 {
+            let most = match rng.below(10) {
+                0..2 => 1,
+                2..8 => 25,
+                _ => 600,
+            };
+            harness.run(rng.below(most));
+            harness = harness.cut(seed);
+        }
+        harness.fill();
+        harness.come_to_rest();
+    }
+}
+
 /// Lives so short that cleaning never ends in one of them must not use up the erased
 /// blocks: the drive still takes every write in the end.
 #[test]

@@ -2,7 +2,7 @@
 
 use clap::Args as ClapArgs;
 use prism_experiments::preparing::{self, Task};
-use prism_experiments::speed::{Work, random_reads, steady_writes};
+use prism_experiments::speed::Workload;
 use prism_host::{Progress, clock, memory};
 use prism_report::{Block, Column, Document, Section, Table, Unit, terminal};
 use serde::Serialize;
@@ -62,23 +62,14 @@ struct Bench {
     seed: u64,
 }
 
-type Prepared = Box<dyn FnOnce() -> Work>;
-
 /// Runs the workloads one after another on one core.
 ///
 /// # Errors
 /// [`Failure`] if the output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let workloads: [(&'static str, bool, u32); 5] = [
-        ("reads, QD 1", false, 1),
-        ("reads, QD 64", false, 64),
-        ("reads, QD 1024", false, 1024),
-        ("writes, QD 64", true, 64),
-        ("writes, QD 1024", true, 1024),
-    ];
     let part = args.only.as_deref().unwrap_or_default();
-    let workloads: Vec<_> =
-        workloads.into_iter().filter(|(name, ..)| name.contains(part)).collect();
+    let named = |workload: &Workload| workload.name.contains(part);
+    let workloads: Vec<_> = Workload::ALL.into_iter().filter(named).collect();
     let tasks: Vec<_> = Task::ALL.into_iter().filter(|task| task.name().contains(part)).collect();
     if workloads.is_empty() && tasks.is_empty() {
         return Err(Failure::Usage(format!("no workload's name contains {part:?}")));
@@ -86,9 +77,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let progress = Progress::on_stderr();
     progress.start_count("running:", "workloads", Some((workloads.len() + tasks.len()) as u64));
     let mut drive = Vec::new();
-    for (i, (name, writes, depth)) in workloads.into_iter().enumerate() {
+    for (i, workload) in workloads.into_iter().enumerate() {
         progress.reached(i as u64);
-        drive.push(measure(args, name, writes, depth)?);
+        drive.push(measure(args, workload)?);
     }
     let mut prepare = Vec::new();
     for task in tasks {
@@ -102,16 +93,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn measure(args: &Args, name: &'static str, writes: bool, depth: u32) -> Result<Row, Failure> {
+fn measure(args: &Args, workload: Workload) -> Result<Row, Failure> {
     let broken = |e: prism_ssd::DeviceError| Failure::Usage(e.to_string());
     let mut seconds = Vec::new();
     let mut work = None;
     for _ in 0..args.runs {
-        let prepared: Prepared = if writes {
-            Box::new(steady_writes(args.requests, depth, args.seed).map_err(broken)?)
-        } else {
-            Box::new(random_reads(args.requests, depth, args.seed).map_err(broken)?)
-        };
+        let prepared = workload.prepare(args.requests, args.seed).map_err(broken)?;
         let start = clock::cpu_seconds();
         work = Some(prepared());
         seconds.push(clock::cpu_seconds() - start);
@@ -120,7 +107,7 @@ fn measure(args: &Args, name: &'static str, writes: bool, depth: u32) -> Result<
     let median = seconds[seconds.len() / 2];
     let work = work.expect("at least one run");
     Ok(Row {
-        workload: name,
+        workload: workload.name,
         requests_per_cpu_second: work.requests as f64 / median,
         page_operations_per_cpu_second: work.page_operations as f64 / median,
         write_amplification: work.write_amplification,

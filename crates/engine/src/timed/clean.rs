@@ -5,6 +5,8 @@
 //! and the source stays readable until its copy is committed. Wear levelling moves blocks
 //! by the same steps.
 
+use std::collections::VecDeque;
+
 use prism_base::SimTime;
 use prism_ftl::ReadRun;
 use prism_nand::{BlockId, Cause, DieId, LaneId, RowId};
@@ -18,7 +20,7 @@ use crate::config::CleaningMode;
 const COPIES_MAX: u32 = 2;
 
 /// Where the cleaning of a lane stands.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Cleaner {
     /// Between low and high watermark.
     active: bool,
@@ -30,6 +32,8 @@ pub(crate) struct Cleaner {
     cursor: u32,
     /// Copy steps under way.
     pub(super) copies: u32,
+    /// Copy steps whose rows are fixed and not queued yet, in the order of the rows.
+    in_order: VecDeque<u32>,
     /// Dies on which the erase of the victim has not ended.
     erasing: u32,
     /// It is time to clean, but nothing would be gained; counted by the engine.
@@ -70,7 +74,10 @@ impl Engine {
         cleaner.idle &= self.ftl.free_blocks(lane) < idle_goal;
         cleaner.cursor = 0;
         if cleaner.active || cleaner.idle {
-            cleaner.victim = self.ftl.pick_victim(lane).map(|block| (block, Cause::Gc));
+            let why = self.ftl.cause_of_cleaning();
+            cleaner.victim = self.ftl.pick_victim(lane).map(|block| (block, why));
+            // Some merges are a change of the map alone, and make room at once.
+            self.freed |= self.ftl.places_host();
         } else if std::mem::take(&mut cleaner.look_at_wear) {
             cleaner.victim = self.ftl.pick_for_wear(lane).map(|block| (block, Cause::Wear));
         }
@@ -85,7 +92,7 @@ impl Engine {
     /// Whether cleaning may make its next step, or has to wait for the host.
     fn may_go_on(&mut self, lane: LaneId) -> bool {
         let cleaning = self.config.cleaning;
-        let may = self.ftl.free_blocks(lane) < cleaning.free_blocks_critical
+        let may = self.ftl.is_pressed(lane, cleaning.free_blocks_critical)
             || match cleaning.mode {
                 CleaningMode::Foreground => true,
                 CleaningMode::Partial => {
@@ -138,16 +145,7 @@ impl Engine {
         self.ftl.gather(victim, &mut cleaner.cursor, &mut job.plan);
         if job.plan.units.is_empty() {
             self.jobs.give(place);
-            if cleaner.copies == 0 {
-                let members: Vec<u32> = self.nand.members_to_erase(victim).collect();
-                cleaner.erasing = members.len() as u32;
-                for member in members {
-                    let die = DieId(lane.0 * self.layout.dies_per_lane() + member);
-                    let op = Op::Erase { block: victim, member, cause: why };
-                    self.enqueue(die, op, false, now);
-                }
-            }
-            return false;
+            return cleaner.copies == 0 && self.all_copied(lane, victim, why, now);
         }
         let cause = self.ftl.cause_of_copies(victim, why);
         cleaner.copies += 1;
@@ -157,6 +155,10 @@ impl Engine {
         job.victim = Some(victim);
         job.cause = Some(cause);
         job.copied_back = 0;
+        if self.ftl.copies_in_order() {
+            job.row = self.ftl.reserve_copy(lane, victim).0;
+            cleaner.in_order.push_back(place);
+        }
         if self.config.copy_back && self.copy_back(place, lane, victim, now) {
             return true;
         }
@@ -165,7 +167,42 @@ impl Engine {
             let op = ReadOp { tag: place, row, units, pages, level, cause, copy: true };
             self.enqueue(self.layout.die_of(row), Op::Read(op), false, now);
         }
+        if self.jobs[place].reads_left == 0 {
+            self.queue_in_order(lane, now);
+        }
         true
+    }
+
+    /// Every copy out of `victim` is programmed: erases what that leaves to erase. Returns
+    /// whether that is nothing, so that another step may follow at once.
+    fn all_copied(&mut self, lane: LaneId, victim: BlockId, why: Cause, now: SimTime) -> bool {
+        let Some(block) = self.ftl.emptied(victim) else {
+            self.lanes[lane.0 as usize].cleaner.victim = None;
+            self.freed = true;
+            self.look_for_garbage(now);
+            return true;
+        };
+        let members: Vec<u32> = self.nand.members_to_erase(block).collect();
+        self.lanes[lane.0 as usize].cleaner.erasing = members.len() as u32;
+        for member in members {
+            let die = DieId(self.layout.lane_of(block).0 * self.layout.dies_per_lane() + member);
+            let op = Op::Erase { block, member, lane: lane.0, cause: why };
+            self.enqueue(die, op, false, now);
+        }
+        false
+    }
+
+    /// Queues the programs of copies whose rows are fixed: those that have their data, up to
+    /// the first that has not.
+    fn queue_in_order(&mut self, lane: LaneId, now: SimTime) {
+        while let Some(&place) = self.lanes[lane.0 as usize].cleaner.in_order.front() {
+            if self.jobs[place].reads_left > 0 {
+                return;
+            }
+            self.lanes[lane.0 as usize].cleaner.in_order.pop_front();
+            let die = self.layout.die_of(RowId(self.jobs[place].row));
+            self.enqueue(die, Op::Program { job: place }, false, now);
+        }
     }
 
     /// Makes a copy within a plane without the channel: read and program are one
@@ -200,6 +237,11 @@ impl Engine {
             return;
         }
         let lane = LaneId(job.lane);
+        if self.ftl.copies_in_order() {
+            self.queue_in_order(lane, now);
+            return;
+        }
+        let job = &self.jobs[place];
         let victim = job.victim.expect("a copy empties a block");
         let row = self.ftl.reserve_copy(lane, victim);
         self.jobs[place].row = row.0;
@@ -207,10 +249,16 @@ impl Engine {
         self.program_parity(lane, now);
     }
 
-    pub(super) fn erase_done(&mut self, block: BlockId, member: u32, cause: Cause, now: SimTime) {
+    pub(super) fn erase_done(
+        &mut self,
+        block: BlockId,
+        member: u32,
+        lane: LaneId,
+        cause: Cause,
+        now: SimTime,
+    ) {
         self.nand.erase_end(block, member);
         self.counts.erases[cause] += u64::from(self.nand.geometry().planes_ganged);
-        let lane = self.layout.lane_of(block);
         let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
         cleaner.erasing -= 1;
         if cleaner.erasing > 0 {
@@ -222,11 +270,18 @@ impl Engine {
         self.freed = true;
         self.list(lane);
         self.clean(lane, now);
+        if self.ftl.places_host() {
+            // Lanes share the erased blocks: another may have waited for this one.
+            self.look_for_garbage(now);
+        }
     }
 
     /// Garbage has come into being somewhere: lanes that had to clean and found nothing
-    /// to gain look again.
+    /// to gain look again, and lanes that have got a block to erase begin.
     pub fn look_for_garbage(&mut self, now: SimTime) {
+        while let Some(lane) = self.ftl.take_idle_lane() {
+            self.clean(lane, now);
+        }
         if self.stuck == 0 {
             return;
         }

@@ -23,8 +23,16 @@ pub(crate) struct ReadOp {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     Read(ReadOp),
-    Program { job: u32 },
-    Erase { block: BlockId, member: u32, cause: Cause },
+    Program {
+        job: u32,
+    },
+    /// For the cleaner of `lane`, which may not be the block's own.
+    Erase {
+        block: BlockId,
+        member: u32,
+        lane: u32,
+        cause: Cause,
+    },
 }
 
 /// A die. The array and the register in front of it are two stations: with cache reads

@@ -1,7 +1,7 @@
 //! The stations of a die: what begins, what ends, what that leads to.
 
 use prism_base::{Nanos, SimTime};
-use prism_nand::{Cause, DieId, LaneId, Pun, RowId};
+use prism_nand::{Cause, DieId, LaneId, RowId};
 
 use super::die::{Op, ReadOp};
 use super::{Done, Engine, HOST_ROWS_MAX};
@@ -164,7 +164,7 @@ impl Engine {
         let row = RowId(job.row);
         content::program_begin(&mut self.nand, &self.ftl, row, &job.plan.units, &job.payloads)
             .expect("a reserved row is the next of its block");
-        let logical = self.ftl.config().logical_units;
+        let logical = self.ftl.logical_units();
         self.counts.count_program(&self.nand, cause, logical, &job.plan.units);
         let mut time = self.config.timing.t_program.of(self.layout.place_of(row).1);
         if job.copied_back > 0 {
@@ -199,7 +199,9 @@ impl Engine {
                 }
             }
             Op::Program { job } => self.program_done(job, done, now),
-            Op::Erase { block, member, cause } => self.erase_done(block, member, cause, now),
+            Op::Erase { block, member, lane, cause } => {
+                self.erase_done(block, member, LaneId(lane), cause, now);
+            }
         }
         self.start_loaded(die, now);
     }
@@ -261,11 +263,7 @@ impl Engine {
         let row = RowId(job.row);
         let lane = LaneId(job.lane);
         self.nand.program_end(row);
-        let first = self.layout.first_unit(row).0;
-        for (i, write) in job.plan.units.iter().enumerate() {
-            self.ftl.commit(write, Pun(first + i as u32));
-        }
-        self.ftl.row_done(row);
+        self.ftl.commit(row, &job.plan.units, &[]);
         match job.cause {
             Some(Cause::Host) => {
                 done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));

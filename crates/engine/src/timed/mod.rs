@@ -14,7 +14,7 @@ mod execute;
 use std::collections::VecDeque;
 
 use prism_base::{Bytes, Nanos, SimTime, Timers};
-use prism_ftl::{CopyPlan, PageMap, ReadRun, UnitWrite};
+use prism_ftl::{CopyPlan, HostPlace, Layer, ReadRun, UnitWrite};
 use prism_nand::{BlockId, Cause, DieId, LaneId, Layout, Nand, Pun};
 
 use crate::config::{EngineConfig, Scheduler};
@@ -81,7 +81,7 @@ struct Lane {
 #[derive(Debug)]
 pub struct Engine {
     nand: Nand,
-    ftl: PageMap,
+    ftl: Layer,
     config: EngineConfig,
     layout: Layout,
     /// When each die is done with something.
@@ -116,7 +116,7 @@ pub struct Engine {
 impl Engine {
     /// An idle engine.
     #[must_use]
-    pub fn new(nand: Nand, ftl: PageMap, config: EngineConfig) -> Self {
+    pub fn new(nand: Nand, ftl: Layer, config: EngineConfig) -> Self {
         let geometry = nand.geometry();
         let lanes = geometry.lanes();
         let mut engine = Self {
@@ -159,12 +159,12 @@ impl Engine {
 
     /// The layer.
     #[must_use]
-    pub fn ftl(&self) -> &PageMap {
+    pub fn ftl(&self) -> &Layer {
         &self.ftl
     }
 
     /// The layer, for trims and lookups that change its state.
-    pub fn ftl_mut(&mut self) -> &mut PageMap {
+    pub fn ftl_mut(&mut self) -> &mut Layer {
         &mut self.ftl
     }
 
@@ -188,7 +188,7 @@ impl Engine {
 
     /// Takes the engine apart. Something may be under way: what has not ended is lost.
     #[must_use]
-    pub fn into_parts(self) -> (Nand, PageMap) {
+    pub fn into_parts(self) -> (Nand, Layer) {
         (self.nand, self.ftl)
     }
 
@@ -220,8 +220,12 @@ impl Engine {
     }
 
     /// A lane that can take a row of `stream` now, in turn; `None` if all are busy enough,
-    /// or must clean first.
-    pub fn writable_lane(&mut self, stream: u32) -> Option<LaneId> {
+    /// or must clean first. Where the layer names the lane, one that has to merge first is
+    /// set to it.
+    pub fn writable_lane(&mut self, stream: u32, now: SimTime) -> Option<LaneId> {
+        if self.ftl.places_host() {
+            return self.named_lane(stream, now);
+        }
         for _ in 0..self.ready.len() {
             let lane = self.ready.pop_front().expect("as many as counted");
             if !self.ftl.host_may_write(LaneId(lane), stream) {
@@ -235,6 +239,18 @@ impl Engine {
             }
         }
         None
+    }
+
+    fn named_lane(&mut self, stream: u32, now: SimTime) -> Option<LaneId> {
+        if self.ftl.host_place(stream) == HostPlace::Blocked {
+            let merges = self.ftl.make_room(stream)?;
+            // A merge without flash operations makes room at once.
+            self.clean(merges, now);
+        }
+        let HostPlace::Lane(lane) = self.ftl.host_place(stream) else { return None };
+        let most = HOST_ROWS_MAX * self.layout.dies_per_lane();
+        let busy = self.lanes[lane.0 as usize].host_rows >= most;
+        (!busy && !self.next_die_busy(lane.0, stream)).then_some(lane)
     }
 
     /// Whether the die of a superblock that would be next has rows enough.
@@ -269,8 +285,11 @@ impl Engine {
         now: SimTime,
     ) {
         assert!(payloads.is_empty() || payloads.len() == units.len(), "bytes for some units only");
-        let front = self.ready.pop_front();
-        assert!(front == Some(lane.0), "a row for a lane that was not offered");
+        let in_turn = !self.ftl.places_host();
+        if in_turn {
+            let front = self.ready.pop_front();
+            assert!(front == Some(lane.0), "a row for a lane that was not offered");
+        }
         let row = self.ftl.reserve_host(lane, stream);
         let place = self.jobs.take();
         let job = &mut self.jobs[place];
@@ -296,9 +315,11 @@ impl Engine {
         let dies = self.layout.dies_per_lane();
         let state = &mut self.lanes[lane.0 as usize];
         state.host_rows += 1;
-        state.listed = state.host_rows < HOST_ROWS_MAX * dies;
-        if state.listed {
-            self.ready.push_back(lane.0);
+        if in_turn {
+            state.listed = state.host_rows < HOST_ROWS_MAX * dies;
+            if state.listed {
+                self.ready.push_back(lane.0);
+            }
         }
         self.stop_idle_cleaning();
         self.enqueue(die, Op::Program { job: place }, false, now);

@@ -1,10 +1,13 @@
 //! A drive as a TOML file describes it, and the presets that ship with Prism.
 
+mod hybrid;
 mod parts;
 
 use prism_base::{Bytes, Nanos};
 use prism_engine::{Cleaning, EngineConfig, Scheduler, Suspend};
-use prism_ftl::{ConfigError, FtlConfig, OverProvisioning, Placement, SteadyError, WearPolicy};
+use prism_ftl::{
+    ConfigError, FtlConfig, LayerConfig, OverProvisioning, Placement, SteadyError, WearPolicy,
+};
 use prism_nand::{Geometry, GeometryError, PageTimes, Timing};
 use serde::Deserialize;
 
@@ -219,7 +222,12 @@ impl Device {
             }
             _ => {}
         }
-        self.ftl_config().check(&self.geometry())?;
+        if ftl.mapping == Mapping::Hybrid {
+            self.check_hybrid()?;
+        } else {
+            self.check_no_hybrid()?;
+        }
+        self.layer_config().check(&self.geometry())?;
         Ok(())
     }
 
@@ -294,6 +302,24 @@ impl Device {
 
     /// What the translation layer is told.
     #[must_use]
+    pub fn layer_config(&self) -> LayerConfig {
+        match self.ftl.mapping {
+            Mapping::Page | Mapping::Dftl => LayerConfig::Page(self.ftl_config()),
+            Mapping::Hybrid => LayerConfig::Hybrid(self.hybrid_config()),
+        }
+    }
+
+    /// Units that can hold data in steady state.
+    #[must_use]
+    pub fn usable_units(&self) -> u64 {
+        match self.layer_config() {
+            LayerConfig::Page(config) => config.usable_units(&self.geometry()),
+            LayerConfig::Hybrid(config) => config.usable_units(&self.geometry()),
+        }
+    }
+
+    /// What a mapping by unit is told.
+    #[must_use]
     pub fn ftl_config(&self) -> FtlConfig {
         let ftl = &self.ftl;
         let logical_units = self.logical_units();
@@ -301,7 +327,7 @@ impl Device {
         FtlConfig {
             logical_units,
             map_units: match ftl.mapping {
-                Mapping::Page => 0,
+                Mapping::Page | Mapping::Hybrid => 0,
                 Mapping::Dftl => logical_units.div_ceil(per_page),
             },
             victim: ftl.victim,
@@ -335,7 +361,7 @@ impl Device {
     /// Over-provisioning, nominal and effective.
     #[must_use]
     pub fn over_provisioning(&self) -> OverProvisioning {
-        self.ftl_config().over_provisioning(&self.geometry())
+        self.layer_config().over_provisioning(&self.geometry())
     }
 }
 

@@ -160,6 +160,15 @@ pub struct Ftl {
     /// Memory for cached map entries of 8 bytes, for `dftl`.
     #[serde(default, deserialize_with = "quantity::opt_bytes")]
     pub map_cache: Option<Bytes>,
+    /// N: logical blocks of a data group, for `hybrid`.
+    #[serde(default)]
+    pub group_blocks: Option<u32>,
+    /// K: the most log blocks of a data group, for `hybrid`.
+    #[serde(default)]
+    pub group_log_blocks: Option<u32>,
+    /// The most of all blocks that may be log blocks, as a share, for `hybrid`.
+    #[serde(default)]
+    pub log_share: Option<f64>,
     /// Whether a miss brings in the one entry or the whole translation page, for `dftl`.
     #[serde(default)]
     pub map_load: MapLoad,
@@ -192,6 +201,9 @@ fn foreground() -> CleaningMode {
 pub enum Mapping {
     /// Every unit anywhere, the whole map in memory.
     Page,
+    /// Logical blocks as wholes, with log blocks in front that groups of them share (N/K,
+    /// SAST).
+    Hybrid,
     /// Every unit anywhere, the map on flash and a part of it cached (Gupta, Kim,
     /// Urgaonkar, ASPLOS'09).
     Dftl,

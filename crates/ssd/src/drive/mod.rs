@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use prism_base::{Bytes, EventQueue, Nanos, Pipe, SimTime};
 use prism_engine::slab::Slab;
 use prism_engine::{Done, Engine, FlashCounts, HostUnit};
-use prism_ftl::{PageMap, ReadRun, TrimRange};
+use prism_ftl::{Layer, ReadRun, TrimRange};
 use prism_nand::Nand;
 use prism_nand::timing::transfer_time;
 
@@ -114,15 +114,15 @@ impl Drive {
         device.check()?;
         assert!(*nand.geometry() == device.geometry(), "flash of another shape");
         assert!(nand.rows_programmed_total() == 0, "flash that was written before");
-        let ftl = PageMap::new(device.geometry(), device.ftl_config(), seed)?;
+        let ftl = Layer::new(device.geometry(), device.layer_config(), seed)?;
         Ok(Self::assemble(device, nand, ftl, 1))
     }
 
-    pub(crate) fn assemble(device: Device, nand: Nand, ftl: PageMap, next_version: u64) -> Self {
+    pub(crate) fn assemble(device: Device, nand: Nand, ftl: Layer, next_version: u64) -> Self {
         let unit = device.ftl.mapping_unit.0;
         let buffer_units = (device.drive.write_buffer.0 / unit).min(1 << 30) as u32;
         let row_units = nand.layout().units_per_row() as usize;
-        let streams = ftl.config().frontier_count();
+        let streams = ftl.streams();
         Self {
             capacity: device.capacity().0,
             unit,

@@ -2,12 +2,17 @@
 
 use prism_engine::HostUnit;
 use prism_ftl::{ReadRun, UnitWrite};
-use prism_nand::{Cause, Pun};
+use prism_nand::{Cause, LaneId, Pun};
 
 use super::slots::Then;
 use super::{Drive, FILL, KIND_BITS, MERGE};
 use crate::buffer::State;
 use crate::request::{Completion, HostOp, Request};
+
+/// Streams that are asked in turn whether a row of theirs can go. Those that cannot wait for
+/// merges or lanes, which do not depend on who asks; asking more costs time at every event
+/// and finds little.
+const STREAMS_ASKED_MAX: usize = 32;
 
 impl Drive {
     pub(super) fn queue_write(&mut self, slot: u32) {
@@ -45,10 +50,7 @@ impl Drive {
     /// Programs full rows, rows that are not full if somebody waits for them, and, where
     /// streams have filled the buffer without filling a row, the longest.
     fn drain_buffer(&mut self) {
-        loop {
-            let full = self.buffer.full_stream().or_else(|| self.buffer.wanted_stream());
-            let Some(stream) = full.or_else(|| self.buffer.pressed_stream()) else { break };
-            let Some(lane) = self.engine.writable_lane(stream) else { break };
+        while let Some((stream, lane)) = self.next_row() {
             let mut row = std::mem::take(&mut self.row);
             row.clear();
             while row.len() < self.row_units {
@@ -60,6 +62,22 @@ impl Drive {
             self.engine.write(lane, stream, &row, self.now);
             self.row = row;
         }
+    }
+
+    /// The stream whose row leaves next, and its lane. Where any lane takes any stream, the
+    /// first stream that has a row; where the layer names lanes, the first of those asked
+    /// whose lane takes one, so that streams do not wait for the merges of others.
+    fn next_row(&mut self) -> Option<(u32, LaneId)> {
+        if self.engine.ftl().places_host() {
+            let (engine, now) = (&mut self.engine, self.now);
+            return self
+                .buffer
+                .first_stream(STREAMS_ASKED_MAX, |stream| engine.writable_lane(stream, now));
+        }
+        let full = self.buffer.full_stream().or_else(|| self.buffer.wanted_stream());
+        let stream = full.or_else(|| self.buffer.pressed_stream())?;
+        let lane = self.engine.writable_lane(stream, self.now)?;
+        Some((stream, lane))
     }
 
     /// Lets writes that wait go into the buffer, first come first served. Returns

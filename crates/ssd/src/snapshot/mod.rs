@@ -5,7 +5,7 @@ mod description;
 use std::hash::Hasher;
 
 use prism_base::{DecodeError, Decoder, Encoder};
-use prism_ftl::{MapCounts, PageMap};
+use prism_ftl::{LayerConfig, MapCounts, PageMap};
 use prism_nand::{BlockId, Nand};
 use twox_hash::XxHash64;
 
@@ -27,6 +27,9 @@ pub enum SnapshotError {
     /// Something is under way or in the buffer.
     #[error("the drive is not at rest: {0}")]
     NotAtRest(&'static str),
+    /// There is no format for the mapping.
+    #[error("a drive with a mapping by block cannot be saved; prepare its state anew")]
+    Mapping,
     /// The bytes are something else.
     #[error("this is no saved state of a drive")]
     Foreign,
@@ -87,7 +90,8 @@ impl Drive {
         if self.map_counts().is_some_and(|counts| *counts != MapCounts::default()) {
             return busy("its map cache is in use; save it before the first request");
         }
-        let (nand, ftl) = (self.engine.nand(), self.engine.ftl());
+        let Some(ftl) = self.engine.ftl().page() else { return Err(SnapshotError::Mapping) };
+        let nand = self.engine.nand();
         if !ftl.is_at_rest() {
             return busy("the translation layer has work to do; send a flush first");
         }
@@ -132,15 +136,18 @@ impl Drive {
         if let Some((field, saved, here)) = first_difference(&saved, &describe(&device)) {
             return Err(SnapshotError::OtherDevice { field, saved, here });
         }
+        let LayerConfig::Page(config) = device.layer_config() else {
+            return Err(SnapshotError::Mapping);
+        };
         let next_version = from.u64()?;
         let nand = Nand::decode(device.geometry(), &mut from)?;
-        let ftl = PageMap::decode(device.geometry(), device.ftl_config(), &mut from)?;
+        let ftl = PageMap::decode(device.geometry(), config, &mut from)?;
         from.end()?;
         let differs = |block| nand.rows_programmed(block) != ftl.rows_written(block);
         if (0..nand.geometry().blocks()).map(BlockId).any(differs) {
             return Err(from.wrong("flash and map differ in what is programmed").into());
         }
-        Ok(Self::assemble(device, nand, ftl, next_version))
+        Ok(Self::assemble(device, nand, ftl.into(), next_version))
     }
 }
 

@@ -7,7 +7,7 @@ mod rounds;
 
 use prism_base::Rng;
 use prism_engine::{FlashCounts, Immediate};
-use prism_ftl::{FtlConfig, PageMap};
+use prism_ftl::{FtlConfig, Layer, LayerConfig, PageMap, SteadyError};
 use prism_nand::{BlockId, Nand};
 
 use crate::device::{Device, DeviceError};
@@ -82,13 +82,16 @@ impl Drive {
         let config = device.ftl_config();
         let mut nand = Nand::new(device.geometry());
         if state == InitialState::Steady {
+            let LayerConfig::Page(config) = device.layer_config() else {
+                return Err(SteadyError::Blocks.into());
+            };
             let ftl = PageMap::steady(device.geometry(), config, seed)?;
             program_as(&mut nand, &ftl);
             let next_version = u64::from(ftl.config().logical_units) + 1;
-            let drive = Self::assemble(device, nand, ftl, next_version);
+            let drive = Self::assemble(device, nand, ftl.into(), next_version);
             return Ok(Some((drive, Preparation::default())));
         }
-        let mut ftl = PageMap::new(device.geometry(), config.clone(), seed)?;
+        let mut ftl = Layer::new(device.geometry(), device.layer_config(), seed)?;
         let mut writer = Writer {
             engine: Immediate::new(&mut nand, &mut ftl),
             rng: Rng::stream(seed, "drive.precondition"),

@@ -2,7 +2,7 @@
 
 use prism_base::{Bytes, Rng};
 use prism_engine::Immediate;
-use prism_ftl::{Frontiers, PageMap, VictimPolicy};
+use prism_ftl::{Frontiers, Layer, PageMap, VictimPolicy};
 use prism_nand::{Geometry, LaneId, Nand};
 
 use super::*;
@@ -38,7 +38,7 @@ fn with_op(mut device: Device, op: f64) -> Device {
 }
 
 /// Flash and layer of `device` in `state`, which may then be written without time.
-fn parts(device: &Device, state: InitialState, seed: u64) -> (Nand, PageMap, Preparation) {
+fn parts(device: &Device, state: InitialState, seed: u64) -> (Nand, Layer, Preparation) {
     let prepared = Drive::prepared(device.clone(), state, seed, |_, _| true);
     let (drive, preparation) = prepared.unwrap().expect("nobody gives up");
     drive.assert_consistent();
@@ -47,8 +47,8 @@ fn parts(device: &Device, state: InitialState, seed: u64) -> (Nand, PageMap, Pre
 }
 
 /// Write amplification of `capacities` of random writes, others for each seed.
-fn overwritten(nand: &mut Nand, ftl: &mut PageMap, capacities: f64, seed: u64) -> f64 {
-    let logical = u64::from(ftl.config().logical_units);
+fn overwritten(nand: &mut Nand, ftl: &mut Layer, capacities: f64, seed: u64) -> f64 {
+    let logical = u64::from(ftl.logical_units());
     let count = (logical as f64 * capacities) as u64;
     let mut rng = Rng::stream(seed, "state.tests");
     let lpns: Vec<_> = (0..count).map(|_| rng.below(logical) as u32).collect();
@@ -155,7 +155,7 @@ fn every_kind_of_drive_has_a_steady_state() {
     for (name, device) in kinds() {
         for seed in 0..3 {
             let (mut nand, mut ftl, preparation) = parts(&device, InitialState::Steady, seed);
-            let config = ftl.config().clone();
+            let config = device.ftl_config();
             assert_eq!(preparation, Preparation::default());
             let all = u64::from(config.logical_units + config.map_units);
             assert_eq!(ftl.mapped(), all, "{name}");
@@ -210,6 +210,39 @@ fn what_has_no_closed_form_is_refused_by_name() {
     assert!(segments.contains("segmented") && segments.contains("preconditioned"), "{segments}");
     let policy = refused(|d| d.ftl.victim = VictimPolicy::from_name("cost-benefit").unwrap());
     assert!(policy.contains("cost-benefit") && policy.contains("preconditioned"), "{policy}");
+    let blocks = Drive::prepared(hybrid(), InitialState::Steady, 1, |_, _| true).unwrap_err();
+    assert!(blocks.to_string().contains("by block"), "{blocks}");
+}
+
+/// The same flash under a hybrid mapping, half full.
+fn hybrid() -> Device {
+    let mut device = device(64, 1.0);
+    device.ftl.mapping = Mapping::Hybrid;
+    device.ftl.frontiers = Frontiers::Separate;
+    device.ftl.victim = VictimPolicy::Fifo;
+    device.ftl.group_blocks = Some(2);
+    device.ftl.group_log_blocks = Some(2);
+    device.ftl.log_share = Some(0.6);
+    device.drive.power_loss_protection = true;
+    device.check().unwrap();
+    device
+}
+
+#[test]
+fn a_hybrid_drive_is_filled_overwritten_and_settled() {
+    for state in [
+        InitialState::Filled,
+        InitialState::FilledTo { share: 0.7 },
+        InitialState::Preconditioned { overwrites: 3.0 },
+        InitialState::Settled,
+    ] {
+        let prepared = Drive::prepared(hybrid(), state, 1, |_, _| true).unwrap();
+        let (drive, preparation) = prepared.expect("nobody gives up");
+        drive.assert_consistent();
+        assert!(preparation.written >= drive.engine.ftl().mapped());
+        let saved = drive.save().unwrap_err();
+        assert_eq!(saved, crate::SnapshotError::Mapping);
+    }
 }
 
 #[test]
@@ -251,7 +284,8 @@ fn the_short_way_and_the_long_way_are_the_same() {
         let geometry = device.geometry();
         let make = |nand: fn(Geometry) -> Nand| {
             let mut nand = nand(geometry.clone());
-            let mut ftl = PageMap::new(geometry.clone(), device.ftl_config(), 5).unwrap();
+            let map = PageMap::new(geometry.clone(), device.ftl_config(), 5).unwrap();
+            let mut ftl = Layer::from(map);
             let logical = device.logical_units();
             let mut rng = Rng::stream(5, "both ways");
             let mut engine = Immediate::new(&mut nand, &mut ftl);
@@ -282,6 +316,7 @@ fn the_short_way_and_the_long_way_are_the_same() {
             assert_eq!(short.next_row(lane, 0), long.next_row(lane, 0));
         }
         for block in (0..geometry.blocks()).map(BlockId) {
+            let (short, long) = (short.page().unwrap(), long.page().unwrap());
             assert_eq!(short.rows_written(block), long.rows_written(block));
             assert_eq!(short_nand.rows_programmed(block), short.rows_written(block));
             assert_eq!(short.is_dead(block), long.is_dead(block));

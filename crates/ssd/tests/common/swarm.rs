@@ -89,6 +89,41 @@ pub fn device(rng: &mut Rng) -> Device {
     }
 }
 
+/// A small drive with a hybrid mapping and everything drawn from `rng`, often as full as its
+/// bound allows, and often with a single log block.
+pub fn hybrid(rng: &mut Rng) -> Device {
+    loop {
+        let mut device = device(rng);
+        device.ftl.mapping = Mapping::Hybrid;
+        device.ftl.segment = None;
+        device.ftl.map_cache = None;
+        device.ftl.map_load = MapLoad::Entry;
+        device.ftl.placement_handles = 0;
+        device.ftl.wear_least_worn_first = false;
+        device.ftl.wear_move_behind_mean = None;
+        device.ftl.wear_victims_above_mean = None;
+        device.flash.copy_back = false;
+        device.flash.superblock_parity = false;
+        device.ftl.victim = VictimPolicy::Fifo;
+        device.ftl.frontiers = Frontiers::Separate;
+        device.ftl.group_blocks = Some(1 + rng.below(4) as u32);
+        device.ftl.group_log_blocks = Some(1 + rng.below(4) as u32);
+        device.ftl.log_share = Some(one_of(rng, &[0.01, 0.07, 0.5]));
+        device.ftl.free_blocks_low = rng.below(3) as u32;
+        device.ftl.free_blocks_high = device.ftl.free_blocks_low + rng.below(2) as u32;
+        device.drive.power_loss_protection = true;
+        let row = u64::from(device.geometry().units_per_row()) * device.ftl.mapping_unit.0;
+        device.drive.write_buffer = Bytes(row + rng.below(4 * row));
+        let most = most_units(&device);
+        let units = one_of(rng, &[most, most, most * 9 / 10, most / 2]);
+        if units >= 64 {
+            device.drive.capacity = Bytes(units * device.ftl.mapping_unit.0);
+            device.check().unwrap();
+            return device;
+        }
+    }
+}
+
 fn draw_flash(device: &mut Device, rng: &mut Rng) {
     let flash = &mut device.flash;
     let dies = flash.channels * flash.dies_per_channel;

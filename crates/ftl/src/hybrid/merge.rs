@@ -1,0 +1,323 @@
+//! Merges: log blocks become data blocks.
+//!
+//! A log block whose live units are those of one logical block at their own offsets, behind
+//! which nothing of the old data block is live, becomes the data block itself: at once if
+//! nothing is left to copy (*switch*), else after the rest has been copied behind (*partial*
+//! merge). Any other log block is merged logical block by logical block: the newest of all
+//! units of it, wherever they are, are copied to a fresh block (*full* merge). A log block
+//! with nothing live in it is only erased.
+//!
+//! Copies of a logical block take effect together, when all are programmed, so that at any
+//! instant its data is in its data block and the log blocks, and a merge that is cut off
+//! leaves nothing but a block to erase.
+
+use prism_nand::{BlockId, LaneId, Pun, RowId};
+
+use super::{Hybrid, Use};
+use crate::plan::{self, CopyPlan, UnitWrite};
+
+/// Merges by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MergeCounts {
+    /// A full log block became a data block without a copy.
+    pub switches: u64,
+    /// A log block became a data block after the rest of the logical block was copied, or
+    /// without a rest before it was full.
+    pub partial: u64,
+    /// Logical blocks gathered into a fresh block.
+    pub full: u64,
+    /// Log and data blocks erased because nothing in them was live.
+    pub empty: u64,
+}
+
+/// What a lane does until its next erase.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    /// Nothing is copied, the victim is erased.
+    Erase,
+    /// Rows `first..end` of `logical` are copied to `target`.
+    Copy { logical: u32, target: u32, first: u32, end: u32 },
+}
+
+/// How a log block can be merged.
+enum Kind {
+    /// It becomes the data block of this logical block.
+    InPlace(u32),
+    /// This logical block goes to a fresh block, others perhaps later.
+    Full(u32),
+}
+
+impl Hybrid {
+    /// Erased blocks of `lane`.
+    #[must_use]
+    pub fn free_blocks(&self, lane: LaneId) -> u32 {
+        self.lanes[lane.0 as usize].free.len() as u32
+    }
+
+    /// Whether the lane should work on merges or erases.
+    #[must_use]
+    pub fn below_low(&self, lane: LaneId) -> bool {
+        self.is_asked(lane) || self.could_merge(lane, self.config.free_blocks_low)
+    }
+
+    /// Whether it may stop.
+    #[must_use]
+    pub fn reached_high(&self, lane: LaneId) -> bool {
+        !self.is_asked(lane) && !self.could_merge(lane, self.config.free_blocks_high)
+    }
+
+    /// Whether a group waits for the lane, or something is begun there.
+    #[must_use]
+    pub fn is_asked(&self, lane: LaneId) -> bool {
+        let lane = &self.lanes[lane.0 as usize];
+        lane.victim.is_some() || !lane.dead.is_empty() || !lane.wanted.is_empty()
+    }
+
+    fn could_merge(&self, lane: LaneId, watermark: u32) -> bool {
+        self.free_total < watermark * self.lanes.len() as u32
+            && !self.lanes[lane.0 as usize].sealed.is_empty()
+    }
+
+    /// Begins the next step of `lane`, whose [`Hybrid::gather`] and [`Hybrid::emptied`] then
+    /// go by the block returned: what is dead is erased first, then a merge goes on, then
+    /// those that groups wait for, then the oldest full log block of the lane. `None` if
+    /// nothing can begin now.
+    pub fn pick_victim(&mut self, lane: LaneId) -> Option<BlockId> {
+        let index = lane.0 as usize;
+        assert!(self.lanes[index].step.is_none(), "one step at a time on {lane:?}");
+        if let Some(place) = self.lanes[index].dead.iter().position(|&block| self.is_quiet(block)) {
+            let block = self.lanes[index].dead.remove(place).expect("it was found there");
+            self.merges.empty += 1;
+            return Some(self.begin_erase(index, block));
+        }
+        loop {
+            let victim = match self.lanes[index].victim {
+                Some(victim) => victim,
+                None => self.next_victim(index)?,
+            };
+            if !self.is_quiet(victim) {
+                return None;
+            }
+            if self.valid[victim as usize] == 0 {
+                self.lanes[index].victim = None;
+                self.merges.empty += u64::from(!self.lanes[index].copied);
+                self.retire_log(victim);
+                return Some(self.begin_erase(index, victim));
+            }
+            match self.kind_of(victim) {
+                Kind::InPlace(logical) if self.data[logical as usize] == 0 => {
+                    // Nothing to erase, nothing to copy: the map says it all.
+                    self.count_in_place(victim, 0);
+                    self.retire_log(victim);
+                    self.lanes[index].victim = None;
+                    self.become_data(victim, logical);
+                }
+                Kind::InPlace(logical) => {
+                    let first = self.next[victim as usize];
+                    let end = self.rows_of(logical, victim).max(first);
+                    self.count_in_place(victim, end - first);
+                    self.begin_copy(index, Step::Copy { logical, target: victim, first, end });
+                    return Some(BlockId(victim));
+                }
+                Kind::Full(logical) => {
+                    let target = self.take_free()?;
+                    self.uses[target as usize] = Use::Target;
+                    self.group_of[target as usize] = self.group_of[victim as usize];
+                    self.merges.full += 1;
+                    let end = self.rows_of(logical, target);
+                    self.begin_copy(index, Step::Copy { logical, target, first: 0, end });
+                    return Some(BlockId(victim));
+                }
+            }
+        }
+    }
+
+    /// Whether no merge in the group of `block` may still read it.
+    fn is_quiet(&self, block: u32) -> bool {
+        self.groups[self.group_of[block as usize] as usize].merging.is_none()
+    }
+
+    fn begin_erase(&mut self, lane: usize, block: u32) -> BlockId {
+        self.uses[block as usize] = Use::Dead;
+        self.lanes[lane].step = Some(Step::Erase);
+        BlockId(block)
+    }
+
+    fn begin_copy(&mut self, lane: usize, step: Step) {
+        let Step::Copy { logical, .. } = step else { unreachable!("a step that copies") };
+        let group = logical / self.config.group_blocks;
+        self.groups[group as usize].merging = Some(logical);
+        self.lanes[lane].copied = true;
+        self.lanes[lane].step = Some(step);
+    }
+
+    fn count_in_place(&mut self, log: u32, rows: u32) {
+        let full = self.next[log as usize] == self.layout.rows_per_block();
+        if full && rows == 0 {
+            self.merges.switches += 1;
+        } else {
+            self.merges.partial += 1;
+        }
+    }
+
+    /// The log block that is merged next on `lane`.
+    fn next_victim(&mut self, lane: usize) -> Option<u32> {
+        let wanted = &self.lanes[lane].wanted;
+        if !wanted.is_empty() {
+            let place = wanted.iter().position(|&block| self.is_quiet(block))?;
+            let block = self.lanes[lane].wanted.remove(place).expect("it was found there");
+            return Some(self.become_victim(lane, block));
+        }
+        // What waits for its erase makes room without any copy.
+        if !self.lanes[lane].dead.is_empty() {
+            return None;
+        }
+        let mut sealed = self.lanes[lane].sealed.iter();
+        let (&opened, &block) = sealed.find(|&(_, &block)| self.is_quiet(block))?;
+        self.lanes[lane].sealed.remove(&opened);
+        Some(self.become_victim(lane, block))
+    }
+
+    fn become_victim(&mut self, lane: usize, block: u32) -> u32 {
+        self.uses[block as usize] = Use::Merging;
+        self.lanes[lane].victim = Some(block);
+        self.lanes[lane].copied = false;
+        block
+    }
+
+    /// How `log`, in which something is live, can be merged.
+    fn kind_of(&self, log: u32) -> Kind {
+        let units = self.layout.units_per_block();
+        let start = log * units;
+        let mut live = (0..units).filter_map(|at| Some((at, self.live(Pun(start + at))?)));
+        let (place, lpn) = live.next().expect("something is live in the log block");
+        let (logical, offset) = self.block_units.split(lpn);
+        let at_home = |(at, lpn)| lpn == logical * units + at;
+        let in_place = place == offset && live.all(at_home);
+        let written = self.next[log as usize] * self.layout.units_per_row();
+        if in_place && !self.data_is_live(logical, written) {
+            Kind::InPlace(logical)
+        } else {
+            Kind::Full(logical)
+        }
+    }
+
+    /// Whether the data block of `logical` holds something live below offset `end`.
+    fn data_is_live(&self, logical: u32, end: u32) -> bool {
+        let Some(block) = self.data[logical as usize].checked_sub(1) else { return false };
+        let start = block * self.layout.units_per_block();
+        (start..start + end).any(|at| self.live(Pun(at)).is_some())
+    }
+
+    /// Rows that `logical` needs up to its last unit outside of `target`.
+    fn rows_of(&self, logical: u32, target: u32) -> u32 {
+        let units = self.block_units.get();
+        let last = (0..units).rev().find(|offset| {
+            let at = self.lookup(logical * units + offset);
+            at.is_some_and(|at| self.layout.block_of_unit(at).0 != target)
+        });
+        last.map_or(0, |last| last / self.layout.units_per_row() + 1)
+    }
+
+    /// Plans the next row of the merge that [`Hybrid::pick_victim`] began with `victim`;
+    /// `cursor` counts its rows. The plan is empty once all rows are planned. Places whose
+    /// unit does not exist are padding.
+    pub fn gather(&mut self, victim: BlockId, cursor: &mut u32, plan: &mut CopyPlan) {
+        plan.reads.clear();
+        plan.units.clear();
+        let lane = self.lane_of(victim.0);
+        let step = self.lanes[lane].step.expect("a step was begun");
+        let Step::Copy { logical, first, end, .. } = step else { return };
+        let row = first + *cursor;
+        if row >= end {
+            return;
+        }
+        *cursor += 1;
+        let units = self.layout.units_per_row();
+        let mut pages = 0;
+        for offset in row * units..(row + 1) * units {
+            let lpn = logical * self.block_units.get() + offset;
+            let source = self.lookup(lpn);
+            self.lanes[lane].sources[offset as usize] = source.map_or(0, |at| at.0 + 1);
+            if let Some(at) = source {
+                plan.units.push(UnitWrite { lpn, source, version: 0 });
+                plan::add_read(&self.layout, at, &mut pages, &mut plan.reads);
+            } else {
+                plan.units.push(UnitWrite::pad());
+            }
+        }
+    }
+
+    /// Takes the row for what [`Hybrid::gather`] has just planned; rows are to be programmed
+    /// in the order in which they are taken.
+    pub fn reserve_copy(&mut self, victim: BlockId) -> RowId {
+        let lane = self.lane_of(victim.0);
+        let step = self.lanes[lane].step.expect("a step was begun");
+        let Step::Copy { target, .. } = step else { unreachable!("a step that copies") };
+        self.take_row(target)
+    }
+
+    /// Every copy of the step is programmed: it takes effect. Returns the block that has to
+    /// be erased now, if any.
+    pub fn emptied(&mut self, victim: BlockId) -> Option<BlockId> {
+        let lane = self.lane_of(victim.0);
+        let step = self.lanes[lane].step.take().expect("a step was begun");
+        let Step::Copy { logical, target, first, end } = step else { return Some(victim) };
+        self.apply(lane, step);
+        let group = &mut self.groups[(logical / self.config.group_blocks) as usize];
+        group.merging = None;
+        let old = self.data[logical as usize].checked_sub(1);
+        if let Some(old) = old {
+            assert!(self.valid[old as usize] == 0, "a data block replaced with live units in it");
+            self.uses[old as usize] = Use::Dead;
+        }
+        if target == victim.0 {
+            self.lanes[lane].victim = None;
+            self.retire_log(target);
+        }
+        debug_assert!(self.next[target as usize] == end.max(first), "all rows are taken");
+        self.become_data(target, logical);
+        old.map(BlockId)
+    }
+
+    /// The map goes over to the copies, where it still points to what was copied.
+    fn apply(&mut self, lane: usize, step: Step) {
+        let Step::Copy { logical, target, first, end } = step else { return };
+        let units = self.layout.units_per_row();
+        let start = target * self.layout.units_per_block();
+        for offset in first * units..end * units {
+            let source = std::mem::take(&mut self.lanes[lane].sources[offset as usize]);
+            let lpn = logical * self.block_units.get() + offset;
+            if source != 0 && self.l2p[lpn as usize] == source {
+                self.unmap(lpn);
+                self.map(lpn, Pun(start + offset));
+            }
+        }
+    }
+
+    fn become_data(&mut self, block: u32, logical: u32) {
+        self.logical[block as usize] = logical;
+        if self.valid[block as usize] == 0 {
+            self.data[logical as usize] = 0;
+            self.bury(block);
+        } else {
+            self.uses[block as usize] = Use::Data;
+            self.data[logical as usize] = block + 1;
+        }
+    }
+
+    /// The erase of `block` has ended, on all its dies: it is free again.
+    ///
+    /// # Panics
+    /// If it was not to be erased.
+    pub fn erased(&mut self, block: BlockId) {
+        let index = block.0 as usize;
+        assert!(self.uses[index] == Use::Dead, "{block:?} was erased but not dead");
+        assert!(self.valid[index] == 0, "{block:?} was erased with live units in it");
+        self.uses[index] = Use::Free;
+        self.erases[index] += 1;
+        self.free_total += 1;
+        let lane = self.lane_of(block.0);
+        self.lanes[lane].free.push_back(block.0);
+    }
+}

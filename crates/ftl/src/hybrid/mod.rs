@@ -1,0 +1,483 @@
+//! The hybrid mapping: logical blocks mapped as wholes, and log blocks, mapped by unit, in
+//! front of them.
+//!
+//! Source: the N/K mapping of SAST (Park, Cheon, Kang, Roh, Cho, Kim, ACM TECS 2008) as
+//! WiscSim has it (He, Kannan, Arpaci-Dusseau, Arpaci-Dusseau, EuroSys'17). N logical
+//! blocks are a *data group*, which has up to K log blocks. What the host writes goes to
+//! the group's open log block, in the order in which it comes; *merges* turn log blocks
+//! into data blocks. Differs: the most that may be log blocks is a number of the device;
+//! the merge of a logical block takes effect as a whole when its last copy is programmed.
+//! Design: docs/design/hybrid.md.
+//!
+//! A controller keeps a table of data blocks and, for each group, a map of what is in its
+//! log blocks. Here one column says for each logical unit where it is, so that a lookup is
+//! one access; the two tables are what this column can say: a unit is at its own offset of
+//! the data block of its logical block, or anywhere in a log block of its group. Cost: 4
+//! bytes a logical unit, 4 bytes and a bit a physical unit, 45 bytes a block.
+
+mod config;
+mod host;
+mod merge;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use prism_base::{Divisor, FastMap, Zeroed, prefetch};
+use prism_nand::{BlockId, Geometry, LaneId, Layout, Nand, Pun, RowId};
+
+use crate::config::ConfigError;
+use crate::plan::UnitWrite;
+use crate::under_way::UnderWay;
+
+pub use config::HybridConfig;
+pub use merge::MergeCounts;
+
+/// What a block is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    /// Erased.
+    Free,
+    /// A log block being written, or with rows under way.
+    Log,
+    /// A log block that is full.
+    Sealed,
+    /// A log block that will be merged because a group needs its room.
+    Wanted,
+    /// A log block that is being merged.
+    Merging,
+    /// The target of a merge.
+    Target,
+    /// The data block of a logical block.
+    Data,
+    /// Nothing in it is live; it waits for its erase.
+    Dead,
+}
+
+/// A data group.
+#[derive(Clone, Debug, Default)]
+struct Group {
+    /// Its log blocks, in the order in which they were opened.
+    logs: Vec<u32>,
+    /// The log block that takes what the host writes.
+    open: Option<u32>,
+    /// The log block whose merge it waits for.
+    waits_for: Option<u32>,
+    /// The logical block of it that is being merged: one at a time.
+    merging: Option<u32>,
+}
+
+/// The part of the state that belongs to one lane.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    free: VecDeque<u32>,
+    dead: VecDeque<u32>,
+    /// Log blocks of the lane that groups wait for.
+    wanted: VecDeque<u32>,
+    /// Full log blocks of the lane, by when they were opened.
+    sealed: BTreeMap<u64, u32>,
+    /// The log block that is being merged, over all its logical blocks.
+    victim: Option<u32>,
+    /// Something was copied out of it.
+    copied: bool,
+    step: Option<merge::Step>,
+    /// By place in a logical block: where a copy came from, plus one.
+    sources: Vec<u32>,
+}
+
+/// The state of the hybrid mapping.
+#[derive(Clone, Debug)]
+pub struct Hybrid {
+    geometry: Geometry,
+    layout: Layout,
+    config: HybridConfig,
+    group_units: Divisor,
+    block_units: Divisor,
+    /// The most log blocks, T - D - 1 at most.
+    logs_max: u32,
+    /// 0 nothing, else unit + 1.
+    l2p: Zeroed<u32>,
+    /// 0 nothing, else logical unit + 1.
+    p2l: Zeroed<u32>,
+    live_bits: Zeroed<u64>,
+    /// By block: what for, live units, erases, next row, rows under way.
+    uses: Vec<Use>,
+    valid: Vec<u32>,
+    erases: Vec<u32>,
+    next: Vec<u32>,
+    rows_in_flight: Vec<u16>,
+    /// By block: its group, its logical block if it has one, when it was opened.
+    group_of: Vec<u32>,
+    logical: Vec<u32>,
+    opened: Vec<u64>,
+    /// By logical block: its data block plus one, 0 for none.
+    data: Vec<u32>,
+    groups: Vec<Group>,
+    lanes: Vec<Lane>,
+    /// Lanes that have got something to erase since that was last asked.
+    idle_lanes: Vec<u32>,
+    /// The group that waits for the merge of a log block.
+    wanted_by: FastMap<u32, u32>,
+    /// Open log blocks, by when they were opened.
+    open_logs: BTreeMap<u64, u32>,
+    opens: u64,
+    log_total: u32,
+    free_total: u32,
+    /// Where the next block is opened, if all lanes have as many erased ones.
+    next_lane: u32,
+    under_way: UnderWay,
+    mapped: u64,
+    valid_total: u64,
+    merges: MergeCounts,
+}
+
+impl Hybrid {
+    /// An empty map over erased flash.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the numbers do not fit the flash.
+    pub fn new(geometry: Geometry, config: HybridConfig) -> Result<Self, ConfigError> {
+        config.check(&geometry)?;
+        let blocks = geometry.blocks() as usize;
+        let block_units = geometry.data_units_per_block();
+        let logical_blocks = config.logical_blocks(&geometry);
+        let per_lane = geometry.blocks_per_lane();
+        let lane = |lane: u32| Lane {
+            free: (lane * per_lane..(lane + 1) * per_lane).collect(),
+            sources: vec![0; block_units as usize],
+            ..Lane::default()
+        };
+        Ok(Self {
+            layout: Layout::new(&geometry),
+            group_units: Divisor::new(config.group_blocks.saturating_mul(block_units)),
+            block_units: Divisor::new(block_units),
+            logs_max: config.log_blocks_max(&geometry),
+            l2p: Zeroed::new((logical_blocks * block_units) as usize),
+            p2l: Zeroed::new(geometry.units() as usize),
+            live_bits: Zeroed::new(geometry.units().div_ceil(64) as usize),
+            uses: vec![Use::Free; blocks],
+            valid: vec![0; blocks],
+            erases: vec![0; blocks],
+            next: vec![0; blocks],
+            rows_in_flight: vec![0; blocks],
+            group_of: vec![0; blocks],
+            logical: vec![0; blocks],
+            opened: vec![0; blocks],
+            data: vec![0; logical_blocks as usize],
+            groups: vec![Group::default(); config.groups(&geometry) as usize],
+            lanes: (0..geometry.lanes()).map(lane).collect(),
+            idle_lanes: Vec::new(),
+            wanted_by: FastMap::default(),
+            open_logs: BTreeMap::new(),
+            opens: 0,
+            log_total: 0,
+            free_total: geometry.blocks(),
+            next_lane: 0,
+            under_way: UnderWay::default(),
+            mapped: 0,
+            valid_total: 0,
+            merges: MergeCounts::default(),
+            geometry,
+            config,
+        })
+    }
+
+    /// The shape of the flash below.
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Its addresses.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &HybridConfig {
+        &self.config
+    }
+
+    /// Erases of every block since the layer began.
+    #[must_use]
+    pub fn erases(&self) -> &[u32] {
+        &self.erases
+    }
+
+    /// Logical units that hold data.
+    #[must_use]
+    pub fn mapped(&self) -> u64 {
+        self.mapped
+    }
+
+    /// Merges done so far, by kind.
+    #[must_use]
+    pub fn merges(&self) -> &MergeCounts {
+        &self.merges
+    }
+
+    /// Blocks that are log blocks now.
+    #[must_use]
+    pub fn log_blocks(&self) -> u32 {
+        self.log_total
+    }
+
+    /// Data groups, each a stream of the host.
+    #[must_use]
+    pub fn groups(&self) -> u32 {
+        self.groups.len() as u32
+    }
+
+    /// Where `lpn` is; `None` if it was never written, or was trimmed.
+    #[must_use]
+    #[inline]
+    pub fn lookup(&self, lpn: u32) -> Option<Pun> {
+        self.l2p[lpn as usize].checked_sub(1).map(Pun)
+    }
+
+    /// Says that `lpn` will be looked up or changed soon.
+    #[inline]
+    pub fn prefetch(&self, lpn: u32) {
+        prefetch(&self.l2p, lpn as usize);
+    }
+
+    /// Whether the map points to the unit at `at`; its logical unit if so.
+    #[must_use]
+    pub fn live(&self, at: Pun) -> Option<u32> {
+        let word = self.live_bits[at.0 as usize / 64];
+        (word >> (at.0 % 64) & 1 == 1).then(|| self.p2l[at.0 as usize] - 1)
+    }
+
+    /// A program of `lpn` as the host wrote it is on its way to flash.
+    pub fn write_begin(&mut self, lpn: u32) {
+        self.under_way.begin(lpn);
+    }
+
+    /// One unit is programmed. Host data takes effect now, unless something newer came
+    /// first; copies do so when the merge of their logical block is complete. Returns whether
+    /// the unit is live.
+    ///
+    /// # Panics
+    /// If a host write was not announced by [`Hybrid::write_begin`].
+    pub fn commit(&mut self, write: &UnitWrite, at: Pun) -> bool {
+        if write.lpn == UnitWrite::PAD {
+            return false;
+        }
+        self.p2l[at.0 as usize] = write.lpn + 1;
+        if write.source.is_some() {
+            return false;
+        }
+        let wins = self.under_way.end(write.lpn, write.version);
+        if wins {
+            self.unmap(write.lpn);
+            self.map(write.lpn, at);
+        }
+        wins
+    }
+
+    /// Every unit of `row` is committed.
+    pub fn row_done(&mut self, row: RowId) {
+        let block = self.layout.block_of(row).0;
+        let index = block as usize;
+        self.rows_in_flight[index] -= 1;
+        if self.uses[index] == Use::Log && self.rows_in_flight[index] == 0 && !self.is_open(block) {
+            self.seal(block);
+        }
+    }
+
+    /// Trims `start..end` at once: the map is durable by power-loss protection.
+    pub fn trim_now(&mut self, start: u32, end: u32, version: u64) {
+        for lpn in start..end {
+            self.unmap(lpn);
+        }
+        if !self.under_way.is_empty() {
+            self.under_way.raise_all(start, end, version);
+        }
+    }
+
+    fn map(&mut self, lpn: u32, at: Pun) {
+        self.l2p[lpn as usize] = at.0 + 1;
+        self.live_bits[at.0 as usize / 64] |= 1 << (at.0 % 64);
+        self.valid[self.layout.block_of_unit(at).0 as usize] += 1;
+        self.mapped += 1;
+        self.valid_total += 1;
+    }
+
+    fn unmap(&mut self, lpn: u32) {
+        let Some(at) = self.lookup(lpn) else { return };
+        self.l2p[lpn as usize] = 0;
+        self.live_bits[at.0 as usize / 64] &= !(1 << (at.0 % 64));
+        self.mapped -= 1;
+        self.valid_total -= 1;
+        let block = self.layout.block_of_unit(at).0;
+        self.valid[block as usize] -= 1;
+        if self.valid[block as usize] == 0 {
+            self.drained(block);
+        }
+    }
+
+    /// Nothing in `block` is live any more. A merge may still read it, or write to it.
+    fn drained(&mut self, block: u32) {
+        match self.uses[block as usize] {
+            Use::Sealed => {
+                let lane = self.lane_of(block);
+                self.lanes[lane].sealed.remove(&self.opened[block as usize]);
+                self.retire_log(block);
+                self.bury(block);
+            }
+            Use::Data => {
+                let logical = self.logical[block as usize];
+                let group = self.group_of[block as usize] as usize;
+                if self.groups[group].merging != Some(logical) {
+                    self.data[logical as usize] = 0;
+                    self.bury(block);
+                }
+            }
+            Use::Free | Use::Log | Use::Wanted | Use::Merging | Use::Target | Use::Dead => {}
+        }
+    }
+
+    /// Leaves `block`, with nothing live in it, to be erased.
+    fn bury(&mut self, block: u32) {
+        self.uses[block as usize] = Use::Dead;
+        let lane = self.lane_of(block);
+        if self.lanes[lane].dead.is_empty() {
+            self.idle_lanes.push(lane as u32);
+        }
+        self.lanes[lane].dead.push_back(block);
+    }
+
+    /// A lane that has got something to erase and may not know; each is told once.
+    pub fn take_idle_lane(&mut self) -> Option<LaneId> {
+        self.idle_lanes.pop().map(LaneId)
+    }
+
+    fn lane_of(&self, block: u32) -> usize {
+        self.layout.lane_of(BlockId(block)).0 as usize
+    }
+
+    fn is_open(&self, block: u32) -> bool {
+        self.groups[self.group_of[block as usize] as usize].open == Some(block)
+    }
+
+    /// Takes an erased block from the lane that has most; lanes with as many in turn.
+    fn take_free(&mut self) -> Option<u32> {
+        let lane = self.freest_lane()?;
+        let block = self.lanes[lane].free.pop_front().expect("the lane has erased blocks");
+        self.next_lane = lane as u32 + 1;
+        self.free_total -= 1;
+        self.next[block as usize] = 0;
+        self.opened[block as usize] = self.opens;
+        self.opens += 1;
+        Some(block)
+    }
+
+    fn freest_lane(&self) -> Option<usize> {
+        if self.free_total == 0 {
+            return None;
+        }
+        let lanes = self.lanes.len();
+        let turn = |i: usize| (self.next_lane as usize + i) % lanes;
+        // The first in turn of those that have most.
+        (0..lanes).rev().map(turn).max_by_key(|&lane| self.lanes[lane].free.len())
+    }
+
+    /// What is left after power was lost, with the map as the capacitors saved it: programs
+    /// under way are gone, merges begin anew, open log blocks take no more rows.
+    #[must_use]
+    pub fn after_power_loss(mut self, nand: &Nand) -> Self {
+        self.under_way = UnderWay::default();
+        self.rows_in_flight.fill(0);
+        self.open_logs.clear();
+        self.wanted_by.clear();
+        for group in &mut self.groups {
+            (group.open, group.waits_for, group.merging) = (None, None, None);
+        }
+        for lane in &mut self.lanes {
+            lane.dead.clear();
+            lane.wanted.clear();
+            lane.sealed.clear();
+            lane.victim = None;
+            lane.step = None;
+            lane.sources.fill(0);
+        }
+        for block in 0..self.uses.len() as u32 {
+            match self.uses[block as usize] {
+                Use::Free => {
+                    assert!(nand.rows_programmed(BlockId(block)) == 0, "an erased block is erased");
+                }
+                Use::Data if self.valid[block as usize] == 0 => {
+                    self.data[self.logical[block as usize] as usize] = 0;
+                    self.bury(block);
+                }
+                Use::Data => {}
+                Use::Target | Use::Dead => self.bury(block),
+                Use::Log | Use::Sealed | Use::Wanted | Use::Merging => {
+                    // Where rows stopped on each die is not known to be in line.
+                    self.next[block as usize] = self.layout.rows_per_block();
+                    self.seal(block);
+                }
+            }
+        }
+        self
+    }
+
+    /// Live units = mapped logical units (law 2), by the running sums; erased blocks, merge
+    /// targets and blocks to be erased are never all gone.
+    ///
+    /// # Panics
+    /// If the law is broken.
+    pub fn assert_conserved(&self) {
+        assert_eq!(self.valid_total, self.mapped, "live units must be mapped units");
+        assert!(self.log_total <= self.logs_max, "more log blocks than allowed");
+    }
+
+    /// The same, counted anew over every logical unit and block.
+    ///
+    /// # Panics
+    /// If a sum or a column disagrees with the map.
+    pub fn assert_consistent(&self) {
+        self.assert_conserved();
+        let mut valid = vec![0u32; self.valid.len()];
+        for (lpn, &entry) in self.l2p.iter().enumerate().filter(|(_, entry)| **entry != 0) {
+            let at = Pun(entry - 1);
+            let block = self.layout.block_of_unit(at).0 as usize;
+            assert_eq!(self.live(at), Some(lpn as u32), "both maps must agree");
+            valid[block] += 1;
+            let (logical, offset) = self.block_units.split(lpn as u32);
+            assert_eq!(self.group_of[block], logical / self.config.group_blocks, "its own group");
+            match self.uses[block] {
+                Use::Data => {
+                    assert_eq!(self.data[logical as usize], block as u32 + 1, "its data block");
+                    assert_eq!(self.block_units.split(at.0).1, offset, "its own offset");
+                }
+                Use::Log | Use::Sealed | Use::Wanted | Use::Merging => {}
+                Use::Free | Use::Target | Use::Dead => panic!("unit {lpn} in a block without data"),
+            }
+        }
+        assert_eq!(valid, self.valid, "live counts must be what the map says");
+        let live: u64 = self.live_bits.iter().map(|word| u64::from(word.count_ones())).sum();
+        assert_eq!(live, self.valid_total, "a bit for each live unit and no other");
+        self.assert_blocks();
+    }
+
+    fn assert_blocks(&self) {
+        let count = |uses: &[Use]| self.uses.iter().filter(|use_| uses.contains(use_)).count();
+        let listed = |list: fn(&Lane) -> usize| self.lanes.iter().map(list).sum::<usize>();
+        assert_eq!(count(&[Use::Free]), self.free_total as usize, "erased blocks");
+        assert_eq!(count(&[Use::Free]), listed(|lane| lane.free.len()), "erased blocks by lane");
+        assert_eq!(count(&[Use::Sealed]), listed(|lane| lane.sealed.len()), "sealed log blocks");
+        let logs = count(&[Use::Log, Use::Sealed, Use::Wanted, Use::Merging]);
+        assert_eq!(logs, self.log_total as usize, "log blocks");
+        assert_eq!(logs, self.groups.iter().map(|group| group.logs.len()).sum(), "of groups");
+        let most = self.config.group_log_blocks as usize;
+        assert!(self.groups.iter().all(|group| group.logs.len() <= most), "at most K of a group");
+        for (logical, &data) in self.data.iter().enumerate().filter(|(_, data)| **data > 0) {
+            let block = data as usize - 1;
+            assert_eq!((self.uses[block], self.logical[block] as usize), (Use::Data, logical));
+        }
+        let data = self.data.iter().filter(|data| **data > 0).count();
+        assert_eq!(count(&[Use::Data]), data, "one data block a logical block");
+        assert!(count(&[Use::Free, Use::Target, Use::Dead]) > 0, "merges can always go on");
+    }
+}

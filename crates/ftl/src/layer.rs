@@ -1,0 +1,530 @@
+//! The translation layers as one: what engines and drives call, whatever the mapping.
+//!
+//! A closed family, so an enum: every call is one well predicted branch. The contract of
+//! each call is at [`PageMap`], which came first; what a mapping by blocks does otherwise is
+//! said here.
+
+use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Nand, Pun, RowId};
+
+use crate::bulk::{Moved, RowRun};
+use crate::config::{ConfigError, FtlConfig, OverProvisioning};
+use crate::hybrid::{Hybrid, HybridConfig};
+use crate::pagemap::PageMap;
+use crate::plan::{self, CopyPlan, ReadRun, TrimRange, UnitWrite};
+
+/// How a layer behaves, by mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LayerConfig {
+    /// By unit.
+    Page(FtlConfig),
+    /// By logical block, with log blocks mapped by unit.
+    Hybrid(HybridConfig),
+}
+
+impl LayerConfig {
+    /// Checks the numbers against the flash.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the field and what is allowed.
+    pub fn check(&self, geometry: &Geometry) -> Result<(), ConfigError> {
+        match self {
+            Self::Page(config) => config.check(geometry),
+            Self::Hybrid(config) => config.check(geometry),
+        }
+    }
+
+    /// Over-provisioning, both ways.
+    #[must_use]
+    pub fn over_provisioning(&self, geometry: &Geometry) -> OverProvisioning {
+        match self {
+            Self::Page(config) => config.over_provisioning(geometry),
+            Self::Hybrid(config) => config.over_provisioning(geometry),
+        }
+    }
+}
+
+/// Where the next row of a stream may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostPlace {
+    /// To any lane that [`Layer::host_may_write`] and [`Layer::balanced`] allow.
+    Any,
+    /// To this lane and no other.
+    Lane(LaneId),
+    /// Nowhere, until [`Layer::make_room`] has led to a merge.
+    Blocked,
+}
+
+/// A translation layer.
+#[derive(Clone, Debug)]
+pub enum Layer {
+    /// By unit.
+    Page(PageMap),
+    /// By logical block, with log blocks mapped by unit.
+    Hybrid(Hybrid),
+}
+
+impl From<PageMap> for Layer {
+    fn from(map: PageMap) -> Self {
+        Self::Page(map)
+    }
+}
+
+impl From<Hybrid> for Layer {
+    fn from(map: Hybrid) -> Self {
+        Self::Hybrid(map)
+    }
+}
+
+/// Calls that every mapping has under the same name.
+macro_rules! delegate {
+    ($($(#[$doc:meta])* $self:ident.$name:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => {$(
+        $(#[$doc])*
+        #[inline]
+        pub fn $name(&$self $(, $arg: $type)*) -> $out {
+            match $self {
+                Self::Page(map) => map.$name($($arg),*),
+                Self::Hybrid(map) => map.$name($($arg),*),
+            }
+        }
+    )*};
+    (mut $($(#[$doc:meta])* $self:ident.$name:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => {$(
+        $(#[$doc])*
+        #[inline]
+        pub fn $name(&mut $self $(, $arg: $type)*) -> $out {
+            match $self {
+                Self::Page(map) => map.$name($($arg),*),
+                Self::Hybrid(map) => map.$name($($arg),*),
+            }
+        }
+    )*};
+}
+
+impl Layer {
+    /// An empty layer over erased flash. `seed` feeds policies that draw lots.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the numbers do not fit the flash.
+    pub fn new(geometry: Geometry, config: LayerConfig, seed: u64) -> Result<Self, ConfigError> {
+        Ok(match config {
+            LayerConfig::Page(config) => Self::Page(PageMap::new(geometry, config, seed)?),
+            LayerConfig::Hybrid(config) => Self::Hybrid(Hybrid::new(geometry, config)?),
+        })
+    }
+
+    delegate! {
+        /// The shape of the flash below.
+        #[must_use]
+        self.geometry() -> &Geometry;
+        /// Its addresses.
+        #[must_use]
+        self.layout() -> &Layout;
+        /// Erases of every block since the layer began; a superblock counts once.
+        #[must_use]
+        self.erases() -> &[u32];
+        /// Logical units that hold data.
+        #[must_use]
+        self.mapped() -> u64;
+        /// Where `lpn` is; `None` if it was never written, or was trimmed.
+        #[must_use]
+        self.lookup(lpn: u32) -> Option<Pun>;
+        /// Says that `lpn` will be looked up or changed soon.
+        self.prefetch(lpn: u32) -> ();
+        /// Whether the map still points to the unit at `at`; its logical unit if so.
+        #[must_use]
+        self.live(at: Pun) -> Option<u32>;
+        /// Erased blocks of `lane`.
+        #[must_use]
+        self.free_blocks(lane: LaneId) -> u32;
+        /// Whether cleaning or merging on `lane` should start.
+        #[must_use]
+        self.below_low(lane: LaneId) -> bool;
+        /// Whether it may stop.
+        #[must_use]
+        self.reached_high(lane: LaneId) -> bool;
+        /// The laws that hold at any instant, by the running sums.
+        ///
+        /// # Panics
+        /// If one is broken.
+        self.assert_conserved() -> ();
+        /// The same, counted anew over every logical unit and block.
+        ///
+        /// # Panics
+        /// If a sum or a column disagrees with the map.
+        self.assert_consistent() -> ();
+    }
+
+    delegate! { mut
+        /// A program of `lpn` as the host wrote it is on its way to flash.
+        self.write_begin(lpn: u32) -> ();
+        /// Trims `start..end` in the map at once.
+        self.trim_now(start: u32, end: u32, version: u64) -> ();
+        /// Begins to empty a block on `lane`: chooses the next victim, or the next step of
+        /// a merge. `None` if there is none, or none that can begin now.
+        self.pick_victim(lane: LaneId) -> Option<BlockId>;
+        /// The erase of a block has ended, on all its dies: it is free again.
+        ///
+        /// # Panics
+        /// If it was not to be erased.
+        self.erased(block: BlockId) -> ();
+    }
+
+    /// `row` is programmed, with `units` from its first unit on; those at the places `lost`
+    /// were trimmed on their way and were not announced.
+    ///
+    /// # Panics
+    /// If a host write was not announced by [`Layer::write_begin`].
+    #[inline]
+    pub fn commit(&mut self, row: RowId, units: &[UnitWrite], lost: &[usize]) {
+        let first = self.layout().first_unit(row).0;
+        let kept = |place: usize| lost.is_empty() || !lost.contains(&place);
+        let units = units.iter().enumerate().zip(first..).filter(|((place, _), _)| kept(*place));
+        match self {
+            Self::Page(map) => {
+                for ((_, write), at) in units {
+                    map.commit(write, Pun(at));
+                }
+                map.row_done(row);
+            }
+            Self::Hybrid(map) => {
+                for ((_, write), at) in units {
+                    map.commit(write, Pun(at));
+                }
+                map.row_done(row);
+            }
+        }
+    }
+
+    /// Whether rows and blocks may be moved as a whole, by [`Layer::put_row`] and
+    /// [`Layer::move_all`].
+    #[must_use]
+    #[inline]
+    pub fn takes_rows_at_once(&self) -> bool {
+        match self {
+            Self::Page(map) => map.takes_rows_at_once(),
+            Self::Hybrid(_) => false,
+        }
+    }
+
+    /// Says that what `lpn` points to now will soon be garbage.
+    #[inline]
+    pub fn prefetch_old(&self, lpn: u32) {
+        match self {
+            Self::Page(map) => map.prefetch_old(lpn),
+            Self::Hybrid(_) => {}
+        }
+    }
+
+    /// Puts `units` of the host, at most a row, into the next row of `lane` for `stream`.
+    ///
+    /// # Panics
+    /// If [`Layer::takes_rows_at_once`] does not hold.
+    pub fn put_row(&mut self, lane: LaneId, stream: u32, units: &[UnitWrite]) -> RowId {
+        self.page_mut().put_row(lane, stream, units)
+    }
+
+    /// Copies every valid unit of `victim` away, into the rows `runs`.
+    ///
+    /// # Panics
+    /// If [`Layer::takes_rows_at_once`] does not hold.
+    pub fn move_all(
+        &mut self,
+        victim: BlockId,
+        scratch: &mut Vec<u32>,
+        runs: &mut Vec<RowRun>,
+    ) -> Moved {
+        self.page_mut().move_all(victim, scratch, runs)
+    }
+
+    /// The map by unit, if this is one.
+    #[must_use]
+    pub fn page(&self) -> Option<&PageMap> {
+        match self {
+            Self::Page(map) => Some(map),
+            Self::Hybrid(_) => None,
+        }
+    }
+
+    /// Logical units the host sees.
+    #[must_use]
+    #[inline]
+    pub fn logical_units(&self) -> u32 {
+        match self {
+            Self::Page(map) => map.config().logical_units,
+            Self::Hybrid(map) => map.config().logical_units,
+        }
+    }
+
+    /// Streams a unit can belong to.
+    #[must_use]
+    pub fn streams(&self) -> u32 {
+        match self {
+            Self::Page(map) => map.config().frontier_count(),
+            Self::Hybrid(map) => map.groups(),
+        }
+    }
+
+    /// The stream of a logical unit that the host writes with placement handle `handle`.
+    #[must_use]
+    #[inline]
+    pub fn stream_of(&self, lpn: u32, handle: u32) -> u32 {
+        match self {
+            Self::Page(map) => map.stream_of(lpn, handle),
+            Self::Hybrid(map) => map.stream_of(lpn),
+        }
+    }
+
+    /// Where the next row of `stream` may go.
+    #[must_use]
+    #[inline]
+    pub fn host_place(&self, stream: u32) -> HostPlace {
+        match self {
+            Self::Page(_) => HostPlace::Any,
+            Self::Hybrid(map) => map.host_place(stream),
+        }
+    }
+
+    /// Whether the layer says to which lane a row goes.
+    #[must_use]
+    #[inline]
+    pub fn places_host(&self) -> bool {
+        matches!(self, Self::Hybrid(_))
+    }
+
+    /// `stream` is [`HostPlace::Blocked`]: returns a lane that has to merge or erase before
+    /// that changes; `None` if what is under way has to end first.
+    pub fn make_room(&mut self, stream: u32) -> Option<LaneId> {
+        match self {
+            Self::Page(_) => None,
+            Self::Hybrid(map) => map.make_room(stream),
+        }
+    }
+
+    /// Every log block is to be merged; nothing to do where there are none.
+    pub fn want_all(&mut self) {
+        match self {
+            Self::Page(_) => {}
+            Self::Hybrid(map) => map.want_all(),
+        }
+    }
+
+    /// Whether `lane` may take a row of `stream`, of those that any lane may take.
+    #[must_use]
+    #[inline]
+    pub fn host_may_write(&self, lane: LaneId, stream: u32) -> bool {
+        match self {
+            Self::Page(map) => map.host_may_write(lane, stream),
+            Self::Hybrid(map) => map.host_place(stream) == HostPlace::Lane(lane),
+        }
+    }
+
+    /// Whether `lane` holds no more than its share of the data.
+    #[must_use]
+    #[inline]
+    pub fn balanced(&self, lane: LaneId) -> bool {
+        match self {
+            Self::Page(map) => map.balanced(lane),
+            Self::Hybrid(_) => true,
+        }
+    }
+
+    /// The row that [`Layer::reserve_host`] would take, if a block is open.
+    #[must_use]
+    #[inline]
+    pub fn next_row(&self, lane: LaneId, stream: u32) -> Option<RowId> {
+        match self {
+            Self::Page(map) => map.next_row(lane, stream),
+            Self::Hybrid(map) => map.next_row(stream),
+        }
+    }
+
+    /// Takes the next row of `lane` for data of `stream`.
+    ///
+    /// # Panics
+    /// If [`Layer::host_may_write`] does not hold.
+    #[inline]
+    pub fn reserve_host(&mut self, lane: LaneId, stream: u32) -> RowId {
+        match self {
+            Self::Page(map) => map.reserve_host(lane, stream),
+            Self::Hybrid(map) => map.reserve_host(lane, stream),
+        }
+    }
+
+    /// Whether copies have their rows from when they are planned on, and are programmed in
+    /// that order. Otherwise a copy takes its row when its data is there.
+    #[must_use]
+    #[inline]
+    pub fn copies_in_order(&self) -> bool {
+        matches!(self, Self::Hybrid(_))
+    }
+
+    /// Takes the next row on `lane` for copies out of `victim`.
+    ///
+    /// # Panics
+    /// If no row is left: the reserve is there to prevent that.
+    #[inline]
+    pub fn reserve_copy(&mut self, lane: LaneId, victim: BlockId) -> RowId {
+        match self {
+            Self::Page(map) => map.reserve_copy(lane, victim),
+            Self::Hybrid(map) => map.reserve_copy(victim),
+        }
+    }
+
+    /// The row that [`Layer::reserve_copy`] would take, if a block is open and it is not
+    /// fixed by the plan.
+    #[must_use]
+    #[inline]
+    pub fn next_copy_row(&self, lane: LaneId, victim: BlockId) -> Option<RowId> {
+        match self {
+            Self::Page(map) => map.next_copy_row(lane, victim),
+            Self::Hybrid(_) => None,
+        }
+    }
+
+    /// A parity row that has to be programmed now because its stripe is complete.
+    #[inline]
+    pub fn take_parity(&mut self) -> Option<RowId> {
+        match self {
+            Self::Page(map) => map.take_parity(),
+            Self::Hybrid(_) => None,
+        }
+    }
+
+    /// Plans the next step of emptying `victim` into `plan`, from `cursor` on; the plan is
+    /// empty once the block is through.
+    #[inline]
+    pub fn gather(&mut self, victim: BlockId, cursor: &mut u32, plan: &mut CopyPlan) {
+        match self {
+            Self::Page(map) => map.gather(victim, cursor, plan),
+            Self::Hybrid(map) => map.gather(victim, cursor, plan),
+        }
+    }
+
+    /// Every copy out of `victim` is programmed. Returns the block to be erased now: the
+    /// victim, or what the merge has replaced; `None` if there is nothing to erase.
+    #[inline]
+    pub fn emptied(&mut self, victim: BlockId) -> Option<BlockId> {
+        match self {
+            Self::Page(_) => Some(victim),
+            Self::Hybrid(map) => map.emptied(victim),
+        }
+    }
+
+    /// Whether cleaning of `lane` waits for nobody: fewer than `critical` erased blocks, or
+    /// a host row that waits for a merge there.
+    #[must_use]
+    #[inline]
+    pub fn is_pressed(&self, lane: LaneId, critical: u32) -> bool {
+        match self {
+            Self::Page(map) => map.free_blocks(lane) < critical,
+            Self::Hybrid(map) => map.is_asked(lane) || map.free_blocks(lane) < critical,
+        }
+    }
+
+    /// A lane that has got something to erase from what happened on others, and may not know.
+    #[inline]
+    pub fn take_idle_lane(&mut self) -> Option<LaneId> {
+        match self {
+            Self::Page(_) => None,
+            Self::Hybrid(map) => map.take_idle_lane(),
+        }
+    }
+
+    /// A block to be moved because it is worn less than others.
+    pub fn pick_for_wear(&mut self, lane: LaneId) -> Option<BlockId> {
+        match self {
+            Self::Page(map) => map.pick_for_wear(lane),
+            Self::Hybrid(_) => None,
+        }
+    }
+
+    /// The cause of what is done to empty blocks.
+    #[must_use]
+    #[inline]
+    pub fn cause_of_cleaning(&self) -> Cause {
+        match self {
+            Self::Page(_) => Cause::Gc,
+            Self::Hybrid(_) => Cause::Merge,
+        }
+    }
+
+    /// The cause under which a copy out of a block is counted.
+    #[must_use]
+    #[inline]
+    pub fn cause_of_copies(&self, victim: BlockId, otherwise: Cause) -> Cause {
+        match self {
+            Self::Page(map) => map.cause_of_copies(victim, otherwise),
+            Self::Hybrid(_) => otherwise,
+        }
+    }
+
+    /// Adds `at` to the reads: one command for a level of a row as long as units of it
+    /// follow each other, and one page for each plane that is needed. `planes` has a bit
+    /// for each page in the last command.
+    #[inline]
+    pub fn add_read(&self, at: Pun, planes: &mut u64, reads: &mut Vec<ReadRun>) {
+        plan::add_read(self.layout(), at, planes, reads);
+    }
+
+    /// Trims `start..end` for the reader until a tombstone holds the range. Mappings by
+    /// block have their map saved on loss of power and trim at once instead.
+    pub fn trim_later(&mut self, start: u32, end: u32, version: u64) {
+        self.page_mut().trim_later(start, end, version);
+    }
+
+    /// Registers a tombstone on its way to flash.
+    pub fn tombstone_begin(&mut self, number: u64, ranges: Vec<TrimRange>) {
+        self.page_mut().tombstone_begin(number, ranges);
+    }
+
+    /// The ranges of the tombstone that `write` programs.
+    ///
+    /// # Panics
+    /// If it is no tombstone under way.
+    #[must_use]
+    pub fn tombstone_ranges(&self, write: &UnitWrite) -> &[TrimRange] {
+        match self {
+            Self::Page(map) => map.tombstone_ranges(write),
+            Self::Hybrid(_) => panic!("{NO_TOMBSTONES}"),
+        }
+    }
+
+    fn page_mut(&mut self) -> &mut PageMap {
+        match self {
+            Self::Page(map) => map,
+            Self::Hybrid(_) => panic!("only a mapping by unit does this"),
+        }
+    }
+
+    /// A host unit that cleaning has moved, so that its translation page must change.
+    pub fn take_moved(&mut self) -> Option<u32> {
+        match self {
+            Self::Page(map) => map.take_moved(),
+            Self::Hybrid(_) => None,
+        }
+    }
+
+    /// The map as capacitors save it when power is lost, for mappings that are not found by
+    /// a scan of the flash.
+    #[must_use]
+    pub fn saved(self) -> Option<Self> {
+        match self {
+            Self::Page(_) => None,
+            Self::Hybrid(_) => Some(self),
+        }
+    }
+
+    /// The layer that goes on from a saved map over what the flash holds.
+    ///
+    /// # Panics
+    /// If it is none that [`Layer::saved`] returns.
+    #[must_use]
+    pub fn after_power_loss(self, nand: &Nand) -> Self {
+        match self {
+            Self::Page(_) => panic!("a mapping by unit is found by a scan"),
+            Self::Hybrid(map) => Self::Hybrid(map.after_power_loss(nand)),
+        }
+    }
+}
+
+/// A device without power-loss protection is refused where the map is not on flash.
+const NO_TOMBSTONES: &str = "a mapping by block has its map protected and no tombstones";

@@ -1,0 +1,68 @@
+//! Programs of host data that have begun and not ended, and which of them will lose.
+
+use prism_base::FastMap;
+
+/// Programs of one logical unit that have begun and not ended.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    programs: u32,
+    /// The highest version committed or trimmed meanwhile: lower ones lose.
+    floor: u64,
+}
+
+/// The logical units with programs under way. An entry leaves with its last program.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UnderWay {
+    units: FastMap<u32, InFlight>,
+}
+
+impl UnderWay {
+    /// Whether nothing is under way.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+
+    /// A program of `lpn` begins.
+    pub(crate) fn begin(&mut self, lpn: u32) {
+        let entry = self.units.entry(lpn).or_insert(InFlight { programs: 0, floor: 0 });
+        entry.programs += 1;
+    }
+
+    /// A program of `lpn` with `version` has ended. Returns whether it is the newest.
+    ///
+    /// # Panics
+    /// If none was begun.
+    pub(crate) fn end(&mut self, lpn: u32, version: u64) -> bool {
+        let entry = self.units.get_mut(&lpn).expect("a commit that was never begun");
+        let wins = version > entry.floor;
+        entry.floor = entry.floor.max(version);
+        entry.programs -= 1;
+        if entry.programs == 0 {
+            self.units.remove(&lpn);
+        }
+        wins
+    }
+
+    /// Programs under way of `lpn` lose against `version`. Returns whether there are any.
+    pub(crate) fn raise(&mut self, lpn: u32, version: u64) -> bool {
+        let entry = self.units.get_mut(&lpn);
+        entry.map(|entry| entry.floor = entry.floor.max(version)).is_some()
+    }
+
+    /// The same for each unit of `start..end`.
+    pub(crate) fn raise_all(&mut self, start: u32, end: u32, version: u64) {
+        if (end - start) as usize <= self.units.len() {
+            for lpn in start..end {
+                self.raise(lpn, version);
+            }
+        } else {
+            // Walking the table in its own order is harmless here: each entry is changed
+            // by itself.
+            for (lpn, entry) in &mut self.units {
+                if (start..end).contains(lpn) {
+                    entry.floor = entry.floor.max(version);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The fields of `mapping = "hybrid"`: which it needs, and which mean nothing to it.
+
+use prism_ftl::{Frontiers, HybridConfig, VictimPolicy};
+
+use super::{Device, DeviceError, Mapping, bad};
+
+impl Device {
+    /// What a hybrid mapping is told.
+    pub(super) fn hybrid_config(&self) -> HybridConfig {
+        let ftl = &self.ftl;
+        let blocks = f64::from(self.geometry().blocks());
+        HybridConfig {
+            logical_units: self.logical_units(),
+            group_blocks: ftl.group_blocks.unwrap_or(0),
+            group_log_blocks: ftl.group_log_blocks.unwrap_or(0),
+            log_blocks: (ftl.log_share.unwrap_or(0.0) * blocks).max(1.0) as u32,
+            free_blocks_low: ftl.free_blocks_low,
+            free_blocks_high: ftl.free_blocks_high,
+        }
+    }
+
+    /// What the hybrid mapping needs is there, and nothing is that it would ignore.
+    pub(super) fn check_hybrid(&self) -> Result<(), DeviceError> {
+        let (ftl, flash) = (&self.ftl, &self.flash);
+        let blocks = [
+            ("ftl.group_blocks", ftl.group_blocks),
+            ("ftl.group_log_blocks", ftl.group_log_blocks),
+        ];
+        if let Some((field, _)) = blocks.iter().find(|(_, value)| value.is_none()) {
+            return bad(field, "nothing", "mapping \"hybrid\" needs a number of blocks");
+        }
+        match ftl.log_share {
+            Some(share) if share > 0.0 && share < 1.0 => {}
+            share => {
+                let why = "mapping \"hybrid\" needs a share of all blocks, above 0 and below 1";
+                let value = share.map_or("nothing".into(), |share| share.to_string());
+                return bad("ftl.log_share", value, why);
+            }
+        }
+        if !self.drive.power_loss_protection {
+            let why = "the map of mapping \"hybrid\" is not on flash: it needs protection";
+            return bad("drive.power_loss_protection", false, why);
+        }
+        if ftl.victim != VictimPolicy::Fifo {
+            let why = "mapping \"hybrid\" merges its oldest log blocks first: fifo";
+            return bad("ftl.victim", ftl.victim, why);
+        }
+        if ftl.frontiers != Frontiers::Separate {
+            let why = "mapping \"hybrid\" merges into blocks of their own: separate";
+            return bad("ftl.frontiers", ftl.frontiers.name(), why);
+        }
+        let meaningless = [
+            ("ftl.segment", ftl.segment.map(|segment| segment.to_string())),
+            ("ftl.placement_handles", over(ftl.placement_handles)),
+            ("ftl.map_cache", ftl.map_cache.map(|cache| cache.to_string())),
+            ("ftl.wear_least_worn_first", is(ftl.wear_least_worn_first)),
+            (
+                "ftl.wear_move_behind_mean",
+                ftl.wear_move_behind_mean.map(|erases| erases.to_string()),
+            ),
+            (
+                "ftl.wear_victims_above_mean",
+                ftl.wear_victims_above_mean.map(|erases| erases.to_string()),
+            ),
+            ("flash.copy_back", is(flash.copy_back)),
+            ("flash.superblock_parity", is(flash.superblock_parity)),
+        ];
+        for (field, value) in meaningless {
+            if let Some(value) = value {
+                return bad(field, value, "does not combine with mapping \"hybrid\"");
+            }
+        }
+        Ok(())
+    }
+
+    /// No field of the hybrid mapping is there.
+    pub(super) fn check_no_hybrid(&self) -> Result<(), DeviceError> {
+        debug_assert!(self.ftl.mapping != Mapping::Hybrid);
+        let fields = [
+            ("ftl.group_blocks", self.ftl.group_blocks.map(|blocks| blocks.to_string())),
+            ("ftl.group_log_blocks", self.ftl.group_log_blocks.map(|blocks| blocks.to_string())),
+            ("ftl.log_share", self.ftl.log_share.map(|share| share.to_string())),
+        ];
+        for (field, value) in fields {
+            if let Some(value) = value {
+                return bad(field, value, "only mapping \"hybrid\" has log blocks");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn over(count: u32) -> Option<String> {
+    (count > 0).then(|| count.to_string())
+}
+
+fn is(set: bool) -> Option<String> {
+    set.then(|| set.to_string())
+}
