@@ -2,8 +2,9 @@
 //! not shared. Others are in `crates/ssd/tests/defects.rs`.
 
 use prism_base::{Bytes, Nanos, Rng};
+use prism_experiments::speed::Workload;
+use prism_experiments::theory;
 use prism_experiments::write_amplification::{Setup, measure};
-use prism_experiments::{speed, theory};
 use prism_ftl::{Frontiers, VictimPolicy};
 use prism_nand::PageTimes;
 use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
@@ -52,7 +53,8 @@ fn effective_over_provisioning_is_what_theory_needs() {
 /// 8 KiB a second.
 #[test]
 fn random_reads_reach_the_channels_at_depth_1024() {
-    let work = speed::random_reads(200_000, 1024, 1).unwrap()();
+    let (name, op, size) = ("deep reads", HostOp::Read, Bytes(64 << 30));
+    let work = Workload { name, op, depth: 1024, size }.prepare(200_000, 1).unwrap()();
     let share = work.requests as f64 / work.simulated.as_secs_f64() / 325_195.0;
     assert!((0.95..1.0).contains(&share), "{share}");
 }
