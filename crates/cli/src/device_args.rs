@@ -14,8 +14,9 @@ use crate::initial_state::{State, parse_state, parse_state_file};
 /// Which drive, how large, and what it holds at the start.
 #[derive(Clone, Debug, Args)]
 pub struct DeviceArgs {
-    /// The drive: a preset (dc-tlc, consumer-nvme, slc-2008, femu) or a TOML file
-    #[arg(long, value_name = "PRESET|FILE.toml", default_value = Device::DEFAULT_PRESET)]
+    /// The drive: a preset or a TOML file
+    #[arg(long, value_name = "PRESET|FILE.toml", default_value = Device::DEFAULT_PRESET,
+        help = device_help())]
     pub device: String,
     /// What the host may write, as 64GiB, or `device` for the drive's own size
     /// [default: what the trace touches; for `sim` 8GiB]
@@ -112,6 +113,11 @@ impl DeviceArgs {
             None => fitted(Bytes(span.max(1))),
         }
     }
+}
+
+fn device_help() -> String {
+    let names: Vec<_> = Device::preset_names().collect();
+    format!("The drive: a preset ({}) or a TOML file", names.join(", "))
 }
 
 /// The text of a device file, with `overrides` in their places.

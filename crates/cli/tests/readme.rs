@@ -23,3 +23,14 @@ fn the_readme_shows_the_beginning_of_the_real_report() {
         printed.lines().take(shown.lines().count()).flat_map(|l| [l, "\n"]).collect();
     assert_eq!(printed, shown, "README.md is out of date");
 }
+
+#[test]
+fn readme_and_presets_page_name_every_preset() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for page in ["README.md", "docs/presets.md"] {
+        let text = std::fs::read_to_string(root.join(page)).unwrap();
+        for name in prism_ssd::Device::preset_names() {
+            assert!(text.contains(&format!("`{name}`")), "{page} lacks {name}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use prism_ftl::{ConfigError, Hybrid, HybridConfig, Layer};
 use prism_nand::{Cause, Geometry, Nand};
 
 use crate::theory;
-use crate::validate::{Check, Pending, Scale};
+use crate::validate::{Check, Group, Pending, Scale};
 
 /// Logical blocks at full scale: groups of every N here divide them, also at a quarter.
 const LOGICAL_BLOCKS: u32 = 512;
@@ -100,6 +100,7 @@ pub fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
         Pending::new(what.clone(), move || {
             let (ours, _) = measure(&setup, seed).expect("the flash is large enough");
             Check {
+                group: Group::Theory,
                 what,
                 expected: theory::hybrid(group_blocks, group_log_blocks),
                 ours,

@@ -2,10 +2,11 @@
 
 pub mod datasheet;
 pub mod hybrid;
+pub mod oracles;
 pub mod preparing;
 pub mod speed;
 pub mod theory;
 pub mod validate;
 pub mod write_amplification;
 
-pub use validate::{Check, Scale, checks};
+pub use validate::{Check, Group, Scale, checks};

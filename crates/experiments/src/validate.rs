@@ -6,9 +6,22 @@ use crate::hybrid;
 use crate::theory::{self, HotCold};
 use crate::write_amplification::{Setup, measure};
 
+/// What kind of thing is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// A closed form, or a published simulation of the same model.
+    Theory,
+    /// What another simulator gives for a drive of the same parameters.
+    Oracle,
+    /// What the maker says.
+    DataSheet,
+}
+
 /// One comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
+    /// What kind of thing is known.
+    pub group: Group,
     /// What is compared.
     pub what: String,
     /// What theory, or the data sheet, says.
@@ -25,10 +38,10 @@ pub struct Check {
 }
 
 impl Check {
-    /// (ours - expected) / expected.
+    /// (ours - expected) / expected; 0 where both are 0.
     #[must_use]
     pub fn difference(&self) -> f64 {
-        (self.ours - self.expected) / self.expected
+        if self.ours == self.expected { 0.0 } else { (self.ours - self.expected) / self.expected }
     }
 
     /// Whether the two agree within the tolerance; true where nothing is claimed.
@@ -38,22 +51,27 @@ impl Check {
     }
 }
 
-/// A check that can be run later, with a name to show meanwhile.
+/// Checks that one simulation gives, to be run later, with a name to show meanwhile.
 pub struct Pending {
     /// What it will compare.
     pub what: String,
-    run: Box<dyn FnOnce() -> Check + Send>,
+    run: Box<dyn FnOnce() -> Vec<Check> + Send>,
 }
 
 impl Pending {
-    /// Something to be run later.
+    /// One check to be run later.
     pub fn new(what: String, run: impl FnOnce() -> Check + Send + 'static) -> Self {
+        Self::several(what, move || vec![run()])
+    }
+
+    /// Several checks of one simulation, to be run later.
+    pub fn several(what: String, run: impl FnOnce() -> Vec<Check> + Send + 'static) -> Self {
         Self { what, run: Box::new(run) }
     }
 
     /// Runs it.
     #[must_use]
-    pub fn run(self) -> Check {
+    pub fn run(self) -> Vec<Check> {
         (self.run)()
     }
 }
@@ -125,7 +143,8 @@ impl Comparison {
         Pending::new(self.what.clone(), move || {
             let Self { what, setup, expected, tolerance, source } = self;
             let (ours, _) = measure(&setup, seed).expect("the flash is large enough");
-            Check { what, expected, ours, tolerance, source: source.into(), unit: "" }
+            let (group, source) = (Group::Theory, source.into());
+            Check { group, what, expected, ours, tolerance, source, unit: "" }
         })
     }
 }

@@ -134,10 +134,15 @@ impl PageMap {
         self.take_row(lane, frontier as usize)
     }
 
-    /// The row that [`PageMap::reserve_copy`] would take, if a block is open.
+    /// The row that [`PageMap::reserve_copy`] would take; `None` if no block is open and
+    /// none is erased.
     #[must_use]
     pub fn next_copy_row(&self, lane: LaneId, victim: BlockId) -> Option<RowId> {
-        self.next_row(lane, self.config.frontier_of_copies(self.frontier_of[victim.0 as usize]))
+        let frontier = self.config.frontier_of_copies(self.frontier_of[victim.0 as usize]);
+        self.next_row(lane, frontier).or_else(|| {
+            let block = self.lanes[lane.0 as usize].free[self.next_erased(lane)?];
+            Some(self.layout.first_row(BlockId(block)))
+        })
     }
 
     /// A parity row that has to be programmed now because its stripe is complete.
@@ -167,15 +172,19 @@ impl PageMap {
         row
     }
 
+    /// The place in the list of erased blocks of the one that is opened next.
+    fn next_erased(&self, lane: LaneId) -> Option<usize> {
+        let free = &self.lanes[lane.0 as usize].free;
+        if self.config.wear.least_worn_first {
+            return (0..free.len()).min_by_key(|&place| self.erases[free[place] as usize]);
+        }
+        (!free.is_empty()).then_some(0)
+    }
+
     pub(crate) fn open_block(&mut self, lane: LaneId, frontier: usize) -> OpenBlock {
+        let place = self.next_erased(lane);
         let free = &mut self.lanes[lane.0 as usize].free;
-        let block = if self.config.wear.least_worn_first {
-            let worn = |&at: &usize| self.erases[free[at] as usize];
-            let least = (0..free.len()).min_by_key(worn);
-            least.and_then(|at| free.remove(at))
-        } else {
-            free.pop_front()
-        };
+        let block = place.and_then(|place| free.remove(place));
         let block = block.expect("no erased block left on the lane: the reserve was too small");
         self.state[block as usize] = BlockState::Open;
         self.frontier_of[block as usize] = frontier as u16;

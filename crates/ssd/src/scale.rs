@@ -29,18 +29,66 @@ pub struct Scaled {
     pub changes: Vec<String>,
 }
 
+/// A watermark of cleaning above this is a share of the blocks and not a number of them.
+const WATERMARK_MAX: u32 = 8;
+/// Turns until the share of the blocks and their number agree: each comes nearer by the
+/// factor of the share.
+const TURNS_MAX: u32 = 8;
+
 /// Fits `device` to `capacity`, rounded up to whole mapping units.
 ///
 /// # Errors
 /// [`DeviceError`] if no drive of this kind can have that capacity.
 pub fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
-    let mut fitted = device.clone();
+    let full = device.geometry().blocks_per_lane();
+    let mut marked = smallest(device);
+    let mut turns = 0;
+    loop {
+        let scaled = fit_with(device, &marked, capacity)?;
+        let before = marked.ftl.clone();
+        let blocks = scaled.device.geometry().blocks_per_lane();
+        scale_watermarks(&mut marked, device, blocks, full);
+        turns += 1;
+        if marked.ftl == before || turns == TURNS_MAX {
+            return Ok(scaled);
+        }
+    }
+}
+
+/// `device` with the watermarks it has where its dies are smallest.
+fn smallest(device: &Device) -> Device {
+    let mut small = device.clone();
+    let full = device.geometry().blocks_per_lane();
+    scale_watermarks(&mut small, device, BLOCKS_PER_DIE_MIN as u32, full);
+    small
+}
+
+/// Sets the watermarks of `marked` to what they are on `device`, or to as large a share
+/// of `blocks` blocks a lane as of `full` ones there.
+fn scale_watermarks(marked: &mut Device, device: &Device, blocks: u32, full: u32) {
+    let share = |value: u32| {
+        let part = u64::from(value) * u64::from(blocks) / u64::from(full);
+        value.min((part as u32).max(value.min(WATERMARK_MAX)))
+    };
+    let (to, from) = (&mut marked.ftl, &device.ftl);
+    to.free_blocks_low = share(from.free_blocks_low);
+    // As far above the low one as it was, or there is no cleaning between the two.
+    let above = from.free_blocks_high - from.free_blocks_low;
+    to.free_blocks_high = to.free_blocks_low + share(above);
+    to.free_blocks_critical = share(from.free_blocks_critical);
+    to.free_blocks_idle = share(from.free_blocks_idle);
+}
+
+/// Fits `marked`, which is `device` with other watermarks, to `capacity`.
+fn fit_with(device: &Device, marked: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
+    let mut fitted = marked.clone();
     let mut changes = Vec::new();
     let full = device.geometry();
     let unit = device.ftl.mapping_unit.0;
     let row_units = u64::from(full.units_per_row());
     let spare = 1.0 + device.over_provisioning().effective;
-    let min_usable = (BLOCKS_PER_DIE_MIN - kept(device)) * ROWS_PER_BLOCK_MIN * row_units;
+    let per_die = BLOCKS_PER_DIE_MIN.saturating_sub(kept(&smallest(device))).max(1);
+    let min_usable = per_die * ROWS_PER_BLOCK_MIN * row_units;
     let min_logical = (min_usable as f64 / spare) as u64;
     let wanted = capacity.div_ceil(Bytes(unit));
     let logical = wanted.max(min_logical);
@@ -54,7 +102,6 @@ pub fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
     }
     fitted.drive.capacity = Bytes(logical * unit);
     let kept = kept(&fitted);
-    let per_die = BLOCKS_PER_DIE_MIN.saturating_sub(kept).max(1);
     let usable = (logical as f64 * spare).ceil() as u64 + u64::from(fitted.ftl_config().map_units);
     let rows_full = u64::from(full.rows_per_die());
     let data_blocks = usable.div_ceil(rows_full * row_units);
@@ -89,6 +136,10 @@ pub fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
     fitted.flash.pages_per_block = rows as u32 * full.pages_per_program;
     fitted.flash.blocks_per_plane = u32::try_from(blocks_per_plane).unwrap_or(u32::MAX);
     describe(device, &fitted, &mut changes);
+    if fitted.ftl.free_blocks_low != device.ftl.free_blocks_low {
+        let (now, before) = (fitted.ftl.free_blocks_low, device.ftl.free_blocks_low);
+        changes.push(format!("cleaning below {now} erased blocks a die instead of {before}"));
+    }
     fitted.check()?;
     Ok(Scaled { device: fitted, full_capacity: device.capacity(), changes })
 }
@@ -107,7 +158,8 @@ fn kept(device: &Device) -> u64 {
 /// The smallest capacity at which `device` keeps all its dies.
 fn capacity_of_all_dies(device: &Device) -> Bytes {
     let geometry = device.geometry();
-    let blocks = (BLOCKS_PER_DIE_MIN.saturating_sub(kept(device))) * u64::from(geometry.dies());
+    let kept = kept(&smallest(device));
+    let blocks = BLOCKS_PER_DIE_MIN.saturating_sub(kept) * u64::from(geometry.dies());
     let usable = blocks * u64::from(geometry.rows_per_die() * geometry.units_per_row());
     let logical = usable as f64 / (1.0 + device.over_provisioning().effective);
     Bytes((logical * geometry.unit.0 as f64) as u64 + geometry.unit.0)
@@ -152,6 +204,8 @@ fn many(count: u32, thing: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use prism_nand::Geometry;
+
     use super::*;
 
     #[test]
@@ -173,7 +227,9 @@ mod tests {
             for shift in 12..45 {
                 let capacity = Bytes((1 << shift) + 4096);
                 let Ok(scaled) = fit(&preset, capacity) else {
-                    assert!(shift > 41, "{name} at {capacity}");
+                    let raw = capacity.0 as f64 * (1.0 + spare);
+                    let most = (Geometry::UNITS_MAX * preset.ftl.mapping_unit.0) as f64;
+                    assert!(raw > most / 2.0, "{name} at {capacity}");
                     continue;
                 };
                 let device = scaled.device;

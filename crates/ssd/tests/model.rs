@@ -106,6 +106,7 @@ fn tiny_geometry(number: u32, blocks: u32) -> Device {
     device.flash.planes = if planes == 0 { 1 } else { 2 };
     device.flash.multi_plane = planes == 2;
     device.flash.pages_per_block = 1 + digit(4);
+    device.flash.pages_per_program = 1;
     device.ftl.mapping_unit = Bytes(4096);
     device.flash.page = Bytes(4096 * u64::from(1 + digit(2)));
     device.ftl.frontiers = [Frontiers::Shared, Frontiers::Separate][digit(2) as usize];

@@ -1,7 +1,7 @@
 //! `prism validate`: theory and data sheets beside the simulation.
 
 use clap::Args as ClapArgs;
-use prism_experiments::{Check, Scale, checks, datasheet};
+use prism_experiments::{Check, Group, Scale, checks, datasheet, oracles};
 use prism_host::Progress;
 use prism_host::jobs::run_all;
 use prism_report::{Block, Column, Document, Section, Table, Unit, Value, json, terminal};
@@ -51,6 +51,7 @@ struct Validation {
 /// [`Failure::Finding`] if a check fails, others if the output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let mut pending = checks(args.seed, Scale::Full);
+    pending.extend(oracles::checks(args.seed, Scale::Full));
     for name in Device::preset_names() {
         let device = Device::preset(name).map_err(|e| Failure::Usage(e.to_string()))?;
         pending.extend(datasheet::checks(&device, args.seed));
@@ -64,7 +65,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let progress = Progress::on_stderr();
     progress.start_count("checking:", "checks", Some(pending.len() as u64));
     let jobs = pending.into_iter().map(|check| || check.run()).collect();
-    let done: Vec<Check> = run_all(jobs, |finished| progress.reached(finished as u64));
+    let done: Vec<Vec<Check>> = run_all(jobs, |finished| progress.reached(finished as u64));
+    let done: Vec<Check> = done.into_iter().flatten().collect();
     progress.clear();
     let failed = done.iter().filter(|check| !check.passed()).count();
     let (width, style) = screen();
@@ -91,22 +93,29 @@ fn row(check: &Check) -> Row {
 }
 
 fn document(done: &[Check]) -> Document {
-    let claimed = |claim: bool| done.iter().filter(move |c| c.tolerance.is_some() == claim);
+    let of = |group: Group| done.iter().filter(move |check| check.group == group);
     let theory = section(
         "Theory",
         "Write amplification of uniform random writes, simulated on 16,384 blocks of 64 units; \
          OP is effective over-provisioning, trims are a share of the requests.",
         "theory",
-        claimed(true),
+        of(Group::Theory),
+    );
+    let others = section(
+        "Oracles",
+        "What other simulators give for drives of the same parameters; without a verdict where \
+         the models differ, for the reason given.",
+        "published",
+        of(Group::Oracle),
     );
     let sheets = section(
         "Data sheets",
         "Nothing is claimed: how near a preset comes to what its maker says.",
         "data sheet",
-        claimed(false),
+        of(Group::DataSheet),
     );
     let mut document = Document::new("prism validate", "what is known beside what is simulated");
-    document.sections.extend([theory, sheets].into_iter().flatten());
+    document.sections.extend([theory, others, sheets].into_iter().flatten());
     document
 }
 

@@ -73,10 +73,16 @@ pub struct Device {
     pub datasheet: Datasheet,
 }
 
-const PRESETS: [(&str, &str); 4] = [
+const PRESETS: [(&str, &str); 10] = [
     ("dc-tlc", include_str!("../../presets/dc-tlc.toml")),
     ("consumer-nvme", include_str!("../../presets/consumer-nvme.toml")),
+    ("qlc", include_str!("../../presets/qlc.toml")),
+    ("memblaze", include_str!("../../presets/memblaze.toml")),
+    ("sfs-slc", include_str!("../../presets/sfs-slc.toml")),
+    ("sfs-mlc", include_str!("../../presets/sfs-mlc.toml")),
     ("slc-2008", include_str!("../../presets/slc-2008.toml")),
+    ("atc08", include_str!("../../presets/atc08.toml")),
+    ("wiscsim", include_str!("../../presets/wiscsim.toml")),
     ("femu", include_str!("../../presets/femu.toml")),
 ];
 

@@ -287,10 +287,9 @@ impl Drive {
     fn watch_for_idle(&mut self) {
         let wanted = self.device.ftl.free_blocks_idle > 0;
         if wanted && self.in_flight() == 0 && self.timers.is_empty() && self.engine.is_idle() {
+            // Work that the host left may have taken longer than its silence has to last.
             let at = self.last_change + self.device.ftl.idle_after;
-            if at > self.now {
-                self.timers.push(at, IDLE);
-            }
+            self.timers.push(at.max(self.now), IDLE);
         }
     }
 

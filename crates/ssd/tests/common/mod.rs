@@ -2,6 +2,7 @@
 
 use prism_base::{Bytes, Nanos};
 use prism_ftl::{Frontiers, VictimPolicy};
+use prism_nand::PageTimes;
 use prism_ssd::Device;
 use prism_ssd::device::WriteCache;
 
@@ -15,6 +16,8 @@ pub fn tiny(blocks: u32, capacity_units: u64, protected: bool) -> Device {
     device.flash.multi_plane = true;
     device.flash.blocks_per_plane = blocks;
     device.flash.pages_per_block = 16;
+    device.flash.pages_per_program = 1;
+    device.flash.t_read = PageTimes::uniform(Nanos(35_760));
     device.flash.page = Bytes(8192);
     device.ftl.mapping_unit = Bytes(4096);
     device.ftl.frontiers = Frontiers::Separate;

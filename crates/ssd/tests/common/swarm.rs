@@ -48,6 +48,7 @@ pub fn device(rng: &mut Rng) -> Device {
         device.flash.multi_plane = rng.chance(0.5);
         device.flash.blocks_per_plane = 8 + rng.below(12) as u32;
         device.flash.pages_per_block = one_of(rng, &[2, 3, 4, 8, 16]);
+        device.flash.pages_per_program = 1;
         device.flash.page = Bytes(device.ftl.mapping_unit.0 * (1 + rng.below(2)));
         if device.flash.multi_plane && rng.chance(0.2) {
             // A mapping unit over all planes.

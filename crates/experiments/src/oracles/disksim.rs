@@ -1,0 +1,208 @@
+//! The SSD model of DiskSim (Agrawal et al., USENIX ATC 2008): its validation runs.
+//!
+//! Requests arrive 0 to 1 ms apart (uniform) in a region of 3.35 GiB of a full drive of 29
+//! GB. Random ones have sizes drawn from an exponential distribution of mean 4 KiB, rounded
+//! up to whole pages; sequential ones have one page.
+//!
+//! Two things are otherwise there. A page goes to the element that its address names; here
+//! it goes to the next in turn, so that writes do not meet each other and wait less. And
+//! a block is cleaned in one operation; here a page at a time, with the host's pages in
+//! between. How much is cleaned and moved depends on neither.
+
+use prism_base::{Nanos, Rng};
+use prism_nand::Cause;
+use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
+
+use super::load::{Tally, open_loop};
+use crate::validate::{Check, Group, Pending, Scale};
+
+const PAGE: u64 = 4096;
+/// 7,018,904 sectors.
+const REGION_PAGES: u64 = 7_018_904 / 8;
+const GAP_MAX: u64 = 1_000_000;
+/// 1/e: the chance that an exponentially distributed size of mean one page, rounded up,
+/// is a page longer.
+const PAGE_MORE: f64 = 0.367_879_441_171_442_3;
+/// The long sequential run programs 5,704,304 pages for its 5 M requests.
+const SEQUENTIAL_MORE: f64 = 0.140_860_8;
+const TOLERANCE: f64 = 0.05;
+const SOURCE: &str = "DiskSim SSD model";
+const IN_TURN: &str = "DiskSim SSD model; pages in turn here, by address there: no claim";
+const IN_STEPS: &str = "DiskSim SSD model; cleaning in steps here, as a whole there: no claim";
+
+/// One of its runs.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    name: &'static str,
+    op: HostOp,
+    random: bool,
+    count: u64,
+    /// Chance that a request is a page longer.
+    more: f64,
+    /// Mean, standard deviation (0 where not given) and maximum of the response in
+    /// milliseconds.
+    mean: f64,
+    deviation: f64,
+    max: f64,
+    /// Why the mean is no claim, if it is none.
+    differs: Option<&'static str>,
+    /// Blocks cleaned and pages moved.
+    cleaning: Option<(f64, f64)>,
+    /// Pages the host wrote, for write amplification.
+    pages: f64,
+}
+
+const SHORT: u64 = 250_000;
+const LONG: u64 = 5_000_000;
+
+const RUNS: [Run; 6] = [
+    Run {
+        name: "sequential read",
+        op: HostOp::Read,
+        random: false,
+        count: SHORT,
+        more: 0.0,
+        mean: 0.132_511,
+        deviation: 0.000_072,
+        max: 0.135_805,
+        differs: None,
+        cleaning: None,
+        pages: 250_000.0,
+    },
+    Run {
+        name: "random read",
+        op: HostOp::Read,
+        random: true,
+        count: SHORT,
+        more: PAGE_MORE,
+        mean: 0.136_118,
+        deviation: 0.0152,
+        max: 0.4854,
+        differs: None,
+        cleaning: None,
+        pages: 395_130.0,
+    },
+    Run {
+        name: "sequential write",
+        op: HostOp::Write,
+        random: false,
+        count: SHORT,
+        more: 0.0,
+        mean: 0.310,
+        deviation: 0.0,
+        max: 0.0,
+        differs: None,
+        cleaning: None,
+        pages: 249_999.0,
+    },
+    Run {
+        name: "random write",
+        op: HostOp::Write,
+        random: true,
+        count: SHORT,
+        more: PAGE_MORE,
+        mean: 0.329_458,
+        deviation: 0.0689,
+        max: 1.579,
+        differs: Some(IN_TURN),
+        cleaning: None,
+        pages: 395_130.0,
+    },
+    Run {
+        name: "sequential write, 5 M",
+        op: HostOp::Write,
+        random: false,
+        count: LONG,
+        more: SEQUENTIAL_MORE,
+        mean: 0.334_365,
+        deviation: 0.1844,
+        max: 2.100,
+        differs: Some(IN_STEPS),
+        cleaning: Some((77_493.0, 0.0)),
+        pages: 5_704_304.0,
+    },
+    Run {
+        name: "random write, 5 M",
+        op: HostOp::Write,
+        random: true,
+        count: LONG,
+        more: PAGE_MORE,
+        mean: 0.593_438,
+        deviation: 0.9704,
+        max: 6.519,
+        differs: Some(IN_STEPS),
+        cleaning: Some((143_179.0, 1_929_239.0)),
+        pages: 7_913_348.0,
+    },
+];
+
+pub(super) fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
+    let wanted = |run: &Run| scale == Scale::Full || run.count == SHORT;
+    let pending =
+        |run: Run| Pending::several(format!("atc08: {}", run.name), move || run.run(seed));
+    RUNS.into_iter().filter(wanted).map(pending).collect()
+}
+
+impl Run {
+    fn run(self, seed: u64) -> Vec<Check> {
+        let device = Device::preset("atc08").expect("a preset");
+        let prepared = Drive::prepared(device, InitialState::Filled, seed, |_, _| true);
+        let (mut drive, _) = prepared.expect("a checked device").expect("nobody gives up");
+        let mut gaps = Rng::stream(seed, "disksim.gap");
+        let mut sizes = Rng::stream(seed, "disksim.size");
+        let mut places = Rng::stream(seed, "disksim.place");
+        let mut next = 0;
+        let tally = open_loop(&mut drive, self.count, |number| {
+            let mut pages = 1;
+            while sizes.chance(self.more) && (self.random || pages < 2) {
+                pages += 1;
+            }
+            let place = if self.random {
+                places.below(REGION_PAGES - pages + 1)
+            } else {
+                if next + pages > REGION_PAGES {
+                    next = 0;
+                }
+                next
+            };
+            next = place + pages;
+            let request = Request::new(self.op, place * PAGE, pages * PAGE, number);
+            (Nanos(gaps.below(GAP_MAX)), request)
+        });
+        self.compare(&drive, &tally)
+    }
+
+    fn compare(&self, drive: &Drive, tally: &Tally) -> Vec<Check> {
+        let row = |what: &str, expected, ours, tolerance, source: &str, unit| Check {
+            group: Group::Oracle,
+            what: format!("atc08: {}, {what}", self.name),
+            expected,
+            ours,
+            tolerance,
+            source: source.into(),
+            unit,
+        };
+        let claim = self.differs.is_none().then_some(TOLERANCE);
+        let source = self.differs.unwrap_or(SOURCE);
+        let mut all = vec![row("mean", self.mean, tally.mean() / 1e6, claim, source, "ms")];
+        if self.deviation > 0.0 {
+            let deviation = tally.deviation() / 1e6;
+            all.push(row("deviation", self.deviation, deviation, None, source, "ms"));
+            all.push(row("maximum", self.max, tally.max.0 as f64 / 1e6, None, source, "ms"));
+        }
+        if let Some((cleans, moved)) = self.cleaning {
+            let counts = drive.flash_counts();
+            let ours = counts.erases.total() as f64;
+            all.push(row("cleans", cleans, ours, Some(TOLERANCE), SOURCE, "blocks"));
+            let ours = counts.programs[Cause::Gc] as f64;
+            // Of nothing there is no share: one page moved would be too many.
+            let tolerance = if moved > 0.0 { TOLERANCE } else { 0.0 };
+            all.push(row("moved", moved, ours, Some(tolerance), SOURCE, "pages"));
+            let wa = (self.pages + moved) / self.pages;
+            let host = counts.programs[Cause::Host] as f64;
+            let ours = counts.programs.total() as f64 / host;
+            all.push(row("write amplification", wa, ours, Some(TOLERANCE), SOURCE, ""));
+        }
+        all
+    }
+}
