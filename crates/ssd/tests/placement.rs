@@ -1,7 +1,5 @@
 //! What placement and a cached map do, against what theory and closed forms say.
 
-#![allow(clippy::print_stdout, reason = "what was measured is part of the answer")]
-
 mod common;
 
 use std::collections::BTreeSet;
