@@ -298,7 +298,7 @@ impl Sweep {
         cells: impl Fn(&Row) -> Vec<Value>,
     ) -> Table {
         let axes = self.axes.iter().map(Column::text);
-        let mut table = Table::new(caption, axes.chain(columns).collect());
+        let mut table = Table::new(caption, axes.chain(columns).collect()).whole();
         for row in &self.rows {
             let labels = row.labels.iter().map(|label| Value::from(label.as_str()));
             table.rows.push(labels.chain(cells(row)).collect());

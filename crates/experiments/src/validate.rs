@@ -218,7 +218,7 @@ fn hot_cold(victim: VictimPolicy, frontiers: Frontiers, op: f64, hot: HotCold) -
         // One stream of host data here, so that its copies have one frontier as well.
         Frontiers::Separate | Frontiers::PerStream => "2 frontiers",
     };
-    let what = format!("{victim}, {r:.0} % of writes to {f:.0} % of units, {count}, OP {op}");
+    let what = format!("{victim}, hot {r:.0}/{f:.0}, {count}, OP {op}");
     let hot = Some(hot);
     // Cold data settles as blocks are cleaned through, which takes as many more writes as
     // there is more spare.

@@ -68,6 +68,8 @@ pub struct Table {
     /// Each as long as `columns`; what is absent shows as missing, what is too much is
     /// not shown.
     pub rows: Vec<Vec<Value>>,
+    /// Shown to the last row everywhere: the table is the answer, not a part of one.
+    pub whole: bool,
 }
 
 /// The head of a column.
@@ -145,7 +147,13 @@ impl Table {
     /// A table without rows yet.
     #[must_use]
     pub fn new(caption: impl Into<String>, columns: Vec<Column>) -> Self {
-        Self { caption: caption.into(), columns, rows: Vec::new() }
+        Self { caption: caption.into(), columns, rows: Vec::new(), whole: false }
+    }
+
+    /// The same table, shown to the last row.
+    #[must_use]
+    pub fn whole(self) -> Self {
+        Self { whole: true, ..self }
     }
 
     /// The cell at `row` and `column`, missing where the row is too short.

@@ -97,7 +97,8 @@ fn document(done: &[Check]) -> Document {
     let theory = section(
         "Theory",
         "Write amplification of uniform random writes, simulated on 16,384 blocks of 64 units; \
-         OP is effective over-provisioning, trims are a share of the requests.",
+         OP is effective over-provisioning, trims are a share of the requests, hot 90/10 is 90 % of \
+         the writes to 10 % of the units.",
         "theory",
         of(Group::Theory),
     );
@@ -133,7 +134,7 @@ fn section<'a>(
         Column::text("verdict"),
         Column::text("source"),
     ];
-    let mut table = Table::new("", columns);
+    let mut table = Table::new("", columns).whole();
     for check in checks {
         let verdict = match check.tolerance {
             None => "",

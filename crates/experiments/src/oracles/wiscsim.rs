@@ -35,7 +35,7 @@ pub(super) fn checks(seed: u64) -> Vec<Pending> {
     RUNS.into_iter()
         .map(|(op, size, depth, count, expected, tolerance)| {
             let name = op.name();
-            let what = format!("wiscsim: {} KiB random {name}, queue depth {depth}", size >> 10);
+            let what = format!("wiscsim: {} KiB {name}, QD {depth}", size >> 10);
             let shown = what.clone();
             Pending::new(shown, move || Check {
                 group: Group::Oracle,

@@ -16,7 +16,7 @@ pub(super) fn render(screen: &mut Screen, table: &Table) {
         let unit = table.columns[column].unit;
         screen.clean(&table.cell(row, column).show(unit, style.missing()))
     };
-    let shown = table.rows.len().min(ROWS_MAX);
+    let shown = if table.whole { table.rows.len() } else { table.rows.len().min(ROWS_MAX) };
     let heads: Vec<String> = table.columns.iter().map(|c| screen.clean(&c.name)).collect();
     let cells: Vec<Vec<String>> =
         (0..shown).map(|row| (0..heads.len()).map(|column| show(row, column)).collect()).collect();
@@ -66,7 +66,9 @@ fn fit(screen: &Screen, table: &Table, heads: &[String], cells: &[Vec<String>]) 
     let total = |widths: &[usize]| widths.iter().filter(|w| **w > 0).map(|w| w + 2).sum::<usize>();
     while total(&widths) > screen.width {
         let words = |i: &usize| table.columns[*i].unit.is_none() && widths[*i] > TEXT_WIDTH_MIN;
-        let widest = (0..widths.len()).filter(words).max_by_key(|&i| widths[i]);
+        // The first column names the row, so it gives way after the others.
+        let widest = (1..widths.len()).filter(words).max_by_key(|&i| widths[i]);
+        let widest = widest.or_else(|| Some(0).filter(words));
         match widest {
             Some(i) => widths[i] -= 1,
             None => match (1..widths.len()).rev().find(|&i| widths[i] > 0) {
