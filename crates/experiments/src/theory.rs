@@ -4,6 +4,8 @@
 //! and U the logical pages; `b` is units a block. All solve small equations by bisection
 //! or iteration in double precision; nothing on a simulation path uses them.
 
+use prism_ftl::spread::MeanField;
+
 /// FIFO (least recently written), exact for any block size under uniform random writes:
 /// A = 1 / (1 - x) with x = exp(-(1 - x)(1 + op)). Source: Menon; Robinson; Desnoyers,
 /// SYSTOR'12; also Xiang and Kurkoski, arXiv 1110.4245, and greedy as b grows.
@@ -26,7 +28,7 @@ pub fn random(op: f64) -> f64 {
 /// equal b U/T; then A = 1 / (mu U/T).
 #[must_use]
 pub fn greedy(op: f64, b: u32) -> f64 {
-    mean_field(op, b, |above, slope| (above + 1.0 / slope).min(1.0))
+    mean_field(None, op, b)
 }
 
 /// The best of `d` blocks drawn at random, under uniform random writes with blocks of `b`
@@ -35,37 +37,13 @@ pub fn greedy(op: f64, b: u32) -> f64 {
 /// the limit of many. Source: Van Houdt, SIGMETRICS'13.
 #[must_use]
 pub fn d_choices(op: f64, b: u32, d: u32) -> f64 {
-    let power = d.cast_signed();
-    mean_field(op, b, |above, slope| {
-        // Newton's method from 1, where the left side is too large: it grows and is
-        // convex, so that every step stays above the root.
-        let mut share = 1.0_f64;
-        for _ in 0..100 {
-            let excess = share.powi(power) + slope * (share - above) - 1.0;
-            let step = excess / (f64::from(d) * share.powi(power - 1) + slope);
-            share -= step;
-            if step < 1e-15 {
-                break;
-            }
-        }
-        share
-    })
+    mean_field(Some(d), op, b)
 }
 
-/// Write amplification by the mean field whose `share(above, mu i)` is the fraction of
-/// blocks with at least i valid units, given that of i + 1.
-fn mean_field(op: f64, b: u32, share: impl Fn(f64, f64) -> f64) -> f64 {
+/// Write amplification by the mean field that also lays out a drive in steady state.
+fn mean_field(choices: Option<u32>, op: f64, b: u32) -> f64 {
     let rho = 1.0 / (1.0 + op);
-    let valid = |mu: f64| {
-        let mut above = 0.0;
-        (1..=b).rev().fold(0.0, |sum, i| {
-            above = share(above, mu * f64::from(i));
-            sum + above
-        })
-    };
-    // More valid units as mu falls.
-    let mu = bisect(1e-6, 10.0, |mu| valid(mu) > rho * f64::from(b));
-    1.0 / (mu * rho)
+    1.0 / (MeanField::solve(choices, rho * f64::from(b), b).mu * rho)
 }
 
 /// Writes with a hot and a cold part, each uniform in itself.
