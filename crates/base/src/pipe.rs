@@ -7,9 +7,17 @@ use crate::units::SimTime;
 /// A queue of (time, payload), earliest first; of equal times the one added first. Adding
 /// at or near the end is cheap, so a stage with a fixed delay pays a push and a pop for
 /// an event instead of two walks through a heap.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Pipe {
     events: VecDeque<(SimTime, u32)>,
+    /// When the earliest is due: asked for far more often than it changes.
+    next: SimTime,
+}
+
+impl Default for Pipe {
+    fn default() -> Self {
+        Self { events: VecDeque::new(), next: SimTime::NEVER }
+    }
 }
 
 impl Pipe {
@@ -27,18 +35,21 @@ impl Pipe {
             let place = self.events.partition_point(|&(other, _)| other <= at);
             self.events.insert(place, (at, payload));
         }
+        self.next = self.next.min(at);
     }
 
     /// When the earliest is due, or [`SimTime::NEVER`].
     #[must_use]
     #[inline]
     pub fn next_at(&self) -> SimTime {
-        self.events.front().map_or(SimTime::NEVER, |&(at, _)| at)
+        self.next
     }
 
     /// Takes out the earliest.
     pub fn pop(&mut self) -> Option<(SimTime, u32)> {
-        self.events.pop_front()
+        let first = self.events.pop_front();
+        self.next = self.events.front().map_or(SimTime::NEVER, |&(at, _)| at);
+        first
     }
 }
 

@@ -56,14 +56,6 @@ pub enum Capacity {
     Bytes(Bytes),
 }
 
-/// The presets as files, for changes to their fields.
-const PRESETS: [(&str, &str); 4] = [
-    ("dc-tlc", include_str!("../../ssd/presets/dc-tlc.toml")),
-    ("consumer-nvme", include_str!("../../ssd/presets/consumer-nvme.toml")),
-    ("slc-2008", include_str!("../../ssd/presets/slc-2008.toml")),
-    ("femu", include_str!("../../ssd/presets/femu.toml")),
-];
-
 impl DeviceArgs {
     /// The device as it is asked for, before it is made to fit.
     ///
@@ -79,9 +71,8 @@ impl DeviceArgs {
             prism_host::input::read_text(Path::new(&self.device))?
         } else {
             // Names the presets where it is none of them.
-            let preset = Device::preset(&self.device).map_err(|e| Failure::Usage(e.to_string()))?;
-            let text = PRESETS.iter().find(|(name, _)| *name == preset.name);
-            text.expect("every preset has its file here").1.to_owned()
+            let text = Device::preset_text(&self.device);
+            text.map_err(|e| Failure::Usage(e.to_string()))?.to_owned()
         };
         let device = if self.overrides.is_empty() {
             Device::from_toml(&text)
@@ -208,21 +199,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_preset_has_its_file_here() {
-        for name in Device::preset_names() {
-            let (_, text) = PRESETS.iter().find(|(known, _)| *known == name).expect(name);
-            assert_eq!(Device::from_toml(text), Device::preset(name), "{name}");
-        }
-    }
-
-    #[test]
     fn fields_are_changed_and_unknown_ones_named() {
         let change = |field: &str, value: &str| {
             let change = Override { field: field.into(), value: value.into() };
-            overridden(PRESETS[0].1, &[change])
+            overridden(Device::preset_text("dc-tlc").unwrap(), &[change])
         };
         let device = |text: &str| Device::from_toml(text).unwrap();
-        let preset = device(PRESETS[0].1);
+        let preset = device(Device::preset_text("dc-tlc").unwrap());
         let mut other = device(&change("ftl.victim", "fifo").unwrap());
         assert_ne!(other, preset);
         other.ftl.victim = preset.ftl.victim;

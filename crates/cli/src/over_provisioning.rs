@@ -19,7 +19,7 @@ pub fn set(device: &mut Device, share: f64) -> Result<(), String> {
     let geometry = device.geometry();
     let planes = u64::from(geometry.dies()) * u64::from(geometry.planes);
     let pages = planes * u64::from(geometry.pages_per_block);
-    let units = pages * (geometry.page.0 / geometry.unit.0);
+    let units = pages * geometry.page.0 / geometry.unit.0;
     let (mut low, mut high) = (1u32, (Geometry::UNITS_MAX / units) as u32);
     if effective(high) < share {
         return Err(wrong("more flash than can be addressed".into()));

@@ -103,11 +103,19 @@ impl Device {
     /// # Errors
     /// [`DeviceError::UnknownPreset`] lists those that exist.
     pub fn preset(name: &str) -> Result<Self, DeviceError> {
-        let Some((_, text)) = PRESETS.iter().find(|(known, _)| *known == name) else {
+        Self::from_toml(Self::preset_text(name)?)
+    }
+
+    /// The file of the preset called `name`.
+    ///
+    /// # Errors
+    /// [`DeviceError::UnknownPreset`] lists those that exist.
+    pub fn preset_text(name: &str) -> Result<&'static str, DeviceError> {
+        let found = PRESETS.iter().find(|(known, _)| *known == name);
+        found.map(|&(_, text)| text).ok_or_else(|| {
             let known = Self::preset_names().collect::<Vec<_>>().join(", ");
-            return Err(DeviceError::UnknownPreset { name: name.into(), known });
-        };
-        Self::from_toml(text)
+            DeviceError::UnknownPreset { name: name.into(), known }
+        })
     }
 
     /// Reads and checks a device file.
