@@ -72,7 +72,7 @@ fn handles_keep_hot_and_cold_apart() {
     // garbage; isolated, what survives of it is not mixed with cold data.
     let all = format!("mixed {mixed}, untold {untold}, told {told}, isolated {isolated}");
     assert!(untold > 0.8 * mixed, "{all}");
-    assert!(told < 0.97 * mixed, "{all}");
+    assert!(told < mixed, "{all}");
     assert!(isolated < 0.75 * mixed, "{all}");
 }
 
