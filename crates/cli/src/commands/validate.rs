@@ -97,8 +97,8 @@ fn document(done: &[Check]) -> Document {
     let theory = section(
         "Theory",
         "Write amplification of uniform random writes, simulated on 16,384 blocks of 64 units; \
-         OP is effective over-provisioning, trims are a share of the requests, hot 90/10 is 90 % of \
-         the writes to 10 % of the units.",
+         OP is effective over-provisioning, trims are a share of the requests, hot 90/10 is 90 % \
+         of the writes to 10 % of the units.",
         "theory",
         of(Group::Theory),
     );
