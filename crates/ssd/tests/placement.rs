@@ -165,6 +165,18 @@ fn whole_pages_make_neighbours_hit() {
     assert_eq!(counts.misses, 8 * 64);
 }
 
+#[test]
+fn a_discard_that_is_ignored_leaves_the_map_alone() {
+    let mut device = dftl(128, 8192, 1024);
+    device.drive.discards = false;
+    let mut drive = prepared(&device, InitialState::Filled);
+    run(&mut drive, 1, [Request::new(HostOp::Read, 0, UNIT, 0)]);
+    run(&mut drive, 1, [Request::new(HostOp::Discard, 0, 4096 * UNIT, 0)]);
+    run(&mut drive, 1, [Request::new(HostOp::Read, 0, UNIT, 0)]);
+    let counts = *drive.map_counts().unwrap();
+    assert_eq!((counts.hits, counts.misses, counts.writebacks), (1, 1, 0));
+}
+
 /// Random writes over more than the cache holds rewrite about one translation page each,
 /// and all of it is counted as the map's.
 #[test]

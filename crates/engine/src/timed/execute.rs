@@ -166,11 +166,20 @@ impl Engine {
             .expect("a reserved row is the next of its block");
         let logical = self.ftl.logical_units();
         self.counts.count_program(&self.nand, cause, logical, &job.plan.units);
-        let mut time = self.config.timing.t_program.of(self.layout.place_of(row).1);
         if job.copied_back > 0 {
-            let cause = job.cause.expect("a job with a cause");
             for run in &job.plan.reads {
                 self.counts.reads[cause] += u64::from(run.pages);
+            }
+        }
+        self.program_time(place)
+    }
+
+    /// How long the cells take for a program, and for the reads of a copy-back before it.
+    fn program_time(&self, place: u32) -> Nanos {
+        let job = &self.jobs[place];
+        let mut time = self.config.timing.t_program.of(self.layout.place_of(RowId(job.row)).1);
+        if job.copied_back > 0 {
+            for run in &job.plan.reads {
                 time += self.config.timing.t_read.of(self.page_of(run.row, run.level));
             }
         }
@@ -227,13 +236,7 @@ impl Engine {
             return;
         }
         let Some(job) = state.loaded.take() else { return };
-        let row = RowId(self.jobs[job].row);
-        let mut time = self.config.timing.t_program.of(self.layout.place_of(row).1);
-        if self.jobs[job].copied_back > 0 {
-            for run in &self.jobs[job].plan.reads {
-                time += self.config.timing.t_read.of(self.page_of(run.row, run.level));
-            }
-        }
+        let time = self.program_time(job);
         self.set_array(die, Op::Program { job }, now, now + time);
     }
 

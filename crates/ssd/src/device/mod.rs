@@ -211,6 +211,11 @@ impl Device {
 
     fn check_ftl(&self) -> Result<(), DeviceError> {
         let ftl = &self.ftl;
+        if ftl.free_blocks_critical <= Self::RESERVE_BLOCKS {
+            let why = "must be at least 2: with one erased block left the host cannot write, and \
+                       cleaning that still waited for it would wait for ever";
+            return bad("ftl.free_blocks_critical", ftl.free_blocks_critical, why);
+        }
         if ftl.segment.is_some() && ftl.placement_handles > 0 {
             let why = "either segments or placement handles decide where data goes";
             return bad("ftl.placement_handles", ftl.placement_handles, why);
@@ -418,6 +423,7 @@ mod tests {
         check("t_read = \"60us\"", "t_read = \"60h\"", "flash.t_read");
         check("capacity = \"4TB\"", "capacity = \"5TB\"", "lower capacity");
         check("queue_depth = 256", "queue_depth = 0", "drive.queue_depth");
+        check("[drive]", "free_blocks_critical = 1\n\n[drive]", "ftl.free_blocks_critical");
         check("write_buffer = \"16MiB\"", "write_buffer = \"4KiB\"", "drive.write_buffer");
         check("victim = \"greedy\"", "victim = \"best\"", "no victim policy is called `best`");
         check("victim = \"greedy\"", "victim = \"d-choices\"", "as in d-choices:10");

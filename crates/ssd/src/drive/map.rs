@@ -105,6 +105,7 @@ impl Drive {
         let request = self.slots[slot].request;
         let ready = match request.op {
             HostOp::Flush => true,
+            HostOp::Discard if !self.device.drive.discards => true,
             _ if map.rewrites.len() >= REWRITES_MAX => {
                 map.held.push_back(slot);
                 false
