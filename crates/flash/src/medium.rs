@@ -1,0 +1,225 @@
+//! What a flash device offers to the monitor, and to nobody else: pages of blocks, programmed
+//! in order, erased as wholes.
+//!
+//! A medium is emulated memory, a file, or a real zoned device (a block is then a zone). It
+//! may have a volatile cache below it: what was done since the last [`Medium::sync`] can then
+//! be lost with the power, block by block, and an erase can come undone.
+
+use std::any::Any;
+
+use prism_base::Bytes;
+
+/// The shape of a device. Channels and LUNs are what works in parallel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceGeometry {
+    /// Channels (buses).
+    pub channels: u32,
+    /// LUNs (dies) on each channel, the smallest things that work by themselves.
+    pub luns_per_channel: u32,
+    /// Blocks of a LUN.
+    pub blocks_per_lun: u32,
+    /// Pages of a block; a page is what one program writes.
+    pub pages_per_block: u32,
+    /// Bytes of a page.
+    pub page_size: u32,
+    /// Out-of-band bytes that come with each page; 0 on zoned devices.
+    pub oob_size: u32,
+    /// Blocks that may be partly written at once, as zoned devices limit them; `None` for any
+    /// number.
+    pub max_open_blocks: Option<u32>,
+}
+
+impl DeviceGeometry {
+    /// LUNs of the device.
+    #[must_use]
+    pub fn luns(&self) -> u32 {
+        self.channels * self.luns_per_channel
+    }
+
+    /// Blocks of the device.
+    #[must_use]
+    pub fn blocks(&self) -> u32 {
+        self.luns() * self.blocks_per_lun
+    }
+
+    /// Bytes of a block.
+    #[must_use]
+    pub fn block_bytes(&self) -> u64 {
+        u64::from(self.pages_per_block) * u64::from(self.page_size)
+    }
+
+    /// Bytes of the device, out-of-band bytes not counted.
+    #[must_use]
+    pub fn raw(&self) -> Bytes {
+        Bytes(u64::from(self.blocks()) * self.block_bytes())
+    }
+
+    /// Checks that the numbers make sense.
+    ///
+    /// # Errors
+    /// The field that does not, its value and the allowed range.
+    pub fn check(&self) -> Result<(), GeometryError> {
+        let wrong = |field, value: u32, min: u64, max: u64| {
+            let value = u64::from(value);
+            let ok = (min..=max).contains(&value);
+            if ok { Ok(()) } else { Err(GeometryError { field, value, min, max }) }
+        };
+        wrong("channels", self.channels, 1, 1 << 10)?;
+        wrong("luns_per_channel", self.luns_per_channel, 1, 1 << 10)?;
+        wrong("blocks_per_lun", self.blocks_per_lun, 4, 1 << 20)?;
+        wrong("pages_per_block", self.pages_per_block, 2, u64::from(u16::MAX))?;
+        wrong("page_size", self.page_size, 512, 1 << 24)?;
+        wrong("oob_size", self.oob_size, 0, 1 << 16)?;
+        wrong("max_open_blocks", self.max_open_blocks.unwrap_or(u32::MAX), 4, u64::from(u32::MAX))?;
+        let blocks = u64::from(self.luns()) * u64::from(self.blocks_per_lun);
+        let (value, max) = (blocks * u64::from(self.pages_per_block), u64::from(u32::MAX));
+        let (field, min) = ("pages of the device", 1);
+        if value > max { Err(GeometryError { field, value, min, max }) } else { Ok(()) }
+    }
+}
+
+/// A number of a geometry that makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} is {value}; it must be between {min} and {max}")]
+pub struct GeometryError {
+    /// The field.
+    pub field: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// The smallest allowed.
+    pub min: u64,
+    /// The largest allowed.
+    pub max: u64,
+}
+
+/// What a page holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageState {
+    /// What was programmed.
+    Written,
+    /// Nothing since the last erase.
+    Erased,
+    /// Nothing that can be read: a program or an erase was interrupted.
+    Torn,
+}
+
+/// Why a medium did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MediumError {
+    /// Pages of a block are programmed in order.
+    #[error("page {page} of block {block} was programmed out of order; page {expected} is next")]
+    OutOfOrder {
+        /// The block.
+        block: u32,
+        /// The page asked for.
+        page: u32,
+        /// The page that is next.
+        expected: u32,
+    },
+    /// The block takes no more pages before it is erased.
+    #[error("block {block} is full or finished; erase it first")]
+    Full {
+        /// The block.
+        block: u32,
+    },
+    /// An erase was interrupted.
+    #[error("block {block} was not erased completely; erase it again")]
+    Unstable {
+        /// The block.
+        block: u32,
+    },
+    /// More blocks would be partly written than the device allows.
+    #[error("{max} blocks are partly written, which is the most; fill or finish one first")]
+    TooManyOpen {
+        /// The most.
+        max: u32,
+    },
+    /// The cells did not take the data; the block is worn out.
+    #[error("the program of page {page} of block {block} failed")]
+    ProgramFailed {
+        /// The block.
+        block: u32,
+        /// The page.
+        page: u32,
+    },
+    /// The cells could not be erased; the block is worn out.
+    #[error("the erase of block {block} failed")]
+    EraseFailed {
+        /// The block.
+        block: u32,
+    },
+    /// The device has no power; what it held is found when it is opened again.
+    #[error("the device has lost power; open it again")]
+    PowerLost,
+}
+
+/// A flash device. Blocks are numbered LUN by LUN; LUN `l` sits on channel
+/// `l % channels`.
+pub trait Medium: Send {
+    /// Its shape.
+    fn geometry(&self) -> &DeviceGeometry;
+
+    /// Pages of `block` programmed since its last erase, torn ones included.
+    fn write_pointer(&self, block: u32) -> u32;
+
+    /// Whether `block` is partly written: programmed, not full, not finished.
+    fn is_open(&self, block: u32) -> bool;
+
+    /// Whether the maker marked `block` as bad.
+    fn is_factory_bad(&self, block: u32) -> bool;
+
+    /// Whether operations are durable only after [`Medium::sync`].
+    fn has_volatile_cache(&self) -> bool;
+
+    /// Reads `data.len()` bytes of a page from `offset` on and `oob.len()` out-of-band bytes
+    /// from the first on. The buffers keep what they held unless the page is
+    /// [`PageState::Written`].
+    ///
+    /// # Errors
+    /// [`MediumError::PowerLost`].
+    fn read(
+        &mut self,
+        block: u32,
+        page: u32,
+        offset: u32,
+        data: &mut [u8],
+        oob: &mut [u8],
+    ) -> Result<PageState, MediumError>;
+
+    /// Programs a page with `data`, which is one page, and `oob`, at most the out-of-band
+    /// bytes.
+    ///
+    /// # Errors
+    /// Everything but [`MediumError::EraseFailed`]. After
+    /// [`MediumError::ProgramFailed`] the earlier pages of the block can still be read.
+    fn program(
+        &mut self,
+        block: u32,
+        page: u32,
+        data: &[u8],
+        oob: &[u8],
+    ) -> Result<(), MediumError>;
+
+    /// Erases a block.
+    ///
+    /// # Errors
+    /// [`MediumError::EraseFailed`], [`MediumError::PowerLost`].
+    fn erase(&mut self, block: u32) -> Result<(), MediumError>;
+
+    /// Takes no more pages for `block` until it is erased, so that it is no longer partly
+    /// written.
+    ///
+    /// # Errors
+    /// [`MediumError::PowerLost`].
+    fn finish(&mut self, block: u32) -> Result<(), MediumError>;
+
+    /// Makes everything done so far durable.
+    ///
+    /// # Errors
+    /// [`MediumError::PowerLost`].
+    fn sync(&mut self) -> Result<(), MediumError>;
+
+    /// The medium itself, for who knows what it is.
+    fn into_any(self: Box<Self>) -> Box<dyn Any>;
+}

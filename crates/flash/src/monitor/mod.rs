@@ -1,0 +1,322 @@
+//! The flash monitor: who owns which LUNs of a device.
+//!
+//! Several applications share one device. Each has a *share*: LUNs of its own, round robin
+//! over the channels, part of which is over-provisioning. Nobody reads, writes or erases what
+//! is not his, and a LUN is erased before it changes hands. Bad blocks are replaced from
+//! spare ones and never seen. Source: Prism-SSD (Shen et al., ICDCS'19), section IV.A. Beyond
+//! it: shares that grow and shrink, limits of bandwidth, global wear levelling, and tables
+//! that survive a loss of power.
+
+mod levelling;
+mod records;
+mod share;
+mod state;
+mod tables;
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use prism_base::{Bytes, SimTime};
+use prism_nand::Timing;
+
+use crate::error::{FlashError, Result};
+use crate::medium::{DeviceGeometry, Medium};
+use records::{Record, ShareRecord};
+use state::{LunUse, Monitor};
+
+pub use levelling::{GlobalWear, WearReport};
+pub use share::{Share, ShareGeometry};
+pub use state::OpCounts;
+
+/// How a device is run; nothing of it is kept on flash.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Options {
+    /// How long operations take in virtual time; `None` for a device without time.
+    pub timing: Option<Timing>,
+    /// When LUNs change places by themselves; `None` for never.
+    pub wear: Option<GlobalWear>,
+}
+
+/// What a share is to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Allocation {
+    /// Bytes for the application.
+    pub capacity: Bytes,
+    /// Over-provisioning in percent of the capacity.
+    pub over_provisioning: u32,
+    /// The most bytes a second that go in and out; `None` for no limit.
+    pub bandwidth: Option<u64>,
+    /// Blocks that may be partly written at once, where the device limits them; `None` for a
+    /// part of the device's limit as large as the share.
+    pub open_blocks: Option<u32>,
+}
+
+impl Allocation {
+    /// `capacity`, and `over_provisioning` percent of it; no limits.
+    #[must_use]
+    pub fn new(capacity: Bytes, over_provisioning: u32) -> Self {
+        Self { capacity, over_provisioning, bandwidth: None, open_blocks: None }
+    }
+}
+
+/// A share as the monitor lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShareInfo {
+    /// Its name.
+    pub name: String,
+    /// Its LUNs, as the device counts them.
+    pub luns: Vec<u32>,
+    /// How many of them are over-provisioning.
+    pub ops_luns: u32,
+    /// Whether an application is attached to it.
+    pub attached: bool,
+    /// What was done in it since the device was opened.
+    pub counts: OpCounts,
+}
+
+/// A flash device that applications share. Clones are handles of the same device; threads
+/// may use them at once.
+#[derive(Clone, Debug)]
+pub struct Device(Arc<Mutex<Monitor>>);
+
+impl Device {
+    /// Makes an empty device of `medium`: everything on it is lost.
+    ///
+    /// # Errors
+    /// [`FlashError`] if the geometry makes no sense, the device has too many bad blocks, or
+    /// it fails.
+    pub fn format(mut medium: Box<dyn Medium>, options: Options) -> Result<Self> {
+        medium.geometry().check()?;
+        for block in 0..medium.geometry().blocks() {
+            if medium.write_pointer(block) > 0 && !medium.is_factory_bad(block) {
+                medium.erase(block)?;
+            }
+        }
+        medium.sync()?;
+        let (mut monitor, _) = Monitor::blank(medium, options.timing)?;
+        monitor.levelling.policy = options.wear;
+        let (format, dirty) = (monitor.format_record(), monitor.dirty());
+        monitor.commit(&[format, dirty])?;
+        Ok(Self(Arc::new(Mutex::new(monitor))))
+    }
+
+    /// Opens a device that was formatted; what a loss of power interrupted is put right.
+    ///
+    /// # Errors
+    /// [`FlashError::NotFormatted`] if it holds no tables, or those of another geometry.
+    pub fn open(medium: Box<dyn Medium>, options: Options) -> Result<Self> {
+        let (mut monitor, records) = Monitor::blank(medium, options.timing)?;
+        monitor.replay(&records)?;
+        monitor.levelling.policy = options.wear;
+        Ok(Self(Arc::new(Mutex::new(monitor))))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Monitor> {
+        self.0.lock().expect("nobody panics while he holds the device")
+    }
+
+    /// Takes the medium away, as the death of the process does: nothing is written. Every
+    /// handle that is left is refused from now on.
+    ///
+    /// # Errors
+    /// [`FlashError::Released`] if it was taken before.
+    pub fn into_medium(self) -> Result<Box<dyn Medium>> {
+        self.lock().medium.take().ok_or(FlashError::Released)
+    }
+
+    /// The shape of the device as it is, spare blocks and tables included.
+    #[must_use]
+    pub fn geometry(&self) -> DeviceGeometry {
+        self.lock().geometry
+    }
+
+    /// What a LUN gives to a share: its blocks without spare ones and tables.
+    #[must_use]
+    pub fn lun_capacity(&self) -> Bytes {
+        let monitor = self.lock();
+        Bytes(u64::from(monitor.usable) * monitor.geometry.block_bytes())
+    }
+
+    /// LUNs that belong to no share.
+    #[must_use]
+    pub fn free_luns(&self) -> u32 {
+        self.lock().luns.iter().filter(|lun| **lun != LunUse::Owned).count() as u32
+    }
+
+    /// The shares, in the order in which they were allocated.
+    #[must_use]
+    pub fn shares(&self) -> Vec<ShareInfo> {
+        let monitor = self.lock();
+        let mut shares: Vec<_> = monitor.shares.iter().flatten().collect();
+        shares.sort_by_key(|share| share.id);
+        let info = |share: &&state::ShareState| ShareInfo {
+            name: share.name.clone(),
+            luns: share.luns.clone(),
+            ops_luns: share.ops_luns,
+            attached: share.attached,
+            counts: share.counts,
+        };
+        shares.iter().map(info).collect()
+    }
+
+    /// What was done for the tables, for failed blocks and for levelling since the device was
+    /// opened.
+    #[must_use]
+    pub fn own_counts(&self) -> OpCounts {
+        self.lock().counts
+    }
+
+    /// How evenly the device is worn.
+    #[must_use]
+    pub fn wear(&self) -> WearReport {
+        self.lock().wear_report()
+    }
+
+    /// Levels wear now, moving about `blocks` blocks, whatever the budget of
+    /// [`Options::wear`]. Returns whether more would have to move.
+    ///
+    /// # Errors
+    /// [`FlashError`] if the device fails.
+    pub fn level_wear(&self, policy: GlobalWear, blocks: u32) -> Result<bool> {
+        self.lock().level(policy, blocks, SimTime::ZERO)
+    }
+
+    /// Allocates a share and attaches to it.
+    ///
+    /// # Errors
+    /// [`FlashError::ShareExists`], [`FlashError::NoLuns`], [`FlashError::NoClock`] for a
+    /// limit of bandwidth without timing, [`FlashError::NoSpace`] if no block may be open.
+    pub fn allocate(&self, name: &str, wanted: Allocation) -> Result<Share> {
+        let mut monitor = self.lock();
+        if monitor.shares.iter().flatten().any(|share| share.name == name) {
+            return Err(FlashError::ShareExists { name: name.into() });
+        }
+        if wanted.bandwidth.is_some() && monitor.timeline.is_none() {
+            return Err(FlashError::NoClock);
+        }
+        let user = monitor.luns_for(wanted.capacity);
+        let percent = u64::from(wanted.over_provisioning);
+        let ops_luns = (u64::from(user) * percent).div_ceil(100).min(1 << 20) as u32;
+        let open_max = monitor.open_max(wanted.open_blocks, user + ops_luns)?;
+        let luns = monitor.take_luns(user + ops_luns)?;
+        let record = ShareRecord {
+            id: monitor.next_id,
+            name: name.into(),
+            ops_luns,
+            open_max,
+            bandwidth: wanted.bandwidth.unwrap_or(0),
+            luns,
+            meta: Vec::new(),
+        };
+        monitor.clean_luns(&record.luns)?;
+        monitor.commit(&[Record::Share(record.clone())])?;
+        monitor.put_share(record);
+        drop(monitor);
+        self.attach(name)
+    }
+
+    /// Attaches to a share that was allocated before.
+    ///
+    /// # Errors
+    /// [`FlashError::NoShare`], or [`FlashError::InUse`] if it has a handle already.
+    pub fn attach(&self, name: &str) -> Result<Share> {
+        let mut monitor = self.lock();
+        let named = |share: &Option<state::ShareState>| {
+            share.as_ref().is_some_and(|share| share.name == name)
+        };
+        let Some(place) = monitor.shares.iter().position(named) else {
+            return Err(FlashError::NoShare { name: name.into() });
+        };
+        let share = monitor.shares[place].as_mut().expect("just found");
+        if share.attached {
+            return Err(FlashError::InUse { name: name.into() });
+        }
+        share.attached = true;
+        let id = share.id;
+        drop(monitor);
+        Ok(Share::new(self.clone(), place, id))
+    }
+
+    /// Gives up a share to which nobody is attached: what it holds is lost.
+    ///
+    /// # Errors
+    /// [`FlashError::NoShare`], [`FlashError::InUse`].
+    pub fn release(&self, name: &str) -> Result<()> {
+        let share = self.attach(name)?;
+        share.release()
+    }
+}
+
+impl Monitor {
+    fn luns_for(&self, capacity: Bytes) -> u32 {
+        let lun = u64::from(self.usable) * self.geometry.block_bytes();
+        capacity.0.div_ceil(lun).clamp(1, u64::from(u32::MAX / 2)) as u32
+    }
+
+    /// How many blocks a new share of `luns` LUNs may have open. Two of the device's are the
+    /// monitor's own: for its journal, and for a block that it moves.
+    fn open_max(&self, wanted: Option<u32>, luns: u32) -> Result<u32> {
+        let Some(max) = self.geometry.max_open_blocks else { return Ok(u32::MAX) };
+        let given: u32 = self.shares.iter().flatten().map(|share| share.open_max).sum();
+        let part = u64::from(max - 2) * u64::from(luns) / u64::from(self.geometry.luns());
+        let asked = wanted.unwrap_or(part as u32);
+        let left = (max - 2).saturating_sub(given);
+        if asked == 0 || asked > left {
+            let what = format!(
+                "{asked} open blocks were asked for, and {left} of the device's {max} are left: \
+                 say how many in the allocation, or release a share"
+            );
+            return Err(FlashError::NoSpace { what });
+        }
+        Ok(asked)
+    }
+
+    /// Free LUNs, one from each channel in turn.
+    fn take_luns(&mut self, count: u32) -> Result<Vec<u32>> {
+        let free = self.luns.iter().filter(|lun| **lun != LunUse::Owned).count() as u32;
+        if count > free {
+            return Err(FlashError::NoLuns { asked: count, free });
+        }
+        let channels = self.geometry.channels;
+        let mut taken: Vec<u32> = Vec::new();
+        let mut channel = self.next_channel;
+        while (taken.len() as u32) < count {
+            let of_channel = (channel..self.luns.len() as u32).step_by(channels as usize);
+            let is_free = |lun: &u32| self.luns[*lun as usize] != LunUse::Owned;
+            taken.extend(of_channel.filter(is_free).find(|lun| !taken.contains(lun)));
+            channel = (channel + 1) % channels;
+        }
+        self.next_channel = channel;
+        Ok(taken)
+    }
+
+    /// Erases what others have left on LUNs.
+    fn clean_luns(&mut self, luns: &[u32]) -> Result<()> {
+        let mut any = false;
+        for &lun in luns {
+            if self.luns[lun as usize] != LunUse::Dirty {
+                continue;
+            }
+            for slot in lun * self.usable..(lun + 1) * self.usable {
+                let block = self.slots[slot as usize];
+                // One whose erase was interrupted shows no page, and is not erased.
+                let used = self.medium()?.write_pointer(block) > 0;
+                if used || self.is_torn(block)? {
+                    self.erase_slot(slot, prism_nand::Cause::Host, SimTime::ZERO)?;
+                }
+            }
+            self.luns[lun as usize] = LunUse::Free;
+            any = true;
+        }
+        if any {
+            self.sync()?;
+            let dirty = self.dirty();
+            self.commit(&[dirty])?;
+        }
+        Ok(())
+    }
+
+    fn is_torn(&mut self, block: u32) -> Result<bool> {
+        let state = self.medium()?.read(block, 0, 0, &mut [], &mut [])?;
+        Ok(state == crate::medium::PageState::Torn)
+    }
+}

@@ -1,0 +1,374 @@
+//! A share of a device: what one application owns.
+
+use std::sync::Arc;
+
+use prism_base::{Nanos, SimTime};
+use prism_nand::Cause;
+
+use crate::error::{FlashError, Result};
+use crate::medium::PageState;
+use crate::monitor::records::Record;
+use crate::monitor::state::{Access, Monitor, OpCounts, Programmed};
+use crate::monitor::{Device, LunUse};
+
+/// The shape of a share. LUNs are numbered in the order in which they were allocated, one of
+/// each channel in turn; channels are numbered anew. It is not rectangular: 30 LUNs over 12
+/// channels are 3 on six of them and 2 on the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShareGeometry {
+    /// LUNs of each channel, by their number in the share.
+    pub channels: Vec<Vec<u32>>,
+    /// LUNs, those of the reserve included.
+    pub luns: u32,
+    /// LUNs of the reserve (over-provisioning).
+    pub ops_luns: u32,
+    /// Blocks of a LUN.
+    pub blocks_per_lun: u32,
+    /// Pages of a block.
+    pub pages_per_block: u32,
+    /// Bytes of a page.
+    pub page_size: u32,
+    /// Out-of-band bytes of a page.
+    pub oob_size: u32,
+    /// Blocks that may be partly written at once; `u32::MAX` for any number.
+    pub max_open_blocks: u32,
+}
+
+impl ShareGeometry {
+    /// Blocks of the share.
+    #[must_use]
+    pub fn blocks(&self) -> u32 {
+        self.luns * self.blocks_per_lun
+    }
+
+    /// Bytes of a block.
+    #[must_use]
+    pub fn block_bytes(&self) -> u64 {
+        u64::from(self.pages_per_block) * u64::from(self.page_size)
+    }
+
+    /// Bytes of all LUNs but those of the reserve.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        u64::from(self.luns - self.ops_luns) * u64::from(self.blocks_per_lun) * self.block_bytes()
+    }
+}
+
+/// The levels that keep something of themselves in a share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    Policy = 1,
+    Objects = 2,
+    Pairs = 3,
+}
+
+impl Level {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Policy => "the policy level",
+            Self::Objects => "objects",
+            Self::Pairs => "keys and values",
+        }
+    }
+
+    /// The level whose name is the first byte of what is kept.
+    fn of(meta: &[u8]) -> Option<Self> {
+        match meta.first()? {
+            1 => Some(Self::Policy),
+            2 => Some(Self::Objects),
+            3 => Some(Self::Pairs),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Handle {
+    device: Device,
+    place: usize,
+    id: u32,
+    timed: bool,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Ok(share) = self.device.lock().share(self.place, self.id) {
+            share.attached = false;
+        }
+    }
+}
+
+/// A handle of a share. The last clone that is dropped detaches from it; what it holds stays.
+#[derive(Clone, Debug)]
+pub struct Share(Arc<Handle>);
+
+impl Share {
+    pub(super) fn new(device: Device, place: usize, id: u32) -> Self {
+        let timed = device.lock().timeline.is_some();
+        Self(Arc::new(Handle { device, place, id, timed }))
+    }
+
+    /// Runs `call` on the monitor, which has this share at the place it is given.
+    #[inline]
+    fn with<T>(&self, call: impl FnOnce(&mut Monitor, usize) -> Result<T>) -> Result<T> {
+        let mut monitor = self.0.device.lock();
+        monitor.share(self.0.place, self.0.id)?;
+        call(&mut monitor, self.0.place)
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.0.device
+    }
+
+    /// The shape of the share.
+    ///
+    /// # Errors
+    /// [`FlashError::Released`].
+    pub fn geometry(&self) -> Result<ShareGeometry> {
+        self.with(|monitor, place| {
+            let share = monitor.shares[place].as_ref().expect("checked");
+            let all = monitor.geometry;
+            let mut by_channel = vec![Vec::new(); all.channels as usize];
+            for (number, &lun) in share.luns.iter().enumerate() {
+                by_channel[(lun % all.channels) as usize].push(number as u32);
+            }
+            by_channel.retain(|luns| !luns.is_empty());
+            Ok(ShareGeometry {
+                channels: by_channel,
+                luns: share.luns.len() as u32,
+                ops_luns: share.ops_luns,
+                blocks_per_lun: monitor.usable,
+                pages_per_block: all.pages_per_block,
+                page_size: all.page_size,
+                oob_size: all.oob_size,
+                max_open_blocks: share.open_max,
+            })
+        })
+    }
+
+    /// What was done in the share since the device was opened.
+    ///
+    /// # Errors
+    /// [`FlashError::Released`].
+    pub fn counts(&self) -> Result<OpCounts> {
+        self.with(|monitor, place| Ok(monitor.shares[place].as_ref().expect("checked").counts))
+    }
+
+    /// The share's clock. It stands still on a device without timing.
+    ///
+    /// # Errors
+    /// [`FlashError::Released`].
+    pub fn now(&self) -> Result<SimTime> {
+        self.with(|monitor, place| Ok(monitor.shares[place].as_ref().expect("checked").now))
+    }
+
+    /// Lets `time` pass for this share.
+    ///
+    /// # Errors
+    /// [`FlashError::Released`].
+    pub fn pass(&self, time: Nanos) -> Result<()> {
+        let now = self.now()?;
+        self.reach(now + time)
+    }
+
+    /// The share's clock goes on to `time`, if it is not there yet.
+    pub(crate) fn reach(&self, time: SimTime) -> Result<()> {
+        self.with(|monitor, place| {
+            let share = monitor.shares[place].as_mut().expect("checked");
+            share.now = share.now.max(time);
+            Ok(())
+        })
+    }
+
+    /// Changes the limit of bandwidth, in bytes a second; `None` for no limit.
+    ///
+    /// # Errors
+    /// [`FlashError::NoClock`] on a device without timing.
+    pub fn limit_bandwidth(&self, limit: Option<u64>) -> Result<()> {
+        self.with(|monitor, place| {
+            if limit.is_some() && monitor.timeline.is_none() {
+                return Err(FlashError::NoClock);
+            }
+            monitor.shares[place].as_mut().expect("checked").bandwidth = limit;
+            monitor.commit_share(place)
+        })
+    }
+
+    /// Adds LUNs, which get the next numbers; `ops_luns` of them are over-provisioning.
+    ///
+    /// # Errors
+    /// [`FlashError::NoLuns`]; nothing has changed then.
+    pub fn grow(&self, luns: u32, ops_luns: u32) -> Result<()> {
+        self.with(|monitor, place| {
+            let taken = monitor.take_luns(luns)?;
+            monitor.clean_luns(&taken)?;
+            taken.iter().for_each(|&lun| monitor.luns[lun as usize] = LunUse::Owned);
+            let share = monitor.shares[place].as_mut().expect("checked");
+            share.luns.extend(taken);
+            share.ops_luns += ops_luns.min(luns);
+            monitor.commit_share(place)
+        })
+    }
+
+    /// Gives back the last LUNs of the share, which have to be erased; those of the reserve
+    /// first.
+    ///
+    /// # Errors
+    /// [`FlashError::ShrinkBelowUse`] if one of them holds something, or none would be left;
+    /// nothing has changed then.
+    pub fn shrink(&self, luns: u32) -> Result<()> {
+        self.with(|monitor, place| {
+            let mut share = monitor.shares[place].take().expect("checked");
+            let mut free = 0;
+            for &lun in share.luns.iter().rev() {
+                let slots = lun * monitor.usable..(lun + 1) * monitor.usable;
+                let blocks = slots.map(|slot| monitor.slots[slot as usize]);
+                let medium = monitor.medium.as_deref_mut();
+                if medium.is_none_or(|m| blocks.into_iter().any(|b| m.write_pointer(b) > 0)) {
+                    break;
+                }
+                free += 1;
+            }
+            let left = (share.luns.len() as u32).saturating_sub(luns);
+            let refused = luns > free || left == 0;
+            if !refused {
+                for lun in share.luns.split_off(left as usize) {
+                    monitor.luns[lun as usize] = LunUse::Dirty;
+                }
+                share.ops_luns = share.ops_luns.saturating_sub(luns);
+            }
+            monitor.shares[place] = Some(share);
+            if refused {
+                return Err(FlashError::ShrinkBelowUse { luns, free });
+            }
+            monitor.commit_share(place)
+        })
+    }
+
+    /// Gives up the share: what it holds is erased. If power goes before that is done, it is
+    /// erased before anybody else gets it.
+    ///
+    /// # Errors
+    /// [`FlashError`] if the device fails.
+    pub fn release(self) -> Result<()> {
+        self.with(|monitor, place| {
+            let share = monitor.shares[place].take().expect("checked");
+            share.luns.iter().for_each(|&lun| monitor.luns[lun as usize] = LunUse::Dirty);
+            monitor.commit(&[Record::Released { id: share.id }])?;
+            monitor.clean_luns(&share.luns)
+        })
+    }
+
+    /// The share's clock, or zero at once on a device without timing.
+    #[inline]
+    pub(crate) fn now_if_timed(&self) -> Result<SimTime> {
+        if self.0.timed { self.now() } else { Ok(SimTime::ZERO) }
+    }
+
+    /// As [`Share::reach`], for nothing on a device without timing.
+    #[inline]
+    pub(crate) fn reach_if_timed(&self, time: SimTime) -> Result<()> {
+        if self.0.timed { self.reach(time) } else { Ok(()) }
+    }
+
+    /// Checks that `level` may use the share: `None` for one that keeps nothing of itself.
+    pub(crate) fn claim(&self, level: Option<Level>) -> Result<()> {
+        let found = Level::of(&self.meta()?);
+        match (found, level) {
+            (Some(found), wanted) if wanted != Some(found) => {
+                let wanted = wanted.map_or("the raw or the function level", Level::name);
+                Err(FlashError::WrongLevel { found: found.name(), wanted })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the level above keeps of itself.
+    pub(crate) fn meta(&self) -> Result<Vec<u8>> {
+        self.with(|monitor, place| {
+            Ok(monitor.shares[place].as_ref().expect("checked").meta.clone())
+        })
+    }
+
+    /// Keeps `meta`; it is durable when this returns.
+    pub(crate) fn set_meta(&self, meta: Vec<u8>) -> Result<()> {
+        self.with(|monitor, place| {
+            monitor.shares[place].as_mut().expect("checked").meta = meta;
+            monitor.commit_share(place)
+        })
+    }
+
+    /// Reads from a page; see [`Monitor::read`].
+    #[inline]
+    pub(crate) fn read(
+        &self,
+        at: Access,
+        offset: u32,
+        data: &mut [u8],
+        oob: &mut [u8],
+    ) -> Result<(PageState, SimTime)> {
+        self.with(|monitor, place| monitor.read(place, at, offset, data, oob))
+    }
+
+    /// Programs a page; see [`Monitor::program`].
+    #[inline]
+    pub(crate) fn program(&self, at: Access, data: &[u8], oob: &[u8]) -> Result<Programmed> {
+        self.with(|monitor, place| monitor.program(place, at, data, oob))
+    }
+
+    /// Erases a block; see [`Monitor::erase`].
+    pub(crate) fn erase(&self, at: Access) -> Result<SimTime> {
+        self.with(|monitor, place| monitor.erase(place, at))
+    }
+
+    /// Takes no more pages for a block.
+    pub(crate) fn finish(&self, block: u32) -> Result<()> {
+        self.with(|monitor, place| monitor.finish(place, block))
+    }
+
+    /// Pages of a block programmed since its erase.
+    pub(crate) fn write_pointer(&self, block: u32) -> Result<u32> {
+        self.with(|monitor, place| {
+            let block = monitor.block_of(place, block)?;
+            Ok(monitor.medium()?.write_pointer(block))
+        })
+    }
+
+    /// Erases of a block that the monitor knows of.
+    pub(crate) fn erases(&self, block: u32) -> Result<u32> {
+        self.with(|monitor, place| {
+            let block = monitor.block_of(place, block)?;
+            Ok(monitor.erases[block as usize])
+        })
+    }
+
+    /// Makes everything done so far durable.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.with(|monitor, _| monitor.sync())
+    }
+
+    /// Reads, programs and erases for the share itself begin now.
+    #[inline]
+    pub(crate) fn access(&self, block: u32, page: u32, cause: Cause, ready: SimTime) -> Access {
+        Access { block, page, cause, ready }
+    }
+}
+
+impl Monitor {
+    fn commit_share(&mut self, place: usize) -> Result<()> {
+        let record = self.shares[place].as_ref().expect("checked by the caller").record();
+        let dirty = self.dirty();
+        self.commit(&[Record::Share(record), dirty])
+    }
+
+    fn finish(&mut self, place: usize, block: u32) -> Result<()> {
+        let block = self.block_of(place, block)?;
+        let medium = self.medium()?;
+        let was_open = medium.is_open(block);
+        medium.finish(block)?;
+        self.shares[place].as_mut().expect("checked").open -= u32::from(was_open);
+        Ok(())
+    }
+}

@@ -1,0 +1,442 @@
+//! The monitor's state: which block stands where, who owns it, and every operation on flash.
+//!
+//! A *slot* is a block as shares see it, `virtual LUN * usable blocks + place`; a table says
+//! on which block of the device it stands. So a failed block is replaced, and two LUNs change
+//! places, below the feet of whoever uses them. Cost: 4 bytes a slot, 9 bytes a block.
+
+use std::collections::VecDeque;
+
+use prism_base::{Bytes, Divisor, SimTime};
+use prism_engine::timeline::Timeline;
+use prism_nand::{Cause, Counts};
+
+use crate::error::{FlashError, Result};
+use crate::journal::Journal;
+use crate::medium::{DeviceGeometry, Medium, MediumError, PageState};
+use crate::monitor::levelling::Levelling;
+use crate::monitor::records::Record;
+
+/// What was done on flash, by cause: pages read and programmed, blocks erased.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpCounts {
+    /// Pages read.
+    pub reads: Counts,
+    /// Pages programmed.
+    pub programs: Counts,
+    /// Blocks erased.
+    pub erases: Counts,
+}
+
+/// What a LUN is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LunUse {
+    /// Erased, free.
+    Free,
+    /// Free, and not yet erased.
+    Dirty,
+    /// Part of a share.
+    Owned,
+}
+
+/// A share.
+#[derive(Debug)]
+pub(crate) struct ShareState {
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    pub(crate) ops_luns: u32,
+    pub(crate) luns: Vec<u32>,
+    pub(crate) meta: Vec<u8>,
+    pub(crate) attached: bool,
+    /// Blocks that may be partly written, and those that are.
+    pub(crate) open_max: u32,
+    pub(crate) open: u32,
+    /// Bytes a second, if limited, and when the next transfer may begin.
+    pub(crate) bandwidth: Option<u64>,
+    pub(crate) next_transfer: SimTime,
+    /// The share's clock.
+    pub(crate) now: SimTime,
+    pub(crate) counts: OpCounts,
+}
+
+/// Which page, why, and from when on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access {
+    /// Of the share: LUN of the share times usable blocks, plus block.
+    pub(crate) block: u32,
+    pub(crate) page: u32,
+    pub(crate) cause: Cause,
+    pub(crate) ready: SimTime,
+}
+
+/// When a program is done with the caller's buffer, and when with the cells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Programmed {
+    pub(crate) sent: SimTime,
+    pub(crate) end: SimTime,
+}
+
+#[derive(Debug)]
+pub(crate) struct Monitor {
+    pub(crate) medium: Option<Box<dyn Medium>>,
+    pub(crate) geometry: DeviceGeometry,
+    pub(crate) usable: u32,
+    pub(crate) by_usable: Divisor,
+    pub(crate) timeline: Option<Timeline>,
+    pub(crate) slots: Vec<u32>,
+    /// The slots as the device was divided first.
+    pub(crate) origin: Vec<u32>,
+    /// By block of the device.
+    pub(crate) erases: Vec<u32>,
+    pub(crate) bad: Vec<bool>,
+    /// By LUN of the device.
+    pub(crate) spares: Vec<VecDeque<u32>>,
+    /// By virtual LUN.
+    pub(crate) luns: Vec<LunUse>,
+    pub(crate) shares: Vec<Option<ShareState>>,
+    pub(crate) next_id: u32,
+    pub(crate) next_channel: u32,
+    pub(crate) ring: Vec<u32>,
+    pub(crate) journal: Journal,
+    /// Blocks erased since their wear was recorded.
+    pub(crate) worn: Vec<u32>,
+    pub(crate) levelling: Levelling,
+    /// Operations for the tables and for levelling.
+    pub(crate) counts: OpCounts,
+    pub(crate) unsynced: bool,
+    pub(crate) scratch: Vec<u8>,
+}
+
+impl std::fmt::Debug for dyn Medium {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "a medium of {:?}", self.geometry())
+    }
+}
+
+/// After so many erases their counts go into the journal.
+const WORN_MAX: usize = 256;
+
+impl Monitor {
+    pub(crate) fn medium(&mut self) -> Result<&mut (dyn Medium + 'static)> {
+        self.medium.as_deref_mut().ok_or(FlashError::Released)
+    }
+
+    pub(crate) fn share(&mut self, place: usize, id: u32) -> Result<&mut ShareState> {
+        match self.shares.get_mut(place) {
+            Some(Some(share)) if share.id == id => Ok(share),
+            _ => Err(FlashError::Released),
+        }
+    }
+
+    /// The slot of block `block` of a share.
+    #[inline]
+    fn slot(&self, share: usize, block: u32) -> Result<u32> {
+        let state = self.shares[share].as_ref().expect("checked by the caller");
+        let (lun, place) = self.by_usable.split(block);
+        match state.luns.get(lun as usize) {
+            Some(&lun) => Ok(lun * self.usable + place),
+            None => {
+                let count = state.luns.len() as u64 * u64::from(self.usable);
+                Err(FlashError::OutOfRange { what: "block", value: block.into(), count })
+            }
+        }
+    }
+
+    /// The block of the device on which block `block` of a share stands.
+    pub(crate) fn block_of(&self, share: usize, block: u32) -> Result<u32> {
+        Ok(self.slots[self.slot(share, block)? as usize])
+    }
+
+    fn check_page(&self, page: u32) -> Result<()> {
+        let count = self.geometry.pages_per_block;
+        if page < count {
+            return Ok(());
+        }
+        let (value, count) = (page.into(), count.into());
+        Err(FlashError::OutOfRange { what: "page", value, count })
+    }
+
+    #[inline]
+    pub(crate) fn lun_of(&self, block: u32) -> u32 {
+        block / self.geometry.blocks_per_lun
+    }
+
+    /// Delays `ready` to what the share's bandwidth allows.
+    fn admit(&mut self, share: usize, bytes: u64, ready: SimTime) -> SimTime {
+        /// What a share that was idle may catch up with.
+        const BURST: u64 = 1_000_000;
+        let state = self.shares[share].as_mut().expect("checked by the caller");
+        let Some(rate) = state.bandwidth else { return ready };
+        let begin = ready.max(state.next_transfer);
+        let from = SimTime(begin.0.saturating_sub(BURST).max(state.next_transfer.0));
+        let time = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(rate)) as u64;
+        state.next_transfer = SimTime(from.0 + time);
+        begin
+    }
+
+    /// Reads from a page of a share; returns what it holds and when the data is there.
+    #[inline]
+    pub(crate) fn read(
+        &mut self,
+        share: usize,
+        at: Access,
+        offset: u32,
+        data: &mut [u8],
+        oob: &mut [u8],
+    ) -> Result<(PageState, SimTime)> {
+        self.check_page(at.page)?;
+        let block = self.slots[self.slot(share, at.block)? as usize];
+        let medium = self.medium.as_deref_mut().ok_or(FlashError::Released)?;
+        let state = medium.read(block, at.page, offset, data, oob)?;
+        let counts = &mut self.shares[share].as_mut().expect("checked").counts;
+        counts.reads[at.cause] += 1;
+        let mut end = at.ready;
+        if self.timeline.is_some() {
+            let bytes = (data.len() + oob.len()) as u64;
+            let ready = self.admit(share, bytes, at.ready);
+            let lun = self.lun_of(block);
+            let timeline = self.timeline.as_mut().expect("just seen");
+            end = timeline.read(lun, at.page, Bytes(bytes), ready).end;
+        }
+        Ok((state, end))
+    }
+
+    /// Programs a page of a share. A block that fails is replaced by a spare one.
+    pub(crate) fn program(
+        &mut self,
+        share: usize,
+        at: Access,
+        data: &[u8],
+        oob: &[u8],
+    ) -> Result<Programmed> {
+        self.check_page(at.page)?;
+        let slot = self.slot(share, at.block)?;
+        let state = self.shares[share].as_mut().expect("checked");
+        if at.page == 0 && state.open >= state.open_max && self.geometry.pages_per_block > 1 {
+            return Err(FlashError::TooManyOpen { max: state.open_max });
+        }
+        let mut ready = at.ready;
+        let block = loop {
+            let block = self.slots[slot as usize];
+            let medium = self.medium.as_deref_mut().ok_or(FlashError::Released)?;
+            let was_open = medium.is_open(block);
+            match medium.program(block, at.page, data, oob) {
+                Ok(()) => {
+                    let open = u32::from(medium.is_open(block));
+                    let state = self.shares[share].as_mut().expect("checked");
+                    state.open = state.open + open - u32::from(was_open);
+                    state.counts.programs[at.cause] += 1;
+                    break block;
+                }
+                Err(MediumError::ProgramFailed { .. }) => {
+                    let pages = self.medium()?.write_pointer(block);
+                    ready = self.replace(slot, pages, ready)?;
+                }
+                Err(error) => return Err(named(error, at)),
+            }
+        };
+        self.unsynced = true;
+        if self.timeline.is_none() {
+            return Ok(Programmed { sent: ready, end: ready });
+        }
+        let bytes = (data.len() + oob.len()) as u64;
+        let ready = self.admit(share, bytes, ready);
+        let lun = self.lun_of(block);
+        let timeline = self.timeline.as_mut().expect("just seen");
+        let program = timeline.program(lun, at.page, Bytes(bytes), ready);
+        Ok(Programmed { sent: program.sent, end: program.end })
+    }
+
+    /// Erases a block of a share. One that fails is replaced by a spare one, which is erased.
+    pub(crate) fn erase(&mut self, share: usize, at: Access) -> Result<SimTime> {
+        let slot = self.slot(share, at.block)?;
+        let block = self.slots[slot as usize];
+        let was_open = self.medium()?.is_open(block);
+        let end = self.erase_slot(slot, at.cause, at.ready)?;
+        let state = self.shares[share].as_mut().expect("checked by the caller");
+        state.open -= u32::from(was_open);
+        state.counts.erases[at.cause] += 1;
+        self.level_a_little(end)?;
+        Ok(end)
+    }
+
+    /// Erases what stands on `slot`. With a volatile cache what was programmed before has to
+    /// be durable first: it may be the copy of what is erased here.
+    pub(crate) fn erase_slot(
+        &mut self,
+        slot: u32,
+        cause: Cause,
+        ready: SimTime,
+    ) -> Result<SimTime> {
+        self.sync_if_volatile()?;
+        let block = self.slots[slot as usize];
+        if self.erase_block(block)? {
+            self.levelling.erased(self.by_usable.divide(slot), cause);
+        } else {
+            self.replace(slot, 0, ready)?;
+        }
+        self.note_wear()?;
+        let lun = self.lun_of(block);
+        Ok(self.timeline.as_mut().map_or(ready, |timeline| timeline.erase(lun, ready).end))
+    }
+
+    /// Erases a block of the device; whether it worked.
+    pub(crate) fn erase_block(&mut self, block: u32) -> Result<bool> {
+        self.erases[block as usize] += 1;
+        match self.medium()?.erase(block) {
+            Ok(()) => {}
+            Err(MediumError::EraseFailed { .. }) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        self.worn.push(block);
+        self.unsynced = true;
+        Ok(true)
+    }
+
+    /// Puts the wear of enough erases into the journal.
+    pub(crate) fn note_wear(&mut self) -> Result<()> {
+        if self.worn.len() < WORN_MAX {
+            return Ok(());
+        }
+        let worn = std::mem::take(&mut self.worn);
+        let records = worn
+            .into_iter()
+            .map(|block| Record::Wear { first: block, counts: vec![self.erases[block as usize]] });
+        let records: Vec<_> = records.collect();
+        self.commit(&records)
+    }
+
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.unsynced = false;
+        Ok(self.medium()?.sync()?)
+    }
+
+    fn sync_if_volatile(&mut self) -> Result<()> {
+        if self.unsynced && self.medium()?.has_volatile_cache() {
+            self.sync()?;
+        }
+        Ok(())
+    }
+
+    /// The block of `slot` has failed: its first `pages` pages go to a spare block of its LUN,
+    /// and the slot with them.
+    fn replace(&mut self, slot: u32, pages: u32, ready: SimTime) -> Result<SimTime> {
+        let lun = self.lun_of(self.slots[slot as usize]);
+        let failed = self.slots[slot as usize];
+        self.bad[failed as usize] = true;
+        loop {
+            let Some(spare) = self.take_spare(lun)? else {
+                return Err(FlashError::WornOut { lun });
+            };
+            let end = self.rehome(slot, spare, pages, Cause::Scrub, ready)?;
+            if self.slots[slot as usize] == spare {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Moves `slot` with the first `pages` pages that stand there to the erased block `to`.
+    /// Should that one fail, it is bad and the slot stays. The block that is left is spare,
+    /// unless it is bad.
+    pub(crate) fn rehome(
+        &mut self,
+        slot: u32,
+        to: u32,
+        pages: u32,
+        cause: Cause,
+        ready: SimTime,
+    ) -> Result<SimTime> {
+        let from = self.slots[slot as usize];
+        let was_open = self.medium()?.is_open(from);
+        if !self.copy_pages(from, to, pages, cause)? {
+            self.bad[to as usize] = true;
+            self.commit(&[Record::Bad { blocks: vec![to] }])?;
+            return Ok(ready);
+        }
+        if was_open {
+            self.medium()?.finish(from)?;
+        } else if pages > 0 {
+            self.medium()?.finish(to)?;
+        }
+        self.sync()?;
+        self.slots[slot as usize] = to;
+        let mut records = vec![Record::Slot { slot, block: to }];
+        if self.bad[from as usize] {
+            records.push(Record::Bad { blocks: vec![from] });
+        } else {
+            let lun = self.lun_of(from);
+            self.spares[lun as usize].push_back(from);
+        }
+        self.commit(&records)?;
+        let (lun_from, lun_to) = (self.lun_of(from), self.lun_of(to));
+        let (mut end, size) = (ready, Bytes(self.geometry.page_size.into()));
+        if let Some(timeline) = &mut self.timeline {
+            for page in 0..pages {
+                let read = timeline.read(lun_from, page, size, ready).end;
+                end = timeline.program(lun_to, page, size, read).end;
+            }
+        }
+        Ok(end)
+    }
+
+    /// The least worn spare block of a LUN, erased: what stood on it was left there.
+    pub(crate) fn take_spare(&mut self, lun: u32) -> Result<Option<u32>> {
+        loop {
+            let spares = &self.spares[lun as usize];
+            let worn = |place: &usize| self.erases[spares[*place] as usize];
+            let Some(place) = (0..spares.len()).min_by_key(worn) else { return Ok(None) };
+            let spare = self.spares[lun as usize].remove(place).expect("a place in the list");
+            if self.erase_block(spare)? {
+                return Ok(Some(spare));
+            }
+            self.bad[spare as usize] = true;
+        }
+    }
+
+    /// Copies the first `pages` pages of a block to an erased one; whether that took them.
+    /// A page that cannot be read is copied as zeros, which no level takes for its own.
+    pub(crate) fn copy_pages(
+        &mut self,
+        from: u32,
+        to: u32,
+        pages: u32,
+        cause: Cause,
+    ) -> Result<bool> {
+        let (size, oob) = (self.geometry.page_size as usize, self.geometry.oob_size as usize);
+        let mut buffer = std::mem::take(&mut self.scratch);
+        buffer.resize(size + oob, 0);
+        let mut copied = true;
+        for page in 0..pages {
+            let (data, spare) = buffer.split_at_mut(size);
+            let medium = self.medium()?;
+            if medium.read(from, page, 0, data, spare)? != PageState::Written {
+                data.fill(0);
+                spare.fill(0);
+            }
+            match medium.program(to, page, data, spare) {
+                Ok(()) => {}
+                Err(MediumError::ProgramFailed { .. }) => {
+                    copied = false;
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            }
+            self.counts.reads[cause] += 1;
+            self.counts.programs[cause] += 1;
+        }
+        self.scratch = buffer;
+        self.unsynced = true;
+        Ok(copied)
+    }
+}
+
+/// The error as the owner of the share sees it.
+fn named(error: MediumError, at: Access) -> FlashError {
+    match error {
+        MediumError::OutOfOrder { page, expected, .. } => FlashError::OutOfOrder { page, expected },
+        MediumError::Full { .. } | MediumError::Unstable { .. } => {
+            FlashError::NotErased { block: at.block, page: at.page }
+        }
+        MediumError::TooManyOpen { max } => FlashError::TooManyOpen { max },
+        other => other.into(),
+    }
+}

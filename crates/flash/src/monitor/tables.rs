@@ -1,0 +1,353 @@
+//! The monitor's tables on flash: written to a journal of their own blocks, found again when
+//! the device is opened.
+
+use std::collections::VecDeque;
+
+use prism_base::{Divisor, SimTime};
+use prism_engine::timeline::Timeline;
+use prism_nand::Timing;
+
+use crate::error::{FlashError, Result};
+use crate::journal::{Journal, JournalError, Pages};
+use crate::medium::{DeviceGeometry, Medium, MediumError, PageState};
+use crate::monitor::levelling::{Exchange, Levelling};
+use crate::monitor::records::{Record, ShareRecord, WEAR_CHUNK};
+use crate::monitor::state::{LunUse, Monitor, OpCounts, ShareState};
+
+/// The blocks of the journal.
+struct Ring<'a> {
+    medium: &'a mut dyn Medium,
+    blocks: &'a [u32],
+    programs: u64,
+    erases: u64,
+}
+
+impl Pages for Ring<'_> {
+    type Error = MediumError;
+
+    fn blocks(&self) -> u32 {
+        self.blocks.len() as u32
+    }
+
+    fn pages_per_block(&self) -> u32 {
+        self.medium.geometry().pages_per_block
+    }
+
+    fn page_size(&self) -> usize {
+        self.medium.geometry().page_size as usize
+    }
+
+    fn read(&mut self, block: u32, page: u32, into: &mut [u8]) -> Result<PageState, MediumError> {
+        self.medium.read(self.blocks[block as usize], page, 0, into, &mut [])
+    }
+
+    fn program(&mut self, block: u32, page: u32, bytes: &[u8]) -> Result<(), MediumError> {
+        self.programs += 1;
+        self.medium.program(self.blocks[block as usize], page, bytes, &[])
+    }
+
+    fn erase(&mut self, block: u32) -> Result<(), MediumError> {
+        self.erases += 1;
+        self.medium.erase(self.blocks[block as usize])
+    }
+
+    fn sync(&mut self) -> Result<(), MediumError> {
+        self.medium.sync()
+    }
+}
+
+fn tables_error(error: JournalError<MediumError>) -> FlashError {
+    match error {
+        JournalError::Device(error) => error.into(),
+        other => FlashError::Tables { what: other.to_string() },
+    }
+}
+
+/// Which blocks of a device are whose.
+struct Division {
+    reserved_per_lun: u32,
+    ring: Vec<u32>,
+    slots: Vec<u32>,
+    spares: Vec<VecDeque<u32>>,
+}
+
+/// Blocks of the journal: a checkpoint of all tables fits twice, and two blocks more.
+fn ring_blocks(geometry: &DeviceGeometry) -> u32 {
+    let tables = u64::from(geometry.blocks()) * 20 + (1 << 14);
+    (2 * tables.div_ceil(geometry.block_bytes()) as u32 + 2).max(4)
+}
+
+/// Divides a device that is not used yet: the journal's blocks go round the LUNs, then each
+/// LUN has as many slots as the others, and the rest are spare.
+fn divide(medium: &dyn Medium) -> Result<Division> {
+    /// Of the blocks of a LUN, one in so many is spare, and two at least.
+    const SPARE_SHARE: u32 = 50;
+    let geometry = *medium.geometry();
+    let (luns, per_lun) = (geometry.luns(), geometry.blocks_per_lun);
+    let ring_len = ring_blocks(&geometry);
+    let reserved_per_lun = ring_len.div_ceil(luns) + (per_lun / SPARE_SHARE).max(2);
+    let usable = per_lun.saturating_sub(reserved_per_lun);
+    let mut ring = vec![0; ring_len as usize];
+    let (mut slots, mut spares) = (Vec::new(), Vec::new());
+    for lun in 0..luns {
+        let good = |&block: &u32| !medium.is_factory_bad(block);
+        let mut blocks = (lun * per_lun..(lun + 1) * per_lun).filter(good);
+        for place in (lun..ring_len).step_by(luns as usize) {
+            ring[place as usize] = blocks.next().ok_or(FlashError::WornOut { lun })?;
+        }
+        let before = slots.len();
+        slots.extend(blocks.by_ref().take(usable as usize));
+        if usable == 0 || slots.len() - before < usable as usize {
+            return Err(FlashError::WornOut { lun });
+        }
+        spares.push(blocks.collect());
+    }
+    Ok(Division { reserved_per_lun, ring, slots, spares })
+}
+
+impl Monitor {
+    /// A monitor over a divided medium that knows of no share.
+    pub(super) fn blank(
+        mut medium: Box<dyn Medium>,
+        timing: Option<Timing>,
+    ) -> Result<(Self, Vec<Vec<u8>>)> {
+        let geometry = *medium.geometry();
+        geometry.check()?;
+        let Division { reserved_per_lun, ring, slots, spares } = divide(&*medium)?;
+        let mut pages = Ring { medium: &mut *medium, blocks: &ring, programs: 0, erases: 0 };
+        let opened = Journal::open(&mut pages);
+        let (journal, records) = opened.map_err(|error| match error {
+            JournalError::Device(error) => error.into(),
+            other => FlashError::NotFormatted { what: other.to_string() },
+        })?;
+        let usable = geometry.blocks_per_lun - reserved_per_lun;
+        let (channels, luns) = (geometry.channels, geometry.luns());
+        let monitor = Self {
+            medium: Some(medium),
+            geometry,
+            usable,
+            by_usable: Divisor::new(usable),
+            timeline: timing.map(|timing| Timeline::new(channels, luns, timing)),
+            origin: slots.clone(),
+            slots,
+            erases: vec![0; geometry.blocks() as usize],
+            bad: vec![false; geometry.blocks() as usize],
+            spares,
+            luns: vec![LunUse::Free; luns as usize],
+            shares: Vec::new(),
+            next_id: 1,
+            next_channel: 0,
+            ring,
+            journal,
+            worn: Vec::new(),
+            levelling: Levelling::new(luns),
+            counts: OpCounts::default(),
+            unsynced: false,
+            scratch: Vec::new(),
+        };
+        Ok((monitor, records))
+    }
+
+    pub(super) fn format_record(&self) -> Record {
+        let reserved_per_lun = self.geometry.blocks_per_lun - self.usable;
+        Record::Format { geometry: self.geometry, reserved_per_lun }
+    }
+
+    /// Appends records to the journal; they are durable when this returns.
+    pub(crate) fn commit(&mut self, records: &[Record]) -> Result<()> {
+        for record in records {
+            self.journal
+                .append(&record.encode())
+                .map_err(|error| FlashError::Tables { what: error.to_string() })?;
+        }
+        let mut medium = self.medium.take().ok_or(FlashError::Released)?;
+        let ring = std::mem::take(&mut self.ring);
+        let mut journal = std::mem::take(&mut self.journal);
+        let mut pages = Ring { medium: &mut *medium, blocks: &ring, programs: 0, erases: 0 };
+        let done = journal.sync(&mut pages, || self.snapshot());
+        let (programs, erases) = (pages.programs, pages.erases);
+        (self.medium, self.ring, self.journal) = (Some(medium), ring, journal);
+        self.counts.programs[prism_nand::Cause::Map] += programs;
+        self.counts.erases[prism_nand::Cause::Map] += erases;
+        self.unsynced = false;
+        done.map_err(tables_error)
+    }
+
+    /// Everything the tables say, as records.
+    fn snapshot(&self) -> Vec<Vec<u8>> {
+        let mut records = vec![self.format_record().encode()];
+        for share in self.shares.iter().flatten() {
+            records.push(Record::Share(share.record()).encode());
+        }
+        records.push(self.dirty().encode());
+        for (slot, (&block, &first)) in self.slots.iter().zip(&self.origin).enumerate() {
+            if block != first {
+                records.push(Record::Slot { slot: slot as u32, block }.encode());
+            }
+        }
+        let bad = (0..self.bad.len() as u32).filter(|&block| self.bad[block as usize]);
+        let bad: Vec<_> = bad.collect();
+        for blocks in bad.chunks(WEAR_CHUNK) {
+            records.push(Record::Bad { blocks: blocks.to_vec() }.encode());
+        }
+        for (chunk, counts) in self.erases.chunks(WEAR_CHUNK).enumerate() {
+            if counts.iter().any(|&count| count > 0) {
+                let first = (chunk * WEAR_CHUNK) as u32;
+                records.push(Record::Wear { first, counts: counts.to_vec() }.encode());
+            }
+        }
+        records.push(Record::Exchange { pair: self.levelling.pair() }.encode());
+        records
+    }
+
+    /// The free LUNs that are not erased yet.
+    pub(super) fn dirty(&self) -> Record {
+        let dirty = |&lun: &u32| self.luns[lun as usize] == LunUse::Dirty;
+        Record::Dirty { luns: (0..self.luns.len() as u32).filter(dirty).collect() }
+    }
+
+    /// Takes over what the journal said.
+    pub(super) fn replay(&mut self, records: &[Vec<u8>]) -> Result<()> {
+        let wrong = |what: String| FlashError::NotFormatted { what };
+        if records.is_empty() {
+            return Err(wrong("its journal is empty".into()));
+        }
+        for bytes in records {
+            let record = Record::decode(bytes).map_err(|error| wrong(error.to_string()))?;
+            self.apply(record).map_err(|what| wrong(what.into()))?;
+        }
+        for lun in 0..self.luns.len() {
+            let first = lun as u32 * self.geometry.blocks_per_lun;
+            let blocks = first..first + self.geometry.blocks_per_lun;
+            let taken = |block: &u32| self.ring.contains(block);
+            let mut used = vec![false; self.geometry.blocks_per_lun as usize];
+            for &block in self.slots.iter().filter(|block| blocks.contains(block)) {
+                used[(block - first) as usize] = true;
+            }
+            let medium = self.medium.as_deref_mut().ok_or(FlashError::Released)?;
+            let free = |block: &u32| {
+                !used[(block - first) as usize]
+                    && !taken(block)
+                    && !self.bad[*block as usize]
+                    && !medium.is_factory_bad(*block)
+            };
+            self.spares[lun] = blocks.clone().filter(free).collect();
+        }
+        self.count_open()
+    }
+
+    /// How many blocks of each share are partly written.
+    fn count_open(&mut self) -> Result<()> {
+        let medium = self.medium.as_deref_mut().ok_or(FlashError::Released)?;
+        for share in self.shares.iter_mut().flatten() {
+            let slots = share.luns.iter().flat_map(|&lun| {
+                let first = lun * self.usable;
+                first..first + self.usable
+            });
+            let open = |&slot: &u32| medium.is_open(self.slots[slot as usize]);
+            share.open = slots.filter(open).count() as u32;
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, record: Record) -> Result<(), &'static str> {
+        let (luns, blocks) = (self.luns.len() as u32, self.erases.len() as u32);
+        match record {
+            Record::Format { .. } if record == self.format_record() => {}
+            Record::Format { .. } => return Err("it was formatted with another geometry"),
+            Record::Share(share) => {
+                if share.luns.iter().any(|&lun| lun >= luns) {
+                    return Err("a share has a LUN that the device has not");
+                }
+                self.put_share(share);
+            }
+            Record::Released { id } => {
+                for share in &mut self.shares {
+                    if share.as_ref().is_some_and(|share| share.id == id) {
+                        let gone = share.take().expect("just seen");
+                        self.next_id = self.next_id.max(id + 1);
+                        gone.luns.iter().for_each(|&lun| self.luns[lun as usize] = LunUse::Dirty);
+                    }
+                }
+            }
+            Record::Dirty { luns: dirty } => {
+                for state in self.luns.iter_mut().filter(|state| **state == LunUse::Dirty) {
+                    *state = LunUse::Free;
+                }
+                for lun in dirty {
+                    let state = self.luns.get_mut(lun as usize).ok_or("no such LUN")?;
+                    *state = LunUse::Dirty;
+                }
+            }
+            Record::Slot { slot, block } if block < blocks => {
+                *self.slots.get_mut(slot as usize).ok_or("no such slot")? = block;
+            }
+            Record::Slot { .. } => return Err("a slot stands on no block"),
+            Record::Bad { blocks } => {
+                for block in blocks {
+                    *self.bad.get_mut(block as usize).ok_or("no such block")? = true;
+                }
+            }
+            Record::Wear { first, counts } => {
+                for (block, count) in (first as usize..).zip(counts) {
+                    *self.erases.get_mut(block).ok_or("no such block")? = count;
+                }
+            }
+            Record::Exchange { pair } => {
+                let wrong = |p: Exchange| p.hot.max(p.cold).max(p.worn).max(p.fresh) >= luns;
+                if pair.is_some_and(wrong) {
+                    return Err("an exchange of LUNs that do not exist");
+                }
+                self.levelling.set_pair(pair);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a share, or replaces what is known of it.
+    pub(super) fn put_share(&mut self, record: ShareRecord) {
+        let place = self.shares.iter().flatten().position(|share| share.id == record.id);
+        if let Some(place) = place {
+            let old = &self.shares[place].as_ref().expect("just found").luns;
+            old.iter().for_each(|&lun| self.luns[lun as usize] = LunUse::Dirty);
+        }
+        record.luns.iter().for_each(|&lun| self.luns[lun as usize] = LunUse::Owned);
+        self.next_id = self.next_id.max(record.id + 1);
+        let share = ShareState::new(record);
+        match place.or_else(|| self.shares.iter().position(Option::is_none)) {
+            Some(place) => self.shares[place] = Some(share),
+            None => self.shares.push(Some(share)),
+        }
+    }
+}
+
+impl ShareState {
+    fn new(record: ShareRecord) -> Self {
+        Self {
+            open_max: record.open_max,
+            id: record.id,
+            name: record.name,
+            ops_luns: record.ops_luns,
+            luns: record.luns,
+            meta: record.meta,
+            attached: false,
+            open: 0,
+            bandwidth: Some(record.bandwidth).filter(|&rate| rate > 0),
+            next_transfer: SimTime::ZERO,
+            now: SimTime::ZERO,
+            counts: OpCounts::default(),
+        }
+    }
+
+    pub(super) fn record(&self) -> ShareRecord {
+        ShareRecord {
+            id: self.id,
+            name: self.name.clone(),
+            ops_luns: self.ops_luns,
+            open_max: self.open_max,
+            bandwidth: self.bandwidth.unwrap_or(0),
+            luns: self.luns.clone(),
+            meta: self.meta.clone(),
+        }
+    }
+}

@@ -1,0 +1,455 @@
+//! The raw level: pages and blocks of a share, and every rule of flash.
+//!
+//! Source: Prism-SSD (Shen et al., ICDCS'19), section IV.B. Differs: the geometry is that of
+//! the share, which is not rectangular, with the device's beside it; pages of a block are
+//! written in order, which the paper leaves open; reading what was never written is an error;
+//! calls can be queued and vectored.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use prism_base::SimTime;
+use prism_nand::Cause;
+
+use crate::error::{FlashError, Result};
+use crate::medium::{DeviceGeometry, PageState};
+use crate::monitor::{Share, ShareGeometry};
+
+/// A page of a share; where a block is meant, `page` is not looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address {
+    /// The channel, of those the share has LUNs on.
+    pub channel: u32,
+    /// The LUN, of those the share has on the channel.
+    pub lun: u32,
+    /// The block of the LUN.
+    pub block: u32,
+    /// The page of the block.
+    pub page: u32,
+}
+
+impl Address {
+    /// The same block, another page.
+    #[must_use]
+    pub fn with_page(self, page: u32) -> Self {
+        Self { page, ..self }
+    }
+}
+
+/// A share at the raw level.
+///
+/// Calls wait until the operation is done: on a device with timing the share's clock then
+/// stands at its end. What was written is on flash when the call returns, but where the
+/// device has a volatile cache: then it is after [`Raw::sync`].
+#[derive(Debug)]
+pub struct Raw {
+    share: Share,
+    geometry: ShareGeometry,
+}
+
+/// Which of the commands of a vectored call failed, and why. Those before it are done, those
+/// after it were not begun.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("command {index} of the vector: {error}")]
+pub struct VectorError {
+    /// The place of the command that failed.
+    pub index: usize,
+    /// Why.
+    #[source]
+    pub error: FlashError,
+}
+
+impl Raw {
+    /// Takes `share` as it is.
+    ///
+    /// # Errors
+    /// [`FlashError::WrongLevel`] if a higher level keeps its data in it.
+    pub fn open(share: Share) -> Result<Self> {
+        share.claim(None)?;
+        Ok(Self { geometry: share.geometry()?, share })
+    }
+
+    /// The share, to let time pass or to read its counts.
+    #[must_use]
+    pub fn share(&self) -> &Share {
+        &self.share
+    }
+
+    /// Gives the share back, with what it holds.
+    #[must_use]
+    pub fn into_share(self) -> Share {
+        self.share
+    }
+
+    /// The shape of the share.
+    #[must_use]
+    pub fn geometry(&self) -> &ShareGeometry {
+        &self.geometry
+    }
+
+    /// The shape of the whole device.
+    #[must_use]
+    pub fn device_geometry(&self) -> DeviceGeometry {
+        self.share.device().geometry()
+    }
+
+    /// Adds LUNs to the share; see [`Share::grow`].
+    ///
+    /// # Errors
+    /// [`FlashError::NoLuns`].
+    pub fn grow(&mut self, luns: u32) -> Result<()> {
+        self.share.grow(luns, 0)?;
+        self.geometry = self.share.geometry()?;
+        Ok(())
+    }
+
+    /// Gives back the last LUNs of the share; see [`Share::shrink`].
+    ///
+    /// # Errors
+    /// [`FlashError::ShrinkBelowUse`].
+    pub fn shrink(&mut self, luns: u32) -> Result<()> {
+        self.share.shrink(luns)?;
+        self.geometry = self.share.geometry()?;
+        Ok(())
+    }
+
+    /// Every block of the share, LUN by LUN, those of a channel together.
+    pub fn blocks(&self) -> impl Iterator<Item = Address> + '_ {
+        let channels = (0u32..).zip(&self.geometry.channels);
+        let luns =
+            channels.flat_map(|(channel, luns)| (0..luns.len() as u32).map(move |l| (channel, l)));
+        luns.flat_map(|(channel, lun)| {
+            let blocks = 0..self.geometry.blocks_per_lun;
+            blocks.map(move |block| Address { channel, lun, block, page: 0 })
+        })
+    }
+
+    /// The block of the share that an address names.
+    #[inline]
+    fn block(&self, at: Address) -> Result<u32> {
+        let refused = |what, value: u32, count: usize| FlashError::OutOfRange {
+            what,
+            value: value.into(),
+            count: count as u64,
+        };
+        let channels = &self.geometry.channels;
+        let Some(luns) = channels.get(at.channel as usize) else {
+            return Err(refused("channel", at.channel, channels.len()));
+        };
+        let Some(&lun) = luns.get(at.lun as usize) else {
+            return Err(refused("LUN", at.lun, luns.len()));
+        };
+        let per_lun = self.geometry.blocks_per_lun;
+        if at.block >= per_lun {
+            return Err(refused("block", at.block, per_lun as usize));
+        }
+        Ok(lun * per_lun + at.block)
+    }
+
+    /// Reads a page, or its first bytes.
+    ///
+    /// # Errors
+    /// [`FlashError::Unwritten`], [`FlashError::Torn`], [`FlashError::OutOfRange`] for what is
+    /// not the share's, [`FlashError::Unaligned`] for more than a page.
+    pub fn read_page(&self, at: Address, data: &mut [u8]) -> Result<()> {
+        self.read_page_and_oob(at, data, &mut [])
+    }
+
+    /// Reads a page, or its first bytes, and as many out-of-band bytes as `oob` has.
+    ///
+    /// # Errors
+    /// As [`Raw::read_page`].
+    pub fn read_page_and_oob(&self, at: Address, data: &mut [u8], oob: &mut [u8]) -> Result<()> {
+        let now = self.share.now_if_timed()?;
+        let end = self.read_from(at, data, oob, now)?;
+        self.share.reach_if_timed(end)
+    }
+
+    fn read_from(
+        &self,
+        at: Address,
+        data: &mut [u8],
+        oob: &mut [u8],
+        ready: SimTime,
+    ) -> Result<SimTime> {
+        self.check_length(data.len(), oob.len())?;
+        let access = self.share.access(self.block(at)?, at.page, Cause::Host, ready);
+        match self.share.read(access, 0, data, oob)? {
+            (PageState::Written, end) => Ok(end),
+            (PageState::Erased, _) => Err(FlashError::Unwritten { block: at.block, page: at.page }),
+            (PageState::Torn, _) => Err(FlashError::Torn { block: at.block, page: at.page }),
+        }
+    }
+
+    fn check_length(&self, data: usize, oob: usize) -> Result<()> {
+        for (what, value, unit) in [
+            ("a read of data of", data, self.geometry.page_size),
+            ("out-of-band bytes:", oob, self.geometry.oob_size),
+        ] {
+            if value > unit as usize {
+                return Err(FlashError::Unaligned { what, value: value as u64, unit: unit.into() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a page: the next of its block.
+    ///
+    /// # Errors
+    /// [`FlashError::OutOfOrder`], [`FlashError::NotErased`], [`FlashError::TooManyOpen`],
+    /// [`FlashError::Unaligned`] unless `data` is one page.
+    pub fn write_page(&self, at: Address, data: &[u8]) -> Result<()> {
+        self.write_page_and_oob(at, data, &[])
+    }
+
+    /// Writes a page and out-of-band bytes, at most as many as there are.
+    ///
+    /// # Errors
+    /// As [`Raw::write_page`].
+    pub fn write_page_and_oob(&self, at: Address, data: &[u8], oob: &[u8]) -> Result<()> {
+        let now = self.share.now_if_timed()?;
+        let end = self.write_from(at, data, oob, now)?;
+        self.share.reach_if_timed(end)
+    }
+
+    fn write_from(&self, at: Address, data: &[u8], oob: &[u8], ready: SimTime) -> Result<SimTime> {
+        let page_size = self.geometry.page_size;
+        if data.len() != page_size as usize {
+            let (what, value) = ("a write of one page:", data.len() as u64);
+            return Err(FlashError::Unaligned { what, value, unit: page_size.into() });
+        }
+        self.check_length(data.len(), oob.len())?;
+        let access = self.share.access(self.block(at)?, at.page, Cause::Host, ready);
+        match self.share.program(access, data, oob) {
+            Ok(program) => Ok(program.end),
+            Err(FlashError::NotErased { page, .. }) => {
+                Err(FlashError::NotErased { block: at.block, page })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Erases a block.
+    ///
+    /// # Errors
+    /// [`FlashError::OutOfRange`]; [`FlashError::WornOut`] if the block fails and no spare
+    /// one is left.
+    pub fn erase_block(&self, at: Address) -> Result<()> {
+        let now = self.share.now_if_timed()?;
+        let end = self.erase_from(at, now)?;
+        self.share.reach_if_timed(end)
+    }
+
+    fn erase_from(&self, at: Address, ready: SimTime) -> Result<SimTime> {
+        self.share.erase(self.share.access(self.block(at)?, 0, Cause::Host, ready))
+    }
+
+    /// Takes no more pages for a block, so that it no longer counts as partly written.
+    ///
+    /// # Errors
+    /// [`FlashError::OutOfRange`].
+    pub fn finish_block(&self, at: Address) -> Result<()> {
+        self.share.finish(self.block(at)?)
+    }
+
+    /// The page of the block that is to be written next.
+    ///
+    /// # Errors
+    /// [`FlashError::OutOfRange`].
+    pub fn write_pointer(&self, at: Address) -> Result<u32> {
+        self.share.write_pointer(self.block(at)?)
+    }
+
+    /// How often the block under this address was erased, as far as the monitor knows.
+    ///
+    /// # Errors
+    /// [`FlashError::OutOfRange`].
+    pub fn erase_count(&self, at: Address) -> Result<u32> {
+        self.share.erases(self.block(at)?)
+    }
+
+    /// Makes everything written so far durable.
+    ///
+    /// # Errors
+    /// [`FlashError`] if the device fails.
+    pub fn sync(&self) -> Result<()> {
+        self.share.sync()
+    }
+
+    /// Reads pages, all begun now, into `data`, page after page; returns when the last is done.
+    ///
+    /// # Errors
+    /// [`VectorError`] names the command.
+    pub fn read_pages(&self, pages: &[Address], data: &mut [u8]) -> Result<(), VectorError> {
+        let page_size = self.geometry.page_size as usize;
+        let mut parts = data.chunks_mut(page_size);
+        self.vectored(pages, |at, ready| {
+            self.read_from(at, parts.next().unwrap_or_default(), &mut [], ready)
+        })
+    }
+
+    /// Writes pages, all begun now, from `data`, page after page; returns when the last is
+    /// done.
+    ///
+    /// # Errors
+    /// [`VectorError`] names the command.
+    pub fn write_pages(&self, pages: &[Address], data: &[u8]) -> Result<(), VectorError> {
+        let mut parts = data.chunks(self.geometry.page_size as usize);
+        self.vectored(pages, |at, ready| {
+            self.write_from(at, parts.next().unwrap_or_default(), &[], ready)
+        })
+    }
+
+    /// Erases blocks, all begun now; returns when the last is done.
+    ///
+    /// # Errors
+    /// [`VectorError`] names the command.
+    pub fn erase_blocks(&self, blocks: &[Address]) -> Result<(), VectorError> {
+        self.vectored(blocks, |at, ready| self.erase_from(at, ready))
+    }
+
+    fn vectored(
+        &self,
+        all: &[Address],
+        mut one: impl FnMut(Address, SimTime) -> Result<SimTime>,
+    ) -> Result<(), VectorError> {
+        let at_index = |index| move |error| VectorError { index, error };
+        let now = self.share.now_if_timed().map_err(at_index(0))?;
+        let mut end = now;
+        for (index, &at) in all.iter().enumerate() {
+            end = end.max(one(at, now).map_err(at_index(index))?);
+        }
+        self.share.reach_if_timed(end).map_err(at_index(all.len()))
+    }
+
+    /// A queue of commands, `depth` of which may be under way.
+    #[must_use]
+    pub fn queue(&self, depth: usize) -> Queue<'_> {
+        Queue { raw: self, depth: depth.max(1), under_way: BinaryHeap::new(), submitted: 0 }
+    }
+}
+
+/// A command to be queued. Buffers come back with the completion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Reads the first bytes of a page, as many as `data` has.
+    Read {
+        /// The page.
+        at: Address,
+        /// Where to.
+        data: Vec<u8>,
+    },
+    /// Writes a page.
+    Write {
+        /// The page.
+        at: Address,
+        /// What.
+        data: Vec<u8>,
+    },
+    /// Erases a block.
+    Erase {
+        /// The block.
+        at: Address,
+    },
+}
+
+/// A command that is done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Completion {
+    /// What it was submitted with.
+    pub tag: u64,
+    /// When it was done.
+    pub end: SimTime,
+    /// How it went.
+    pub result: Result<()>,
+    /// The buffer of the command; empty for an erase.
+    pub data: Vec<u8>,
+}
+
+/// Ordered by time, then as submitted.
+#[derive(Debug)]
+struct Under {
+    number: u64,
+    completion: Completion,
+}
+
+impl PartialEq for Under {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Under {}
+
+impl PartialOrd for Under {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Under {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.completion.end, self.number).cmp(&(other.completion.end, other.number))
+    }
+}
+
+/// Commands under way: submitted at the share's clock, completed in the order in which they
+/// are done. Commands on one LUN are done as submitted.
+#[derive(Debug)]
+pub struct Queue<'a> {
+    raw: &'a Raw,
+    depth: usize,
+    under_way: BinaryHeap<Reverse<Under>>,
+    submitted: u64,
+}
+
+impl Queue<'_> {
+    /// Submits a command.
+    ///
+    /// # Errors
+    /// The command itself, if as many are under way as the queue is deep: take a completion
+    /// first. What goes wrong with the command is told by its completion.
+    pub fn submit(&mut self, command: Command, tag: u64) -> Result<(), Command> {
+        if self.under_way.len() == self.depth {
+            return Err(command);
+        }
+        let raw = self.raw;
+        let now = raw.share.now_if_timed();
+        let begun = now.and_then(|now| match command {
+            Command::Read { at, mut data } => {
+                let end = raw.read_from(at, &mut data, &mut [], now);
+                Ok((end, now, data))
+            }
+            Command::Write { at, data } => Ok((raw.write_from(at, &data, &[], now), now, data)),
+            Command::Erase { at } => Ok((raw.erase_from(at, now), now, Vec::new())),
+        });
+        let (end, now, data) = begun.unwrap_or_else(|e| (Err(e), SimTime::ZERO, Vec::new()));
+        let completion = match end {
+            Ok(end) => Completion { tag, end, result: Ok(()), data },
+            Err(error) => Completion { tag, end: now, result: Err(error), data },
+        };
+        self.under_way.push(Reverse(Under { number: self.submitted, completion }));
+        self.submitted += 1;
+        Ok(())
+    }
+
+    /// Commands under way.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// Whether none is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    /// Waits for the next command that is done; `None` if none is under way.
+    pub fn complete(&mut self) -> Option<Completion> {
+        let Reverse(under) = self.under_way.pop()?;
+        // A share that is gone keeps no clock, and its commands have failed already.
+        let _ = self.raw.share.reach_if_timed(under.completion.end);
+        Some(under.completion)
+    }
+}

@@ -1,0 +1,250 @@
+//! The raw level: every rule of flash, and nobody on the ground of others.
+
+use prism_base::Bytes;
+use prism_flash::raw::{Address, Command, Raw};
+use prism_flash::{
+    Allocation, Cache, Device, DeviceGeometry, FlashError, MemoryDevice, Options, Share,
+};
+
+fn geometry() -> DeviceGeometry {
+    DeviceGeometry {
+        channels: 4,
+        luns_per_channel: 2,
+        blocks_per_lun: 16,
+        pages_per_block: 8,
+        page_size: 4096,
+        oob_size: 64,
+        max_open_blocks: None,
+    }
+}
+
+fn device() -> Device {
+    let memory = MemoryDevice::new(geometry(), Cache::None).unwrap();
+    Device::format(Box::new(memory), Options::default()).unwrap()
+}
+
+fn luns(device: &Device, name: &str, luns: u64) -> Share {
+    let capacity = Bytes(device.lun_capacity().0 * luns);
+    device.allocate(name, Allocation::new(capacity, 0)).unwrap()
+}
+
+#[test]
+fn the_share_of_the_paper_is_30_luns() {
+    // 12 channels of 16 LUNs that give 1 GiB each; 24 GB and 25 % (section IV.A).
+    let geometry = DeviceGeometry {
+        channels: 12,
+        luns_per_channel: 16,
+        blocks_per_lun: 131,
+        pages_per_block: 512,
+        page_size: 16384,
+        oob_size: 1024,
+        max_open_blocks: None,
+    };
+    let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
+    let device = Device::format(Box::new(memory), Options::default()).unwrap();
+    assert_eq!(device.lun_capacity(), Bytes(1 << 30));
+    let share = device.allocate("paper", Allocation::new(Bytes(24 << 30), 25)).unwrap();
+    let geometry = share.geometry().unwrap();
+    assert_eq!((geometry.luns, geometry.ops_luns), (30, 6));
+    let mut per_channel: Vec<_> = geometry.channels.iter().map(Vec::len).collect();
+    per_channel.sort_unstable();
+    assert_eq!(per_channel, [2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3]);
+    assert_eq!(geometry.capacity(), 24 << 30);
+    assert_eq!(device.free_luns(), 192 - 30);
+}
+
+#[test]
+fn pages_are_written_in_order_read_back_and_erased() {
+    let raw = Raw::open(luns(&device(), "a", 3)).unwrap();
+    let at = Address { channel: 1, lun: 0, block: 5, page: 0 };
+    let mut read = vec![0; 4096];
+    let unwritten = FlashError::Unwritten { block: 5, page: 0 };
+    assert_eq!(raw.read_page(at, &mut read), Err(unwritten.clone()));
+    for page in 0..8 {
+        let mut oob = [page as u8; 64];
+        raw.write_page_and_oob(at.with_page(page), &[page as u8 + 1; 4096], &oob).unwrap();
+        raw.read_page_and_oob(at.with_page(page), &mut read, &mut oob).unwrap();
+        assert_eq!((read[4095], oob[63]), (page as u8 + 1, page as u8));
+    }
+    let full = FlashError::NotErased { block: 5, page: 0 };
+    assert_eq!(raw.write_page(at, &[0; 4096]), Err(full));
+    raw.erase_block(at).unwrap();
+    assert_eq!(raw.read_page(at, &mut read), Err(unwritten));
+    assert_eq!(
+        raw.write_page(at.with_page(2), &[0; 4096]),
+        Err(FlashError::OutOfOrder { page: 2, expected: 0 })
+    );
+    assert!(matches!(raw.write_page(at, &[0; 512]), Err(FlashError::Unaligned { .. })));
+    assert_eq!((raw.write_pointer(at).unwrap(), raw.erase_count(at).unwrap()), (0, 1));
+}
+
+#[test]
+fn what_is_outside_of_the_share_is_refused() {
+    let device = device();
+    let (a, b) = (luns(&device, "a", 3), luns(&device, "b", 5));
+    let (a, b) = (Raw::open(a).unwrap(), Raw::open(b).unwrap());
+    let usable = a.geometry().blocks_per_lun;
+    for raw in [&a, &b] {
+        for block in raw.blocks() {
+            let tag = raw.geometry().luns as u8;
+            raw.write_page(block, &[tag; 4096]).unwrap();
+        }
+    }
+    // Every address that there could be: a share reaches its own LUNs and no others.
+    for (raw, luns) in [(&a, 3), (&b, 5)] {
+        let mut reached = 0;
+        for (channel, lun, block) in
+            (0..6).flat_map(|c| (0..4).flat_map(move |l| (0..20).map(move |b| (c, l, b))))
+        {
+            let mut data = [0; 4096];
+            match raw.read_page(Address { channel, lun, block, page: 0 }, &mut data) {
+                Ok(()) => {
+                    assert_eq!(data, [luns as u8; 4096]);
+                    reached += 1;
+                }
+                Err(FlashError::OutOfRange { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(reached, luns * usable);
+    }
+}
+
+#[test]
+fn commands_are_queued_and_vectored() {
+    let raw = Raw::open(luns(&device(), "a", 8)).unwrap();
+    let at = Address::default();
+    let mut queue = raw.queue(2);
+    queue.submit(Command::Write { at, data: vec![7; 4096] }, 10).unwrap();
+    queue.submit(Command::Read { at, data: vec![0; 4096] }, 11).unwrap();
+    let refused = queue.submit(Command::Erase { at }, 12).unwrap_err();
+    assert_eq!(refused, Command::Erase { at });
+    assert_eq!(queue.complete().unwrap().tag, 10);
+    let read = queue.complete().unwrap();
+    assert_eq!((read.tag, read.result, &read.data[..]), (11, Ok(()), &[7; 4096][..]));
+    assert!(queue.complete().is_none());
+
+    let pages: Vec<_> = (0..4).map(|channel| Address { channel, block: 1, ..at }).collect();
+    let data: Vec<u8> = (0..4u8).flat_map(|byte| [byte; 4096]).collect();
+    raw.write_pages(&pages, &data).unwrap();
+    let mut back = vec![0; data.len()];
+    raw.read_pages(&pages, &mut back).unwrap();
+    assert!(back == data);
+    let error = raw.erase_blocks(&[pages[0], Address { block: 99, ..at }]).unwrap_err();
+    assert_eq!(error.index, 1);
+    assert_eq!(raw.write_pointer(pages[0]), Ok(0));
+}
+
+#[test]
+fn shares_grow_shrink_and_leave_nothing_behind() {
+    let device = device();
+    let mut raw = Raw::open(luns(&device, "a", 2)).unwrap();
+    raw.grow(3).unwrap();
+    assert_eq!(raw.geometry().luns, 5);
+    assert_eq!(raw.grow(4), Err(FlashError::NoLuns { asked: 4, free: 3 }));
+    for block in raw.blocks() {
+        raw.write_page(block, &[0xA5; 4096]).unwrap();
+    }
+    assert_eq!(raw.shrink(1), Err(FlashError::ShrinkBelowUse { luns: 1, free: 0 }));
+    let last = (0..).zip(&raw.geometry().channels).find_map(|(channel, luns)| {
+        let lun = luns.iter().position(|&lun| lun == 4)? as u32;
+        Some(Address { channel, lun, block: 0, page: 0 })
+    });
+    for block in 0..raw.geometry().blocks_per_lun {
+        raw.erase_block(Address { block, ..last.unwrap() }).unwrap();
+    }
+    raw.shrink(1).unwrap();
+    assert_eq!((raw.geometry().luns, device.free_luns()), (4, 4));
+    assert!(matches!(device.attach("a"), Err(FlashError::InUse { .. })));
+    raw.into_share().release().unwrap();
+    assert!(matches!(device.attach("a"), Err(FlashError::NoShare { .. })));
+    let all = Raw::open(luns(&device, "b", 8)).unwrap();
+    let mut data = [0; 4096];
+    for block in all.blocks() {
+        assert!(matches!(all.read_page(block, &mut data), Err(FlashError::Unwritten { .. })));
+    }
+}
+
+#[test]
+fn open_blocks_are_limited() {
+    let geometry = DeviceGeometry { max_open_blocks: Some(6), oob_size: 0, ..geometry() };
+    let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
+    let device = Device::format(Box::new(memory), Options::default()).unwrap();
+    let raw = Raw::open(luns(&device, "a", 8)).unwrap();
+    assert_eq!(raw.geometry().max_open_blocks, 4);
+    let at = |block| Address { block, ..Address::default() };
+    for block in 0..4 {
+        raw.write_page(at(block), &[1; 4096]).unwrap();
+    }
+    assert_eq!(raw.write_page(at(4), &[1; 4096]), Err(FlashError::TooManyOpen { max: 4 }));
+    raw.finish_block(at(0)).unwrap();
+    raw.write_page(at(4), &[1; 4096]).unwrap();
+    assert!(matches!(
+        raw.write_page(at(0).with_page(1), &[1; 4096]),
+        Err(FlashError::NotErased { .. })
+    ));
+    raw.erase_block(at(1)).unwrap();
+    raw.write_page(at(5), &[1; 4096]).unwrap();
+}
+
+#[test]
+fn blocks_that_fail_are_replaced_and_hidden() {
+    let mut memory = MemoryDevice::new(geometry(), Cache::None).unwrap();
+    memory.mark_factory_bad(3);
+    memory.fail_at_random(0.0005, 5);
+    let device = Device::format(Box::new(memory), Options::default()).unwrap();
+    let raw = Raw::open(luns(&device, "a", 8)).unwrap();
+    let blocks: Vec<_> = raw.blocks().collect();
+    let mut failed = None;
+    'rounds: for round in 0..40u8 {
+        for &block in &blocks {
+            for page in 0..8 {
+                match raw.write_page(block.with_page(page), &[round ^ page as u8; 4096]) {
+                    Ok(()) => {}
+                    Err(error) => {
+                        failed = Some(error);
+                        break 'rounds;
+                    }
+                }
+            }
+            let mut data = [0; 4096];
+            for page in 0..8 {
+                raw.read_page(block.with_page(page), &mut data).unwrap();
+                assert_eq!(data, [round ^ page as u8; 4096], "round {round} {block:?}");
+            }
+        }
+        for &block in &blocks {
+            if let Err(error) = raw.erase_block(block) {
+                failed = Some(error);
+                break 'rounds;
+            }
+        }
+    }
+    // The spare blocks of some LUN are used up at last, and that is said.
+    assert!(matches!(failed, Some(FlashError::WornOut { .. })), "{failed:?}");
+    assert!(device.own_counts().programs.total() > 10);
+}
+
+#[test]
+fn threads_share_a_device() {
+    let device = device();
+    let shares: Vec<_> = (0..4).map(|n| luns(&device, &format!("share {n}"), 2)).collect();
+    std::thread::scope(|scope| {
+        for (number, share) in shares.into_iter().enumerate() {
+            scope.spawn(move || {
+                let raw = Raw::open(share).unwrap();
+                for round in 0..20 {
+                    for block in raw.blocks() {
+                        let byte = (number * 50 + round) as u8;
+                        raw.write_page(block, &[byte; 4096]).unwrap();
+                        let mut data = [0; 4096];
+                        raw.read_page(block, &mut data).unwrap();
+                        assert_eq!(data, [byte; 4096]);
+                        raw.erase_block(block).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(device.shares().len(), 4);
+}
