@@ -57,7 +57,7 @@ mod replay;
 use std::mem;
 
 use page::{HEADER, Header, Kind, RECORD_HEADER};
-pub use pages::{PageState, Pages};
+pub use pages::Pages;
 
 /// What can go wrong with a journal; `E` is the error of its [`Pages`].
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

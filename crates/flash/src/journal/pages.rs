@@ -1,15 +1,6 @@
 //! What a journal needs of the flash that it lives on.
 
-/// What a page of flash is found to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PageState {
-    /// Programmed, and readable as such.
-    Written,
-    /// Not programmed since its block was erased.
-    Erased,
-    /// Not readable: its program, or the erase of its block, began and did not end.
-    Torn,
-}
+use crate::medium::PageState;
 
 /// The blocks that a journal lives on, in the order in which they are written: a ring.
 ///

@@ -1,7 +1,8 @@
 //! What a ring of blocks holds: the newest complete checkpoint and the records behind it.
 
 use super::page::{self, Content, Header, Kind};
-use super::{JournalError, JournalResult, PageState, Pages, Ring};
+use super::{JournalError, JournalResult, Pages, Ring};
+use crate::medium::PageState;
 
 /// What reading the whole ring has found.
 pub(super) struct Replay {

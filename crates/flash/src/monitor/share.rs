@@ -328,6 +328,31 @@ impl Share {
         self.with(|monitor, place| monitor.finish(place, block))
     }
 
+    /// Takes no more pages for a block that is partly written.
+    pub(crate) fn finish_if_open(&self, block: u32) -> Result<()> {
+        self.with(|monitor, place| {
+            let on_device = monitor.block_of(place, block)?;
+            if monitor.medium()?.is_open(on_device) { monitor.finish(place, block) } else { Ok(()) }
+        })
+    }
+
+    /// Erases a block unless it is erased.
+    pub(crate) fn erase_if_used(&self, block: u32) -> Result<()> {
+        if self.write_pointer(block)? > 0 || self.state_of(block)? != PageState::Erased {
+            let ready = self.now_if_timed()?;
+            self.erase(self.access(block, 0, Cause::Host, ready))?;
+        }
+        Ok(())
+    }
+
+    /// What the first page of a block holds.
+    pub(crate) fn state_of(&self, block: u32) -> Result<PageState> {
+        self.with(|monitor, place| {
+            let block = monitor.block_of(place, block)?;
+            Ok(monitor.medium()?.read(block, 0, 0, &mut [], &mut [])?)
+        })
+    }
+
     /// Pages of a block programmed since its erase.
     pub(crate) fn write_pointer(&self, block: u32) -> Result<u32> {
         self.with(|monitor, place| {

@@ -96,7 +96,7 @@ pub(crate) struct Monitor {
     pub(crate) next_id: u32,
     pub(crate) next_channel: u32,
     pub(crate) ring: Vec<u32>,
-    pub(crate) journal: Journal,
+    pub(crate) journal: Option<Journal>,
     /// Blocks erased since their wear was recorded.
     pub(crate) worn: Vec<u32>,
     pub(crate) levelling: Levelling,
@@ -393,7 +393,8 @@ impl Monitor {
     }
 
     /// Copies the first `pages` pages of a block to an erased one; whether that took them.
-    /// A page that cannot be read is copied as zeros, which no level takes for its own.
+    /// Torn pages at the end are left out; one before others is copied as zeros, which no
+    /// level takes for its own.
     pub(crate) fn copy_pages(
         &mut self,
         from: u32,
@@ -405,6 +406,12 @@ impl Monitor {
         let mut buffer = std::mem::take(&mut self.scratch);
         buffer.resize(size + oob, 0);
         let mut copied = true;
+        let mut pages = pages;
+        while pages > 0
+            && self.medium()?.read(from, pages - 1, 0, &mut [], &mut [])? == PageState::Torn
+        {
+            pages -= 1;
+        }
         for page in 0..pages {
             let (data, spare) = buffer.split_at_mut(size);
             let medium = self.medium()?;

@@ -58,7 +58,7 @@ impl Pages for Ring<'_> {
 
 fn tables_error(error: JournalError<MediumError>) -> FlashError {
     match error {
-        JournalError::Device(error) => error.into(),
+        JournalError::Pages(error) => error.into(),
         other => FlashError::Tables { what: other.to_string() },
     }
 }
@@ -117,7 +117,7 @@ impl Monitor {
         let mut pages = Ring { medium: &mut *medium, blocks: &ring, programs: 0, erases: 0 };
         let opened = Journal::open(&mut pages);
         let (journal, records) = opened.map_err(|error| match error {
-            JournalError::Device(error) => error.into(),
+            JournalError::Pages(error) => error.into(),
             other => FlashError::NotFormatted { what: other.to_string() },
         })?;
         let usable = geometry.blocks_per_lun - reserved_per_lun;
@@ -138,7 +138,7 @@ impl Monitor {
             next_id: 1,
             next_channel: 0,
             ring,
-            journal,
+            journal: Some(journal),
             worn: Vec::new(),
             levelling: Levelling::new(luns),
             counts: OpCounts::default(),
@@ -157,16 +157,18 @@ impl Monitor {
     pub(crate) fn commit(&mut self, records: &[Record]) -> Result<()> {
         for record in records {
             self.journal
+                .as_mut()
+                .expect("it is put back after each use")
                 .append(&record.encode())
                 .map_err(|error| FlashError::Tables { what: error.to_string() })?;
         }
         let mut medium = self.medium.take().ok_or(FlashError::Released)?;
         let ring = std::mem::take(&mut self.ring);
-        let mut journal = std::mem::take(&mut self.journal);
+        let mut journal = self.journal.take().expect("only this call takes it");
         let mut pages = Ring { medium: &mut *medium, blocks: &ring, programs: 0, erases: 0 };
         let done = journal.sync(&mut pages, || self.snapshot());
         let (programs, erases) = (pages.programs, pages.erases);
-        (self.medium, self.ring, self.journal) = (Some(medium), ring, journal);
+        (self.medium, self.ring, self.journal) = (Some(medium), ring, Some(journal));
         self.counts.programs[prism_nand::Cause::Map] += programs;
         self.counts.erases[prism_nand::Cause::Map] += erases;
         self.unsynced = false;

@@ -2,7 +2,8 @@
 //! and that enforces what the journal promises about its programs.
 
 use prism_base::Rng;
-use prism_flash::journal::{PageState, Pages};
+use prism_flash::PageState;
+use prism_flash::journal::Pages;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cell {

@@ -1,0 +1,303 @@
+//! What a range of the policy level is told, and how it is kept.
+
+use prism_base::{DecodeError, Decoder, Encoder};
+use prism_ftl::{Benefit, VictimPolicy};
+
+use crate::monitor::Level;
+
+/// How addresses of a range are mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mapping {
+    /// By unit: any order of writing, the largest map.
+    Page,
+    /// By block: cheap for whole blocks written in order, dear for anything else. A block
+    /// that is rewritten in order is replaced without a copy.
+    Block,
+    /// By block, with log blocks for each group of blocks.
+    Hybrid {
+        /// Logical blocks of a group (N).
+        group_blocks: u32,
+        /// Log blocks of a group at most (K).
+        group_log_blocks: u32,
+    },
+}
+
+/// Which block is cleaned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cleaning {
+    /// The one that holds the least valid data.
+    Greedy,
+    /// The one that was filled first.
+    Fifo,
+    /// The one whose garbage is worth most for its age.
+    CostBenefit,
+    /// The one in which nothing has changed for longest.
+    Lru,
+}
+
+impl Cleaning {
+    /// Every policy.
+    pub const ALL: [Self; 4] = [Self::Greedy, Self::Fifo, Self::CostBenefit, Self::Lru];
+
+    pub(crate) fn victim(self) -> VictimPolicy {
+        match self {
+            Self::Greedy => VictimPolicy::Greedy,
+            Self::Fifo => VictimPolicy::Fifo,
+            Self::CostBenefit => VictimPolicy::CostBenefit(Benefit::Kawaguchi),
+            Self::Lru => VictimPolicy::Lru,
+        }
+    }
+}
+
+/// How much more flash a range has than addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverProvisioning {
+    /// In percent of its size, open and erased blocks of the mapping included; more if the
+    /// mapping cannot work with that.
+    Percent(u32),
+    /// Whatever is left of the share.
+    Rest,
+}
+
+/// How a range is managed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RangeConfig {
+    /// Its mapping.
+    pub mapping: Mapping,
+    /// Its cleaning.
+    pub cleaning: Cleaning,
+    /// Its spare flash.
+    pub over_provisioning: OverProvisioning,
+    /// Placement handles: kinds of data, by lifetime, that are kept in different blocks. Only
+    /// with [`Mapping::Page`]; 1 for one kind.
+    pub handles: u32,
+    /// Blocks that may be partly written at once; `None` for half of what the share has left
+    /// if it is limited.
+    pub open_blocks: Option<u32>,
+}
+
+impl RangeConfig {
+    /// The paper's static 25 %, one kind of data.
+    #[must_use]
+    pub fn new(mapping: Mapping, cleaning: Cleaning) -> Self {
+        let over_provisioning = OverProvisioning::Percent(25);
+        Self { mapping, cleaning, over_provisioning, handles: 1, open_blocks: None }
+    }
+
+    fn encode(&self, out: &mut Encoder) {
+        let (kind, n, k) = match self.mapping {
+            Mapping::Page => (0, 0, 0),
+            Mapping::Block => (1, 0, 0),
+            Mapping::Hybrid { group_blocks, group_log_blocks } => {
+                (2, group_blocks, group_log_blocks)
+            }
+        };
+        let cleaning = Cleaning::ALL.iter().position(|&policy| policy == self.cleaning);
+        let percent = match self.over_provisioning {
+            OverProvisioning::Percent(percent) => percent,
+            OverProvisioning::Rest => u32::MAX,
+        };
+        let cleaning = cleaning.expect("a policy is among all of them") as u32;
+        let open = self.open_blocks.unwrap_or(0);
+        [kind, n, k, cleaning, percent, self.handles, open]
+            .into_iter()
+            .for_each(|number| out.u32(number));
+    }
+
+    fn decode(from: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        let (kind, group_blocks, group_log_blocks) = (from.u32()?, from.u32()?, from.u32()?);
+        let mapping = match kind {
+            0 => Mapping::Page,
+            1 => Mapping::Block,
+            2 => Mapping::Hybrid { group_blocks, group_log_blocks },
+            _ => return Err(from.wrong("a mapping that is not known")),
+        };
+        let cleaning = Cleaning::ALL.get(from.u32()? as usize);
+        let cleaning = *cleaning.ok_or_else(|| from.wrong("a cleaning that is not known"))?;
+        let over_provisioning = match from.u32()? {
+            u32::MAX => OverProvisioning::Rest,
+            percent => OverProvisioning::Percent(percent),
+        };
+        let (handles, open) = (from.u32()?, from.u32()?);
+        let open_blocks = Some(open).filter(|&open| open > 0);
+        Ok(Self { mapping, cleaning, over_provisioning, handles, open_blocks })
+    }
+}
+
+/// How long data is expected to live; each has a placement handle of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lifetime {
+    /// Nothing is known.
+    Unknown,
+    /// It is overwritten or deleted soon.
+    Short,
+    /// In between.
+    Medium,
+    /// It stays for long.
+    Long,
+    /// It is never changed.
+    Extreme,
+}
+
+impl Lifetime {
+    /// Every lifetime, in the order of its handle.
+    pub const ALL: [Self; 5] =
+        [Self::Unknown, Self::Short, Self::Medium, Self::Long, Self::Extreme];
+
+    /// Its placement handle.
+    #[must_use]
+    pub fn handle(self) -> u32 {
+        self as u32
+    }
+}
+
+/// A named part of a range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerInfo {
+    /// Its name.
+    pub name: String,
+    /// Its first address.
+    pub begin: u64,
+    /// The address after its last.
+    pub end: u64,
+    /// How long its data lives.
+    pub lifetime: Lifetime,
+}
+
+/// A range as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RangeRecord {
+    pub(crate) id: u32,
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+    pub(crate) config: RangeConfig,
+    pub(crate) lanes: u32,
+    /// Blocks of the share, lane after lane.
+    pub(crate) blocks: Vec<u32>,
+    pub(crate) containers: Vec<ContainerInfo>,
+}
+
+/// All that the policy level keeps of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tables {
+    pub(crate) journal: Vec<u32>,
+    pub(crate) ranges: Vec<RangeRecord>,
+    pub(crate) next_id: u32,
+}
+
+impl Tables {
+    pub(crate) fn encode(&self, level: Level) -> Vec<u8> {
+        let mut out = Encoder::new();
+        out.raw(&[level as u8]);
+        out.u32(self.next_id);
+        out.column_u32(&self.journal);
+        out.u32(self.ranges.len() as u32);
+        for range in &self.ranges {
+            out.u32(range.id);
+            out.u64(range.begin);
+            out.u64(range.end);
+            range.config.encode(&mut out);
+            out.u32(range.lanes);
+            out.column_u32(&runs(&range.blocks));
+            out.u32(range.containers.len() as u32);
+            for container in &range.containers {
+                out.column_u8(container.name.as_bytes());
+                out.u64(container.begin);
+                out.u64(container.end);
+                out.u32(container.lifetime.handle());
+            }
+        }
+        out.into_bytes()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut from = Decoder::new(bytes);
+        let most = bytes.len();
+        from.raw(1)?;
+        let mut tables = Self { next_id: from.u32()?, ..Self::default() };
+        tables.journal = from.list_u32(most)?;
+        for _ in 0..from.u32()? {
+            tables.ranges.push(RangeRecord {
+                id: from.u32()?,
+                begin: from.u64()?,
+                end: from.u64()?,
+                config: RangeConfig::decode(&mut from)?,
+                lanes: from.u32()?,
+                blocks: unroll(&from.list_u32(most)?),
+                containers: containers(&mut from)?,
+            });
+        }
+        from.end()?;
+        Ok(tables)
+    }
+}
+
+fn containers(from: &mut Decoder<'_>) -> Result<Vec<ContainerInfo>, DecodeError> {
+    let mut all = Vec::new();
+    for _ in 0..from.u32()? {
+        let name = String::from_utf8(from.column_u8()?.to_vec());
+        let name = name.map_err(|_| from.wrong("a name that is no text"))?;
+        let (begin, end) = (from.u64()?, from.u64()?);
+        let lifetime = Lifetime::ALL.get(from.u32()? as usize);
+        let lifetime = *lifetime.ok_or_else(|| from.wrong("a lifetime that is not known"))?;
+        all.push(ContainerInfo { name, begin, end, lifetime });
+    }
+    Ok(all)
+}
+
+/// Numbers as pairs of a first one and how many follow each other.
+fn runs(numbers: &[u32]) -> Vec<u32> {
+    let mut pairs: Vec<u32> = Vec::new();
+    for &number in numbers {
+        match pairs[..] {
+            [.., first, ref count] if first + count == number => {
+                *pairs.last_mut().expect("there is one") += 1;
+            }
+            _ => pairs.extend([number, 1]),
+        }
+    }
+    pairs
+}
+
+fn unroll(pairs: &[u32]) -> Vec<u32> {
+    let run = |pair: &[u32]| pair[0]..pair[0].saturating_add(pair[1]);
+    pairs.chunks_exact(2).flat_map(run).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_come_back() {
+        let mapping = Mapping::Hybrid { group_blocks: 4, group_log_blocks: 2 };
+        let tables = Tables {
+            journal: vec![0, 16, 32, 48],
+            next_id: 3,
+            ranges: vec![RangeRecord {
+                id: 2,
+                begin: 4096,
+                end: 1 << 40,
+                config: RangeConfig {
+                    over_provisioning: OverProvisioning::Rest,
+                    open_blocks: Some(7),
+                    ..RangeConfig::new(mapping, Cleaning::Lru)
+                },
+                lanes: 2,
+                blocks: vec![1, 2, 3, 9, 8, 17],
+                containers: vec![ContainerInfo {
+                    name: "wal".into(),
+                    begin: 4096,
+                    end: 8192,
+                    lifetime: Lifetime::Short,
+                }],
+            }],
+        };
+        let bytes = tables.encode(Level::Policy);
+        assert_eq!(Tables::decode(&bytes).as_ref(), Ok(&tables));
+        for len in 0..bytes.len() {
+            assert!(Tables::decode(&bytes[..len]).is_err(), "cut to {len}");
+        }
+        assert_eq!(runs(&tables.ranges[0].blocks), [1, 3, 9, 1, 8, 1, 17, 1]);
+    }
+}

@@ -1,0 +1,176 @@
+//! Which blocks of a share a range gets, and how its translation layer is set up.
+
+use prism_ftl::{
+    Frontiers, FtlConfig, HybridConfig, LayerConfig, Placement, VictimPolicy, WearPolicy,
+};
+
+use crate::error::{FlashError, Result};
+use crate::monitor::ShareGeometry;
+use crate::policy::config::{Mapping, OverProvisioning, RangeConfig};
+use crate::policy::rows::RowFormat;
+
+/// A lane of fewer blocks would be mostly open and reserved ones.
+const LANE_BLOCKS_MIN: u32 = 12;
+/// Erases by which a block with resting data may lie behind before it is moved.
+const WEAR_BEHIND: u32 = 64;
+
+/// What a range is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Division {
+    pub(crate) lanes: u32,
+    pub(crate) blocks: Vec<u32>,
+}
+
+/// The layer for `units` logical units on `lanes` lanes of `per_lane` blocks; `open` is the
+/// most blocks that may be partly written.
+pub(crate) fn layer_config(
+    config: &RangeConfig,
+    format: &RowFormat,
+    units: u32,
+    lanes: u32,
+    per_lane: u32,
+    open: u32,
+) -> LayerConfig {
+    let (group_blocks, group_log_blocks) = match config.mapping {
+        Mapping::Page => {
+            let victim: VictimPolicy = config.cleaning.victim();
+            let placement = match config.handles {
+                0 | 1 => Placement::Any,
+                handles => Placement::Handles(handles),
+            };
+            return LayerConfig::Page(FtlConfig {
+                placement,
+                free_blocks_low: 3,
+                free_blocks_high: 4,
+                wear: WearPolicy {
+                    least_worn_first: true,
+                    move_behind_mean: Some(WEAR_BEHIND),
+                    victims_above_mean: None,
+                },
+                ..FtlConfig::simple(units, victim, Frontiers::Separate)
+            });
+        }
+        Mapping::Block => (1, 1),
+        Mapping::Hybrid { group_blocks, group_log_blocks } => (group_blocks, group_log_blocks),
+    };
+    let data = units.div_ceil(format.units * format.rows_per_block);
+    // One block is kept for the merge, one may be open as its target.
+    let logs = (lanes * per_lane).saturating_sub(data + 1).min(open.saturating_sub(1));
+    LayerConfig::Hybrid(HybridConfig {
+        logical_units: units,
+        group_blocks,
+        group_log_blocks,
+        log_blocks: logs,
+        free_blocks_low: 0,
+        free_blocks_high: 0,
+    })
+}
+
+/// Blocks that a range of `config` keeps open on `lanes` lanes, at least.
+fn open_needed(config: &RangeConfig, lanes: u32) -> u32 {
+    match config.mapping {
+        // One for each kind of data and one for copies.
+        Mapping::Page => lanes * (config.handles.max(1) + 1),
+        Mapping::Block | Mapping::Hybrid { .. } => 2,
+    }
+}
+
+/// Chooses blocks for a range of `bytes` bytes among those that are not `used`.
+///
+/// # Errors
+/// [`FlashError::NoSpace`] says how many blocks are needed and free.
+pub(crate) fn divide(
+    config: &RangeConfig,
+    share: &ShareGeometry,
+    format: &RowFormat,
+    bytes: u64,
+    used: &[bool],
+    open: u32,
+) -> Result<Division> {
+    let units = u32::try_from(bytes / u64::from(format.unit)).unwrap_or(u32::MAX);
+    let data = bytes.div_ceil(format.block_bytes()).max(1);
+    let free = used.iter().filter(|used| !**used).count() as u64;
+    let wanted = match config.over_provisioning {
+        OverProvisioning::Percent(percent) => (data * (100 + u64::from(percent))).div_ceil(100),
+        OverProvisioning::Rest => free,
+    };
+    let mut refused = None;
+    let most = share.luns.min((wanted / u64::from(LANE_BLOCKS_MIN)).max(1) as u32);
+    for lanes in (1..=most).rev() {
+        if open_needed(config, lanes) > open {
+            continue;
+        }
+        // What the mapping needs beside the data may be more than was asked for.
+        let exact = matches!(config.over_provisioning, OverProvisioning::Rest);
+        let first = if exact { wanted / u64::from(lanes) } else { wanted.div_ceil(lanes.into()) };
+        let last = if exact { first } else { first + 32 };
+        for per_lane in first..=last.min(free / u64::from(lanes)) {
+            let per_lane = per_lane as u32;
+            let geometry = format.geometry(lanes, per_lane);
+            let layer = layer_config(config, format, units, lanes, per_lane, open);
+            match layer.check(&geometry) {
+                Ok(()) => {
+                    let blocks = take_blocks(share, used, lanes, per_lane);
+                    return Ok(Division { lanes, blocks });
+                }
+                Err(error) => refused = Some(error),
+            }
+        }
+    }
+    let what = match refused {
+        Some(error) => format!("the range does not fit the share's {free} free blocks: {error}"),
+        None if open_needed(config, 1) > open => format!(
+            "the range needs {} open blocks and may have {open}: raise open_blocks of the share \
+             or of the range",
+            open_needed(config, 1)
+        ),
+        None => format!(
+            "the range needs {wanted} blocks and the share has {free} free ones: make it smaller, \
+             lower its over-provisioning, or grow the share"
+        ),
+    };
+    Err(FlashError::NoSpace { what })
+}
+
+/// `per_lane` free blocks for each lane: of the LUNs that are the lane's, one after another,
+/// then of whichever LUN has most.
+fn take_blocks(share: &ShareGeometry, used: &[bool], lanes: u32, per_lane: u32) -> Vec<u32> {
+    let mut free: Vec<Vec<u32>> = (0..share.luns)
+        .map(|lun| {
+            let blocks = lun * share.blocks_per_lun..(lun + 1) * share.blocks_per_lun;
+            blocks.rev().filter(|&block| !used[block as usize]).collect()
+        })
+        .collect();
+    let mut taken = vec![Vec::new(); lanes as usize];
+    for (lane, blocks) in (0..).zip(&mut taken) {
+        let own: Vec<u32> = (lane..share.luns).step_by(lanes as usize).collect();
+        'lane: loop {
+            let before = blocks.len();
+            for &lun in &own {
+                if blocks.len() == per_lane as usize {
+                    break 'lane;
+                }
+                blocks.extend(free[lun as usize].pop());
+            }
+            if blocks.len() == before {
+                break;
+            }
+        }
+    }
+    for blocks in &mut taken {
+        while blocks.len() < per_lane as usize {
+            let richest = free.iter_mut().max_by_key(|blocks| blocks.len()).expect("has LUNs");
+            blocks.push(richest.pop().expect("as many are free as were asked for"));
+        }
+    }
+    taken.into_iter().flatten().collect()
+}
+
+/// `count` free blocks, one of each LUN in turn.
+pub(crate) fn take_any(share: &ShareGeometry, used: &[bool], count: u32) -> Option<Vec<u32>> {
+    let free = |block: &u32| !used[*block as usize];
+    let by_place = (0..share.blocks_per_lun)
+        .flat_map(|place| (0..share.luns).map(move |lun| lun * share.blocks_per_lun + place));
+    let blocks: Vec<u32> = by_place.filter(free).take(count as usize).collect();
+    (blocks.len() == count as usize).then_some(blocks)
+}

@@ -1,0 +1,350 @@
+//! Blocks of a share as flash for a translation layer and the engine without time.
+
+use prism_base::SimTime;
+use prism_engine::Flash;
+use prism_ftl::recover::{Found, Remains};
+use prism_ftl::{Layer, UnitWrite};
+use prism_nand::{BlockId, Cause, Geometry, Layout, Pun, RowId};
+
+use crate::error::{FlashError, Result};
+use crate::medium::PageState;
+use crate::monitor::Share;
+use crate::policy::rows::{RowFormat, Tag, decode_header, encode_header};
+
+/// The pages that were read last, for copies of units that stand together.
+#[derive(Debug, Default)]
+struct LastRead {
+    /// Block of the share and page.
+    page: Option<(u32, u32)>,
+    data: Vec<u8>,
+    /// Row whose header this is.
+    row: Option<RowId>,
+    header: Vec<u8>,
+    tags: Vec<Tag>,
+    end: SimTime,
+}
+
+/// The blocks of a range.
+#[derive(Debug)]
+pub(crate) struct RangeFlash {
+    share: Share,
+    pub(crate) format: RowFormat,
+    geometry: Geometry,
+    layout: Layout,
+    /// Block of the layer to block of the share.
+    blocks: Vec<u32>,
+    sequence: u64,
+    /// When everything programmed so far is on flash, and when the last program had taken its
+    /// data.
+    pub(crate) programmed: SimTime,
+    pub(crate) sent: SimTime,
+    row: Vec<u8>,
+    header: Vec<u8>,
+    tags: Vec<Tag>,
+    last: LastRead,
+    /// What went wrong while it was recovered, which the layer cannot be told.
+    failed: Option<FlashError>,
+}
+
+impl RangeFlash {
+    /// `blocks` in the order of the layer: lane after lane.
+    pub(crate) fn new(share: Share, format: RowFormat, lanes: u32, blocks: Vec<u32>) -> Self {
+        let geometry = format.geometry(lanes, blocks.len() as u32 / lanes);
+        Self {
+            layout: Layout::new(&geometry),
+            geometry,
+            share,
+            format,
+            blocks,
+            sequence: 1,
+            programmed: SimTime::ZERO,
+            sent: SimTime::ZERO,
+            row: Vec::new(),
+            header: Vec::new(),
+            tags: Vec::new(),
+            last: LastRead::default(),
+            failed: None,
+        }
+    }
+
+    pub(crate) fn set_sequence(&mut self, sequence: u64) {
+        self.sequence = sequence;
+    }
+
+    /// Where `row` stands: block of the share, and its number there.
+    #[inline]
+    fn place_of(&self, row: RowId) -> (u32, u32) {
+        let block = self.layout.block_of(row);
+        (self.blocks[block.0 as usize], row.0 - self.layout.first_row(block).0)
+    }
+
+    /// Reads bytes of the unit at `at`, from `offset` on, and waits for them.
+    ///
+    /// # Errors
+    /// [`FlashError`] if the device fails; [`FlashError::Torn`] if what the map points to
+    /// cannot be read.
+    #[inline]
+    pub(crate) fn read_unit(
+        &self,
+        at: Pun,
+        offset: u32,
+        into: &mut [u8],
+        cause: Cause,
+        ready: SimTime,
+    ) -> Result<SimTime> {
+        let row = self.layout.row_of(at);
+        let (block, row_in_block) = self.place_of(row);
+        let place = at.0 - self.layout.first_unit(row).0;
+        let (page, from) = self.format.place(row_in_block, place);
+        let access = self.share.access(block, page, cause, ready);
+        match self.share.read(access, from + offset, into, &mut [])? {
+            (PageState::Written, end) => Ok(end),
+            _ => Err(FlashError::Torn { block, page }),
+        }
+    }
+
+    /// Reads the page and the header of the unit at `at`, unless they were read last; returns
+    /// its version.
+    fn fetch(&mut self, at: Pun, cause: Cause, ready: SimTime) -> Result<(u64, usize)> {
+        let row = self.layout.row_of(at);
+        let (block, row_in_block) = self.place_of(row);
+        let place = at.0 - self.layout.first_unit(row).0;
+        let (page, from) = self.format.place(row_in_block, place);
+        let torn = || FlashError::Torn { block, page };
+        let last = &mut self.last;
+        if last.page != Some((block, page)) {
+            last.data.resize(self.format.page_size as usize, 0);
+            last.header.resize(self.format.header_bytes() as usize, 0);
+            let oob = if self.format.in_band { &mut [][..] } else { &mut last.header[..] };
+            let access = self.share.access(block, page, cause, ready);
+            let (state, end) = self.share.read(access, 0, &mut last.data, oob)?;
+            if state != PageState::Written {
+                return Err(torn());
+            }
+            last.page = Some((block, page));
+            last.end = last.end.max(end);
+        }
+        if last.row != Some(row) {
+            if self.format.in_band {
+                let header = self.format.header_page(row_in_block);
+                let access = self.share.access(block, header, cause, ready);
+                let (_, end) = self.share.read(access, 0, &mut last.header, &mut [])?;
+                last.end = last.end.max(end);
+            }
+            decode_header(&last.header, &mut last.tags).ok_or_else(torn)?;
+            last.row = Some(row);
+        }
+        let tag = last.tags.get(place as usize).ok_or_else(torn)?;
+        Ok((tag.version, from as usize))
+    }
+
+    /// Puts the content of a row together: what is copied is read, the rest is given.
+    fn assemble(&mut self, units: &[UnitWrite], cause: Cause, now: SimTime) -> Result<SimTime> {
+        let unit = self.format.unit as usize;
+        let mut row = std::mem::take(&mut self.row);
+        row.clear();
+        row.resize(self.format.row_bytes() as usize, 0);
+        self.tags.clear();
+        self.last = LastRead { end: now, ..std::mem::take(&mut self.last) };
+        (self.last.page, self.last.row) = (None, None);
+        for (place, write) in units.iter().enumerate() {
+            let Some(source) = write.source else {
+                self.tags.push(Tag { lpn: None, version: 0 });
+                continue;
+            };
+            let (version, from) = self.fetch(source, cause, now)?;
+            row[place * unit..(place + 1) * unit].copy_from_slice(&self.last.data[from..from + unit]);
+            self.tags.push(Tag { lpn: Some(write.lpn), version });
+        }
+        self.row = row;
+        Ok(self.last.end)
+    }
+
+    /// Programs the pages of a row; `self.tags` say what it holds, `data` is its content.
+    fn program_pages(&mut self, row: RowId, cause: Cause, data: &[u8], ready: SimTime) -> Result<()> {
+        encode_header(self.sequence, &self.tags, &mut self.header);
+        self.sequence += 1;
+        let (block, row) = self.place_of(row);
+        let format = self.format;
+        let first = format.header_page(row);
+        let at = |page, cause| self.share.access(block, page, cause, ready);
+        if !format.in_band {
+            let done = self.share.program(at(first, cause), data, &self.header)?;
+            self.sent = self.sent.max(done.sent);
+            self.programmed = self.programmed.max(done.end);
+            return Ok(());
+        }
+        self.header.resize(format.page_size as usize, 0);
+        let pages = data.chunks(format.page_size as usize);
+        let header = std::iter::once((&self.header[..], Cause::Map));
+        for (page, (bytes, cause)) in (first..).zip(header.chain(pages.map(|page| (page, cause)))) {
+            let done = self.share.program(at(page, cause), bytes, &[])?;
+            self.sent = self.sent.max(done.sent);
+            self.programmed = self.programmed.max(done.end);
+        }
+        if format.rest > 0 && row + 1 == format.rows_per_block {
+            self.share.finish(block)?;
+        }
+        Ok(())
+    }
+
+    /// Blocks that a loss of power left partly written take nothing more: the layer closes
+    /// them, too.
+    pub(crate) fn finish_open(&self) -> Result<()> {
+        for &block in &self.blocks {
+            self.share.finish_if_open(block)?;
+        }
+        Ok(())
+    }
+
+    /// Erases every block that is not.
+    pub(crate) fn erase_all(&self) -> Result<()> {
+        for &block in &self.blocks {
+            self.share.erase_if_used(block)?;
+        }
+        self.share.sync()
+    }
+
+    /// The error that a recovery has met, if it has.
+    pub(crate) fn take_failure(&mut self) -> Result<()> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn share(&self) -> &Share {
+        &self.share
+    }
+
+    pub(crate) fn blocks(&self) -> &[u32] {
+        &self.blocks
+    }
+}
+
+impl Flash for RangeFlash {
+    type Error = FlashError;
+
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn keeps_content(&self) -> bool {
+        true
+    }
+
+    fn program_rows(&mut self, _first: RowId, _rows: u32) -> Result<()> {
+        unreachable!("rows of a share have content")
+    }
+
+    fn program(
+        &mut self,
+        row: RowId,
+        cause: Cause,
+        units: &[UnitWrite],
+        bytes: &[u8],
+        _ftl: &Layer,
+    ) -> Result<()> {
+        let now = self.share.now_if_timed()?;
+        if bytes.is_empty() {
+            let read = self.assemble(units, cause, now)?;
+            let data = std::mem::take(&mut self.row);
+            let done = self.program_pages(row, cause, &data, read);
+            self.row = data;
+            return done;
+        }
+        self.tags.clear();
+        let tag = |write: &UnitWrite| Tag { lpn: Some(write.lpn), version: write.version };
+        self.tags.extend(units.iter().map(tag));
+        if bytes.len() == self.format.row_bytes() as usize {
+            return self.program_pages(row, cause, bytes, now);
+        }
+        let mut data = std::mem::take(&mut self.row);
+        data.clear();
+        data.extend_from_slice(bytes);
+        data.resize(self.format.row_bytes() as usize, 0);
+        let done = self.program_pages(row, cause, &data, now);
+        self.row = data;
+        done
+    }
+
+    fn erase(&mut self, block: BlockId, cause: Cause) -> Result<()> {
+        // What was copied out of the block has to be on flash before.
+        let ready = self.programmed.max(self.share.now_if_timed()?);
+        let block = self.blocks[block.0 as usize];
+        self.share.erase(self.share.access(block, 0, cause, ready))?;
+        Ok(())
+    }
+}
+
+impl Remains for RangeFlash {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn erases(&self, block: BlockId) -> u32 {
+        // A device that fails here fails in `row` as well, where it is noted.
+        self.share.erases(self.blocks[block.0 as usize]).unwrap_or(0)
+    }
+
+    fn is_erased(&self, block: BlockId) -> bool {
+        let block = self.blocks[block.0 as usize];
+        self.share.state_of(block).is_ok_and(|state| state == PageState::Erased)
+    }
+
+    fn is_unstable(&self, block: BlockId) -> bool {
+        let block = self.blocks[block.0 as usize];
+        let torn = self.share.state_of(block).is_ok_and(|state| state == PageState::Torn);
+        // The first page alone may be torn, by a program.
+        torn && self.share.write_pointer(block) == Ok(0)
+    }
+
+    fn row(&mut self, row: RowId, found: &mut Vec<Found>) -> u64 {
+        let (block, row_in_block) = self.place_of(row);
+        let pointer = match self.share.write_pointer(block) {
+            Ok(pointer) => pointer,
+            Err(error) => {
+                self.failed = Some(error);
+                return 0;
+            }
+        };
+        let first = self.format.header_page(row_in_block);
+        if first >= pointer {
+            return 0;
+        }
+        let header = &mut self.last.header;
+        header.resize(self.format.header_bytes() as usize, 0);
+        let access = self.share.access(block, first, Cause::Map, SimTime::ZERO);
+        let read = if self.format.in_band {
+            self.share.read(access, 0, header, &mut [])
+        } else {
+            self.share.read(access, 0, &mut [], header)
+        };
+        match read {
+            Ok((PageState::Written, _)) => {}
+            Ok(_) => return 0,
+            Err(error) => {
+                self.failed = Some(error);
+                return 0;
+            }
+        }
+        let Some(sequence) = decode_header(header, &mut self.tags) else { return 0 };
+        for (place, tag) in (0..).zip(&self.tags) {
+            let (page, _) = self.format.place(row_in_block, place);
+            let written = page < pointer && (!self.format.in_band || self.is_written(block, page));
+            if written {
+                let (tag, version) = (tag.unit_tag(), tag.version);
+                found.push(Found { place, tag, version, trims: Vec::new() });
+            }
+        }
+        sequence
+    }
+}
+
+impl RangeFlash {
+    fn is_written(&self, block: u32, page: u32) -> bool {
+        let access = self.share.access(block, page, Cause::Map, SimTime::ZERO);
+        matches!(self.share.read(access, 0, &mut [], &mut []), Ok((PageState::Written, _)))
+    }
+}

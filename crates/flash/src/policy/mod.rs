@@ -1,0 +1,430 @@
+//! The policy level: logical ranges, each with the mapping, the cleaning and the spare flash
+//! that suit what is kept there.
+//!
+//! Source: Prism-SSD (Shen et al., ICDCS'19), section IV.D. Each range is a translation layer
+//! of the `ftl` crate over blocks of the share, run by the engine without time: the code of
+//! the simulated drive. Beyond the paper: trims, flushes with a promise, spare flash by range,
+//! containers (named parts of a range by lifetime), recovery. Where the paper calls one call
+//! by two names (`Flash_Write` in the text, `FTL_Write` in the table), it is `write` here.
+//!
+//! What a completed [`Policy::flush`] promised is there when the power comes back: data by
+//! the headers of its rows, trims by a journal. Design: docs/design/flash.md.
+
+mod config;
+mod container;
+mod division;
+mod flash;
+mod range;
+mod rows;
+pub(crate) mod trims;
+
+use std::sync::{Mutex, MutexGuard};
+
+use prism_nand::Cause;
+
+use crate::error::{FlashError, Result};
+use crate::journal::Journal;
+use crate::monitor::{Level, Share, ShareGeometry};
+use config::{RangeRecord, Tables};
+use range::Range;
+use rows::RowFormat;
+use trims::{
+    JOURNAL_BLOCKS, decode_trims, encode_trims, open_journal, sync_journal, trims_max,
+};
+
+pub use config::{
+    Cleaning, ContainerInfo, Lifetime, Mapping, OverProvisioning, RangeConfig,
+};
+pub use container::Container;
+
+/// Trims that may wait for a flush before they are made durable anyway.
+const TRIMS_WAITING_MAX: u32 = 512;
+/// The mapping unit: the smallest that is written without reading what is beside it.
+const UNIT: u32 = 4096;
+
+/// A range as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeInfo {
+    /// Its first address.
+    pub begin: u64,
+    /// The address after its last.
+    pub end: u64,
+    /// How it is managed.
+    pub config: RangeConfig,
+    /// Bytes that are written in it.
+    pub mapped: u64,
+    /// Blocks of the share that it is made of.
+    pub blocks: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) share: Share,
+    pub(crate) level: Level,
+    pub(crate) geometry: ShareGeometry,
+    pub(crate) format: RowFormat,
+    pub(crate) tables: Tables,
+    pub(crate) ranges: Vec<Range>,
+    journal: Journal,
+    trims_waiting: u32,
+}
+
+/// A share at the policy level. Threads may use it at once.
+#[derive(Debug)]
+pub struct Policy(Mutex<Inner>);
+
+impl Policy {
+    /// Takes `share`: as it was left, if it was at the policy level before, else with no range.
+    ///
+    /// # Errors
+    /// [`FlashError::WrongLevel`] if another level keeps its data there,
+    /// [`FlashError::NoSpace`] if the share is too small for the level's journal.
+    pub fn open(share: Share) -> Result<Self> {
+        Ok(Self(Mutex::new(Inner::open(share, Level::Policy)?)))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().expect("nobody panics while he holds the level")
+    }
+
+    /// The share, to let time pass or to read its counts.
+    #[must_use]
+    pub fn share(&self) -> Share {
+        self.lock().share.clone()
+    }
+
+    /// Bytes of a unit: what is written without reading what is beside it.
+    #[must_use]
+    pub fn unit(&self) -> u32 {
+        self.lock().format.unit
+    }
+
+    /// Bytes of data in a block: what a range mapped by blocks replaces without copies.
+    #[must_use]
+    pub fn block_bytes(&self) -> u64 {
+        self.lock().format.block_bytes()
+    }
+
+    /// Sets up the addresses `begin..end` (`FTL_Ioctl` of the paper): they can be read and
+    /// written from then on. An empty range of the same addresses is set up anew.
+    ///
+    /// # Errors
+    /// [`FlashError::Unaligned`] for what is no multiple of a unit, [`FlashError::Busy`] if it
+    /// overlaps a range or holds data, [`FlashError::NoSpace`] or [`FlashError::Mapping`] if
+    /// the share has not the blocks for it. Nothing has changed then.
+    pub fn configure(&self, begin: u64, end: u64, config: RangeConfig) -> Result<()> {
+        self.lock().configure(begin, end, config)
+    }
+
+    /// Gives up the range that begins at `begin` and holds nothing.
+    ///
+    /// # Errors
+    /// [`FlashError::Invalid`] if none begins there, [`FlashError::Busy`] if it holds data:
+    /// trim it first.
+    pub fn remove(&self, begin: u64) -> Result<()> {
+        self.lock().remove(begin)
+    }
+
+    /// The ranges, by address.
+    #[must_use]
+    pub fn ranges(&self) -> Vec<RangeInfo> {
+        let inner = self.lock();
+        let info = |range: &Range| RangeInfo {
+            begin: range.record.begin,
+            end: range.record.end,
+            config: range.record.config,
+            mapped: range.mapped_bytes(),
+            blocks: range.blocks().len() as u32,
+        };
+        inner.ranges.iter().map(info).collect()
+    }
+
+    /// Reads; what was never written is zero.
+    ///
+    /// # Errors
+    /// [`FlashError::OutOfRange`] if not all of it is in one range.
+    pub fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
+        let mut inner = self.lock();
+        let (range, offset) = inner.range_of(address, into.len() as u64)?;
+        range.read(offset, into, Cause::Host)
+    }
+
+    /// Writes. It is durable after the next [`Policy::flush`]; parts of units cost reading
+    /// the rest.
+    ///
+    /// # Errors
+    /// [`FlashError::OutOfRange`] if not all of it is in one range; [`FlashError`] if the
+    /// device fails, after which the share has to be opened again.
+    pub fn write(&self, address: u64, data: &[u8]) -> Result<()> {
+        self.write_with_handle(address, data, 0)
+    }
+
+    /// As [`Policy::write`], as data of a placement handle; the last one if there are not so
+    /// many.
+    ///
+    /// # Errors
+    /// As [`Policy::write`].
+    pub fn write_with_handle(&self, address: u64, data: &[u8], handle: u32) -> Result<()> {
+        let mut inner = self.lock();
+        let (range, offset) = inner.range_of(address, data.len() as u64)?;
+        range.write(offset, data, handle)
+    }
+
+    /// Gives up what is at these addresses: they read as zeros from now on.
+    ///
+    /// # Errors
+    /// [`FlashError::Unaligned`], [`FlashError::OutOfRange`].
+    pub fn trim(&self, address: u64, bytes: u64) -> Result<()> {
+        self.lock().trim(address, bytes)
+    }
+
+    /// Everything that was written and trimmed is durable when this returns.
+    ///
+    /// # Errors
+    /// [`FlashError`] if the device fails; what was flushed before is still there.
+    pub fn flush(&self) -> Result<()> {
+        self.lock().flush()
+    }
+
+    /// Cleans in time to spare, up to `rows` rows of copies in each range. Returns whether
+    /// there was anything to do.
+    ///
+    /// # Errors
+    /// [`FlashError`] if the device fails.
+    pub fn idle(&self, rows: u32) -> Result<bool> {
+        let mut any = false;
+        for range in &mut self.lock().ranges {
+            any |= range.idle(rows)?;
+        }
+        Ok(any)
+    }
+
+    /// Counts everything anew and compares (for tests, and for who doubts).
+    ///
+    /// # Panics
+    /// If a law is broken.
+    pub fn assert_consistent(&self) {
+        self.lock().ranges.iter().for_each(Range::assert_consistent);
+    }
+}
+
+impl Inner {
+    pub(crate) fn open(share: Share, level: Level) -> Result<Self> {
+        share.claim(Some(level))?;
+        let geometry = share.geometry()?;
+        let unit = (1..=UNIT.min(geometry.page_size)).rev();
+        let unit = unit.into_iter().find(|unit| geometry.page_size.is_multiple_of(*unit));
+        let format = RowFormat::new(&geometry, unit.expect("1 divides everything"));
+        let meta = share.meta()?;
+        let tables = if meta.is_empty() {
+            let none = vec![false; geometry.blocks() as usize];
+            let journal = division::take_any(&geometry, &none, JOURNAL_BLOCKS);
+            let journal = journal.ok_or_else(|| FlashError::NoSpace {
+                what: "the share has fewer blocks than the level's journal; grow it".into(),
+            })?;
+            for &block in &journal {
+                share.erase_if_used(block)?;
+            }
+            share.sync()?;
+            let tables = Tables { journal, ..Tables::default() };
+            share.set_meta(tables.encode(level))?;
+            tables
+        } else {
+            Tables::decode(&meta).map_err(|error| FlashError::Tables { what: error.to_string() })?
+        };
+        let (journal, records) = open_journal(&share, &geometry, &tables.journal)?;
+        let mut ranges = Vec::new();
+        for record in &tables.ranges {
+            let trims = decode_trims(record.id, &records)?;
+            let open = open_of(&geometry, record);
+            ranges.push(Range::open(&share, record.clone(), format, open, Some(trims))?);
+        }
+        Ok(Self { share, level, geometry, format, tables, ranges, journal, trims_waiting: 0 })
+    }
+
+    fn used(&self) -> Vec<bool> {
+        let mut used = vec![false; self.geometry.blocks() as usize];
+        let ranges = self.tables.ranges.iter().flat_map(|range| &range.blocks);
+        for &block in self.tables.journal.iter().chain(ranges) {
+            used[block as usize] = true;
+        }
+        used
+    }
+
+    pub(crate) fn save(&self) -> Result<()> {
+        self.share.set_meta(self.tables.encode(self.level))
+    }
+
+    pub(crate) fn configure(&mut self, begin: u64, end: u64, config: RangeConfig) -> Result<()> {
+        self.check_range(begin, end, &config)?;
+        let same = |range: &Range| (range.record.begin, range.record.end) == (begin, end);
+        if let Some(place) = self.ranges.iter().position(same) {
+            self.remove_at(place)?;
+        }
+        let left = self.open_left();
+        let open = match config.open_blocks {
+            Some(open) if open <= left => open,
+            Some(open) => {
+                let what = format!("{open} open blocks were asked for and {left} are left");
+                return Err(FlashError::NoSpace { what });
+            }
+            None if left == u32::MAX => left,
+            None => left.div_ceil(2),
+        };
+        let config = RangeConfig { open_blocks: Some(open).filter(|&o| o < u32::MAX), ..config };
+        let bytes = end - begin;
+        let used = self.used();
+        let division =
+            division::divide(&config, &self.geometry, &self.format, bytes, &used, open)?;
+        let record = RangeRecord {
+            id: self.tables.next_id,
+            begin,
+            end,
+            config,
+            lanes: division.lanes,
+            blocks: division.blocks,
+            containers: Vec::new(),
+        };
+        let range = Range::open(&self.share, record.clone(), self.format, open, None)?;
+        // Blocks of a range that is gone hold what it left.
+        range.erase_all()?;
+        self.tables.next_id += 1;
+        let place = self.ranges.partition_point(|range| range.record.begin < begin);
+        self.tables.ranges.insert(place, record);
+        self.ranges.insert(place, range);
+        self.save()
+    }
+
+    fn check_range(&self, begin: u64, end: u64, config: &RangeConfig) -> Result<()> {
+        let unit = u64::from(self.format.unit);
+        for (what, value) in [("the begin of a range", begin), ("the end of a range", end)] {
+            if value % unit != 0 {
+                return Err(FlashError::Unaligned { what, value, unit });
+            }
+        }
+        if end <= begin || (end - begin) / unit > u64::from(u32::MAX / 4) {
+            let what = format!("the range {begin}..{end} is empty or too large; choose its end anew");
+            return Err(FlashError::Invalid { what });
+        }
+        if config.handles > 1 && config.mapping != Mapping::Page {
+            let what = "only ranges mapped by page have placement handles; use Mapping::Page or 1";
+            return Err(FlashError::Invalid { what: what.into() });
+        }
+        for range in &self.ranges {
+            let (b, e) = (range.record.begin, range.record.end);
+            let same = (b, e) == (begin, end);
+            if begin < e && b < end && (!same || !range.is_empty()) {
+                let what = if same {
+                    format!("the range {b}..{e} holds data; trim it before it is set up anew")
+                } else {
+                    format!("{begin}..{end} overlaps the range {b}..{e}; choose other addresses")
+                };
+                return Err(FlashError::Busy { what });
+            }
+        }
+        Ok(())
+    }
+
+    /// Blocks that further ranges may have partly written: all but those of other ranges and
+    /// of the journal, which takes a second one for each checkpoint.
+    fn open_left(&self) -> u32 {
+        let max = self.geometry.max_open_blocks;
+        if max == u32::MAX {
+            return max;
+        }
+        let ranges = self.tables.ranges.iter().filter_map(|range| range.config.open_blocks);
+        max.saturating_sub(1 + ranges.sum::<u32>())
+    }
+
+    fn remove(&mut self, begin: u64) -> Result<()> {
+        let place = self.ranges.iter().position(|range| range.record.begin == begin);
+        let Some(place) = place else {
+            let what = format!("no range begins at {begin}; list the ranges");
+            return Err(FlashError::Invalid { what });
+        };
+        self.remove_at(place)
+    }
+
+    fn remove_at(&mut self, place: usize) -> Result<()> {
+        let range = &self.ranges[place];
+        if !range.is_empty() {
+            let (b, e) = (range.record.begin, range.record.end);
+            let what = format!("the range {b}..{e} holds data; trim it and flush first");
+            return Err(FlashError::Busy { what });
+        }
+        self.tables.ranges.remove(place);
+        self.ranges.remove(place);
+        self.save()
+    }
+
+    pub(crate) fn range_of(&mut self, address: u64, bytes: u64) -> Result<(&mut Range, u64)> {
+        let place = self.ranges.partition_point(|range| range.record.end <= address);
+        match self.ranges.get_mut(place) {
+            Some(range)
+                if range.record.begin <= address
+                    && address.checked_add(bytes).is_some_and(|end| end <= range.record.end) =>
+            {
+                let offset = address - range.record.begin;
+                Ok((range, offset))
+            }
+            _ => {
+                let count = self.tables.ranges.iter().map(|range| range.end).max().unwrap_or(0);
+                let what = "address (with its length, in no one range):";
+                Err(FlashError::OutOfRange { what, value: address, count })
+            }
+        }
+    }
+
+    pub(crate) fn trim(&mut self, address: u64, bytes: u64) -> Result<()> {
+        let unit = u64::from(self.format.unit);
+        let (range, offset) = self.range_of(address, bytes)?;
+        for (what, value) in [("the address of a trim", address), ("its length", bytes)] {
+            if value % unit != 0 {
+                return Err(FlashError::Unaligned { what, value, unit });
+            }
+        }
+        range.trim((offset / unit) as u32, ((offset + bytes) / unit) as u32)?;
+        self.trims_waiting += 1;
+        if self.trims_waiting >= TRIMS_WAITING_MAX { self.flush() } else { Ok(()) }
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        let most = trims_max(&self.geometry) / self.ranges.len().max(1);
+        for range in &mut self.ranges {
+            range.limit_trims(most)?;
+            range.program_all()?;
+        }
+        let mut records = Vec::new();
+        for range in &self.ranges {
+            encode_trims(range.record.id, range.new_trims(), &mut records);
+        }
+        if records.is_empty() {
+            self.share.sync()?;
+        } else {
+            for record in &records {
+                let appended = self.journal.append(record);
+                appended.map_err(|error| FlashError::Tables { what: error.to_string() })?;
+            }
+            let ranges = &self.ranges;
+            let snapshot = || {
+                let mut all = Vec::new();
+                for range in ranges {
+                    encode_trims(range.record.id, range.all_trims(), &mut all);
+                }
+                all
+            };
+            let (journal, blocks) = (&mut self.journal, &self.tables.journal);
+            sync_journal(journal, &self.share, &self.geometry, blocks, snapshot)?;
+        }
+        self.trims_waiting = 0;
+        self.ranges.iter_mut().try_for_each(Range::flushed)
+    }
+}
+
+/// Blocks that a range may have partly written.
+fn open_of(geometry: &ShareGeometry, record: &RangeRecord) -> u32 {
+    match geometry.max_open_blocks {
+        u32::MAX => u32::MAX,
+        max => record.config.open_blocks.unwrap_or(max),
+    }
+}

@@ -1,0 +1,426 @@
+//! One range: a write buffer of rows, a translation layer, an engine over its blocks.
+
+use prism_base::{FastMap, SimTime};
+use prism_engine::{Immediate, Pace};
+use prism_ftl::trims::PendingTrims;
+use prism_ftl::{Layer, TrimRange, UnitWrite};
+use prism_nand::{Cause, Pun};
+
+use crate::error::{FlashError, Result};
+use crate::monitor::Share;
+use crate::policy::config::RangeRecord;
+use crate::policy::division::layer_config;
+use crate::policy::flash::RangeFlash;
+use crate::policy::rows::RowFormat;
+
+/// Rows of copies that a host row may have to wait for while erased blocks are low.
+const ROWS_PER_ROW: u32 = 4;
+
+/// Units of one stream that wait for their row to be full.
+#[derive(Debug, Default)]
+struct Row {
+    units: Vec<UnitWrite>,
+    bytes: Vec<u8>,
+}
+
+/// A range that can be read and written.
+#[derive(Debug)]
+pub(crate) struct Range {
+    pub(crate) record: RangeRecord,
+    engine: Immediate<RangeFlash, Layer>,
+    unit: u32,
+    row_units: usize,
+    /// By stream.
+    rows: Vec<Row>,
+    /// Where units are that wait for their row: stream and place.
+    pending: FastMap<u32, (u32, u32)>,
+    version: u64,
+    /// Trims that are not durable yet. The layer knows nothing of them: until they are, what
+    /// they trim is the last thing that a flush has promised.
+    trims: PendingTrims,
+    /// Trims that are in the journal, as long as something older may stand on flash.
+    kept: PendingTrims,
+    /// Units programmed since the last flush, noted if `kept` has anything.
+    programmed: Vec<u32>,
+    /// What ended this range's life until it is opened again.
+    failed: Option<FlashError>,
+}
+
+impl Range {
+    /// A range over erased blocks, or, with the trims of the journal, one that was used
+    /// before.
+    pub(crate) fn open(
+        share: &Share,
+        record: RangeRecord,
+        format: RowFormat,
+        open: u32,
+        recover: Option<PendingTrims>,
+    ) -> Result<Self> {
+        let (lanes, units) = (record.lanes, units_of(&record, &format));
+        let per_lane = record.blocks.len() as u32 / lanes;
+        let config = layer_config(&record.config, &format, units, lanes, per_lane, open);
+        let mut flash = RangeFlash::new(share.clone(), format, lanes, record.blocks.clone());
+        let seed = u64::from(record.id);
+        let (mut version, kept) = (1, recover.clone().unwrap_or_default());
+        let layer = match recover {
+            None => Layer::new(format.geometry(lanes, per_lane), config, seed)?,
+            Some(trims) => {
+                let trims: Vec<_> = trims
+                    .iter()
+                    .map(|(start, end, version)| TrimRange { start, count: end - start, version })
+                    .collect();
+                let (layer, found) = Layer::recover(&mut flash, config, seed, &trims)?;
+                flash.take_failure()?;
+                flash.finish_open()?;
+                flash.set_sequence(found.newest_sequence + 1);
+                let trimmed = trims.iter().map(|trim| trim.version).max().unwrap_or(0);
+                version = found.newest_version.max(trimmed) + 1;
+                layer
+            }
+        };
+        let rows = (0..layer.streams()).map(|_| Row::default()).collect();
+        let mut engine = Immediate::new(flash, layer);
+        engine.set_pace(Pace::Rows(ROWS_PER_ROW));
+        Ok(Self {
+            record,
+            engine,
+            unit: format.unit,
+            row_units: format.units as usize,
+            rows,
+            pending: FastMap::default(),
+            version,
+            trims: PendingTrims::default(),
+            kept,
+            programmed: Vec::new(),
+            failed: None,
+        })
+    }
+
+    fn flash(&self) -> &RangeFlash {
+        self.engine.flash()
+    }
+
+    fn share(&self) -> &Share {
+        self.flash().share()
+    }
+
+    fn alive(&self) -> Result<()> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    /// Notes a failure of the device: what the layer knows may be wrong from then on.
+    fn noted<T>(&mut self, done: Result<T>) -> Result<T> {
+        if let Err(error) = &done {
+            self.failed = Some(error.clone());
+        }
+        done
+    }
+
+    /// Whether nothing is written in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.engine.ftl().mapped() == 0 && self.pending.is_empty()
+    }
+
+    /// Bytes that are written in it.
+    pub(crate) fn mapped_bytes(&self) -> u64 {
+        self.engine.ftl().mapped() * u64::from(self.unit)
+    }
+
+    /// The blocks of the share that it is made of.
+    pub(crate) fn blocks(&self) -> &[u32] {
+        self.flash().blocks()
+    }
+
+    pub(crate) fn erase_all(&self) -> Result<()> {
+        self.flash().erase_all()
+    }
+
+    /// Reads bytes from `offset` of the range on; what was never written is zero.
+    pub(crate) fn read(&mut self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
+        self.alive()?;
+        let now = self.share().now_if_timed()?;
+        let end = self.read_from(offset, into, cause, now)?;
+        self.share().reach_if_timed(end)
+    }
+
+    fn read_from(
+        &self,
+        offset: u64,
+        into: &mut [u8],
+        cause: Cause,
+        now: SimTime,
+    ) -> Result<SimTime> {
+        let unit = u64::from(self.unit);
+        let (mut at, mut left, mut end) = (offset, into, now);
+        while !left.is_empty() {
+            let (lpn, within) = ((at / unit) as u32, (at % unit) as u32);
+            let mut len = left.len().min((unit - u64::from(within)) as usize);
+            match self.place_of(lpn) {
+                Place::Waits(stream, place) => {
+                    let from = place as usize * self.unit as usize + within as usize;
+                    let bytes = &self.rows[stream as usize].bytes;
+                    left[..len].copy_from_slice(&bytes[from..from + len]);
+                }
+                Place::Nowhere => left[..len].fill(0),
+                Place::Flash(pun) => {
+                    let run = self.run_from(lpn, pun, within as usize + left.len());
+                    len = left.len().min(run as usize * self.unit as usize - within as usize);
+                    let part = &mut left[..len];
+                    end = end.max(self.flash().read_unit(pun, within, part, cause, now)?);
+                }
+            }
+            at += len as u64;
+            left = &mut left[len..];
+        }
+        Ok(end)
+    }
+
+    #[inline]
+    fn place_of(&self, lpn: u32) -> Place {
+        if let Some(&(stream, place)) = self.pending.get(&lpn) {
+            return Place::Waits(stream, place);
+        }
+        if !self.trims.is_empty() && self.trims.contains(lpn) {
+            return Place::Nowhere;
+        }
+        self.engine.ftl().lookup(lpn).map_or(Place::Nowhere, Place::Flash)
+    }
+
+    /// How many units from `lpn` on, which is at `pun`, follow each other on one page, as far
+    /// as `bytes` reach.
+    fn run_from(&self, lpn: u32, pun: Pun, bytes: usize) -> u32 {
+        let wanted = bytes.div_ceil(self.unit as usize) as u32;
+        let format = &self.flash().format;
+        let per_page = format.page_size / self.unit;
+        let in_row = pun.0 % format.units;
+        let most = wanted.min(per_page - in_row % per_page).min(format.units - in_row);
+        let follows = |n: &u32| {
+            matches!(self.place_of(lpn + n), Place::Flash(next) if next.0 == pun.0 + n)
+        };
+        (1..most).take_while(follows).count() as u32 + 1
+    }
+
+    /// Writes bytes from `offset` of the range on, as data of `handle`. Parts of units are
+    /// completed with what is there.
+    pub(crate) fn write(&mut self, offset: u64, data: &[u8], handle: u32) -> Result<()> {
+        self.alive()?;
+        let unit = u64::from(self.unit);
+        let (mut at, mut left) = (offset, data);
+        while !left.is_empty() {
+            let (lpn, within) = ((at / unit) as u32, (at % unit) as usize);
+            let mut len = left.len().min(self.unit as usize - within);
+            if len < self.unit as usize {
+                let mut whole = vec![0; self.unit as usize];
+                self.read(at - within as u64, &mut whole, Cause::Rmw)?;
+                whole[within..within + len].copy_from_slice(&left[..len]);
+                self.write_unit(lpn, &whole, handle)?;
+            } else if let Some(units) = self.whole_row(lpn, left, handle) {
+                len = units.len() * self.unit as usize;
+                let stream = self.engine.ftl().stream_of(lpn, handle);
+                self.program(stream, &units, &left[..len])?;
+            } else {
+                self.write_unit(lpn, &left[..len], handle)?;
+            }
+            at += len as u64;
+            left = &left[len..];
+        }
+        let sent = self.flash().sent;
+        self.share().reach_if_timed(sent)
+    }
+
+    /// The units of a whole row, if `data` has as many from `lpn` on and none of them waits in
+    /// the buffer: such a row needs no copy.
+    fn whole_row(&mut self, lpn: u32, data: &[u8], handle: u32) -> Option<Vec<UnitWrite>> {
+        let count = self.row_units as u32;
+        if data.len() < self.row_units * self.unit as usize {
+            return None;
+        }
+        let stream = self.engine.ftl().stream_of(lpn, handle);
+        let last = self.engine.ftl().stream_of(lpn + count - 1, handle);
+        if last != stream || !self.rows[stream as usize].units.is_empty() {
+            return None;
+        }
+        if !self.pending.is_empty() && (lpn..lpn + count).any(|l| self.pending.contains_key(&l)) {
+            return None;
+        }
+        let units = (lpn..lpn + count).map(|lpn| {
+            let version = self.version;
+            self.version += 1;
+            UnitWrite { lpn, source: None, version }
+        });
+        Some(units.collect())
+    }
+
+    fn write_unit(&mut self, lpn: u32, bytes: &[u8], handle: u32) -> Result<()> {
+        let version = self.version;
+        self.version += 1;
+        if let Some(&(stream, place)) = self.pending.get(&lpn) {
+            let row = &mut self.rows[stream as usize];
+            row.units[place as usize].version = version;
+            let from = place as usize * bytes.len();
+            row.bytes[from..from + bytes.len()].copy_from_slice(bytes);
+            return Ok(());
+        }
+        if !self.trims.is_empty() {
+            self.trims.carve(lpn, lpn + 1, version);
+        }
+        let stream = self.engine.ftl().stream_of(lpn, handle);
+        let row = &mut self.rows[stream as usize];
+        row.units.push(UnitWrite { lpn, source: None, version });
+        row.bytes.extend_from_slice(bytes);
+        let place = row.units.len();
+        if place == self.row_units {
+            self.program_row(stream)
+        } else {
+            self.pending.insert(lpn, (stream, place as u32 - 1));
+            Ok(())
+        }
+    }
+
+    /// Programs what waits in the row of `stream`.
+    fn program_row(&mut self, stream: u32) -> Result<()> {
+        let mut row = std::mem::take(&mut self.rows[stream as usize]);
+        if !self.pending.is_empty() {
+            for write in &row.units {
+                self.pending.remove(&write.lpn);
+            }
+        }
+        let done = self.program(stream, &row.units, &row.bytes);
+        row.units.clear();
+        row.bytes.clear();
+        self.rows[stream as usize] = row;
+        done
+    }
+
+    fn program(&mut self, stream: u32, units: &[UnitWrite], bytes: &[u8]) -> Result<()> {
+        if !self.trims.is_empty() {
+            for write in units {
+                self.trims.carve(write.lpn, write.lpn + 1, write.version);
+            }
+        }
+        let done = self.engine.write_row(stream, units, bytes).map(|_| ());
+        self.noted(done)?;
+        if !self.kept.is_empty() {
+            self.programmed.extend(units.iter().map(|write| write.lpn));
+        }
+        Ok(())
+    }
+
+    /// Trims units: they read as zeros from now on, and after power is lost once a flush is
+    /// done.
+    pub(crate) fn trim(&mut self, start: u32, end: u32) -> Result<()> {
+        self.alive()?;
+        let version = self.version;
+        self.version += 1;
+        if !self.pending.is_empty() {
+            for lpn in start..end {
+                self.drop_pending(lpn);
+            }
+        }
+        self.trims.insert(start, end, version);
+        Ok(())
+    }
+
+    /// Takes a unit out of the buffer; the last of its row takes its place.
+    fn drop_pending(&mut self, lpn: u32) {
+        let Some((stream, place)) = self.pending.remove(&lpn) else { return };
+        let row = &mut self.rows[stream as usize];
+        row.units.swap_remove(place as usize);
+        let (unit, place) = (self.unit as usize, place as usize);
+        let last = row.bytes.len() - unit;
+        row.bytes.copy_within(last.., place * unit);
+        row.bytes.truncate(last);
+        if let Some(moved) = row.units.get(place) {
+            self.pending.insert(moved.lpn, (stream, place as u32));
+        }
+    }
+
+    /// Programs everything that waits in the buffer.
+    pub(crate) fn program_all(&mut self) -> Result<()> {
+        self.alive()?;
+        for stream in 0..self.rows.len() as u32 {
+            if !self.rows[stream as usize].units.is_empty() {
+                self.program_row(stream)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The trims that have to become durable.
+    pub(crate) fn new_trims(&self) -> impl Iterator<Item = (u32, u32, u64)> {
+        self.trims.iter()
+    }
+
+    /// All trims that the journal has to have, once the new ones are in it.
+    pub(crate) fn all_trims(&self) -> impl Iterator<Item = (u32, u32, u64)> {
+        self.kept.iter().chain(self.trims.iter())
+    }
+
+    /// Everything programmed and all trims are durable.
+    pub(crate) fn flushed(&mut self) -> Result<()> {
+        if !self.trims.is_empty() {
+            let trims = std::mem::take(&mut self.trims);
+            for (start, end, version) in trims.iter() {
+                self.engine.ftl_mut().trim_now(start, end, version);
+                self.kept.insert(start, end, version);
+            }
+        }
+        for lpn in self.programmed.drain(..) {
+            // What stands on flash is newer than any trim of it, unless it was trimmed since.
+            if self.engine.ftl().lookup(lpn).is_some() {
+                self.kept.carve(lpn, lpn + 1, u64::MAX);
+            }
+        }
+        let programmed = self.flash().programmed;
+        self.share().reach_if_timed(programmed)
+    }
+
+    /// Writes zeros over trimmed units until no more than `most` ranges of them are kept: the
+    /// journal has a limit, and zeros are what a trimmed unit reads as.
+    pub(crate) fn limit_trims(&mut self, most: usize) -> Result<()> {
+        let count = self.all_trims().count();
+        if count <= most {
+            return Ok(());
+        }
+        let mut ranges: Vec<_> = self.all_trims().collect();
+        ranges.sort_by_key(|&(start, end, _)| (end - start, start));
+        let zeros = vec![0; self.unit as usize];
+        for (start, end, _) in ranges.into_iter().take(count - most / 2) {
+            for lpn in start..end {
+                if matches!(self.place_of(lpn), Place::Nowhere) {
+                    self.write_unit(lpn, &zeros, 0)?;
+                }
+                self.kept.carve(lpn, lpn + 1, self.version);
+            }
+        }
+        Ok(())
+    }
+
+    /// Cleans in time that the caller has to spare: up to `rows` rows of copies. Returns
+    /// whether there was anything to do.
+    pub(crate) fn idle(&mut self, rows: u32) -> Result<bool> {
+        self.alive()?;
+        let done = self.engine.clean_idle(rows);
+        self.noted(done)
+    }
+
+    /// The laws that hold at rest.
+    ///
+    /// # Panics
+    /// If one is broken.
+    pub(crate) fn assert_consistent(&self) {
+        self.engine.ftl().assert_consistent();
+    }
+}
+
+/// Where a unit is.
+enum Place {
+    Waits(u32, u32),
+    Flash(Pun),
+    Nowhere,
+}
+
+/// Units of a range.
+pub(crate) fn units_of(record: &RangeRecord, format: &RowFormat) -> u32 {
+    ((record.end - record.begin) / u64::from(format.unit)) as u32
+}

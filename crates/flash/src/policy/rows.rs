@@ -1,0 +1,220 @@
+//! How a row of a range lies on pages, and the header that says what is in it.
+//!
+//! A row is what a translation layer programs at once. Where pages have enough out-of-band
+//! bytes, a row is a page and its header goes there. Where they have not, as on zoned
+//! devices, a row is several pages of which the first is the header: nothing above the raw
+//! level needs out-of-band bytes.
+
+use std::hash::Hasher;
+
+use prism_base::{Bytes, Decoder};
+use prism_ftl::UnitWrite;
+use prism_nand::{Geometry, UnitTag};
+use twox_hash::XxHash64;
+
+use crate::monitor::ShareGeometry;
+
+/// The first bytes of every header.
+const MAGIC: u32 = 0x3157_5250;
+/// Bytes of a header beside those of its units: magic, count, sequence, checksum.
+const FIXED: u32 = 4 + 4 + 8 + 8;
+/// Bytes of a header for each unit: logical unit, version.
+const PER_UNIT: u32 = 4 + 8;
+/// Most pages of a row that has its header in band: the header then takes a sixteenth.
+const ROW_PAGES_MAX: u32 = 16;
+
+/// How rows lie on pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RowFormat {
+    pub(crate) unit: u32,
+    pub(crate) page_size: u32,
+    /// Pages of a row, and whether the first is its header.
+    pub(crate) pages: u32,
+    pub(crate) in_band: bool,
+    pub(crate) units: u32,
+    pub(crate) rows_per_block: u32,
+    /// Pages at the end of a block that make no row.
+    pub(crate) rest: u32,
+}
+
+impl RowFormat {
+    /// The format for mapping units of `unit` bytes, which divide a page.
+    pub(crate) fn new(share: &ShareGeometry, unit: u32) -> Self {
+        let (page_size, block) = (share.page_size, share.pages_per_block);
+        let per_page = page_size / unit;
+        let header = |units: u32| FIXED + PER_UNIT * units;
+        if header(per_page) <= share.oob_size {
+            let (pages, in_band, rest) = (1, false, 0);
+            let (units, rows_per_block) = (per_page, block);
+            return Self { unit, page_size, pages, in_band, units, rows_per_block, rest };
+        }
+        let fits = |pages: &u32| header((pages - 1) * per_page) <= page_size;
+        let most = (2..=ROW_PAGES_MAX.min(block)).rev().find(fits).unwrap_or(2);
+        // A row length that divides the block wastes nothing, if it is not much shorter.
+        let even = (most / 2 + 1..=most).rev().find(|pages| block.is_multiple_of(*pages));
+        let pages = even.unwrap_or(most);
+        Self {
+            unit,
+            page_size,
+            pages,
+            in_band: true,
+            units: (pages - 1) * per_page,
+            rows_per_block: block / pages,
+            rest: block % pages,
+        }
+    }
+
+    /// The flash as a translation layer sees it: only pages that hold data, `lanes` lanes.
+    pub(crate) fn geometry(&self, lanes: u32, blocks_per_lane: u32) -> Geometry {
+        Geometry {
+            channels: 1,
+            dies_per_channel: lanes,
+            planes: 1,
+            planes_ganged: 1,
+            blocks_per_plane: blocks_per_lane,
+            pages_per_block: self.rows_per_block,
+            pages_per_program: 1,
+            dies_per_superblock: 1,
+            parity: false,
+            page: Bytes(u64::from(self.row_bytes())),
+            unit: Bytes(u64::from(self.unit)),
+        }
+    }
+
+    /// Bytes of data in a row.
+    pub(crate) fn row_bytes(&self) -> u32 {
+        self.units * self.unit
+    }
+
+    /// Bytes of data in a block.
+    pub(crate) fn block_bytes(&self) -> u64 {
+        u64::from(self.row_bytes()) * u64::from(self.rows_per_block)
+    }
+
+    /// The page of its block that unit `place` of row `row` stands on, and where in it.
+    #[inline]
+    pub(crate) fn place(&self, row: u32, place: u32) -> (u32, u32) {
+        if !self.in_band {
+            return (row, place * self.unit);
+        }
+        let at = place * self.unit;
+        (row * self.pages + 1 + at / self.page_size, at % self.page_size)
+    }
+
+    /// The page that has the header of row `row`.
+    pub(crate) fn header_page(&self, row: u32) -> u32 {
+        row * self.pages
+    }
+
+    /// Bytes of the header of a full row.
+    pub(crate) fn header_bytes(&self) -> u32 {
+        FIXED + PER_UNIT * self.units
+    }
+}
+
+/// What the header of a row says of one unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tag {
+    /// The logical unit; `None` for padding.
+    pub(crate) lpn: Option<u32>,
+    pub(crate) version: u64,
+}
+
+impl Tag {
+    pub(crate) fn unit_tag(self) -> UnitTag {
+        self.lpn.map_or(UnitTag::Pad, UnitTag::Data)
+    }
+}
+
+/// The header of a row with `tags` from its first unit on, into `out`.
+pub(crate) fn encode_header(sequence: u64, tags: &[Tag], out: &mut Vec<u8>) {
+    out.clear();
+    out.extend_from_slice(&MAGIC.to_le_bytes());
+    out.extend_from_slice(&(tags.len() as u32).to_le_bytes());
+    out.extend_from_slice(&sequence.to_le_bytes());
+    for tag in tags {
+        out.extend_from_slice(&tag.lpn.unwrap_or(UnitWrite::PAD).to_le_bytes());
+        out.extend_from_slice(&tag.version.to_le_bytes());
+    }
+    let checksum = checksum(out);
+    out.extend_from_slice(&checksum.to_le_bytes());
+}
+
+/// The sequence of a row, and what it holds into `tags`; `None` if this is no header.
+pub(crate) fn decode_header(bytes: &[u8], tags: &mut Vec<Tag>) -> Option<u64> {
+    let mut from = Decoder::new(bytes);
+    if from.u32().ok()? != MAGIC {
+        return None;
+    }
+    let count = from.u32().ok()?;
+    let len = 16usize.checked_add(PER_UNIT as usize * count as usize)?;
+    let stored = bytes.get(len..len + 8)?;
+    if stored != checksum(&bytes[..len]).to_le_bytes() {
+        return None;
+    }
+    let sequence = from.u64().ok()?;
+    tags.clear();
+    for _ in 0..count {
+        let lpn = from.u32().ok()?;
+        let version = from.u64().ok()?;
+        tags.push(Tag { lpn: (lpn != UnitWrite::PAD).then_some(lpn), version });
+    }
+    Some(sequence)
+}
+
+fn checksum(bytes: &[u8]) -> u64 {
+    let mut hasher = XxHash64::with_seed(0);
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(pages_per_block: u32, page_size: u32, oob_size: u32) -> ShareGeometry {
+        ShareGeometry {
+            channels: vec![vec![0]],
+            luns: 1,
+            ops_luns: 0,
+            blocks_per_lun: 8,
+            pages_per_block,
+            page_size,
+            oob_size,
+            max_open_blocks: u32::MAX,
+        }
+    }
+
+    #[test]
+    fn headers_go_out_of_band_if_they_fit() {
+        let row = RowFormat::new(&share(64, 16384, 1024), 4096);
+        assert_eq!((row.pages, row.in_band, row.units, row.rows_per_block), (1, false, 4, 64));
+        assert_eq!((row.place(5, 3), row.header_page(5)), ((5, 3 * 4096), 5));
+        let row = RowFormat::new(&share(64, 4096, 0), 4096);
+        assert_eq!((row.pages, row.in_band, row.units, row.rows_per_block), (16, true, 15, 4));
+        assert_eq!((row.place(1, 0), row.header_page(1)), ((17, 0), 16));
+        let row = RowFormat::new(&share(127, 4096, 0), 4096);
+        assert_eq!((row.pages, row.rows_per_block, row.rest), (16, 7, 15));
+        // Tags of many small units would not fit into one header page.
+        let row = RowFormat::new(&share(64, 4096, 16), 512);
+        assert!(row.header_bytes() <= 4096 && row.units == (row.pages - 1) * 8);
+    }
+
+    #[test]
+    fn headers_come_back_and_damage_is_seen() {
+        let tags = [Tag { lpn: Some(7), version: 9 }, Tag { lpn: None, version: 0 }];
+        let (mut bytes, mut back) = (Vec::new(), Vec::new());
+        encode_header(42, &tags, &mut bytes);
+        assert_eq!(bytes.len() as u32, FIXED + 2 * PER_UNIT);
+        let mut page = bytes.clone();
+        page.resize(100, 0xFF);
+        assert_eq!(decode_header(&page, &mut back), Some(42));
+        assert_eq!(back, tags);
+        for byte in 0..bytes.len() {
+            let mut wrong = bytes.clone();
+            wrong[byte] ^= 0x10;
+            assert_eq!(decode_header(&wrong, &mut back), None, "byte {byte}");
+            assert_eq!(decode_header(&bytes[..byte], &mut back), None);
+        }
+    }
+}

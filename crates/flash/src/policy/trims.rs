@@ -1,0 +1,152 @@
+//! The journal of the policy level: which units were trimmed, so that recovery does not bring
+//! them back.
+
+use prism_base::{Decoder, Encoder, SimTime};
+use prism_ftl::trims::PendingTrims;
+use prism_nand::Cause;
+
+use crate::error::{FlashError, Result};
+use crate::journal::{Journal, JournalError, Pages};
+use crate::medium::PageState;
+use crate::monitor::{Share, ShareGeometry};
+
+/// Blocks of a level's journal.
+pub(crate) const JOURNAL_BLOCKS: u32 = 4;
+/// Trims of one record.
+const TRIMS_MAX: usize = 32;
+/// Bytes of a trim in a record.
+const TRIM_BYTES: u64 = 16;
+
+/// Blocks of a share as the pages of a journal.
+pub(crate) struct ShareRing<'a> {
+    share: &'a Share,
+    geometry: &'a ShareGeometry,
+    blocks: &'a [u32],
+    pub(crate) now: SimTime,
+}
+
+impl<'a> ShareRing<'a> {
+    pub(crate) fn new(share: &'a Share, geometry: &'a ShareGeometry, blocks: &'a [u32]) -> Self {
+        Self { share, geometry, blocks, now: SimTime::ZERO }
+    }
+}
+
+impl Pages for ShareRing<'_> {
+    type Error = FlashError;
+
+    fn blocks(&self) -> u32 {
+        self.blocks.len() as u32
+    }
+
+    fn pages_per_block(&self) -> u32 {
+        self.geometry.pages_per_block
+    }
+
+    fn page_size(&self) -> usize {
+        self.geometry.page_size as usize
+    }
+
+    fn read(&mut self, block: u32, page: u32, into: &mut [u8]) -> Result<PageState> {
+        let access = self.share.access(self.blocks[block as usize], page, Cause::Map, self.now);
+        let (state, end) = self.share.read(access, 0, into, &mut [])?;
+        self.now = self.now.max(end);
+        Ok(state)
+    }
+
+    fn program(&mut self, block: u32, page: u32, bytes: &[u8]) -> Result<()> {
+        let block = self.blocks[block as usize];
+        let access = self.share.access(block, page, Cause::Map, self.now);
+        self.now = self.now.max(self.share.program(access, bytes, &[])?.end);
+        Ok(())
+    }
+
+    fn erase(&mut self, block: u32) -> Result<()> {
+        let access = self.share.access(self.blocks[block as usize], 0, Cause::Map, self.now);
+        self.now = self.now.max(self.share.erase(access)?);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.share.sync()
+    }
+}
+
+/// What a journal that cannot go on is called for the owner of the share.
+pub(crate) fn journal_error(error: JournalError<FlashError>) -> FlashError {
+    match error {
+        JournalError::Pages(error) => error,
+        other => FlashError::Tables { what: other.to_string() },
+    }
+}
+
+/// Opens the journal on `blocks`; returns its records.
+pub(crate) fn open_journal(
+    share: &Share,
+    geometry: &ShareGeometry,
+    blocks: &[u32],
+) -> Result<(Journal, Vec<Vec<u8>>)> {
+    for &block in blocks {
+        share.finish_if_open(block)?;
+    }
+    let mut ring = ShareRing::new(share, geometry, blocks);
+    Journal::open(&mut ring).map_err(journal_error)
+}
+
+/// Makes everything in the share and what was appended to the journal durable.
+pub(crate) fn sync_journal(
+    journal: &mut Journal,
+    share: &Share,
+    geometry: &ShareGeometry,
+    blocks: &[u32],
+    snapshot: impl FnOnce() -> Vec<Vec<u8>>,
+) -> Result<()> {
+    let mut ring = ShareRing::new(share, geometry, blocks);
+    ring.now = share.now_if_timed()?;
+    journal.sync(&mut ring, snapshot).map_err(journal_error)?;
+    share.reach_if_timed(ring.now)
+}
+
+/// The most ranges of trims for which a checkpoint fits the journal with ease.
+pub(crate) fn trims_max(geometry: &ShareGeometry) -> usize {
+    (geometry.block_bytes() / TRIM_BYTES / 4) as usize
+}
+
+/// Records of the trims of range `id`.
+pub(crate) fn encode_trims(
+    id: u32,
+    trims: impl Iterator<Item = (u32, u32, u64)>,
+    out: &mut Vec<Vec<u8>>,
+) {
+    let trims: Vec<_> = trims.collect();
+    for part in trims.chunks(TRIMS_MAX) {
+        let mut record = Encoder::new();
+        record.u32(id);
+        record.u32(part.len() as u32);
+        for &(start, end, version) in part {
+            record.u32(start);
+            record.u32(end);
+            record.u64(version);
+        }
+        out.push(record.into_bytes());
+    }
+}
+
+/// The trims of range `id`, out of the records of all.
+pub(crate) fn decode_trims(id: u32, records: &[Vec<u8>]) -> Result<PendingTrims> {
+    let mut trims = PendingTrims::default();
+    for bytes in records {
+        let mut from = Decoder::new(bytes);
+        let mut read = || -> Result<(), prism_base::DecodeError> {
+            let of = from.u32()?;
+            for _ in 0..from.u32()? {
+                let (start, end, version) = (from.u32()?, from.u32()?, from.u64()?);
+                if of == id {
+                    trims.insert(start, end, version);
+                }
+            }
+            from.end()
+        };
+        read().map_err(|error| FlashError::Tables { what: error.to_string() })?;
+    }
+    Ok(trims)
+}
