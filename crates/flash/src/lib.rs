@@ -10,6 +10,6 @@ pub mod raw;
 
 pub use error::{FlashError, Result};
 pub use medium::{DeviceGeometry, Medium, MediumError, PageState};
-pub use memory::{Cache, MemoryDevice};
+pub use memory::{Cache, MemoryDevice, SharedMemory};
 pub use monitor::{Allocation, Device, GlobalWear, Options, Share, ShareGeometry, WearReport};
 pub use raw::Raw;

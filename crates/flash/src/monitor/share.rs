@@ -12,7 +12,7 @@ use crate::monitor::state::{Access, Monitor, OpCounts, Programmed};
 use crate::monitor::{Device, LunUse};
 
 /// The shape of a share. LUNs are numbered in the order in which they were allocated, one of
-/// each channel in turn; channels are numbered anew. It is not rectangular: 30 LUNs over 12
+/// each channel in turn; channels are numbered as the share got them. It is not rectangular: 30 LUNs over 12
 /// channels are 3 on six of them and 2 on the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareGeometry {
@@ -130,11 +130,19 @@ impl Share {
         self.with(|monitor, place| {
             let share = monitor.shares[place].as_ref().expect("checked");
             let all = monitor.geometry;
-            let mut by_channel = vec![Vec::new(); all.channels as usize];
-            for (number, &lun) in share.luns.iter().enumerate() {
-                by_channel[(lun % all.channels) as usize].push(number as u32);
+            // Numbered as they come, so that an address stays what it is when LUNs are added.
+            let mut numbers = Vec::new();
+            let mut by_channel: Vec<Vec<u32>> = Vec::new();
+            for (number, &lun) in (0..).zip(&share.luns) {
+                let channel = lun % all.channels;
+                let known = numbers.iter().position(|&known| known == channel);
+                let place = known.unwrap_or_else(|| {
+                    numbers.push(channel);
+                    by_channel.push(Vec::new());
+                    numbers.len() - 1
+                });
+                by_channel[place].push(number);
             }
-            by_channel.retain(|luns| !luns.is_empty());
             Ok(ShareGeometry {
                 channels: by_channel,
                 luns: share.luns.len() as u32,

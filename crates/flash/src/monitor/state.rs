@@ -15,6 +15,7 @@ use crate::journal::Journal;
 use crate::medium::{DeviceGeometry, Medium, MediumError, PageState};
 use crate::monitor::levelling::Levelling;
 use crate::monitor::records::Record;
+use crate::monitor::tables::RingBlocks;
 
 /// What was done on flash, by cause: pages read and programmed, blocks erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,7 +96,7 @@ pub(crate) struct Monitor {
     pub(crate) shares: Vec<Option<ShareState>>,
     pub(crate) next_id: u32,
     pub(crate) next_channel: u32,
-    pub(crate) ring: Vec<u32>,
+    pub(crate) ring: RingBlocks,
     pub(crate) journal: Option<Journal>,
     /// Blocks erased since their wear was recorded.
     pub(crate) worn: Vec<u32>,
@@ -352,9 +353,7 @@ impl Monitor {
             self.commit(&[Record::Bad { blocks: vec![to] }])?;
             return Ok(ready);
         }
-        if was_open {
-            self.medium()?.finish(from)?;
-        } else if pages > 0 {
+        if !was_open && pages > 0 {
             self.medium()?.finish(to)?;
         }
         self.sync()?;
@@ -367,6 +366,10 @@ impl Monitor {
             self.spares[lun as usize].push_back(from);
         }
         self.commit(&records)?;
+        if was_open {
+            // Not before: should power go, it is still the slot's.
+            self.medium()?.finish(from)?;
+        }
         let (lun_from, lun_to) = (self.lun_of(from), self.lun_of(to));
         let (mut end, size) = (ready, Bytes(self.geometry.page_size.into()));
         if let Some(timeline) = &mut self.timeline {

@@ -14,19 +14,67 @@ use crate::monitor::levelling::{Exchange, Levelling};
 use crate::monitor::records::{Record, ShareRecord, WEAR_CHUNK};
 use crate::monitor::state::{LunUse, Monitor, OpCounts, ShareState};
 
-/// The blocks of the journal.
+/// The blocks of the journal. Each has an alternate that takes over when it fails, which
+/// nobody has to note: one that is written has taken over, and one that is erased does so
+/// again as soon as the first fails again.
+#[derive(Debug, Default)]
+pub(crate) struct RingBlocks {
+    first: Vec<u32>,
+    alternate: Vec<u32>,
+    taken_over: Vec<bool>,
+}
+
+impl RingBlocks {
+    fn find(medium: &dyn Medium, first: Vec<u32>, alternate: Vec<u32>) -> Self {
+        let written = |&block: &u32| medium.write_pointer(block) > 0;
+        Self { taken_over: alternate.iter().map(written).collect(), first, alternate }
+    }
+
+    pub(super) fn contains(&self, block: u32) -> bool {
+        self.first.contains(&block) || self.alternate.contains(&block)
+    }
+
+    fn at(&self, place: u32) -> u32 {
+        let place = place as usize;
+        if self.taken_over[place] { self.alternate[place] } else { self.first[place] }
+    }
+}
+
+/// The journal's blocks on their medium.
 struct Ring<'a> {
     medium: &'a mut dyn Medium,
-    blocks: &'a [u32],
+    blocks: &'a mut RingBlocks,
     programs: u64,
     erases: u64,
+}
+
+impl Ring<'_> {
+    /// The alternate of a block that has failed takes over, with its first `pages` pages.
+    fn take_over(&mut self, place: u32, pages: u32) -> Result<(), MediumError> {
+        let (from, to) = (self.blocks.first[place as usize], self.blocks.alternate[place as usize]);
+        self.medium.erase(to)?;
+        let mut page_bytes = vec![0; self.page_size()];
+        for page in 0..pages {
+            // A torn page ends the pages of its block that count.
+            if self.medium.read(from, page, 0, &mut page_bytes, &mut [])? != PageState::Written {
+                page_bytes.fill(0);
+            }
+            self.medium.program(to, page, &page_bytes, &[])?;
+        }
+        self.blocks.taken_over[place as usize] = true;
+        Ok(())
+    }
+
+    fn may_fail(&self, place: u32) -> bool {
+        !self.blocks.taken_over[place as usize]
+    }
 }
 
 impl Pages for Ring<'_> {
     type Error = MediumError;
 
     fn blocks(&self) -> u32 {
-        self.blocks.len() as u32
+        self.blocks.first.len() as u32
     }
 
     fn pages_per_block(&self) -> u32 {
@@ -38,17 +86,28 @@ impl Pages for Ring<'_> {
     }
 
     fn read(&mut self, block: u32, page: u32, into: &mut [u8]) -> Result<PageState, MediumError> {
-        self.medium.read(self.blocks[block as usize], page, 0, into, &mut [])
+        self.medium.read(self.blocks.at(block), page, 0, into, &mut [])
     }
 
     fn program(&mut self, block: u32, page: u32, bytes: &[u8]) -> Result<(), MediumError> {
         self.programs += 1;
-        self.medium.program(self.blocks[block as usize], page, bytes, &[])
+        match self.medium.program(self.blocks.at(block), page, bytes, &[]) {
+            Err(MediumError::ProgramFailed { .. }) if self.may_fail(block) => {
+                self.take_over(block, page)?;
+                self.medium.program(self.blocks.at(block), page, bytes, &[])
+            }
+            done => done,
+        }
     }
 
     fn erase(&mut self, block: u32) -> Result<(), MediumError> {
         self.erases += 1;
-        self.medium.erase(self.blocks[block as usize])
+        match self.medium.erase(self.blocks.at(block)) {
+            Err(MediumError::EraseFailed { .. }) if self.may_fail(block) => {
+                self.take_over(block, 0)
+            }
+            done => done,
+        }
     }
 
     fn sync(&mut self) -> Result<(), MediumError> {
@@ -66,18 +125,25 @@ fn tables_error(error: JournalError<MediumError>) -> FlashError {
 /// Which blocks of a device are whose.
 struct Division {
     reserved_per_lun: u32,
-    ring: Vec<u32>,
+    ring: RingBlocks,
     slots: Vec<u32>,
     spares: Vec<VecDeque<u32>>,
 }
 
-/// Blocks of the journal: a checkpoint of all tables fits twice, and two blocks more.
+/// Blocks of the journal: a checkpoint of all tables takes less than half of them.
 fn ring_blocks(geometry: &DeviceGeometry) -> u32 {
-    let tables = u64::from(geometry.blocks()) * 20 + (1 << 14);
-    (2 * tables.div_ceil(geometry.block_bytes()) as u32 + 2).max(4)
+    /// Bytes that the tables take for each block at most, and for a few shares.
+    const PER_BLOCK: u64 = 24;
+    const SHARES: u64 = 2048;
+    /// What a page of the journal keeps for itself.
+    const PAGE_HEADER: u32 = 64;
+    let tables = u64::from(geometry.blocks()) * PER_BLOCK + SHARES;
+    let page = u64::from(geometry.page_size - PAGE_HEADER);
+    let checkpoint = tables.div_ceil(page * u64::from(geometry.pages_per_block));
+    (2 * checkpoint as u32 + 2).max(4)
 }
 
-/// Divides a device that is not used yet: the journal's blocks go round the LUNs, then each
+/// Divides a device: the journal's blocks and their alternates go round the LUNs, then each
 /// LUN has as many slots as the others, and the rest are spare.
 fn divide(medium: &dyn Medium) -> Result<Division> {
     /// Of the blocks of a LUN, one in so many is spare, and two at least.
@@ -85,14 +151,14 @@ fn divide(medium: &dyn Medium) -> Result<Division> {
     let geometry = *medium.geometry();
     let (luns, per_lun) = (geometry.luns(), geometry.blocks_per_lun);
     let ring_len = ring_blocks(&geometry);
-    let reserved_per_lun = ring_len.div_ceil(luns) + (per_lun / SPARE_SHARE).max(2);
+    let reserved_per_lun = (2 * ring_len).div_ceil(luns) + (per_lun / SPARE_SHARE).max(2);
     let usable = per_lun.saturating_sub(reserved_per_lun);
-    let mut ring = vec![0; ring_len as usize];
+    let mut ring = vec![0; 2 * ring_len as usize];
     let (mut slots, mut spares) = (Vec::new(), Vec::new());
     for lun in 0..luns {
         let good = |&block: &u32| !medium.is_factory_bad(block);
         let mut blocks = (lun * per_lun..(lun + 1) * per_lun).filter(good);
-        for place in (lun..ring_len).step_by(luns as usize) {
+        for place in (lun..2 * ring_len).step_by(luns as usize) {
             ring[place as usize] = blocks.next().ok_or(FlashError::WornOut { lun })?;
         }
         let before = slots.len();
@@ -102,6 +168,8 @@ fn divide(medium: &dyn Medium) -> Result<Division> {
         }
         spares.push(blocks.collect());
     }
+    let alternate = ring.split_off(ring_len as usize);
+    let ring = RingBlocks::find(medium, ring, alternate);
     Ok(Division { reserved_per_lun, ring, slots, spares })
 }
 
@@ -113,8 +181,8 @@ impl Monitor {
     ) -> Result<(Self, Vec<Vec<u8>>)> {
         let geometry = *medium.geometry();
         geometry.check()?;
-        let Division { reserved_per_lun, ring, slots, spares } = divide(&*medium)?;
-        let mut pages = Ring { medium: &mut *medium, blocks: &ring, programs: 0, erases: 0 };
+        let Division { reserved_per_lun, mut ring, slots, spares } = divide(&*medium)?;
+        let mut pages = Ring { medium: &mut *medium, blocks: &mut ring, programs: 0, erases: 0 };
         let opened = Journal::open(&mut pages);
         let (journal, records) = opened.map_err(|error| match error {
             JournalError::Pages(error) => error.into(),
@@ -155,18 +223,22 @@ impl Monitor {
 
     /// Appends records to the journal; they are durable when this returns.
     pub(crate) fn commit(&mut self, records: &[Record]) -> Result<()> {
-        for record in records {
-            self.journal
-                .as_mut()
-                .expect("it is put back after each use")
-                .append(&record.encode())
-                .map_err(|error| FlashError::Tables { what: error.to_string() })?;
-        }
-        let mut medium = self.medium.take().ok_or(FlashError::Released)?;
-        let ring = std::mem::take(&mut self.ring);
+        let records: Vec<_> = records.iter().map(Record::encode).collect();
         let mut journal = self.journal.take().expect("only this call takes it");
-        let mut pages = Ring { medium: &mut *medium, blocks: &ring, programs: 0, erases: 0 };
-        let done = journal.sync(&mut pages, || self.snapshot());
+        let appended = records.iter().try_for_each(|record| journal.append(record));
+        if let Err(error) = appended {
+            self.journal = Some(journal);
+            return Err(FlashError::Tables { what: error.to_string() });
+        }
+        let Some(mut medium) = self.medium.take() else {
+            self.journal = Some(journal);
+            return Err(FlashError::Released);
+        };
+        let mut ring = std::mem::take(&mut self.ring);
+        let mut pages = Ring { medium: &mut *medium, blocks: &mut ring, programs: 0, erases: 0 };
+        // Callers differ in whether the tables say already what the records say.
+        let snapshot = || self.snapshot().into_iter().chain(records.iter().cloned()).collect();
+        let done = journal.sync(&mut pages, snapshot);
         let (programs, erases) = (pages.programs, pages.erases);
         (self.medium, self.ring, self.journal) = (Some(medium), ring, Some(journal));
         self.counts.programs[prism_nand::Cause::Map] += programs;
@@ -221,7 +293,7 @@ impl Monitor {
         for lun in 0..self.luns.len() {
             let first = lun as u32 * self.geometry.blocks_per_lun;
             let blocks = first..first + self.geometry.blocks_per_lun;
-            let taken = |block: &u32| self.ring.contains(block);
+            let taken = |block: &u32| self.ring.contains(*block);
             let mut used = vec![false; self.geometry.blocks_per_lun as usize];
             for &block in self.slots.iter().filter(|block| blocks.contains(block)) {
                 used[(block - first) as usize] = true;
@@ -234,6 +306,12 @@ impl Monitor {
                     && !medium.is_factory_bad(*block)
             };
             self.spares[lun] = blocks.clone().filter(free).collect();
+            for &block in &self.spares[lun] {
+                // What a move has left when power went counts as partly written.
+                if medium.is_open(block) {
+                    medium.finish(block)?;
+                }
+            }
         }
         self.count_open()
     }
@@ -308,7 +386,8 @@ impl Monitor {
 
     /// Adds a share, or replaces what is known of it.
     pub(super) fn put_share(&mut self, record: ShareRecord) {
-        let place = self.shares.iter().flatten().position(|share| share.id == record.id);
+        let known = |share: &Option<ShareState>| share.as_ref().is_some_and(|s| s.id == record.id);
+        let place = self.shares.iter().position(known);
         if let Some(place) = place {
             let old = &self.shares[place].as_ref().expect("just found").luns;
             old.iter().for_each(|&lun| self.luns[lun as usize] = LunUse::Dirty);

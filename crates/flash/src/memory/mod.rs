@@ -5,11 +5,15 @@
 //! volatile cache needs blocks that go back in time. Memory: pages that hold data, and 32
 //! bytes a block.
 
+mod handle;
+
 use std::any::Any;
 
 use prism_base::{FastMap, Rng};
 
 use crate::medium::{DeviceGeometry, GeometryError, Medium, MediumError, PageState};
+
+pub use handle::SharedMemory;
 
 /// Whether what was done is durable at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

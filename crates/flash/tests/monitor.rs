@@ -1,0 +1,299 @@
+//! The monitor: what it promised is there after power was cut at any operation, and wear is
+//! levelled over LUNs.
+
+use std::collections::BTreeMap;
+
+use prism_base::{Bytes, Rng};
+use prism_flash::raw::{Address, Raw};
+use prism_flash::{
+    Allocation, Cache, Device, DeviceGeometry, FlashError, GlobalWear, MediumError, MemoryDevice,
+    Options, SharedMemory,
+};
+
+const PAGE: usize = 512;
+
+fn geometry(rng: &mut Rng) -> DeviceGeometry {
+    DeviceGeometry {
+        channels: 1 + rng.below(3) as u32,
+        luns_per_channel: 2 + rng.below(2) as u32,
+        blocks_per_lun: 20 + rng.below(4) as u32,
+        pages_per_block: 3 + rng.below(5) as u32,
+        page_size: PAGE as u32,
+        oob_size: 16 * rng.below(2) as u32,
+        max_open_blocks: None,
+    }
+}
+
+/// What one share should hold: by block, its pages, and how many of them are surely durable.
+#[derive(Clone, Debug, Default)]
+struct ShareModel {
+    luns: u32,
+    blocks: BTreeMap<Address, Vec<u8>>,
+}
+
+/// What the device should hold, and what the operation under way may have changed.
+#[derive(Clone, Debug, Default)]
+struct Model {
+    shares: BTreeMap<String, ShareModel>,
+    /// The share that is being allocated, released, grown or shrunk, or the block that is
+    /// being written or erased: either state is right.
+    doubt: Option<(String, Option<Address>)>,
+}
+
+struct Life {
+    device: Device,
+    raws: BTreeMap<String, Raw>,
+}
+
+/// One step; errors are those of power that is gone.
+fn step(life: &mut Life, model: &mut Model, rng: &mut Rng) -> Result<(), FlashError> {
+    let names: Vec<_> = life.raws.keys().cloned().collect();
+    let pick = |rng: &mut Rng| names.get(rng.below(names.len().max(1) as u64) as usize).cloned();
+    match (rng.below(40), pick(rng)) {
+        (0, _) if names.len() < 4 => {
+            let name = format!("share {}", rng.below(6));
+            if model.shares.contains_key(&name) {
+                return Ok(());
+            }
+            model.doubt = Some((name.clone(), None));
+            let luns = 1 + rng.below(2);
+            let capacity = Bytes(life.device.lun_capacity().0 * luns);
+            match life.device.allocate(&name, Allocation::new(capacity, 0)) {
+                Ok(share) => {
+                    life.raws.insert(name.clone(), Raw::open(share)?);
+                    let luns = luns as u32;
+                    model.shares.insert(name, ShareModel { luns, ..ShareModel::default() });
+                }
+                Err(FlashError::NoLuns { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        (1, Some(name)) => {
+            model.doubt = Some((name.clone(), None));
+            let raw = life.raws.remove(&name).expect("picked");
+            raw.into_share().release()?;
+            model.shares.remove(&name);
+        }
+        (2, Some(name)) => {
+            model.doubt = Some((name.clone(), None));
+            match life.raws.get_mut(&name).expect("picked").grow(1) {
+                Ok(()) => model.shares.get_mut(&name).expect("known").luns += 1,
+                Err(FlashError::NoLuns { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        (3, Some(name)) => {
+            model.doubt = Some((name.clone(), None));
+            match life.raws.get_mut(&name).expect("picked").shrink(1) {
+                Ok(()) => model.shares.get_mut(&name).expect("known").luns -= 1,
+                Err(FlashError::ShrinkBelowUse { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        (4..12, Some(name)) => {
+            let raw = &life.raws[&name];
+            let block = random_block(raw, rng);
+            model.doubt = Some((name.clone(), Some(block)));
+            raw.erase_block(block)?;
+            model.shares.get_mut(&name).expect("known").blocks.remove(&block);
+        }
+        (_, Some(name)) => {
+            let raw = &life.raws[&name];
+            let block = random_block(raw, rng);
+            let page = raw.write_pointer(block)?;
+            if page == raw.geometry().pages_per_block {
+                return Ok(());
+            }
+            model.doubt = Some((name.clone(), Some(block)));
+            let byte = rng.below(256) as u8;
+            raw.write_page(block.with_page(page), &[byte; PAGE])?;
+            let share = model.shares.get_mut(&name).expect("known");
+            share.blocks.entry(block).or_default().push(byte);
+        }
+        _ => {}
+    }
+    model.doubt = None;
+    Ok(())
+}
+
+fn random_block(raw: &Raw, rng: &mut Rng) -> Address {
+    let channels = &raw.geometry().channels;
+    let channel = rng.below(channels.len() as u64) as u32;
+    let lun = rng.below(channels[channel as usize].len() as u64) as u32;
+    // A few blocks are written much more than the others.
+    let blocks = u64::from(raw.geometry().blocks_per_lun);
+    let block = if rng.chance(0.8) { rng.below(blocks.min(2)) } else { rng.below(blocks) };
+    Address { channel, lun, block: block as u32, page: 0 }
+}
+
+/// The device holds what the model says; what was in doubt is settled in the model.
+fn check(life: &mut Life, model: &mut Model, context: &str) {
+    let doubt = model.doubt.take();
+    let found: BTreeMap<_, _> =
+        life.device.shares().into_iter().map(|s| (s.name.clone(), s.luns.len() as u32)).collect();
+    if let Some((name, None)) = &doubt {
+        match found.get(name) {
+            Some(&luns) => {
+                let known = model.shares.get(name).map_or(luns, |share| share.luns);
+                assert!(luns.abs_diff(known) <= 1, "{context}: {name} has {luns} LUNs");
+                model.shares.entry(name.clone()).or_default().luns = luns;
+            }
+            None => drop(model.shares.remove(name)),
+        }
+    }
+    let expected: BTreeMap<_, _> =
+        model.shares.iter().map(|(name, share)| (name.clone(), share.luns)).collect();
+    assert_eq!(found, expected, "{context}");
+    for (name, share) in &mut model.shares {
+        let raw = Raw::open(life.device.attach(name).expect("not attached")).expect("raw");
+        let blocks: Vec<_> = raw.blocks().collect();
+        for block in blocks {
+            let in_doubt = doubt == Some((name.clone(), Some(block)));
+            check_block(&raw, block, in_doubt, share, context);
+        }
+        life.raws.insert(name.clone(), raw);
+    }
+}
+
+fn check_block(raw: &Raw, block: Address, doubt: bool, share: &mut ShareModel, context: &str) {
+    let expected = share.blocks.get(&block).cloned().unwrap_or_default();
+    let mut data = [0; PAGE];
+    let found: Vec<_> = (0..raw.geometry().pages_per_block)
+        .map(|page| raw.read_page(block.with_page(page), &mut data).map(|()| data))
+        .take_while(|read| !matches!(read, Err(FlashError::Unwritten { .. })))
+        .collect();
+    let same = |read: &Result<[u8; PAGE], FlashError>, byte: u8| *read == Ok([byte; PAGE]);
+    let whole = found.len() == expected.len()
+        && found.iter().zip(&expected).all(|(read, &byte)| same(read, byte));
+    if whole {
+        return;
+    }
+    assert!(doubt, "{context}: {block:?} holds {} pages, not {expected:?}", found.len());
+    // A write or an erase was cut off: either as before with a torn page behind, or nothing
+    // that can be read.
+    let before = found.len() == expected.len() + 1
+        && found.iter().zip(&expected).all(|(read, &byte)| same(read, byte));
+    let nothing = found.iter().all(Result::is_err);
+    assert!(before || nothing, "{context}: {block:?} after a cut");
+    raw.erase_block(block).expect("power is on");
+    share.blocks.remove(&block);
+}
+
+#[test]
+fn nothing_is_lost_when_power_goes_at_any_operation() {
+    let (mut cuts, mut exchanges) = (0, 0);
+    for seed in 0..60 {
+        let mut rng = Rng::stream(seed, "monitor.cuts");
+        let wear = GlobalWear { min_gap: 1, delta: 0.0, budget: 0.5 };
+        let options = Options { timing: None, wear: Some(wear) };
+        let mut memory = MemoryDevice::new(geometry(&mut rng), Cache::None).unwrap();
+        if seed % 2 == 0 {
+            memory.fail_at_random(0.0003, seed);
+        }
+        let memory = SharedMemory::from(memory);
+        let open = |context: &str| match Device::open(Box::new(memory.clone()), options) {
+            Ok(device) => Some(Life { device, raws: BTreeMap::new() }),
+            Err(FlashError::Medium(MediumError::PowerLost)) => None,
+            Err(error) => panic!("{context}: {error}"),
+        };
+        drop(Device::format(Box::new(memory.clone()), options).unwrap());
+        let mut model = Model::default();
+        'life: for turn in 0..60 {
+            let context = format!("seed {seed} turn {turn}");
+            // Power may go while the device is opened, and in the work that follows.
+            memory.lock().cut_power_after(rng.below(120));
+            if let Some(mut life) = open(&context) {
+                attach_all(&mut life, &model);
+                for _ in 0..200 {
+                    match step(&mut life, &mut model, &mut rng) {
+                        Ok(()) => {}
+                        Err(FlashError::Medium(MediumError::PowerLost)) => break,
+                        Err(FlashError::WornOut { .. }) => break 'life,
+                        Err(error) => panic!("{context}: {error}"),
+                    }
+                }
+                exchanges += life.device.wear().exchanges;
+            }
+            cuts += u32::from(memory.lock().lost_power());
+            memory.lock().restart(&mut rng);
+            let mut life = open(&context).expect("power is on");
+            check(&mut life, &mut model, &context);
+        }
+    }
+    assert!(cuts > 1500, "{cuts} cuts");
+    assert!(exchanges > 20, "{exchanges} exchanges of LUNs");
+}
+
+/// Attaches to everything without a look at it.
+fn attach_all(life: &mut Life, model: &Model) {
+    for name in model.shares.keys() {
+        let raw = Raw::open(life.device.attach(name).expect("not attached")).expect("raw");
+        life.raws.insert(name.clone(), raw);
+    }
+}
+
+/// The worst that can happen to a device of N LUNs: all erases go to one share of one LUN.
+/// After K rounds, in each of which every LUN has carried it once, the most worn LUN has at
+/// most (K + 1) / (K + 1/N) times the mean.
+#[test]
+fn wear_over_luns_stays_within_its_bound() {
+    const LUNS: u32 = 12;
+    const GAP: f64 = 40.0;
+    let geometry = DeviceGeometry {
+        channels: LUNS,
+        luns_per_channel: 1,
+        blocks_per_lun: 16,
+        pages_per_block: 16,
+        page_size: 4096,
+        oob_size: 0,
+        max_open_blocks: None,
+    };
+    let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
+    let wear = GlobalWear { min_gap: GAP as u32, delta: 0.0, budget: 1.0 };
+    let options = Options { timing: None, wear: Some(wear) };
+    let device = Device::format(Box::new(memory), options).unwrap();
+    let share = device.allocate("hot", Allocation::new(Bytes(1), 0)).unwrap();
+    let raw = Raw::open(share).unwrap();
+    let blocks: Vec<_> = raw.blocks().collect();
+    let mut worst_late: f64 = 0.0;
+    let mut round = 0;
+    while device.wear().exchanges < 22 * u64::from(LUNS) {
+        for &block in &blocks {
+            raw.write_page(block, &[round as u8; 4096]).unwrap();
+            raw.erase_block(block).unwrap();
+        }
+        round += 1;
+        let report = device.wear();
+        let cycles = (report.mean / GAP).floor();
+        if cycles >= 10.0 {
+            // From K = (N - 1 - delta) / (N delta) = 9.1 on, delta = 0.1 holds.
+            worst_late = worst_late.max(report.max / report.mean);
+        }
+        let bound = (cycles + 1.0) / (cycles + 1.0 / f64::from(LUNS));
+        let ratio = report.max / report.mean;
+        // Looking once in so many erases, and moving block by block, takes its time.
+        assert!(
+            round < 10 || ratio <= bound * 1.05,
+            "round {round}: {ratio} over {bound}, {report:?}"
+        );
+    }
+    assert!(worst_late < 1.1 + 0.01, "{worst_late}");
+    // Every block still holds what was written last, or nothing: none was mixed up.
+    let report = device.wear();
+    assert!(report.erases * 10 < report.mean as u64 * u64::from(LUNS) * 16, "{report:?}");
+}
+
+/// Without levelling the same ends with one LUN worn and the others new.
+#[test]
+fn without_levelling_one_lun_wears_alone() {
+    let mut rng = Rng::stream(1, "monitor.plain");
+    let memory = MemoryDevice::new(geometry(&mut rng), Cache::None).unwrap();
+    let device = Device::format(Box::new(memory), Options::default()).unwrap();
+    let share = device.allocate("hot", Allocation::new(Bytes(1), 0)).unwrap();
+    let raw = Raw::open(share).unwrap();
+    for _ in 0..100 {
+        raw.erase_block(Address::default()).unwrap();
+    }
+    let report = device.wear();
+    assert!(report.max > 3.0 * report.mean.max(1.0) && report.exchanges == 0, "{report:?}");
+}
