@@ -181,6 +181,8 @@ pub(crate) struct RangeRecord {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tables {
     pub(crate) journal: Vec<u32>,
+    /// Blocks of the journal of a level above.
+    pub(crate) above: Vec<u32>,
     pub(crate) ranges: Vec<RangeRecord>,
     pub(crate) next_id: u32,
 }
@@ -191,6 +193,7 @@ impl Tables {
         out.raw(&[level as u8]);
         out.u32(self.next_id);
         out.column_u32(&self.journal);
+        out.column_u32(&self.above);
         out.u32(self.ranges.len() as u32);
         for range in &self.ranges {
             out.u32(range.id);
@@ -216,6 +219,7 @@ impl Tables {
         from.raw(1)?;
         let mut tables = Self { next_id: from.u32()?, ..Self::default() };
         tables.journal = from.list_u32(most)?;
+        tables.above = from.list_u32(most)?;
         for _ in 0..from.u32()? {
             tables.ranges.push(RangeRecord {
                 id: from.u32()?,
@@ -273,6 +277,7 @@ mod tests {
         let mapping = Mapping::Hybrid { group_blocks: 4, group_log_blocks: 2 };
         let tables = Tables {
             journal: vec![0, 16, 32, 48],
+            above: vec![1],
             next_id: 3,
             ranges: vec![RangeRecord {
                 id: 2,

@@ -80,7 +80,7 @@ impl Policy {
     /// [`FlashError::WrongLevel`] if another level keeps its data there,
     /// [`FlashError::NoSpace`] if the share is too small for the level's journal.
     pub fn open(share: Share) -> Result<Self> {
-        Ok(Self(Mutex::new(Inner::open(share, Level::Policy)?)))
+        Ok(Self(Mutex::new(Inner::open(share, Level::Policy, 0)?)))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -209,7 +209,8 @@ impl Policy {
 }
 
 impl Inner {
-    pub(crate) fn open(share: Share, level: Level) -> Result<Self> {
+    /// Opens `share` for `level`, which keeps a journal of its own on `above` blocks.
+    pub(crate) fn open(share: Share, level: Level, above: u32) -> Result<Self> {
         share.claim(Some(level))?;
         let geometry = share.geometry()?;
         let unit = (1..=UNIT.min(geometry.page_size)).rev();
@@ -218,15 +219,16 @@ impl Inner {
         let meta = share.meta()?;
         let tables = if meta.is_empty() {
             let none = vec![false; geometry.blocks() as usize];
-            let journal = division::take_any(&geometry, &none, JOURNAL_BLOCKS);
-            let journal = journal.ok_or_else(|| FlashError::NoSpace {
+            let journal = division::take_any(&geometry, &none, JOURNAL_BLOCKS + above);
+            let mut journal = journal.ok_or_else(|| FlashError::NoSpace {
                 what: "the share has fewer blocks than the level's journal; grow it".into(),
             })?;
             for &block in &journal {
                 share.erase_if_used(block)?;
             }
             share.sync()?;
-            let tables = Tables { journal, ..Tables::default() };
+            let above = journal.split_off(JOURNAL_BLOCKS as usize);
+            let tables = Tables { journal, above, ..Tables::default() };
             share.set_meta(tables.encode(level))?;
             tables
         } else {
@@ -245,7 +247,8 @@ impl Inner {
     fn used(&self) -> Vec<bool> {
         let mut used = vec![false; self.geometry.blocks() as usize];
         let ranges = self.tables.ranges.iter().flat_map(|range| &range.blocks);
-        for &block in self.tables.journal.iter().chain(ranges) {
+        let journals = self.tables.journal.iter().chain(&self.tables.above);
+        for &block in journals.chain(ranges) {
             used[block as usize] = true;
         }
         used
