@@ -8,6 +8,7 @@ pub mod counts;
 pub mod immediate;
 pub mod slab;
 pub mod timed;
+pub mod timeline;
 
 mod content;
 
