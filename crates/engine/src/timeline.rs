@@ -1,11 +1,367 @@
-//! stub
-use prism_base::*; use prism_nand::Timing;
-#[derive(Debug)] pub struct Timeline(Timing);
-pub struct Span { pub begin: SimTime, pub end: SimTime }
-pub struct Program { pub sent: SimTime, pub end: SimTime }
+//! When flash operations would be done: reservations of dies and channels, for callers
+//! that change their state at once and want to know the time it would have taken.
+//!
+//! Callers with clocks of their own share a [`Timeline`] and may ask out of order in time. An
+//! operation gets the earliest time, not before it is ready, at which its die and its
+//! channel are free for as long as it needs them; what was reserved before is never moved.
+//! So a gap is filled by whoever asks first, of two operations that want the same time the
+//! one asked for first has it, and no operation waits for one that would come later and
+//! was not asked for before.
+//!
+//! A die is held from the first cycle of a command to the end of the operation: of a read,
+//! until its data has left the register. A channel is held for command cycles and transfers.
+//!
+//! # Erases in the background
+//!
+//! An erase in the background is not reserved but pending, behind those of its die that were
+//! pending before. It would begin at the earliest time from which its die stays free for all
+//! of it, and it has begun once somebody shows that this time is past: with an operation on
+//! the die that is ready later, by asking what is done by a later time, or by forgetting what
+//! was before a later time. An operation that is ready at that time or before goes first.
+//! What has begun runs through, so a caller whose clock is behind by more than that may
+//! still have to wait for it.
+
+use std::collections::VecDeque;
+
+use prism_base::{Bytes, Nanos, SimTime};
+use prism_nand::Timing;
+
+/// From the first cycle of a command to the end of the operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// When the command begins.
+    pub begin: SimTime,
+    /// When it is done: of a read, its data is out; of a program or erase, the die is ready.
+    pub end: SimTime,
+}
+
+/// The times of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// When the command begins.
+    pub begin: SimTime,
+    /// When the data has left the caller's buffer.
+    pub sent: SimTime,
+    /// When the cells are programmed.
+    pub end: SimTime,
+}
+
+/// One erase in the background, numbered in the order in which they were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ErasureId(pub u64);
+
+/// Reservations of the dies and channels of some flash. Die *d* sits on channel *d* modulo
+/// the number of channels.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    timing: Timing,
+    channels: Vec<Busy>,
+    dies: Vec<Die>,
+    erasures: u64,
+    /// What was reserved before is forgotten.
+    horizon: SimTime,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Die {
+    busy: Busy,
+    /// Erases in the background that have not begun, with a time that they do not begin
+    /// before: when they were ready, or the result of looking for a place. Reservations
+    /// are only ever added, so a later look may start there.
+    pending: VecDeque<(ErasureId, SimTime)>,
+    /// Those that have begun and were not yet reported, with their ends, in order of them.
+    begun: VecDeque<(ErasureId, SimTime)>,
+}
+
+/// When one resource is taken: spans in order, neither overlapping nor touching.
+#[derive(Clone, Debug, Default)]
+struct Busy {
+    spans: VecDeque<Span>,
+    /// The end of the last span there ever was.
+    end: SimTime,
+}
+
+impl Busy {
+    /// The earliest time from `ready` on from which it is free for `length`. Of no length,
+    /// `ready`.
+    fn fit(&self, ready: SimTime, length: Nanos) -> SimTime {
+        if ready >= self.end || length == Nanos::ZERO {
+            return ready;
+        }
+        let first = self.spans.partition_point(|span| span.end <= ready);
+        let mut at = ready;
+        for span in self.spans.range(first..) {
+            if at + length <= span.begin {
+                return at;
+            }
+            at = span.end;
+        }
+        at
+    }
+
+    /// The end of the first span that overlaps the time from `begin` to `end`.
+    fn in_the_way(&self, begin: SimTime, end: SimTime) -> Option<SimTime> {
+        if begin >= self.end {
+            return None;
+        }
+        let first = self.spans.partition_point(|span| span.end <= begin);
+        self.spans.get(first).filter(|span| span.begin < end).map(|span| span.end)
+    }
+
+    /// Takes the time from `begin` on, which is free for `length`.
+    fn reserve(&mut self, begin: SimTime, length: Nanos) {
+        let span = Span { begin, end: begin + length };
+        if length == Nanos::ZERO {
+            return;
+        }
+        if begin > self.end || self.spans.is_empty() {
+            self.spans.push_back(span);
+        } else {
+            self.insert(span);
+        }
+        self.end = self.end.max(span.end);
+    }
+
+    fn insert(&mut self, span: Span) {
+        let after = self.spans.partition_point(|other| other.begin < span.begin);
+        let free_before = after == 0 || self.spans[after - 1].end <= span.begin;
+        let free_after = self.spans.get(after).is_none_or(|next| span.end <= next.begin);
+        assert!(free_before && free_after, "{span:?} is taken");
+        let joins_next = self.spans.get(after).is_some_and(|next| next.begin == span.end);
+        if after > 0 && self.spans[after - 1].end == span.begin {
+            self.spans[after - 1].end = span.end;
+            if joins_next {
+                self.spans[after - 1].end = self.spans[after].end;
+                self.spans.remove(after);
+            }
+        } else if joins_next {
+            self.spans[after].begin = span.begin;
+        } else {
+            self.spans.insert(after, span);
+        }
+    }
+
+    fn forget_before(&mut self, now: SimTime) {
+        while self.spans.front().is_some_and(|span| span.end <= now) {
+            self.spans.pop_front();
+        }
+    }
+}
+
 impl Timeline {
- pub fn new(_c: u32, _d: u32, t: Timing) -> Self { Self(t) }
- pub fn read(&mut self, _die: u32, _page: u32, _b: Bytes, ready: SimTime) -> Span { Span { begin: ready, end: ready } }
- pub fn program(&mut self, _die: u32, _page: u32, _b: Bytes, ready: SimTime) -> Program { Program { sent: ready, end: ready } }
- pub fn erase(&mut self, _die: u32, ready: SimTime) -> Span { Span { begin: ready, end: ready } }
+    /// Flash of that many channels and dies, on which nothing is reserved.
+    ///
+    /// # Panics
+    /// If there is no channel.
+    #[must_use]
+    pub fn new(channels: u32, dies: u32, timing: Timing) -> Self {
+        assert!(channels > 0, "a die sits on a channel");
+        Self {
+            timing,
+            channels: vec![Busy::default(); channels as usize],
+            dies: vec![Die::default(); dies as usize],
+            erasures: 0,
+            horizon: SimTime::ZERO,
+        }
+    }
+
+    /// Reads `bytes` of page number `page` of a block: command, tR, then the transfer, which
+    /// may have to wait for the channel.
+    ///
+    /// # Panics
+    /// If there is no such die, or `ready` is before what was forgotten; also all other
+    /// operations.
+    pub fn read(&mut self, die: u32, page: u32, bytes: Bytes, ready: SimTime) -> Span {
+        self.arrive(die, ready);
+        let cells = self.timing.t_command + self.timing.t_read.of(page);
+        let transfer = self.timing.transfer(bytes);
+        let mut from = ready;
+        let (begin, out) = loop {
+            let begin = self.fit(die, from, self.timing.t_command, cells + transfer);
+            let out = self.channel(die).fit(begin + cells, transfer);
+            // Where the transfer waits for the channel, the die may be taken before it ends.
+            // A later begin ends no earlier, so none before the end of that will do.
+            match self.dies[die as usize].busy.in_the_way(begin, out + transfer) {
+                Some(end) => from = end,
+                None => break (begin, out),
+            }
+        };
+        let end = out + transfer;
+        self.dies[die as usize].busy.reserve(begin, end.since(begin));
+        let command = self.timing.t_command;
+        let channel = self.channel(die);
+        channel.reserve(begin, command);
+        channel.reserve(out, transfer);
+        Span { begin, end }
+    }
+
+    /// Programs `bytes` into page number `page` of a block: command and transfer, then tPROG.
+    pub fn program(&mut self, die: u32, page: u32, bytes: Bytes, ready: SimTime) -> Program {
+        self.arrive(die, ready);
+        let on_channel = self.timing.t_command + self.timing.transfer(bytes);
+        let whole = on_channel + self.timing.t_program.of(page);
+        let Span { begin, end } = self.take(die, ready, on_channel, whole);
+        Program { begin, sent: begin + on_channel, end }
+    }
+
+    /// Erases a block: command, then tBERS.
+    pub fn erase(&mut self, die: u32, ready: SimTime) -> Span {
+        self.arrive(die, ready);
+        self.take(die, ready, self.timing.t_command, self.erase_time())
+    }
+
+    /// Erases a block when the die has nothing else to do; see the module's documentation.
+    /// It waits until then for as long as nobody asks, so there may be as many as blocks.
+    pub fn erase_in_background(&mut self, die: u32, ready: SimTime) -> ErasureId {
+        self.check(ready);
+        let id = ErasureId(self.erasures);
+        self.erasures += 1;
+        self.dies[die as usize].pending.push_back((id, ready));
+        id
+    }
+
+    /// The next erase in the background of this die that is done by `now`, and when it was,
+    /// in the order of their ends; each is reported once. What would have begun before
+    /// `now` has begun.
+    pub fn background_done(&mut self, die: u32, now: SimTime) -> Option<(ErasureId, SimTime)> {
+        self.begin_background(die, now);
+        let begun = &mut self.dies[die as usize].begun;
+        if begun.front()?.1 <= now { begun.pop_front() } else { None }
+    }
+
+    /// Lets all erases in the background of this die begin as soon as it is free, whoever
+    /// comes meanwhile, and returns when the last is done: `now` if all are. They are
+    /// reported by [`Timeline::background_done`] all the same.
+    pub fn finish_background(&mut self, die: u32, now: SimTime) -> SimTime {
+        self.begin_background(die, SimTime::NEVER);
+        self.dies[die as usize].begun.back().map_or(now, |&(_, end)| end.max(now))
+    }
+
+    /// When everything that is reserved on this die, or was, is done. What is pending in the
+    /// background is not reserved.
+    #[must_use]
+    pub fn free_at(&self, die: u32) -> SimTime {
+        self.dies[die as usize].busy.end
+    }
+
+    /// Forgets what ended by `now`: nobody asks for anything ready before `now` any more.
+    /// With all clocks moving on and this called as they do, memory stays bounded by what
+    /// is reserved ahead of them.
+    pub fn forget_before(&mut self, now: SimTime) {
+        for die in 0..self.dies.len() {
+            self.begin_background(die as u32, now);
+            self.dies[die].busy.forget_before(now);
+        }
+        self.channels.iter_mut().for_each(|channel| channel.forget_before(now));
+        self.horizon = self.horizon.max(now);
+    }
+
+    fn erase_time(&self) -> Nanos {
+        self.timing.t_command + self.timing.t_erase
+    }
+
+    fn channel(&mut self, die: u32) -> &mut Busy {
+        let channel = die % self.channels.len() as u32;
+        &mut self.channels[channel as usize]
+    }
+
+    fn check(&self, ready: SimTime) {
+        assert!(ready >= self.horizon, "{ready:?} is before what was forgotten");
+    }
+
+    /// An operation is ready: what would have begun before it in the background has begun.
+    fn arrive(&mut self, die: u32, ready: SimTime) {
+        self.check(ready);
+        if !self.dies[die as usize].pending.is_empty() {
+            self.begin_background(die, ready);
+        }
+    }
+
+    /// Reserves the erases in the background that would begin before `now`.
+    fn begin_background(&mut self, die: u32, now: SimTime) {
+        while let Some(&(id, from)) = self.dies[die as usize].pending.front()
+            && from < now
+        {
+            let begin = self.fit(die, from, self.timing.t_command, self.erase_time());
+            let state = &mut self.dies[die as usize];
+            if begin >= now {
+                state.pending[0].1 = begin;
+                return;
+            }
+            state.pending.pop_front();
+            let end = self.take(die, begin, self.timing.t_command, self.erase_time()).end;
+            let state = &mut self.dies[die as usize];
+            state.begun.insert(state.begun.partition_point(|other| other.1 <= end), (id, end));
+            if let Some((_, from)) = state.pending.front_mut() {
+                *from = end.max(*from);
+            }
+        }
+    }
+
+    /// The earliest time from `ready` on at which the channel is free for `on_channel` and
+    /// the die for `whole`, both from then on.
+    fn fit(&mut self, die: u32, ready: SimTime, on_channel: Nanos, whole: Nanos) -> SimTime {
+        let mut at = ready;
+        loop {
+            let begin = self.dies[die as usize].busy.fit(at, whole);
+            at = self.channel(die).fit(begin, on_channel);
+            if at == begin {
+                return at;
+            }
+        }
+    }
+
+    fn take(&mut self, die: u32, ready: SimTime, on_channel: Nanos, whole: Nanos) -> Span {
+        let begin = self.fit(die, ready, on_channel, whole);
+        self.channel(die).reserve(begin, on_channel);
+        self.dies[die as usize].busy.reserve(begin, whole);
+        Span { begin, end: begin + whole }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prism_nand::PageTimes;
+
+    use super::*;
+
+    fn spans(busy: &Busy) -> Vec<(u64, u64)> {
+        busy.spans.iter().map(|span| (span.begin.0, span.end.0)).collect()
+    }
+
+    #[test]
+    fn spans_that_touch_are_one() {
+        let mut busy = Busy::default();
+        for (begin, length) in [(10, 5), (20, 5), (30, 5), (40, 5), (3, 0)] {
+            busy.reserve(SimTime(begin), Nanos(length));
+        }
+        assert_eq!(spans(&busy), [(10, 15), (20, 25), (30, 35), (40, 45)]);
+        busy.reserve(SimTime(15), Nanos(5));
+        busy.reserve(SimTime(27), Nanos(3));
+        busy.reserve(SimTime(45), Nanos(1));
+        busy.reserve(SimTime(35), Nanos(1));
+        assert_eq!(spans(&busy), [(10, 25), (27, 36), (40, 46)]);
+        busy.forget_before(SimTime(25));
+        assert_eq!(spans(&busy), [(27, 36), (40, 46)]);
+    }
+
+    #[test]
+    fn memory_is_bounded_by_what_lies_ahead() {
+        let timing = Timing {
+            t_read: PageTimes::uniform(Nanos(50)),
+            t_program: PageTimes::uniform(Nanos(300)),
+            t_erase: Nanos(1000),
+            t_command: Nanos(1),
+            bus_bytes_per_second: Some(1_000_000_000),
+        };
+        let mut timeline = Timeline::new(2, 4, timing);
+        for round in 0..20_000_u32 {
+            let now = SimTime(u64::from(round) * 500);
+            timeline.forget_before(now);
+            timeline.read(round % 4, round, Bytes(20), now + Nanos(u64::from(round % 7) * 100));
+            let dies = timeline.dies.iter().map(|die| die.busy.spans.len());
+            let most = dies.chain(timeline.channels.iter().map(|busy| busy.spans.len())).max();
+            assert!(most < Some(8), "round {round}: {most:?}");
+        }
+    }
 }

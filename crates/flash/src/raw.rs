@@ -414,16 +414,14 @@ impl Queue<'_> {
             return Err(command);
         }
         let raw = self.raw;
-        let now = raw.share.now_if_timed();
-        let begun = now.and_then(|now| match command {
+        let now = raw.share.now_if_timed().unwrap_or(SimTime::ZERO);
+        let (end, data) = match command {
             Command::Read { at, mut data } => {
-                let end = raw.read_from(at, &mut data, &mut [], now);
-                Ok((end, now, data))
+                (raw.read_from(at, &mut data, &mut [], now), data)
             }
-            Command::Write { at, data } => Ok((raw.write_from(at, &data, &[], now), now, data)),
-            Command::Erase { at } => Ok((raw.erase_from(at, now), now, Vec::new())),
-        });
-        let (end, now, data) = begun.unwrap_or_else(|e| (Err(e), SimTime::ZERO, Vec::new()));
+            Command::Write { at, data } => (raw.write_from(at, &data, &[], now), data),
+            Command::Erase { at } => (raw.erase_from(at, now), Vec::new()),
+        };
         let completion = match end {
             Ok(end) => Completion { tag, end, result: Ok(()), data },
             Err(error) => Completion { tag, end: now, result: Err(error), data },

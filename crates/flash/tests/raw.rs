@@ -1,10 +1,11 @@
 //! The raw level: every rule of flash, and nobody on the ground of others.
 
-use prism_base::Bytes;
+use prism_base::{Bytes, Nanos, SimTime};
 use prism_flash::raw::{Address, Command, Raw};
 use prism_flash::{
     Allocation, Cache, Device, DeviceGeometry, FlashError, MemoryDevice, Options, Share,
 };
+use prism_nand::{PageTimes, Timing};
 
 fn geometry() -> DeviceGeometry {
     DeviceGeometry {
@@ -247,4 +248,73 @@ fn threads_share_a_device() {
         }
     });
     assert_eq!(device.shares().len(), 4);
+}
+
+fn timed() -> Device {
+    let timing = Timing {
+        t_read: PageTimes::uniform(Nanos(50_000)),
+        t_program: PageTimes::uniform(Nanos(500_000)),
+        t_erase: Nanos(3_000_000),
+        t_command: Nanos(100),
+        bus_bytes_per_second: Some(400_000_000),
+    };
+    let memory = MemoryDevice::new(geometry(), Cache::None).unwrap();
+    let options = Options { timing: Some(timing), wear: None };
+    Device::format(Box::new(memory), options).unwrap()
+}
+
+/// 4096 bytes at 400 MB/s.
+const TRANSFER: u64 = 10_240;
+
+#[test]
+fn one_operation_at_a_time_takes_what_the_cells_and_the_bus_take() {
+    let raw = Raw::open(luns(&timed(), "a", 4)).unwrap();
+    let at = Address::default();
+    raw.write_page(at, &[1; 4096]).unwrap();
+    assert_eq!(raw.share().now(), Ok(SimTime(100 + TRANSFER + 500_000)));
+    let before = raw.share().now().unwrap();
+    raw.read_page(at, &mut [0; 4096]).unwrap();
+    assert_eq!(raw.share().now().unwrap().since(before), Nanos(100 + 50_000 + TRANSFER));
+    let before = raw.share().now().unwrap();
+    raw.erase_block(at).unwrap();
+    assert_eq!(raw.share().now().unwrap().since(before), Nanos(100 + 3_000_000));
+}
+
+#[test]
+fn luns_work_side_by_side_and_a_queue_completes_in_the_order_of_time() {
+    let raw = Raw::open(luns(&timed(), "a", 4)).unwrap();
+    let pages: Vec<_> = (0..4).map(|c| Address { channel: c, ..Address::default() }).collect();
+    raw.write_pages(&pages, &vec![7; 4 * 4096]).unwrap();
+    assert_eq!(raw.share().now(), Ok(SimTime(100 + TRANSFER + 500_000)), "four channels");
+    let before = raw.share().now().unwrap();
+    let mut queue = raw.queue(8);
+    queue.submit(Command::Erase { at: pages[0] }, 1).unwrap();
+    queue.submit(Command::Read { at: pages[1], data: vec![0; 4096] }, 2).unwrap();
+    queue.submit(Command::Read { at: pages[0], data: vec![0; 4096] }, 3).unwrap();
+    let order: Vec<_> = std::iter::from_fn(|| queue.complete()).collect();
+    // A read of what is being erased fails at once.
+    assert_eq!(order.iter().map(|done| done.tag).collect::<Vec<_>>(), [3, 2, 1]);
+    assert!(matches!(order[0].result, Err(FlashError::Unwritten { .. })));
+    assert_eq!(raw.share().now().unwrap().since(before), Nanos(100 + 3_000_000));
+}
+
+#[test]
+fn bandwidth_is_limited_and_others_are_not_held_up() {
+    let device = timed();
+    let (slow, fast) = (luns(&device, "slow", 4), luns(&device, "fast", 4));
+    slow.limit_bandwidth(Some(1_000_000)).unwrap();
+    let (slow, fast) = (Raw::open(slow).unwrap(), Raw::open(fast).unwrap());
+    for raw in [&slow, &fast] {
+        for block in 0..10 {
+            raw.write_page(Address { block, ..Address::default() }, &[1; 4096]).unwrap();
+        }
+    }
+    let (slow, fast) = (slow.share().now().unwrap().0, fast.share().now().unwrap().0);
+    // 40,960 bytes at 1 MB/s are 41 ms, of which the first and a burst come at once.
+    assert!((35_000_000..43_000_000).contains(&slow), "{slow}");
+    // They share a bus, now and then.
+    let alone = 10 * (100 + TRANSFER + 500_000);
+    assert!((alone..alone + alone / 100).contains(&fast), "{fast}");
+    let untimed = self::device();
+    assert_eq!(luns(&untimed, "a", 1).limit_bandwidth(Some(1)), Err(FlashError::NoClock));
 }

@@ -226,11 +226,13 @@ impl Device {
         let Some(place) = monitor.shares.iter().position(named) else {
             return Err(FlashError::NoShare { name: name.into() });
         };
+        let floor = monitor.floor;
         let share = monitor.shares[place].as_mut().expect("just found");
         if share.attached {
             return Err(FlashError::InUse { name: name.into() });
         }
         share.attached = true;
+        share.now = share.now.max(floor);
         let id = share.id;
         drop(monitor);
         Ok(Share::new(self.clone(), place, id))

@@ -385,7 +385,7 @@ impl Share {
     /// Reads, programs and erases for the share itself begin now.
     #[inline]
     pub(crate) fn access(&self, block: u32, page: u32, cause: Cause, ready: SimTime) -> Access {
-        Access { block, page, cause, ready }
+        Access { block, page, cause, ready, urgent: false }
     }
 }
 

@@ -67,6 +67,8 @@ pub(crate) struct Access {
     pub(crate) page: u32,
     pub(crate) cause: Cause,
     pub(crate) ready: SimTime,
+    /// It goes ahead of a limit of bandwidth.
+    pub(crate) urgent: bool,
 }
 
 /// When a program is done with the caller's buffer, and when with the cells.
@@ -104,6 +106,10 @@ pub(crate) struct Monitor {
     /// Operations for the tables and for levelling.
     pub(crate) counts: OpCounts,
     pub(crate) unsynced: bool,
+    /// Before this time nothing can be asked for any more, and how often the timeline was
+    /// asked since that was looked at.
+    pub(crate) floor: SimTime,
+    pub(crate) since_forgotten: u32,
     pub(crate) scratch: Vec<u8>,
 }
 
@@ -161,17 +167,48 @@ impl Monitor {
         block / self.geometry.blocks_per_lun
     }
 
+    /// How far a share may lag behind the one that is ahead, in nanoseconds of virtual time.
+    /// One that lags further is taken to have been idle.
+    const LAG_MAX: u64 = 1_000_000_000;
+    /// The timeline forgets what is over once in so many operations.
+    const FORGET_EVERY: u32 = 1024;
+
+    /// `ready`, but not before what the timeline has forgotten.
+    #[inline]
+    pub(crate) fn at_earliest(&mut self, ready: SimTime) -> SimTime {
+        self.since_forgotten += 1;
+        if self.since_forgotten == Self::FORGET_EVERY {
+            self.forget();
+        }
+        ready.max(self.floor)
+    }
+
+    fn forget(&mut self) {
+        self.since_forgotten = 0;
+        let clocks = self.shares.iter().flatten().filter(|share| share.attached);
+        let (first, last) = clocks.fold((u64::MAX, 0), |(first, last), share| {
+            (first.min(share.now.0), last.max(share.now.0))
+        });
+        let floor = first.min(last).max(last.saturating_sub(Self::LAG_MAX));
+        self.floor = self.floor.max(SimTime(floor));
+        if let Some(timeline) = &mut self.timeline {
+            timeline.forget_before(self.floor);
+        }
+    }
+
     /// Delays `ready` to what the share's bandwidth allows.
-    fn admit(&mut self, share: usize, bytes: u64, ready: SimTime) -> SimTime {
+    fn admit(&mut self, share: usize, bytes: u64, at: Access) -> SimTime {
         /// What a share that was idle may catch up with.
         const BURST: u64 = 1_000_000;
+        let ready = self.at_earliest(at.ready);
         let state = self.shares[share].as_mut().expect("checked by the caller");
         let Some(rate) = state.bandwidth else { return ready };
         let begin = ready.max(state.next_transfer);
         let from = SimTime(begin.0.saturating_sub(BURST).max(state.next_transfer.0));
         let time = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(rate)) as u64;
         state.next_transfer = SimTime(from.0 + time);
-        begin
+        // What is urgent does not wait for its turn, and is paid for by what follows.
+        if at.urgent { ready } else { begin }
     }
 
     /// Reads from a page of a share; returns what it holds and when the data is there.
@@ -193,7 +230,7 @@ impl Monitor {
         let mut end = at.ready;
         if self.timeline.is_some() {
             let bytes = (data.len() + oob.len()) as u64;
-            let ready = self.admit(share, bytes, at.ready);
+            let ready = self.admit(share, bytes, at);
             let lun = self.lun_of(block);
             let timeline = self.timeline.as_mut().expect("just seen");
             end = timeline.read(lun, at.page, Bytes(bytes), ready).end;
@@ -240,7 +277,7 @@ impl Monitor {
             return Ok(Programmed { sent: ready, end: ready });
         }
         let bytes = (data.len() + oob.len()) as u64;
-        let ready = self.admit(share, bytes, ready);
+        let ready = self.admit(share, bytes, Access { ready, ..at });
         let lun = self.lun_of(block);
         let timeline = self.timeline.as_mut().expect("just seen");
         let program = timeline.program(lun, at.page, Bytes(bytes), ready);
@@ -277,6 +314,7 @@ impl Monitor {
         }
         self.note_wear()?;
         let lun = self.lun_of(block);
+        let ready = self.at_earliest(ready);
         Ok(self.timeline.as_mut().map_or(ready, |timeline| timeline.erase(lun, ready).end))
     }
 
@@ -371,6 +409,7 @@ impl Monitor {
             self.medium()?.finish(from)?;
         }
         let (lun_from, lun_to) = (self.lun_of(from), self.lun_of(to));
+        let ready = self.at_earliest(ready);
         let (mut end, size) = (ready, Bytes(self.geometry.page_size.into()));
         if let Some(timeline) = &mut self.timeline {
             for page in 0..pages {

@@ -211,6 +211,8 @@ impl Monitor {
             levelling: Levelling::new(luns),
             counts: OpCounts::default(),
             unsynced: false,
+            floor: SimTime::ZERO,
+            since_forgotten: 0,
             scratch: Vec::new(),
         };
         Ok((monitor, records))

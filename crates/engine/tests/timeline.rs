@@ -1,0 +1,288 @@
+//! The timeline against closed forms, and against a naive model that keeps every
+//! reservation and tries every time at which something ends.
+
+use std::collections::VecDeque;
+
+use prism_base::{Bytes, Nanos, Rng, SimTime};
+use prism_engine::timeline::{ErasureId, Program, Span, Timeline};
+use prism_nand::{PageTimes, Timing};
+
+const COMMAND: u64 = 3;
+const ERASE: u64 = 4000;
+
+/// One byte takes a nanosecond on the channel.
+fn timing() -> Timing {
+    Timing {
+        t_read: PageTimes::by_type(&[Nanos(50), Nanos(70)]).unwrap(),
+        t_program: PageTimes::by_type(&[Nanos(600), Nanos(900)]).unwrap(),
+        t_erase: Nanos(ERASE),
+        t_command: Nanos(COMMAND),
+        bus_bytes_per_second: Some(1_000_000_000),
+    }
+}
+
+fn at(time: u64) -> SimTime {
+    SimTime(time)
+}
+
+fn span(begin: u64, end: u64) -> Span {
+    Span { begin: at(begin), end: at(end) }
+}
+
+#[test]
+fn one_at_a_time_is_its_closed_form() {
+    let mut timeline = Timeline::new(2, 4, timing());
+    let mut now = 1000;
+    for page in 0..6 {
+        let (read, program) = ([50, 70][page % 2], [600, 900][page % 2]);
+        for die in 0..4 {
+            let page = page as u32;
+            let expected = span(now, now + COMMAND + read + 16);
+            assert_eq!(timeline.read(die, page, Bytes(16), at(now)), expected);
+            now = expected.end.0;
+            let sent = now + COMMAND + 64;
+            let expected = Program { begin: at(now), sent: at(sent), end: at(sent + program) };
+            assert_eq!(timeline.program(die, page, Bytes(64), at(now)), expected);
+            now = expected.end.0 + 7;
+            assert_eq!(timeline.erase(die, at(now)), span(now, now + COMMAND + ERASE));
+            now += COMMAND + ERASE;
+            assert_eq!(timeline.free_at(die), at(now));
+        }
+    }
+    let infinite = Timing { bus_bytes_per_second: None, t_command: Nanos::ZERO, ..timing() };
+    let mut timeline = Timeline::new(1, 1, infinite);
+    assert_eq!(timeline.read(0, 1, Bytes(1 << 30), at(5)), span(5, 75));
+    assert_eq!(timeline.program(0, 0, Bytes(1 << 30), at(5)).sent, at(75));
+}
+
+#[test]
+fn dies_of_a_channel_overlap_their_cells_and_share_the_bus() {
+    let mut timeline = Timeline::new(2, 4, timing());
+    let mut read = |die| timeline.read(die, 0, Bytes(40), at(0));
+    let first = COMMAND + 50 + 40;
+    assert_eq!(read(0), span(0, first));
+    assert_eq!(read(2), span(COMMAND, first + 40), "its transfer waits for the channel");
+    assert_eq!(read(1), span(0, first), "another channel");
+    let mut timeline = Timeline::new(1, 2, timing());
+    let mut program = |die| timeline.program(die, 0, Bytes(100), at(0));
+    let sent = COMMAND + 100;
+    assert_eq!(program(0), Program { begin: at(0), sent: at(sent), end: at(sent + 600) });
+    assert_eq!(
+        program(1),
+        Program { begin: at(sent), sent: at(2 * sent), end: at(2 * sent + 600) }
+    );
+}
+
+#[test]
+fn gaps_are_filled_in_the_order_of_asking() {
+    let mut timeline = Timeline::new(1, 1, timing());
+    let read = COMMAND + 50 + 16;
+    let behind = 1000 + read + COMMAND + ERASE;
+    assert_eq!(timeline.read(0, 0, Bytes(16), at(1000)), span(1000, 1000 + read));
+    assert_eq!(timeline.erase(0, at(0)), span(1000 + read, behind), "no gap is long enough");
+    assert_eq!(timeline.read(0, 0, Bytes(16), at(900)), span(900, 900 + read));
+    assert_eq!(timeline.read(0, 0, Bytes(16), at(900)), span(behind, behind + read));
+    assert_eq!(timeline.read(0, 0, Bytes(16), at(0)), span(0, read));
+    assert_eq!(timeline.free_at(0), at(behind + read));
+}
+
+#[test]
+fn background_erases_yield_until_they_begin_and_then_run_through() {
+    let mut timeline = Timeline::new(1, 2, timing());
+    let read = COMMAND + 50 + 16;
+    let whole = COMMAND + ERASE;
+    let first = timeline.erase_in_background(0, at(100));
+    let second = timeline.erase_in_background(0, at(100));
+    assert_eq!(timeline.background_done(0, at(100)), None);
+    // Ready before it or at the same time: first served.
+    assert_eq!(timeline.read(0, 0, Bytes(16), at(90)), span(90, 90 + read));
+    assert_eq!(timeline.read(0, 0, Bytes(16), at(90 + read)), span(90 + read, 90 + 2 * read));
+    assert_eq!(timeline.free_at(0), at(90 + 2 * read), "what is pending is not reserved");
+    // Ready after it would have begun: it has begun, and runs through. The second yields.
+    let begun = 90 + 2 * read;
+    assert_eq!(
+        timeline.read(0, 0, Bytes(16), at(begun + 1)),
+        span(begun + whole, begun + whole + read)
+    );
+    assert_eq!(timeline.background_done(0, at(begun + whole - 1)), None);
+    assert_eq!(timeline.background_done(0, at(begun + whole)), Some((first, at(begun + whole))));
+    let last = begun + 2 * whole + read;
+    assert_eq!(timeline.background_done(0, at(last - 1)), None);
+    assert_eq!(timeline.background_done(0, at(last)), Some((second, at(last))));
+    assert_eq!(timeline.background_done(0, at(last)), None);
+    assert_eq!(timeline.finish_background(0, at(last + 9)), at(last + 9));
+}
+
+#[test]
+fn pending_erases_can_be_made_to_begin() {
+    let mut timeline = Timeline::new(1, 1, timing());
+    let whole = COMMAND + ERASE;
+    for _ in 0..3 {
+        timeline.erase_in_background(0, at(500));
+    }
+    let end = 500 + 3 * whole;
+    assert_eq!(timeline.finish_background(0, at(10)), at(end));
+    assert_eq!(timeline.read(0, 0, Bytes(0), at(10)), span(10, 10 + COMMAND + 50));
+    assert_eq!(timeline.read(0, 0, Bytes(0), at(480)), span(end, end + COMMAND + 50));
+    let done = std::iter::from_fn(|| timeline.background_done(0, at(end)));
+    let expected = [0, 1, 2].map(|erasure| (ErasureId(erasure), at(500 + (erasure + 1) * whole)));
+    assert_eq!(done.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+#[should_panic(expected = "before what was forgotten")]
+fn nobody_goes_back_to_what_was_forgotten() {
+    let mut timeline = Timeline::new(1, 1, timing());
+    timeline.forget_before(at(1000));
+    timeline.read(0, 0, Bytes(16), at(999));
+}
+
+/// All reservations, one by one, and no cleverness.
+struct Naive {
+    channels: Vec<Vec<Span>>,
+    dies: Vec<Vec<Span>>,
+    pending: Vec<VecDeque<(ErasureId, u64)>>,
+    begun: Vec<Vec<(u64, ErasureId)>>,
+}
+
+impl Naive {
+    fn free(spans: &[Span], begin: u64, end: u64) -> bool {
+        let free = |span: &Span| end <= span.begin.0 || span.end.0 <= begin;
+        begin == end || spans.iter().all(free)
+    }
+
+    /// The first time from `ready` on, of those at which anything could get free.
+    fn earliest(&self, die: usize, ready: u64, fits: impl Fn(u64) -> bool) -> u64 {
+        let channel = die % self.channels.len();
+        let ends = self.dies[die].iter().chain(&self.channels[channel]).map(|span| span.end.0);
+        let mut times: Vec<u64> = ends.filter(|&end| end > ready).chain([ready]).collect();
+        times.sort_unstable();
+        times.into_iter().find(|&time| fits(time)).expect("the end of everything is free")
+    }
+
+    fn take(&mut self, die: usize, ready: u64, on_channel: u64, whole: u64) -> Span {
+        let (bus, cells) = (&self.channels[die % self.channels.len()], &self.dies[die]);
+        let begin = self.earliest(die, ready, |time| {
+            Self::free(bus, time, time + on_channel) && Self::free(cells, time, time + whole)
+        });
+        let channel = die % self.channels.len();
+        self.channels[channel].push(span(begin, begin + on_channel));
+        self.dies[die].push(span(begin, begin + whole));
+        span(begin, begin + whole)
+    }
+
+    fn read(&mut self, die: usize, cells: u64, transfer: u64, ready: u64) -> Span {
+        let channel = die % self.channels.len();
+        let (bus, busy) = (&self.channels[channel], &self.dies[die]);
+        let out = |begin: u64| {
+            let loaded = begin + COMMAND + cells;
+            self.earliest(die, loaded, |time| Self::free(bus, time, time + transfer))
+        };
+        let begin = self.earliest(die, ready, |time| {
+            Self::free(bus, time, time + COMMAND) && Self::free(busy, time, out(time) + transfer)
+        });
+        let out = out(begin);
+        let taken = [span(begin, begin + COMMAND), span(out, out + transfer)];
+        self.channels[channel].extend(taken.iter().filter(|span| span.begin < span.end));
+        self.dies[die].push(span(begin, out + transfer));
+        span(begin, out + transfer)
+    }
+
+    /// Lets begin in the background what would have begun before `now`.
+    fn arrive(&mut self, die: usize, now: u64) {
+        while let Some(&(id, ready)) = self.pending[die].front() {
+            let before = (self.channels.clone(), self.dies.clone());
+            let taken = self.take(die, ready, COMMAND, COMMAND + ERASE);
+            if taken.begin.0 >= now {
+                (self.channels, self.dies) = before;
+                return;
+            }
+            self.pending[die].pop_front();
+            self.begun[die].push((taken.end.0, id));
+            if let Some((_, ready)) = self.pending[die].front_mut() {
+                *ready = taken.end.0.max(*ready);
+            }
+        }
+    }
+
+    fn done(&mut self, die: usize, now: u64) -> Option<(ErasureId, SimTime)> {
+        self.arrive(die, now);
+        let first = self.begun[die].iter().copied().min().filter(|done| done.0 <= now)?;
+        self.begun[die].retain(|done| *done != first);
+        Some((first.1, at(first.0)))
+    }
+
+    fn check_disjoint(&self, seed: u64) {
+        for spans in self.channels.iter().chain(&self.dies) {
+            let mut spans = spans.clone();
+            spans.sort_unstable_by_key(|span| (span.begin, span.end));
+            for pair in spans.windows(2) {
+                assert!(pair[0].end <= pair[1].begin, "seed {seed}: {pair:?}");
+            }
+        }
+    }
+}
+
+fn any_order(seed: u64) {
+    let mut rng = Rng::stream(seed, "timeline");
+    let channels = 1 + rng.below(3) as usize;
+    let dies = channels * (1 + rng.below(3) as usize);
+    let mut timeline = Timeline::new(channels as u32, dies as u32, timing());
+    let mut naive = Naive {
+        channels: vec![Vec::new(); channels],
+        dies: vec![Vec::new(); dies],
+        pending: vec![VecDeque::new(); dies],
+        begun: vec![Vec::new(); dies],
+    };
+    let (pace, spread) = (1 + rng.below(1000), 1 + rng.below(10_000));
+    let mut horizon = 0;
+    for step in 0..150 {
+        let said = format!("seed {seed}, step {step}");
+        let ready = horizon.max(step * pace) + rng.below(spread);
+        let die = rng.below(dies as u64) as usize;
+        let (page, amount) = (rng.below(5), rng.below(3) * 100);
+        let odd = (page % 2) as usize;
+        let (d, p, r, bytes) = (die as u32, page as u32, at(ready), Bytes(amount));
+        match rng.below(10) {
+            0..4 => {
+                naive.arrive(die, ready);
+                let expected = naive.read(die, [50, 70][odd], amount, ready);
+                assert_eq!(timeline.read(d, p, bytes, r), expected, "{said}");
+                assert!(expected.begin >= r, "{said}");
+            }
+            4..6 => {
+                naive.arrive(die, ready);
+                let on_channel = COMMAND + amount;
+                let whole = on_channel + [600, 900][odd];
+                let Span { begin, end } = naive.take(die, ready, on_channel, whole);
+                let expected = Program { begin, sent: begin + Nanos(on_channel), end };
+                assert_eq!(timeline.program(d, p, bytes, r), expected, "{said}");
+            }
+            6 => {
+                naive.arrive(die, ready);
+                let expected = naive.take(die, ready, COMMAND, COMMAND + ERASE);
+                assert_eq!(timeline.erase(d, r), expected, "{said}");
+            }
+            7 => naive.pending[die].push_back((timeline.erase_in_background(d, r), ready)),
+            8 => assert_eq!(timeline.background_done(d, r), naive.done(die, ready), "{said}"),
+            _ if rng.chance(0.3) => {
+                naive.arrive(die, u64::MAX);
+                let last = naive.begun[die].iter().map(|done| done.0).max().unwrap_or(0);
+                assert_eq!(timeline.finish_background(d, r), at(last.max(ready)), "{said}");
+            }
+            _ => {
+                horizon = horizon.max(ready.saturating_sub(spread));
+                (0..dies).for_each(|die| naive.arrive(die, horizon));
+                timeline.forget_before(at(horizon));
+            }
+        }
+        let end = naive.dies[die].iter().map(|span| span.end).max().unwrap_or(at(0));
+        assert_eq!(timeline.free_at(d), end, "{said}");
+    }
+    naive.check_disjoint(seed);
+}
+
+#[test]
+fn the_same_as_trying_every_time() {
+    (0..1500).for_each(any_order);
+}
