@@ -1,7 +1,7 @@
 //! Flash operations by cause.
 
 use prism_ftl::UnitWrite;
-use prism_nand::{Cause, Counts, Nand};
+use prism_nand::{Cause, Counts, Geometry, Layout};
 
 /// What was done to the flash, by cause. Reads and programs are counted in pages of one
 /// plane, erases in blocks of one plane, so that figures compare with data sheets
@@ -26,12 +26,12 @@ impl FlashCounts {
     /// units is one of `cause` as a whole.
     pub fn count_program(
         &mut self,
-        nand: &Nand,
+        geometry: &Geometry,
+        layout: &Layout,
         cause: Cause,
         logical_units: u32,
         units: &[UnitWrite],
     ) {
-        let (geometry, layout) = (nand.geometry(), nand.layout());
         let pages_per_row = u64::from(geometry.pages_per_row());
         let units_per_row = u64::from(layout.units_per_row());
         if units.is_empty() {
@@ -56,9 +56,9 @@ impl FlashCounts {
     }
 
     /// Counts `rows` programs of full rows, all units of which are of `cause`.
-    pub fn count_full_rows(&mut self, nand: &Nand, cause: Cause, rows: u32) {
-        self.programs[cause] += u64::from(rows * nand.geometry().pages_per_row());
-        self.units[cause] += u64::from(rows * nand.layout().units_per_row());
+    pub fn count_full_rows(&mut self, geometry: &Geometry, cause: Cause, rows: u32) {
+        self.programs[cause] += u64::from(rows * geometry.pages_per_row());
+        self.units[cause] += u64::from(rows * geometry.units_per_row());
     }
 
     /// Adds what `other` counted.

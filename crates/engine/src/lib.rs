@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod counts;
+pub mod flash;
 pub mod immediate;
 pub mod slab;
 pub mod timed;
@@ -14,5 +15,6 @@ mod content;
 
 pub use config::{Cleaning, CleaningMode, EngineConfig, Scheduler, Suspend};
 pub use counts::FlashCounts;
-pub use immediate::Immediate;
+pub use flash::Flash;
+pub use immediate::{Immediate, Pace, Urgency};
 pub use timed::{Done, Engine, HostUnit};

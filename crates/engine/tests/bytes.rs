@@ -41,7 +41,7 @@ fn at_once() {
     let mut newest = vec![0; LOGICAL as usize];
     for version in 1..20_000 {
         let lpn = rng.below(u64::from(LOGICAL)) as u32;
-        engine.write_bytes(lpn, version, bytes_of(lpn, version));
+        engine.write_bytes(lpn, version, &bytes_of(lpn, version));
         newest[lpn as usize] = version;
     }
     engine.flush();

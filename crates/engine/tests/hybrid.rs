@@ -201,7 +201,7 @@ fn copies(n: u32, k: u32, log_blocks: u32, capacities: u32) -> f64 {
         engine.write(lpn, u64::from(lpn) + 1);
     }
     let mut version = u64::from(logical_units);
-    let mut write = |engine: &mut Immediate<'_>, count: u32| {
+    let mut write = |engine: &mut Immediate<&mut Nand, &mut Layer>, count: u32| {
         for _ in 0..count {
             version += 1;
             engine.write(rng.below(u64::from(logical_units)) as u32, version);

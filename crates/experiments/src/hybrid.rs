@@ -72,7 +72,7 @@ pub fn measure(setup: &HybridSetup, seed: u64) -> Result<(f64, FlashCounts), Con
         version += 1;
         engine.write(lpn, version);
     }
-    let mut overwrite = |engine: &mut Immediate<'_>, capacities: u32| {
+    let mut overwrite = |engine: &mut Immediate<&mut Nand, &mut Layer>, capacities: u32| {
         for _ in 0..u64::from(capacities) * u64::from(logical) {
             version += 1;
             engine.write(rng.below(u64::from(logical)) as u32, version);

@@ -165,7 +165,8 @@ impl Engine {
         content::program_begin(&mut self.nand, &self.ftl, row, &job.plan.units, &job.payloads)
             .expect("a reserved row is the next of its block");
         let logical = self.ftl.logical_units();
-        self.counts.count_program(&self.nand, cause, logical, &job.plan.units);
+        let (geometry, layout) = (self.nand.geometry(), self.nand.layout());
+        self.counts.count_program(geometry, layout, cause, logical, &job.plan.units);
         if job.copied_back > 0 {
             for run in &job.plan.reads {
                 self.counts.reads[cause] += u64::from(run.pages);

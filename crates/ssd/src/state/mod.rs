@@ -118,7 +118,7 @@ fn program_as(nand: &mut Nand, ftl: &PageMap) {
 
 /// Writes that take no time.
 struct Writer<'a, P> {
-    engine: Immediate<'a>,
+    engine: Immediate<&'a mut Nand, &'a mut Layer>,
     rng: Rng,
     config: FtlConfig,
     written: u64,

@@ -52,7 +52,7 @@ fn overwritten(nand: &mut Nand, ftl: &mut Layer, capacities: f64, seed: u64) -> 
     let count = (logical as f64 * capacities) as u64;
     let mut rng = Rng::stream(seed, "state.tests");
     let lpns: Vec<_> = (0..count).map(|_| rng.below(logical) as u32).collect();
-    let mut engine = Immediate::new(nand, ftl);
+    let mut engine = Immediate::new(&mut *nand, &mut *ftl);
     engine.write_all(&lpns, 1 << 40);
     engine.flush();
     let written = engine.counts().units.total() as f64 / count as f64;

@@ -1,0 +1,139 @@
+//! Flash as an engine without time needs it: the simulated array, or anything else that
+//! programs and erases.
+
+use prism_ftl::{Layer, UnitWrite};
+use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, NandError, RowId};
+
+use crate::content;
+
+/// Flash whose operations have ended when the call returns.
+///
+/// The calls obey the law of flash: rows of a block in order, each once between two
+/// erases. An error is the world failing (no power, a dead device): what the call was about
+/// is then in an unknown state.
+pub trait Flash {
+    /// How an operation fails.
+    type Error;
+
+    /// The shape.
+    fn geometry(&self) -> &Geometry;
+
+    /// Its addresses.
+    fn layout(&self) -> &Layout;
+
+    /// Whether what is programmed can be read again. If not, rows may be programmed as mere
+    /// counts, by [`Flash::program_rows`].
+    fn keeps_content(&self) -> bool;
+
+    /// Programs `rows` rows of one block from `first` on, of which nothing is kept.
+    ///
+    /// # Errors
+    /// If the flash fails.
+    fn program_rows(&mut self, first: RowId, rows: u32) -> Result<(), Self::Error>;
+
+    /// Programs `row` with `units`, from its first unit on, padded to its end. A unit with a
+    /// source is a copy of what stands there, tag and version included. Others are data of
+    /// the host with their logical unit and version; a place of padding
+    /// ([`UnitWrite::PAD`]); or a tombstone ([`UnitWrite::TOMBSTONE`]), which holds
+    /// [`Layer::tombstone_ranges`]. `bytes` is empty, or has a mapping unit of bytes for
+    /// each of `units`.
+    ///
+    /// # Errors
+    /// If the flash fails.
+    fn program(
+        &mut self,
+        row: RowId,
+        cause: Cause,
+        units: &[UnitWrite],
+        bytes: &[u8],
+        ftl: &Layer,
+    ) -> Result<(), Self::Error>;
+
+    /// Erases all members of `block` that have to be ([`Nand::members_to_erase`]); returns
+    /// how many that were, 1 where there are no superblocks.
+    ///
+    /// # Errors
+    /// If the flash fails.
+    fn erase(&mut self, block: BlockId, cause: Cause) -> Result<u32, Self::Error>;
+}
+
+impl Flash for Nand {
+    type Error = NandError;
+
+    fn geometry(&self) -> &Geometry {
+        self.geometry()
+    }
+
+    fn layout(&self) -> &Layout {
+        self.layout()
+    }
+
+    fn keeps_content(&self) -> bool {
+        self.keeps_content()
+    }
+
+    fn program_rows(&mut self, first: RowId, rows: u32) -> Result<(), NandError> {
+        self.program_rows(first, rows)
+    }
+
+    fn program(
+        &mut self,
+        row: RowId,
+        _cause: Cause,
+        units: &[UnitWrite],
+        bytes: &[u8],
+        ftl: &Layer,
+    ) -> Result<(), NandError> {
+        let unit = self.geometry().unit.0 as usize;
+        let payloads: Vec<Box<[u8]>> = bytes.chunks_exact(unit).map(Into::into).collect();
+        content::program_begin(self, ftl, row, units, &payloads)?;
+        self.program_end(row);
+        Ok(())
+    }
+
+    fn erase(&mut self, block: BlockId, _cause: Cause) -> Result<u32, NandError> {
+        let mut erased = 0;
+        // Which members are behind is asked before any of them is erased.
+        for member in self.members_to_erase(block).collect::<Vec<_>>() {
+            self.erase_begin(block, member)?;
+            self.erase_end(block, member);
+            erased += 1;
+        }
+        Ok(erased)
+    }
+}
+
+impl<F: Flash> Flash for &mut F {
+    type Error = F::Error;
+
+    fn geometry(&self) -> &Geometry {
+        (**self).geometry()
+    }
+
+    fn layout(&self) -> &Layout {
+        (**self).layout()
+    }
+
+    fn keeps_content(&self) -> bool {
+        (**self).keeps_content()
+    }
+
+    fn program_rows(&mut self, first: RowId, rows: u32) -> Result<(), F::Error> {
+        (**self).program_rows(first, rows)
+    }
+
+    fn program(
+        &mut self,
+        row: RowId,
+        cause: Cause,
+        units: &[UnitWrite],
+        bytes: &[u8],
+        ftl: &Layer,
+    ) -> Result<(), F::Error> {
+        (**self).program(row, cause, units, bytes, ftl)
+    }
+
+    fn erase(&mut self, block: BlockId, cause: Cause) -> Result<u32, F::Error> {
+        (**self).erase(block, cause)
+    }
+}
