@@ -6,6 +6,8 @@ pub mod journal;
 pub mod medium;
 pub mod memory;
 pub mod monitor;
+pub mod object;
+pub mod policy;
 pub mod raw;
 
 pub use error::{FlashError, Result};

@@ -24,7 +24,9 @@ use records::{Record, ShareRecord};
 use state::{LunUse, Monitor};
 
 pub use levelling::{GlobalWear, WearReport};
+pub(crate) use share::Level;
 pub use share::{Share, ShareGeometry};
+pub(crate) use state::Access;
 pub use state::OpCounts;
 
 /// How a device is run; nothing of it is kept on flash.

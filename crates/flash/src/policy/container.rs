@@ -4,6 +4,7 @@
 //! containers of a range share its spare flash; each lifetime has a placement handle, so that
 //! data that dies together lies together.
 
+use prism_engine::Urgency;
 use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};
@@ -144,7 +145,7 @@ impl Container<'_> {
         let address = self.address(offset, into.len() as u64)?;
         let mut inner = self.policy.lock();
         let (range, offset) = inner.range_of(address, into.len() as u64)?;
-        range.read(offset, into, Cause::Host)
+        range.read(offset, into, Cause::Host, Urgency::Normal)
     }
 
     /// Writes, as data of the container's lifetime; see [`Policy::write`].

@@ -1,15 +1,23 @@
 //! Blocks of a share as flash for a translation layer and the engine without time.
 
 use prism_base::SimTime;
-use prism_engine::Flash;
+use prism_engine::{Flash, Urgency};
 use prism_ftl::recover::{Found, Remains};
 use prism_ftl::{Layer, UnitWrite};
 use prism_nand::{BlockId, Cause, Geometry, Layout, Pun, RowId};
 
 use crate::error::{FlashError, Result};
 use crate::medium::PageState;
-use crate::monitor::Share;
+use crate::monitor::{Access, Share};
 use crate::policy::rows::{RowFormat, Tag, decode_header, encode_header};
+
+/// Why something is read, and from when on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub(crate) cause: Cause,
+    pub(crate) urgency: Urgency,
+    pub(crate) now: SimTime,
+}
 
 /// The pages that were read last, for copies of units that stand together.
 #[derive(Debug, Default)]
@@ -42,6 +50,8 @@ pub(crate) struct RangeFlash {
     header: Vec<u8>,
     tags: Vec<Tag>,
     last: LastRead,
+    /// That of the host rows that come.
+    pub(crate) urgency: Urgency,
     /// What went wrong while it was recovered, which the layer cannot be told.
     failed: Option<FlashError>,
 }
@@ -63,6 +73,7 @@ impl RangeFlash {
             header: Vec::new(),
             tags: Vec::new(),
             last: LastRead::default(),
+            urgency: Urgency::Normal,
             failed: None,
         }
     }
@@ -89,14 +100,14 @@ impl RangeFlash {
         at: Pun,
         offset: u32,
         into: &mut [u8],
-        cause: Cause,
-        ready: SimTime,
+        reading: Reading,
     ) -> Result<SimTime> {
         let row = self.layout.row_of(at);
         let (block, row_in_block) = self.place_of(row);
         let place = at.0 - self.layout.first_unit(row).0;
         let (page, from) = self.format.place(row_in_block, place);
-        let access = self.share.access(block, page, cause, ready);
+        let Reading { cause, urgency, now } = reading;
+        let access = Access { block, page, cause, ready: now, urgent: urgency == Urgency::Urgent };
         match self.share.read(access, from + offset, into, &mut [])? {
             (PageState::Written, end) => Ok(end),
             _ => Err(FlashError::Torn { block, page }),
@@ -167,7 +178,8 @@ impl RangeFlash {
         let (block, row) = self.place_of(row);
         let format = self.format;
         let first = format.header_page(row);
-        let at = |page, cause| self.share.access(block, page, cause, ready);
+        let urgent = cause == Cause::Host && self.urgency == Urgency::Urgent;
+        let at = |page, cause| Access { block, page, cause, ready, urgent };
         if !format.in_band {
             let done = self.share.program(at(first, cause), data, &self.header)?;
             self.sent = self.sent.max(done.sent);
@@ -269,12 +281,12 @@ impl Flash for RangeFlash {
         done
     }
 
-    fn erase(&mut self, block: BlockId, cause: Cause) -> Result<()> {
+    fn erase(&mut self, block: BlockId, cause: Cause) -> Result<u32> {
         // What was copied out of the block has to be on flash before.
         let ready = self.programmed.max(self.share.now_if_timed()?);
         let block = self.blocks[block.0 as usize];
         self.share.erase(self.share.access(block, 0, cause, ready))?;
-        Ok(())
+        Ok(1)
     }
 }
 

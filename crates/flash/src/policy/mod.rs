@@ -20,6 +20,7 @@ pub(crate) mod trims;
 
 use std::sync::{Mutex, MutexGuard};
 
+use prism_engine::Urgency;
 use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};
@@ -146,7 +147,7 @@ impl Policy {
     pub fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
         let mut inner = self.lock();
         let (range, offset) = inner.range_of(address, into.len() as u64)?;
-        range.read(offset, into, Cause::Host)
+        range.read(offset, into, Cause::Host, Urgency::Normal)
     }
 
     /// Writes. It is durable after the next [`Policy::flush`]; parts of units cost reading
@@ -167,7 +168,7 @@ impl Policy {
     pub fn write_with_handle(&self, address: u64, data: &[u8], handle: u32) -> Result<()> {
         let mut inner = self.lock();
         let (range, offset) = inner.range_of(address, data.len() as u64)?;
-        range.write(offset, data, handle)
+        range.write(offset, data, handle, Urgency::Normal)
     }
 
     /// Gives up what is at these addresses: they read as zeros from now on.

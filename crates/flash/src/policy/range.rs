@@ -1,7 +1,7 @@
 //! One range: a write buffer of rows, a translation layer, an engine over its blocks.
 
 use prism_base::{FastMap, SimTime};
-use prism_engine::{Immediate, Pace};
+use prism_engine::{Immediate, Pace, Urgency};
 use prism_ftl::trims::PendingTrims;
 use prism_ftl::{Layer, TrimRange, UnitWrite};
 use prism_nand::{Cause, Pun};
@@ -10,7 +10,7 @@ use crate::error::{FlashError, Result};
 use crate::monitor::Share;
 use crate::policy::config::RangeRecord;
 use crate::policy::division::layer_config;
-use crate::policy::flash::RangeFlash;
+use crate::policy::flash::{RangeFlash, Reading};
 use crate::policy::rows::RowFormat;
 
 /// Rows of copies that a host row may have to wait for while erased blocks are low.
@@ -42,6 +42,8 @@ pub(crate) struct Range {
     kept: PendingTrims,
     /// Units programmed since the last flush, noted if `kept` has anything.
     programmed: Vec<u32>,
+    /// That of the last write.
+    urgency: Urgency,
     /// What ended this range's life until it is opened again.
     failed: Option<FlashError>,
 }
@@ -92,6 +94,7 @@ impl Range {
             trims: PendingTrims::default(),
             kept,
             programmed: Vec::new(),
+            urgency: Urgency::Normal,
             failed: None,
         })
     }
@@ -136,10 +139,16 @@ impl Range {
     }
 
     /// Reads bytes from `offset` of the range on; what was never written is zero.
-    pub(crate) fn read(&mut self, offset: u64, into: &mut [u8], cause: Cause) -> Result<()> {
+    pub(crate) fn read(
+        &mut self,
+        offset: u64,
+        into: &mut [u8],
+        cause: Cause,
+        urgency: Urgency,
+    ) -> Result<()> {
         self.alive()?;
         let now = self.share().now_if_timed()?;
-        let end = self.read_from(offset, into, cause, now)?;
+        let end = self.read_from(offset, into, Reading { cause, urgency, now })?;
         self.share().reach_if_timed(end)
     }
 
@@ -147,11 +156,10 @@ impl Range {
         &self,
         offset: u64,
         into: &mut [u8],
-        cause: Cause,
-        now: SimTime,
+        reading: Reading,
     ) -> Result<SimTime> {
         let unit = u64::from(self.unit);
-        let (mut at, mut left, mut end) = (offset, into, now);
+        let (mut at, mut left, mut end) = (offset, into, reading.now);
         while !left.is_empty() {
             let (lpn, within) = ((at / unit) as u32, (at % unit) as u32);
             let mut len = left.len().min((unit - u64::from(within)) as usize);
@@ -166,7 +174,7 @@ impl Range {
                     let run = self.run_from(lpn, pun, within as usize + left.len());
                     len = left.len().min(run as usize * self.unit as usize - within as usize);
                     let part = &mut left[..len];
-                    end = end.max(self.flash().read_unit(pun, within, part, cause, now)?);
+                    end = end.max(self.flash().read_unit(pun, within, part, reading)?);
                 }
             }
             at += len as u64;
@@ -202,8 +210,15 @@ impl Range {
 
     /// Writes bytes from `offset` of the range on, as data of `handle`. Parts of units are
     /// completed with what is there.
-    pub(crate) fn write(&mut self, offset: u64, data: &[u8], handle: u32) -> Result<()> {
+    pub(crate) fn write(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        handle: u32,
+        urgency: Urgency,
+    ) -> Result<()> {
         self.alive()?;
+        self.urgency = urgency;
         let unit = u64::from(self.unit);
         let (mut at, mut left) = (offset, data);
         while !left.is_empty() {
@@ -211,7 +226,7 @@ impl Range {
             let mut len = left.len().min(self.unit as usize - within);
             if len < self.unit as usize {
                 let mut whole = vec![0; self.unit as usize];
-                self.read(at - within as u64, &mut whole, Cause::Rmw)?;
+                self.read(at - within as u64, &mut whole, Cause::Rmw, urgency)?;
                 whole[within..within + len].copy_from_slice(&left[..len]);
                 self.write_unit(lpn, &whole, handle)?;
             } else if let Some(units) = self.whole_row(lpn, left, handle) {
@@ -298,7 +313,8 @@ impl Range {
                 self.trims.carve(write.lpn, write.lpn + 1, write.version);
             }
         }
-        let done = self.engine.write_row(stream, units, bytes).map(|_| ());
+        self.engine.flash_mut().urgency = self.urgency;
+        let done = self.engine.write_row(stream, units, bytes, self.urgency).map(|_| ());
         self.noted(done)?;
         if !self.kept.is_empty() {
             self.programmed.extend(units.iter().map(|write| write.lpn));
@@ -338,6 +354,7 @@ impl Range {
     /// Programs everything that waits in the buffer.
     pub(crate) fn program_all(&mut self) -> Result<()> {
         self.alive()?;
+        self.urgency = Urgency::Normal;
         for stream in 0..self.rows.len() as u32 {
             if !self.rows[stream as usize].units.is_empty() {
                 self.program_row(stream)?;
