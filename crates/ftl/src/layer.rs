@@ -235,6 +235,16 @@ impl Layer {
         self.page_mut().move_all(victim, scratch, runs)
     }
 
+    /// Whether further rows may be programmed into `block`: by the host, or as copies. A block
+    /// that is partly written and for which this does not hold stays so until it is erased.
+    #[must_use]
+    pub fn is_writing(&self, block: BlockId) -> bool {
+        match self {
+            Self::Page(map) => map.is_frontier(block),
+            Self::Hybrid(map) => map.is_writing(block),
+        }
+    }
+
     /// The map by unit, if this is one.
     #[must_use]
     pub fn page(&self) -> Option<&PageMap> {

@@ -133,8 +133,8 @@ struct Division {
 /// Blocks of the journal: a checkpoint of all tables takes less than half of them.
 fn ring_blocks(geometry: &DeviceGeometry) -> u32 {
     /// Bytes that the tables take for each block at most, and for a few shares.
-    const PER_BLOCK: u64 = 24;
-    const SHARES: u64 = 2048;
+    const PER_BLOCK: u64 = 32;
+    const SHARES: u64 = 4096;
     /// What a page of the journal keeps for itself.
     const PAGE_HEADER: u32 = 64;
     let tables = u64::from(geometry.blocks()) * PER_BLOCK + SHARES;

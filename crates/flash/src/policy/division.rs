@@ -11,6 +11,8 @@ use crate::policy::rows::RowFormat;
 
 /// A lane of fewer blocks would be mostly open and reserved ones.
 const LANE_BLOCKS_MIN: u32 = 12;
+/// Log blocks without which mappings by block merge all the time.
+const LOGS_MIN: u32 = 2;
 /// Erases by which a block with resting data may lie behind before it is moved.
 const WEAR_BEHIND: u32 = 64;
 
@@ -54,8 +56,9 @@ pub(crate) fn layer_config(
         Mapping::Hybrid { group_blocks, group_log_blocks } => (group_blocks, group_log_blocks),
     };
     let data = units.div_ceil(format.units * format.rows_per_block);
-    // One block is kept for the merge, one may be open as its target.
-    let logs = (lanes * per_lane).saturating_sub(data + 1).min(open.saturating_sub(1));
+    // One block is kept for the merge. Partly written are log blocks, and as its target one
+    // for each lane.
+    let logs = (lanes * per_lane).saturating_sub(data + 1).min(open.saturating_sub(lanes));
     LayerConfig::Hybrid(HybridConfig {
         logical_units: units,
         group_blocks,
@@ -71,7 +74,8 @@ fn open_needed(config: &RangeConfig, lanes: u32) -> u32 {
     match config.mapping {
         // One for each kind of data and one for copies.
         Mapping::Page => lanes * (config.handles.max(1) + 1),
-        Mapping::Block | Mapping::Hybrid { .. } => 2,
+        // Log blocks for a few groups, and the target of a merge for each lane.
+        Mapping::Block | Mapping::Hybrid { .. } => lanes + LOGS_MIN,
     }
 }
 
@@ -162,6 +166,8 @@ fn take_blocks(share: &ShareGeometry, used: &[bool], lanes: u32, per_lane: u32) 
             let richest = free.iter_mut().max_by_key(|blocks| blocks.len()).expect("has LUNs");
             blocks.push(richest.pop().expect("as many are free as were asked for"));
         }
+        // Runs are short to keep.
+        blocks.sort_unstable();
     }
     taken.into_iter().flatten().collect()
 }

@@ -41,6 +41,9 @@ pub(crate) struct RangeFlash {
     layout: Layout,
     /// Block of the layer to block of the share.
     blocks: Vec<u32>,
+    /// Blocks that may be partly written, and, if that is limited, those that are.
+    open_max: u32,
+    open: Vec<BlockId>,
     sequence: u64,
     /// When everything programmed so far is on flash, and when the last program had taken its
     /// data.
@@ -58,7 +61,13 @@ pub(crate) struct RangeFlash {
 
 impl RangeFlash {
     /// `blocks` in the order of the layer: lane after lane.
-    pub(crate) fn new(share: Share, format: RowFormat, lanes: u32, blocks: Vec<u32>) -> Self {
+    pub(crate) fn new(
+        share: Share,
+        format: RowFormat,
+        lanes: u32,
+        blocks: Vec<u32>,
+        open_max: u32,
+    ) -> Self {
         let geometry = format.geometry(lanes, blocks.len() as u32 / lanes);
         Self {
             layout: Layout::new(&geometry),
@@ -66,6 +75,8 @@ impl RangeFlash {
             share,
             format,
             blocks,
+            open_max,
+            open: Vec::new(),
             sequence: 1,
             programmed: SimTime::ZERO,
             sent: SimTime::ZERO,
@@ -200,6 +211,27 @@ impl RangeFlash {
         Ok(())
     }
 
+    /// A row is about to be programmed: if it opens one block too many, those that the layer
+    /// left partly written and will not write any more are finished.
+    fn make_open(&mut self, row: RowId, ftl: &Layer) -> Result<()> {
+        let block = self.layout.block_of(row);
+        let in_block = row.0 - self.layout.first_row(block).0;
+        if in_block + 1 == self.format.rows_per_block {
+            self.open.retain(|&open| open != block);
+        } else if in_block == 0 {
+            if self.open.len() as u32 >= self.open_max {
+                let done: Vec<_> =
+                    self.open.iter().copied().filter(|&open| !ftl.is_writing(open)).collect();
+                for left in done {
+                    self.share.finish(self.blocks[left.0 as usize])?;
+                    self.open.retain(|&open| open != left);
+                }
+            }
+            self.open.push(block);
+        }
+        Ok(())
+    }
+
     /// Blocks that a loss of power left partly written take nothing more: the layer closes
     /// them, too.
     pub(crate) fn finish_open(&self) -> Result<()> {
@@ -256,9 +288,12 @@ impl Flash for RangeFlash {
         cause: Cause,
         units: &[UnitWrite],
         bytes: &[u8],
-        _ftl: &Layer,
+        ftl: &Layer,
     ) -> Result<()> {
         let now = self.share.now_if_timed()?;
+        if self.open_max < u32::MAX {
+            self.make_open(row, ftl)?;
+        }
         if bytes.is_empty() {
             let read = self.assemble(units, cause, now)?;
             let data = std::mem::take(&mut self.row);
@@ -284,6 +319,7 @@ impl Flash for RangeFlash {
     fn erase(&mut self, block: BlockId, cause: Cause) -> Result<u32> {
         // What was copied out of the block has to be on flash before.
         let ready = self.programmed.max(self.share.now_if_timed()?);
+        self.open.retain(|&open| open != block);
         let block = self.blocks[block.0 as usize];
         self.share.erase(self.share.access(block, 0, cause, ready))?;
         Ok(1)

@@ -61,7 +61,8 @@ impl Range {
         let (lanes, units) = (record.lanes, units_of(&record, &format));
         let per_lane = record.blocks.len() as u32 / lanes;
         let config = layer_config(&record.config, &format, units, lanes, per_lane, open);
-        let mut flash = RangeFlash::new(share.clone(), format, lanes, record.blocks.clone());
+        let blocks = record.blocks.clone();
+        let mut flash = RangeFlash::new(share.clone(), format, lanes, blocks, open);
         let seed = u64::from(record.id);
         let (mut version, kept) = (1, recover.clone().unwrap_or_default());
         let layer = match recover {

@@ -23,6 +23,9 @@ const PER_UNIT: u32 = 4 + 8;
 /// Most pages of a row that has its header in band: the header then takes a sixteenth.
 const ROW_PAGES_MAX: u32 = 16;
 
+/// Rows that a block has at least, if it has pages enough.
+const ROWS_MIN: u32 = 4;
+
 /// How rows lie on pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowFormat {
@@ -49,7 +52,9 @@ impl RowFormat {
             return Self { unit, page_size, pages, in_band, units, rows_per_block, rest };
         }
         let fits = |pages: &u32| header((pages - 1) * per_page) <= page_size;
-        let most = (2..=ROW_PAGES_MAX.min(block)).rev().find(fits).unwrap_or(2);
+        // Cleaning gains whole rows, so a block has to have several.
+        let most = ROW_PAGES_MAX.min(block / ROWS_MIN).max(2);
+        let most = (2..=most).rev().find(fits).unwrap_or(2);
         // A row length that divides the block wastes nothing, if it is not much shorter.
         let even = (most / 2 + 1..=most).rev().find(|pages| block.is_multiple_of(*pages));
         let pages = even.unwrap_or(most);

@@ -1,6 +1,6 @@
 //! Where host data goes: the open log block of its group, and whose merge makes room for it.
 
-use prism_nand::{LaneId, RowId};
+use prism_nand::{BlockId, LaneId, RowId};
 
 use super::{Hybrid, Use};
 use crate::layer::HostPlace;
@@ -29,6 +29,13 @@ impl Hybrid {
     fn may_open(&self, group: u32) -> bool {
         let logs = self.groups[group as usize].logs.len() as u32;
         logs < self.config.group_log_blocks && self.log_total < self.logs_max && self.free_total > 0
+    }
+
+    /// Whether further rows may be programmed into `block`.
+    #[must_use]
+    pub fn is_writing(&self, block: BlockId) -> bool {
+        // A log block that was closed early may be completed in place when it is merged.
+        !matches!(self.uses[block.0 as usize], Use::Free | Use::Data | Use::Dead)
     }
 
     /// The row that the next row of `group` would be, if a log block is open.
