@@ -153,3 +153,78 @@ fn every_mapping_equals_an_array() {
         }
     }
 }
+
+/// Opens what is there; `None` if power went meanwhile.
+fn reopen(memory: &SharedMemory, ranges: &[(u64, u64)], context: &str) -> Option<World> {
+    let open = || {
+        let device = Device::open(Box::new(memory.clone()), Options::default())?;
+        Policy::open(device.attach("policy")?)
+    };
+    match open() {
+        Ok(policy) => Some(World { policy, ranges: ranges.to_vec() }),
+        Err(FlashError::Medium(MediumError::PowerLost)) => None,
+        Err(error) => panic!("{context}: {error}"),
+    }
+}
+
+/// After power was lost, each unit holds something that it held since the last flush; that is
+/// what it holds from then on.
+fn settle(world: &World, model: &mut Model, context: &str) {
+    world.policy.assert_consistent();
+    for &(begin, end) in &world.ranges {
+        let mut all = vec![1; (end - begin) as usize];
+        world.policy.read(begin, &mut all).unwrap_or_else(|e| panic!("{context}: {e}"));
+        for (place, bytes) in all.chunks(model.unit).enumerate() {
+            let unit = begin as usize / model.unit + place;
+            assert!(bytes.iter().all(|byte| *byte == bytes[0]), "{context}: unit {unit} is torn");
+            let may_be = &model.may_be[unit];
+            assert!(may_be.contains(&bytes[0]), "{context}: unit {unit} holds {}, not {may_be:?}", bytes[0]);
+            model.now[unit * model.unit..(unit + 1) * model.unit].copy_from_slice(bytes);
+        }
+    }
+    model.flushed();
+}
+
+fn lives(label: &str, cache: Cache, seeds: u64, turns: u32) -> u32 {
+    let mut cuts = 0;
+    for seed in 0..seeds {
+        let mut rng = Rng::stream(seed, label);
+        let memory: SharedMemory = MemoryDevice::new(geometry(&mut rng), cache).unwrap().into();
+        let world = new_world(&mut rng, &memory);
+        let mut model = Model::new(size(&world), world.policy.unit() as usize);
+        let ranges = world.ranges.clone();
+        drop(world);
+        for turn in 0..turns {
+            let context = format!("{label}, seed {seed}, turn {turn}");
+            // Power may go while it is opened, and in the work that follows.
+            let far = if rng.chance(0.2) { 2000 } else { 100 };
+            memory.lock().cut_power_after(rng.below(far));
+            if let Some(world) = reopen(&memory, &ranges, &context) {
+                for _ in 0..300 {
+                    match step(&world, &mut model, &mut rng) {
+                        Ok(()) => {}
+                        Err(FlashError::Medium(MediumError::PowerLost)) => break,
+                        Err(error) => panic!("{context}: {error}"),
+                    }
+                }
+            }
+            cuts += u32::from(memory.lock().lost_power());
+            memory.lock().restart(&mut rng);
+            let world = reopen(&memory, &ranges, &context).expect("power is on");
+            settle(&world, &mut model, &context);
+        }
+    }
+    cuts
+}
+
+#[test]
+fn what_a_flush_promised_survives_torn_operations() {
+    let cuts = lives("policy.torn", Cache::None, 60, 60);
+    assert!(cuts > 2_500, "{cuts} cuts");
+}
+
+#[test]
+fn what_a_flush_promised_survives_a_lost_cache() {
+    let cuts = lives("policy.cache", Cache::Volatile, 60, 60);
+    assert!(cuts > 2_500, "{cuts} cuts");
+}

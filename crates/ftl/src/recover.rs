@@ -185,30 +185,3 @@ mod tests {
         assert_eq!(victims, [Some(2), Some(3), Some(1), Some(0), None].map(|v| v.map(BlockId)));
     }
 }
-/// stub
-pub struct Found { /// x
-    pub place: u32, /// x
-    pub tag: UnitTag, /// x
-    pub version: u64, /// x
-    pub trims: Vec<TrimRange> }
-/// stub
-pub trait Remains {
-    /// x
-    fn geometry(&self) -> &prism_nand::Geometry;
-    /// x
-    fn erases(&self, block: BlockId) -> u32;
-    /// x
-    fn is_erased(&self, block: BlockId) -> bool;
-    /// x
-    fn is_unstable(&self, block: BlockId) -> bool;
-    /// x
-    fn row(&mut self, row: prism_nand::RowId, found: &mut Vec<Found>) -> u64;
-}
-/// stub
-pub struct Recovered { /// x
-    pub newest_version: u64, /// x
-    pub newest_sequence: u64 }
-impl crate::Layer {
-    /// stub
-    pub fn recover(_r: &mut impl Remains, _c: crate::LayerConfig, _s: u64, _t: &[TrimRange]) -> Result<(Self, Recovered), ConfigError> { unimplemented!() }
-}

@@ -1,0 +1,242 @@
+//! The object level against a plain map of byte arrays, through any loss of power.
+
+use std::collections::BTreeMap;
+
+use prism_base::{Bytes, Rng};
+use prism_flash::object::{Attributes, ObjectId, ObjectStore};
+use prism_flash::policy::Lifetime;
+use prism_flash::{
+    Allocation, Cache, Device, DeviceGeometry, FlashError, MediumError, MemoryDevice, Options,
+    SharedMemory,
+};
+
+fn geometry(rng: &mut Rng) -> DeviceGeometry {
+    let limited = rng.chance(0.4);
+    DeviceGeometry {
+        channels: 1 + rng.below(2) as u32,
+        luns_per_channel: 2,
+        blocks_per_lun: 64,
+        pages_per_block: [8, 16][rng.below(2) as usize],
+        page_size: [512, 1024][rng.below(2) as usize],
+        oob_size: [0, 64][rng.below(2) as usize],
+        max_open_blocks: limited.then(|| 14 + rng.below(8) as u32),
+    }
+}
+
+fn attributes(rng: &mut Rng) -> Attributes {
+    Attributes {
+        priority: rng.chance(0.3),
+        read_only: false,
+        cold: rng.chance(0.2),
+        lifetime: Lifetime::ALL[rng.below(5) as usize],
+    }
+}
+
+/// An object as it should be: its bytes now, and, as of the last flush, whether it was there
+/// and what it then held.
+#[derive(Clone, Debug, Default)]
+struct Model {
+    now: BTreeMap<ObjectId, (Attributes, Vec<u8>)>,
+    flushed: BTreeMap<ObjectId, (Attributes, Vec<u8>)>,
+    /// What was written to units of flushed objects since: object, offset, bytes.
+    since: Vec<(ObjectId, u64, Vec<u8>)>,
+}
+
+/// One random call; what it does is noted first, for power may go in it.
+fn step(store: &ObjectStore, model: &mut Model, rng: &mut Rng) -> Result<(), FlashError> {
+    let ids: Vec<_> = model.now.keys().copied().collect();
+    let pick = |rng: &mut Rng| ids.get(rng.below(ids.len().max(1) as u64) as usize).copied();
+    match (rng.below(24), pick(rng)) {
+        (0..3, _) if ids.len() < 12 => {
+            let attributes = attributes(rng);
+            let id = store.create(attributes)?;
+            model.now.insert(id, (attributes, Vec::new()));
+        }
+        (3, Some(id)) => {
+            store.delete(id)?;
+            model.now.remove(&id);
+        }
+        (4, Some(id)) => {
+            let size = rng.below(9000);
+            match store.truncate(id, size) {
+                Err(FlashError::NoSpace { .. }) => {}
+                done => {
+                    done?;
+                    model.now.get_mut(&id).expect("known").1.resize(size as usize, 0);
+                }
+            }
+        }
+        (5, Some(id)) => {
+            let attributes = attributes(rng);
+            store.set_attributes(id, attributes)?;
+            model.now.get_mut(&id).expect("known").0 = attributes;
+        }
+        (6 | 7, _) => {
+            store.flush()?;
+            model.flushed = model.now.clone();
+            model.since.clear();
+        }
+        (8..12, Some(id)) => {
+            let offset = rng.below(9000);
+            let mut read = vec![7; rng.below(3000) as usize];
+            let len = store.read(id, offset, &mut read)?;
+            let bytes = &model.now[&id].1;
+            let from = (offset as usize).min(bytes.len());
+            let to = (from + read.len()).min(bytes.len());
+            assert!(read[..len] == bytes[from..to], "{id:?} from {offset}");
+        }
+        (12, _) => drop(store.idle(1)?),
+        (_, Some(id)) => {
+            let bytes = &model.now[&id].1;
+            let append = rng.chance(0.4);
+            let offset = if append { bytes.len() as u64 } else { rng.below(8000) };
+            let data = vec![1 + rng.below(255) as u8; rng.below(2500) as usize];
+            model.since.push((id, offset, data.clone()));
+            let done = match append {
+                true => store.append(id, &data).map(drop),
+                false => store.write(id, offset, &data),
+            };
+            match done {
+                Err(FlashError::NoSpace { .. }) => return Ok(()),
+                done => done?,
+            }
+            let bytes = &mut model.now.get_mut(&id).expect("known").1;
+            let end = offset as usize + data.len();
+            if bytes.len() < end && !data.is_empty() {
+                bytes.resize(end, 0);
+            }
+            if !data.is_empty() {
+                bytes[offset as usize..end].copy_from_slice(&data);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn open(memory: &SharedMemory, format: bool) -> Result<ObjectStore, FlashError> {
+    let medium = Box::new(memory.clone());
+    let share = if format {
+        let device = Device::format(medium, Options::default())?;
+        let capacity = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
+        device.allocate("objects", Allocation::new(capacity, 0))?
+    } else {
+        Device::open(medium, Options::default())?.attach("objects")?
+    };
+    ObjectStore::open(share)
+}
+
+/// Every object as it was flushed, but for bytes that were written since, which may be either.
+/// `flushing` is what a flush that was cut off would have made of it.
+fn check(store: &ObjectStore, model: &Model, context: &str) -> Result<(), String> {
+    let listed: BTreeMap<_, _> = store.list().into_iter().map(|info| (info.id, info)).collect();
+    let ids: Vec<_> = listed.keys().copied().collect();
+    let expected: Vec<_> = model.flushed.keys().copied().collect();
+    if ids != expected {
+        return Err(format!("{context}: objects {ids:?}, not {expected:?}"));
+    }
+    for (&id, (attributes, bytes)) in &model.flushed {
+        let info = listed[&id];
+        if (info.size, info.attributes) != (bytes.len() as u64, *attributes) {
+            return Err(format!("{context}: {info:?}, not {} bytes", bytes.len()));
+        }
+        let mut found = vec![0; bytes.len()];
+        store.read(id, 0, &mut found).map_err(|error| format!("{context}: {error}"))?;
+        let newer = |at: usize| {
+            model.since.iter().any(|(of, offset, data)| {
+                let span = *offset as usize..*offset as usize + data.len();
+                *of == id && span.contains(&at) && data[at - span.start] == found[at]
+            })
+        };
+        for (at, (&found, &byte)) in found.iter().zip(bytes).enumerate() {
+            if found != byte && !newer(at) {
+                return Err(format!("{context}: {id:?} holds {found} at {at}, not {byte}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn objects_equal_byte_arrays() {
+    for seed in 0..20 {
+        let mut rng = Rng::stream(seed, "object.model");
+        let memory = MemoryDevice::new(geometry(&mut rng), Cache::None).unwrap().into();
+        let store = open(&memory, true).unwrap();
+        let mut model = Model::default();
+        for _ in 0..1500 {
+            step(&store, &mut model, &mut rng).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        }
+        store.assert_consistent();
+        store.flush().unwrap();
+        model.flushed = model.now.clone();
+        model.since.clear();
+        check(&store, &model, &format!("seed {seed}")).unwrap();
+    }
+}
+
+fn lives(label: &str, cache: Cache, seeds: u64, turns: u32) -> u32 {
+    let mut cuts = 0;
+    for seed in 0..seeds {
+        let mut rng = Rng::stream(seed, label);
+        let memory: SharedMemory = MemoryDevice::new(geometry(&mut rng), cache).unwrap().into();
+        drop(open(&memory, true).unwrap());
+        let mut model = Model::default();
+        for turn in 0..turns {
+            let context = format!("{label}, seed {seed}, turn {turn}");
+            let far = if rng.chance(0.2) { 2000 } else { 100 };
+            memory.lock().cut_power_after(rng.below(far));
+            // What a flush that is cut off would have made durable.
+            let mut flushing = None;
+            match open(&memory, false) {
+                Ok(store) => {
+                    model.now = model.flushed.clone();
+                    for _ in 0..300 {
+                        let before = model.now.clone();
+                        match step(&store, &mut model, &mut rng) {
+                            Ok(()) => {}
+                            Err(FlashError::Medium(MediumError::PowerLost)) => {
+                                flushing = Some(before);
+                                break;
+                            }
+                            Err(error) => panic!("{context}: {error}"),
+                        }
+                    }
+                }
+                Err(FlashError::Medium(MediumError::PowerLost)) => {}
+                Err(error) => panic!("{context}: {error}"),
+            }
+            cuts += u32::from(memory.lock().lost_power());
+            memory.lock().restart(&mut rng);
+            let store = open(&memory, false).unwrap_or_else(|e| panic!("{context}: {e}"));
+            store.assert_consistent();
+            let as_before = check(&store, &model, &context);
+            if let Err(message) = as_before {
+                // The flush was cut off behind its last operation.
+                let flushed = flushing.unwrap_or_else(|| panic!("{message}"));
+                model.flushed = flushed;
+                check(&store, &model, &context).unwrap_or_else(|m| panic!("{message}; {m}"));
+            }
+            // What there is now is what was promised from here on.
+            for info in store.list() {
+                let mut bytes = vec![0; info.size as usize];
+                store.read(info.id, 0, &mut bytes).unwrap();
+                model.flushed.insert(info.id, (info.attributes, bytes));
+            }
+            model.since.clear();
+        }
+    }
+    cuts
+}
+
+#[test]
+fn objects_survive_torn_operations() {
+    let cuts = lives("object.torn", Cache::None, 40, 60);
+    assert!(cuts > 1_500, "{cuts} cuts");
+}
+
+#[test]
+fn objects_survive_a_lost_cache() {
+    let cuts = lives("object.cache", Cache::Volatile, 40, 60);
+    assert!(cuts > 1_500, "{cuts} cuts");
+}
