@@ -50,11 +50,19 @@ pub trait Flash {
     ) -> Result<(), Self::Error>;
 
     /// Erases all members of `block` that have to be ([`Nand::members_to_erase`]); returns
-    /// how many that were, 1 where there are no superblocks.
+    /// how many that were, 1 where there are no superblocks. Everything programmed before is
+    /// on flash for good before the erase begins.
     ///
     /// # Errors
     /// If the flash fails.
     fn erase(&mut self, block: BlockId, cause: Cause) -> Result<u32, Self::Error>;
+
+    /// Everything programmed before is on flash for good when this returns; nothing to do
+    /// where programs are so by themselves. Asked for before each step of a merge.
+    ///
+    /// # Errors
+    /// If the flash fails.
+    fn sync(&mut self) -> Result<(), Self::Error>;
 }
 
 impl Flash for Nand {
@@ -101,6 +109,10 @@ impl Flash for Nand {
         }
         Ok(erased)
     }
+
+    fn sync(&mut self) -> Result<(), NandError> {
+        Ok(())
+    }
 }
 
 impl<F: Flash> Flash for &mut F {
@@ -135,5 +147,9 @@ impl<F: Flash> Flash for &mut F {
 
     fn erase(&mut self, block: BlockId, cause: Cause) -> Result<u32, F::Error> {
         (**self).erase(block, cause)
+    }
+
+    fn sync(&mut self) -> Result<(), F::Error> {
+        (**self).sync()
     }
 }

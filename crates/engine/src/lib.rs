@@ -16,5 +16,5 @@ mod content;
 pub use config::{Cleaning, CleaningMode, EngineConfig, Scheduler, Suspend};
 pub use counts::FlashCounts;
 pub use flash::Flash;
-pub use immediate::{Immediate, Pace, Urgency};
+pub use immediate::{Immediate, Pace};
 pub use timed::{Done, Engine, HostUnit};

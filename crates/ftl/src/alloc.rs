@@ -10,7 +10,9 @@ use std::ops::Range;
 use prism_nand::{BlockId, LaneId, RowId};
 
 use crate::candidates::Candidates;
+use crate::config::FtlConfig;
 use crate::pagemap::{BlockState, PageMap};
+use crate::victim::VictimPolicy;
 
 /// An open block and its next row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +40,15 @@ pub(crate) struct LaneState {
 }
 
 impl LaneState {
-    pub(crate) fn erased(blocks: Range<u32>, frontiers: u32, units_per_block: u32) -> Self {
+    pub(crate) fn erased(blocks: Range<u32>, config: &FtlConfig, units_per_block: u32) -> Self {
+        let candidates = match config.victim {
+            VictimPolicy::Lru => Candidates::with_changes,
+            _ => Candidates::new,
+        };
         Self {
-            candidates: Candidates::new(blocks.len(), units_per_block),
+            candidates: candidates(blocks.len(), units_per_block),
             free: blocks.collect(),
-            open: vec![None; frontiers as usize],
+            open: vec![None; config.frontier_count() as usize],
             dead: Vec::new(),
             valid: 0,
             erases: 0,

@@ -14,15 +14,16 @@ pub const NOT_SEALED: u32 = u32::MAX;
 /// does not age while a drive rests. A seal stands for a block's worth of programmed
 /// units, so this is age in writes, as finely as whole blocks tell it.
 ///
-/// 28 bytes a block: 4 for valid units, 8 for the order of sealing, 16 for ages.
+/// 28 bytes a block: 4 for valid units, 8 for the order of sealing, 16 for ages; 8 more where
+/// the order of changes is kept.
 #[derive(Clone, Debug)]
 pub struct Candidates {
     units_per_block: u32,
     valid: Column<u32>,
-    /// Blocks in the order of sealing: a ring closed by one more node, the last, whose
-    /// `younger` is the oldest block. A member leaves a ring from anywhere in constant
-    /// time, and a walk of the oldest meets no block that has left.
-    ring: Vec<Neighbours>,
+    by_age: Ring,
+    /// In the order in which they were sealed or last lost a unit, where a policy asks for
+    /// that: every unit lost then changes the order.
+    by_change: Option<Ring>,
     /// How many blocks had been sealed when the block was, itself counted.
     sealed: Vec<u64>,
     /// The same when it last lost a unit, or was sealed.
@@ -30,25 +31,76 @@ pub struct Candidates {
     seals: u64,
 }
 
+/// Blocks in an order: a ring closed by one more node, the last, whose `younger` is the first
+/// block. A member leaves a ring from anywhere in constant time, and a walk of the oldest
+/// meets no block that has left.
+#[derive(Clone, Debug)]
+struct Ring(Vec<Neighbours>);
+
 #[derive(Clone, Copy, Debug)]
 struct Neighbours {
     older: u32,
     younger: u32,
 }
 
+impl Ring {
+    fn new(blocks: usize) -> Self {
+        let end = blocks as u32;
+        Self(vec![Neighbours { older: end, younger: end }; blocks + 1])
+    }
+
+    fn iter(&self) -> impl Iterator<Item = usize> {
+        let end = self.0.len() - 1;
+        let mut at = end;
+        std::iter::from_fn(move || {
+            at = self.0[at].younger as usize;
+            (at != end).then_some(at)
+        })
+    }
+
+    /// Adds `index` as the youngest.
+    fn push(&mut self, index: usize) {
+        let end = self.0.len() - 1;
+        let last = self.0[end].older;
+        self.0[index] = Neighbours { older: last, younger: end as u32 };
+        self.0[last as usize].younger = index as u32;
+        self.0[end].older = index as u32;
+    }
+
+    fn remove(&mut self, index: usize) {
+        let Neighbours { older, younger } = self.0[index];
+        self.0[older as usize].younger = younger;
+        self.0[younger as usize].older = older;
+    }
+
+    /// Undoes the last [`Ring::remove`] that is not undone, of `index`.
+    fn put_back(&mut self, index: usize) {
+        // Its neighbours are those of then, and it still knows them (Knuth, Dancing Links).
+        let Neighbours { older, younger } = self.0[index];
+        self.0[older as usize].younger = index as u32;
+        self.0[younger as usize].older = index as u32;
+    }
+}
+
 impl Candidates {
     /// A die of `blocks` blocks of `units_per_block` units, none of them sealed.
     #[must_use]
     pub fn new(blocks: usize, units_per_block: u32) -> Self {
-        let end = blocks as u32;
         Self {
             units_per_block,
             valid: Column::new(blocks, NOT_SEALED),
-            ring: vec![Neighbours { older: end, younger: end }; blocks + 1],
+            by_age: Ring::new(blocks),
+            by_change: None,
             sealed: vec![0; blocks],
             changed: vec![0; blocks],
             seals: 0,
         }
+    }
+
+    /// The same, with the order of changes kept.
+    #[must_use]
+    pub fn with_changes(blocks: usize, units_per_block: u32) -> Self {
+        Self { by_change: Some(Ring::new(blocks)), ..Self::new(blocks, units_per_block) }
     }
 
     /// Units of a block.
@@ -65,12 +117,16 @@ impl Candidates {
 
     /// Sealed blocks, the one sealed first at the head.
     pub fn by_age(&self) -> impl Iterator<Item = usize> {
-        let end = self.valid.values().len();
-        let mut at = end;
-        std::iter::from_fn(move || {
-            at = self.ring[at].younger as usize;
-            (at != end).then_some(at)
-        })
+        self.by_age.iter()
+    }
+
+    /// Sealed blocks, the one at the head whose sealing or last lost unit, whichever came
+    /// later, lies longest back.
+    ///
+    /// # Panics
+    /// If that order is not kept ([`Candidates::with_changes`]).
+    pub fn by_change(&self) -> impl Iterator<Item = usize> {
+        self.by_change.as_ref().expect("the order of changes is kept").iter()
     }
 
     /// Blocks sealed since sealed block `index` was.
@@ -96,17 +152,20 @@ impl Candidates {
         self.valid.set(index, valid);
         self.sealed[index] = self.seals;
         self.changed[index] = self.seals;
-        let end = self.ring.len() - 1;
-        let last = self.ring[end].older;
-        self.ring[index] = Neighbours { older: last, younger: end as u32 };
-        self.ring[last as usize].younger = index as u32;
-        self.ring[end].older = index as u32;
+        self.by_age.push(index);
+        if let Some(ring) = &mut self.by_change {
+            ring.push(index);
+        }
     }
 
     /// Candidate `index` has lost valid units and is left with `valid`.
     pub fn lower(&mut self, index: usize, valid: u32) {
         self.valid.lower(index, valid);
         self.changed[index] = self.seals;
+        if let Some(ring) = &mut self.by_change {
+            ring.remove(index);
+            ring.push(index);
+        }
     }
 
     /// Candidate `index` is one no longer. Returns its valid units.
@@ -117,13 +176,15 @@ impl Candidates {
         let valid = self.valid.values()[index];
         assert!(valid != NOT_SEALED, "block {index} is no candidate");
         self.valid.set(index, NOT_SEALED);
-        let Neighbours { older, younger } = self.ring[index];
-        self.ring[older as usize].younger = younger;
-        self.ring[younger as usize].older = older;
+        self.by_age.remove(index);
+        if let Some(ring) = &mut self.by_change {
+            ring.remove(index);
+        }
         valid
     }
 
-    /// Appends the order of sealing and the ages; valid units are not part of it.
+    /// Appends the order of sealing, the ages and, where it is kept, the order of changes;
+    /// valid units are not part of it.
     pub(crate) fn encode(&self, out: &mut Encoder) {
         let order: Vec<_> = self.by_age().map(|index| index as u32).collect();
         let ages = |of: &[u64]| -> Vec<_> { order.iter().map(|&i| of[i as usize]).collect() };
@@ -131,6 +192,9 @@ impl Candidates {
         out.column_u64(&ages(&self.sealed));
         out.column_u64(&ages(&self.changed));
         out.u64(self.seals);
+        if let Some(ring) = &self.by_change {
+            out.column_u32(&ring.iter().map(|index| index as u32).collect::<Vec<_>>());
+        }
     }
 
     /// Seals again what [`Candidates::encode`] wrote, each with the valid units that
@@ -157,6 +221,27 @@ impl Candidates {
             (self.sealed[index], self.changed[index]) = (sealed[place], changed[place]);
         }
         self.seals = seals;
+        if self.by_change.is_some() {
+            let changes = from.list_u32(blocks)?;
+            self.decode_changes(&changes, &order).map_err(|what| from.wrong(what))?;
+        }
+        Ok(())
+    }
+
+    fn decode_changes(&mut self, changes: &[u32], sealed: &[u32]) -> Result<(), &'static str> {
+        let mut named = changes.to_vec();
+        let mut expected = sealed.to_vec();
+        named.sort_unstable();
+        expected.sort_unstable();
+        if named != expected {
+            return Err("the order of changes does not name each sealed block once");
+        }
+        if !changes.is_sorted_by_key(|&index| self.changed[index as usize]) {
+            return Err("the order of changes is not that of the ages");
+        }
+        let mut ring = Ring::new(self.changed.len());
+        changes.iter().for_each(|&index| ring.push(index as usize));
+        self.by_change = Some(ring);
         Ok(())
     }
 
@@ -164,10 +249,10 @@ impl Candidates {
     /// valid units: place and ages are as before. Nothing may have been sealed meanwhile.
     pub fn put_back(&mut self, index: usize, valid: u32) {
         self.valid.set(index, valid);
-        // Its neighbours are those of then, and it still knows them (Knuth, Dancing Links).
-        let Neighbours { older, younger } = self.ring[index];
-        self.ring[older as usize].younger = index as u32;
-        self.ring[younger as usize].older = index as u32;
+        self.by_age.put_back(index);
+        if let Some(ring) = &mut self.by_change {
+            ring.put_back(index);
+        }
     }
 }
 
@@ -182,7 +267,9 @@ mod tests {
     fn order_and_ages_are_those_of_a_list() {
         const BLOCKS: u64 = 70;
         let mut rng = Rng::stream(3, "candidates");
-        let mut candidates = Candidates::new(BLOCKS as usize, 9);
+        let mut candidates = Candidates::with_changes(BLOCKS as usize, 9);
+        // By the last change.
+        let mut order_of_changes: Vec<usize> = Vec::new();
         let mut model: Vec<(usize, u32, u64, u64)> = Vec::new();
         let mut seals = 0;
         for _ in 0..20_000 {
@@ -193,6 +280,7 @@ mod tests {
                     let valid = rng.below(10) as u32;
                     candidates.seal(index, valid);
                     model.push((index, valid, seals, seals));
+                    order_of_changes.push(index);
                 }
                 Some(_) if rng.chance(0.2) => {
                     let taken: Vec<_> = model.iter().map(|&(i, ..)| i).collect();
@@ -205,16 +293,20 @@ mod tests {
                 Some(place) if rng.chance(0.3) => {
                     candidates.take(index);
                     model.remove(place);
+                    order_of_changes.retain(|&i| i != index);
                 }
                 Some(place) => {
                     let (_, valid, _, changed) = &mut model[place];
                     *valid = valid.saturating_sub(1);
                     *changed = seals;
                     candidates.lower(index, *valid);
+                    order_of_changes.retain(|&i| i != index);
+                    order_of_changes.push(index);
                 }
             }
             let order: Vec<_> = candidates.by_age().collect();
             assert_eq!(order, model.iter().map(|&(i, ..)| i).collect::<Vec<_>>());
+            assert_eq!(candidates.by_change().collect::<Vec<_>>(), order_of_changes);
             for &(i, valid, sealed, changed) in &model {
                 assert_eq!(candidates.valid().values()[i], valid);
                 assert_eq!(candidates.age_since_sealed(i), seals - sealed);

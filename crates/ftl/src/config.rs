@@ -137,6 +137,17 @@ pub enum ConfigError {
          unit in its block says which it is"
     )]
     BlockParity,
+    /// What stands on the flash cannot come from a layer of this configuration.
+    #[error(
+        "block {block} cannot come from this layer: {why}; recover it with the configuration \
+         it was written with, or erase the flash"
+    )]
+    Foreign {
+        /// The block.
+        block: u32,
+        /// What contradicts.
+        why: &'static str,
+    },
     /// A watermark makes no sense.
     #[error("{field} is {value}; it must be between {min} and {max}")]
     Watermark {
@@ -267,7 +278,7 @@ impl FtlConfig {
     /// nor one of the erased ones below the high watermark is a candidate; one of them
     /// has that much garbage as long as a lane holds less than all of them less a row
     /// each. This also bounds the choice of policies that refuse victims without gain
-    /// (greedy, cost-benefit) from below, and makes those that may take them (FIFO,
+    /// (greedy, cost-benefit) from below, and makes those that may take them (FIFO, LRU,
     /// windowed greedy, random, d-choices) come to an end ([`VictimPolicy::pick`]).
     fn most_units(&self, geometry: &Geometry) -> u64 {
         let (block, row) = (geometry.data_units_per_block(), geometry.units_per_row());

@@ -11,6 +11,7 @@ use crate::config::{ConfigError, FtlConfig, OverProvisioning};
 use crate::hybrid::{Hybrid, HybridConfig};
 use crate::pagemap::PageMap;
 use crate::plan::{self, CopyPlan, ReadRun, TrimRange, UnitWrite};
+use crate::recover::{Recovered, Remains};
 
 /// How a layer behaves, by mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +109,34 @@ impl Layer {
         Ok(match config {
             LayerConfig::Page(config) => Self::Page(PageMap::new(geometry, config, seed)?),
             LayerConfig::Hybrid(config) => Self::Hybrid(Hybrid::new(geometry, config)?),
+        })
+    }
+
+    /// The layer that stands on flash after a loss of power: for each logical unit the
+    /// highest version, be it data or one of `trims`. Nothing is written, so that power may
+    /// go again at any moment.
+    ///
+    /// `trims` are durable elsewhere; where nothing else records trims, they have to be so
+    /// before [`Layer::trim_now`] is told of them, and as long as anything older may stand on
+    /// the flash.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the configuration does not fit the flash, or what it holds.
+    pub fn recover(
+        remains: &mut impl Remains,
+        config: LayerConfig,
+        seed: u64,
+        trims: &[TrimRange],
+    ) -> Result<(Self, Recovered), ConfigError> {
+        Ok(match config {
+            LayerConfig::Page(config) => {
+                let (map, found) = PageMap::recover_from(remains, config, seed, trims)?;
+                (Self::Page(map), found)
+            }
+            LayerConfig::Hybrid(config) => {
+                let (map, found) = Hybrid::recover(remains, config, trims)?;
+                (Self::Hybrid(map), found)
+            }
         })
     }
 

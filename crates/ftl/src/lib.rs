@@ -35,5 +35,6 @@ pub use layer::{HostPlace, Layer, LayerConfig};
 pub use mapcache::{Evicted, MapCache, MapCounts};
 pub use pagemap::PageMap;
 pub use plan::{CopyPlan, Program, ReadRun, TrimRange, UnitWrite};
+pub use recover::{Found, Recovered, Remains};
 pub use steady::SteadyError;
 pub use victim::{Benefit, VictimError, VictimPolicy};

@@ -101,8 +101,8 @@ impl PageMap {
         config.check(&geometry)?;
         let blocks = geometry.blocks() as usize;
         let per_lane = geometry.blocks_per_lane();
-        let (frontiers, units) = (config.frontier_count(), geometry.data_units_per_block());
-        let erased = |blocks| LaneState::erased(blocks, frontiers, units);
+        let units = geometry.data_units_per_block();
+        let erased = |blocks| LaneState::erased(blocks, &config, units);
         let lanes = (0..geometry.lanes())
             .map(|lane| erased(lane * per_lane..(lane + 1) * per_lane))
             .collect();

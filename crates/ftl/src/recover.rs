@@ -1,10 +1,89 @@
-//! The map rebuilt from what stands in the flash after power was lost.
+//! What is rebuilt from the flash after power was lost: what recovery asks of it, and the
+//! page map's.
 
-use prism_nand::{BlockId, Nand, Pun, UnitTag};
+use prism_nand::{BlockId, Geometry, Nand, Pun, RowId, UnitTag};
 
 use crate::config::{ConfigError, FtlConfig};
 use crate::pagemap::{BlockState, P2L_TOMBSTONE, PageMap, TRIMMED};
 use crate::plan::TrimRange;
+
+/// A unit that recovery can read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its place in the row.
+    pub place: u32,
+    /// What it is.
+    pub tag: UnitTag,
+    /// Its version, if it is data; copies have that of their source.
+    pub version: u64,
+    /// The trims of a tombstone.
+    pub trims: Vec<TrimRange>,
+}
+
+/// Flash after a loss of power. Nothing is written to it.
+pub trait Remains {
+    /// The shape.
+    fn geometry(&self) -> &Geometry;
+
+    /// Erases of `block`; of a superblock, of the member erased most.
+    fn erases(&self, block: BlockId) -> u32;
+
+    /// Whether nothing was programmed in `block` since its last erase, which was complete.
+    fn is_erased(&self, block: BlockId) -> bool;
+
+    /// Whether an erase of `block` was interrupted. What can still be read there was given
+    /// up before.
+    fn is_unstable(&self, block: BlockId) -> bool;
+
+    /// Adds to `found`, which is empty, what can be read of `row`, and returns the place of
+    /// its program in the order of all programs; 0 if nothing can be read. Padding need not
+    /// be listed.
+    fn row(&mut self, row: RowId, found: &mut Vec<Found>) -> u64;
+}
+
+impl Remains for &Nand {
+    fn geometry(&self) -> &Geometry {
+        Nand::geometry(self)
+    }
+
+    fn erases(&self, block: BlockId) -> u32 {
+        let dies = self.layout().dies_per_lane() as usize;
+        let first = block.0 as usize * dies;
+        let members = self.erase_counts()[first..first + dies].iter();
+        *members.max().expect("a block has members")
+    }
+
+    fn is_erased(&self, block: BlockId) -> bool {
+        self.rows_programmed(block) == 0 && !Nand::is_unstable(self, block)
+    }
+
+    fn is_unstable(&self, block: BlockId) -> bool {
+        Nand::is_unstable(self, block)
+    }
+
+    fn row(&mut self, row: RowId, found: &mut Vec<Found>) -> u64 {
+        let first = self.layout().first_unit(row).0;
+        for place in 0..self.layout().units_per_row() {
+            // What is erased, torn or half erased holds nothing.
+            let Ok(Some(unit)) = self.read(Pun(first + place)) else { continue };
+            let trims = match unit.tag {
+                UnitTag::Tombstone => TrimRange::decode_all(unit.payload.as_deref().unwrap_or(&[])),
+                UnitTag::Data(_) | UnitTag::Pad => Vec::new(),
+            };
+            found.push(Found { place, tag: unit.tag, version: unit.version, trims });
+        }
+        if found.is_empty() { 0 } else { self.sequence(row) }
+    }
+}
+
+/// What recovery learns beside the map.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// The highest version of anything found, trims included; 0 if nothing was.
+    pub newest_version: u64,
+    /// The highest place in the order of programs; 0 if nothing was found.
+    pub newest_sequence: u64,
+}
 
 /// The best that was found for a logical unit.
 #[derive(Clone, Copy, Default)]
@@ -19,102 +98,149 @@ struct Best {
     entry: u32,
 }
 
+impl Best {
+    fn offer(&mut self, version: u64, entry: u32, sequence: u64) {
+        let newer = version > self.version;
+        let first = version == self.version && sequence < self.sequence;
+        if newer || self.entry == 0 || first {
+            *self = Self { version, sequence, entry };
+        }
+    }
+}
+
+/// What the scan has found so far.
+struct Scan {
+    best: Vec<Best>,
+    tombstones: Vec<(Pun, Vec<TrimRange>)>,
+    /// By block: the place of its first program that can be read.
+    first_sequence: Vec<u64>,
+    newest: Recovered,
+}
+
 impl PageMap {
-    /// Scans the out-of-band bytes of every programmed unit of `nand`, which keeps
-    /// content. For each logical unit the highest version wins, be it data or the range
-    /// of a tombstone. Returns the map and the highest version seen.
+    /// The map from the content of `nand`, and the highest version seen:
+    /// [`PageMap::recover_from`], with no trims but those of tombstones.
+    ///
+    /// # Errors
+    /// The same.
+    ///
+    /// # Panics
+    /// If `nand` keeps no content.
+    pub fn recover(nand: &Nand, config: FtlConfig, seed: u64) -> Result<(Self, u64), ConfigError> {
+        assert!(nand.keeps_content(), "recovery reads what the flash holds");
+        let (map, found) = Self::recover_from(&mut { nand }, config, seed, &[])?;
+        Ok((map, found.newest_version))
+    }
+
+    /// Scans the out-of-band bytes of every programmed unit. For each logical unit the
+    /// highest version wins, be it data, the range of a tombstone, or one of `trims`, which
+    /// are durable elsewhere and leave nothing in the map.
     ///
     /// Blocks that were being written are closed as they are; a block whose erase was
     /// interrupted holds nothing and is erased again before it is used, as every victim
     /// is. Nothing is written here, so that power may go again at any moment.
     ///
     /// # Errors
-    /// [`ConfigError`] if the configuration does not fit the flash.
-    ///
-    /// # Panics
-    /// If `nand` keeps no content.
-    pub fn recover(nand: &Nand, config: FtlConfig, seed: u64) -> Result<(Self, u64), ConfigError> {
-        assert!(nand.keeps_content(), "recovery reads what the flash holds");
-        let mut map = Self::new(nand.geometry().clone(), config, seed)?;
-        let mut best = vec![Best::default(); map.l2p.len()];
-        let mut tombstones: Vec<(Pun, Vec<TrimRange>)> = Vec::new();
-        let mut newest = 0;
+    /// [`ConfigError`] if the configuration does not fit the flash, or what it holds.
+    pub fn recover_from(
+        remains: &mut impl Remains,
+        config: FtlConfig,
+        seed: u64,
+        trims: &[TrimRange],
+    ) -> Result<(Self, Recovered), ConfigError> {
+        let mut map = Self::new(remains.geometry().clone(), config, seed)?;
+        let blocks = map.geometry().blocks();
+        let mut scan = Scan {
+            best: vec![Best::default(); map.l2p.len()],
+            tombstones: Vec::new(),
+            first_sequence: vec![0; blocks as usize],
+            newest: Recovered::default(),
+        };
         for lane in &mut map.lanes {
             lane.free.clear();
         }
-        let dies = map.layout.dies_per_lane() as usize;
-        for index in 0..nand.geometry().blocks() {
-            let block = BlockId(index);
-            let first = index as usize * dies;
-            let worn = nand.erase_counts()[first..first + dies].iter().max();
-            map.erases[index as usize] = *worn.expect("a block has members");
+        for block in (0..blocks).map(BlockId) {
+            let erases = remains.erases(block);
+            map.erases[block.0 as usize] = erases;
             let (lane, _) = map.layout.split_block(block);
-            map.lanes[lane.0 as usize].erases += u64::from(map.erases[index as usize]);
-            if nand.rows_programmed(block) == 0 && !nand.is_unstable(block) {
-                map.lanes[lane.0 as usize].free.push_back(index);
+            map.lanes[lane.0 as usize].erases += u64::from(erases);
+            if remains.is_erased(block) {
+                map.lanes[lane.0 as usize].free.push_back(block.0);
                 continue;
             }
             // Open for as long as units are put into it, sealed at the end.
-            map.state[index as usize] = BlockState::Open;
+            map.state[block.0 as usize] = BlockState::Open;
             // What an interrupted erase has left of a superblock was moved before: taken
             // for data, it would win against its copies.
-            if !nand.is_unstable(block) {
-                newest = newest.max(map.scan_block(nand, block, &mut best, &mut tombstones));
+            if !remains.is_unstable(block) {
+                map.scan_block(remains, block, &mut scan)?;
             }
         }
-        map.settle(nand, &best, tombstones);
+        scan.newest.newest_version =
+            trim_best(trims, scan.newest.newest_version, |lpn, version| {
+                if let Some(best) = scan.best.get_mut(lpn as usize)
+                    && best.version < version
+                {
+                    *best = Best::default();
+                }
+            });
+        let newest = scan.newest;
+        map.settle(scan);
         Ok((map, newest))
     }
 
     fn scan_block(
         &mut self,
-        nand: &Nand,
+        remains: &mut impl Remains,
         block: BlockId,
-        best: &mut [Best],
-        tombstones: &mut Vec<(Pun, Vec<TrimRange>)>,
-    ) -> u64 {
-        let first = self.layout.first_unit(self.layout.first_row(block)).0;
-        let mut newest = 0;
-        let offer = |best: &mut Best, version, entry, sequence| {
-            let newer = version > best.version;
-            if newer || best.entry == 0 || version == best.version && sequence < best.sequence {
-                *best = Best { version, sequence, entry };
-            }
-        };
-        for at in first..first + self.layout.units_per_block() {
-            // What is erased, torn or half erased holds nothing.
-            let Ok(Some(unit)) = nand.read(Pun(at)) else { continue };
-            let sequence = nand.sequence(self.layout.row_of(Pun(at)));
-            match unit.tag {
-                UnitTag::Pad => {}
-                UnitTag::Data(lpn) => {
-                    self.p2l[at as usize] = lpn + 1;
-                    // Its handle is not on flash; only segments and the map stay apart.
-                    let stream = self.config.stream_of(lpn, 0);
-                    self.frontier_of[block.0 as usize] = stream as u16;
-                    newest = newest.max(unit.version);
-                    offer(&mut best[lpn as usize], unit.version, at + 1, sequence);
-                }
-                UnitTag::Tombstone => {
-                    self.p2l[at as usize] = P2L_TOMBSTONE;
-                    let ranges = TrimRange::decode_all(unit.payload.as_deref().unwrap_or(&[]));
-                    for range in &ranges {
-                        newest = newest.max(range.version);
-                        let span = range.start as usize..(range.start + range.count) as usize;
-                        for best in &mut best[span] {
-                            offer(best, range.version, (at + 1) | TRIMMED, sequence);
-                        }
+        scan: &mut Scan,
+    ) -> Result<(), ConfigError> {
+        let foreign = |why| ConfigError::Foreign { block: block.0, why };
+        let first = self.layout.first_row(block).0;
+        let mut found = Vec::new();
+        for row in (first..first + self.layout.rows_per_block()).map(RowId) {
+            found.clear();
+            let sequence = remains.row(row, &mut found);
+            let start = &mut scan.first_sequence[block.0 as usize];
+            *start = if *start == 0 { sequence } else { *start };
+            scan.newest.newest_sequence = scan.newest.newest_sequence.max(sequence);
+            let newest = &mut scan.newest.newest_version;
+            for unit in found.drain(..) {
+                let at = self.layout.first_unit(row).0 + unit.place;
+                match unit.tag {
+                    UnitTag::Pad => {}
+                    UnitTag::Data(lpn) => {
+                        let best = scan.best.get_mut(lpn as usize);
+                        let best = best.ok_or_else(|| foreign("a unit is beyond the drive"))?;
+                        best.offer(unit.version, at + 1, sequence);
+                        self.p2l[at as usize] = lpn + 1;
+                        // Its handle is not on flash; only segments and the map stay apart.
+                        let stream = self.config.stream_of(lpn, 0);
+                        self.frontier_of[block.0 as usize] = stream as u16;
+                        *newest = unit.version.max(*newest);
                     }
-                    tombstones.push((Pun(at), ranges));
+                    UnitTag::Tombstone => {
+                        self.p2l[at as usize] = P2L_TOMBSTONE;
+                        for range in &unit.trims {
+                            *newest = range.version.max(*newest);
+                            let end = range.start.saturating_add(range.count);
+                            let span = scan.best.get_mut(range.start as usize..end as usize);
+                            let span = span.ok_or_else(|| foreign("a trim is beyond the drive"))?;
+                            for best in span {
+                                best.offer(range.version, (at + 1) | TRIMMED, sequence);
+                            }
+                        }
+                        scan.tombstones.push((Pun(at), unit.trims));
+                    }
                 }
             }
         }
-        newest
+        Ok(())
     }
 
-    fn settle(&mut self, nand: &Nand, best: &[Best], tombstones: Vec<(Pun, Vec<TrimRange>)>) {
+    fn settle(&mut self, scan: Scan) {
         let mut refs = prism_base::FastMap::<u32, u32>::default();
-        for (lpn, best) in best.iter().enumerate() {
+        for (lpn, best) in scan.best.iter().enumerate() {
             if best.entry & TRIMMED != 0 {
                 *refs.entry((best.entry & !TRIMMED) - 1).or_default() += 1;
                 self.l2p[lpn] = best.entry;
@@ -122,7 +248,7 @@ impl PageMap {
                 self.map(lpn as u32, Pun(best.entry - 1));
             }
         }
-        for (at, ranges) in tombstones {
+        for (at, ranges) in scan.tombstones {
             if let Some(&refs) = refs.get(&at.0) {
                 self.add_tombstone(at, ranges, refs);
             }
@@ -131,7 +257,7 @@ impl PageMap {
         let mut written: Vec<_> = (0..self.state.len() as u32)
             .filter(|&index| self.state[index as usize] == BlockState::Open)
             .collect();
-        written.sort_by_key(|&index| nand.sequence(self.layout.first_row(BlockId(index))));
+        written.sort_by_key(|&index| scan.first_sequence[index as usize]);
         for index in written {
             self.seal(BlockId(index));
             if self.is_dead(BlockId(index)) {
@@ -140,6 +266,22 @@ impl PageMap {
             }
         }
     }
+}
+
+/// Calls `apply` for each unit and version of `trims`; returns the highest version of these
+/// and `newest`.
+pub(crate) fn trim_best(
+    trims: &[TrimRange],
+    mut newest: u64,
+    mut apply: impl FnMut(u32, u64),
+) -> u64 {
+    for range in trims {
+        newest = newest.max(range.version);
+        for lpn in range.start..range.start.saturating_add(range.count) {
+            apply(lpn, range.version);
+        }
+    }
+    newest
 }
 
 #[cfg(test)]

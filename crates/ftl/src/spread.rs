@@ -53,7 +53,7 @@ pub fn spread(
             settle(&mut valid, total, b);
             return Ok(Spread { valid, victim_units });
         }
-        VictimPolicy::WindowedGreedy { .. } | VictimPolicy::CostBenefit(_) => {
+        VictimPolicy::Lru | VictimPolicy::WindowedGreedy { .. } | VictimPolicy::CostBenefit(_) => {
             return Err(SpreadError { policy });
         }
     };
@@ -232,10 +232,9 @@ mod tests {
                 for b in [1, 2, 3, 64, 300] {
                     for total in [0, 1, blocks * b / 3, blocks * b * 9 / 10, blocks * b] {
                         let Ok(spread) = spread(policy, blocks, total, b) else {
-                            assert!(
-                                policy.to_string().starts_with("cost-benefit")
-                                    || policy.to_string().starts_with("windowed")
-                            );
+                            let name = policy.to_string();
+                            let unknown = ["cost-benefit", "windowed", "lru"];
+                            assert!(unknown.iter().any(|unknown| name.starts_with(unknown)));
                             continue;
                         };
                         assert_eq!(spread.valid.len() as u32, blocks);

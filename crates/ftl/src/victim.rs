@@ -18,6 +18,10 @@ pub enum VictimPolicy {
     /// The block sealed first: every block in turn. Exactly solvable (Menon; Desnoyers),
     /// wears evenly, and never better than greedy under uniform writes.
     Fifo,
+    /// The block whose last change, its sealing or the last unit it lost, lies longest back
+    /// (least recently used). Cold blocks come first, with what garbage they have, so that
+    /// it copies more than FIFO where some data never changes.
+    Lru,
     /// Any sealed block. A lower bound for the rest: write amplification 1/(1 - U/T).
     Random,
     /// Fewest valid units of `d` sealed blocks drawn independently. Near greedy from ten
@@ -58,7 +62,7 @@ pub enum Benefit {
 pub enum VictimError {
     /// There is no policy of that name.
     #[error(
-        "no victim policy is called `{0}`; there are greedy, fifo, random, d-choices:10, \
+        "no victim policy is called `{0}`; there are greedy, fifo, lru, random, d-choices:10, \
          windowed-greedy:64 (with any numbers), cost-benefit and cost-benefit:rosenblum"
     )]
     Unknown(String),
@@ -80,9 +84,10 @@ pub enum VictimError {
 
 impl VictimPolicy {
     /// One of each kind, in the order of their names in documents.
-    pub const EXAMPLES: [Self; 7] = [
+    pub const EXAMPLES: [Self; 8] = [
         Self::Greedy,
         Self::Fifo,
+        Self::Lru,
         Self::Random,
         Self::DChoices { d: 10 },
         Self::WindowedGreedy { window: 64 },
@@ -95,7 +100,7 @@ impl VictimPolicy {
     pub const CHOICES_MAX: u32 = 1000;
 
     /// The policy that `text` names, as [`VictimPolicy`] displays it: `greedy`, `fifo`,
-    /// `random`, `d-choices:10`, `windowed-greedy:64`, `cost-benefit`,
+    /// `lru`, `random`, `d-choices:10`, `windowed-greedy:64`, `cost-benefit`,
     /// `cost-benefit:rosenblum`.
     ///
     /// # Errors
@@ -115,6 +120,7 @@ impl VictimPolicy {
         match (name, parameter) {
             ("greedy", None) => Ok(Self::Greedy),
             ("fifo", None) => Ok(Self::Fifo),
+            ("lru", None) => Ok(Self::Lru),
             ("random", None) => Ok(Self::Random),
             ("d-choices", _) => {
                 Ok(Self::DChoices { d: number("d-choices", Self::CHOICES_MAX, 10)? })
@@ -133,8 +139,8 @@ impl VictimPolicy {
     ///
     /// Greedy and cost-benefit, which see every block, take none with more than `most`.
     /// The others may: refused, the block would keep standing where they look. Each still
-    /// comes to a block that gains, if there is one: FIFO and windowed greedy since copies
-    /// are sealed as the youngest, so that every block's turn comes; random and d-choices
+    /// comes to a block that gains, if there is one: FIFO, LRU and windowed greedy since
+    /// copies are sealed as the youngest, so that every block's turn comes; random and d-choices
     /// with certainty in time.
     ///
     /// Of equal blocks the lowest index is taken, unless the policy says otherwise.
@@ -146,6 +152,7 @@ impl VictimPolicy {
                 (least <= most).then_some(first)
             }
             Self::Fifo => candidates.by_age().next(),
+            Self::Lru => candidates.by_change().next(),
             Self::Random => draw(valid.values(), rng),
             Self::DChoices { d } => {
                 let mut best = draw(valid.values(), rng)?;
@@ -171,6 +178,7 @@ impl fmt::Display for VictimPolicy {
         match self {
             Self::Greedy => f.write_str("greedy"),
             Self::Fifo => f.write_str("fifo"),
+            Self::Lru => f.write_str("lru"),
             Self::Random => f.write_str("random"),
             Self::DChoices { d } => write!(f, "d-choices:{d}"),
             Self::WindowedGreedy { window } => write!(f, "windowed-greedy:{window}"),
@@ -234,7 +242,7 @@ mod tests {
 
     /// Candidates of eight units, sealed in the order given as (index, valid units).
     fn candidates(blocks: usize, sealed: &[(usize, u32)]) -> Candidates {
-        let mut candidates = Candidates::new(blocks, 8);
+        let mut candidates = Candidates::with_changes(blocks, 8);
         for &(index, valid) in sealed {
             candidates.seal(index, valid);
         }
@@ -258,11 +266,13 @@ mod tests {
             check(policy, &full, None);
         }
         check("fifo", &full, Some(1));
+        check("lru", &full, Some(1));
         check("windowed-greedy:5", &full, Some(1));
 
         let some = candidates(6, &[(5, 8), (3, 4), (0, 4), (1, 3), (4, 3)]);
         check("greedy", &some, Some(1));
         check("fifo", &some, Some(5));
+        check("lru", &some, Some(5));
         check("windowed-greedy:1", &some, Some(5));
         check("windowed-greedy:2", &some, Some(3));
         check("windowed-greedy:3", &some, Some(3));
@@ -272,6 +282,18 @@ mod tests {
         let one = candidates(3, &[(2, 7)]);
         check("random", &one, Some(2));
         check("d-choices:3", &one, Some(2));
+    }
+
+    #[test]
+    fn the_last_change_makes_a_block_recent() {
+        let mut some = candidates(4, &[(2, 5), (0, 5), (3, 5)]);
+        for (changed, next) in [(2, 0), (0, 3), (0, 3), (3, 2)] {
+            let valid = some.valid().values()[changed];
+            some.lower(changed, valid - 1);
+            check("lru", &some, Some(next));
+        }
+        some.take(2);
+        check("lru", &some, Some(0));
     }
 
     #[test]
@@ -294,7 +316,7 @@ mod tests {
     /// Random candidates, of which about one in four is no longer sealed.
     fn drawn(rng: &mut Rng) -> Candidates {
         let blocks = 2 + rng.below(100) as usize;
-        let mut candidates = Candidates::new(blocks, 8);
+        let mut candidates = Candidates::with_changes(blocks, 8);
         (0..blocks).for_each(|index| candidates.seal(index, 8));
         for _ in 0..4 * blocks {
             let index = rng.below(blocks as u64) as usize;

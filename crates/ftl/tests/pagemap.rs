@@ -14,9 +14,10 @@ use prism_nand::{BlockId, Geometry, LaneId, Layout, Pun, RowId};
 const LOGICAL: u32 = 150;
 
 /// Every kind, with parameters that tell on a dozen blocks.
-const POLICIES: [VictimPolicy; 8] = [
+const POLICIES: [VictimPolicy; 9] = [
     VictimPolicy::Greedy,
     VictimPolicy::Fifo,
+    VictimPolicy::Lru,
     VictimPolicy::Random,
     VictimPolicy::DChoices { d: 2 },
     VictimPolicy::WindowedGreedy { window: 3 },

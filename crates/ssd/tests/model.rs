@@ -65,7 +65,8 @@ fn a_swarm_of_hybrid_drives_agrees_with_a_hash_map() {
 #[test]
 fn every_tiny_geometry_works_or_is_refused() {
     let (mut ran, mut refused) = (0, 0);
-    for number in 0..2 * 2 * 3 * 4 * 2 * 2 * 7 {
+    let policies = VictimPolicy::EXAMPLES.len() as u32;
+    for number in 0..2 * 2 * 3 * 4 * 2 * 2 * policies {
         for blocks in 3..9 {
             let device = tiny_geometry(number, blocks);
             let most = swarm::most_units(&device);
@@ -110,7 +111,7 @@ fn tiny_geometry(number: u32, blocks: u32) -> Device {
     device.ftl.mapping_unit = Bytes(4096);
     device.flash.page = Bytes(4096 * u64::from(1 + digit(2)));
     device.ftl.frontiers = [Frontiers::Shared, Frontiers::Separate][digit(2) as usize];
-    device.ftl.victim = VictimPolicy::EXAMPLES[digit(7) as usize];
+    device.ftl.victim = VictimPolicy::EXAMPLES[digit(VictimPolicy::EXAMPLES.len() as u32) as usize];
     device.flash.blocks_per_plane = blocks;
     device.ftl.free_blocks_low = 2;
     device.ftl.free_blocks_high = 2 + number % 2;

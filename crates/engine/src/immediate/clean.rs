@@ -30,11 +30,10 @@ impl Pace {
 
 /// How soon a row has to be on flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Urgency {
+pub(super) enum Urgency {
     /// In turn with cleaning.
     Normal,
-    /// Before any cleaning that can wait (priority-aware cleaning; Rajimwale, Prabhakaran,
-    /// Davis, USENIX ATC'09, section 3.6).
+    /// Before any cleaning that can wait.
     Urgent,
 }
 
@@ -179,7 +178,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             // A victim whose first row cannot follow at once is not begun: recovery of
             // mappings by block relies on that.
             let begun = self.cleaners[lane.0 as usize].victim.is_some();
-            if !begun && (*rows == 0 || !self.choose(lane, goal)) || !self.step(lane, rows)? {
+            if !begun && (*rows == 0 || !self.choose(lane, goal)?) || !self.step(lane, rows)? {
                 return Ok(did);
             }
             did = true;
@@ -187,13 +186,13 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
     }
 
     /// Chooses what to empty next. Returns whether there is anything.
-    fn choose(&mut self, lane: LaneId, goal: Goal) -> bool {
+    fn choose(&mut self, lane: LaneId, goal: Goal) -> Result<bool, F::Error> {
         let index = lane.0 as usize;
         if std::mem::take(&mut self.cleaners[index].look_at_wear)
             && let Some(victim) = self.ftl_mut().pick_for_wear(lane)
         {
             self.cleaners[index].victim = Some((victim, Cause::Wear));
-            return true;
+            return Ok(true);
         }
         let ftl: &mut Layer = self.ftl.borrow_mut();
         let reached = match goal {
@@ -204,11 +203,14 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             Goal::Place(stream) => ftl.host_place(stream) != HostPlace::Blocked,
         };
         if reached {
-            return false;
+            return Ok(false);
+        }
+        if ftl.copies_in_order() {
+            self.flash.sync()?;
         }
         let why = ftl.cause_of_cleaning();
         self.cleaners[index].victim = ftl.pick_victim(lane).map(|victim| (victim, why));
-        self.cleaners[index].victim.is_some()
+        Ok(self.cleaners[index].victim.is_some())
     }
 
     /// The next row of copies out of the victim of `lane`, or what ends it. Returns false if

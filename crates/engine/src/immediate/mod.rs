@@ -12,8 +12,8 @@ use prism_nand::{Cause, LaneId, Nand, NandError, RowId};
 use crate::counts::FlashCounts;
 use crate::flash::Flash;
 
-use clean::{ALL, Cleaner, Goal};
-pub use clean::{Pace, Urgency};
+pub use clean::Pace;
+use clean::{ALL, Cleaner, Goal, Urgency};
 
 /// A row that is being filled.
 #[derive(Clone, Debug, Default)]
@@ -101,8 +101,8 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
 
     /// Programs a row with `units` of `stream`, at most as many as a row has, of which each
     /// takes effect; the rest of the row is padding. Cleans before that as far as the pace
-    /// and `urgency` say. `bytes` is empty, or has a mapping unit of bytes for each unit.
-    /// Versions of a unit must grow. Returns where the units stand.
+    /// says. `bytes` is empty, or has a mapping unit of bytes for each unit. Versions of a
+    /// unit must grow. Returns where the units stand.
     ///
     /// # Errors
     /// If the flash fails. The engine and its layer are of no use then: what did happen is
@@ -115,9 +115,22 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         stream: u32,
         units: &[UnitWrite],
         bytes: &[u8],
-        urgency: Urgency,
     ) -> Result<RowId, F::Error> {
-        self.put(stream, units, bytes, &[], urgency)
+        self.put(stream, units, bytes, &[], Urgency::Normal)
+    }
+
+    /// As [`Immediate::write_row`], before any cleaning that can wait (priority-aware
+    /// cleaning; Rajimwale, Prabhakaran, Davis, USENIX ATC'09, section 3.6).
+    ///
+    /// # Errors
+    /// The same.
+    pub fn write_urgent_row(
+        &mut self,
+        stream: u32,
+        units: &[UnitWrite],
+        bytes: &[u8],
+    ) -> Result<RowId, F::Error> {
+        self.put(stream, units, bytes, &[], Urgency::Urgent)
     }
 
     /// As [`Immediate::write_row`]; the units at the places `lost` (in order) take no effect.

@@ -52,8 +52,13 @@ impl HybridConfig {
     /// which happens at most D times. A block to be erased needs nothing at all.
     #[must_use]
     pub fn log_blocks_max(&self, geometry: &Geometry) -> u32 {
+        self.log_blocks.min(self.log_room(geometry))
+    }
+
+    /// T - D - 1: with more log blocks than that merges may come to a halt.
+    pub(super) fn log_room(&self, geometry: &Geometry) -> u32 {
         let kept = self.logical_blocks(geometry) + Self::MERGE_BLOCKS;
-        self.log_blocks.min(geometry.blocks().saturating_sub(kept))
+        geometry.blocks().saturating_sub(kept)
     }
 
     /// Checks the numbers against the flash.

@@ -93,8 +93,7 @@ impl Hybrid {
     /// A closed log block has no row under way any more.
     pub(super) fn seal(&mut self, block: u32) {
         if self.valid[block as usize] == 0 {
-            self.retire_log(block);
-            self.bury(block);
+            self.spend(block);
             return;
         }
         self.uses[block as usize] = Use::Sealed;
@@ -105,6 +104,7 @@ impl Hybrid {
     /// `block` is no log block any more. Who waited for that looks again.
     pub(super) fn retire_log(&mut self, block: u32) {
         self.log_total -= 1;
+        self.spent_total -= u32::from(self.uses[block as usize] == Use::Spent);
         let group = &mut self.groups[self.group_of[block as usize] as usize];
         group.logs.retain(|&log| log != block);
         if let Some(group) = self.wanted_by.remove(&block) {
@@ -130,6 +130,13 @@ impl Hybrid {
             let dead = self.lanes.iter().position(|lane| !lane.dead.is_empty());
             return dead.map(|lane| LaneId(lane as u32));
         }
+        if let Some(spent) = self.spent_for(group, own) {
+            // Its erase makes room without a copy.
+            return Some(lane(spent));
+        }
+        if !own && self.spent_total > 0 {
+            return None;
+        }
         let victim = if own { self.oldest_of(group) } else { self.oldest_of_all() }?;
         let lane = LaneId(self.lane_of(victim) as u32);
         if matches!(self.uses[victim as usize], Use::Sealed | Use::Log) {
@@ -138,6 +145,15 @@ impl Hybrid {
             self.wanted_by.insert(victim, group);
         }
         Some(lane)
+    }
+
+    /// A log block that needs only its erase: one of `group`, or any that waits for it.
+    fn spent_for(&self, group: u32, own: bool) -> Option<u32> {
+        let is_spent = |&block: &u32| self.uses[block as usize] == Use::Spent;
+        if own {
+            return self.groups[group as usize].logs.iter().copied().find(is_spent);
+        }
+        self.lanes.iter().flat_map(|lane| &lane.dead).copied().find(is_spent)
     }
 
     /// The oldest log block of `group` that is, or can be, merged.

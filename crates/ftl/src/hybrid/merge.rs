@@ -101,7 +101,8 @@ impl Hybrid {
             if self.valid[victim as usize] == 0 {
                 self.lanes[index].victim = None;
                 self.merges.empty += u64::from(!self.lanes[index].copied);
-                self.retire_log(victim);
+                self.uses[victim as usize] = Use::Spent;
+                self.spent_total += 1;
                 return Some(self.begin_erase(index, victim));
             }
             match self.kind_of(victim) {
@@ -138,7 +139,6 @@ impl Hybrid {
     }
 
     fn begin_erase(&mut self, lane: usize, block: u32) -> BlockId {
-        self.uses[block as usize] = Use::Dead;
         self.lanes[lane].step = Some(Step::Erase);
         BlockId(block)
     }
@@ -312,8 +312,12 @@ impl Hybrid {
     /// If it was not to be erased.
     pub fn erased(&mut self, block: BlockId) {
         let index = block.0 as usize;
-        assert!(self.uses[index] == Use::Dead, "{block:?} was erased but not dead");
         assert!(self.valid[index] == 0, "{block:?} was erased with live units in it");
+        match self.uses[index] {
+            Use::Dead => {}
+            Use::Spent => self.retire_log(block.0),
+            other => panic!("{block:?} was erased but not dead: {other:?}"),
+        }
         self.uses[index] = Use::Free;
         self.erases[index] += 1;
         self.free_total += 1;

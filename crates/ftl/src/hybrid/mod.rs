@@ -18,6 +18,7 @@
 mod config;
 mod host;
 mod merge;
+mod recover;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -48,6 +49,9 @@ enum Use {
     Target,
     /// The data block of a logical block.
     Data,
+    /// A log block in which nothing is live. It counts as a log block until it is erased:
+    /// what emptied it may not be on flash for good before that.
+    Spent,
     /// Nothing in it is live; it waits for its erase.
     Dead,
 }
@@ -63,6 +67,8 @@ struct Group {
     waits_for: Option<u32>,
     /// The logical block of it that is being merged: one at a time.
     merging: Option<u32>,
+    /// Log blocks that recovery found, which may be more than the configuration allows.
+    found: u32,
 }
 
 /// The part of the state that belongs to one lane.
@@ -120,6 +126,10 @@ pub struct Hybrid {
     open_logs: BTreeMap<u64, u32>,
     opens: u64,
     log_total: u32,
+    /// Of these, blocks in which nothing is live.
+    spent_total: u32,
+    /// Log blocks that recovery found.
+    logs_found: u32,
     free_total: u32,
     /// Where the next block is opened, if all lanes have as many erased ones.
     next_lane: u32,
@@ -169,6 +179,8 @@ impl Hybrid {
             open_logs: BTreeMap::new(),
             opens: 0,
             log_total: 0,
+            spent_total: 0,
+            logs_found: 0,
             free_total: geometry.blocks(),
             next_lane: 0,
             under_way: UnderWay::default(),
@@ -322,8 +334,7 @@ impl Hybrid {
             Use::Sealed => {
                 let lane = self.lane_of(block);
                 self.lanes[lane].sealed.remove(&self.opened[block as usize]);
-                self.retire_log(block);
-                self.bury(block);
+                self.spend(block);
             }
             Use::Data => {
                 let logical = self.logical[block as usize];
@@ -333,13 +344,25 @@ impl Hybrid {
                     self.bury(block);
                 }
             }
-            Use::Free | Use::Log | Use::Wanted | Use::Merging | Use::Target | Use::Dead => {}
+            Use::Free | Use::Log | Use::Wanted | Use::Merging => {}
+            Use::Target | Use::Spent | Use::Dead => {}
         }
     }
 
     /// Leaves `block`, with nothing live in it, to be erased.
     fn bury(&mut self, block: u32) {
         self.uses[block as usize] = Use::Dead;
+        self.list_dead(block);
+    }
+
+    /// Leaves log block `block`, with nothing live in it, to be erased.
+    fn spend(&mut self, block: u32) {
+        self.uses[block as usize] = Use::Spent;
+        self.spent_total += 1;
+        self.list_dead(block);
+    }
+
+    fn list_dead(&mut self, block: u32) {
         let lane = self.lane_of(block);
         if self.lanes[lane].dead.is_empty() {
             self.idle_lanes.push(lane as u32);
@@ -390,6 +413,7 @@ impl Hybrid {
         self.rows_in_flight.fill(0);
         self.open_logs.clear();
         self.wanted_by.clear();
+        self.spent_total = 0;
         for group in &mut self.groups {
             (group.open, group.waits_for, group.merging) = (None, None, None);
         }
@@ -412,6 +436,7 @@ impl Hybrid {
                 }
                 Use::Data => {}
                 Use::Target | Use::Dead => self.bury(block),
+                Use::Spent => self.spend(block),
                 Use::Log | Use::Sealed | Use::Wanted | Use::Merging => {
                     // Where rows stopped on each die is not known to be in line.
                     self.next[block as usize] = self.layout.rows_per_block();
@@ -429,7 +454,8 @@ impl Hybrid {
     /// If the law is broken.
     pub fn assert_conserved(&self) {
         assert_eq!(self.valid_total, self.mapped, "live units must be mapped units");
-        assert!(self.log_total <= self.logs_max, "more log blocks than allowed");
+        let most = self.logs_max.max(self.logs_found);
+        assert!(self.log_total <= most, "more log blocks than allowed");
     }
 
     /// The same, counted anew over every logical unit and block.
@@ -452,7 +478,9 @@ impl Hybrid {
                     assert_eq!(self.block_units.split(at.0).1, offset, "its own offset");
                 }
                 Use::Log | Use::Sealed | Use::Wanted | Use::Merging => {}
-                Use::Free | Use::Target | Use::Dead => panic!("unit {lpn} in a block without data"),
+                Use::Free | Use::Target | Use::Spent | Use::Dead => {
+                    panic!("unit {lpn} in a block without data")
+                }
             }
         }
         assert_eq!(valid, self.valid, "live counts must be what the map says");
@@ -467,11 +495,14 @@ impl Hybrid {
         assert_eq!(count(&[Use::Free]), self.free_total as usize, "erased blocks");
         assert_eq!(count(&[Use::Free]), listed(|lane| lane.free.len()), "erased blocks by lane");
         assert_eq!(count(&[Use::Sealed]), listed(|lane| lane.sealed.len()), "sealed log blocks");
-        let logs = count(&[Use::Log, Use::Sealed, Use::Wanted, Use::Merging]);
+        assert_eq!(count(&[Use::Spent]), self.spent_total as usize, "spent log blocks");
+        let logs = count(&[Use::Log, Use::Sealed, Use::Wanted, Use::Merging, Use::Spent]);
         assert_eq!(logs, self.log_total as usize, "log blocks");
         assert_eq!(logs, self.groups.iter().map(|group| group.logs.len()).sum(), "of groups");
-        let most = self.config.group_log_blocks as usize;
-        assert!(self.groups.iter().all(|group| group.logs.len() <= most), "at most K of a group");
+        for group in &self.groups {
+            let most = self.config.group_log_blocks.max(group.found) as usize;
+            assert!(group.logs.len() <= most, "at most K of a group");
+        }
         for (logical, &data) in self.data.iter().enumerate().filter(|(_, data)| **data > 0) {
             let block = data as usize - 1;
             assert_eq!((self.uses[block], self.logical[block] as usize), (Use::Data, logical));

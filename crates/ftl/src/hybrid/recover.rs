@@ -1,0 +1,277 @@
+//! The hybrid mapping rebuilt from what stands on the flash, without a saved map.
+//!
+//! For each logical unit the highest version wins. Of several copies of it the one programmed
+//! *last* wins, as it did in the map: a merge that was complete stays so, and log blocks that
+//! it emptied come back as nothing but blocks to be erased. What that would get wrong is the
+//! target of a merge that was not complete, beside the data block that still holds the rest.
+//! Such a target is *given up*: everything in it stands elsewhere as well, for what a merge
+//! reads is not erased before it is complete. It is told from a complete one by a unit of the
+//! logical block that it would have reached and has not: behind the end of what it holds, and
+//! programmed before it was begun.
+//!
+//! Why the log blocks found are never more than those allowed, so that merges can go on
+//! (see [`HybridConfig::log_blocks_max`]): docs/design/hybrid.md.
+
+use prism_nand::{BlockId, Pun, RowId, UnitTag};
+
+use super::{Hybrid, HybridConfig, Use};
+use crate::config::ConfigError;
+use crate::plan::TrimRange;
+use crate::recover::{Recovered, Remains, trim_best};
+
+/// The best that was found for a logical unit.
+#[derive(Clone, Copy, Default)]
+struct Best {
+    version: u64,
+    /// The place of its program in the order of all programs.
+    sequence: u64,
+    /// The physical unit plus one; 0 for nothing.
+    at: u32,
+}
+
+/// Another copy of a version.
+#[derive(Clone, Copy)]
+struct Tie {
+    lpn: u32,
+    copy: Best,
+}
+
+/// What the scan knows of a block.
+#[derive(Clone, Copy, Default)]
+struct Scanned {
+    /// The place of its first program that can be read; 0 if there is none.
+    first: u64,
+    /// Places from its beginning to behind the last unit that can be read.
+    end: u32,
+    given_up: bool,
+}
+
+/// What was found on the flash.
+struct Scan {
+    best: Vec<Best>,
+    /// By logical unit, later programs behind earlier ones.
+    ties: Vec<Tie>,
+    blocks: Vec<Scanned>,
+    newest: Recovered,
+}
+
+impl Hybrid {
+    /// As [`crate::Layer::recover`].
+    pub(crate) fn recover(
+        remains: &mut impl Remains,
+        config: HybridConfig,
+        trims: &[TrimRange],
+    ) -> Result<(Self, Recovered), ConfigError> {
+        let mut map = Self::new(remains.geometry().clone(), config)?;
+        let blocks = map.geometry.blocks();
+        let mut scan = Scan {
+            best: vec![Best::default(); map.l2p.len()],
+            ties: Vec::new(),
+            blocks: vec![Scanned::default(); blocks as usize],
+            newest: Recovered::default(),
+        };
+        for lane in &mut map.lanes {
+            lane.free.clear();
+        }
+        map.free_total = 0;
+        for block in (0..blocks).map(BlockId) {
+            map.erases[block.0 as usize] = remains.erases(block);
+            if remains.is_erased(block) {
+                let lane = map.lane_of(block.0);
+                map.lanes[lane].free.push_back(block.0);
+                map.free_total += 1;
+                continue;
+            }
+            // Not erased; what for is found out below.
+            map.uses[block.0 as usize] = Use::Dead;
+            if !remains.is_unstable(block) {
+                map.scan_block(remains, block, &mut scan)?;
+            }
+        }
+        scan.trim(trims);
+        // The latest first: what is given up may leave its units to an earlier one.
+        let mut order: Vec<u32> = (0..blocks).collect();
+        order.sort_by_key(|&block| std::cmp::Reverse(scan.blocks[block as usize].first));
+        for &block in &order {
+            map.give_up_incomplete(block, &mut scan);
+        }
+        order.reverse();
+        map.settle(&order, &scan)?;
+        Ok((map, scan.newest))
+    }
+
+    fn scan_block(
+        &mut self,
+        remains: &mut impl Remains,
+        block: BlockId,
+        scan: &mut Scan,
+    ) -> Result<(), ConfigError> {
+        let foreign = |why| Err(ConfigError::Foreign { block: block.0, why });
+        let start = self.layout.first_unit(self.layout.first_row(block)).0;
+        let first = self.layout.first_row(block).0;
+        let mut found = Vec::new();
+        for row in (first..first + self.layout.rows_per_block()).map(RowId) {
+            found.clear();
+            let sequence = remains.row(row, &mut found);
+            let known = &mut scan.blocks[block.0 as usize];
+            known.first = if known.first == 0 { sequence } else { known.first };
+            scan.newest.newest_sequence = scan.newest.newest_sequence.max(sequence);
+            for unit in &found {
+                let at = self.layout.first_unit(row).0 + unit.place;
+                known.end = at - start + 1;
+                match unit.tag {
+                    UnitTag::Pad => {}
+                    UnitTag::Data(lpn) if lpn < self.config.logical_units => {
+                        self.p2l[at as usize] = lpn + 1;
+                        let newest = &mut scan.newest.newest_version;
+                        *newest = unit.version.max(*newest);
+                        let copy = Best { version: unit.version, sequence, at: at + 1 };
+                        offer(&mut scan.best, &mut scan.ties, lpn, copy);
+                    }
+                    UnitTag::Data(_) => return foreign("a unit is beyond the drive"),
+                    UnitTag::Tombstone => return foreign("a mapping by block has no tombstones"),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The units of `block` that are the best of their logical unit: places and logical units.
+    fn best_in(&self, block: u32, scan: &Scan) -> impl Iterator<Item = (u32, u32)> {
+        let start = block * self.layout.units_per_block();
+        (0..scan.blocks[block as usize].end).filter_map(move |place| {
+            let at = start + place;
+            let lpn = self.p2l[at as usize].checked_sub(1)?;
+            (scan.best[lpn as usize].at == at + 1).then_some((place, lpn))
+        })
+    }
+
+    /// The logical block of which `block` can be the data block: all that is best in it, and
+    /// something is, stands at its own offset.
+    fn data_of(&self, block: u32, scan: &Scan) -> Option<u32> {
+        let mut live = self.best_in(block, scan);
+        let (place, lpn) = live.next()?;
+        let (logical, offset) = self.block_units.split(lpn);
+        let units = self.block_units.get();
+        let at_home = |(place, lpn)| lpn == logical * units + place;
+        (place == offset && live.all(at_home)).then_some(logical)
+    }
+
+    /// Gives `block` up, if it is the target of a merge that was not complete.
+    fn give_up_incomplete(&self, block: u32, scan: &mut Scan) {
+        let Some(logical) = self.data_of(block, scan) else { return };
+        let Scanned { first, end, .. } = scan.blocks[block as usize];
+        let units = self.block_units.get();
+        let behind = logical * units + end..(logical + 1) * units;
+        let not_reached = behind.into_iter().any(|lpn| {
+            let best = scan.best[lpn as usize];
+            best.at != 0 && best.sequence < first
+        });
+        if !not_reached {
+            return;
+        }
+        let instead: Option<Vec<_>> = self
+            .best_in(block, scan)
+            .map(|(_, lpn)| Some((lpn, self.other_copy(lpn, block, scan)?)))
+            .collect();
+        if let Some(instead) = instead {
+            scan.blocks[block as usize].given_up = true;
+            for (lpn, copy) in instead {
+                scan.best[lpn as usize] = copy;
+            }
+        }
+    }
+
+    /// The last programmed copy of the best of `lpn` outside of `block` and of what was given
+    /// up.
+    fn other_copy(&self, lpn: u32, block: u32, scan: &Scan) -> Option<Best> {
+        let end = scan.ties.partition_point(|tie| tie.lpn <= lpn);
+        let same = scan.ties[..end].iter().rev().take_while(|tie| tie.lpn == lpn);
+        same.map(|tie| tie.copy).find(|copy| {
+            let holder = self.layout.block_of_unit(Pun(copy.at - 1)).0;
+            holder != block && !scan.blocks[holder as usize].given_up
+        })
+    }
+
+    /// Gives every block in `order` its use; of several that could be the data block of a
+    /// logical block the one begun first is.
+    fn settle(&mut self, order: &[u32], scan: &Scan) -> Result<(), ConfigError> {
+        let foreign = |block, why| ConfigError::Foreign { block, why };
+        for &block in order {
+            let index = block as usize;
+            if self.uses[index] == Use::Free {
+                continue;
+            }
+            let Some((_, lpn)) = self.best_in(block, scan).next() else {
+                self.bury(block);
+                continue;
+            };
+            let group = self.group_units.divide(lpn);
+            if self.best_in(block, scan).any(|(_, lpn)| self.group_units.divide(lpn) != group) {
+                return Err(foreign(block, "it holds units of several data groups"));
+            }
+            self.group_of[index] = group;
+            self.next[index] = self.layout.rows_per_block();
+            self.opened[index] = self.opens;
+            self.opens += 1;
+            match self.data_of(block, scan) {
+                Some(logical) if self.data[logical as usize] == 0 => {
+                    self.uses[index] = Use::Data;
+                    self.logical[index] = logical;
+                    self.data[logical as usize] = block + 1;
+                }
+                _ => {
+                    self.log_total += 1;
+                    self.groups[group as usize].logs.push(block);
+                    self.uses[index] = Use::Sealed;
+                    let lane = self.lane_of(block);
+                    self.lanes[lane].sealed.insert(self.opened[index], block);
+                }
+            }
+        }
+        if self.log_total > self.config.log_room(&self.geometry) {
+            let block = self.lanes.iter().find_map(|lane| lane.sealed.values().next());
+            let block = *block.expect("there are log blocks");
+            return Err(foreign(block, "there are too many log blocks for merges to go on"));
+        }
+        for (lpn, best) in (0..).zip(&scan.best).filter(|(_, best)| best.at != 0) {
+            self.map(lpn, Pun(best.at - 1));
+        }
+        self.logs_found = self.log_total;
+        for group in &mut self.groups {
+            group.found = group.logs.len() as u32;
+        }
+        Ok(())
+    }
+}
+
+fn offer(best: &mut [Best], ties: &mut Vec<Tie>, lpn: u32, copy: Best) {
+    let best = &mut best[lpn as usize];
+    if best.at == 0 || copy.version > best.version {
+        *best = copy;
+    } else if copy.version == best.version {
+        let later = copy.sequence > best.sequence;
+        let earlier = if later { std::mem::replace(best, copy) } else { copy };
+        ties.push(Tie { lpn, copy: earlier });
+    }
+}
+
+impl Scan {
+    /// Takes away what was trimmed later, and orders what is left.
+    fn trim(&mut self, trims: &[TrimRange]) {
+        let best = &mut self.best;
+        let newest = self.newest.newest_version;
+        self.newest.newest_version = trim_best(trims, newest, |lpn, version| {
+            if let Some(best) = best.get_mut(lpn as usize)
+                && best.version < version
+            {
+                *best = Best::default();
+            }
+        });
+        self.ties.retain(|tie| {
+            let best = self.best[tie.lpn as usize];
+            best.at != 0 && best.version == tie.copy.version
+        });
+        self.ties.sort_unstable_by_key(|tie| (tie.lpn, tie.copy.sequence));
+    }
+}
