@@ -416,9 +416,7 @@ impl Queue<'_> {
         let raw = self.raw;
         let now = raw.share.now_if_timed().unwrap_or(SimTime::ZERO);
         let (end, data) = match command {
-            Command::Read { at, mut data } => {
-                (raw.read_from(at, &mut data, &mut [], now), data)
-            }
+            Command::Read { at, mut data } => (raw.read_from(at, &mut data, &mut [], now), data),
             Command::Write { at, data } => (raw.write_from(at, &data, &[], now), data),
             Command::Erase { at } => (raw.erase_from(at, now), Vec::new()),
         };
