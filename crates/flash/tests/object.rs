@@ -32,14 +32,38 @@ fn attributes(rng: &mut Rng) -> Attributes {
     }
 }
 
-/// An object as it should be: its bytes now, and, as of the last flush, whether it was there
-/// and what it then held.
+type State = Option<(Attributes, Vec<u8>)>;
+
+/// What should be there.
 #[derive(Clone, Debug, Default)]
 struct Model {
     now: BTreeMap<ObjectId, (Attributes, Vec<u8>)>,
-    flushed: BTreeMap<ObjectId, (Attributes, Vec<u8>)>,
-    /// What was written to units of flushed objects since: object, offset, bytes.
+    /// All states of each object since the last completed flush, that one first. A store that
+    /// gets short of space flushes by itself, and a flush that is cut off may have come to
+    /// some objects and not to others.
+    states: BTreeMap<ObjectId, Vec<State>>,
+    /// What was written since: object, offset, bytes.
     since: Vec<(ObjectId, u64, Vec<u8>)>,
+}
+
+impl Model {
+    fn flushed(&mut self) {
+        self.states = self.now.iter().map(|(&id, o)| (id, vec![Some(o.clone())])).collect();
+        self.since.clear();
+    }
+
+    /// After a call: notes what has changed.
+    fn note(&mut self) {
+        for id in self.now.keys() {
+            self.states.entry(*id).or_insert_with(|| vec![None]);
+        }
+        for (id, states) in &mut self.states {
+            let now = self.now.get(id).cloned();
+            if *states.last().expect("one at least") != now {
+                states.push(now);
+            }
+        }
+    }
 }
 
 /// One random call; what it does is noted first, for power may go in it.
@@ -58,6 +82,8 @@ fn step(store: &ObjectStore, model: &mut Model, rng: &mut Rng) -> Result<(), Fla
         }
         (4, Some(id)) => {
             let size = rng.below(9000);
+            // If it grows again, what was cut off is zero.
+            model.since.push((id, size, vec![0; 20_000]));
             match store.truncate(id, size) {
                 Err(FlashError::NoSpace { .. }) => {}
                 done => {
@@ -73,8 +99,7 @@ fn step(store: &ObjectStore, model: &mut Model, rng: &mut Rng) -> Result<(), Fla
         }
         (6 | 7, _) => {
             store.flush()?;
-            model.flushed = model.now.clone();
-            model.since.clear();
+            model.flushed();
         }
         (8..12, Some(id)) => {
             let offset = rng.below(9000);
@@ -126,35 +151,36 @@ fn open(memory: &SharedMemory, format: bool) -> Result<ObjectStore, FlashError> 
     ObjectStore::open(share)
 }
 
-/// Every object as it was flushed, but for bytes that were written since, which may be either.
-/// `flushing` is what a flush that was cut off would have made of it.
-fn check(store: &ObjectStore, model: &Model, context: &str) -> Result<(), String> {
+/// Every object is in one of the states it had since the last flush, but for bytes that were
+/// written since, which may be either.
+fn check(store: &ObjectStore, model: &Model, context: &str) {
     let listed: BTreeMap<_, _> = store.list().into_iter().map(|info| (info.id, info)).collect();
-    let ids: Vec<_> = listed.keys().copied().collect();
-    let expected: Vec<_> = model.flushed.keys().copied().collect();
-    if ids != expected {
-        return Err(format!("{context}: objects {ids:?}, not {expected:?}"));
+    for id in listed.keys() {
+        assert!(model.states.contains_key(id), "{context}: {id:?} came from nowhere");
     }
-    for (&id, (attributes, bytes)) in &model.flushed {
-        let info = listed[&id];
-        if (info.size, info.attributes) != (bytes.len() as u64, *attributes) {
-            return Err(format!("{context}: {info:?}, not {} bytes", bytes.len()));
-        }
-        let mut found = vec![0; bytes.len()];
-        store.read(id, 0, &mut found).map_err(|error| format!("{context}: {error}"))?;
+    for (&id, states) in &model.states {
+        let Some(info) = listed.get(&id) else {
+            assert!(states.contains(&None), "{context}: {id:?} is gone");
+            continue;
+        };
+        let mut found = vec![0; info.size as usize];
+        store.read(id, 0, &mut found).unwrap_or_else(|error| panic!("{context}: {error}"));
         let newer = |at: usize| {
             model.since.iter().any(|(of, offset, data)| {
                 let span = *offset as usize..*offset as usize + data.len();
                 *of == id && span.contains(&at) && data[at - span.start] == found[at]
             })
         };
-        for (at, (&found, &byte)) in found.iter().zip(bytes).enumerate() {
-            if found != byte && !newer(at) {
-                return Err(format!("{context}: {id:?} holds {found} at {at}, not {byte}"));
-            }
-        }
+        let is = |state: &State| {
+            state.as_ref().is_some_and(|(attributes, bytes)| {
+                *attributes == info.attributes
+                    && bytes.len() == found.len()
+                    && (0..bytes.len()).all(|at| bytes[at] == found[at] || newer(at))
+            })
+        };
+        let sizes: Vec<_> = states.iter().flatten().map(|(_, bytes)| bytes.len()).collect();
+        assert!(states.iter().any(is), "{context}: {info:?} is none of {sizes:?}");
     }
-    Ok(())
 }
 
 #[test]
@@ -166,12 +192,12 @@ fn objects_equal_byte_arrays() {
         let mut model = Model::default();
         for _ in 0..1500 {
             step(&store, &mut model, &mut rng).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            model.note();
         }
         store.assert_consistent();
         store.flush().unwrap();
-        model.flushed = model.now.clone();
-        model.since.clear();
-        check(&store, &model, &format!("seed {seed}")).unwrap();
+        model.flushed();
+        check(&store, &model, &format!("seed {seed}"));
     }
 }
 
@@ -186,19 +212,14 @@ fn lives(label: &str, cache: Cache, seeds: u64, turns: u32) -> u32 {
             let context = format!("{label}, seed {seed}, turn {turn}");
             let far = if rng.chance(0.2) { 2000 } else { 100 };
             memory.lock().cut_power_after(rng.below(far));
-            // What a flush that is cut off would have made durable.
-            let mut flushing = None;
             match open(&memory, false) {
                 Ok(store) => {
-                    model.now = model.flushed.clone();
                     for _ in 0..300 {
-                        let before = model.now.clone();
-                        match step(&store, &mut model, &mut rng) {
+                        let done = step(&store, &mut model, &mut rng);
+                        model.note();
+                        match done {
                             Ok(()) => {}
-                            Err(FlashError::Medium(MediumError::PowerLost)) => {
-                                flushing = Some(before);
-                                break;
-                            }
+                            Err(FlashError::Medium(MediumError::PowerLost)) => break,
                             Err(error) => panic!("{context}: {error}"),
                         }
                     }
@@ -210,20 +231,15 @@ fn lives(label: &str, cache: Cache, seeds: u64, turns: u32) -> u32 {
             memory.lock().restart(&mut rng);
             let store = open(&memory, false).unwrap_or_else(|e| panic!("{context}: {e}"));
             store.assert_consistent();
-            let as_before = check(&store, &model, &context);
-            if let Err(message) = as_before {
-                // The flush was cut off behind its last operation.
-                let flushed = flushing.unwrap_or_else(|| panic!("{message}"));
-                model.flushed = flushed;
-                check(&store, &model, &context).unwrap_or_else(|m| panic!("{message}; {m}"));
-            }
+            check(&store, &model, &context);
             // What there is now is what was promised from here on.
+            model.now.clear();
             for info in store.list() {
                 let mut bytes = vec![0; info.size as usize];
                 store.read(info.id, 0, &mut bytes).unwrap();
-                model.flushed.insert(info.id, (info.attributes, bytes));
+                model.now.insert(info.id, (info.attributes, bytes));
             }
-            model.since.clear();
+            model.flushed();
         }
     }
     cuts

@@ -178,7 +178,11 @@ fn settle(world: &World, model: &mut Model, context: &str) {
             let unit = begin as usize / model.unit + place;
             assert!(bytes.iter().all(|byte| *byte == bytes[0]), "{context}: unit {unit} is torn");
             let may_be = &model.may_be[unit];
-            assert!(may_be.contains(&bytes[0]), "{context}: unit {unit} holds {}, not {may_be:?}", bytes[0]);
+            assert!(
+                may_be.contains(&bytes[0]),
+                "{context}: unit {unit} holds {}, not {may_be:?}",
+                bytes[0]
+            );
             model.now[unit * model.unit..(unit + 1) * model.unit].copy_from_slice(bytes);
         }
     }

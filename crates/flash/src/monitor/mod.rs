@@ -27,8 +27,8 @@ use state::{LunUse, Monitor};
 pub use levelling::{GlobalWear, WearReport};
 pub(crate) use share::Level;
 pub use share::{Share, ShareGeometry};
-pub(crate) use state::Access;
 pub use state::OpCounts;
+pub(crate) use state::{Access, Urgency};
 
 /// How a device is run; nothing of it is kept on flash.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

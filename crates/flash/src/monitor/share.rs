@@ -8,7 +8,7 @@ use prism_nand::Cause;
 use crate::error::{FlashError, Result};
 use crate::medium::PageState;
 use crate::monitor::records::Record;
-use crate::monitor::state::{Access, Monitor, OpCounts, Programmed};
+use crate::monitor::state::{Access, Monitor, OpCounts, Programmed, Urgency};
 use crate::monitor::{Device, LunUse};
 
 /// The shape of a share. LUNs are numbered in the order in which they were allocated, one of
@@ -383,6 +383,11 @@ impl Share {
         })
     }
 
+    /// As [`Share::sync`], for nothing where what is done is durable at once.
+    pub(crate) fn sync_if_volatile(&self) -> Result<()> {
+        self.with(|monitor, _| monitor.sync_if_volatile())
+    }
+
     /// Makes everything done so far durable.
     pub(crate) fn sync(&self) -> Result<()> {
         self.with(|monitor, _| monitor.sync())
@@ -391,7 +396,7 @@ impl Share {
     /// Reads, programs and erases for the share itself begin now.
     #[inline]
     pub(crate) fn access(&self, block: u32, page: u32, cause: Cause, ready: SimTime) -> Access {
-        Access { block, page, cause, ready, urgent: false }
+        Access { block, page, cause, ready, urgency: Urgency::Normal }
     }
 }
 

@@ -59,6 +59,13 @@ pub(crate) struct ShareState {
     pub(crate) counts: OpCounts,
 }
 
+/// Whether an access waits for what can wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    Normal,
+    Urgent,
+}
+
 /// Which page, why, and from when on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
@@ -67,8 +74,8 @@ pub(crate) struct Access {
     pub(crate) page: u32,
     pub(crate) cause: Cause,
     pub(crate) ready: SimTime,
-    /// It goes ahead of a limit of bandwidth.
-    pub(crate) urgent: bool,
+    /// What is urgent goes ahead of a limit of bandwidth.
+    pub(crate) urgency: Urgency,
 }
 
 /// When a program is done with the caller's buffer, and when with the cells.
@@ -209,7 +216,7 @@ impl Monitor {
         let time = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(rate)) as u64;
         state.next_transfer = SimTime(from.0 + time);
         // What is urgent does not wait for its turn, and is paid for by what follows.
-        if at.urgent { ready } else { begin }
+        if at.urgency == Urgency::Urgent { ready } else { begin }
     }
 
     /// Reads from a page of a share; returns what it holds and when the data is there.
@@ -350,7 +357,7 @@ impl Monitor {
         Ok(self.medium()?.sync()?)
     }
 
-    fn sync_if_volatile(&mut self) -> Result<()> {
+    pub(crate) fn sync_if_volatile(&mut self) -> Result<()> {
         if self.unsynced && self.medium()?.has_volatile_cache() {
             self.sync()?;
         }

@@ -17,12 +17,11 @@ mod table;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 
-use prism_engine::Urgency;
 use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};
 use crate::journal::Journal;
-use crate::monitor::{Level, Share};
+use crate::monitor::{Level, Share, Urgency};
 use crate::policy::trims::{open_journal, sync_journal};
 use crate::policy::{Cleaning, Inner, Lifetime, Mapping, OverProvisioning, RangeConfig};
 use table::{Extent, FreeUnits, Object, decode, encode};
@@ -55,7 +54,11 @@ impl Default for Attributes {
 impl Attributes {
     /// The placement handle of its data.
     fn handle(&self) -> u32 {
-        if self.cold || self.read_only { Lifetime::Extreme.handle() } else { self.lifetime.handle() }
+        if self.cold || self.read_only {
+            Lifetime::Extreme.handle()
+        } else {
+            self.lifetime.handle()
+        }
     }
 
     fn urgency(&self) -> Urgency {
@@ -289,8 +292,7 @@ impl State {
             // Where blocks are few, cleaning needs a larger part of them.
             configure(&mut inner, most)?;
         }
-        let (journal, records) =
-            open_journal(&inner.share, &inner.geometry, &inner.tables.above)?;
+        let (journal, records) = open_journal(&inner.share, &inner.geometry, &inner.tables.above)?;
         let unit = u64::from(inner.format.unit);
         let size: u64 = inner.tables.ranges.iter().map(|range| range.end).sum();
         let mut state = Self {

@@ -187,7 +187,11 @@ mod tests {
     #[test]
     fn objects_come_back() {
         let object = Object {
-            attributes: Attributes { cold: true, lifetime: Lifetime::Long, ..Attributes::default() },
+            attributes: Attributes {
+                cold: true,
+                lifetime: Lifetime::Long,
+                ..Attributes::default()
+            },
             size: 1 << 33,
             extents: vec![Extent { start: 3, count: 4 }, Extent { start: 90, count: 1 }],
         };
@@ -235,8 +239,7 @@ mod tests {
         assert_eq!((object.extents.len(), object.units()), (2, 7));
         assert_eq!(object.parts(512, 1024, 1000), [(12 * 512, 512), (50 * 512, 488)]);
         let gone = object.shorten(2);
-        let expected =
-            [Extent { start: 50, count: 4 }, Extent { start: 12, count: 1 }].to_vec();
+        let expected = [Extent { start: 50, count: 4 }, Extent { start: 12, count: 1 }].to_vec();
         assert_eq!((gone, object.units()), (expected, 2));
     }
 }

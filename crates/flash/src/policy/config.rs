@@ -44,7 +44,7 @@ impl Cleaning {
             Self::Greedy => VictimPolicy::Greedy,
             Self::Fifo => VictimPolicy::Fifo,
             Self::CostBenefit => VictimPolicy::CostBenefit(Benefit::Kawaguchi),
-            Self::Lru => VictimPolicy::Fifo,
+            Self::Lru => VictimPolicy::Lru,
         }
     }
 }

@@ -4,10 +4,10 @@
 //! containers of a range share its spare flash; each lifetime has a placement handle, so that
 //! data that dies together lies together.
 
-use prism_engine::Urgency;
 use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};
+use crate::monitor::Urgency;
 use crate::policy::config::{ContainerInfo, Lifetime};
 use crate::policy::{Inner, Policy};
 

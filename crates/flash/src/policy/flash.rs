@@ -1,14 +1,14 @@
 //! Blocks of a share as flash for a translation layer and the engine without time.
 
 use prism_base::SimTime;
-use prism_engine::{Flash, Urgency};
+use prism_engine::Flash;
 use prism_ftl::recover::{Found, Remains};
 use prism_ftl::{Layer, UnitWrite};
 use prism_nand::{BlockId, Cause, Geometry, Layout, Pun, RowId};
 
 use crate::error::{FlashError, Result};
 use crate::medium::PageState;
-use crate::monitor::{Access, Share};
+use crate::monitor::{Access, Share, Urgency};
 use crate::policy::rows::{RowFormat, Tag, decode_header, encode_header};
 
 /// Why something is read, and from when on.
@@ -118,7 +118,7 @@ impl RangeFlash {
         let place = at.0 - self.layout.first_unit(row).0;
         let (page, from) = self.format.place(row_in_block, place);
         let Reading { cause, urgency, now } = reading;
-        let access = Access { block, page, cause, ready: now, urgent: urgency == Urgency::Urgent };
+        let access = Access { block, page, cause, ready: now, urgency };
         match self.share.read(access, from + offset, into, &mut [])? {
             (PageState::Written, end) => Ok(end),
             _ => Err(FlashError::Torn { block, page }),
@@ -175,7 +175,8 @@ impl RangeFlash {
                 continue;
             };
             let (version, from) = self.fetch(source, cause, now)?;
-            row[place * unit..(place + 1) * unit].copy_from_slice(&self.last.data[from..from + unit]);
+            row[place * unit..(place + 1) * unit]
+                .copy_from_slice(&self.last.data[from..from + unit]);
             self.tags.push(Tag { lpn: Some(write.lpn), version });
         }
         self.row = row;
@@ -183,14 +184,20 @@ impl RangeFlash {
     }
 
     /// Programs the pages of a row; `self.tags` say what it holds, `data` is its content.
-    fn program_pages(&mut self, row: RowId, cause: Cause, data: &[u8], ready: SimTime) -> Result<()> {
+    fn program_pages(
+        &mut self,
+        row: RowId,
+        cause: Cause,
+        data: &[u8],
+        ready: SimTime,
+    ) -> Result<()> {
         encode_header(self.sequence, &self.tags, &mut self.header);
         self.sequence += 1;
         let (block, row) = self.place_of(row);
         let format = self.format;
         let first = format.header_page(row);
-        let urgent = cause == Cause::Host && self.urgency == Urgency::Urgent;
-        let at = |page, cause| Access { block, page, cause, ready, urgent };
+        let urgency = if cause == Cause::Host { self.urgency } else { Urgency::Normal };
+        let at = |page, cause| Access { block, page, cause, ready, urgency };
         if !format.in_band {
             let done = self.share.program(at(first, cause), data, &self.header)?;
             self.sent = self.sent.max(done.sent);
@@ -322,7 +329,14 @@ impl Flash for RangeFlash {
         self.open.retain(|&open| open != block);
         let block = self.blocks[block.0 as usize];
         self.share.erase(self.share.access(block, 0, cause, ready))?;
+        // An erase that came undone would bring the block back, while what cleaning has put
+        // beside its copies keeps their block in use: the reserve of one block would be gone.
+        self.share.sync_if_volatile()?;
         Ok(1)
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.share.sync_if_volatile()
     }
 }
 

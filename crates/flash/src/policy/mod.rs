@@ -20,22 +20,17 @@ pub(crate) mod trims;
 
 use std::sync::{Mutex, MutexGuard};
 
-use prism_engine::Urgency;
 use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};
 use crate::journal::Journal;
-use crate::monitor::{Level, Share, ShareGeometry};
+use crate::monitor::{Level, Share, ShareGeometry, Urgency};
 use config::{RangeRecord, Tables};
 use range::Range;
 use rows::RowFormat;
-use trims::{
-    JOURNAL_BLOCKS, decode_trims, encode_trims, open_journal, sync_journal, trims_max,
-};
+use trims::{JOURNAL_BLOCKS, decode_trims, encode_trims, open_journal, sync_journal, trims_max};
 
-pub use config::{
-    Cleaning, ContainerInfo, Lifetime, Mapping, OverProvisioning, RangeConfig,
-};
+pub use config::{Cleaning, ContainerInfo, Lifetime, Mapping, OverProvisioning, RangeConfig};
 pub use container::Container;
 
 /// Trims that may wait for a flush before they are made durable anyway.
@@ -278,8 +273,7 @@ impl Inner {
         let config = RangeConfig { open_blocks: Some(open).filter(|&o| o < u32::MAX), ..config };
         let bytes = end - begin;
         let used = self.used();
-        let division =
-            division::divide(&config, &self.geometry, &self.format, bytes, &used, open)?;
+        let division = division::divide(&config, &self.geometry, &self.format, bytes, &used, open)?;
         let record = RangeRecord {
             id: self.tables.next_id,
             begin,
@@ -307,7 +301,8 @@ impl Inner {
             }
         }
         if end <= begin || (end - begin) / unit > u64::from(u32::MAX / 4) {
-            let what = format!("the range {begin}..{end} is empty or too large; choose its end anew");
+            let what =
+                format!("the range {begin}..{end} is empty or too large; choose its end anew");
             return Err(FlashError::Invalid { what });
         }
         if config.handles > 1 && config.mapping != Mapping::Page {

@@ -1,13 +1,13 @@
 //! One range: a write buffer of rows, a translation layer, an engine over its blocks.
 
 use prism_base::{FastMap, SimTime};
-use prism_engine::{Immediate, Pace, Urgency};
+use prism_engine::{Immediate, Pace};
 use prism_ftl::trims::PendingTrims;
 use prism_ftl::{Layer, TrimRange, UnitWrite};
 use prism_nand::{Cause, Pun};
 
 use crate::error::{FlashError, Result};
-use crate::monitor::Share;
+use crate::monitor::{Share, Urgency};
 use crate::policy::config::RangeRecord;
 use crate::policy::division::layer_config;
 use crate::policy::flash::{RangeFlash, Reading};
@@ -153,12 +153,7 @@ impl Range {
         self.share().reach_if_timed(end)
     }
 
-    fn read_from(
-        &self,
-        offset: u64,
-        into: &mut [u8],
-        reading: Reading,
-    ) -> Result<SimTime> {
+    fn read_from(&self, offset: u64, into: &mut [u8], reading: Reading) -> Result<SimTime> {
         let unit = u64::from(self.unit);
         let (mut at, mut left, mut end) = (offset, into, reading.now);
         while !left.is_empty() {
@@ -203,9 +198,8 @@ impl Range {
         let per_page = format.page_size / self.unit;
         let in_row = pun.0 % format.units;
         let most = wanted.min(per_page - in_row % per_page).min(format.units - in_row);
-        let follows = |n: &u32| {
-            matches!(self.place_of(lpn + n), Place::Flash(next) if next.0 == pun.0 + n)
-        };
+        let follows =
+            |n: &u32| matches!(self.place_of(lpn + n), Place::Flash(next) if next.0 == pun.0 + n);
         (1..most).take_while(follows).count() as u32 + 1
     }
 
@@ -315,7 +309,11 @@ impl Range {
             }
         }
         self.engine.flash_mut().urgency = self.urgency;
-        let done = self.engine.write_row(stream, units, bytes, self.urgency).map(|_| ());
+        let done = match self.urgency {
+            Urgency::Normal => self.engine.write_row(stream, units, bytes),
+            Urgency::Urgent => self.engine.write_urgent_row(stream, units, bytes),
+        };
+        let done = done.map(drop);
         self.noted(done)?;
         if !self.kept.is_empty() {
             self.programmed.extend(units.iter().map(|write| write.lpn));
