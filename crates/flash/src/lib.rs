@@ -3,12 +3,14 @@
 
 pub mod error;
 pub mod journal;
+pub mod kv;
 pub mod medium;
 pub mod memory;
 pub mod monitor;
 pub mod raw;
 
 pub use error::{FlashError, Result};
+pub use kv::KvStore;
 pub use medium::{DeviceGeometry, Medium, MediumError, PageState};
 pub use memory::{Cache, MemoryDevice};
 pub use monitor::{Allocation, Device, GlobalWear, Options, Share, ShareGeometry, WearReport};

@@ -24,6 +24,7 @@ use records::{Record, ShareRecord};
 use state::{LunUse, Monitor};
 
 pub use levelling::{GlobalWear, WearReport};
+pub(crate) use share::Level;
 pub use share::{Share, ShareGeometry};
 pub use state::OpCounts;
 
