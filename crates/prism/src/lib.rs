@@ -1,0 +1,10 @@
+//! stand-in
+pub use prism_base::{Bytes, Nanos, Rng, SimTime};
+pub use prism_flash::medium::GeometryError;
+pub use prism_flash::monitor::{OpCounts, ShareInfo};
+pub use prism_flash::{
+    Allocation, Cache, Device, DeviceGeometry, FlashError, GlobalWear, Medium, MediumError,
+    MemoryDevice, Options, PageState, Result, Share, ShareGeometry, SharedMemory, WearReport,
+};
+pub use prism_flash::{function, kv, object, policy, raw};
+pub use prism_nand::{Cause, Counts, PageTimes, Timing};
