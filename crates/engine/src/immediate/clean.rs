@@ -205,9 +205,10 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         if reached {
             return Ok(false);
         }
-        if ftl.copies_in_order() {
-            self.flash.sync()?;
-        }
+        // Copies may not outlive what they were copied from, and a block may not be without
+        // live units on account of rows that are lost.
+        self.flash.sync()?;
+        self.erase_unsynced = false;
         let why = ftl.cause_of_cleaning();
         self.cleaners[index].victim = ftl.pick_victim(lane).map(|victim| (victim, why));
         Ok(self.cleaners[index].victim.is_some())
@@ -250,6 +251,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         let ftl: &mut Layer = self.ftl.borrow_mut();
         let Some(block) = ftl.emptied(victim) else { return Ok(()) };
         let members = self.flash.erase(block, why)?;
+        self.erase_unsynced = true;
         let planes = self.flash.geometry().planes_ganged;
         self.counts.erases[why] += u64::from(members * planes);
         ftl.erased(block);

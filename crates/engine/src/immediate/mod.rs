@@ -42,6 +42,8 @@ pub struct Immediate<F, L> {
     rows: Vec<Row>,
     /// By lane.
     cleaners: Vec<Cleaner>,
+    /// An erase may not be on flash for good yet.
+    erase_unsynced: bool,
     plan: CopyPlan,
     /// Reused from block to block.
     scratch: Vec<u32>,
@@ -54,6 +56,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         Self {
             rows: vec![Row::default(); ftl.borrow().streams() as usize],
             cleaners: vec![Cleaner::default(); flash.geometry().lanes() as usize],
+            erase_unsynced: false,
             pace: Pace::ToHigh,
             flash,
             ftl,
@@ -146,6 +149,11 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         assert!(units.len() <= self.flash.layout().units_per_row() as usize, "more than a row");
         assert!(bytes.is_empty() || bytes.len() == units.len() * unit, "bytes of some units only");
         let lane = self.choose_lane(stream, urgency)?;
+        if std::mem::take(&mut self.erase_unsynced) {
+            // The row may open the block that only this erase allows to be opened. If the
+            // erase were undone, no erased block would be left for cleaning.
+            self.flash.sync()?;
+        }
         if lost.is_empty() && self.at_once() {
             let row = self.ftl_mut().put_row(lane, stream, units);
             self.flash.program_rows(row, 1)?;
