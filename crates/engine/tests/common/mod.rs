@@ -5,8 +5,8 @@ pub mod flash;
 use prism_base::{Bytes, Rng};
 use prism_engine::{Flash, Immediate, Pace};
 use prism_ftl::{
-    ConfigError, Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, Placement, TrimRange,
-    UnitWrite, VictimPolicy,
+    Benefit, ConfigError, Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, Placement,
+    TrimRange, UnitWrite, VictimPolicy,
 };
 use prism_nand::{Geometry, Nand, UnitTag};
 
@@ -62,6 +62,14 @@ pub fn page(rng: &mut Rng) -> Setup {
     finish(geometry, LayerConfig::Page(config), rng).unwrap_or_else(|| page(rng))
 }
 
+/// What mappings by block choose by; merges of the oldest are the most demanding.
+const HYBRID_VICTIMS: [VictimPolicy; 4] = [
+    VictimPolicy::Fifo,
+    VictimPolicy::Greedy,
+    VictimPolicy::Lru,
+    VictimPolicy::CostBenefit(Benefit::Kawaguchi),
+];
+
 /// A mapping by block, often with a single log block for each logical block, often as full as
 /// it may be.
 pub fn hybrid(rng: &mut Rng) -> Setup {
@@ -73,6 +81,7 @@ pub fn hybrid(rng: &mut Rng) -> Setup {
         group_blocks: n,
         group_log_blocks: k,
         log_blocks: one_of(rng, &[1, 2, 3, geometry.blocks()]).min(geometry.blocks()),
+        victim: one_of(rng, &HYBRID_VICTIMS),
         free_blocks_low: low,
         free_blocks_high: low + rng.below(2) as u32,
     };

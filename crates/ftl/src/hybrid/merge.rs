@@ -172,9 +172,8 @@ impl Hybrid {
         if !self.lanes[lane].dead.is_empty() {
             return None;
         }
-        let mut sealed = self.lanes[lane].sealed.iter();
-        let (&opened, &block) = sealed.find(|&(_, &block)| self.is_quiet(block))?;
-        self.lanes[lane].sealed.remove(&opened);
+        let block = self.best_sealed(lane, |block| self.is_quiet(block))?;
+        self.lanes[lane].sealed.remove(&self.opened[block as usize]);
         Some(self.become_victim(lane, block))
     }
 
