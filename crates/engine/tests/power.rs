@@ -3,7 +3,10 @@
 
 mod common;
 
-use prism_base::Rng;
+use prism_base::{Bytes, Rng};
+use prism_engine::{Immediate, Pace};
+use prism_ftl::{Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, UnitWrite, VictimPolicy};
+use prism_nand::{Cause, Geometry, Nand};
 
 use common::{Life, Setup, hybrid, page};
 
@@ -63,4 +66,78 @@ fn many_cuts_with_a_map_by_unit() {
 #[test]
 fn many_cuts_with_a_map_by_block() {
     many_cuts_in_one_life(hybrid);
+}
+
+#[test]
+fn a_logical_block_rewritten_in_order_is_switched() {
+    const BLOCK: u32 = 8;
+    const LOGICAL: u32 = 6;
+    let geometry = Geometry {
+        channels: 1,
+        dies_per_channel: 1,
+        planes: 1,
+        planes_ganged: 1,
+        blocks_per_plane: 10,
+        pages_per_block: BLOCK / 2,
+        pages_per_program: 1,
+        dies_per_superblock: 1,
+        parity: false,
+        page: Bytes(32),
+        unit: Bytes(16),
+    };
+    let config = LayerConfig::Hybrid(HybridConfig {
+        logical_units: LOGICAL * BLOCK,
+        group_blocks: 1,
+        group_log_blocks: 1,
+        log_blocks: 3,
+        free_blocks_low: 0,
+        free_blocks_high: 0,
+    });
+    let mut nand = Nand::with_content(geometry.clone());
+    let mut layer = Layer::new(geometry, config.clone(), 1).unwrap();
+    let mut version = 0;
+    for pass in 0..4 {
+        for pace in [Pace::ToHigh, Pace::Rows(1)] {
+            let mut engine = Immediate::new(&mut nand, layer);
+            engine.set_pace(pace);
+            for first in (0..LOGICAL * BLOCK).step_by(2) {
+                let unit = |lpn, version| UnitWrite { lpn, source: None, version };
+                let row = [unit(first, version + 1), unit(first + 1, version + 2)];
+                version += 2;
+                engine.write_row(engine.ftl().stream_of(first, 0), &row, &[]).unwrap();
+            }
+            let counts = *engine.counts();
+            assert_eq!(counts.units[Cause::Merge], 0, "pass {pass}: nothing is copied");
+            assert!(counts.erases[Cause::Merge] <= u64::from(LOGICAL), "an erase a block");
+            // Found again, it is rewritten as cheaply.
+            let (found, newest) = Layer::recover(&mut &nand, config.clone(), 1, &[]).unwrap();
+            assert_eq!((newest.newest_version, found.mapped()), (version, 48));
+            layer = found;
+        }
+    }
+    layer.assert_consistent();
+}
+
+#[test]
+fn flash_of_another_layer_is_refused() {
+    let mut rng = Rng::stream(1, "foreign");
+    let mut life = Life::new(hybrid(&mut rng), "foreign".into());
+    life.act_with_power(60, &mut rng);
+    let engine = life.engine();
+    let nand = &engine.flash().nand;
+    let small = HybridConfig {
+        logical_units: nand.geometry().units_per_block(),
+        group_blocks: 1,
+        group_log_blocks: 1,
+        log_blocks: 1,
+        free_blocks_low: 0,
+        free_blocks_high: 0,
+    };
+    let refused = Layer::recover(&mut { nand }, LayerConfig::Hybrid(small), 1, &[]);
+    let message = refused.err().expect("units beyond the drive").to_string();
+    assert!(message.contains("a unit is beyond the drive"), "{message}");
+    let one = FtlConfig::simple(1, VictimPolicy::Greedy, Frontiers::Shared);
+    let refused = Layer::recover(&mut { nand }, LayerConfig::Page(one), 1, &[]);
+    let message = refused.err().expect("units beyond the drive").to_string();
+    assert!(message.contains("a unit is beyond the drive"), "{message}");
 }
