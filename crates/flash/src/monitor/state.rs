@@ -143,7 +143,7 @@ impl Monitor {
 
     /// The slot of block `block` of a share.
     #[inline]
-    fn slot(&self, share: usize, block: u32) -> Result<u32> {
+    pub(super) fn slot(&self, share: usize, block: u32) -> Result<u32> {
         let state = self.shares[share].as_ref().expect("checked by the caller");
         let (lun, place) = self.by_usable.split(block);
         match state.luns.get(lun as usize) {
