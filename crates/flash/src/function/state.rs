@@ -81,10 +81,8 @@ impl State {
             if self.share.write_pointer(block)? > 0 {
                 continue;
             }
-            let access = self.share.access(block, 0, Cause::Map, now);
-            let (found, _) = self.share.read(access, 0, &mut [], &mut [])?;
             self.blocks.trim_block(block);
-            match found {
+            match self.share.state_of(block)? {
                 PageState::Torn => self.push_erase(block, now),
                 _ => self.blocks.put_erased(block, self.share.erases(block)?),
             }

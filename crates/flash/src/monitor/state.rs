@@ -126,7 +126,8 @@ impl std::fmt::Debug for dyn Medium {
     }
 }
 
-/// After so many erases their counts go into the journal.
+/// After so many erases their counts go into the journal; on a small device sooner, as the
+/// records have to fit into a checkpoint beside the tables.
 const WORN_MAX: usize = 256;
 
 impl Monitor {
@@ -340,7 +341,7 @@ impl Monitor {
 
     /// Puts the wear of enough erases into the journal.
     pub(crate) fn note_wear(&mut self) -> Result<()> {
-        if self.worn.len() < WORN_MAX {
+        if self.worn.len() < WORN_MAX.min(self.erases.len() / 4) {
             return Ok(());
         }
         let worn = std::mem::take(&mut self.worn);
