@@ -191,7 +191,8 @@ impl Function {
         self.lock().share.clone()
     }
 
-    /// Gives the share back, with what it holds. Commands that wait are not done.
+    /// Gives the share back, with what it holds. Commands that wait are not done, and a block
+    /// that waits for its erase still holds what it held: [`Function::drain`] comes before.
     #[must_use]
     pub fn into_share(self) -> Share {
         self.share()
