@@ -31,6 +31,8 @@
 //! Nothing of this level is kept on flash. A share that was used before has the blocks that hold
 //! something allocated, as [`Function::allocated`] lists them, and the application trims what
 //! it does not know. Of a block from which pages were handed out, all pages are allocated then.
+//! Below a volatile cache an erase that was not followed by [`Function::sync`] can come undone,
+//! and its block is then among them.
 //!
 //! ```
 //! use prism_base::Bytes;
