@@ -17,7 +17,7 @@ fn geometry(max_open_blocks: Option<u32>) -> DeviceGeometry {
     DeviceGeometry {
         channels: 2,
         luns_per_channel: 1,
-        blocks_per_lun: 14,
+        blocks_per_lun: 20,
         pages_per_block: 4,
         page_size: PAGE as u32,
         oob_size: 0,
