@@ -2,6 +2,7 @@
 //! chooses how tightly it binds to the flash.
 
 pub mod error;
+pub mod function;
 pub mod journal;
 pub mod medium;
 pub mod memory;
@@ -11,6 +12,7 @@ pub mod policy;
 pub mod raw;
 
 pub use error::{FlashError, Result};
+pub use function::Function;
 pub use medium::{DeviceGeometry, Medium, MediumError, PageState};
 pub use memory::{Cache, MemoryDevice, SharedMemory};
 pub use monitor::{Allocation, Device, GlobalWear, Options, Share, ShareGeometry, WearReport};

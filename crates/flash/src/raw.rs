@@ -36,6 +36,28 @@ impl Address {
     }
 }
 
+/// The block of the share that an address names.
+#[inline]
+pub(crate) fn block_number(geometry: &ShareGeometry, at: Address) -> Result<u32> {
+    let refused = |what, value: u32, count: usize| FlashError::OutOfRange {
+        what,
+        value: value.into(),
+        count: count as u64,
+    };
+    let channels = &geometry.channels;
+    let Some(luns) = channels.get(at.channel as usize) else {
+        return Err(refused("channel", at.channel, channels.len()));
+    };
+    let Some(&lun) = luns.get(at.lun as usize) else {
+        return Err(refused("LUN", at.lun, luns.len()));
+    };
+    let per_lun = geometry.blocks_per_lun;
+    if at.block >= per_lun {
+        return Err(refused("block", at.block, per_lun as usize));
+    }
+    Ok(lun * per_lun + at.block)
+}
+
 /// A share at the raw level.
 ///
 /// Calls wait until the operation is done: on a device with timing the share's clock then
@@ -124,26 +146,9 @@ impl Raw {
         })
     }
 
-    /// The block of the share that an address names.
     #[inline]
     fn block(&self, at: Address) -> Result<u32> {
-        let refused = |what, value: u32, count: usize| FlashError::OutOfRange {
-            what,
-            value: value.into(),
-            count: count as u64,
-        };
-        let channels = &self.geometry.channels;
-        let Some(luns) = channels.get(at.channel as usize) else {
-            return Err(refused("channel", at.channel, channels.len()));
-        };
-        let Some(&lun) = luns.get(at.lun as usize) else {
-            return Err(refused("LUN", at.lun, luns.len()));
-        };
-        let per_lun = self.geometry.blocks_per_lun;
-        if at.block >= per_lun {
-            return Err(refused("block", at.block, per_lun as usize));
-        }
-        Ok(lun * per_lun + at.block)
+        block_number(&self.geometry, at)
     }
 
     /// Reads a page, or its first bytes.

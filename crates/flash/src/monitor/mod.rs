@@ -11,6 +11,7 @@ mod levelling;
 mod records;
 mod share;
 mod state;
+mod swap;
 mod tables;
 
 use std::sync::{Arc, Mutex, MutexGuard};

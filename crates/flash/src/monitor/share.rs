@@ -110,7 +110,7 @@ impl Share {
 
     /// Runs `call` on the monitor, which has this share at the place it is given.
     #[inline]
-    fn with<T>(&self, call: impl FnOnce(&mut Monitor, usize) -> Result<T>) -> Result<T> {
+    pub(super) fn with<T>(&self, call: impl FnOnce(&mut Monitor, usize) -> Result<T>) -> Result<T> {
         let mut monitor = self.0.device.lock();
         monitor.share(self.0.place, self.0.id)?;
         call(&mut monitor, self.0.place)
@@ -267,6 +267,12 @@ impl Share {
             monitor.commit(&[Record::Released { id: share.id }])?;
             monitor.clean_luns(&share.luns)
         })
+    }
+
+    /// Whether operations take time.
+    #[inline]
+    pub(crate) fn is_timed(&self) -> bool {
+        self.0.timed
     }
 
     /// The share's clock, or zero at once on a device without timing.

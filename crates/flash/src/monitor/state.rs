@@ -126,7 +126,8 @@ impl std::fmt::Debug for dyn Medium {
     }
 }
 
-/// After so many erases their counts go into the journal.
+/// After so many erases their counts go into the journal; on a small device sooner, as the
+/// records have to fit into a checkpoint beside the tables.
 const WORN_MAX: usize = 256;
 
 impl Monitor {
@@ -143,7 +144,7 @@ impl Monitor {
 
     /// The slot of block `block` of a share.
     #[inline]
-    fn slot(&self, share: usize, block: u32) -> Result<u32> {
+    pub(super) fn slot(&self, share: usize, block: u32) -> Result<u32> {
         let state = self.shares[share].as_ref().expect("checked by the caller");
         let (lun, place) = self.by_usable.split(block);
         match state.luns.get(lun as usize) {
@@ -340,7 +341,7 @@ impl Monitor {
 
     /// Puts the wear of enough erases into the journal.
     pub(crate) fn note_wear(&mut self) -> Result<()> {
-        if self.worn.len() < WORN_MAX {
+        if self.worn.len() < WORN_MAX.min(self.erases.len() / 4) {
             return Ok(());
         }
         let worn = std::mem::take(&mut self.worn);

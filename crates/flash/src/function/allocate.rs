@@ -1,0 +1,184 @@
+//! What is handed out: the block, the channel, and waiting for an erase.
+
+use std::cmp::Reverse;
+
+use prism_base::SimTime;
+
+use crate::error::{FlashError, Result};
+use crate::function::queue::Queues;
+use crate::function::state::State;
+use crate::function::{Allocated, Channel, Unit};
+
+impl State {
+    pub(super) fn erased_in(&self, channel: usize) -> u32 {
+        self.geometry.channels[channel].iter().map(|&lun| self.blocks.erased(lun)).sum()
+    }
+
+    pub(super) fn erasing_in(&self, channel: usize) -> u32 {
+        self.geometry.channels[channel].iter().map(|&lun| self.blocks.erasing(lun)).sum()
+    }
+
+    /// What of a channel can be handed out without a wait, in `unit`.
+    fn free(&self, channel: usize, unit: Unit) -> u32 {
+        let blocks = self.erased_in(channel).min(self.blocks.room());
+        match unit {
+            Unit::Block => blocks,
+            Unit::Page => {
+                let left = self.open[channel].map_or(0, |block| self.blocks.left(block));
+                blocks * self.geometry.pages_per_block + left
+            }
+        }
+    }
+
+    /// The time a LUN of the channel needs for what is begun and what waits, on average.
+    fn load(&self, channel: usize, now: SimTime) -> u64 {
+        let luns = &self.geometry.channels[channel];
+        let of_lun = |&lun: &u32| {
+            let (free, [reads, writes]) = self.queues.load(lun);
+            free.0.saturating_sub(now.0) + reads * self.took[0].0 + writes * self.took[1].0
+        };
+        luns.iter().map(of_lun).sum::<u64>() / luns.len() as u64
+    }
+
+    /// The channel with the least work that has something to hand out, at once if there is
+    /// such.
+    fn least_loaded(&mut self, unit: Unit, now: SimTime) -> Result<usize> {
+        let limited = unit == Unit::Page && self.is_open_limit()?;
+        let rank = |channel: &usize| {
+            let begun = self.open[*channel].is_some_and(|block| self.blocks.left(block) > 0);
+            let wait = if unit == Unit::Page && begun {
+                0
+            } else if self.erased_in(*channel) > 0 {
+                u32::from(limited)
+            } else {
+                2 + u32::from(self.erasing_in(*channel) == 0)
+            };
+            (wait, self.load(*channel, now), Reverse(self.free(*channel, unit)), *channel)
+        };
+        Ok((0..self.open.len()).min_by_key(rank).expect("a share has channels"))
+    }
+
+    pub(super) fn allocate(&mut self, channel: Channel, unit: Unit) -> Result<Allocated> {
+        let now = self.settle()?;
+        let channel = match channel {
+            Channel::Any => self.least_loaded(unit, now)?,
+            Channel::Number(number) if (number as usize) < self.open.len() => number as usize,
+            Channel::Number(number) => {
+                let (what, count) = ("channel", self.open.len() as u64);
+                return Err(FlashError::OutOfRange { what, value: number.into(), count });
+            }
+        };
+        let (block, page) = match unit {
+            Unit::Block => {
+                let block = self.take_block(channel)?;
+                self.blocks.hand_out_all(block);
+                (block, 0)
+            }
+            Unit::Page => {
+                let block = self.page_block(channel)?;
+                (block, self.blocks.hand_out_page(block))
+            }
+        };
+        let free_left = self.free(channel, unit);
+        Ok(Allocated {
+            at: self.address(block, page),
+            free_left,
+            erasing: self.erasing_in(channel),
+        })
+    }
+
+    /// The block of a channel whose pages are handed out; another, if that has none left.
+    fn page_block(&mut self, channel: usize) -> Result<u32> {
+        if let Some(block) = self.open[channel].filter(|&block| self.blocks.left(block) > 0) {
+            return Ok(block);
+        }
+        while self.is_open_limit()? {
+            if self.queues.len() == 0 || !self.step() {
+                return Err(FlashError::TooManyOpen { max: self.geometry.max_open_blocks });
+            }
+        }
+        let block = self.take_block(channel)?;
+        self.open[channel] = Some(block);
+        if self.geometry.max_open_blocks != u32::MAX {
+            self.filling.push(block);
+        }
+        Ok(block)
+    }
+
+    /// Whether as many blocks are handed out by pages and not full as may be partly written.
+    fn is_open_limit(&mut self) -> Result<bool> {
+        if (self.filling.len() as u32) < self.geometry.max_open_blocks {
+            return Ok(false);
+        }
+        let pages = self.geometry.pages_per_block;
+        let mut filling = Vec::new();
+        for &block in &self.filling {
+            let written = self.share.write_pointer(block)?;
+            if written == pages {
+                continue;
+            }
+            // Nobody will write what was given back, so the block is as good as full.
+            let given_back = |page| self.blocks.was_trimmed(block, page);
+            if self.queues.is_idle(block) && (written..pages).all(given_back) {
+                self.share.finish(block)?;
+            } else {
+                filling.push(block);
+            }
+        }
+        self.filling = filling;
+        Ok(self.filling.len() as u32 >= self.geometry.max_open_blocks)
+    }
+
+    /// The least worn erased block of a channel; waits for an erase if there is none.
+    fn take_block(&mut self, channel: usize) -> Result<u32> {
+        if self.blocks.room() == 0 {
+            let what = format!(
+                "all blocks but the reserve of {} are handed out: trim some, or reserve less",
+                self.blocks.reserve
+            );
+            return Err(FlashError::NoSpace { what });
+        }
+        if self.erased_in(channel) == 0 {
+            self.wait_for_erase(channel)?;
+        }
+        let queues = &self.queues;
+        let blocks = &self.blocks;
+        let rank = |&lun: &u32| {
+            let wear = blocks.least_worn(lun)?;
+            Some((wear, queues.load(lun).0, Reverse(blocks.erased(lun)), lun))
+        };
+        let lun = self.geometry.channels[channel].iter().filter_map(rank).min();
+        let (.., lun) = lun.expect("waited for one");
+        Ok(self.blocks.take(lun).expect("it has an erased block"))
+    }
+
+    fn wait_for_erase(&mut self, channel: usize) -> Result<()> {
+        let luns = self.geometry.channels[channel].clone();
+        let urgent = |queues: &mut Queues, urgent| {
+            luns.iter().for_each(|&lun| queues.set_urgent(lun, urgent));
+        };
+        urgent(&mut self.queues, true);
+        let begun = loop {
+            let of_channel = |block: &u32| luns.contains(&self.blocks.lun_of(*block));
+            let first = self.erasing.iter().find(|(_, block)| of_channel(block));
+            if let Some((&(end, _), _)) = first {
+                break Some(end);
+            }
+            if self.erasing_in(channel) == 0 || !self.step() {
+                break None;
+            }
+        };
+        urgent(&mut self.queues, false);
+        match begun {
+            Some(end) => {
+                self.share.reach_if_timed(end)?;
+                self.take_erased(end)
+            }
+            None => Err(self.trouble.take().unwrap_or_else(|| FlashError::NoSpace {
+                what: format!(
+                    "channel {channel} has no block left: trim some, or take another channel"
+                ),
+            })),
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! The state behind the function level: runs what waits, in time.
+
+use std::collections::BTreeMap;
+
+use prism_base::{Nanos, SimTime};
+use prism_nand::Cause;
+
+use crate::error::{FlashError, Result};
+use crate::function::blocks::{Blocks, Use};
+use crate::function::queue::{Choice, Class, Item, Queues};
+use crate::function::{Command, Unit};
+use crate::medium::PageState;
+use crate::monitor::{Share, ShareGeometry};
+use crate::raw::{Address, Completion, block_number};
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) share: Share,
+    pub(super) geometry: ShareGeometry,
+    pub(super) blocks: Blocks,
+    pub(super) queues: Queues,
+    /// By LUN of the share: its channel and its number there.
+    places: Vec<(u32, u32)>,
+    /// By channel: the block whose pages are handed out.
+    pub(super) open: Vec<Option<u32>>,
+    /// Blocks handed out by pages that are perhaps partly written; kept where the device
+    /// limits them.
+    pub(super) filling: Vec<u32>,
+    /// Queued commands that are done, in order.
+    done: BTreeMap<(SimTime, u64), Completion>,
+    /// Erases that were begun, by their end.
+    pub(super) erasing: BTreeMap<(SimTime, u64), u32>,
+    /// The call that waits is done.
+    finished: Option<Completion>,
+    /// Why an erase failed of which nobody was told.
+    pub(super) trouble: Option<FlashError>,
+    /// What the last page read and the last page written took.
+    pub(super) took: [Nanos; 2],
+    submitted: u64,
+    begun: u64,
+    buffer: Vec<u8>,
+}
+
+impl State {
+    pub(super) fn open(share: Share) -> Result<Self> {
+        let geometry = share.geometry()?;
+        let (luns, per_lun, pages) =
+            (geometry.luns, geometry.blocks_per_lun, geometry.pages_per_block);
+        let mut places = vec![(0, 0); luns as usize];
+        for (channel, luns) in (0u32..).zip(&geometry.channels) {
+            for (lun, &number) in (0u32..).zip(luns) {
+                places[number as usize] = (channel, lun);
+            }
+        }
+        let mut state = Self {
+            share,
+            blocks: Blocks::new(luns, per_lun, pages),
+            queues: Queues::new(luns, luns * per_lun),
+            places,
+            open: vec![None; geometry.channels.len()],
+            filling: Vec::new(),
+            done: BTreeMap::new(),
+            erasing: BTreeMap::new(),
+            finished: None,
+            trouble: None,
+            took: [Nanos(0); 2],
+            submitted: 0,
+            begun: 0,
+            buffer: Vec::new(),
+            geometry,
+        };
+        state.blocks.reserve = state.geometry.ops_luns * per_lun;
+        state.find()?;
+        Ok(state)
+    }
+
+    /// Looks what stands on each block; one whose erase was interrupted is erased again.
+    fn find(&mut self) -> Result<()> {
+        let now = self.share.now_if_timed()?;
+        for block in 0..self.blocks.count() {
+            if self.share.write_pointer(block)? > 0 {
+                continue;
+            }
+            self.blocks.trim_block(block);
+            match self.share.state_of(block)? {
+                PageState::Torn => self.push_erase(block, now),
+                _ => self.blocks.put_erased(block, self.share.erases(block)?),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn address(&self, block: u32, page: u32) -> Address {
+        let (channel, lun) = self.places[self.blocks.lun_of(block) as usize];
+        Address { channel, lun, block: block % self.geometry.blocks_per_lun, page }
+    }
+
+    /// The share's clock; what could begin before is begun, what is erased by now is free.
+    pub(super) fn settle(&mut self) -> Result<SimTime> {
+        let now = self.share.now_if_timed()?;
+        while let Some(choice) = self.queues.next().filter(|choice| choice.ready < now) {
+            self.begin(choice);
+        }
+        self.take_erased(now)?;
+        Ok(now)
+    }
+
+    pub(super) fn take_erased(&mut self, now: SimTime) -> Result<()> {
+        while let Some(entry) = self.erasing.first_entry().filter(|entry| entry.key().0 <= now) {
+            let block = entry.remove();
+            self.blocks.put_erased(block, self.share.erases(block)?);
+        }
+        Ok(())
+    }
+
+    /// On a device without time, erases for which nothing waits are done at once.
+    pub(super) fn erase_at_once(&mut self) -> Result<()> {
+        if !self.share.is_timed() {
+            while let Some(choice) = self.queues.next().filter(|c| c.class == Class::Erase) {
+                self.begin(choice);
+            }
+            self.take_erased(SimTime::ZERO)?;
+        }
+        Ok(())
+    }
+
+    /// Begins what goes next; whether anything waited.
+    pub(super) fn step(&mut self) -> bool {
+        let next = self.queues.next();
+        next.inspect(|&choice| self.begin(choice)).is_some()
+    }
+
+    fn begin(&mut self, choice: Choice) {
+        self.begun += 1;
+        match choice.class {
+            Class::Erase => self.begin_erase(choice),
+            Class::Read | Class::Write => self.begin_page(choice),
+        }
+    }
+
+    fn begin_erase(&mut self, choice: Choice) {
+        let Item { block, .. } = self.queues.remove(choice);
+        match self.share.erase(self.share.access(block, 0, Cause::Host, choice.ready)) {
+            Ok(end) => {
+                self.queues.occupy(choice.lun, end);
+                self.erasing.insert((end, self.begun), block);
+            }
+            Err(error) => {
+                self.blocks.put_lost(block);
+                self.trouble.get_or_insert(error);
+            }
+        }
+    }
+
+    fn begin_page(&mut self, choice: Choice) {
+        let page_size = self.geometry.page_size as usize;
+        let item = self.queues.chosen(choice);
+        let (block, page, done) = (item.block, item.page, item.done);
+        let access = self.share.access(block, page, Cause::Host, choice.ready);
+        let data = &mut item.data[done..done + page_size];
+        let result = match choice.class {
+            Class::Read => self.share.read(access, 0, data, &mut []),
+            _ => {
+                self.blocks.begin(block);
+                self.share.program(access, data, &[]).map(|p| (PageState::Written, p.end))
+            }
+        };
+        let at = self.address(block, page);
+        let error = match result {
+            Ok((PageState::Written, end)) => {
+                self.queues.occupy(choice.lun, end);
+                self.took[choice.class as usize] = end.since(choice.ready);
+                self.queues.begun(choice, page_size);
+                if self.queues.chosen(choice).left == 0 {
+                    self.finish(choice, end, Ok(()));
+                }
+                return;
+            }
+            Ok((PageState::Erased, _)) => FlashError::Unwritten { block: at.block, page },
+            Ok((PageState::Torn, _)) => FlashError::Torn { block: at.block, page },
+            Err(FlashError::NotErased { .. }) => FlashError::NotErased { block: at.block, page },
+            Err(FlashError::OutOfOrder { expected, .. }) if self.may_pad(block, expected, page) => {
+                match self.pad(block, expected, choice) {
+                    Ok(()) => return,
+                    Err(error) => error,
+                }
+            }
+            Err(error) => error,
+        };
+        self.finish(choice, choice.ready, Err(error));
+    }
+
+    /// Whether all pages from `first` to before `page` were given back unwritten.
+    fn may_pad(&self, block: u32, first: u32, page: u32) -> bool {
+        first < page && (first..page).all(|page| self.blocks.was_trimmed(block, page))
+    }
+
+    /// Programs a page that was given back unwritten, so that later ones can be written.
+    fn pad(&mut self, block: u32, page: u32, choice: Choice) -> Result<()> {
+        let zeros = vec![0; self.geometry.page_size as usize];
+        let access = self.share.access(block, page, Cause::Pad, choice.ready);
+        let end = self.share.program(access, &zeros, &[])?.end;
+        self.queues.occupy(choice.lun, end);
+        Ok(())
+    }
+
+    fn finish(&mut self, choice: Choice, end: SimTime, result: Result<()>) {
+        let item = self.queues.remove(choice);
+        self.put_done(item.tag, end, result, item.data);
+    }
+
+    fn put_done(&mut self, tag: Option<u64>, end: SimTime, result: Result<()>, data: Vec<u8>) {
+        let completion = Completion { tag: tag.unwrap_or_default(), end, result, data };
+        self.begun += 1;
+        match tag {
+            Some(_) => {
+                self.done.insert((end, self.begun), completion);
+            }
+            None => self.finished = Some(completion),
+        }
+    }
+
+    /// Queued commands that were not taken back with [`State::complete`].
+    pub(super) fn commands(&self) -> usize {
+        self.queues.len() + self.done.len()
+    }
+
+    /// Takes in a queued command; one that is refused is done at once.
+    pub(super) fn submit(&mut self, command: Command, tag: u64) {
+        let now = match self.settle() {
+            Ok(now) => now,
+            Err(error) => return self.put_done(Some(tag), SimTime::ZERO, Err(error), Vec::new()),
+        };
+        match command {
+            Command::Read { at, data } => self.push(Class::Read, Some(tag), at, data, now),
+            Command::Write { at, data } => self.push(Class::Write, Some(tag), at, data, now),
+            Command::Trim { at, unit } => {
+                let result = self.trim(at, unit, now);
+                self.put_done(Some(tag), now, result, Vec::new());
+            }
+        }
+    }
+
+    fn push(&mut self, class: Class, tag: Option<u64>, at: Address, data: Vec<u8>, now: SimTime) {
+        self.submitted += 1;
+        match self.check(at, data.len()) {
+            Ok((_, 0)) => self.put_done(tag, now, Ok(()), data),
+            Ok((block, pages)) => {
+                let item = Item::new(self.submitted, tag, (block, at.page, pages), data, now);
+                self.queues.push(self.blocks.lun_of(block), class, item);
+            }
+            Err(error) => self.put_done(tag, now, Err(error), data),
+        }
+    }
+
+    /// The block and how many pages of it; all of them are allocated.
+    fn check(&self, at: Address, len: usize) -> Result<(u32, u32)> {
+        let block = block_number(&self.geometry, at)?;
+        let (unit, pages) = (self.geometry.page_size, self.geometry.pages_per_block);
+        if !len.is_multiple_of(unit as usize) {
+            let (what, value) = ("a length of", len as u64);
+            return Err(FlashError::Unaligned { what, value, unit: unit.into() });
+        }
+        let count = (len / unit as usize) as u64;
+        let end = u64::from(at.page) + count;
+        if end > pages.into() {
+            let (what, value) = ("page", end - 1);
+            return Err(FlashError::OutOfRange { what, value, count: pages.into() });
+        }
+        if self.blocks.state(block) != Use::Allocated {
+            return Err(FlashError::NotAllocated { what: "block", number: at.block.into() });
+        }
+        match (at.page..end as u32).find(|&page| !self.blocks.is_allocated(block, page)) {
+            Some(page) => Err(FlashError::NotAllocated { what: "page", number: page.into() }),
+            None => Ok((block, count as u32)),
+        }
+    }
+
+    /// Runs a read or a write and waits for it; the buffer comes back with it.
+    pub(super) fn run(
+        &mut self,
+        class: Class,
+        at: Address,
+        data: Vec<u8>,
+    ) -> Result<(Result<()>, Vec<u8>)> {
+        let now = self.settle()?;
+        self.push(class, None, at, data, now);
+        while self.finished.is_none() {
+            assert!(self.step(), "a command that waits can go on");
+        }
+        let done = self.finished.take().expect("just seen");
+        self.share.reach_if_timed(done.end)?;
+        self.erase_at_once()?;
+        Ok((done.result, done.data))
+    }
+
+    /// A buffer of `len` bytes, to be given back as [`State::put_buffer`].
+    pub(super) fn take_buffer(&mut self, len: usize) -> Vec<u8> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(len, 0);
+        buffer
+    }
+
+    pub(super) fn put_buffer(&mut self, buffer: Vec<u8>) {
+        self.buffer = buffer;
+    }
+
+    /// The next queued command that is done.
+    pub(super) fn complete(&mut self) -> Option<Completion> {
+        loop {
+            let first = self.done.first_key_value().map(|(&(end, _), _)| end);
+            if first.is_none() && self.queues.len() == 0 {
+                return None;
+            }
+            // What can begin when a command ends is chosen after its caller has answered.
+            match self.queues.next() {
+                Some(choice) if first.is_none_or(|end| choice.ready < end) => self.begin(choice),
+                _ => {
+                    let (_, completion) = self.done.pop_first()?;
+                    // A share that is gone keeps no clock, and its commands have failed.
+                    let _ = self.share.reach_if_timed(completion.end);
+                    return Some(completion);
+                }
+            }
+        }
+    }
+
+    /// Gives a block or a page back.
+    pub(super) fn trim(&mut self, at: Address, unit: Unit, now: SimTime) -> Result<()> {
+        let block = block_number(&self.geometry, at)?;
+        if self.blocks.state(block) != Use::Allocated {
+            return Err(FlashError::NotAllocated { what: "block", number: at.block.into() });
+        }
+        if unit == Unit::Page {
+            if !self.blocks.is_allocated(block, at.page) {
+                return Err(FlashError::NotAllocated { what: "page", number: at.page.into() });
+            }
+            if !self.blocks.trim_page(block, at.page) {
+                return Ok(());
+            }
+        }
+        self.blocks.trim_block(block);
+        let open = &mut self.open[at.channel as usize];
+        *open = open.filter(|&open| open != block);
+        self.filling.retain(|&filling| filling != block);
+        if self.queues.is_idle(block) && !self.blocks.is_begun(block) {
+            // Nothing was written, so there is nothing to erase.
+            self.blocks.put_erased(block, self.share.erases(block)?);
+        } else {
+            self.push_erase(block, now);
+        }
+        Ok(())
+    }
+
+    fn push_erase(&mut self, block: u32, now: SimTime) {
+        self.submitted += 1;
+        let item = Item::new(self.submitted, None, (block, 0, 0), Vec::new(), now);
+        self.queues.push(self.blocks.lun_of(block), Class::Erase, item);
+    }
+
+    /// Runs everything that waits, and waits for every erase.
+    pub(super) fn drain(&mut self) -> Result<()> {
+        self.settle()?;
+        while self.queues.erases() > 0 && self.step() {}
+        if let Some((&(end, _), _)) = self.erasing.last_key_value() {
+            self.share.reach_if_timed(end)?;
+            self.take_erased(end)?;
+        }
+        self.trouble.take().map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,89 @@
+//! Levelling of wear within a LUN: what stands on two blocks changes places, below the
+//! addresses of whoever owns them.
+//!
+//! What is written often goes to a fresh block, what rests goes to the worn one. There is no
+//! direct exchange on flash: a spare block takes the first, and the block that the second
+//! leaves becomes spare. Each of the two moves is a copy, then a record in the journal, so a
+//! loss of power finds each slot either where it was or where it goes, with all of its data.
+
+use prism_base::SimTime;
+use prism_nand::Cause;
+
+use crate::error::Result;
+use crate::monitor::Share;
+use crate::monitor::records::Record;
+use crate::monitor::state::Monitor;
+
+impl Share {
+    /// The erase counts of the share's blocks, LUN by LUN.
+    pub(crate) fn wear(&self) -> Result<Vec<u32>> {
+        self.with(|monitor, place| {
+            let share = monitor.shares[place].as_ref().expect("checked");
+            let usable = monitor.usable as usize;
+            let slots = share.luns.iter().flat_map(|&lun| {
+                let first = lun as usize * usable;
+                &monitor.slots[first..first + usable]
+            });
+            Ok(slots.map(|&block| monitor.erases[block as usize]).collect())
+        })
+    }
+
+    /// What stands on block `hot` goes to a fresh block, what stands on the less worn block
+    /// `cold` to a worn one. Returns when that is done; `None` if there was no block to do it
+    /// with, and then everything may still stand where it stood.
+    pub(crate) fn swap_wear(&self, hot: u32, cold: u32, ready: SimTime) -> Result<Option<SimTime>> {
+        self.with(|monitor, place| {
+            let (hot, cold) = (monitor.slot(place, hot)?, monitor.slot(place, cold)?);
+            let end = monitor.swap_wear(hot, cold, ready)?;
+            monitor.note_wear()?;
+            Ok(end)
+        })
+    }
+}
+
+impl Monitor {
+    fn swap_wear(&mut self, hot: u32, cold: u32, ready: SimTime) -> Result<Option<SimTime>> {
+        let (worn, fresh) = (self.slots[hot as usize], self.slots[cold as usize]);
+        let lun = self.lun_of(worn);
+        if lun != self.lun_of(fresh) {
+            // The LUN is about to change places with another, which levels more than this.
+            return Ok(None);
+        }
+        let wear = |&block: &u32| self.erases[block as usize];
+        let Some(spare) = self.spares[lun as usize].iter().copied().min_by_key(wear) else {
+            return Ok(None);
+        };
+        // A spare block that is more worn than the worn one takes what rests instead.
+        let moves = if wear(&spare) < wear(&worn) {
+            [(hot, spare), (cold, worn)]
+        } else {
+            [(cold, spare), (hot, fresh)]
+        };
+        let mut end = ready;
+        for (slot, to) in moves {
+            match self.move_to_spare(slot, to, end)? {
+                Some(moved) => end = moved,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(end))
+    }
+
+    /// Erases the spare block `to` and moves a slot there; `None` if the block failed.
+    fn move_to_spare(&mut self, slot: u32, to: u32, ready: SimTime) -> Result<Option<SimTime>> {
+        let lun = self.lun_of(to);
+        self.spares[lun as usize].retain(|&spare| spare != to);
+        self.counts.erases[Cause::Wear] += 1;
+        if !self.erase_block(to)? {
+            self.bad[to as usize] = true;
+            self.commit(&[Record::Bad { blocks: vec![to] }])?;
+            return Ok(None);
+        }
+        let ready = self.at_earliest(ready);
+        let erased = self.timeline.as_mut().map_or(ready, |time| time.erase(lun, ready).end);
+        let from = self.slots[slot as usize];
+        let pages = self.medium()?.write_pointer(from);
+        let end = self.rehome(slot, to, pages, Cause::Wear, erased)?;
+        Ok((self.slots[slot as usize] == to).then_some(end))
+    }
+}
