@@ -20,9 +20,7 @@ impl Store {
             return Ok(false);
         }
         let dead = self.copy_out(victim)?;
-        if self.fronts[COPIES].is_begun() {
-            self.program(COPIES)?;
-        }
+        self.program_begun(COPIES)?;
         if self.blocks[victim as usize].live > 0 {
             // A page cannot be read that could be once: nothing is erased that is needed.
             return Err(FlashError::Torn { block: victim, page: 0 });

@@ -58,6 +58,7 @@ impl Store {
             longest: Longest::default(),
             charged: 0,
             tombstones: 0,
+            newest: 0,
             copied: SimTime::ZERO,
             end: share.now_if_timed()?,
             counts: OpCounts::default(),
@@ -124,6 +125,7 @@ impl Store {
                 self.blocks[place.block as usize].live += bytes_of(key.len(), &[*place]);
             }
             self.charge(key.len(), stored.len);
+            self.newest += self.charge_of(key.len(), stored.len);
         }
         self.index.insert(key.clone(), entry);
         self.bury(&key);

@@ -110,15 +110,26 @@ impl World {
     pub fn any(seed: u64, cache: Cache) -> Self {
         let mut rng = Rng::stream(seed, "kv.world");
         let mut pick = |of: &[u32]| of[rng.below(of.len() as u64) as usize];
-        let geometry = DeviceGeometry {
+        let mut geometry = DeviceGeometry {
             channels: pick(&[1, 2, 2, 4]),
             luns_per_channel: pick(&[1, 2]) + 1,
-            blocks_per_lun: pick(&[16, 20, 30]),
+            blocks_per_lun: 4,
             pages_per_block: pick(&[2, 4, 8]),
             page_size: pick(&[512, 1024, 4096]),
             oob_size: pick(&[0, 64]),
             max_open_blocks: [None, Some(4), Some(6), Some(14)][pick(&[0, 1, 2, 3]) as usize],
         };
+        // So many for the share, beside what the device needs for itself.
+        let blocks = u64::from(pick(&[6, 9, 20, 40]));
+        loop {
+            let memory = Box::new(MemoryDevice::new(geometry, cache).unwrap());
+            let device = Device::format(memory, Options::default());
+            let bytes = device.map_or(0, |device| device.lun_capacity().0);
+            if bytes >= blocks * u64::from(geometry.pages_per_block * geometry.page_size) {
+                break;
+            }
+            geometry.blocks_per_lun += 1;
+        }
         let percent = pick(&[0, 10, 30]);
         Self::new(seed, geometry, cache, percent)
     }
@@ -126,11 +137,14 @@ impl World {
     pub fn new(seed: u64, geometry: DeviceGeometry, cache: Cache, percent: u32) -> Self {
         let mut rng = Rng::stream(seed, "kv.calls");
         let handle = Handle::new(geometry, cache);
-        let device = Device::format(Box::new(handle.clone()), Options::default()).unwrap();
+        let device = Device::format(Box::new(handle.clone()), Options::default());
+        let device = device.unwrap_or_else(|e| panic!("seed {seed}: {geometry:?}: {e}"));
         let luns = u64::from(geometry.luns()) * 100 / u64::from(100 + percent);
         let capacity = Bytes(device.lun_capacity().0 * luns.max(1));
-        let share = device.allocate("pairs", Allocation::new(capacity, percent)).unwrap();
-        let store = KvStore::open(share).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let open_blocks = geometry.max_open_blocks.map(|max| max - 2);
+        let wanted = Allocation { open_blocks, ..Allocation::new(capacity, percent) };
+        let share = device.allocate("pairs", wanted).unwrap();
+        let store = KvStore::open(share).unwrap_or_else(|e| panic!("seed {seed}: {geometry:?}: {e}"));
         let keys = [5, 20, 60][rng.below(3) as usize];
         let block = u64::from(geometry.pages_per_block * geometry.page_size);
         let value_max = [30, 700, block][rng.below(3) as usize];
