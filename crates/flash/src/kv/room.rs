@@ -92,9 +92,10 @@ impl Shape {
     }
 
     /// What users may fill. The longest record stays below the bound, so that any can be
-    /// overwritten when this is reached.
+    /// overwritten when this is reached, and most of a block, so that pages can be filled
+    /// before what they replace is garbage.
     pub(super) fn capacity(&self, longest: Longest) -> u64 {
-        let twice = self.charge(longest.key, longest.pair);
+        let twice = self.charge(longest.key, longest.pair) + self.gains_below(longest);
         self.share.min(self.bound_for_values(longest).saturating_sub(twice))
     }
 }

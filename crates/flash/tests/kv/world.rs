@@ -115,12 +115,12 @@ impl World {
             luns_per_channel: pick(&[1, 2]) + 1,
             blocks_per_lun: 4,
             pages_per_block: pick(&[2, 4, 8]),
-            page_size: pick(&[512, 1024, 4096]),
+            page_size: pick(&[512, 512, 1024, 4096]),
             oob_size: pick(&[0, 64]),
             max_open_blocks: [None, Some(4), Some(6), Some(14)][pick(&[0, 1, 2, 3]) as usize],
         };
         // So many for the share, beside what the device needs for itself.
-        let blocks = u64::from(pick(&[6, 9, 20, 40]));
+        let blocks = u64::from(pick(&[6, 9, 9, 25]));
         loop {
             let memory = Box::new(MemoryDevice::new(geometry, cache).unwrap());
             let device = Device::format(memory, Options::default());
@@ -144,7 +144,8 @@ impl World {
         let open_blocks = geometry.max_open_blocks.map(|max| max - 2);
         let wanted = Allocation { open_blocks, ..Allocation::new(capacity, percent) };
         let share = device.allocate("pairs", wanted).unwrap();
-        let store = KvStore::open(share).unwrap_or_else(|e| panic!("seed {seed}: {geometry:?}: {e}"));
+        let store =
+            KvStore::open(share).unwrap_or_else(|e| panic!("seed {seed}: {geometry:?}: {e}"));
         let keys = [5, 20, 60][rng.below(3) as usize];
         let block = u64::from(geometry.pages_per_block * geometry.page_size);
         let value_max = [30, 700, block][rng.below(3) as usize];
