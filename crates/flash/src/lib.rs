@@ -4,6 +4,7 @@
 pub mod error;
 pub mod function;
 pub mod journal;
+pub mod kv;
 pub mod medium;
 pub mod memory;
 pub mod monitor;
@@ -13,6 +14,7 @@ pub mod raw;
 
 pub use error::{FlashError, Result};
 pub use function::Function;
+pub use kv::KvStore;
 pub use medium::{DeviceGeometry, Medium, MediumError, PageState};
 pub use memory::{Cache, MemoryDevice, SharedMemory};
 pub use monitor::{Allocation, Device, GlobalWear, Options, Share, ShareGeometry, WearReport};

@@ -388,6 +388,11 @@ impl Share {
         self.with(|monitor, _| monitor.sync_if_volatile())
     }
 
+    /// Whether operations are durable only after a sync.
+    pub(crate) fn is_volatile(&self) -> Result<bool> {
+        self.with(|monitor, _| Ok(monitor.medium()?.has_volatile_cache()))
+    }
+
     /// Makes everything done so far durable.
     pub(crate) fn sync(&self) -> Result<()> {
         self.with(|monitor, _| monitor.sync())

@@ -1,0 +1,76 @@
+//! Cleaning: what is needed of a block is copied, and the block erased.
+
+use crate::error::{FlashError, Result};
+use crate::kv::index::Place;
+use crate::kv::page::{self, DELETED};
+use crate::kv::store::{COPIES, Store, Use};
+use crate::medium::PageState;
+
+use prism_nand::Cause;
+
+impl Store {
+    /// Cleans the block with the fewest live bytes, of those the one written longest ago;
+    /// whether there is one that gains.
+    pub(super) fn clean(&mut self) -> Result<bool> {
+        let closed = self.blocks.iter().zip(0u32..).filter(|(b, _)| b.used == Use::Closed);
+        let Some((block, victim)) = closed.min_by_key(|(b, _)| (b.live, b.closed)) else {
+            return Ok(false);
+        };
+        if block.live > 0 && block.live >= self.shape.gains_below(self.longest) {
+            return Ok(false);
+        }
+        let dead = self.copy_out(victim)?;
+        self.program_begun(COPIES)?;
+        if self.blocks[victim as usize].live > 0 {
+            // A page cannot be read that could be once: nothing is erased that is needed.
+            return Err(FlashError::Torn { block: victim, page: 0 });
+        }
+        self.erase(victim)?;
+        for key in dead {
+            let entry = self.index.get_mut(&key).expect("something of the key was on flash");
+            entry.dead -= 1;
+            self.bury(&key);
+        }
+        Ok(true)
+    }
+
+    /// Copies what is needed of a block; returns the keys of the pieces of old values in it.
+    fn copy_out(&mut self, victim: u32) -> Result<Vec<Box<[u8]>>> {
+        let mut dead = Vec::new();
+        let mut bytes = vec![0; self.shape.page_size];
+        self.copied = self.share.now_if_timed()?;
+        let now = self.copied;
+        for page in 0..self.share.write_pointer(victim)? {
+            let access = self.share.access(victim, page, Cause::Gc, now);
+            let (state, end) = self.share.read(access, 0, &mut bytes, &mut [])?;
+            self.counts.reads[Cause::Gc] += 1;
+            self.copied = self.copied.max(end);
+            let Some((_, pieces)) = page::open(&bytes).filter(|_| state == PageState::Written)
+            else {
+                continue;
+            };
+            for (at, piece) in pieces {
+                let place = Place { block: victim, page, at, part: piece.part.len() as u32 };
+                if self.is_live(&piece, place) {
+                    self.append(COPIES, piece, Some(place))?;
+                } else if piece.len != DELETED {
+                    dead.push(piece.key.into());
+                }
+            }
+        }
+        Ok(dead)
+    }
+
+    /// Erases a block when all copies are on flash, and so is what has replaced the rest.
+    fn erase(&mut self, block: u32) -> Result<()> {
+        let ready = self.end.max(self.copied);
+        self.share.erase(self.share.access(block, 0, Cause::Gc, ready))?;
+        self.counts.erases[Cause::Gc] += 1;
+        // A block of the reserve must not come back with what it held.
+        if self.is_volatile {
+            self.share.sync()?;
+        }
+        self.put_erased(block);
+        Ok(())
+    }
+}

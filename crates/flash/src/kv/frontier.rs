@@ -1,0 +1,84 @@
+//! Where writing goes on: a page being filled, and open blocks that take pages in turn.
+
+use std::collections::VecDeque;
+
+use prism_nand::Cause;
+
+use crate::kv::index::Place;
+use crate::kv::page;
+
+/// A block that is being written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    pub(super) block: u32,
+    /// The page that is next.
+    pub(super) page: u32,
+}
+
+/// A record, or a piece that moves, until all of it is programmed.
+#[derive(Clone, Debug)]
+pub(super) struct Flying {
+    pub(super) key: Box<[u8]>,
+    pub(super) sequence: u64,
+    /// Bytes of the record's value, or [`page::DELETED`].
+    pub(super) len: u32,
+    /// Where the piece comes from, if one moves.
+    pub(super) origin: Option<Place>,
+    /// Bytes of the value that are not programmed yet.
+    pub(super) left: u32,
+    /// What is programmed already.
+    pub(super) places: Vec<Place>,
+}
+
+/// What is written for one cause.
+#[derive(Debug)]
+pub(super) struct Frontier {
+    pub(super) cause: Cause,
+    pub(super) slots: Vec<Option<Open>>,
+    /// The slot whose turn is next.
+    pub(super) turn: usize,
+    /// The page being filled.
+    pub(super) page: Vec<u8>,
+    /// The pieces in it: where each begins, and how much of a value it has.
+    pub(super) pieces: Vec<(u32, u32)>,
+    /// Whose pieces they are, in order. Only the first can have pieces on flash already.
+    pub(super) flying: VecDeque<Flying>,
+}
+
+impl Frontier {
+    pub(super) fn new(cause: Cause, width: u32) -> Self {
+        let mut begun = Vec::new();
+        page::begin(&mut begun);
+        Self {
+            cause,
+            slots: vec![None; width as usize],
+            turn: 0,
+            page: begun,
+            pieces: Vec::new(),
+            flying: VecDeque::new(),
+        }
+    }
+
+    /// Whether the page holds something.
+    pub(super) fn is_begun(&self) -> bool {
+        !self.pieces.is_empty()
+    }
+
+    pub(super) fn has_open(&self) -> bool {
+        self.slots.iter().any(Option::is_some)
+    }
+
+    /// Takes over that the page was programmed: calls `settle` with every record of which
+    /// nothing is left.
+    pub(super) fn programmed(&mut self, at: Open, mut settle: impl FnMut(Flying)) {
+        for (byte, part) in std::mem::take(&mut self.pieces) {
+            let flying = self.flying.front_mut().expect("every piece is of a record");
+            flying.places.push(Place { block: at.block, page: at.page, at: byte, part });
+            flying.left -= part;
+            if flying.left == 0 {
+                settle(self.flying.pop_front().expect("just seen"));
+            }
+        }
+        page::begin(&mut self.page);
+    }
+}

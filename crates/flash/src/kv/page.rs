@@ -1,0 +1,160 @@
+//! What stands on a page: a header, and pieces of records one behind the other.
+//!
+//! Page: hash (8) of what follows up to the bytes used, magic (4), bytes used (4), place in
+//! the order of all programs (8), pieces. Piece: hash (8) of what follows, place of its
+//! record in the order of all calls (8), length of the value or [`DELETED`] (4), where in the
+//! value the piece begins (4), its length (4), length of the key (1), key, bytes of the value.
+//! Numbers are little endian, hashes XxHash64.
+
+use prism_base::{Decoder, Encoder};
+use twox_hash::XxHash64;
+
+/// "PKV" and the version of the format.
+const MAGIC: u32 = u32::from_le_bytes([b'P', b'K', b'V', FORMAT]);
+
+/// The version of the format.
+pub(super) const FORMAT: u8 = 1;
+
+/// Bytes of a page before its first piece.
+pub(super) const PAGE_HEADER: usize = 24;
+
+/// Bytes of a piece before its key.
+pub(super) const PIECE_HEADER: usize = 29;
+
+/// The length of a value that was deleted: the piece is a tombstone.
+pub(super) const DELETED: u32 = u32::MAX;
+
+/// A part of a record, or all of it. Every piece says whose it is, so that pages can be read
+/// one without the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece<'a> {
+    /// The place of the record in the order of all calls.
+    pub(super) sequence: u64,
+    /// Bytes of the whole value, or [`DELETED`].
+    pub(super) len: u32,
+    /// The first byte of the value that is here.
+    pub(super) offset: u32,
+    pub(super) key: &'a [u8],
+    pub(super) part: &'a [u8],
+}
+
+impl<'a> Piece<'a> {
+    /// Bytes on flash.
+    pub(super) fn size(&self) -> usize {
+        piece_size(self.key.len(), self.part.len())
+    }
+
+    /// Appends the piece to a page.
+    pub(super) fn encode(&self, page: &mut Vec<u8>) {
+        let mut out = Encoder::new();
+        out.u64(self.sequence);
+        out.u32(self.len);
+        out.u32(self.offset);
+        out.u32(self.part.len() as u32);
+        out.raw(&[self.key.len() as u8]);
+        let first = page.len();
+        page.extend_from_slice(&[0; 8]);
+        page.extend_from_slice(out.bytes());
+        page.extend_from_slice(self.key);
+        page.extend_from_slice(self.part);
+        let hash = XxHash64::oneshot(0, &page[first + 8..]);
+        page[first..first + 8].copy_from_slice(&hash.to_le_bytes());
+    }
+
+    /// The piece that `bytes` begin with, if they are what was encoded.
+    pub(super) fn decode(bytes: &'a [u8]) -> Option<Self> {
+        let mut from = Decoder::new(bytes);
+        let hash = from.u64().ok()?;
+        let (sequence, len, offset) = (from.u64().ok()?, from.u32().ok()?, from.u32().ok()?);
+        let part_len = from.u32().ok()? as usize;
+        let key_len = from.raw(1).ok()?[0] as usize;
+        let (key, part) = (from.raw(key_len).ok()?, from.raw(part_len).ok()?);
+        let piece = Self { sequence, len, offset, key, part };
+        (XxHash64::oneshot(0, &bytes[8..piece.size()]) == hash).then_some(piece)
+    }
+}
+
+/// Bytes on flash of a piece.
+pub(super) fn piece_size(key: usize, part: usize) -> usize {
+    PIECE_HEADER + key + part
+}
+
+/// Begins a page.
+pub(super) fn begin(page: &mut Vec<u8>) {
+    page.clear();
+    page.resize(PAGE_HEADER, 0);
+}
+
+/// Completes a page to `page_size` bytes.
+pub(super) fn seal(page: &mut Vec<u8>, sequence: u64, page_size: usize) {
+    let mut header = Encoder::new();
+    header.u32(MAGIC);
+    header.u32(page.len() as u32);
+    header.u64(sequence);
+    page[8..PAGE_HEADER].copy_from_slice(header.bytes());
+    let hash = XxHash64::oneshot(0, &page[8..]);
+    page[..8].copy_from_slice(&hash.to_le_bytes());
+    page.resize(page_size, 0);
+}
+
+/// The place of a page in the order of programs, and its pieces with the byte at which each
+/// begins; `None` if the store did not write it.
+pub(super) fn open(page: &[u8]) -> Option<(u64, impl Iterator<Item = (u32, Piece<'_>)>)> {
+    let mut from = Decoder::new(page);
+    let (hash, magic, used) = (from.u64().ok()?, from.u32().ok()?, from.u32().ok()? as usize);
+    let sequence = from.u64().ok()?;
+    let body = page.get(..used).filter(|body| body.len() >= PAGE_HEADER)?;
+    if magic != MAGIC || XxHash64::oneshot(0, &body[8..]) != hash {
+        return None;
+    }
+    let mut at = PAGE_HEADER;
+    let pieces = std::iter::from_fn(move || {
+        let piece = Piece::decode(body.get(at..)?)?;
+        let first = at;
+        at += piece.size();
+        Some((first as u32, piece))
+    });
+    Some((sequence, pieces))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_what_was_written_or_nothing() {
+        let pieces = [
+            Piece { sequence: 7, len: 3, offset: 0, key: b"key", part: b"abc" },
+            Piece { sequence: 8, len: DELETED, offset: 0, key: b"k", part: b"" },
+            Piece { sequence: 9, len: 900, offset: 70, key: b"long", part: &[5; 300] },
+        ];
+        let mut page = Vec::new();
+        begin(&mut page);
+        pieces.iter().for_each(|piece| piece.encode(&mut page));
+        let used = page.len();
+        seal(&mut page, 42, 512);
+        let (sequence, found) = open(&page).unwrap();
+        assert_eq!(sequence, 42);
+        assert!(found.map(|(_, piece)| piece).eq(pieces));
+        for byte in 0..used {
+            page[byte] ^= 1;
+            assert!(open(&page).is_none(), "byte {byte}");
+            page[byte] ^= 1;
+        }
+        assert!(open(&[0; 512]).is_none() && open(&[0xFF; 512]).is_none() && open(&[]).is_none());
+    }
+
+    #[test]
+    fn a_damaged_piece_is_no_piece() {
+        let piece = Piece { sequence: 1, len: 2, offset: 0, key: b"key", part: b"ab" };
+        let mut bytes = Vec::new();
+        piece.encode(&mut bytes);
+        assert_eq!(Piece::decode(&bytes), Some(piece));
+        for byte in 0..bytes.len() {
+            bytes[byte] ^= 0x80;
+            assert_eq!(Piece::decode(&bytes), None, "byte {byte}");
+            bytes[byte] ^= 0x80;
+        }
+        assert_eq!(Piece::decode(&bytes[..bytes.len() - 1]), None);
+    }
+}
