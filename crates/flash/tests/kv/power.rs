@@ -44,7 +44,7 @@ fn recover(world: &mut World, again: u64) {
 /// A store that has been worked on, and is perhaps full.
 fn settled(seed: u64, cache: Cache) -> World {
     let mut world = World::any(seed, cache);
-    if seed % 2 == 0 {
+    if seed.is_multiple_of(2) {
         for number in 0u16.. {
             let stats = world.store().stats();
             if stats.charged_bytes * 10 > stats.capacity_bytes * 8 {
