@@ -255,12 +255,12 @@ fn lives(label: &str, cache: Cache, seeds: u64, turns: u32) -> u32 {
 
 #[test]
 fn objects_survive_torn_operations() {
-    let cuts = lives("object.torn", Cache::None, 40, 60);
-    assert!(cuts > 1_500, "{cuts} cuts");
+    let cuts = lives("object.torn", Cache::None, 60, 60);
+    assert!(cuts > 2_700, "{cuts} cuts");
 }
 
 #[test]
 fn objects_survive_a_lost_cache() {
-    let cuts = lives("object.cache", Cache::Volatile, 40, 60);
-    assert!(cuts > 1_500, "{cuts} cuts");
+    let cuts = lives("object.cache", Cache::Volatile, 60, 60);
+    assert!(cuts > 2_700, "{cuts} cuts");
 }

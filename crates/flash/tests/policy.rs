@@ -223,14 +223,14 @@ fn lives(label: &str, cache: Cache, seeds: u64, turns: u32) -> u32 {
 
 #[test]
 fn what_a_flush_promised_survives_torn_operations() {
-    let cuts = lives("policy.torn", Cache::None, 60, 60);
-    assert!(cuts > 2_500, "{cuts} cuts");
+    let cuts = lives("policy.torn", Cache::None, 120, 60);
+    assert!(cuts > 5_500, "{cuts} cuts");
 }
 
 #[test]
 fn what_a_flush_promised_survives_a_lost_cache() {
-    let cuts = lives("policy.cache", Cache::Volatile, 60, 60);
-    assert!(cuts > 2_500, "{cuts} cuts");
+    let cuts = lives("policy.cache", Cache::Volatile, 120, 60);
+    assert!(cuts > 5_500, "{cuts} cuts");
 }
 
 /// The death of a process tears nothing and loses no cache: what was programmed is there, and
