@@ -1,6 +1,8 @@
 //! Power is cut at every operation of the untimed engine, over every mapping, policy and
 //! pace, again and again, and nothing that was promised is lost.
 
+#![allow(clippy::print_stdout, reason = "a test that fails says for which seed")]
+
 mod common;
 
 use prism_base::{Bytes, Rng};
@@ -135,10 +137,10 @@ fn flash_of_another_layer_is_refused() {
         free_blocks_high: 0,
     };
     let refused = Layer::recover(&mut { nand }, LayerConfig::Hybrid(small), 1, &[]);
-    let message = refused.err().expect("units beyond the drive").to_string();
+    let message = refused.expect_err("units beyond the drive").to_string();
     assert!(message.contains("a unit is beyond the drive"), "{message}");
     let one = FtlConfig::simple(1, VictimPolicy::Greedy, Frontiers::Shared);
     let refused = Layer::recover(&mut { nand }, LayerConfig::Page(one), 1, &[]);
-    let message = refused.err().expect("units beyond the drive").to_string();
+    let message = refused.expect_err("units beyond the drive").to_string();
     assert!(message.contains("a unit is beyond the drive"), "{message}");
 }
