@@ -93,6 +93,7 @@ fn a_logical_block_rewritten_in_order_is_switched() {
         group_blocks: 1,
         group_log_blocks: 1,
         log_blocks: 3,
+        victim: VictimPolicy::Fifo,
         free_blocks_low: 0,
         free_blocks_high: 0,
     });
@@ -133,6 +134,7 @@ fn flash_of_another_layer_is_refused() {
         group_blocks: 1,
         group_log_blocks: 1,
         log_blocks: 1,
+        victim: VictimPolicy::Fifo,
         free_blocks_low: 0,
         free_blocks_high: 0,
     };
