@@ -213,10 +213,11 @@ fn lives(cache: Cache) {
         'life: for turn in 0..60 {
             let context = format!("seed {seed} turn {turn}");
             // Power may go while the device is opened, and in the work that follows.
-            memory.lock().cut_power_after(rng.below(120));
+            let far = if cache == Cache::Volatile { 400 } else { 120 };
+            memory.lock().cut_power_after(rng.below(far));
             if let Some(mut life) = open(&context) {
                 attach_all(&mut life, &model);
-                for _ in 0..200 {
+                for _ in 0..300 {
                     match step(&mut life, &mut model, &mut rng, cache) {
                         Ok(()) => {}
                         Err(FlashError::Medium(MediumError::PowerLost)) => break,
