@@ -57,8 +57,9 @@ pub trait Flash {
     /// If the flash fails.
     fn erase(&mut self, block: BlockId, cause: Cause) -> Result<u32, Self::Error>;
 
-    /// Everything programmed before is on flash for good when this returns; nothing to do
-    /// where programs are so by themselves. Asked for before each step of a merge.
+    /// Everything programmed and erased before is on flash for good when this returns;
+    /// nothing to do where operations are so by themselves. Asked for before each
+    /// victim or step of a merge, and between an erase and the next row of the host.
     ///
     /// # Errors
     /// If the flash fails.

@@ -3,7 +3,7 @@
 
 use prism_base::{Bytes, Rng};
 use prism_engine::{FlashCounts, Immediate};
-use prism_ftl::{Hybrid, HybridConfig, Layer, MergeCounts};
+use prism_ftl::{Hybrid, HybridConfig, Layer, MergeCounts, VictimPolicy};
 use prism_nand::{Cause, Geometry, Nand};
 
 /// Units of a logical block.
@@ -35,6 +35,7 @@ fn config(group_blocks: u32, group_log_blocks: u32, log_blocks: u32) -> HybridCo
         group_blocks,
         group_log_blocks,
         log_blocks,
+        victim: VictimPolicy::Fifo,
         free_blocks_low: 0,
         free_blocks_high: 0,
     }
@@ -233,4 +234,44 @@ fn more_log_blocks_of_a_group_merge_less() {
     assert!(merged.windows(2).all(|pair| pair[1] < 0.7 * pair[0]), "{merged:?}");
     let merged: Vec<f64> = [4, 8, 16, 32].map(|log_blocks| copies(8, 64, log_blocks, 6)).into();
     assert!(merged.windows(2).all(|pair| pair[1] < pair[0]), "{merged:?}");
+}
+
+/// Copies for each write if most writes go to one logical block and others go everywhere,
+/// where log blocks of the device are few.
+fn skewed(victim: VictimPolicy) -> f64 {
+    let geometry = geometry(64, 64);
+    let logical_units = 48 * geometry.units_per_block();
+    let config = HybridConfig { logical_units, victim, ..config(8, 8, 12) };
+    let mut nand = Nand::new(geometry.clone());
+    let mut ftl = Layer::from(Hybrid::new(geometry, config).unwrap());
+    let mut engine = Immediate::new(&mut nand, &mut ftl);
+    let mut rng = Rng::stream(2, "skewed");
+    for lpn in 0..logical_units {
+        engine.write(lpn, u64::from(lpn) + 1);
+    }
+    let before = *engine.counts();
+    for turn in 0..20 * logical_units {
+        let hot = rng.chance(0.9);
+        let among = if hot { 8 } else { u64::from(logical_units) };
+        engine.write(rng.below(among) as u32, u64::from(logical_units + turn) + 1);
+    }
+    let counts = engine.counts().since(&before);
+    ftl.assert_consistent();
+    counts.units[Cause::Merge] as f64 / counts.units[Cause::Host] as f64
+}
+
+#[test]
+fn the_choice_of_the_log_block_matters() {
+    let [fifo, greedy, lru, cost_benefit] = ["fifo", "greedy", "lru", "cost-benefit"]
+        .map(|policy| skewed(VictimPolicy::from_name(policy).expect("a policy")));
+    let all = format!("fifo {fifo}, greedy {greedy}, lru {lru}, cost-benefit {cost_benefit}");
+    assert!(fifo != greedy && greedy != lru && lru != cost_benefit, "{all}");
+}
+
+#[test]
+fn policies_that_mean_nothing_to_log_blocks_are_refused() {
+    let geometry = geometry(64, 64);
+    let config = HybridConfig { victim: VictimPolicy::Random, ..config(1, 1, 4) };
+    let error = config.check(&geometry).unwrap_err().to_string();
+    assert!(error.contains("random") && error.contains("use fifo"), "{error}");
 }

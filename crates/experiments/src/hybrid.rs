@@ -2,7 +2,7 @@
 
 use prism_base::{Bytes, Rng};
 use prism_engine::{FlashCounts, Immediate};
-use prism_ftl::{ConfigError, Hybrid, HybridConfig, Layer};
+use prism_ftl::{ConfigError, Hybrid, HybridConfig, Layer, VictimPolicy};
 use prism_nand::{Cause, Geometry, Nand};
 
 use crate::theory;
@@ -59,6 +59,7 @@ pub fn measure(setup: &HybridSetup, seed: u64) -> Result<(f64, FlashCounts), Con
         group_blocks: setup.group_blocks,
         group_log_blocks: setup.group_log_blocks,
         log_blocks: logs,
+        victim: VictimPolicy::Fifo,
         free_blocks_low: 0,
         free_blocks_high: 0,
     };

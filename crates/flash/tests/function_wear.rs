@@ -17,7 +17,7 @@ fn geometry(max_open_blocks: Option<u32>) -> DeviceGeometry {
     DeviceGeometry {
         channels: 2,
         luns_per_channel: 1,
-        blocks_per_lun: 14,
+        blocks_per_lun: 20,
         pages_per_block: 4,
         page_size: PAGE as u32,
         oob_size: 0,
@@ -61,7 +61,8 @@ fn hot_and_cold(function: &Function, rounds: u32, level: bool) -> (u32, u32) {
         cold.insert(at, vec![number as u8; 4]);
     }
     for round in 0..rounds {
-        let at = function.address_mapper(Channel::Any, Unit::Block).unwrap().at;
+        let channel = Channel::Number(round % 2);
+        let at = function.address_mapper(channel, Unit::Block).unwrap().at;
         function.write(at, &[round as u8; 4 * PAGE]).unwrap();
         function.trim(at, Unit::Block).unwrap();
         if level && round % 50 == 0 {
@@ -131,11 +132,13 @@ fn work(life: &mut Life, rng: &mut Rng) -> Result<(), FlashError> {
     for _ in 0..rng.below(60) {
         *life.doubt = None;
         match rng.below(10) {
-            0..6 if life.model.len() < 15 => {
+            0..6 if life.model.len() < 9 => {
                 let at = function.address_mapper(Channel::Any, Unit::Block)?.at;
                 *life.doubt = Some(at);
                 let byte = rng.below(256) as u8;
-                let pages = 1 + rng.below(4) as usize;
+                // Where few blocks may be partly written, they are written as wholes.
+                let partly = function.geometry().max_open_blocks == u32::MAX;
+                let pages = if partly { 1 + rng.below(4) as usize } else { 4 };
                 function.write(at, &vec![byte; pages * PAGE])?;
                 function.sync()?;
                 life.model.insert(at, vec![byte; pages]);

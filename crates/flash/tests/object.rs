@@ -111,30 +111,38 @@ fn step(store: &ObjectStore, model: &mut Model, rng: &mut Rng) -> Result<(), Fla
             assert!(read[..len] == bytes[from..to], "{id:?} from {offset}");
         }
         (12, _) => drop(store.idle(1)?),
-        (_, Some(id)) => {
-            let bytes = &model.now[&id].1;
-            let append = rng.chance(0.4);
-            let offset = if append { bytes.len() as u64 } else { rng.below(8000) };
-            let data = vec![1 + rng.below(255) as u8; rng.below(2500) as usize];
-            model.since.push((id, offset, data.clone()));
-            let done = match append {
-                true => store.append(id, &data).map(drop),
-                false => store.write(id, offset, &data),
-            };
-            match done {
-                Err(FlashError::NoSpace { .. }) => return Ok(()),
-                done => done?,
-            }
-            let bytes = &mut model.now.get_mut(&id).expect("known").1;
-            let end = offset as usize + data.len();
-            if bytes.len() < end && !data.is_empty() {
-                bytes.resize(end, 0);
-            }
-            if !data.is_empty() {
-                bytes[offset as usize..end].copy_from_slice(&data);
-            }
-        }
+        (_, Some(id)) => write(store, model, rng, id)?,
         _ => {}
+    }
+    Ok(())
+}
+
+fn write(
+    store: &ObjectStore,
+    model: &mut Model,
+    rng: &mut Rng,
+    id: ObjectId,
+) -> Result<(), FlashError> {
+    let bytes = &model.now[&id].1;
+    let append = rng.chance(0.4);
+    let offset = if append { bytes.len() as u64 } else { rng.below(8000) };
+    let data = vec![1 + rng.below(255) as u8; rng.below(2500) as usize];
+    model.since.push((id, offset, data.clone()));
+    let done = match append {
+        true => store.append(id, &data).map(drop),
+        false => store.write(id, offset, &data),
+    };
+    match done {
+        Err(FlashError::NoSpace { .. }) => return Ok(()),
+        done => done?,
+    }
+    let bytes = &mut model.now.get_mut(&id).expect("known").1;
+    let end = offset as usize + data.len();
+    if bytes.len() < end && !data.is_empty() {
+        bytes.resize(end, 0);
+    }
+    if !data.is_empty() {
+        bytes[offset as usize..end].copy_from_slice(&data);
     }
     Ok(())
 }
@@ -247,12 +255,12 @@ fn lives(label: &str, cache: Cache, seeds: u64, turns: u32) -> u32 {
 
 #[test]
 fn objects_survive_torn_operations() {
-    let cuts = lives("object.torn", Cache::None, 40, 60);
-    assert!(cuts > 1_500, "{cuts} cuts");
+    let cuts = lives("object.torn", Cache::None, 60, 60);
+    assert!(cuts > 2_700, "{cuts} cuts");
 }
 
 #[test]
 fn objects_survive_a_lost_cache() {
-    let cuts = lives("object.cache", Cache::Volatile, 40, 60);
-    assert!(cuts > 1_500, "{cuts} cuts");
+    let cuts = lives("object.cache", Cache::Volatile, 60, 60);
+    assert!(cuts > 2_700, "{cuts} cuts");
 }

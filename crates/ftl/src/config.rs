@@ -148,6 +148,14 @@ pub enum ConfigError {
         /// What contradicts.
         why: &'static str,
     },
+    /// Mappings by blocks choose in fewer ways.
+    #[error(
+        "{victim} does not combine with mappings by block; use fifo, greedy, lru or cost-benefit"
+    )]
+    MergeChoice {
+        /// The policy.
+        victim: VictimPolicy,
+    },
     /// A watermark makes no sense.
     #[error("{field} is {value}; it must be between {min} and {max}")]
     Watermark {

@@ -136,7 +136,7 @@ fn the_hybrid_fields_are_described_required_and_apart() {
         let message = message(from, to);
         assert!(message.contains(expected), "{message}");
     };
-    check("victim = \"fifo\"", "victim = \"greedy\"", "ftl.victim = greedy");
+    check("victim = \"fifo\"", "victim = \"random\"", "random does not combine");
     check("\"separate\"", "\"shared\"", "ftl.frontiers = shared");
     check("protection = true", "protection = false", "drive.power_loss_protection = false");
     check("group_blocks = 4", "group_blocks = 0", "group_blocks is 0");

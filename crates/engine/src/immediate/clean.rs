@@ -98,7 +98,8 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
                 continue;
             }
             self.clean_ahead(lane, urgency)?;
-            if self.pace != Pace::ToHigh || urgency == Urgency::Urgent {
+            let paced = self.pace != Pace::ToHigh || urgency == Urgency::Urgent;
+            if paced && !self.is_reached(lane, Goal::Row(stream)) {
                 self.clean(lane, Goal::Row(stream), &mut { ALL })?;
             }
             if self.ftl().host_may_write(lane, stream) {
@@ -158,7 +159,8 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         // That lane waits for another: for a merge of the same group that was left half
         // done, or for the erase of a block.
         for lane in (0..self.cleaners.len() as u32).map(LaneId) {
-            if self.ftl().below_low(lane) {
+            let waits = !self.is_reached(lane, Goal::Place(stream));
+            if waits && self.ftl().below_low(lane) {
                 self.clean(lane, goal, &mut { ALL })?;
             }
         }
@@ -194,23 +196,27 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             self.cleaners[index].victim = Some((victim, Cause::Wear));
             return Ok(true);
         }
+        if self.is_reached(lane, goal) {
+            return Ok(false);
+        }
+        // Copies may not outlive what they were copied from, and a block may not be without
+        // live units on account of rows that are lost.
+        self.sync()?;
         let ftl: &mut Layer = self.ftl.borrow_mut();
-        let reached = match goal {
+        let why = ftl.cause_of_cleaning();
+        self.cleaners[index].victim = ftl.pick_victim(lane).map(|victim| (victim, why));
+        Ok(self.cleaners[index].victim.is_some())
+    }
+
+    fn is_reached(&self, lane: LaneId, goal: Goal) -> bool {
+        let ftl = self.ftl();
+        match goal {
             Goal::High => ftl.reached_high(lane),
             Goal::Row(stream) => {
                 ftl.free_blocks(lane) >= Pace::CRITICAL && ftl.host_may_write(lane, stream)
             }
             Goal::Place(stream) => ftl.host_place(stream) != HostPlace::Blocked,
-        };
-        if reached {
-            return Ok(false);
         }
-        if ftl.copies_in_order() {
-            self.flash.sync()?;
-        }
-        let why = ftl.cause_of_cleaning();
-        self.cleaners[index].victim = ftl.pick_victim(lane).map(|victim| (victim, why));
-        Ok(self.cleaners[index].victim.is_some())
     }
 
     /// The next row of copies out of the victim of `lane`, or what ends it. Returns false if
@@ -235,11 +241,28 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             for run in &plan.reads {
                 self.counts.reads[cause] += u64::from(run.pages);
             }
-            let row = self.ftl_mut().reserve_copy(lane, victim);
-            self.program(row, cause, &plan.units, &[], &[]).map(|()| true)
+            self.copy(lane, victim, cause, &plan.units).map(|()| true)
         };
         self.plan = plan;
         done
+    }
+
+    /// Programs a row of copies.
+    fn copy(
+        &mut self,
+        lane: LaneId,
+        victim: BlockId,
+        cause: Cause,
+        units: &[UnitWrite],
+    ) -> Result<(), F::Error> {
+        // The host may have written since a merge was begun, into the blocks it reads.
+        let layout = self.flash.layout();
+        let mut sources = units.iter().filter_map(|unit| unit.source);
+        if sources.any(|at| self.rows_unsynced.contains(&layout.block_of_unit(at))) {
+            self.sync()?;
+        }
+        let row = self.ftl_mut().reserve_copy(lane, victim);
+        self.program(row, cause, units, &[], &[])
     }
 
     /// Everything valid is out of `victim`: erases what that leaves to erase.
@@ -250,6 +273,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         let ftl: &mut Layer = self.ftl.borrow_mut();
         let Some(block) = ftl.emptied(victim) else { return Ok(()) };
         let members = self.flash.erase(block, why)?;
+        self.erase_unsynced = true;
         let planes = self.flash.geometry().planes_ganged;
         self.counts.erases[why] += u64::from(members * planes);
         ftl.erased(block);

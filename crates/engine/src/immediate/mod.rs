@@ -7,7 +7,7 @@ mod clean;
 use std::borrow::{Borrow, BorrowMut};
 
 use prism_ftl::{CopyPlan, Layer, RowRun, UnitWrite};
-use prism_nand::{Cause, LaneId, Nand, NandError, RowId};
+use prism_nand::{BlockId, Cause, LaneId, Nand, NandError, RowId};
 
 use crate::counts::FlashCounts;
 use crate::flash::Flash;
@@ -42,6 +42,10 @@ pub struct Immediate<F, L> {
     rows: Vec<Row>,
     /// By lane.
     cleaners: Vec<Cleaner>,
+    /// An erase may not be on flash for good yet.
+    erase_unsynced: bool,
+    /// Blocks with rows of the host that may not be, where merges may read them.
+    rows_unsynced: Vec<BlockId>,
     plan: CopyPlan,
     /// Reused from block to block.
     scratch: Vec<u32>,
@@ -54,6 +58,8 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         Self {
             rows: vec![Row::default(); ftl.borrow().streams() as usize],
             cleaners: vec![Cleaner::default(); flash.geometry().lanes() as usize],
+            erase_unsynced: false,
+            rows_unsynced: Vec::new(),
             pace: Pace::ToHigh,
             flash,
             ftl,
@@ -146,6 +152,11 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         assert!(units.len() <= self.flash.layout().units_per_row() as usize, "more than a row");
         assert!(bytes.is_empty() || bytes.len() == units.len() * unit, "bytes of some units only");
         let lane = self.choose_lane(stream, urgency)?;
+        if self.erase_unsynced {
+            // The row may open the block that only this erase allows to be opened. If the
+            // erase were undone, no erased block would be left for cleaning.
+            self.sync()?;
+        }
         if lost.is_empty() && self.at_once() {
             let row = self.ftl_mut().put_row(lane, stream, units);
             self.flash.program_rows(row, 1)?;
@@ -153,8 +164,18 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             return Ok(row);
         }
         let row = self.ftl_mut().reserve_host(lane, stream);
+        let block = self.flash.layout().block_of(row);
+        if self.ftl().copies_in_order() && !self.rows_unsynced.contains(&block) {
+            self.rows_unsynced.push(block);
+        }
         self.program(row, Cause::Host, units, bytes, lost)?;
         Ok(row)
+    }
+
+    fn sync(&mut self) -> Result<(), F::Error> {
+        self.erase_unsynced = false;
+        self.rows_unsynced.clear();
+        self.flash.sync()
     }
 
     /// Whether rows and blocks may be moved as a whole.

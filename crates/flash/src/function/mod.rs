@@ -31,6 +31,8 @@
 //! Nothing of this level is kept on flash. A share that was used before has the blocks that hold
 //! something allocated, as [`Function::allocated`] lists them, and the application trims what
 //! it does not know. Of a block from which pages were handed out, all pages are allocated then.
+//! Below a volatile cache an erase that was not followed by [`Function::sync`] can come undone,
+//! and its block is then among them.
 //!
 //! ```
 //! use prism_base::Bytes;
@@ -191,7 +193,8 @@ impl Function {
         self.lock().share.clone()
     }
 
-    /// Gives the share back, with what it holds. Commands that wait are not done.
+    /// Gives the share back, with what it holds. Commands that wait are not done, and a block
+    /// that waits for its erase still holds what it held: [`Function::drain`] comes before.
     #[must_use]
     pub fn into_share(self) -> Share {
         self.share()

@@ -20,9 +20,7 @@ impl Store {
             return Ok(false);
         }
         let dead = self.copy_out(victim)?;
-        if self.fronts[COPIES].is_begun() {
-            self.program(COPIES)?;
-        }
+        self.program_begun(COPIES)?;
         if self.blocks[victim as usize].live > 0 {
             // A page cannot be read that could be once: nothing is erased that is needed.
             return Err(FlashError::Torn { block: victim, page: 0 });
@@ -69,9 +67,7 @@ impl Store {
         self.share.erase(self.share.access(block, 0, Cause::Gc, ready))?;
         self.counts.erases[Cause::Gc] += 1;
         // A block of the reserve must not come back with what it held.
-        if self.is_volatile {
-            self.share.sync()?;
-        }
+        self.share.sync_if_volatile()?;
         self.put_erased(block);
         Ok(())
     }

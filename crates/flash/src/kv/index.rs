@@ -49,13 +49,19 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// Bytes of the newest value, or [`DELETED`].
+    pub(super) fn newest_len(&self) -> Option<u32> {
+        match (&self.waiting, &self.stored) {
+            (Some(waiting), _) => {
+                Some(waiting.value.as_ref().map_or(DELETED, |value| value.len() as u32))
+            }
+            (None, stored) => stored.as_ref().map(|stored| stored.len),
+        }
+    }
+
     /// Bytes of the value that a get returns, if there is one.
     pub(super) fn visible(&self) -> Option<usize> {
-        match (&self.waiting, &self.stored) {
-            (Some(waiting), _) => waiting.value.as_ref().map(Vec::len),
-            (None, Some(stored)) => (stored.len != DELETED).then_some(stored.len as usize),
-            (None, None) => None,
-        }
+        self.newest_len().filter(|&len| len != DELETED).map(|len| len as usize)
     }
 }
 

@@ -99,8 +99,8 @@ pub struct KvStats {
     pub records: u64,
     /// Bytes of these keys and values.
     pub live_bytes: u64,
-    /// Bytes that all records are charged, with headers and with deletions that still have to
-    /// be remembered.
+    /// Bytes that they are charged, with headers and with deletions that still have to be
+    /// remembered.
     pub charged_bytes: u64,
     /// The most bytes that records can be charged: what the share has without its
     /// over-provisioning, or what cleaning can cope with, if that is less. The second falls
@@ -238,7 +238,7 @@ impl KvStore {
     pub fn stats(&self) -> KvStats {
         let store = self.lock();
         let mut stats = KvStats {
-            charged_bytes: store.charged,
+            charged_bytes: store.newest,
             capacity_bytes: store.shape.capacity(store.longest),
             written_bytes: store.written,
             counts: store.counts,
@@ -292,7 +292,7 @@ fn check_key(store: &Store, key: &[u8]) -> Result<()> {
 fn full(store: &Store) -> FlashError {
     let what = format!(
         "{} of {} bytes are in use: delete keys, or give the store a larger share",
-        store.charged,
+        store.newest,
         store.shape.capacity(store.longest)
     );
     FlashError::NoSpace { what }

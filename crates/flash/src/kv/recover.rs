@@ -42,7 +42,6 @@ impl Store {
         let frontier = |which: usize, cause| Frontier::new(cause, shape.width[which]);
         let mut store = Self {
             shape,
-            is_volatile,
             blocks_per_lun: geometry.blocks_per_lun,
             blocks: vec![
                 Block { used: Use::Closed, live: 0, closed: 0 };
@@ -58,6 +57,7 @@ impl Store {
             longest: Longest::default(),
             charged: 0,
             tombstones: 0,
+            newest: 0,
             copied: SimTime::ZERO,
             end: share.now_if_timed()?,
             counts: OpCounts::default(),
@@ -124,6 +124,7 @@ impl Store {
                 self.blocks[place.block as usize].live += bytes_of(key.len(), &[*place]);
             }
             self.charge(key.len(), stored.len);
+            self.newest += self.charge_of(key.len(), stored.len);
         }
         self.index.insert(key.clone(), entry);
         self.bury(&key);

@@ -86,11 +86,17 @@ impl Shape {
         u64::from(self.blocks.saturating_sub(others)) * self.gains_below(longest)
     }
 
-    /// What users may fill. A block below the bound, so that values can be overwritten when
-    /// it is reached.
+    /// What values may take: bytes below the bound stay for deletions.
+    pub(super) fn bound_for_values(&self, longest: Longest) -> u64 {
+        self.bound(longest).saturating_sub(self.page_size as u64)
+    }
+
+    /// What users may fill. The longest record stays below the bound, so that any can be
+    /// overwritten when this is reached, and most of a block, so that pages can be filled
+    /// before what they replace is garbage.
     pub(super) fn capacity(&self, longest: Longest) -> u64 {
-        let bound = self.bound(longest);
-        self.share.min(bound.saturating_sub(self.gains_below(longest)))
+        let twice = self.charge(longest.key, longest.pair) + self.gains_below(longest);
+        self.share.min(self.bound_for_values(longest).saturating_sub(twice))
     }
 }
 

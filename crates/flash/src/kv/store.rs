@@ -8,7 +8,7 @@ use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};
 use crate::kv::frontier::{Flying, Frontier, Open};
-use crate::kv::index::{Index, Place, Stored, Waiting, bytes_of, exchange};
+use crate::kv::index::{Entry, Index, Place, Stored, Waiting, bytes_of, exchange};
 use crate::kv::page::{self, DELETED, Piece, piece_size};
 use crate::kv::room::{Longest, Shape};
 use crate::medium::PageState;
@@ -40,7 +40,6 @@ pub(super) struct Block {
 pub(super) struct Store {
     pub(super) share: Share,
     pub(super) shape: Shape,
-    pub(super) is_volatile: bool,
     pub(super) blocks_per_lun: u32,
     pub(super) blocks: Vec<Block>,
     /// Erased blocks by LUN, and how many they are.
@@ -53,9 +52,12 @@ pub(super) struct Store {
     pub(super) next_sequence: u64,
     pub(super) next_page: u64,
     pub(super) longest: Longest,
-    /// What all records are charged, and the tombstones of it.
+    /// What all records are charged that stand on flash or are on their way to it, and the
+    /// tombstones of it.
     pub(super) charged: u64,
     pub(super) tombstones: u64,
+    /// What the newest record of each key is charged.
+    pub(super) newest: u64,
     /// When what was copied last is read.
     pub(super) copied: SimTime,
     /// When the last program ends.
@@ -85,6 +87,8 @@ impl Store {
         let len = value.map_or(DELETED, |value| value.len() as u32);
         let part = value.unwrap_or_default();
         let waiting = Waiting { sequence, value: value.map(<[u8]>::to_vec) };
+        self.newest += self.charge_of(key.len(), len);
+        self.newest -= self.charge_of_newest(key);
         let entry = self.index.entry(key.into()).or_default();
         entry.waiting = Some(Box::new(waiting));
         self.longest = self.longest.with(key.len(), part.len());
@@ -93,32 +97,37 @@ impl Store {
         self.append(USER, Piece { sequence, len, offset: 0, key, part }, None)
     }
 
-    /// Whether a record has room. Makes room first if old tombstones take it.
+    /// Whether a record has room. If records that are replaced already take it, or old
+    /// tombstones, makes it.
     pub(super) fn admit(&mut self, key: &[u8], value: usize) -> Result<bool> {
-        while !self.has_room(key, value, 0) {
-            if !self.has_room(key, value, self.tombstones) || !self.clean()? {
+        let charge = self.shape.charge(key.len(), value);
+        let longest = self.longest.with(key.len(), value);
+        let capacity = self.shape.capacity(longest);
+        while self.newest - self.charge_of_newest(key) + charge > capacity {
+            let least = self.newest.saturating_sub(self.charge_of_newest(key) + self.tombstones);
+            if least + charge > capacity || !self.clean()? {
                 return Ok(false);
             }
         }
-        Ok(true)
+        // With nothing under way, what is charged is the newest of each key.
+        if self.charged + charge > self.shape.bound_for_values(longest) {
+            self.program_begun(USER)?;
+        }
+        Ok(self.charged + charge <= self.shape.bound_for_values(longest))
     }
 
-    /// Whether a record has room if `less` were free.
-    fn has_room(&self, key: &[u8], value: usize, less: u64) -> bool {
-        let longest = self.longest.with(key.len(), value);
-        let stored = self.index.get(key).and_then(|entry| entry.stored.as_ref());
-        let old = stored.map_or(0, |stored| self.charge_of(key.len(), stored.len));
-        let all = self.charged - less + self.shape.charge(key.len(), value);
-        // Deletions find room above what values may take: a page of them at a time.
-        let bound = self.shape.bound(longest).saturating_sub(self.shape.page_size as u64);
-        all <= bound && all.saturating_sub(old) <= self.shape.capacity(longest)
+    /// What the newest record of a key is charged.
+    fn charge_of_newest(&self, key: &[u8]) -> u64 {
+        let len = self.index.get(key).and_then(Entry::newest_len);
+        len.map_or(0, |len| self.charge_of(key.len(), len))
     }
 
     pub(super) fn has_room_to_delete(&self, key: &[u8]) -> bool {
         self.charged + self.charge_of(key.len(), DELETED) <= self.shape.bound(self.longest)
     }
 
-    fn charge_of(&self, key: usize, len: u32) -> u64 {
+    /// What a record is charged.
+    pub(super) fn charge_of(&self, key: usize, len: u32) -> u64 {
         self.shape.charge(key, if len == DELETED { 0 } else { len as usize })
     }
 
@@ -171,6 +180,11 @@ impl Store {
         }
     }
 
+    /// Programs the page of a frontier, if it holds something.
+    pub(super) fn program_begun(&mut self, which: usize) -> Result<()> {
+        if self.fronts[which].is_begun() { self.program(which) } else { Ok(()) }
+    }
+
     /// Programs the page of a frontier, and lets take effect what is complete with it.
     pub(super) fn program(&mut self, which: usize) -> Result<()> {
         let slot = self.slot(which)?;
@@ -197,8 +211,8 @@ impl Store {
         if which == USER {
             self.share.reach_if_timed(programmed.sent)?;
             // The next block, and copies of this one, must not survive without it.
-            if full && self.is_volatile {
-                self.share.sync()?;
+            if full {
+                self.share.sync_if_volatile()?;
             }
         }
         for flying in done {
@@ -314,23 +328,21 @@ impl Store {
             return;
         }
         let tombstone = entry.stored.take_if(|stored| stored.len == DELETED);
+        let was_newest = entry.waiting.is_none();
         if entry.stored.is_none() && entry.waiting.is_none() {
             self.index.remove(key);
         }
         if let Some(tombstone) = tombstone {
             self.no_longer_live(key.len(), &tombstone.places);
             self.discharge(key.len(), DELETED);
+            self.newest -= if was_newest { self.charge_of(key.len(), DELETED) } else { 0 };
         }
     }
 
     /// What was written before is durable when this returns.
     pub(super) fn flush(&mut self) -> Result<()> {
-        if self.fronts[USER].is_begun() {
-            self.program(USER)?;
-        }
-        if self.is_volatile {
-            self.share.sync()?;
-        }
+        self.program_begun(USER)?;
+        self.share.sync_if_volatile()?;
         self.share.reach_if_timed(self.end)
     }
 

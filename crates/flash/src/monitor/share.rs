@@ -12,8 +12,8 @@ use crate::monitor::state::{Access, Monitor, OpCounts, Programmed, Urgency};
 use crate::monitor::{Device, LunUse};
 
 /// The shape of a share. LUNs are numbered in the order in which they were allocated, one of
-/// each channel in turn; channels are numbered as the share got them. It is not rectangular: 30 LUNs over 12
-/// channels are 3 on six of them and 2 on the others.
+/// each channel in turn; channels are numbered as the share got them. It is not rectangular:
+/// 30 LUNs over 12 channels are 3 on six of them and 2 on the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareGeometry {
     /// LUNs of each channel, by their number in the share.

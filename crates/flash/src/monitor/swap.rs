@@ -79,6 +79,7 @@ impl Monitor {
             self.commit(&[Record::Bad { blocks: vec![to] }])?;
             return Ok(None);
         }
+        let ready = self.at_earliest(ready);
         let erased = self.timeline.as_mut().map_or(ready, |time| time.erase(lun, ready).end);
         let from = self.slots[slot as usize];
         let pages = self.medium()?.write_pointer(from);

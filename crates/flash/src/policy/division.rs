@@ -64,6 +64,7 @@ pub(crate) fn layer_config(
         group_blocks,
         group_log_blocks,
         log_blocks: logs,
+        victim: config.cleaning.victim(),
         free_blocks_low: 0,
         free_blocks_high: 0,
     })

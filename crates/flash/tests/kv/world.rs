@@ -1,91 +1,12 @@
 //! A device that tests can reach while a store uses it, and what a store must hold.
 
-use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
 
 use prism_base::{Bytes, Rng};
 use prism_flash::{
-    Allocation, Cache, Device, DeviceGeometry, FlashError, KvStore, Medium, MediumError,
-    MemoryDevice, Options, PageState,
+    Allocation, Cache, Device, DeviceGeometry, FlashError, KvStore, MemoryDevice, Options,
+    SharedMemory,
 };
-
-/// A handle of a device in memory: the store has one, the test another.
-#[derive(Clone)]
-pub struct Handle {
-    geometry: DeviceGeometry,
-    memory: Arc<Mutex<MemoryDevice>>,
-}
-
-impl Handle {
-    pub fn new(geometry: DeviceGeometry, cache: Cache) -> Self {
-        let memory = MemoryDevice::new(geometry, cache).unwrap();
-        Self { geometry, memory: Arc::new(Mutex::new(memory)) }
-    }
-
-    pub fn with<T>(&self, call: impl FnOnce(&mut MemoryDevice) -> T) -> T {
-        call(&mut self.memory.lock().unwrap())
-    }
-}
-
-impl Medium for Handle {
-    fn geometry(&self) -> &DeviceGeometry {
-        &self.geometry
-    }
-
-    fn write_pointer(&self, block: u32) -> u32 {
-        self.with(|m| m.write_pointer(block))
-    }
-
-    fn is_open(&self, block: u32) -> bool {
-        self.with(|m| m.is_open(block))
-    }
-
-    fn is_factory_bad(&self, block: u32) -> bool {
-        self.with(|m| m.is_factory_bad(block))
-    }
-
-    fn has_volatile_cache(&self) -> bool {
-        self.with(|m| m.has_volatile_cache())
-    }
-
-    fn read(
-        &mut self,
-        block: u32,
-        page: u32,
-        offset: u32,
-        data: &mut [u8],
-        oob: &mut [u8],
-    ) -> Result<PageState, MediumError> {
-        self.with(|m| m.read(block, page, offset, data, oob))
-    }
-
-    fn program(
-        &mut self,
-        block: u32,
-        page: u32,
-        data: &[u8],
-        oob: &[u8],
-    ) -> Result<(), MediumError> {
-        self.with(|m| m.program(block, page, data, oob))
-    }
-
-    fn erase(&mut self, block: u32) -> Result<(), MediumError> {
-        self.with(|m| m.erase(block))
-    }
-
-    fn finish(&mut self, block: u32) -> Result<(), MediumError> {
-        self.with(|m| m.finish(block))
-    }
-
-    fn sync(&mut self) -> Result<(), MediumError> {
-        self.with(Medium::sync)
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
-    }
-}
 
 /// What a store is to hold.
 pub type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -94,7 +15,7 @@ pub type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 pub struct World {
     pub seed: u64,
     pub rng: Rng,
-    pub handle: Handle,
+    pub handle: SharedMemory,
     pub store: Option<KvStore>,
     /// What is promised, and the calls since then.
     pub durable: Pairs,
@@ -110,27 +31,42 @@ impl World {
     pub fn any(seed: u64, cache: Cache) -> Self {
         let mut rng = Rng::stream(seed, "kv.world");
         let mut pick = |of: &[u32]| of[rng.below(of.len() as u64) as usize];
-        let geometry = DeviceGeometry {
+        let mut geometry = DeviceGeometry {
             channels: pick(&[1, 2, 2, 4]),
             luns_per_channel: pick(&[1, 2]) + 1,
-            blocks_per_lun: pick(&[16, 20, 30]),
+            blocks_per_lun: 4,
             pages_per_block: pick(&[2, 4, 8]),
-            page_size: pick(&[512, 1024, 4096]),
+            page_size: pick(&[512, 512, 1024, 4096]),
             oob_size: pick(&[0, 64]),
             max_open_blocks: [None, Some(4), Some(6), Some(14)][pick(&[0, 1, 2, 3]) as usize],
         };
+        // So many for the share, beside what the device needs for itself.
+        let blocks = u64::from(pick(&[6, 9, 9, 25]));
+        loop {
+            let memory = Box::new(MemoryDevice::new(geometry, cache).unwrap());
+            let device = Device::format(memory, Options::default());
+            let bytes = device.map_or(0, |device| device.lun_capacity().0);
+            if bytes >= blocks * u64::from(geometry.pages_per_block * geometry.page_size) {
+                break;
+            }
+            geometry.blocks_per_lun += 1;
+        }
         let percent = pick(&[0, 10, 30]);
         Self::new(seed, geometry, cache, percent)
     }
 
     pub fn new(seed: u64, geometry: DeviceGeometry, cache: Cache, percent: u32) -> Self {
         let mut rng = Rng::stream(seed, "kv.calls");
-        let handle = Handle::new(geometry, cache);
-        let device = Device::format(Box::new(handle.clone()), Options::default()).unwrap();
+        let handle = SharedMemory::from(MemoryDevice::new(geometry, cache).unwrap());
+        let device = Device::format(Box::new(handle.clone()), Options::default());
+        let device = device.unwrap_or_else(|e| panic!("seed {seed}: {geometry:?}: {e}"));
         let luns = u64::from(geometry.luns()) * 100 / u64::from(100 + percent);
         let capacity = Bytes(device.lun_capacity().0 * luns.max(1));
-        let share = device.allocate("pairs", Allocation::new(capacity, percent)).unwrap();
-        let store = KvStore::open(share).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let open_blocks = geometry.max_open_blocks.map(|max| max - 2);
+        let wanted = Allocation { open_blocks, ..Allocation::new(capacity, percent) };
+        let share = device.allocate("pairs", wanted).unwrap();
+        let store =
+            KvStore::open(share).unwrap_or_else(|e| panic!("seed {seed}: {geometry:?}: {e}"));
         let keys = [5, 20, 60][rng.below(3) as usize];
         let block = u64::from(geometry.pages_per_block * geometry.page_size);
         let value_max = [30, 700, block][rng.below(3) as usize];
@@ -234,8 +170,8 @@ impl World {
         let mut calls = std::mem::take(&mut self.calls).into_iter();
         while state != found {
             let Some((key, value)) = calls.next() else {
-                let (seed, keys): (_, Vec<_>) = (self.seed, found.keys().collect());
-                panic!("seed {seed}: the store holds no prefix of the calls: {keys:?}");
+                let (seed, keys) = (self.seed, found.len());
+                panic!("seed {seed}: the store holds no prefix of the calls: {keys} keys");
             };
             apply(&mut state, &key, value.as_deref());
         }

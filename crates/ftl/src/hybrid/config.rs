@@ -2,7 +2,9 @@
 
 use prism_nand::Geometry;
 
+use super::choice;
 use crate::config::{ConfigError, OverProvisioning};
+use crate::victim::VictimPolicy;
 
 /// How a hybrid mapping behaves. There is no default.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +17,9 @@ pub struct HybridConfig {
     pub group_log_blocks: u32,
     /// The most log blocks of the device.
     pub log_blocks: u32,
+    /// Which log block is merged where there is a choice: FIFO, greedy, LRU or cost-benefit
+    /// (Kawaguchi). A group that is out of log blocks chooses among its own.
+    pub victim: VictimPolicy,
     /// Merging starts by itself when the mean of erased blocks over all lanes is below this;
     /// 0 for never: then only groups that need a log block ask for it.
     pub free_blocks_low: u32,
@@ -68,6 +73,9 @@ impl HybridConfig {
     pub fn check(&self, geometry: &Geometry) -> Result<(), ConfigError> {
         if geometry.parity {
             return Err(ConfigError::BlockParity);
+        }
+        if !choice::is_known(self.victim) {
+            return Err(ConfigError::MergeChoice { victim: self.victim });
         }
         let (blocks, lanes) = (geometry.blocks(), geometry.lanes());
         let per_lane = geometry.blocks_per_lane();

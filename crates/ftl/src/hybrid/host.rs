@@ -97,6 +97,7 @@ impl Hybrid {
             return;
         }
         self.uses[block as usize] = Use::Sealed;
+        self.note_change(block);
         let lane = self.lane_of(block);
         self.lanes[lane].sealed.insert(self.opened[block as usize], block);
     }
@@ -116,8 +117,9 @@ impl Hybrid {
     /// returns the lane that has to work on it. `None` if what could be merged has rows under
     /// way; the group asks again.
     ///
-    /// A group that has its K log blocks gives up its oldest. Else the oldest full log block
-    /// of the device goes, of whatever group; if none is full, the one open for longest.
+    /// A group that has its K log blocks gives up one of them. Else a full log block of the
+    /// device goes, of whatever group; if none is full, the one open for longest. Which one,
+    /// the policy says.
     pub fn make_room(&mut self, group: u32) -> Option<LaneId> {
         let lane = |block: u32| LaneId(self.lane_of(block) as u32);
         if let Some(block) = self.groups[group as usize].waits_for {
@@ -137,7 +139,7 @@ impl Hybrid {
         if !own && self.spent_total > 0 {
             return None;
         }
-        let victim = if own { self.oldest_of(group) } else { self.oldest_of_all() }?;
+        let victim = if own { self.best_of(group) } else { self.best_of_all() }?;
         let lane = LaneId(self.lane_of(victim) as u32);
         if matches!(self.uses[victim as usize], Use::Sealed | Use::Log) {
             self.want(victim);
@@ -154,21 +156,6 @@ impl Hybrid {
             return self.groups[group as usize].logs.iter().copied().find(is_spent);
         }
         self.lanes.iter().flat_map(|lane| &lane.dead).copied().find(is_spent)
-    }
-
-    /// The oldest log block of `group` that is, or can be, merged.
-    fn oldest_of(&self, group: u32) -> Option<u32> {
-        let logs = &self.groups[group as usize].logs;
-        logs.iter().copied().find(|&log| self.uses[log as usize] != Use::Log)
-    }
-
-    fn oldest_of_all(&self) -> Option<u32> {
-        let sealed = self.lanes.iter().filter_map(|lane| lane.sealed.first_key_value()).min();
-        if let Some((_, &block)) = sealed {
-            return Some(block);
-        }
-        let mut open = self.open_logs.values().copied();
-        open.find(|&block| self.rows_in_flight[block as usize] == 0)
     }
 
     /// Every log block without rows under way is to be merged: what host data would cost

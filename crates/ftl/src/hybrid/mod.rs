@@ -13,8 +13,9 @@
 //! log blocks. Here one column says for each logical unit where it is, so that a lookup is
 //! one access; the two tables are what this column can say: a unit is at its own offset of
 //! the data block of its logical block, or anywhere in a log block of its group. Cost: 4
-//! bytes a logical unit, 4 bytes and a bit a physical unit, 45 bytes a block.
+//! bytes a logical unit, 4 bytes and a bit a physical unit, 53 bytes a block.
 
+mod choice;
 mod config;
 mod host;
 mod merge;
@@ -114,6 +115,9 @@ pub struct Hybrid {
     group_of: Vec<u32>,
     logical: Vec<u32>,
     opened: Vec<u64>,
+    /// By block: when something in it last changed, counted in such changes.
+    changed: Vec<u64>,
+    changes: u64,
     /// By logical block: its data block plus one, 0 for none.
     data: Vec<u32>,
     groups: Vec<Group>,
@@ -171,6 +175,8 @@ impl Hybrid {
             group_of: vec![0; blocks],
             logical: vec![0; blocks],
             opened: vec![0; blocks],
+            changed: vec![0; blocks],
+            changes: 0,
             data: vec![0; logical_blocks as usize],
             groups: vec![Group::default(); config.groups(&geometry) as usize],
             lanes: (0..geometry.lanes()).map(lane).collect(),
@@ -323,6 +329,7 @@ impl Hybrid {
         self.valid_total -= 1;
         let block = self.layout.block_of_unit(at).0;
         self.valid[block as usize] -= 1;
+        self.note_change(block);
         if self.valid[block as usize] == 0 {
             self.drained(block);
         }

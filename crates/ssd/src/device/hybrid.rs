@@ -1,6 +1,6 @@
 //! The fields of `mapping = "hybrid"`: which it needs, and which mean nothing to it.
 
-use prism_ftl::{Frontiers, HybridConfig, VictimPolicy};
+use prism_ftl::{Frontiers, HybridConfig};
 
 use super::{Device, DeviceError, Mapping, bad};
 
@@ -14,6 +14,7 @@ impl Device {
             group_blocks: ftl.group_blocks.unwrap_or(0),
             group_log_blocks: ftl.group_log_blocks.unwrap_or(0),
             log_blocks: (ftl.log_share.unwrap_or(0.0) * blocks).max(1.0) as u32,
+            victim: ftl.victim,
             free_blocks_low: ftl.free_blocks_low,
             free_blocks_high: ftl.free_blocks_high,
         }
@@ -40,10 +41,6 @@ impl Device {
         if !self.drive.power_loss_protection {
             let why = "the map of mapping \"hybrid\" is not on flash: it needs protection";
             return bad("drive.power_loss_protection", false, why);
-        }
-        if ftl.victim != VictimPolicy::Fifo {
-            let why = "mapping \"hybrid\" merges its oldest log blocks first: fifo";
-            return bad("ftl.victim", ftl.victim, why);
         }
         if ftl.frontiers != Frontiers::Separate {
             let why = "mapping \"hybrid\" merges into blocks of their own: separate";

@@ -1,0 +1,286 @@
+//! A life of a layer over fragile flash, and what it may hold after a loss of power.
+
+pub mod flash;
+
+use prism_base::{Bytes, Rng};
+use prism_engine::{Flash, Immediate, Pace};
+use prism_ftl::{
+    Benefit, ConfigError, Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, Placement,
+    TrimRange, UnitWrite, VictimPolicy,
+};
+use prism_nand::{Geometry, Nand, UnitTag};
+
+use flash::{Cache, Fragile, PowerLost};
+
+/// Everything that is drawn for a life.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub geometry: Geometry,
+    pub config: LayerConfig,
+    pub pace: Pace,
+    pub cache: Cache,
+    /// Share of rows that go on where the last one ended.
+    pub in_order: f64,
+}
+
+fn one_of<T: Copy>(rng: &mut Rng, items: &[T]) -> T {
+    items[rng.below(items.len() as u64) as usize]
+}
+
+fn geometry(rng: &mut Rng) -> Geometry {
+    let (channels, superblock) = one_of(rng, &[(1, 1), (2, 1), (2, 1), (3, 1), (2, 2)]);
+    Geometry {
+        channels,
+        dies_per_channel: 1,
+        planes: 1,
+        planes_ganged: 1,
+        blocks_per_plane: 6 + rng.below(8) as u32,
+        pages_per_block: one_of(rng, &[2, 4, 8]),
+        pages_per_program: 1,
+        dies_per_superblock: superblock,
+        parity: false,
+        page: Bytes(16 * one_of(rng, &[1, 2, 4])),
+        unit: Bytes(16),
+    }
+}
+
+/// A mapping by unit with any policy.
+pub fn page(rng: &mut Rng) -> Setup {
+    let mut geometry = geometry(rng);
+    geometry.parity = geometry.dies_per_superblock > 1 && rng.chance(0.5);
+    let low = 2 + rng.below(2) as u32;
+    let config = FtlConfig {
+        free_blocks_low: low,
+        free_blocks_high: low + rng.below(2) as u32,
+        placement: one_of(rng, &[Placement::Any, Placement::Handles(2)]),
+        ..FtlConfig::simple(
+            u32::MAX >> 1,
+            one_of(rng, &VictimPolicy::EXAMPLES),
+            one_of(rng, &Frontiers::ALL),
+        )
+    };
+    finish(geometry, LayerConfig::Page(config), rng).unwrap_or_else(|| page(rng))
+}
+
+/// What mappings by block choose by; merges of the oldest are the most demanding.
+const HYBRID_VICTIMS: [VictimPolicy; 4] = [
+    VictimPolicy::Fifo,
+    VictimPolicy::Greedy,
+    VictimPolicy::Lru,
+    VictimPolicy::CostBenefit(Benefit::Kawaguchi),
+];
+
+/// A mapping by block, often with a single log block for each logical block, often as full as
+/// it may be.
+pub fn hybrid(rng: &mut Rng) -> Setup {
+    let geometry = geometry(rng);
+    let (n, k) = one_of(rng, &[(1, 1), (1, 1), (1, 2), (2, 1), (2, 2), (3, 2), (4, 4)]);
+    let low = rng.below(3) as u32;
+    let config = HybridConfig {
+        logical_units: u32::MAX >> 1,
+        group_blocks: n,
+        group_log_blocks: k,
+        log_blocks: one_of(rng, &[1, 2, 3, geometry.blocks()]).min(geometry.blocks()),
+        victim: one_of(rng, &HYBRID_VICTIMS),
+        free_blocks_low: low,
+        free_blocks_high: low + rng.below(2) as u32,
+    };
+    finish(geometry, LayerConfig::Hybrid(config), rng).unwrap_or_else(|| hybrid(rng))
+}
+
+fn set_units(config: &mut LayerConfig, units: u32) {
+    match config {
+        LayerConfig::Page(config) => config.logical_units = units,
+        LayerConfig::Hybrid(config) => config.logical_units = units,
+    }
+}
+
+/// With a capacity; `None` if the flash is too small for the rest.
+fn finish(geometry: Geometry, mut config: LayerConfig, rng: &mut Rng) -> Option<Setup> {
+    let Err(ConfigError::NoSpare { usable, .. }) = config.check(&geometry) else { return None };
+    let units = usable * one_of(rng, &[10, 10, 9, 6]) / 10;
+    set_units(&mut config, units as u32);
+    config.check(&geometry).ok()?;
+    Some(Setup {
+        geometry,
+        config,
+        pace: one_of(rng, &[Pace::ToHigh, Pace::Rows(0), Pace::Rows(1), Pace::Rows(3)]),
+        cache: one_of(rng, &[Cache::None, Cache::Volatile]),
+        in_order: one_of(rng, &[0.0, 0.5, 0.95]),
+    })
+}
+
+/// What a unit may hold after a cut: the promised state or anything newer that was tried.
+#[derive(Clone, Debug, Default)]
+struct Unit {
+    /// The version that is promised; 0 for nothing, if the promise is a trim.
+    promised: u64,
+    /// Written since, promised or not.
+    tried: Vec<u64>,
+    /// The version of the last trim, which is durable at once.
+    trimmed: u64,
+}
+
+/// A layer, the flash below, and a model of what it holds.
+pub struct Life {
+    setup: Setup,
+    engine: Immediate<Fragile, Layer>,
+    units: Vec<Unit>,
+    version: u64,
+    next: u32,
+    name: String,
+}
+
+impl Life {
+    pub fn new(setup: Setup, name: String) -> Self {
+        let nand = Nand::with_content(setup.geometry.clone());
+        let layer = Layer::new(setup.geometry.clone(), setup.config.clone(), 1).unwrap();
+        let units = vec![Unit::default(); layer.logical_units() as usize];
+        let mut engine = Immediate::new(Fragile::new(nand, setup.cache, u64::MAX), layer);
+        engine.set_pace(setup.pace);
+        Self { setup, engine, units, version: 0, next: 0, name }
+    }
+
+    pub fn engine(&mut self) -> &mut Immediate<Fragile, Layer> {
+        &mut self.engine
+    }
+
+    /// Does things until the power goes, `operations` from now.
+    pub fn until_cut(&mut self, operations: u64, rng: &mut Rng) {
+        self.engine.flash_mut().left = operations;
+        while self.act(rng).is_ok() {}
+    }
+
+    /// Does `count` things with the power on.
+    pub fn act_with_power(&mut self, count: u32, rng: &mut Rng) {
+        self.engine.flash_mut().left = u64::MAX;
+        for _ in 0..count {
+            self.act(rng).expect("the power is on");
+        }
+    }
+
+    fn act(&mut self, rng: &mut Rng) -> Result<(), PowerLost> {
+        match rng.below(20) {
+            0 => self.trim(rng),
+            1 => drop(self.engine.clean_idle(rng.below(4) as u32)?),
+            2 => {
+                self.engine.flash_mut().sync()?;
+                self.promise();
+            }
+            _ => self.write(rng)?,
+        }
+        if rng.chance(0.05) {
+            self.engine.ftl().assert_consistent();
+        }
+        Ok(())
+    }
+
+    /// Everything done so far is promised.
+    fn promise(&mut self) {
+        for unit in &mut self.units {
+            if let Some(&last) = unit.tried.last() {
+                unit.promised = last;
+                unit.tried.clear();
+            }
+            if unit.trimmed > unit.promised {
+                unit.promised = 0;
+            }
+        }
+    }
+
+    fn trim(&mut self, rng: &mut Rng) {
+        let count = 1 + rng.below(self.units.len().min(30) as u64) as u32;
+        let start = rng.below(self.units.len() as u64 - u64::from(count) + 1) as u32;
+        self.version += 1;
+        for unit in &mut self.units[start as usize..(start + count) as usize] {
+            *unit = Unit { trimmed: self.version, ..Unit::default() };
+        }
+        self.engine.ftl_mut().trim_now(start, start + count, self.version);
+    }
+
+    fn write(&mut self, rng: &mut Rng) -> Result<(), PowerLost> {
+        let logical = self.units.len() as u64;
+        let in_order = rng.chance(self.setup.in_order);
+        let first = if in_order { self.next } else { rng.below(logical) as u32 };
+        let handle = rng.below(2) as u32;
+        let stream = self.engine.ftl().stream_of(first, handle);
+        let most = u64::from(self.engine.flash().layout().units_per_row());
+        let count = if rng.chance(0.8) { most } else { 1 + rng.below(most) };
+        let mut row: Vec<UnitWrite> = Vec::new();
+        for i in 0..count as u32 {
+            let any = if in_order { first + i } else { rng.below(logical) as u32 };
+            let lpn = if i == 0 { first } else { any };
+            let fits = u64::from(lpn) < logical
+                && self.engine.ftl().stream_of(lpn, handle) == stream
+                && row.iter().all(|write| write.lpn != lpn);
+            if fits {
+                self.version += 1;
+                row.push(UnitWrite { lpn, source: None, version: self.version });
+            }
+        }
+        self.next = (row.last().unwrap().lpn + 1) % logical as u32;
+        let bytes: Vec<u8> = row.iter().flat_map(|w| bytes_of(w.lpn, w.version)).collect();
+        for write in &row {
+            self.units[write.lpn as usize].tried.push(write.version);
+        }
+        if rng.chance(0.1) {
+            self.engine.write_urgent_row(stream, &row, &bytes)?;
+        } else {
+            self.engine.write_row(stream, &row, &bytes)?;
+        }
+        if self.setup.cache == Cache::None {
+            for write in &row {
+                let unit = &mut self.units[write.lpn as usize];
+                unit.promised = write.version;
+                unit.tried.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// The power comes back: recovers, checks, and goes on with what is there.
+    pub fn recover(&mut self, rng: &mut Rng) {
+        let empty = Fragile::new(Nand::new(self.setup.geometry.clone()), Cache::None, 0);
+        let nand = std::mem::replace(self.engine.flash_mut(), empty).after_cut(rng);
+        let trims: Vec<_> = (0..)
+            .zip(&self.units)
+            .filter(|(_, unit)| unit.trimmed > 0)
+            .map(|(start, unit)| TrimRange { start, count: 1, version: unit.trimmed })
+            .collect();
+        let config = self.setup.config.clone();
+        let found = Layer::recover(&mut &nand, config, self.version, &trims);
+        let (layer, found) = found.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        layer.assert_consistent();
+        if let (Layer::Hybrid(map), LayerConfig::Hybrid(config)) = (&layer, &self.setup.config) {
+            let most = config.log_blocks_max(&self.setup.geometry);
+            assert!(map.log_blocks() <= most, "{}: {} log blocks", self.name, map.log_blocks());
+        }
+        assert!(found.newest_version <= self.version, "{}", self.name);
+        for (lpn, unit) in (0..).zip(&mut self.units) {
+            let held = layer.lookup(lpn).map_or(0, |at| {
+                let held = nand.read(at).unwrap().expect("the map points to data");
+                let expected = bytes_of(lpn, held.version);
+                assert_eq!(held.tag, UnitTag::Data(lpn), "{}", self.name);
+                assert_eq!(held.payload.as_deref(), Some(&expected[..]), "{}", self.name);
+                held.version
+            });
+            let allowed = held == unit.promised || unit.tried.contains(&held);
+            assert!(
+                allowed && (held == 0 || held > unit.trimmed),
+                "{}: unit {lpn} holds version {held}: {unit:?}",
+                self.name
+            );
+            unit.promised = held;
+            unit.tried.clear();
+        }
+        self.engine = Immediate::new(Fragile::new(nand, self.setup.cache, u64::MAX), layer);
+        self.engine.set_pace(self.setup.pace);
+    }
+}
+
+fn bytes_of(lpn: u32, version: u64) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&u64::from(lpn).to_le_bytes());
+    bytes[8..].copy_from_slice(&version.to_le_bytes());
+    bytes
+}

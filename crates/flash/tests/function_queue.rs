@@ -1,0 +1,349 @@
+//! The order of queued commands at the function level, with and without time: reads before
+//! writes before erases, and what may not be reordered is not.
+
+use std::collections::BTreeMap;
+
+use prism_base::{Bytes, Nanos, Rng, SimTime};
+use prism_flash::function::{Channel, Command, Function, PASSED_MAX, QUEUE_MAX, Unit};
+use prism_flash::raw::{Address, Completion};
+use prism_flash::{Allocation, Cache, Device, DeviceGeometry, FlashError, MemoryDevice, Options};
+use prism_nand::{PageTimes, Timing};
+
+const PAGE: usize = 512;
+const PAGES: u32 = 128;
+const READ: u64 = 1_000 + 50_000 + 512;
+const PROGRAM: u64 = 1_000 + 512 + 600_000;
+const ERASE: u64 = 1_000 + 3_000_000;
+
+fn timing() -> Timing {
+    Timing {
+        t_read: PageTimes::uniform(Nanos(50_000)),
+        t_program: PageTimes::uniform(Nanos(600_000)),
+        t_erase: Nanos(3_000_000),
+        t_command: Nanos(1_000),
+        bus_bytes_per_second: Some(1_000_000_000),
+    }
+}
+
+/// A share of `luns` LUNs on two channels.
+fn function(luns: u64, timing: Option<Timing>) -> Function {
+    let geometry = DeviceGeometry {
+        channels: 2,
+        luns_per_channel: 2,
+        blocks_per_lun: 12,
+        pages_per_block: PAGES,
+        page_size: PAGE as u32,
+        oob_size: 0,
+        max_open_blocks: None,
+    };
+    let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
+    let device = Device::format(Box::new(memory), Options { timing, wear: None }).unwrap();
+    let capacity = Bytes(device.lun_capacity().0 * luns);
+    Function::open(device.allocate("a", Allocation::new(capacity, 0)).unwrap()).unwrap()
+}
+
+fn page(byte: u8) -> Vec<u8> {
+    vec![byte; PAGE]
+}
+
+fn block(function: &Function, channel: u32) -> Address {
+    function.address_mapper(Channel::Number(channel), Unit::Block).unwrap().at
+}
+
+fn all(function: &Function) -> Vec<Completion> {
+    std::iter::from_fn(|| function.complete()).collect()
+}
+
+fn tags(completions: &[Completion]) -> Vec<u64> {
+    completions.iter().map(|done| done.tag).collect()
+}
+
+/// With a clock and without.
+fn both(check: impl Fn(Function, bool)) {
+    check(function(1, None), false);
+    check(function(1, Some(timing())), true);
+}
+
+#[test]
+fn reads_go_before_writes_that_wait() {
+    both(|function, timed| {
+        let (old, new) = (block(&function, 0), block(&function, 0));
+        function.write(old, &page(1)).unwrap();
+        let start = function.share().now().unwrap();
+        function.submit_write(new, page(2), 10).unwrap();
+        function.share().pass(Nanos(10)).unwrap();
+        // With a clock the first write is under way by now.
+        function.submit_write(new.with_page(1), page(3), 11).unwrap();
+        function.submit_read(old, page(0), 12).unwrap();
+        assert_eq!(function.queued(), 3);
+        let done = all(&function);
+        let expected = if timed { [10, 12, 11] } else { [12, 10, 11] };
+        assert_eq!(tags(&done), expected);
+        assert!(done.iter().all(|done| done.result.is_ok()));
+        if timed {
+            let ends: Vec<_> = done.iter().map(|done| done.end.since(start).0).collect();
+            assert_eq!(ends, [PROGRAM, PROGRAM + READ, 2 * PROGRAM + READ]);
+            assert_eq!(function.share().now().unwrap(), done[2].end);
+        }
+    });
+}
+
+#[test]
+fn a_write_is_passed_so_often_and_not_more() {
+    both(|function, _| {
+        let (old, new) = (block(&function, 0), block(&function, 0));
+        function.write(old, &page(1)).unwrap();
+        function.submit_write(new, page(2), 1000).unwrap();
+        for tag in 0..2 * PASSED_MAX {
+            function.submit_read(old, page(0), tag).unwrap();
+        }
+        let order = tags(&all(&function));
+        assert_eq!(order.iter().position(|&tag| tag == 1000), Some(PASSED_MAX as usize));
+    });
+}
+
+#[test]
+fn reads_that_were_there_first_do_not_count_as_passing() {
+    both(|function, _| {
+        let (old, new) = (block(&function, 0), block(&function, 0));
+        function.write(old, &page(1)).unwrap();
+        for tag in 0..2 * PASSED_MAX {
+            function.submit_read(old, page(0), tag).unwrap();
+        }
+        function.submit_write(new, page(2), 1000).unwrap();
+        function.submit_read(old, page(0), 2000).unwrap();
+        let order = tags(&all(&function));
+        assert_eq!(order[order.len() - 2..], [2000, 1000]);
+    });
+}
+
+#[test]
+fn an_erase_is_passed_so_often_and_not_more() {
+    let function = function(1, Some(timing()));
+    let (old, worn) = (block(&function, 0), block(&function, 0));
+    function.write(old, &page(1)).unwrap();
+    function.write(worn, &page(1)).unwrap();
+    function.submit_trim(worn, Unit::Block, 5000).unwrap();
+    for tag in 0..2 * PASSED_MAX {
+        function.submit_read(old, page(0), tag).unwrap();
+    }
+    let done = all(&function);
+    assert_eq!(done[0].tag, 5000);
+    let gaps: Vec<_> = done[1..].windows(2).map(|pair| pair[1].end.since(pair[0].end).0).collect();
+    let late = gaps.iter().position(|&gap| gap > READ);
+    assert_eq!(late, Some(PASSED_MAX as usize - 1), "{gaps:?}");
+    assert_eq!(gaps[late.unwrap()], READ + ERASE);
+}
+
+#[test]
+fn a_read_waits_for_the_write_of_its_page_only() {
+    both(|function, _| {
+        let (a, b) = (block(&function, 0), block(&function, 0));
+        function.write(b, &page(9)).unwrap();
+        function.submit_write(a, [page(1), page(2)].concat(), 0).unwrap();
+        function.submit_read(a.with_page(1), page(0), 1).unwrap();
+        function.submit_read(b, page(0), 2).unwrap();
+        function.submit_read(a.with_page(2), page(0), 3).unwrap();
+        let done = all(&function);
+        assert_eq!(tags(&done), [2, 3, 0, 1]);
+        let unwritten = FlashError::Unwritten { block: a.block, page: 2 };
+        assert_eq!(done[1].result, Err(unwritten));
+        assert_eq!((done[0].data[0], done[3].data[0]), (9, 2));
+    });
+}
+
+#[test]
+fn an_erase_waits_for_what_was_queued_for_its_block() {
+    both(|function, _| {
+        let at = block(&function, 0);
+        function.submit_write(at, page(7), 0).unwrap();
+        function.submit_read(at, page(0), 1).unwrap();
+        function.submit_trim(at, Unit::Block, 2).unwrap();
+        function.submit_read(at, page(0), 3).unwrap();
+        assert_eq!(function.erasing(), Ok(1));
+        let done = all(&function);
+        assert_eq!(tags(&done), [2, 3, 0, 1]);
+        let gone = FlashError::NotAllocated { what: "block", number: at.block.into() };
+        assert_eq!(done[1].result, Err(gone));
+        assert_eq!((done[3].result.clone(), done[3].data[0]), (Ok(()), 7));
+        function.drain().unwrap();
+        assert_eq!(function.erasing(), Ok(0));
+        assert_eq!(function.wear_level(0, 0).unwrap().max, 1);
+    });
+}
+
+#[test]
+fn a_long_write_lets_reads_in_between() {
+    let function = function(1, Some(timing()));
+    let (old, new) = (block(&function, 0), block(&function, 0));
+    function.write(old, &page(1)).unwrap();
+    function.submit_write(new, vec![5; 100 * PAGE], 0).unwrap();
+    function.share().pass(Nanos(3 * PROGRAM / 2)).unwrap();
+    let now = function.share().now().unwrap();
+    function.submit_read(old, page(0), 1).unwrap();
+    let done = all(&function);
+    assert_eq!(tags(&done), [1, 0]);
+    assert_eq!(done[0].end.since(now).0, PROGRAM / 2 + READ);
+    assert_eq!(done[1].end.since(now).0, 2 * PROGRAM - 3 * PROGRAM / 2 + READ + 98 * PROGRAM);
+}
+
+#[test]
+fn erases_use_idle_time_and_give_way() {
+    let function = function(1, Some(timing()));
+    let (a, b) = (block(&function, 0), block(&function, 0));
+    function.write(a, &page(1)).unwrap();
+    let free = function.free(0).unwrap();
+    // Trimmed and written at once: the write does not wait.
+    let start = function.share().now().unwrap();
+    function.trim(a, Unit::Block).unwrap();
+    assert_eq!((function.erasing(), function.free(0)), (Ok(1), Ok(free)));
+    function.write(b, &page(2)).unwrap();
+    assert_eq!(function.share().now().unwrap().since(start), Nanos(PROGRAM));
+    // Then the LUN is idle, and the block is erased in that time.
+    function.share().pass(Nanos(ERASE - 1)).unwrap();
+    assert_eq!(function.erasing(), Ok(1));
+    function.share().pass(Nanos(1)).unwrap();
+    assert_eq!((function.erasing(), function.free(0)), (Ok(0), Ok(free + 1)));
+    let now = function.share().now().unwrap();
+    function.drain().unwrap();
+    assert_eq!(function.share().now().unwrap(), now);
+}
+
+#[test]
+fn an_allocation_waits_for_an_erase_if_it_must() {
+    let function = function(1, Some(timing()));
+    let mut blocks = Vec::new();
+    while function.free(0).unwrap() > 0 {
+        let new = function.address_mapper(Channel::Any, Unit::Block).unwrap();
+        function.write(new.at, &page(3)).unwrap();
+        blocks.push(new);
+    }
+    assert_eq!(blocks.last().unwrap().free_left, 0);
+    let full = function.address_mapper(Channel::Any, Unit::Block);
+    assert!(matches!(full, Err(FlashError::NoSpace { .. })));
+    let (first, rest) = (blocks[0].at, blocks[1].at);
+    for number in 1..50 {
+        function.submit_write(rest.with_page(number), page(1), number.into()).unwrap();
+    }
+    let start = function.share().now().unwrap();
+    function.trim(first, Unit::Block).unwrap();
+    // It goes before the writes that wait.
+    let new = function.address_mapper(Channel::Any, Unit::Block).unwrap();
+    assert_eq!((new.at, new.erasing), (first, 0));
+    let took = function.share().now().unwrap().since(start).0;
+    assert!((ERASE..ERASE + PROGRAM + 1).contains(&took), "{took}");
+    assert_eq!(all(&function).len(), 49);
+}
+
+#[test]
+fn any_channel_is_the_one_with_the_least_to_do() {
+    let function = function(2, Some(timing()));
+    let (a, b) = (block(&function, 0), block(&function, 1));
+    for (at, count) in [(a, 3), (b, 2)] {
+        for number in 0..count {
+            function.submit_write(at.with_page(number), page(0), 0).unwrap();
+        }
+    }
+    function.share().pass(Nanos(1)).unwrap();
+    let any = function.address_mapper(Channel::Any, Unit::Block).unwrap();
+    assert_eq!(any.at.channel, 1);
+    let reads = all(&function);
+    assert_eq!(reads.len(), 5);
+}
+
+#[test]
+fn a_full_queue_gives_the_command_back() {
+    let function = function(1, None);
+    let at = block(&function, 0);
+    for tag in 0..QUEUE_MAX as u64 {
+        function.submit_read(at, Vec::new(), tag).unwrap();
+    }
+    let refused = function.submit_write(at, page(8), 0).unwrap_err();
+    assert_eq!(refused, Command::Write { at, data: page(8) });
+    assert_eq!(function.complete().unwrap().tag, 0);
+    function.submit_write(at, page(8), 0).unwrap();
+    assert_eq!(all(&function).len(), QUEUE_MAX);
+}
+
+/// What was queued, by tag: the page and what a read may find there.
+struct Expected {
+    read: Option<u8>,
+    write: Option<Address>,
+}
+
+/// Random commands: reads find what was written before them, writes of a block end in order,
+/// and time goes on.
+fn random(seed: u64, timing: Option<Timing>) {
+    let label = format!("seed {seed}, timed: {}", timing.is_some());
+    let rng = &mut Rng::stream(seed, "function.queue");
+    let function = function(1 + rng.below(4), timing);
+    let channels = function.geometry().channels.len() as u64;
+    let mut content: BTreeMap<Address, Vec<u8>> = BTreeMap::new();
+    let mut expected: BTreeMap<u64, Expected> = BTreeMap::new();
+    let mut last_write: BTreeMap<(u32, u32, u32), (u32, SimTime)> = BTreeMap::new();
+    let mut now = SimTime::ZERO;
+    for tag in 0..3000 {
+        if content.len() < 5 {
+            content.entry(block(&function, rng.below(channels) as u32)).or_default();
+        }
+        let place = rng.below(content.len() as u64) as usize;
+        let (&at, pages) = content.iter_mut().nth(place).unwrap();
+        let mut want = Expected { read: None, write: None };
+        match rng.below(20) {
+            0..8 if (pages.len() as u32) < PAGES => {
+                let byte = rng.below(255) as u8;
+                let page_at = at.with_page(pages.len() as u32);
+                want.write = Some(page_at);
+                function.submit_write(page_at, page(byte), tag).unwrap();
+                pages.push(byte);
+            }
+            0..17 if !pages.is_empty() => {
+                let number = rng.below(pages.len() as u64) as usize;
+                want.read = Some(pages[number]);
+                function.submit_read(at.with_page(number as u32), page(0), tag).unwrap();
+            }
+            17 => {
+                function.submit_trim(at, Unit::Block, tag).unwrap();
+                content.remove(&at);
+                last_write.remove(&(at.channel, at.lun, at.block));
+            }
+            18 => {
+                function.share().pass(Nanos(rng.below(2_000_000))).unwrap();
+                continue;
+            }
+            _ => continue,
+        }
+        expected.insert(tag, want);
+        while function.queued() > 40 || rng.chance(0.4) {
+            let Some(done) = function.complete() else { break };
+            let want = expected.remove(&done.tag).unwrap_or_else(|| panic!("{label}: {done:?}"));
+            assert_eq!(done.result, Ok(()), "{label}: {} of {:?}", done.tag, want.write);
+            assert!(done.end >= now, "{label}: {}", done.tag);
+            now = now.max(done.end);
+            if let Some(byte) = want.read {
+                assert!(done.data == page(byte), "{label}: {}", done.tag);
+            }
+            if let Some(at) = want.write {
+                let key = (at.channel, at.lun, at.block);
+                let new = (at.page, done.end);
+                if let Some(last) = last_write.insert(key, new).filter(|last| last.0 < at.page) {
+                    assert!(last.1 <= done.end, "{label}: {at:?}");
+                }
+            }
+        }
+    }
+    let left = all(&function);
+    assert_eq!(left.len(), expected.len(), "{label}");
+    assert!(left.iter().all(|done| done.result.is_ok()), "{label}");
+    function.drain().unwrap();
+    let free: u32 = (0..channels as u32).map(|c| function.free(c).unwrap()).sum();
+    assert_eq!(free + content.len() as u32, function.geometry().blocks(), "{label}");
+}
+
+#[test]
+fn random_commands_keep_what_may_not_be_reordered() {
+    for seed in 0..20 {
+        random(seed, None);
+        random(seed, Some(timing()));
+    }
+}

@@ -1,0 +1,68 @@
+//! Which log block is merged, where there is a choice.
+
+use super::{Hybrid, Use};
+use crate::victim::{Benefit, VictimPolicy};
+
+/// The policies that a mapping by blocks knows.
+pub(super) fn is_known(policy: VictimPolicy) -> bool {
+    use VictimPolicy::{CostBenefit, Fifo, Greedy, Lru};
+    matches!(policy, Fifo | Greedy | Lru | CostBenefit(Benefit::Kawaguchi))
+}
+
+impl Hybrid {
+    /// Of log blocks, the one to be merged: by policy, and of equals the one opened first.
+    pub(super) fn best(&self, logs: impl Iterator<Item = u32>) -> Option<u32> {
+        let opened = |block: &u32| self.opened[*block as usize];
+        let valid = |block: u32| self.valid[block as usize];
+        match self.config.victim {
+            VictimPolicy::Greedy => logs.min_by_key(|&block| (valid(block), opened(&block))),
+            VictimPolicy::Lru => {
+                logs.min_by_key(|&block| (self.changed[block as usize], opened(&block)))
+            }
+            VictimPolicy::CostBenefit(_) => logs.max_by(|a, b| {
+                let by_gain = self.benefit(*a).total_cmp(&self.benefit(*b));
+                by_gain.then_with(|| opened(b).cmp(&opened(a)))
+            }),
+            _ => logs.min_by_key(opened),
+        }
+    }
+
+    /// (1 - u) age / 2u, with the age in changes of any log block since one of this.
+    fn benefit(&self, block: u32) -> f64 {
+        let (all, valid) = (self.block_units.get(), self.valid[block as usize]);
+        let age = self.changes - self.changed[block as usize];
+        f64::from(all - valid) * age as f64 / (2.0 * f64::from(valid.max(1)))
+    }
+
+    /// Something in `block` has changed.
+    pub(super) fn note_change(&mut self, block: u32) {
+        self.changes += 1;
+        self.changed[block as usize] = self.changes;
+    }
+
+    /// The log block that waits for its merge on `lane` and goes next, of those that `may`.
+    pub(super) fn best_sealed(&self, lane: usize, may: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut sealed = self.lanes[lane].sealed.values().copied().filter(|&block| may(block));
+        if self.config.victim == VictimPolicy::Fifo {
+            // They stand in the order in which they were opened.
+            return sealed.next();
+        }
+        self.best(sealed)
+    }
+
+    /// The log block of `group` that is, or can be, merged first.
+    pub(super) fn best_of(&self, group: u32) -> Option<u32> {
+        let logs = self.groups[group as usize].logs.iter().copied();
+        self.best(logs.filter(|&log| self.uses[log as usize] != Use::Log))
+    }
+
+    /// The log block of the device that is merged first; if none is full, the one open for
+    /// longest.
+    pub(super) fn best_of_all(&self) -> Option<u32> {
+        let lanes = (0..self.lanes.len()).filter_map(|lane| self.best_sealed(lane, |_| true));
+        self.best(lanes).or_else(|| {
+            let mut open = self.open_logs.values().copied();
+            open.find(|&block| self.rows_in_flight[block as usize] == 0)
+        })
+    }
+}
