@@ -1,4 +1,9 @@
-//! stand-in
+//! A user-level flash library: one device, shared by applications, each at the level that
+//! suits it.
+//!
+// The manual is a file of its own because the rows of its tables are long.
+#![doc = include_str!("manual.md")]
+
 pub use prism_base::{Bytes, Nanos, Rng, SimTime};
 pub use prism_flash::medium::GeometryError;
 pub use prism_flash::monitor::{OpCounts, ShareInfo};
