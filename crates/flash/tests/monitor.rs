@@ -330,3 +330,27 @@ fn without_levelling_one_lun_wears_alone() {
     let report = device.wear();
     assert!(report.max > 3.0 * report.mean.max(1.0) && report.exchanges == 0, "{report:?}");
 }
+
+/// A device that was used before, even one that power left torn, is empty after it is formatted.
+#[test]
+fn formatting_leaves_nothing() {
+    let mut rng = Rng::stream(4, "monitor.format");
+    for seed in 0..40 {
+        let memory: SharedMemory =
+            MemoryDevice::new(geometry(&mut rng), Cache::Volatile).unwrap().into();
+        for round in 0..3 {
+            let device = Device::format(Box::new(memory.clone()), Options::default()).unwrap();
+            let all = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
+            let raw = Raw::open(device.allocate("all", Allocation::new(all, 0)).unwrap()).unwrap();
+            let blocks: Vec<_> = raw.blocks().collect();
+            for &block in &blocks {
+                assert_eq!(raw.write_pointer(block), Ok(0), "seed {seed} round {round}");
+                raw.write_page(block, &[1; PAGE]).unwrap();
+            }
+            memory.lock().cut_power_after(rng.below(20));
+            let ended = blocks.iter().find_map(|&block| raw.erase_block(block).err());
+            assert!(ended.is_some(), "power went");
+            memory.lock().restart(&mut rng);
+        }
+    }
+}
