@@ -309,6 +309,10 @@ fn bad_use_is_refused_and_changes_nothing() {
     assert!(matches!(policy.trim(1, 4096), Err(FlashError::Unaligned { .. })));
     assert!(matches!(policy.trim(0, 2 << 20), Err(FlashError::OutOfRange { .. })));
     policy.write(10, b"abc").unwrap();
+    assert!(matches!(policy.share().shrink(1), Err(FlashError::Busy { .. })));
+    let other = prism_flash::object::ObjectStore::open(policy.share());
+    assert!(matches!(other, Err(FlashError::WrongLevel { .. })));
+    assert!(matches!(prism_flash::Raw::open(policy.share()), Err(FlashError::WrongLevel { .. })));
     // A range that holds data is not set up anew; one that is trimmed is.
     assert!(matches!(refused(0, 1 << 20, block), FlashError::Busy { .. }));
     assert!(matches!(policy.remove(0), Err(FlashError::Busy { .. })));

@@ -20,7 +20,7 @@ use prism_base::{Bytes, SimTime};
 use prism_nand::Timing;
 
 use crate::error::{FlashError, Result};
-use crate::medium::{DeviceGeometry, Medium};
+use crate::medium::{DeviceGeometry, Medium, PageState};
 use records::{Record, ShareRecord};
 use state::{LunUse, Monitor};
 
@@ -90,7 +90,9 @@ impl Device {
     pub fn format(mut medium: Box<dyn Medium>, options: Options) -> Result<Self> {
         medium.geometry().check()?;
         for block in 0..medium.geometry().blocks() {
-            if medium.write_pointer(block) > 0 && !medium.is_factory_bad(block) {
+            // A block whose erase was interrupted shows no page, and is not erased.
+            let torn = medium.read(block, 0, 0, &mut [], &mut [])? == PageState::Torn;
+            if (torn || medium.write_pointer(block) > 0) && !medium.is_factory_bad(block) {
                 medium.erase(block)?;
             }
         }
@@ -322,6 +324,6 @@ impl Monitor {
 
     fn is_torn(&mut self, block: u32) -> Result<bool> {
         let state = self.medium()?.read(block, 0, 0, &mut [], &mut [])?;
-        Ok(state == crate::medium::PageState::Torn)
+        Ok(state == PageState::Torn)
     }
 }

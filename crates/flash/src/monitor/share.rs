@@ -225,8 +225,13 @@ impl Share {
     ///
     /// # Errors
     /// [`FlashError::ShrinkBelowUse`] if one of them holds something, or none would be left;
-    /// nothing has changed then.
+    /// [`FlashError::Busy`] if a level has divided the share's blocks among its own. Nothing
+    /// has changed then.
     pub fn shrink(&self, luns: u32) -> Result<()> {
+        if let Some(level) = Level::of(&self.meta()?) {
+            let what = format!("{} owns every block of the share; release it", level.name());
+            return Err(FlashError::Busy { what });
+        }
         self.with(|monitor, place| {
             let mut share = monitor.shares[place].take().expect("checked");
             let mut free = 0;

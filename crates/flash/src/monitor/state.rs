@@ -399,7 +399,8 @@ impl Monitor {
             self.commit(&[Record::Bad { blocks: vec![to] }])?;
             return Ok(ready);
         }
-        if !was_open && pages > 0 {
+        // Of a block whose erase was interrupted nothing is copied: it is erased then.
+        if !was_open && self.medium()?.is_open(to) {
             self.medium()?.finish(to)?;
         }
         self.sync()?;
