@@ -74,7 +74,7 @@ impl SlabCache {
     }
 }
 
-/// A read that is queued behind writes of the same LUN is done before most of them.
+/// A read that is queued behind writes of the same LUN is done before them.
 fn reads_go_first(cache: &SlabCache) -> prism::Result<()> {
     let flash = &cache.flash;
     let (byte, old) = cache.slabs[0];
