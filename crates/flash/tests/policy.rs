@@ -289,6 +289,26 @@ fn plain() -> Policy {
 }
 
 #[test]
+fn what_another_level_wrote_is_not_erased() {
+    let policy = plain();
+    let device = policy.share().device().clone();
+    drop(policy);
+    device.release("plain").unwrap();
+    let share = device.allocate("raw", Allocation::new(Bytes(1), 0)).unwrap();
+    let raw = prism_flash::Raw::open(share).unwrap();
+    let at = prism_flash::raw::Address { block: 3, ..Default::default() };
+    raw.write_page(at, &[7; 4096]).unwrap();
+    let share = raw.into_share();
+    assert!(matches!(Policy::open(share.clone()), Err(FlashError::Busy { .. })));
+    let objects = prism_flash::object::ObjectStore::open(share.clone());
+    assert!(matches!(objects, Err(FlashError::Busy { .. })));
+    let raw = prism_flash::Raw::open(share).unwrap();
+    let mut read = [0; 4096];
+    raw.read_page(at, &mut read).unwrap();
+    assert_eq!(read, [7; 4096]);
+}
+
+#[test]
 fn bad_use_is_refused_and_changes_nothing() {
     let policy = plain();
     let page = RangeConfig::new(Mapping::Page, Cleaning::Greedy);

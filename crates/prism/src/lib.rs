@@ -13,3 +13,8 @@ pub use prism_flash::{
 };
 pub use prism_flash::{function, kv, object, policy, raw};
 pub use prism_nand::{Cause, Counts, PageTimes, Timing};
+
+/// The README's program runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;

@@ -2,7 +2,7 @@
 //!
 //! A *slot* is a block as shares see it, `virtual LUN * usable blocks + place`; a table says
 //! on which block of the device it stands. So a failed block is replaced, and two LUNs change
-//! places, below the feet of whoever uses them. Cost: 4 bytes a slot, 9 bytes a block.
+//! places, below the feet of whoever uses them. Cost: 8 bytes a slot, 5 bytes a block.
 
 use std::collections::VecDeque;
 
@@ -371,7 +371,7 @@ impl Monitor {
         let failed = self.slots[slot as usize];
         self.bad[failed as usize] = true;
         loop {
-            let Some(spare) = self.take_spare(lun)? else {
+            let Some(spare) = self.take_spare(lun, Cause::Scrub)? else {
                 return Err(FlashError::WornOut { lun });
             };
             let end = self.rehome(slot, spare, pages, Cause::Scrub, ready)?;
@@ -430,12 +430,13 @@ impl Monitor {
     }
 
     /// The least worn spare block of a LUN, erased: what stood on it was left there.
-    pub(crate) fn take_spare(&mut self, lun: u32) -> Result<Option<u32>> {
+    pub(crate) fn take_spare(&mut self, lun: u32, cause: Cause) -> Result<Option<u32>> {
         loop {
             let spares = &self.spares[lun as usize];
             let worn = |place: &usize| self.erases[spares[*place] as usize];
             let Some(place) = (0..spares.len()).min_by_key(worn) else { return Ok(None) };
             let spare = self.spares[lun as usize].remove(place).expect("a place in the list");
+            self.counts.erases[cause] += 1;
             if self.erase_block(spare)? {
                 return Ok(Some(spare));
             }

@@ -251,6 +251,12 @@ impl Inner {
         let format = RowFormat::new(&geometry, unit.expect("1 divides everything"));
         let meta = share.meta()?;
         let tables = if meta.is_empty() {
+            for block in 0..geometry.blocks() {
+                if share.write_pointer(block)? > 0 {
+                    let what = "the share holds what another level wrote; erase its blocks first";
+                    return Err(FlashError::Busy { what: what.into() });
+                }
+            }
             let none = vec![false; geometry.blocks() as usize];
             let journal = division::take_any(&geometry, &none, JOURNAL_BLOCKS + above);
             let mut journal = journal.ok_or_else(|| FlashError::NoSpace {
