@@ -21,7 +21,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
     // The point of the library is to have no drive: it never sees `ssd`.
     ("flash", &["base", "nand", "ftl", "engine"]),
     ("replay", &["base", "nand", "engine", "trace", "ssd"]),
-    ("experiments", &["base", "nand", "ftl", "engine", "trace", "ssd", "replay"]),
+    ("experiments", &["base", "nand", "ftl", "engine", "flash", "trace", "ssd", "replay"]),
     ("host", &["base", "nand", "trace", "ssd", "replay"]),
     (
         "cli",

@@ -2,6 +2,7 @@
 
 pub mod datasheet;
 pub mod hybrid;
+pub mod levels;
 pub mod oracles;
 pub mod preparing;
 pub mod speed;
