@@ -6,16 +6,17 @@
 
 use std::collections::BTreeMap;
 
+use prism_flash::Result;
 use prism_flash::function::{Channel, Function, Unit};
 use prism_flash::raw::Address;
-use prism_flash::{FlashError, Result};
 
 use super::{Done, Store};
 
 /// The tag of the store's own commands.
 const OWN: u64 = u64::MAX;
 
-/// Blocks of a LUN that are left unmapped.
+/// A channel is cleaned when so few blocks are left for each of its LUNs, those included that
+/// wait for their erase.
 const LEFT: u32 = 4;
 
 /// A block: the owner of each page written, and how many of them are still there.
@@ -36,8 +37,9 @@ pub(super) struct FunctionStore {
     pub(super) function: Function,
     pages_per_block: usize,
     page_size: usize,
-    /// Blocks that may be mapped: all but a few for each LUN, which wait for their erases.
-    mapped_max: usize,
+    /// Blocks that are left, by channel.
+    left: Vec<u32>,
+    left_min: u32,
     map: Vec<Option<Address>>,
     blocks: BTreeMap<Address, Block>,
     /// As many as there are LUNs, of the channels in turn.
@@ -54,7 +56,8 @@ impl FunctionStore {
             function,
             pages_per_block: shape.pages_per_block as usize,
             page_size: shape.page_size as usize,
-            mapped_max: (shape.blocks() - LEFT * shape.luns) as usize,
+            left: vec![u32::MAX; shape.channels.len()],
+            left_min: LEFT * shape.luns / shape.channels.len() as u32,
             map: vec![None; pages],
             blocks: BTreeMap::new(),
             open: [open.clone(), open],
@@ -71,13 +74,10 @@ impl FunctionStore {
         if let Some(at) = open.filter(|at| self.blocks[at].owners.len() < self.pages_per_block) {
             return Ok(at);
         }
-        let channel = Channel::Number((turn % self.function.geometry().channels.len()) as u32);
-        let at = match self.function.address_mapper(channel, Unit::Block) {
-            Err(FlashError::NoSpace { .. }) => {
-                self.function.address_mapper(Channel::Any, Unit::Block)?.at
-            }
-            allocated => allocated?.at,
-        };
+        let channel = turn % self.left.len();
+        let new = self.function.address_mapper(Channel::Number(channel as u32), Unit::Block)?;
+        self.left[channel] = new.free_left + new.erasing;
+        let at = new.at;
         self.blocks.insert(at, Block::default());
         self.open[kind as usize][turn] = Some(at);
         Ok(at)
@@ -96,9 +96,10 @@ impl FunctionStore {
         Ok(place)
     }
 
-    fn clean(&mut self) -> Result<()> {
-        let full = self.blocks.iter().filter(|(_, b)| b.owners.len() == self.pages_per_block);
-        let victim = full.min_by_key(|(_, block)| block.valid).map(|(&at, _)| at);
+    fn clean(&mut self, channel: usize) -> Result<()> {
+        let of_channel = self.blocks.iter().filter(|(at, _)| at.channel as usize == channel);
+        let full = of_channel.filter(|(_, block)| block.owners.len() == self.pages_per_block);
+        let victim = full.min_by_key(|(at, block)| (block.valid, at.block)).map(|(&at, _)| at);
         let victim = victim.expect("most blocks are full");
         for open in self.open.iter_mut().flatten() {
             *open = open.filter(|&at| at != victim);
@@ -114,14 +115,15 @@ impl FunctionStore {
             }
         }
         self.blocks.remove(&victim);
+        self.left[channel] += 1;
         self.function.trim(victim, Unit::Block)
     }
 }
 
 impl Store for FunctionStore {
     fn write(&mut self, page: usize, data: Vec<u8>, tag: u64) -> Result<()> {
-        while self.blocks.len() >= self.mapped_max {
-            self.clean()?;
+        while let Some(low) = self.left.iter().position(|&left| left < self.left_min) {
+            self.clean(low)?;
         }
         let at = self.place(page, Kind::User)?;
         self.function.submit_write(at, data, tag).expect("the queue is long");

@@ -1,8 +1,9 @@
 //! The store at the raw level: it maps pages, allocates blocks over LUNs and cleans.
 //!
-//! Pages go to the LUNs in turn, what users write apart from what cleaning copies. Cleaning is
-//! Algorithm IV.1 of the Prism-SSD paper: of the channels in turn the block with the least
-//! valid data, with the reads of a victim begun at once and its copies and erase queued.
+//! Pages go to the LUN with the least to do, what users write apart from what cleaning copies.
+//! Cleaning is Algorithm IV.1 of the Prism-SSD paper, with LUNs in place of channels: where fewest
+//! blocks are erased, the one with the least valid data; the reads of a victim are begun at once
+//! and waited for, its copies and its erase are queued.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,8 +14,8 @@ use super::{Done, Store};
 
 /// Commands under way: those of the user, and copies beside them.
 const DEPTH: usize = 64;
-/// The tag of the store's own commands.
-const OWN: u64 = u64::MAX;
+/// The tag of the store's own commands. In the queue, the LUN stands above the tag.
+const OWN: u64 = u32::MAX as u64;
 
 /// A block: the owner of each page written, and how many of them are still there.
 #[derive(Default)]
@@ -23,11 +24,21 @@ struct Block {
     valid: usize,
 }
 
-/// Where the next page goes: what users write, what cleaning copies.
+/// Who writes a page.
 #[derive(Clone, Copy)]
 enum Kind {
     User,
     Copy,
+}
+
+struct Lun {
+    /// Its first page.
+    at: Address,
+    erased: VecDeque<Address>,
+    /// Where the next page goes, by kind.
+    open: [Option<Address>; 2],
+    /// Commands under way.
+    busy: u32,
 }
 
 pub(super) struct RawStore<'a> {
@@ -35,56 +46,59 @@ pub(super) struct RawStore<'a> {
     queue: Queue<'a>,
     map: Vec<Option<Address>>,
     blocks: BTreeMap<Address, Block>,
-    /// LUNs in the order of their turns, channel after channel, each with its erased blocks.
-    erased: Vec<(Address, VecDeque<Address>)>,
-    open: [Vec<Option<Address>>; 2],
-    turn: [usize; 2],
-    channel: u32,
+    luns: Vec<Lun>,
+    /// The LUN whose turn it is, among those that have as little to do.
+    turn: usize,
     done: VecDeque<Done>,
     pub(super) copies: u64,
 }
 
 impl<'a> RawStore<'a> {
     pub(super) fn new(raw: &'a Raw, pages: usize) -> Self {
-        let luns = raw.blocks().filter(|at| at.block == 0);
-        let blocks_of = |lun: Address| {
-            let all = 0..raw.geometry().blocks_per_lun;
-            (lun, all.map(|block| Address { block, ..lun }).collect())
+        let blocks = 0..raw.geometry().blocks_per_lun;
+        let lun = |at: Address| Lun {
+            at,
+            erased: blocks.clone().map(|block| Address { block, ..at }).collect(),
+            open: [None; 2],
+            busy: 0,
         };
-        let mut erased: Vec<_> = luns.map(blocks_of).collect();
-        erased.sort_by_key(|(lun, _)| (lun.lun, lun.channel));
-        let open = vec![None; erased.len()];
         Self {
             raw,
             queue: raw.queue(DEPTH),
             map: vec![None; pages],
             blocks: raw.blocks().map(|at| (at, Block::default())).collect(),
-            erased,
-            open: [open.clone(), open],
-            turn: [0; 2],
-            channel: 0,
+            luns: raw.blocks().filter(|at| at.block == 0).map(lun).collect(),
+            turn: 0,
             done: VecDeque::new(),
             copies: 0,
         }
+    }
+
+    fn lun_of(&self, at: Address) -> usize {
+        let is_of = |lun: &Lun| (lun.at.channel, lun.at.lun) == (at.channel, at.lun);
+        self.luns.iter().position(is_of).expect("a LUN of the share")
     }
 
     fn is_full(&self, at: Address) -> bool {
         self.blocks[&at].owners.len() == self.raw.geometry().pages_per_block as usize
     }
 
-    /// A block with room on the next LUN that has one.
+    /// A block with room on the least busy LUN that has one.
     fn open_block(&mut self, kind: Kind) -> Address {
-        let luns = self.erased.len();
-        for _ in 0..luns {
-            let lun = self.turn[kind as usize];
-            self.turn[kind as usize] = (lun + 1) % luns;
-            let open = self.open[kind as usize][lun].filter(|&at| !self.is_full(at));
-            if let Some(at) = open.or_else(|| self.erased[lun].1.pop_front()) {
-                self.open[kind as usize][lun] = Some(at);
-                return at;
-            }
+        let open = |lun: &Lun| lun.open[kind as usize].filter(|&at| !self.is_full(at));
+        let block = |lun: &Lun| open(lun).or_else(|| lun.erased.front().copied());
+        let luns = (self.turn..self.turn + self.luns.len()).map(|lun| lun % self.luns.len());
+        let with_room = luns.filter_map(|lun| Some((lun, block(&self.luns[lun])?)));
+        let (lun, at) = with_room
+            .min_by_key(|&(lun, _)| self.luns[lun].busy)
+            .expect("cleaning keeps more blocks erased than there are LUNs");
+        self.turn = lun + 1;
+        let lun = &mut self.luns[lun];
+        if lun.erased.front() == Some(&at) {
+            lun.erased.pop_front();
         }
-        unreachable!("cleaning keeps more blocks erased than there are LUNs");
+        lun.open[kind as usize] = Some(at);
+        at
     }
 
     /// Gives `page` a new place.
@@ -101,39 +115,37 @@ impl<'a> RawStore<'a> {
     }
 
     fn clean(&mut self) -> Result<()> {
-        let channel = self.channel;
-        self.channel = (channel + 1) % self.raw.geometry().channels.len() as u32;
-        let of_channel = self.blocks.keys().filter(|at| at.channel == channel);
-        let full = of_channel.copied().filter(|&at| self.is_full(at));
+        let lun = (0..self.luns.len()).min_by_key(|&lun| self.luns[lun].erased.len());
+        let first = self.luns[lun.expect("a share has LUNs")].at;
+        let last = Address { block: u32::MAX, ..first };
+        let of_lun = self.blocks.range(first..last).map(|(&at, _)| at);
+        let full = of_lun.filter(|&at| self.is_full(at));
         let Some(victim) = full.min_by_key(|at| self.blocks[at].valid) else { return Ok(()) };
-        for open in self.open.iter_mut().flatten() {
+        for open in self.luns.iter_mut().flat_map(|lun| &mut lun.open) {
             *open = open.filter(|&at| at != victim);
         }
         let owners = std::mem::take(&mut self.blocks.get_mut(&victim).expect("found").owners);
-        let places = (0..).map(|page| victim.with_page(page));
-        let valid: Vec<_> = owners
-            .into_iter()
-            .zip(places)
-            .filter(|&(page, at)| self.map[page] == Some(at))
-            .collect();
+        let placed = owners.into_iter().zip((0..).map(|page| victim.with_page(page)));
+        let valid: Vec<_> = placed.filter(|&(page, at)| self.map[page] == Some(at)).collect();
         let page_size = self.raw.geometry().page_size as usize;
         let from: Vec<_> = valid.iter().map(|&(_, at)| at).collect();
         let mut data = vec![0; valid.len() * page_size];
         self.raw.read_pages(&from, &mut data).map_err(|error| error.error)?;
         for ((page, _), data) in valid.into_iter().zip(data.chunks(page_size)) {
             let at = self.place(page, Kind::Copy);
-            self.submit(Command::Write { at, data: data.to_vec() }, OWN)?;
+            self.submit(at, Command::Write { at, data: data.to_vec() }, OWN)?;
             self.copies += 1;
         }
-        self.submit(Command::Erase { at: victim }, OWN)?;
-        let lun = Address { block: 0, ..victim };
-        let of_lun = self.erased.iter_mut().find(|(known, _)| *known == lun);
-        of_lun.expect("a LUN of the share").1.push_back(victim);
+        self.submit(victim, Command::Erase { at: victim }, OWN)?;
+        let lun = self.lun_of(victim);
+        self.luns[lun].erased.push_back(victim);
         Ok(())
     }
 
-    fn submit(&mut self, mut command: Command, tag: u64) -> Result<()> {
-        while let Err(refused) = self.queue.submit(command, tag) {
+    fn submit(&mut self, at: Address, mut command: Command, tag: u64) -> Result<()> {
+        let lun = self.lun_of(at);
+        self.luns[lun].busy += 1;
+        while let Err(refused) = self.queue.submit(command, (lun as u64) << 32 | tag) {
             command = refused;
             self.take_done()?;
         }
@@ -144,8 +156,10 @@ impl<'a> RawStore<'a> {
     fn take_done(&mut self) -> Result<bool> {
         let Some(done) = self.queue.complete() else { return Ok(false) };
         done.result?;
-        if done.tag != OWN {
-            self.done.push_back(Done { tag: done.tag, end: done.end, data: done.data });
+        self.luns[(done.tag >> 32) as usize].busy -= 1;
+        let tag = done.tag & OWN;
+        if tag != OWN {
+            self.done.push_back(Done { tag, end: done.end, data: done.data });
         }
         Ok(true)
     }
@@ -153,18 +167,16 @@ impl<'a> RawStore<'a> {
 
 impl Store for RawStore<'_> {
     fn write(&mut self, page: usize, data: Vec<u8>, tag: u64) -> Result<()> {
-        while self.erased.iter().map(|(_, blocks)| blocks.len()).sum::<usize>()
-            < 2 * self.erased.len()
-        {
+        while self.luns.iter().map(|lun| lun.erased.len()).sum::<usize>() < 2 * self.luns.len() {
             self.clean()?;
         }
         let at = self.place(page, Kind::User);
-        self.submit(Command::Write { at, data }, tag)
+        self.submit(at, Command::Write { at, data }, tag)
     }
 
     fn read(&mut self, page: usize, data: Vec<u8>, tag: u64) -> Result<()> {
         let at = self.map[page].expect("only what was written is read");
-        self.submit(Command::Read { at, data }, tag)
+        self.submit(at, Command::Read { at, data }, tag)
     }
 
     fn complete(&mut self) -> Result<Option<Done>> {
