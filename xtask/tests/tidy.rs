@@ -23,7 +23,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
     // The library and its manual under one name. Nobody depends on it.
     ("prism", &["base", "nand", "engine", "ftl", "flash"]),
     ("replay", &["base", "nand", "engine", "trace", "ssd"]),
-    ("experiments", &["base", "nand", "ftl", "engine", "trace", "ssd", "replay"]),
+    ("experiments", &["base", "nand", "ftl", "engine", "flash", "trace", "ssd", "replay"]),
     ("host", &["base", "nand", "trace", "ssd", "replay"]),
     (
         "cli",

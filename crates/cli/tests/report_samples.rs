@@ -119,13 +119,14 @@ fn the_application_alone_is_what_was_counted_at_the_capture() {
 fn the_examples_in_help_work() {
     let folder = common::folder();
     std::os::unix::fs::symlink(sample(""), folder.path().join("samples")).unwrap();
-    let commands: [&[&str]; 6] = [
+    let commands: [&[&str]; 7] = [
         &["report"],
         &["trace", "info"],
         &["trace", "convert"],
         &["trace", "generate"],
         &["validate"],
         &["bench"],
+        &["bench", "flash"],
     ];
     let mut ran = 0;
     for command in commands {

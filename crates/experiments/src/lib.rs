@@ -1,7 +1,9 @@
 //! Tables and figures, each a function of a seed and a scale: theory beside simulation.
 
+pub mod calls;
 pub mod datasheet;
 pub mod hybrid;
+pub mod levels;
 pub mod oracles;
 pub mod preparing;
 pub mod speed;

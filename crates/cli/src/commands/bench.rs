@@ -1,20 +1,26 @@
 //! `prism bench`: how fast Prism itself is on this machine.
 
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, Subcommand};
 use prism_experiments::preparing::{self, Task};
 use prism_experiments::speed::Workload;
 use prism_host::{Progress, clock, memory};
 use prism_report::{Block, Column, Document, Section, Table, Unit, terminal};
 use serde::Serialize;
 
+use super::bench_flash;
 use crate::failure::Failure;
 use crate::output::{JsonArg, screen};
 
 /// Arguments of `prism bench`.
 #[derive(Clone, Debug, ClapArgs)]
-#[command(after_help = "Example:
-  prism bench --runs 5 --json bench.json")]
+#[command(
+    after_help = "Example:
+  prism bench --runs 5 --json bench.json",
+    args_conflicts_with_subcommands = true
+)]
 pub struct Args {
+    #[command(subcommand)]
+    part: Option<Part>,
     /// Only workloads whose name contains this
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
@@ -31,6 +37,13 @@ pub struct Args {
     seed: u64,
     #[command(flatten)]
     json: JsonArg,
+}
+
+/// What else can be measured.
+#[derive(Clone, Debug, Subcommand)]
+enum Part {
+    /// Measure what each level of the flash library costs
+    Flash(bench_flash::Args),
 }
 
 #[derive(Serialize)]
@@ -67,6 +80,9 @@ struct Bench {
 /// # Errors
 /// [`Failure`] if the output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(Part::Flash(args)) = &args.part {
+        return bench_flash::run(args);
+    }
     let part = args.only.as_deref().unwrap_or_default();
     let named = |workload: &Workload| workload.name.contains(part);
     let workloads: Vec<_> = Workload::ALL.into_iter().filter(named).collect();

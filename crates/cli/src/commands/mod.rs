@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub mod bench;
+pub mod bench_flash;
 pub mod report;
 pub mod sim;
 pub mod trace_convert;

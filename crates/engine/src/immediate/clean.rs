@@ -18,7 +18,8 @@ pub enum Pace {
     /// All of it before the one row that found the lane below the low watermark.
     ToHigh,
     /// At most so many rows of copies for each host row that goes to the lane. Erases of
-    /// blocks that are empty by then are not counted.
+    /// blocks that are empty by then are not counted. In mappings by unit they follow the
+    /// row, so that on flash with time it does not stand behind them.
     Rows(u32),
 }
 
@@ -97,7 +98,9 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             if !self.ftl().balanced(lane) {
                 continue;
             }
-            self.clean_ahead(lane, urgency)?;
+            if self.pace == Pace::ToHigh {
+                self.clean_for(lane, urgency)?;
+            }
             let paced = self.pace != Pace::ToHigh || urgency == Urgency::Urgent;
             if paced && !self.is_reached(lane, Goal::Row(stream)) {
                 self.clean(lane, Goal::Row(stream), &mut { ALL })?;
@@ -115,7 +118,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         for _ in 0..=2 * self.flash.geometry().blocks() {
             match self.ftl().host_place(stream) {
                 HostPlace::Lane(lane) if cleaned => return Ok(lane),
-                HostPlace::Lane(lane) => self.clean_ahead(lane, urgency)?,
+                HostPlace::Lane(lane) => self.clean_for(lane, urgency)?,
                 HostPlace::Blocked => self.make_room(stream)?,
                 HostPlace::Any => unreachable!("a layer that names no lane"),
             }
@@ -125,7 +128,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
     }
 
     /// What a host row that goes to `lane` brings with it under the pace.
-    fn clean_ahead(&mut self, lane: LaneId, urgency: Urgency) -> Result<(), F::Error> {
+    pub(super) fn clean_for(&mut self, lane: LaneId, urgency: Urgency) -> Result<(), F::Error> {
         let low = self.ftl().below_low(lane);
         let index = lane.0 as usize;
         match (self.pace, urgency) {

@@ -169,6 +169,9 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             self.rows_unsynced.push(block);
         }
         self.program(row, Cause::Host, units, bytes, lost)?;
+        if self.pace != Pace::ToHigh && !self.ftl().places_host() {
+            self.clean_for(lane, urgency)?;
+        }
         Ok(row)
     }
 

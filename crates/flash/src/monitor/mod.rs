@@ -28,7 +28,7 @@ pub use levelling::{GlobalWear, WearReport};
 pub(crate) use share::Level;
 pub use share::{Share, ShareGeometry};
 pub use state::OpCounts;
-pub(crate) use state::{Access, Urgency};
+pub(crate) use state::{Access, Programmed, Urgency};
 
 /// How a device is run; nothing of it is kept on flash.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -8,7 +8,7 @@ use prism_nand::{BlockId, Cause, Geometry, Layout, Pun, RowId};
 
 use crate::error::{FlashError, Result};
 use crate::medium::PageState;
-use crate::monitor::{Access, Share, Urgency};
+use crate::monitor::{Access, Programmed, Share, Urgency};
 use crate::policy::rows::{RowFormat, Tag, decode_header, encode_header};
 
 /// Why something is read, and from when on.
@@ -200,22 +200,32 @@ impl RangeFlash {
         let at = |page, cause| Access { block, page, cause, ready, urgency };
         if !format.in_band {
             let done = self.share.program(at(first, cause), data, &self.header)?;
-            self.sent = self.sent.max(done.sent);
-            self.programmed = self.programmed.max(done.end);
+            self.note(cause, done);
             return Ok(());
         }
         self.header.resize(format.page_size as usize, 0);
         let pages = data.chunks(format.page_size as usize);
         let header = std::iter::once((&self.header[..], Cause::Map));
-        for (page, (bytes, cause)) in (first..).zip(header.chain(pages.map(|page| (page, cause)))) {
-            let done = self.share.program(at(page, cause), bytes, &[])?;
-            self.sent = self.sent.max(done.sent);
-            self.programmed = self.programmed.max(done.end);
+        let (mut sent, mut end) = (ready, ready);
+        let causes = header.chain(pages.map(|page| (page, cause)));
+        for (page, (bytes, of_page)) in (first..).zip(causes) {
+            let done = self.share.program(at(page, of_page), bytes, &[])?;
+            (sent, end) = (done.sent.max(sent), done.end.max(end));
         }
+        self.note(cause, Programmed { sent, end });
         if format.rest > 0 && row + 1 == format.rows_per_block {
             self.share.finish(block)?;
         }
         Ok(())
+    }
+
+    /// Notes when a row was programmed. Copies are the library's own, so the caller waits for
+    /// none of them to be sent, but for those in front of his next row on its LUN.
+    fn note(&mut self, cause: Cause, done: Programmed) {
+        if cause == Cause::Host {
+            self.sent = self.sent.max(done.sent);
+        }
+        self.programmed = self.programmed.max(done.end);
     }
 
     /// A row is about to be programmed: if it opens one block too many, those that the layer

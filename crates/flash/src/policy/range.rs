@@ -13,8 +13,9 @@ use crate::policy::division::layer_config;
 use crate::policy::flash::{RangeFlash, Reading};
 use crate::policy::rows::RowFormat;
 
-/// Rows of copies that a host row may have to wait for while erased blocks are low.
-const ROWS_PER_ROW: u32 = 4;
+/// Rows of copies that a host row brings with it while erased blocks are low: enough for a write
+/// amplification of 3, and few enough that the next row of the lane does not stand behind many.
+const ROWS_PER_ROW: u32 = 2;
 
 /// Units of one stream that wait for their row to be full.
 #[derive(Debug, Default)]

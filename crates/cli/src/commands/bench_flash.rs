@@ -1,0 +1,253 @@
+//! `prism bench flash`: what each level of the flash library costs: processor time of a call,
+//! lines of the same program, and what that program gets out of the flash.
+
+use clap::Args as ClapArgs;
+use prism_experiments::calls::{Call, Calls};
+use prism_experiments::levels::{self, Level, Outcome, Pattern, Size};
+use prism_host::{Progress, clock};
+use prism_report::{Block, Column, Document, Section, Table, Unit, terminal};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::{JsonArg, screen};
+
+/// Arguments of `prism bench flash`.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example:
+  prism bench flash --runs 9 --json flash.json")]
+pub struct Args {
+    /// Runs of each kind of call; the median is printed
+    #[arg(long, value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// Medians of all runs, in nanoseconds.
+#[derive(Serialize)]
+struct CallRow {
+    call: &'static str,
+    page_bytes: u32,
+    bytes: u64,
+    call_ns: f64,
+    copy_ns: f64,
+    beyond_copy_ns: f64,
+    target_ns: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct LinesRow {
+    level: &'static str,
+    lines: usize,
+}
+
+#[derive(Serialize)]
+struct WorkRow {
+    pattern: &'static str,
+    level: &'static str,
+    bytes_per_sec: f64,
+    write_amplification: f64,
+    pages_written: u64,
+    pages_programmed_for_host: u64,
+    pages_copied: u64,
+    pages_of_tables: u64,
+    erases: u64,
+    reads: Option<Latency>,
+    writes: Option<Latency>,
+}
+
+#[derive(Serialize)]
+struct Latency {
+    mean_ns: f64,
+    p99_ns: u64,
+}
+
+#[derive(Serialize)]
+struct Bench {
+    calls: Vec<CallRow>,
+    lines: Vec<LinesRow>,
+    workloads: Vec<WorkRow>,
+    seed: u64,
+}
+
+/// Runs everything one after another on one core.
+///
+/// # Errors
+/// [`Failure`] if the output cannot be written.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let pages = [4 << 10, 16 << 10];
+    let kinds = pages.into_iter().flat_map(|page| Call::ALL.map(|call| (call, page)));
+    let works = Pattern::ALL.into_iter().flat_map(|p| Level::ALL.map(|level| (p, level)));
+    let (kinds, works): (Vec<_>, Vec<_>) = (kinds.collect(), works.collect());
+    let progress = Progress::on_stderr();
+    progress.start_count("running:", "measurements", Some((kinds.len() + works.len()) as u64));
+    let mut calls = Vec::new();
+    for (call, page_bytes) in kinds {
+        progress.reached(calls.len() as u64);
+        calls.push(measure(args, call, page_bytes)?);
+    }
+    let mut workloads = Vec::new();
+    for (pattern, level) in works {
+        progress.reached((calls.len() + workloads.len()) as u64);
+        let outcome = levels::run(level, pattern, Size::FULL, args.seed).map_err(broken)?;
+        workloads.push(work_row(pattern, level, &outcome));
+    }
+    progress.clear();
+    let lines = Level::ALL.map(|level| LinesRow { level: level.name(), lines: level.lines() });
+    let bench = Bench { calls, lines: lines.into(), workloads, seed: args.seed };
+    let (width, style) = screen();
+    args.json.write(&bench, &terminal::render(&document(&bench), width, style))?;
+    Ok(())
+}
+
+fn broken(error: impl std::fmt::Display) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+fn measure(args: &Args, call: Call, page_bytes: u32) -> Result<CallRow, Failure> {
+    let mut calls = Calls::new(call, page_bytes, args.seed).map_err(broken)?;
+    let (mut level, mut copy, mut beyond) = (Vec::new(), Vec::new(), Vec::new());
+    // The first turn touches memory that was never used and is not counted.
+    for run in 0..=args.runs {
+        calls.prepare().map_err(broken)?;
+        let start = clock::cpu_seconds();
+        calls.turn().map_err(broken)?;
+        let middle = clock::cpu_seconds();
+        calls.copies();
+        let end = clock::cpu_seconds();
+        if run > 0 {
+            let each = |seconds: f64| seconds * 1e9 / calls.count as f64;
+            level.push(each(middle - start));
+            copy.push(each(end - middle));
+            beyond.push(each(middle - start) - each(end - middle));
+        }
+    }
+    Ok(CallRow {
+        call: call.name(),
+        page_bytes,
+        bytes: calls.bytes,
+        call_ns: median(level),
+        copy_ns: median(copy),
+        beyond_copy_ns: median(beyond),
+        target_ns: call.target_ns(),
+    })
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn work_row(pattern: Pattern, level: Level, outcome: &Outcome) -> WorkRow {
+    let latency = |all: levels::Response| {
+        (all.count > 0).then_some(Latency { mean_ns: all.mean_ns, p99_ns: all.p99.0 })
+    };
+    WorkRow {
+        pattern: pattern.name(),
+        level: level.name(),
+        bytes_per_sec: outcome.throughput(),
+        write_amplification: outcome.write_amplification(),
+        pages_written: outcome.written,
+        pages_programmed_for_host: outcome.host,
+        pages_copied: outcome.copies,
+        pages_of_tables: outcome.tables,
+        erases: outcome.erases,
+        reads: latency(outcome.reads),
+        writes: latency(outcome.writes),
+    }
+}
+
+fn document(bench: &Bench) -> Document {
+    Document::new("prism bench flash", "what each level of the flash library costs")
+        .with(calls_section(&bench.calls))
+        .with(lines_section(&bench.lines))
+        .with(works_section(&bench.workloads))
+}
+
+fn calls_section(rows: &[CallRow]) -> Section {
+    let columns = vec![
+        Column::text("call"),
+        Column::number("page", Unit::Bytes),
+        Column::number("call", Unit::Nanos),
+        Column::number("bare copy", Unit::Nanos),
+        Column::number("beyond the copy", Unit::Nanos),
+        Column::number("target", Unit::Nanos),
+    ];
+    let mut table = Table::new("Medians of all runs, processor time, one core", columns).whole();
+    for row in rows {
+        table.rows.push(vec![
+            row.call.into(),
+            f64::from(row.page_bytes).into(),
+            row.call_ns.into(),
+            row.copy_ns.into(),
+            row.beyond_copy_ns.into(),
+            row.target_ns.into(),
+        ]);
+    }
+    let lead = "Calls on a device in memory without timing, beside a bare copy of the same bytes \
+                within a buffer as large as the data (32 MiB).";
+    let mut section = Section::new("Processor time of a call", lead);
+    section.push(Block::Table(table));
+    section
+}
+
+fn lines_section(rows: &[LinesRow]) -> Section {
+    let columns = vec![Column::text("level"), Column::number("lines", Unit::Count)];
+    let mut table = Table::new("Neither blank nor comment", columns).whole();
+    table.rows.extend(rows.iter().map(|row| vec![row.level.into(), (row.lines as f64).into()]));
+    let lead = "A store of pages of fixed size that queues its requests, at each level: \
+                crates/experiments/src/levels.";
+    let mut section = Section::new("Lines of the program", lead);
+    section.push(Block::Table(table));
+    section
+}
+
+fn works_section(rows: &[WorkRow]) -> Section {
+    let columns = vec![
+        Column::text("workload"),
+        Column::text("level"),
+        Column::number("throughput", Unit::BytesPerSec),
+        Column::number("write amplification", Unit::Ratio),
+        Column::number("erases", Unit::Count),
+        Column::number("read mean", Unit::Nanos),
+        Column::number("read p99", Unit::Nanos),
+        Column::number("write mean", Unit::Nanos),
+        Column::number("write p99", Unit::Nanos),
+    ];
+    let mut table =
+        Table::new("Virtual time; the same seed gives the same numbers", columns).whole();
+    for row in rows {
+        let mean = |of: &Option<Latency>| of.as_ref().map(|latency| latency.mean_ns);
+        let p99 = |of: &Option<Latency>| of.as_ref().map(|latency| latency.p99_ns as f64);
+        table.rows.push(vec![
+            row.pattern.into(),
+            row.level.into(),
+            row.bytes_per_sec.into(),
+            row.write_amplification.into(),
+            (row.erases as f64).into(),
+            mean(&row.reads).into(),
+            p99(&row.reads).into(),
+            mean(&row.writes).into(),
+            p99(&row.writes).into(),
+        ]);
+    }
+    let lead = "The store on 4 channels of 2 LUNs with 0.5 GiB, times of the preset memblaze, \
+                25% spare flash, greedy cleaning. It is filled in order, then its capacity is \
+                written three times over, by pages of 16 KiB.";
+    let mut section = Section::new("The same workload at each level", lead);
+    section.push(Block::Table(table));
+    section.push(Block::Notes(vec![
+        "Sixteen requests are under way on the drive and in the queues of the raw and the \
+         function level; the policy level reads one at a time and posts writes until their LUN \
+         takes them."
+            .into(),
+        "At the policy level and on the drive a write is done when its data was taken, at the raw \
+         and the function level when it is on flash."
+            .into(),
+    ]));
+    section
+}

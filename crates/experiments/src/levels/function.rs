@@ -1,0 +1,153 @@
+//! The store at the function level: it maps pages and cleans; blocks come from the library,
+//! which erases and levels.
+//!
+//! Cleaning is that of Algorithm IV.2 of the Prism-SSD paper with a greedy choice: when few
+//! blocks are left, what is valid on a block is copied elsewhere and the block is trimmed.
+
+use std::collections::BTreeMap;
+
+use prism_flash::Result;
+use prism_flash::function::{Channel, Function, Unit};
+use prism_flash::raw::Address;
+
+use super::{Done, Store};
+
+/// The tag of the store's own commands.
+const OWN: u64 = u64::MAX;
+
+/// A channel is cleaned when so few blocks are left for each of its LUNs, those included that
+/// wait for their erase.
+const LEFT: u32 = 4;
+
+/// A block: the owner of each page written, and how many of them are still there.
+#[derive(Default)]
+struct Block {
+    owners: Vec<usize>,
+    valid: usize,
+}
+
+/// Where the next page goes: what users write, what cleaning copies.
+#[derive(Clone, Copy)]
+enum Kind {
+    User,
+    Copy,
+}
+
+pub(super) struct FunctionStore {
+    pub(super) function: Function,
+    pages_per_block: usize,
+    page_size: usize,
+    /// Blocks that are left, by channel.
+    left: Vec<u32>,
+    left_min: u32,
+    map: Vec<Option<Address>>,
+    blocks: BTreeMap<Address, Block>,
+    /// As many as there are LUNs, of the channels in turn.
+    open: [Vec<Option<Address>>; 2],
+    turn: [usize; 2],
+    pub(super) copies: u64,
+}
+
+impl FunctionStore {
+    pub(super) fn new(function: Function, pages: usize) -> Self {
+        let shape = function.geometry();
+        let open = vec![None; shape.luns as usize];
+        Self {
+            function,
+            pages_per_block: shape.pages_per_block as usize,
+            page_size: shape.page_size as usize,
+            left: vec![u32::MAX; shape.channels.len()],
+            left_min: LEFT * shape.luns / shape.channels.len() as u32,
+            map: vec![None; pages],
+            blocks: BTreeMap::new(),
+            open: [open.clone(), open],
+            turn: [0; 2],
+            copies: 0,
+        }
+    }
+
+    /// The next open block, a new one if it is full.
+    fn open_block(&mut self, kind: Kind) -> Result<Address> {
+        let turn = self.turn[kind as usize];
+        self.turn[kind as usize] = (turn + 1) % self.open[0].len();
+        let open = self.open[kind as usize][turn];
+        if let Some(at) = open.filter(|at| self.blocks[at].owners.len() < self.pages_per_block) {
+            return Ok(at);
+        }
+        let channel = turn % self.left.len();
+        let new = self.function.address_mapper(Channel::Number(channel as u32), Unit::Block)?;
+        self.left[channel] = new.free_left + new.erasing;
+        let at = new.at;
+        self.blocks.insert(at, Block::default());
+        self.open[kind as usize][turn] = Some(at);
+        Ok(at)
+    }
+
+    /// Gives `page` a new place.
+    fn place(&mut self, page: usize, kind: Kind) -> Result<Address> {
+        let at = self.open_block(kind)?;
+        let block = self.blocks.get_mut(&at).expect("a block that is mapped");
+        let place = at.with_page(block.owners.len() as u32);
+        block.owners.push(page);
+        block.valid += 1;
+        if let Some(old) = self.map[page].replace(place) {
+            self.blocks.get_mut(&old.with_page(0)).expect("a block that is mapped").valid -= 1;
+        }
+        Ok(place)
+    }
+
+    fn clean(&mut self, channel: usize) -> Result<()> {
+        let of_channel = self.blocks.iter().filter(|(at, _)| at.channel as usize == channel);
+        let full = of_channel.filter(|(_, block)| block.owners.len() == self.pages_per_block);
+        let victim = full.min_by_key(|(at, block)| (block.valid, at.block)).map(|(&at, _)| at);
+        let victim = victim.expect("most blocks are full");
+        for open in self.open.iter_mut().flatten() {
+            *open = open.filter(|&at| at != victim);
+        }
+        let owners = std::mem::take(&mut self.blocks.get_mut(&victim).expect("found").owners);
+        for (page, from) in owners.into_iter().zip((0..).map(|page| victim.with_page(page))) {
+            if self.map[page] == Some(from) {
+                let mut data = vec![0; self.page_size];
+                self.function.read(from, &mut data)?;
+                let at = self.place(page, Kind::Copy)?;
+                self.function.submit_write(at, data, OWN).expect("the queue is long");
+                self.copies += 1;
+            }
+        }
+        self.blocks.remove(&victim);
+        self.left[channel] += 1;
+        self.function.trim(victim, Unit::Block)
+    }
+}
+
+impl Store for FunctionStore {
+    fn write(&mut self, page: usize, data: Vec<u8>, tag: u64) -> Result<()> {
+        while let Some(low) = self.left.iter().position(|&left| left < self.left_min) {
+            self.clean(low)?;
+        }
+        let at = self.place(page, Kind::User)?;
+        self.function.submit_write(at, data, tag).expect("the queue is long");
+        Ok(())
+    }
+
+    fn read(&mut self, page: usize, data: Vec<u8>, tag: u64) -> Result<()> {
+        let at = self.map[page].expect("only what was written is read");
+        self.function.submit_read(at, data, tag).expect("the queue is long");
+        Ok(())
+    }
+
+    fn complete(&mut self) -> Result<Option<Done>> {
+        while let Some(done) = self.function.complete() {
+            done.result?;
+            if done.tag != OWN {
+                return Ok(Some(Done { tag: done.tag, end: done.end, data: done.data }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        assert!(self.complete()?.is_none(), "the user has taken every completion");
+        self.function.sync()
+    }
+}

@@ -1,0 +1,189 @@
+//! What the stores stand on: flash with times, and the same as a conventional drive.
+
+use prism_base::{Bytes, SimTime};
+use prism_flash::function::Function;
+use prism_flash::policy::Policy;
+use prism_flash::{
+    Allocation, Cache, Device, DeviceGeometry, MemoryDevice, Options, Raw, Result, Share,
+};
+use prism_nand::{Cause, Nand};
+use prism_ssd::Drive;
+
+use super::drive::DriveStore;
+use super::function::FunctionStore;
+use super::policy::PolicyStore;
+use super::raw::RawStore;
+use super::{Level, Size, Store};
+
+/// LUNs: enough for requests in the queue to be done side by side, each with enough blocks
+/// for its cleaning to have a choice.
+const CHANNELS: u32 = 4;
+const LUNS_PER_CHANNEL: u32 = 2;
+/// Spare flash, in percent of the store: the paper's default.
+const OVER_PROVISIONING: u64 = 25;
+
+/// The drive's write buffer: for each LUN a few pages, as the preset has.
+const BUFFER_PAGES: u64 = 48;
+
+/// Operations on flash, in pages and blocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Flash {
+    pub(super) host: u64,
+    pub(super) copies: u64,
+    pub(super) tables: u64,
+    pub(super) erases: u64,
+}
+
+/// A store whose clock and operations can be read.
+pub(super) trait Metered: Store {
+    fn now(&self) -> SimTime;
+    fn flash(&self) -> Flash;
+    /// The number of the write that a page holds, of a store that keeps no bytes.
+    fn version_of(&self, _page: usize) -> Option<u64> {
+        unreachable!("a store that keeps bytes is read")
+    }
+    /// Whether what is read can be looked at.
+    fn keeps_bytes(&self) -> bool {
+        true
+    }
+}
+
+fn clock(share: &Share) -> SimTime {
+    share.now().expect("the share is not released")
+}
+
+/// Operations of a share and of the device below it. `copies` are those that the library takes
+/// for the host's.
+fn flash_of(share: &Share, copies: u64) -> Flash {
+    let counts = share.counts().expect("the share is not released");
+    let own = share.device().own_counts();
+    let host = counts.programs[Cause::Host] - copies;
+    Flash {
+        host,
+        copies: counts.programs.total() - host,
+        tables: own.programs.total(),
+        erases: counts.erases.total() + own.erases.total(),
+    }
+}
+
+impl Metered for RawStore<'_> {
+    fn now(&self) -> SimTime {
+        clock(self.raw.share())
+    }
+
+    fn flash(&self) -> Flash {
+        flash_of(self.raw.share(), self.copies)
+    }
+}
+
+impl Metered for FunctionStore {
+    fn now(&self) -> SimTime {
+        clock(&self.function.share())
+    }
+
+    fn flash(&self) -> Flash {
+        flash_of(&self.function.share(), self.copies)
+    }
+}
+
+impl Metered for PolicyStore {
+    fn now(&self) -> SimTime {
+        clock(&self.policy.share())
+    }
+
+    fn flash(&self) -> Flash {
+        flash_of(&self.policy.share(), 0)
+    }
+}
+
+impl Metered for DriveStore {
+    fn now(&self) -> SimTime {
+        self.drive.now()
+    }
+
+    fn flash(&self) -> Flash {
+        // A mapping unit is a page.
+        let counts = self.drive.flash_counts();
+        let host = counts.units[Cause::Host];
+        let copies = counts.units.total() - host;
+        Flash { host, copies, tables: 0, erases: counts.erases.total() }
+    }
+
+    fn version_of(&self, page: usize) -> Option<u64> {
+        let version = self.drive.version_of(page as u32);
+        version.expect("the map leads to what can be read")
+    }
+
+    fn keeps_bytes(&self) -> bool {
+        false
+    }
+}
+
+/// Runs `user` on an empty store of that many pages.
+pub(super) fn with_store<T>(
+    level: Level,
+    size: Size,
+    user: impl FnOnce(&mut dyn Metered, usize) -> Result<T>,
+) -> Result<T> {
+    let share = share(size)?;
+    let geometry = share.geometry()?;
+    let pages = u64::from(geometry.blocks()) * u64::from(size.pages_per_block);
+    let pages = (pages * 100 / (100 + OVER_PROVISIONING)) as usize;
+    match level {
+        Level::Raw => {
+            let raw = Raw::open(share)?;
+            user(&mut RawStore::new(&raw, pages), pages)
+        }
+        Level::Function => {
+            let function = Function::open(share)?;
+            user(&mut FunctionStore::new(function, pages), pages)
+        }
+        Level::Policy => {
+            let policy = Policy::open(share)?;
+            user(&mut PolicyStore::new(policy, pages)?, pages)
+        }
+        Level::Drive => {
+            let drive = drive(size, geometry.blocks_per_lun, pages as u64);
+            user(&mut DriveStore::new(drive), pages)
+        }
+    }
+}
+
+fn preset() -> prism_ssd::Device {
+    prism_ssd::Device::preset("memblaze").expect("a preset that ships with Prism")
+}
+
+/// A share of all LUNs.
+fn share(size: Size) -> Result<Share> {
+    let geometry = DeviceGeometry {
+        channels: CHANNELS,
+        luns_per_channel: LUNS_PER_CHANNEL,
+        blocks_per_lun: size.blocks_per_lun,
+        pages_per_block: size.pages_per_block,
+        page_size: size.page_size,
+        oob_size: 128,
+        max_open_blocks: None,
+    };
+    let memory = MemoryDevice::new(geometry, Cache::None)?;
+    let options = Options { timing: Some(preset().engine_config().timing), wear: None };
+    let device = Device::format(Box::new(memory), options)?;
+    let all = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
+    device.allocate("store", Allocation::new(all, 0))
+}
+
+/// A drive of as many blocks as the share has, with the preset's firmware and link.
+fn drive(size: Size, blocks_per_lun: u32, pages: u64) -> Drive {
+    let mut device = preset();
+    device.flash.channels = CHANNELS;
+    device.flash.dies_per_channel = LUNS_PER_CHANNEL;
+    device.flash.planes = 1;
+    device.flash.multi_plane = false;
+    device.flash.blocks_per_plane = blocks_per_lun;
+    device.flash.pages_per_block = size.pages_per_block;
+    device.flash.page = Bytes(size.page_size.into());
+    device.ftl.mapping_unit = device.flash.page;
+    device.drive.capacity = Bytes(pages * u64::from(size.page_size));
+    device.drive.write_buffer = Bytes(BUFFER_PAGES * u64::from(size.page_size));
+    let nand = Nand::with_content(device.geometry());
+    Drive::with_nand(device, nand, 1).expect("a drive with spare flash")
+}
