@@ -354,3 +354,45 @@ fn formatting_leaves_nothing() {
         }
     }
 }
+
+/// A share that has as many blocks open as it may leaves the monitor two: the block of its
+/// journal, and the one to which it moves another. What power or failures have left partly
+/// written must not take their places.
+#[test]
+fn what_is_left_partly_written_does_not_count() {
+    for seed in 0..60 {
+        let mut rng = Rng::stream(seed, "monitor.open");
+        let geometry = DeviceGeometry {
+            blocks_per_lun: 40,
+            max_open_blocks: Some(4),
+            ..geometry(&mut rng)
+        };
+        let mut memory = MemoryDevice::new(geometry, Cache::None).unwrap();
+        memory.fail_at_random(0.002, seed);
+        let memory = SharedMemory::from(memory);
+        let device = Device::format(Box::new(memory.clone()), Options::default()).unwrap();
+        let wanted = Allocation { open_blocks: Some(2), ..Allocation::new(Bytes(1), 0) };
+        drop(device.allocate("raw", wanted).unwrap());
+        drop(device);
+        'life: for turn in 0..40 {
+            let device = Device::open(Box::new(memory.clone()), Options::default()).unwrap();
+            let raw = Raw::open(device.attach("raw").unwrap()).unwrap();
+            let blocks: Vec<_> = raw.blocks().take(2).collect();
+            for step in 0..20 {
+                let block = blocks[step % 2];
+                let page = raw.write_pointer(block).unwrap();
+                let full = page == geometry.pages_per_block;
+                let done = if full {
+                    raw.erase_block(block)
+                } else {
+                    raw.write_page(block.with_page(page), &[1; PAGE])
+                };
+                match done {
+                    Ok(()) => {}
+                    Err(FlashError::WornOut { .. } | FlashError::Tables { .. }) => break 'life,
+                    Err(error) => panic!("seed {seed} turn {turn} step {step}: {error}"),
+                }
+            }
+        }
+    }
+}

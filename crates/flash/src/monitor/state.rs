@@ -396,12 +396,13 @@ impl Monitor {
         let was_open = self.medium()?.is_open(from);
         if !self.copy_pages(from, to, pages, cause)? {
             self.bad[to as usize] = true;
+            self.finish_if_open(to)?;
             self.commit(&[Record::Bad { blocks: vec![to] }])?;
             return Ok(ready);
         }
         // Of a block whose erase was interrupted nothing is copied: it is erased then.
-        if !was_open && self.medium()?.is_open(to) {
-            self.medium()?.finish(to)?;
+        if !was_open {
+            self.finish_if_open(to)?;
         }
         self.sync()?;
         self.slots[slot as usize] = to;
@@ -427,6 +428,13 @@ impl Monitor {
             }
         }
         Ok(end)
+    }
+
+    /// Takes no more pages for a block that nobody writes any more, so that it does not count
+    /// among those that may be partly written.
+    pub(super) fn finish_if_open(&mut self, block: u32) -> Result<()> {
+        let medium = self.medium()?;
+        Ok(if medium.is_open(block) { medium.finish(block) } else { Ok(()) }?)
     }
 
     /// The least worn spare block of a LUN, erased: what stood on it was left there.

@@ -72,7 +72,8 @@ impl Ring<'_> {
             self.medium.program(to, page, &page_bytes, &[])?;
         }
         self.blocks.taken_over[place as usize] = true;
-        Ok(())
+        // Nobody writes it any more; it must not count as partly written.
+        if self.medium.is_open(from) { self.medium.finish(from) } else { Ok(()) }
     }
 
     fn may_fail(&self, place: u32) -> bool {
@@ -324,11 +325,9 @@ impl Monitor {
                     && !medium.is_factory_bad(*block)
             };
             self.spares[lun] = blocks.clone().filter(free).collect();
-            for &block in &self.spares[lun] {
-                // What a move has left when power went counts as partly written.
-                if medium.is_open(block) {
-                    medium.finish(block)?;
-                }
+            // What a move or the journal left when power went counts as partly written.
+            for block in blocks.filter(|block| !used[(block - first) as usize]) {
+                self.finish_if_open(block)?;
             }
         }
         self.count_open()
