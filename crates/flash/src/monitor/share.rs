@@ -421,6 +421,7 @@ impl Monitor {
         let was_open = medium.is_open(block);
         medium.finish(block)?;
         self.shares[place].as_mut().expect("checked").open -= u32::from(was_open);
+        (self.unsynced, self.closed_unsynced) = (true, self.closed_unsynced | was_open);
         Ok(())
     }
 }

@@ -228,6 +228,7 @@ impl Monitor {
             levelling: Levelling::new(luns),
             counts: OpCounts::default(),
             unsynced: false,
+            closed_unsynced: false,
             floor: SimTime::ZERO,
             since_forgotten: 0,
             scratch: Vec::new(),
@@ -262,7 +263,7 @@ impl Monitor {
         (self.medium, self.ring, self.journal) = (Some(medium), ring, Some(journal));
         self.counts.programs[prism_nand::Cause::Map] += programs;
         self.counts.erases[prism_nand::Cause::Map] += erases;
-        self.unsynced = false;
+        (self.unsynced, self.closed_unsynced) = (false, false);
         done.map_err(tables_error)
     }
 
