@@ -354,3 +354,90 @@ fn formatting_leaves_nothing() {
         }
     }
 }
+
+/// A share that has as many blocks open as it may leaves the monitor two: the block of its
+/// journal, and the one to which it moves another. What power or failures have left partly
+/// written must not take their places.
+#[test]
+fn what_is_left_partly_written_does_not_count() {
+    for seed in 0..60 {
+        let mut rng = Rng::stream(seed, "monitor.open");
+        let geometry = DeviceGeometry {
+            blocks_per_lun: 40,
+            max_open_blocks: Some(4),
+            ..geometry(&mut rng)
+        };
+        let mut memory = MemoryDevice::new(geometry, Cache::None).unwrap();
+        memory.fail_at_random(0.002, seed);
+        let memory = SharedMemory::from(memory);
+        let device = Device::format(Box::new(memory.clone()), Options::default()).unwrap();
+        let wanted = Allocation { open_blocks: Some(2), ..Allocation::new(Bytes(1), 0) };
+        drop(device.allocate("raw", wanted).unwrap());
+        drop(device);
+        'life: for turn in 0..40 {
+            let device = Device::open(Box::new(memory.clone()), Options::default()).unwrap();
+            let raw = Raw::open(device.attach("raw").unwrap()).unwrap();
+            let blocks: Vec<_> = raw.blocks().take(2).collect();
+            for step in 0..20 {
+                let block = blocks[step % 2];
+                let page = raw.write_pointer(block).unwrap();
+                let full = page == geometry.pages_per_block;
+                let done = if full {
+                    raw.erase_block(block)
+                } else {
+                    raw.write_page(block.with_page(page), &[1; PAGE])
+                };
+                match done {
+                    Ok(()) => {}
+                    Err(FlashError::WornOut { .. } | FlashError::Tables { .. }) => break 'life,
+                    Err(error) => panic!("seed {seed} turn {turn} step {step}: {error}"),
+                }
+            }
+        }
+    }
+}
+
+/// A volatile cache may forget that a block was filled, finished or erased. What a share has
+/// open when the power is back must not be more than it may have: others would be refused.
+#[test]
+fn a_lost_cache_opens_no_more_blocks_than_are_allowed() {
+    for seed in 0..60 {
+        let mut rng = Rng::stream(seed, "monitor.forgotten");
+        let geometry = DeviceGeometry { max_open_blocks: Some(6), ..geometry(&mut rng) };
+        let memory: SharedMemory = MemoryDevice::new(geometry, Cache::Volatile).unwrap().into();
+        let device = Device::format(Box::new(memory.clone()), Options::default()).unwrap();
+        for (name, open_blocks) in [("careless", Some(3)), ("other", Some(1))] {
+            let wanted = Allocation { open_blocks, ..Allocation::new(Bytes(1), 0) };
+            drop(device.allocate(name, wanted).unwrap());
+        }
+        drop(device);
+        for turn in 0..10 {
+            let context = format!("seed {seed} turn {turn}");
+            let device = Device::open(Box::new(memory.clone()), Options::default()).unwrap();
+            let raw = Raw::open(device.attach("careless").unwrap()).unwrap();
+            let other = Raw::open(device.attach("other").unwrap()).unwrap();
+            let first = Address::default();
+            other.erase_block(first).unwrap_or_else(|e| panic!("{context}: {e}"));
+            other.write_page(first, &[1; PAGE]).unwrap_or_else(|e| panic!("{context}: {e}"));
+            let all: Vec<_> = raw.blocks().collect();
+            for &block in &all {
+                raw.erase_block(block).unwrap();
+            }
+            raw.sync().unwrap();
+            // Closes and opens blocks and promises nothing.
+            for &block in &all {
+                raw.write_page(block, &[2; PAGE]).unwrap_or_else(|e| panic!("{context}: {e}"));
+                match rng.below(3) {
+                    0 => raw.erase_block(block).unwrap(),
+                    1 => raw.finish_block(block).unwrap(),
+                    _ => {
+                        for page in 1..geometry.pages_per_block {
+                            raw.write_page(block.with_page(page), &[2; PAGE]).unwrap();
+                        }
+                    }
+                }
+            }
+            memory.lock().restart(&mut rng);
+        }
+    }
+}

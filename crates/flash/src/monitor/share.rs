@@ -193,12 +193,10 @@ impl Share {
     /// Changes the limit of bandwidth, in bytes a second; `None` for no limit.
     ///
     /// # Errors
-    /// [`FlashError::NoClock`] on a device without timing.
+    /// [`FlashError::NoClock`] on a device without timing, [`FlashError::Invalid`] for 0.
     pub fn limit_bandwidth(&self, limit: Option<u64>) -> Result<()> {
         self.with(|monitor, place| {
-            if limit.is_some() && monitor.timeline.is_none() {
-                return Err(FlashError::NoClock);
-            }
+            monitor.check_bandwidth(limit)?;
             monitor.shares[place].as_mut().expect("checked").bandwidth = limit;
             monitor.commit_share(place)
         })
@@ -423,6 +421,7 @@ impl Monitor {
         let was_open = medium.is_open(block);
         medium.finish(block)?;
         self.shares[place].as_mut().expect("checked").open -= u32::from(was_open);
+        (self.unsynced, self.closed_unsynced) = (true, self.closed_unsynced | was_open);
         Ok(())
     }
 }

@@ -113,6 +113,8 @@ pub(crate) struct Monitor {
     /// Operations for the tables and for levelling.
     pub(crate) counts: OpCounts,
     pub(crate) unsynced: bool,
+    /// A block of a share was partly written, is not any more, and may be again when power goes.
+    pub(crate) closed_unsynced: bool,
     /// Before this time nothing can be asked for any more, and how often the timeline was
     /// asked since that was looked at.
     pub(crate) floor: SimTime,
@@ -260,6 +262,10 @@ impl Monitor {
         if at.page == 0 && state.open >= state.open_max && self.geometry.pages_per_block > 1 {
             return Err(FlashError::TooManyOpen { max: state.open_max });
         }
+        if at.page == 0 && self.closed_unsynced && self.geometry.max_open_blocks.is_some() {
+            // Were that undone, more blocks would be partly written than may be.
+            self.sync_if_volatile()?;
+        }
         let mut ready = at.ready;
         let block = loop {
             let block = self.slots[slot as usize];
@@ -271,6 +277,7 @@ impl Monitor {
                     let state = self.shares[share].as_mut().expect("checked");
                     state.open = state.open + open - u32::from(was_open);
                     state.counts.programs[at.cause] += 1;
+                    self.closed_unsynced |= open == 0;
                     break block;
                 }
                 Err(MediumError::ProgramFailed { .. }) => {
@@ -301,6 +308,7 @@ impl Monitor {
         let state = self.shares[share].as_mut().expect("checked by the caller");
         state.open -= u32::from(was_open);
         state.counts.erases[at.cause] += 1;
+        self.closed_unsynced |= was_open;
         self.level_a_little(end)?;
         Ok(end)
     }
@@ -353,7 +361,7 @@ impl Monitor {
     }
 
     pub(crate) fn sync(&mut self) -> Result<()> {
-        self.unsynced = false;
+        (self.unsynced, self.closed_unsynced) = (false, false);
         Ok(self.medium()?.sync()?)
     }
 
@@ -396,12 +404,13 @@ impl Monitor {
         let was_open = self.medium()?.is_open(from);
         if !self.copy_pages(from, to, pages, cause)? {
             self.bad[to as usize] = true;
+            self.finish_if_open(to)?;
             self.commit(&[Record::Bad { blocks: vec![to] }])?;
             return Ok(ready);
         }
         // Of a block whose erase was interrupted nothing is copied: it is erased then.
-        if !was_open && self.medium()?.is_open(to) {
-            self.medium()?.finish(to)?;
+        if !was_open {
+            self.finish_if_open(to)?;
         }
         self.sync()?;
         self.slots[slot as usize] = to;
@@ -427,6 +436,13 @@ impl Monitor {
             }
         }
         Ok(end)
+    }
+
+    /// Takes no more pages for a block that nobody writes any more, so that it does not count
+    /// among those that may be partly written.
+    pub(super) fn finish_if_open(&mut self, block: u32) -> Result<()> {
+        let medium = self.medium()?;
+        Ok(if medium.is_open(block) { medium.finish(block) } else { Ok(()) }?)
     }
 
     /// The least worn spare block of a LUN, erased: what stood on it was left there.

@@ -72,7 +72,8 @@ impl Ring<'_> {
             self.medium.program(to, page, &page_bytes, &[])?;
         }
         self.blocks.taken_over[place as usize] = true;
-        Ok(())
+        // Nobody writes it any more; it must not count as partly written.
+        if self.medium.is_open(from) { self.medium.finish(from) } else { Ok(()) }
     }
 
     fn may_fail(&self, place: u32) -> bool {
@@ -227,6 +228,7 @@ impl Monitor {
             levelling: Levelling::new(luns),
             counts: OpCounts::default(),
             unsynced: false,
+            closed_unsynced: false,
             floor: SimTime::ZERO,
             since_forgotten: 0,
             scratch: Vec::new(),
@@ -261,7 +263,7 @@ impl Monitor {
         (self.medium, self.ring, self.journal) = (Some(medium), ring, Some(journal));
         self.counts.programs[prism_nand::Cause::Map] += programs;
         self.counts.erases[prism_nand::Cause::Map] += erases;
-        self.unsynced = false;
+        (self.unsynced, self.closed_unsynced) = (false, false);
         done.map_err(tables_error)
     }
 
@@ -324,11 +326,9 @@ impl Monitor {
                     && !medium.is_factory_bad(*block)
             };
             self.spares[lun] = blocks.clone().filter(free).collect();
-            for &block in &self.spares[lun] {
-                // What a move has left when power went counts as partly written.
-                if medium.is_open(block) {
-                    medium.finish(block)?;
-                }
+            // What a move or the journal left when power went counts as partly written.
+            for block in blocks.filter(|block| !used[(block - first) as usize]) {
+                self.finish_if_open(block)?;
             }
         }
         self.count_open()
