@@ -49,3 +49,14 @@ fn the_same_seed_gives_the_same_run() {
         assert!(first != other, "{level:?}: another seed draws other pages");
     }
 }
+
+/// Recovery finds everything, and takes longer on more flash.
+#[test]
+fn recovery_reads_the_headers_of_all_rows() {
+    let reopen = |blocks| prism_experiments::recovery::prepare(blocks).unwrap()().unwrap();
+    let (small, large) = (reopen(16), reopen(32));
+    assert!(small.mapped.0 > small.pages * prism_experiments::recovery::PAGE / 2);
+    // Beside the rows there are the monitor's tables, which are small and do not grow as fast.
+    let ratio = large.device_time.0 as f64 / small.device_time.0 as f64;
+    assert!((1.3..2.2).contains(&ratio), "{ratio}");
+}
