@@ -49,3 +49,13 @@ fn the_same_seed_gives_the_same_run() {
         assert!(first != other, "{level:?}: another seed draws other pages");
     }
 }
+
+/// Copies of cleaning are posted behind the host's row, so that other LUNs work meanwhile.
+#[test]
+fn cleaning_at_the_policy_level_leaves_other_luns_at_work() {
+    let [policy, drive] =
+        [Level::Policy, Level::Drive].map(|level| outcome(level, Pattern::Random, 1));
+    let programs = |done: &Outcome| done.throughput() * done.write_amplification();
+    let part = programs(&policy) / programs(&drive);
+    assert!(part > 0.4, "{part} of what the drive programs in the same time");
+}
