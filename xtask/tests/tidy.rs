@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// What each crate may depend on inside the workspace, not counting tests. An arrow that
 /// is not here points the wrong way, or has not been thought about.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("base", &[]),
     ("nand", &["base"]),
     ("report", &["base"]),
@@ -20,6 +20,8 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("ssd", &["base", "nand", "ftl", "engine"]),
     // The point of the library is to have no drive: it never sees `ssd`.
     ("flash", &["base", "nand", "ftl", "engine"]),
+    // The library and its manual under one name. Nobody depends on it.
+    ("prism", &["base", "nand", "engine", "ftl", "flash"]),
     ("replay", &["base", "nand", "engine", "trace", "ssd"]),
     ("experiments", &["base", "nand", "ftl", "engine", "flash", "trace", "ssd", "replay"]),
     ("host", &["base", "nand", "trace", "ssd", "replay"]),
@@ -110,11 +112,96 @@ fn arrows_point_down() {
         let section = &manifest[start..];
         let end = section[1..].find("\n[").map_or(section.len(), |at| at + 1);
         for line in section[..end].lines() {
-            let Some(rest) = line.strip_prefix("prism-") else { continue };
-            let other = rest.split(['.', ' ', '=']).next().unwrap_or("");
+            let dependency = line.split(['.', ' ', '=']).next().unwrap_or("");
+            let other = match dependency.strip_prefix("prism-") {
+                Some(other) => other,
+                None if dependency == "prism" => dependency,
+                None => continue,
+            };
             if !arrows.contains(&other) {
                 broken.push(format!("{name} must not depend on {other}"));
             }
+        }
+    }
+    fail(&broken);
+}
+
+/// What each module of the flash library may use of the others, from the bottom up. The levels
+/// beside each other know nothing of each other: an application takes one of them, and what a
+/// higher one needs of flash it gets from the monitor.
+const FLASH_MODULES: [(&str, &[&str]); 10] = [
+    ("medium", &[]),
+    ("error", &["medium"]),
+    ("memory", &["medium"]),
+    ("journal", &["medium"]),
+    ("monitor", &["error", "medium", "journal"]),
+    ("raw", &["error", "medium", "monitor"]),
+    // Addresses and completions are those of the raw level.
+    ("function", &["error", "medium", "monitor", "raw"]),
+    ("policy", &["error", "medium", "journal", "monitor"]),
+    // Objects lie in one range of the policy level.
+    ("object", &["error", "medium", "journal", "monitor", "policy"]),
+    ("kv", &["error", "medium", "monitor", "raw"]),
+];
+
+/// The modules of its crate that a line of code names.
+fn modules_named(line: &str) -> impl Iterator<Item = &str> {
+    let code = line.split("//").next().unwrap_or("");
+    let end = |c: char| !c.is_alphanumeric() && c != '_';
+    code.split("crate::").skip(1).map(move |rest| rest.split(end).next().unwrap_or(""))
+}
+
+#[test]
+fn levels_of_flash_use_only_what_is_below() {
+    let allowed: BTreeMap<_, _> = FLASH_MODULES.into_iter().collect();
+    let source = root().join("crates/flash/src");
+    let mut files = Vec::new();
+    rust_files(&source, &mut files);
+    let mut broken = Vec::new();
+    let mut used = 0;
+    for path in files {
+        let relative = path.strip_prefix(&source).expect("under the source").to_path_buf();
+        let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
+        let module = parts[0].trim_end_matches(".rs");
+        if module == "lib" {
+            continue;
+        }
+        let Some(below) = allowed.get(module) else {
+            broken.push(format!("{}: {module} has no row", relative.display()));
+            continue;
+        };
+        // In the first file of a module `super` is the crate, and hides what is used.
+        let is_first = parts.len() == 1 || parts[1] == "mod.rs";
+        let text = fs::read_to_string(&path).expect("a source file");
+        for (number, line) in code_lines(&text) {
+            for other in modules_named(line) {
+                used += 1;
+                if other != module && !below.contains(&other) {
+                    let place = format!("{}:{number}", relative.display());
+                    broken.push(format!("{place}: {module} must not use crate::{other}"));
+                }
+            }
+            if line.contains(if is_first { "super::" } else { "super::super" }) {
+                broken.push(format!("{}:{number}: say crate::", relative.display()));
+            }
+        }
+    }
+    assert!(used > 50, "the search lost its way: {used} uses");
+    fail(&broken);
+}
+
+/// The library is measured against the simulated drive, so nothing of the drive may be in it:
+/// not even a test may lean on it.
+#[test]
+fn the_flash_library_has_no_drive_in_it() {
+    let folder = root().join("crates/flash");
+    let mut files = vec![folder.join("Cargo.toml")];
+    rust_files(&folder, &mut files);
+    let names_drive = |text: &str| text.contains("prism_ssd") || text.contains("prism-ssd");
+    let mut broken = Vec::new();
+    for path in files {
+        if names_drive(&fs::read_to_string(&path).expect("a source file")) {
+            broken.push(format!("{} names the simulated drive", path.display()));
         }
     }
     fail(&broken);
@@ -213,4 +300,7 @@ fn the_checks_can_fail() {
     let lines: Vec<&str> = long.lines().collect();
     assert_eq!(functions(&lines), [(1, 82)]);
     assert_eq!(code_lines("a\n#[cfg(test)]\nmod tests {\n std::fs\n}").count(), 1);
+    let named = modules_named("pub(crate) use crate::raw::{Raw, crate::policy}; // crate::kv");
+    assert_eq!(named.collect::<Vec<_>>(), ["raw", "policy"]);
+    assert_eq!(modules_named("use crate::{raw, policy};").collect::<Vec<_>>(), [""]);
 }

@@ -1,6 +1,8 @@
 //! Power is cut at every operation of the untimed engine, over every mapping, policy and
 //! pace, again and again, and nothing that was promised is lost.
 
+#![allow(clippy::print_stdout, reason = "a test that fails says for which seed")]
+
 mod common;
 
 use prism_base::{Bytes, Rng};
@@ -32,7 +34,8 @@ fn one_cut_after_every_operation(draw: fn(&mut Rng) -> Setup) {
 }
 
 fn many_cuts_in_one_life(draw: fn(&mut Rng) -> Setup) {
-    for seed in 100..400 {
+    // The last is one of the few that meet a copy whose source a cache has forgotten.
+    for seed in (100..400).chain([5392]) {
         let (mut life, mut rng) = life(seed, draw);
         life.act_with_power(60, &mut rng);
         // Mostly close together, so that what one leaves behind meets the next.
@@ -136,10 +139,10 @@ fn flash_of_another_layer_is_refused() {
         free_blocks_high: 0,
     };
     let refused = Layer::recover(&mut { nand }, LayerConfig::Hybrid(small), 1, &[]);
-    let message = refused.err().expect("units beyond the drive").to_string();
+    let message = refused.expect_err("units beyond the drive").to_string();
     assert!(message.contains("a unit is beyond the drive"), "{message}");
     let one = FtlConfig::simple(1, VictimPolicy::Greedy, Frontiers::Shared);
     let refused = Layer::recover(&mut { nand }, LayerConfig::Page(one), 1, &[]);
-    let message = refused.err().expect("units beyond the drive").to_string();
+    let message = refused.expect_err("units beyond the drive").to_string();
     assert!(message.contains("a unit is beyond the drive"), "{message}");
 }

@@ -112,6 +112,16 @@ pub enum JournalError<E> {
     },
 }
 
+/// Where a page that a journal has written stands among all that it wrote: higher is later.
+/// `None` for other pages, and damaged ones.
+#[must_use]
+pub fn order_of(page: &[u8]) -> Option<(u64, u64)> {
+    match page::decode(page) {
+        page::Content::Whole(header, _) => Some((header.epoch, header.index)),
+        page::Content::Damaged | page::Content::Foreign => None,
+    }
+}
+
 /// What a call of the journal on pages `P` returns.
 pub type JournalResult<T, P> = Result<T, JournalError<<P as Pages>::Error>>;
 

@@ -4,6 +4,41 @@
 //! the share, which is not rectangular, with the device's beside it; pages of a block are
 //! written in order, which the paper leaves open; reading what was never written is an error;
 //! calls can be queued and vectored.
+//!
+//! ```
+//! use prism_base::Bytes;
+//! use prism_flash::raw::{Address, Raw};
+//! use prism_flash::{
+//!     Allocation, Cache, Device, DeviceGeometry, FlashError, MemoryDevice, Options,
+//! };
+//!
+//! # let geometry = DeviceGeometry {
+//! #     channels: 2,
+//! #     luns_per_channel: 2,
+//! #     blocks_per_lun: 64,
+//! #     pages_per_block: 16,
+//! #     page_size: 4096,
+//! #     oob_size: 64,
+//! #     max_open_blocks: None,
+//! # };
+//! let memory = MemoryDevice::new(geometry, Cache::None)?;
+//! let device = Device::format(Box::new(memory), Options::default())?;
+//! let raw = Raw::open(device.allocate("a", Allocation::new(Bytes(4 << 20), 0))?)?;
+//!
+//! let at = Address { channel: 1, lun: 0, block: 3, page: 0 };
+//! raw.write_page(at, &[1; 4096])?;
+//! raw.write_page(at.with_page(1), &[2; 4096])?;
+//! let mut page = [0; 4096];
+//! raw.read_page(at.with_page(1), &mut page)?;
+//! assert_eq!(page, [2; 4096]);
+//!
+//! // Pages are written in order, once; then the block is erased.
+//! let again = raw.write_page(at, &[3; 4096]);
+//! assert_eq!(again, Err(FlashError::OutOfOrder { page: 0, expected: 2 }));
+//! raw.erase_block(at)?;
+//! raw.write_page(at, &[3; 4096])?;
+//! # Ok::<(), FlashError>(())
+//! ```
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

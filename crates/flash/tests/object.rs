@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use prism_base::{Bytes, Rng};
+use prism_base::{Bytes, Nanos, Rng};
 use prism_flash::object::{Attributes, ObjectId, ObjectStore};
 use prism_flash::policy::Lifetime;
 use prism_flash::{
     Allocation, Cache, Device, DeviceGeometry, FlashError, MediumError, MemoryDevice, Options,
     SharedMemory,
 };
+use prism_nand::{PageTimes, Timing};
 
 fn geometry(rng: &mut Rng) -> DeviceGeometry {
     let limited = rng.chance(0.4);
@@ -255,12 +256,75 @@ fn lives(label: &str, cache: Cache, seeds: u64, turns: u32) -> u32 {
 
 #[test]
 fn objects_survive_torn_operations() {
-    let cuts = lives("object.torn", Cache::None, 40, 60);
-    assert!(cuts > 1_500, "{cuts} cuts");
+    let cuts = lives("object.torn", Cache::None, 60, 60);
+    assert!(cuts > 2_700, "{cuts} cuts");
 }
 
 #[test]
 fn objects_survive_a_lost_cache() {
-    let cuts = lives("object.cache", Cache::Volatile, 40, 60);
-    assert!(cuts > 1_500, "{cuts} cuts");
+    let cuts = lives("object.cache", Cache::Volatile, 60, 60);
+    assert!(cuts > 2_700, "{cuts} cuts");
+}
+
+fn timed_store(bandwidth: Option<u64>) -> ObjectStore {
+    let geometry = DeviceGeometry {
+        channels: 2,
+        luns_per_channel: 2,
+        blocks_per_lun: 40,
+        pages_per_block: 16,
+        page_size: 4096,
+        oob_size: 64,
+        max_open_blocks: None,
+    };
+    let timing = Timing {
+        t_read: PageTimes::uniform(Nanos(50_000)),
+        t_program: PageTimes::uniform(Nanos(500_000)),
+        t_erase: Nanos(3_000_000),
+        t_command: Nanos(100),
+        bus_bytes_per_second: Some(400_000_000),
+    };
+    let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
+    let options = Options { timing: Some(timing), wear: None };
+    let device = Device::format(Box::new(memory), options).unwrap();
+    let capacity = Bytes(device.lun_capacity().0 * 4);
+    let wanted = Allocation { bandwidth, ..Allocation::new(capacity, 0) };
+    ObjectStore::open(device.allocate("objects", wanted).unwrap()).unwrap()
+}
+
+/// Mean time of a write of one page, in nanoseconds, to a normal object and to one with
+/// priority, written in turn on a store that has to clean all the time.
+fn turns(store: &ObjectStore) -> [f64; 2] {
+    let objects = [false, true].map(|priority| {
+        let id = store.create(Attributes { priority, ..Attributes::default() }).unwrap();
+        let size = store.capacity().1 / 5 * 2 / 4096 * 4096;
+        store.write(id, 0, &vec![1; size as usize]).unwrap();
+        (id, size / 4096)
+    });
+    store.flush().unwrap();
+    let mut rng = Rng::stream(1, "object.priority");
+    let mut spent = [0.0; 2];
+    for turn in 0..8000 {
+        let (id, pages) = objects[turn % 2];
+        let before = store.share().now().unwrap();
+        store.write(id, rng.below(pages) * 4096, &[2; 4096]).unwrap();
+        spent[turn % 2] += store.share().now().unwrap().since(before).0 as f64 / 4000.0;
+        // The application does something else, too.
+        store.share().pass(Nanos(600_000)).unwrap();
+    }
+    let copied = store.share().counts().unwrap().programs[prism_nand::Cause::Gc];
+    assert!(copied > 1000, "{copied} pages copied");
+    spent
+}
+
+#[test]
+fn what_has_priority_waits_less_for_cleaning() {
+    let [normal, priority] = turns(&timed_store(None));
+    assert!(priority * 1.2 < normal, "{priority} ns with priority, {normal} ns without");
+}
+
+#[test]
+fn what_has_priority_goes_ahead_of_a_limit_of_bandwidth() {
+    let store = timed_store(Some(2_000_000));
+    let [normal, priority] = turns(&store);
+    assert!(priority * 2.0 < normal, "{priority} ns with priority, {normal} ns without");
 }

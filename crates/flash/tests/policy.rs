@@ -223,14 +223,14 @@ fn lives(label: &str, cache: Cache, seeds: u64, turns: u32) -> u32 {
 
 #[test]
 fn what_a_flush_promised_survives_torn_operations() {
-    let cuts = lives("policy.torn", Cache::None, 60, 60);
-    assert!(cuts > 2_500, "{cuts} cuts");
+    let cuts = lives("policy.torn", Cache::None, 120, 60);
+    assert!(cuts > 5_500, "{cuts} cuts");
 }
 
 #[test]
 fn what_a_flush_promised_survives_a_lost_cache() {
-    let cuts = lives("policy.cache", Cache::Volatile, 60, 60);
-    assert!(cuts > 2_500, "{cuts} cuts");
+    let cuts = lives("policy.cache", Cache::Volatile, 120, 60);
+    assert!(cuts > 5_500, "{cuts} cuts");
 }
 
 /// The death of a process tears nothing and loses no cache: what was programmed is there, and
@@ -289,6 +289,26 @@ fn plain() -> Policy {
 }
 
 #[test]
+fn what_another_level_wrote_is_not_erased() {
+    let policy = plain();
+    let device = policy.share().device().clone();
+    drop(policy);
+    device.release("plain").unwrap();
+    let share = device.allocate("raw", Allocation::new(Bytes(1), 0)).unwrap();
+    let raw = prism_flash::Raw::open(share).unwrap();
+    let at = prism_flash::raw::Address { block: 3, ..Default::default() };
+    raw.write_page(at, &[7; 4096]).unwrap();
+    let share = raw.into_share();
+    assert!(matches!(Policy::open(share.clone()), Err(FlashError::Busy { .. })));
+    let objects = prism_flash::object::ObjectStore::open(share.clone());
+    assert!(matches!(objects, Err(FlashError::Busy { .. })));
+    let raw = prism_flash::Raw::open(share).unwrap();
+    let mut read = [0; 4096];
+    raw.read_page(at, &mut read).unwrap();
+    assert_eq!(read, [7; 4096]);
+}
+
+#[test]
 fn bad_use_is_refused_and_changes_nothing() {
     let policy = plain();
     let page = RangeConfig::new(Mapping::Page, Cleaning::Greedy);
@@ -309,6 +329,10 @@ fn bad_use_is_refused_and_changes_nothing() {
     assert!(matches!(policy.trim(1, 4096), Err(FlashError::Unaligned { .. })));
     assert!(matches!(policy.trim(0, 2 << 20), Err(FlashError::OutOfRange { .. })));
     policy.write(10, b"abc").unwrap();
+    assert!(matches!(policy.share().shrink(1), Err(FlashError::Busy { .. })));
+    let other = prism_flash::object::ObjectStore::open(policy.share());
+    assert!(matches!(other, Err(FlashError::WrongLevel { .. })));
+    assert!(matches!(prism_flash::Raw::open(policy.share()), Err(FlashError::WrongLevel { .. })));
     // A range that holds data is not set up anew; one that is trimmed is.
     assert!(matches!(refused(0, 1 << 20, block), FlashError::Busy { .. }));
     assert!(matches!(policy.remove(0), Err(FlashError::Busy { .. })));

@@ -318,3 +318,14 @@ fn bandwidth_is_limited_and_others_are_not_held_up() {
     let untimed = self::device();
     assert_eq!(luns(&untimed, "a", 1).limit_bandwidth(Some(1)), Err(FlashError::NoClock));
 }
+
+#[test]
+fn a_limit_that_lets_nothing_through_is_refused() {
+    let device = timed();
+    let none = Allocation { bandwidth: Some(0), ..Allocation::new(Bytes(1), 0) };
+    assert!(matches!(device.allocate("a", none), Err(FlashError::Invalid { .. })));
+    let share = luns(&device, "a", 1);
+    assert!(matches!(share.limit_bandwidth(Some(0)), Err(FlashError::Invalid { .. })));
+    let raw = Raw::open(share).unwrap();
+    raw.write_page(Address::default(), &[1; 4096]).unwrap();
+}

@@ -209,6 +209,9 @@ impl Function {
     /// Hands out an erased block or the next page of an open one, on the least worn block
     /// there is. If the channel has only blocks that wait for their erase, waits for one.
     ///
+    /// [`Channel::Any`] goes by work and free blocks, not by what is valid: an application that
+    /// cleans every channel up to the same number of free blocks has to spread its data itself.
+    ///
     /// # Errors
     /// [`FlashError::NoSpace`] if the channel has no block left, or only those of the reserve
     /// are; [`FlashError::TooManyOpen`] if pages would be handed out of too many blocks;

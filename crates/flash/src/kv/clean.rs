@@ -67,9 +67,7 @@ impl Store {
         self.share.erase(self.share.access(block, 0, Cause::Gc, ready))?;
         self.counts.erases[Cause::Gc] += 1;
         // A block of the reserve must not come back with what it held.
-        if self.is_volatile {
-            self.share.sync()?;
-        }
+        self.share.sync_if_volatile()?;
         self.put_erased(block);
         Ok(())
     }

@@ -42,7 +42,6 @@ impl Store {
         let frontier = |which: usize, cause| Frontier::new(cause, shape.width[which]);
         let mut store = Self {
             shape,
-            is_volatile,
             blocks_per_lun: geometry.blocks_per_lun,
             blocks: vec![
                 Block { used: Use::Closed, live: 0, closed: 0 };

@@ -40,7 +40,6 @@ pub(super) struct Block {
 pub(super) struct Store {
     pub(super) share: Share,
     pub(super) shape: Shape,
-    pub(super) is_volatile: bool,
     pub(super) blocks_per_lun: u32,
     pub(super) blocks: Vec<Block>,
     /// Erased blocks by LUN, and how many they are.
@@ -212,8 +211,8 @@ impl Store {
         if which == USER {
             self.share.reach_if_timed(programmed.sent)?;
             // The next block, and copies of this one, must not survive without it.
-            if full && self.is_volatile {
-                self.share.sync()?;
+            if full {
+                self.share.sync_if_volatile()?;
             }
         }
         for flying in done {
@@ -343,9 +342,7 @@ impl Store {
     /// What was written before is durable when this returns.
     pub(super) fn flush(&mut self) -> Result<()> {
         self.program_begun(USER)?;
-        if self.is_volatile {
-            self.share.sync()?;
-        }
+        self.share.sync_if_volatile()?;
         self.share.reach_if_timed(self.end)
     }
 

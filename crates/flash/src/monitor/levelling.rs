@@ -194,7 +194,7 @@ impl Monitor {
             for (slot, from, to) in [(a, worn, fresh), (b, fresh, worn)] {
                 // What has moved before power went stays; so does what finds no spare block.
                 if self.lun_of(self.slots[slot as usize]) == from {
-                    let Some(spare) = self.take_spare(to)? else { continue };
+                    let Some(spare) = self.take_spare(to, Cause::Wear)? else { continue };
                     self.levelling.erases += 1;
                     let block = self.slots[slot as usize];
                     let pages = self.medium()?.write_pointer(block);

@@ -20,7 +20,7 @@ use prism_base::{Bytes, SimTime};
 use prism_nand::Timing;
 
 use crate::error::{FlashError, Result};
-use crate::medium::{DeviceGeometry, Medium};
+use crate::medium::{DeviceGeometry, Medium, PageState};
 use records::{Record, ShareRecord};
 use state::{LunUse, Monitor};
 
@@ -90,7 +90,9 @@ impl Device {
     pub fn format(mut medium: Box<dyn Medium>, options: Options) -> Result<Self> {
         medium.geometry().check()?;
         for block in 0..medium.geometry().blocks() {
-            if medium.write_pointer(block) > 0 && !medium.is_factory_bad(block) {
+            // A block whose erase was interrupted shows no page, and is not erased.
+            let torn = medium.read(block, 0, 0, &mut [], &mut [])? == PageState::Torn;
+            if (torn || medium.write_pointer(block) > 0) && !medium.is_factory_bad(block) {
                 medium.erase(block)?;
             }
         }
@@ -187,15 +189,14 @@ impl Device {
     ///
     /// # Errors
     /// [`FlashError::ShareExists`], [`FlashError::NoLuns`], [`FlashError::NoClock`] for a
-    /// limit of bandwidth without timing, [`FlashError::NoSpace`] if no block may be open.
+    /// limit of bandwidth without timing, [`FlashError::Invalid`] for one of 0,
+    /// [`FlashError::NoSpace`] if no block may be open.
     pub fn allocate(&self, name: &str, wanted: Allocation) -> Result<Share> {
         let mut monitor = self.lock();
         if monitor.shares.iter().flatten().any(|share| share.name == name) {
             return Err(FlashError::ShareExists { name: name.into() });
         }
-        if wanted.bandwidth.is_some() && monitor.timeline.is_none() {
-            return Err(FlashError::NoClock);
-        }
+        monitor.check_bandwidth(wanted.bandwidth)?;
         let user = monitor.luns_for(wanted.capacity);
         let percent = u64::from(wanted.over_provisioning);
         let ops_luns = (u64::from(user) * percent).div_ceil(100).min(1 << 20) as u32;
@@ -255,6 +256,17 @@ impl Monitor {
     fn luns_for(&self, capacity: Bytes) -> u32 {
         let lun = u64::from(self.usable) * self.geometry.block_bytes();
         capacity.0.div_ceil(lun).clamp(1, u64::from(u32::MAX / 2)) as u32
+    }
+
+    fn check_bandwidth(&self, limit: Option<u64>) -> Result<()> {
+        match limit {
+            Some(_) if self.timeline.is_none() => Err(FlashError::NoClock),
+            Some(0) => {
+                let what = "a limit of 0 bytes a second lets nothing through; use None for no limit";
+                Err(FlashError::Invalid { what: what.into() })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// How many blocks a new share of `luns` LUNs may have open. Two of the device's are the
@@ -322,6 +334,6 @@ impl Monitor {
 
     fn is_torn(&mut self, block: u32) -> Result<bool> {
         let state = self.medium()?.read(block, 0, 0, &mut [], &mut [])?;
-        Ok(state == crate::medium::PageState::Torn)
+        Ok(state == PageState::Torn)
     }
 }

@@ -193,12 +193,10 @@ impl Share {
     /// Changes the limit of bandwidth, in bytes a second; `None` for no limit.
     ///
     /// # Errors
-    /// [`FlashError::NoClock`] on a device without timing.
+    /// [`FlashError::NoClock`] on a device without timing, [`FlashError::Invalid`] for 0.
     pub fn limit_bandwidth(&self, limit: Option<u64>) -> Result<()> {
         self.with(|monitor, place| {
-            if limit.is_some() && monitor.timeline.is_none() {
-                return Err(FlashError::NoClock);
-            }
+            monitor.check_bandwidth(limit)?;
             monitor.shares[place].as_mut().expect("checked").bandwidth = limit;
             monitor.commit_share(place)
         })
@@ -225,8 +223,13 @@ impl Share {
     ///
     /// # Errors
     /// [`FlashError::ShrinkBelowUse`] if one of them holds something, or none would be left;
-    /// nothing has changed then.
+    /// [`FlashError::Busy`] if a level has divided the share's blocks among its own. Nothing
+    /// has changed then.
     pub fn shrink(&self, luns: u32) -> Result<()> {
+        if let Some(level) = Level::of(&self.meta()?) {
+            let what = format!("{} owns every block of the share; release it", level.name());
+            return Err(FlashError::Busy { what });
+        }
         self.with(|monitor, place| {
             let mut share = monitor.shares[place].take().expect("checked");
             let mut free = 0;
@@ -418,6 +421,7 @@ impl Monitor {
         let was_open = medium.is_open(block);
         medium.finish(block)?;
         self.shares[place].as_mut().expect("checked").open -= u32::from(was_open);
+        (self.unsynced, self.closed_unsynced) = (true, self.closed_unsynced | was_open);
         Ok(())
     }
 }

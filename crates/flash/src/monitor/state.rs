@@ -2,7 +2,7 @@
 //!
 //! A *slot* is a block as shares see it, `virtual LUN * usable blocks + place`; a table says
 //! on which block of the device it stands. So a failed block is replaced, and two LUNs change
-//! places, below the feet of whoever uses them. Cost: 4 bytes a slot, 9 bytes a block.
+//! places, below the feet of whoever uses them. Cost: 8 bytes a slot, 5 bytes a block.
 
 use std::collections::VecDeque;
 
@@ -113,6 +113,8 @@ pub(crate) struct Monitor {
     /// Operations for the tables and for levelling.
     pub(crate) counts: OpCounts,
     pub(crate) unsynced: bool,
+    /// A block of a share was partly written, is not any more, and may be again when power goes.
+    pub(crate) closed_unsynced: bool,
     /// Before this time nothing can be asked for any more, and how often the timeline was
     /// asked since that was looked at.
     pub(crate) floor: SimTime,
@@ -260,6 +262,10 @@ impl Monitor {
         if at.page == 0 && state.open >= state.open_max && self.geometry.pages_per_block > 1 {
             return Err(FlashError::TooManyOpen { max: state.open_max });
         }
+        if at.page == 0 && self.closed_unsynced && self.geometry.max_open_blocks.is_some() {
+            // Were that undone, more blocks would be partly written than may be.
+            self.sync_if_volatile()?;
+        }
         let mut ready = at.ready;
         let block = loop {
             let block = self.slots[slot as usize];
@@ -271,6 +277,7 @@ impl Monitor {
                     let state = self.shares[share].as_mut().expect("checked");
                     state.open = state.open + open - u32::from(was_open);
                     state.counts.programs[at.cause] += 1;
+                    self.closed_unsynced |= open == 0;
                     break block;
                 }
                 Err(MediumError::ProgramFailed { .. }) => {
@@ -301,6 +308,7 @@ impl Monitor {
         let state = self.shares[share].as_mut().expect("checked by the caller");
         state.open -= u32::from(was_open);
         state.counts.erases[at.cause] += 1;
+        self.closed_unsynced |= was_open;
         self.level_a_little(end)?;
         Ok(end)
     }
@@ -353,7 +361,7 @@ impl Monitor {
     }
 
     pub(crate) fn sync(&mut self) -> Result<()> {
-        self.unsynced = false;
+        (self.unsynced, self.closed_unsynced) = (false, false);
         Ok(self.medium()?.sync()?)
     }
 
@@ -371,7 +379,7 @@ impl Monitor {
         let failed = self.slots[slot as usize];
         self.bad[failed as usize] = true;
         loop {
-            let Some(spare) = self.take_spare(lun)? else {
+            let Some(spare) = self.take_spare(lun, Cause::Scrub)? else {
                 return Err(FlashError::WornOut { lun });
             };
             let end = self.rehome(slot, spare, pages, Cause::Scrub, ready)?;
@@ -396,11 +404,13 @@ impl Monitor {
         let was_open = self.medium()?.is_open(from);
         if !self.copy_pages(from, to, pages, cause)? {
             self.bad[to as usize] = true;
+            self.finish_if_open(to)?;
             self.commit(&[Record::Bad { blocks: vec![to] }])?;
             return Ok(ready);
         }
-        if !was_open && pages > 0 {
-            self.medium()?.finish(to)?;
+        // Of a block whose erase was interrupted nothing is copied: it is erased then.
+        if !was_open {
+            self.finish_if_open(to)?;
         }
         self.sync()?;
         self.slots[slot as usize] = to;
@@ -428,13 +438,21 @@ impl Monitor {
         Ok(end)
     }
 
+    /// Takes no more pages for a block that nobody writes any more, so that it does not count
+    /// among those that may be partly written.
+    pub(super) fn finish_if_open(&mut self, block: u32) -> Result<()> {
+        let medium = self.medium()?;
+        Ok(if medium.is_open(block) { medium.finish(block) } else { Ok(()) }?)
+    }
+
     /// The least worn spare block of a LUN, erased: what stood on it was left there.
-    pub(crate) fn take_spare(&mut self, lun: u32) -> Result<Option<u32>> {
+    pub(crate) fn take_spare(&mut self, lun: u32, cause: Cause) -> Result<Option<u32>> {
         loop {
             let spares = &self.spares[lun as usize];
             let worn = |place: &usize| self.erases[spares[*place] as usize];
             let Some(place) = (0..spares.len()).min_by_key(worn) else { return Ok(None) };
             let spare = self.spares[lun as usize].remove(place).expect("a place in the list");
+            self.counts.erases[cause] += 1;
             if self.erase_block(spare)? {
                 return Ok(Some(spare));
             }

@@ -8,15 +8,16 @@ use prism_engine::timeline::Timeline;
 use prism_nand::Timing;
 
 use crate::error::{FlashError, Result};
-use crate::journal::{Journal, JournalError, Pages};
+use crate::journal::{Journal, JournalError, Pages, order_of};
 use crate::medium::{DeviceGeometry, Medium, MediumError, PageState};
 use crate::monitor::levelling::{Exchange, Levelling};
 use crate::monitor::records::{Record, ShareRecord, WEAR_CHUNK};
 use crate::monitor::state::{LunUse, Monitor, OpCounts, ShareState};
 
 /// The blocks of the journal. Each has an alternate that takes over when it fails, which
-/// nobody has to note: one that is written has taken over, and one that is erased does so
-/// again as soon as the first fails again.
+/// nobody has to note: of the two, the one whose first page was written later counts, and of
+/// copies of one page the block with more pages. If both are erased the first one counts, and
+/// fails again.
 #[derive(Debug, Default)]
 pub(crate) struct RingBlocks {
     first: Vec<u32>,
@@ -25,9 +26,18 @@ pub(crate) struct RingBlocks {
 }
 
 impl RingBlocks {
-    fn find(medium: &dyn Medium, first: Vec<u32>, alternate: Vec<u32>) -> Self {
-        let written = |&block: &u32| medium.write_pointer(block) > 0;
-        Self { taken_over: alternate.iter().map(written).collect(), first, alternate }
+    fn find(medium: &mut dyn Medium, first: Vec<u32>, alternate: Vec<u32>) -> Result<Self> {
+        let mut page = vec![0; medium.geometry().page_size as usize];
+        let mut age = |block: u32| -> Result<_> {
+            let written = medium.read(block, 0, 0, &mut page, &mut [])? == PageState::Written;
+            let order = if written { order_of(&page) } else { None };
+            Ok((order, medium.write_pointer(block)))
+        };
+        let mut taken_over = Vec::new();
+        for (&first, &alternate) in first.iter().zip(&alternate) {
+            taken_over.push(age(alternate)? > age(first)?);
+        }
+        Ok(Self { first, alternate, taken_over })
     }
 
     pub(super) fn contains(&self, block: u32) -> bool {
@@ -62,7 +72,8 @@ impl Ring<'_> {
             self.medium.program(to, page, &page_bytes, &[])?;
         }
         self.blocks.taken_over[place as usize] = true;
-        Ok(())
+        // Nobody writes it any more; it must not count as partly written.
+        if self.medium.is_open(from) { self.medium.finish(from) } else { Ok(()) }
     }
 
     fn may_fail(&self, place: u32) -> bool {
@@ -117,6 +128,12 @@ impl Pages for Ring<'_> {
 
 fn tables_error(error: JournalError<MediumError>) -> FlashError {
     match error {
+        JournalError::Pages(
+            error @ (MediumError::ProgramFailed { .. } | MediumError::EraseFailed { .. }),
+        ) => {
+            let what = format!("{error}, and so did the block that took over; replace the device");
+            FlashError::Tables { what }
+        }
         JournalError::Pages(error) => error.into(),
         other => FlashError::Tables { what: other.to_string() },
     }
@@ -145,7 +162,7 @@ fn ring_blocks(geometry: &DeviceGeometry) -> u32 {
 
 /// Divides a device: the journal's blocks and their alternates go round the LUNs, then each
 /// LUN has as many slots as the others, and the rest are spare.
-fn divide(medium: &dyn Medium) -> Result<Division> {
+fn divide(medium: &mut dyn Medium) -> Result<Division> {
     /// Of the blocks of a LUN, one in so many is spare, and two at least.
     const SPARE_SHARE: u32 = 50;
     let geometry = *medium.geometry();
@@ -169,7 +186,7 @@ fn divide(medium: &dyn Medium) -> Result<Division> {
         spares.push(blocks.collect());
     }
     let alternate = ring.split_off(ring_len as usize);
-    let ring = RingBlocks::find(medium, ring, alternate);
+    let ring = RingBlocks::find(medium, ring, alternate)?;
     Ok(Division { reserved_per_lun, ring, slots, spares })
 }
 
@@ -181,7 +198,7 @@ impl Monitor {
     ) -> Result<(Self, Vec<Vec<u8>>)> {
         let geometry = *medium.geometry();
         geometry.check()?;
-        let Division { reserved_per_lun, mut ring, slots, spares } = divide(&*medium)?;
+        let Division { reserved_per_lun, mut ring, slots, spares } = divide(&mut *medium)?;
         let mut pages = Ring { medium: &mut *medium, blocks: &mut ring, programs: 0, erases: 0 };
         let opened = Journal::open(&mut pages);
         let (journal, records) = opened.map_err(|error| match error {
@@ -211,6 +228,7 @@ impl Monitor {
             levelling: Levelling::new(luns),
             counts: OpCounts::default(),
             unsynced: false,
+            closed_unsynced: false,
             floor: SimTime::ZERO,
             since_forgotten: 0,
             scratch: Vec::new(),
@@ -245,7 +263,7 @@ impl Monitor {
         (self.medium, self.ring, self.journal) = (Some(medium), ring, Some(journal));
         self.counts.programs[prism_nand::Cause::Map] += programs;
         self.counts.erases[prism_nand::Cause::Map] += erases;
-        self.unsynced = false;
+        (self.unsynced, self.closed_unsynced) = (false, false);
         done.map_err(tables_error)
     }
 
@@ -308,11 +326,9 @@ impl Monitor {
                     && !medium.is_factory_bad(*block)
             };
             self.spares[lun] = blocks.clone().filter(free).collect();
-            for &block in &self.spares[lun] {
-                // What a move has left when power went counts as partly written.
-                if medium.is_open(block) {
-                    medium.finish(block)?;
-                }
+            // What a move or the journal left when power went counts as partly written.
+            for block in blocks.filter(|block| !used[(block - first) as usize]) {
+                self.finish_if_open(block)?;
             }
         }
         self.count_open()

@@ -11,6 +11,37 @@
 //! with any of the units that were overwritten since either old or new. Units that a flush
 //! has promised to one object are not given to another before a flush has promised that they
 //! are free.
+//!
+//! ```
+//! use prism_base::Bytes;
+//! use prism_flash::object::{Attributes, ObjectStore};
+//! use prism_flash::{Allocation, Cache, Device, DeviceGeometry, MemoryDevice, Options};
+//!
+//! # let geometry = DeviceGeometry {
+//! #     channels: 2,
+//! #     luns_per_channel: 2,
+//! #     blocks_per_lun: 64,
+//! #     pages_per_block: 16,
+//! #     page_size: 4096,
+//! #     oob_size: 64,
+//! #     max_open_blocks: None,
+//! # };
+//! let memory = MemoryDevice::new(geometry, Cache::None)?;
+//! let device = Device::format(Box::new(memory), Options::default())?;
+//! let share = device.allocate("a", Allocation::new(Bytes(8 << 20), 25))?;
+//! let store = ObjectStore::open(share)?;
+//!
+//! let cold = Attributes { cold: true, ..Attributes::default() };
+//! let picture = store.create(cold)?;
+//! store.append(picture, &[7; 100_000])?;
+//! store.flush()?;
+//! let mut end = [0; 10];
+//! assert_eq!(store.read(picture, 99_995, &mut end)?, 5);
+//! assert_eq!(end, [7, 7, 7, 7, 7, 0, 0, 0, 0, 0]);
+//! store.delete(picture)?;
+//! assert!(store.info(picture).is_err() && store.list().is_empty());
+//! # Ok::<(), prism_flash::FlashError>(())
+//! ```
 
 mod table;
 

@@ -45,8 +45,8 @@ pub(crate) struct RangeFlash {
     open_max: u32,
     open: Vec<BlockId>,
     sequence: u64,
-    /// When everything programmed so far is on flash, and when the last row of the host had
-    /// taken its data.
+    /// When everything programmed so far is on flash (or read, in recovery), and when the
+    /// last program had taken its data.
     pub(crate) programmed: SimTime,
     pub(crate) sent: SimTime,
     row: Vec<u8>,
@@ -387,14 +387,16 @@ impl Remains for RangeFlash {
         }
         let header = &mut self.last.header;
         header.resize(self.format.header_bytes() as usize, 0);
-        let access = self.share.access(block, first, Cause::Map, SimTime::ZERO);
+        // All rows are asked for at once; LUNs read side by side.
+        let now = self.share.now_if_timed().unwrap_or(SimTime::ZERO);
+        let access = self.share.access(block, first, Cause::Map, now);
         let read = if self.format.in_band {
             self.share.read(access, 0, header, &mut [])
         } else {
             self.share.read(access, 0, &mut [], header)
         };
         match read {
-            Ok((PageState::Written, _)) => {}
+            Ok((PageState::Written, end)) => self.programmed = self.programmed.max(end),
             Ok(_) => return 0,
             Err(error) => {
                 self.failed = Some(error);

@@ -9,6 +9,43 @@
 //!
 //! What a completed [`Policy::flush`] promised is there when the power comes back: data by
 //! the headers of its rows, trims by a journal. Design: docs/design/flash.md.
+//!
+//! ```
+//! use prism_base::Bytes;
+//! use prism_flash::policy::{Cleaning, Lifetime, Mapping, Policy, RangeConfig};
+//! use prism_flash::{Allocation, Cache, Device, DeviceGeometry, MemoryDevice, Options};
+//!
+//! # let geometry = DeviceGeometry {
+//! #     channels: 2,
+//! #     luns_per_channel: 2,
+//! #     blocks_per_lun: 64,
+//! #     pages_per_block: 16,
+//! #     page_size: 4096,
+//! #     oob_size: 64,
+//! #     max_open_blocks: None,
+//! # };
+//! let memory = MemoryDevice::new(geometry, Cache::None)?;
+//! let device = Device::format(Box::new(memory), Options::default())?;
+//! let policy = Policy::open(device.allocate("a", Allocation::new(Bytes(8 << 20), 25))?)?;
+//!
+//! // A log that is written in order, and a table that is written anywhere.
+//! policy.configure(0, 1 << 20, RangeConfig::new(Mapping::Block, Cleaning::Fifo))?;
+//! let by_page = RangeConfig { handles: 5, ..RangeConfig::new(Mapping::Page, Cleaning::Greedy) };
+//! policy.configure(1 << 20, 4 << 20, by_page)?;
+//! policy.write(0, b"begin")?;
+//! policy.flush()?;
+//! policy.trim(0, 4096)?;
+//! let mut read = [1; 5];
+//! policy.read(0, &mut read)?;
+//! assert_eq!(read, [0; 5]);
+//!
+//! // Parts of a range by how long their data lives.
+//! let rows = policy.create_container(1 << 20, "rows", 1 << 20, Lifetime::Long)?;
+//! rows.write(4096, b"a row")?;
+//! rows.read(4096, &mut read)?;
+//! assert_eq!(&read, b"a row");
+//! # Ok::<(), prism_flash::FlashError>(())
+//! ```
 
 mod config;
 mod container;
@@ -214,6 +251,12 @@ impl Inner {
         let format = RowFormat::new(&geometry, unit.expect("1 divides everything"));
         let meta = share.meta()?;
         let tables = if meta.is_empty() {
+            for block in 0..geometry.blocks() {
+                if share.write_pointer(block)? > 0 {
+                    let what = "the share holds what another level wrote; erase its blocks first";
+                    return Err(FlashError::Busy { what: what.into() });
+                }
+            }
             let none = vec![false; geometry.blocks() as usize];
             let journal = division::take_any(&geometry, &none, JOURNAL_BLOCKS + above);
             let mut journal = journal.ok_or_else(|| FlashError::NoSpace {

@@ -75,6 +75,7 @@ impl Range {
                     .collect();
                 let (layer, found) = Layer::recover(&mut flash, config, seed, &trims)?;
                 flash.take_failure()?;
+                share.reach_if_timed(flash.programmed)?;
                 flash.finish_open()?;
                 flash.set_sequence(found.newest_sequence + 1);
                 let trimmed = trims.iter().map(|trim| trim.version).max().unwrap_or(0);

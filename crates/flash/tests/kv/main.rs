@@ -3,11 +3,12 @@
 mod power;
 mod world;
 
-use prism_base::{Bytes, Rng};
+use prism_base::{Bytes, Nanos, Rng};
 use prism_flash::raw::{Address, Raw};
 use prism_flash::{
     Allocation, Cache, Device, DeviceGeometry, FlashError, KvStore, MemoryDevice, Options, Share,
 };
+use prism_nand::{PageTimes, Timing};
 use world::World;
 
 const GEOMETRY: DeviceGeometry = DeviceGeometry {
@@ -227,6 +228,43 @@ fn records_are_packed_and_pages_go_round_the_luns() {
     };
     let luns = (0..8).filter(|lun| (lun * 32..(lun + 1) * 32).any(&mut is_written));
     assert_eq!(luns.count(), 5);
+}
+
+/// How long writing takes with so many open blocks, and a read of its own.
+fn timed(open_blocks: u32) -> (Nanos, Nanos) {
+    let timing = Timing {
+        t_read: PageTimes::uniform(Nanos(50_000)),
+        t_program: PageTimes::uniform(Nanos(600_000)),
+        t_erase: Nanos(5_000_000),
+        t_command: Nanos(0),
+        bus_bytes_per_second: Some(400_000_000),
+    };
+    let options = Options { timing: Some(timing), ..Options::default() };
+    let geometry = DeviceGeometry { luns_per_channel: 4, ..GEOMETRY };
+    let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
+    let device = Device::format(Box::new(memory), options).unwrap();
+    let capacity = Bytes(device.lun_capacity().0 * 8);
+    let wanted = Allocation { open_blocks: Some(open_blocks), ..Allocation::new(capacity, 0) };
+    let share = device.allocate("pairs", wanted).unwrap();
+    let store = KvStore::open(share.clone()).unwrap();
+    let before = share.now().unwrap();
+    for number in 0..400u32 {
+        store.set(&number.to_le_bytes(), &[1; 4000]).unwrap();
+    }
+    store.flush().unwrap();
+    let written = share.now().unwrap();
+    store.get(&7u32.to_le_bytes()).unwrap().unwrap();
+    (written.since(before), share.now().unwrap().since(written))
+}
+
+#[test]
+fn open_blocks_on_several_luns_make_writing_faster() {
+    let ((one, read), (four, _)) = (timed(2), timed(8));
+    // The last page of a block and the first of the next, on another LUN, overlap.
+    assert!(one >= Nanos(400 * 600_000 * 15 / 16), "one block at a time: {one:?}");
+    assert!(four.0 * 3 < one.0 && four.0 * 5 > one.0, "{four:?} with four, {one:?} with one");
+    // A read takes the array, and the transfer of its piece alone: 4033 bytes.
+    assert_eq!(read, Nanos(50_000 + 4033 * 10 / 4 + 1));
 }
 
 #[test]

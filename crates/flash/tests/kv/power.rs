@@ -10,11 +10,11 @@ fn is_cut(error: &FlashError) -> bool {
 
 /// Works until power goes after `operations` more of the device.
 fn work_until_cut(world: &mut World, operations: u64) {
-    world.handle.with(|memory| memory.cut_power_after(operations));
+    world.handle.lock().cut_power_after(operations);
     let seed = world.seed;
     // A store so full that nothing fits does nothing; its power goes while it is idle.
     for _ in 0..1000 {
-        if world.handle.with(|memory| memory.lost_power()) {
+        if world.handle.lock().lost_power() {
             break;
         }
         if let Err(error) = world.step() {
@@ -27,17 +27,17 @@ fn work_until_cut(world: &mut World, operations: u64) {
 fn recover(world: &mut World, again: u64) {
     for left in (0..=again).rev() {
         let World { handle, rng, .. } = world;
-        handle.with(|memory| memory.restart(rng));
+        handle.lock().restart(rng);
         if left > 0 {
             let operations = world.rng.below(6);
-            world.handle.with(|memory| memory.cut_power_after(operations));
+            world.handle.lock().cut_power_after(operations);
         }
         match world.reopen() {
             Ok(()) => break,
             Err(error) => assert!(is_cut(&error) && left > 0, "seed {}: {error}", world.seed),
         }
     }
-    world.handle.with(|memory| memory.cut_power_after(u64::MAX / 2));
+    world.handle.lock().cut_power_after(u64::MAX / 2);
     world.check_recovered();
 }
 
@@ -114,8 +114,8 @@ fn a_cut_at_every_operation() {
 /// up, and the store takes every call in the end.
 #[test]
 fn short_lives_leave_a_store_that_works() {
-    for seed in 3000..3040 {
-        let cache = if seed % 2 == 0 { Cache::None } else { Cache::Volatile };
+    for seed in 3000..3040u64 {
+        let cache = if seed.is_multiple_of(2) { Cache::None } else { Cache::Volatile };
         let mut world = settled(seed & !1, cache);
         world.seed = seed;
         for _ in 0..60 {

@@ -1,91 +1,12 @@
 //! A device that tests can reach while a store uses it, and what a store must hold.
 
-use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
 
 use prism_base::{Bytes, Rng};
 use prism_flash::{
-    Allocation, Cache, Device, DeviceGeometry, FlashError, KvStore, Medium, MediumError,
-    MemoryDevice, Options, PageState,
+    Allocation, Cache, Device, DeviceGeometry, FlashError, KvStore, MemoryDevice, Options,
+    SharedMemory,
 };
-
-/// A handle of a device in memory: the store has one, the test another.
-#[derive(Clone)]
-pub struct Handle {
-    geometry: DeviceGeometry,
-    memory: Arc<Mutex<MemoryDevice>>,
-}
-
-impl Handle {
-    pub fn new(geometry: DeviceGeometry, cache: Cache) -> Self {
-        let memory = MemoryDevice::new(geometry, cache).unwrap();
-        Self { geometry, memory: Arc::new(Mutex::new(memory)) }
-    }
-
-    pub fn with<T>(&self, call: impl FnOnce(&mut MemoryDevice) -> T) -> T {
-        call(&mut self.memory.lock().unwrap())
-    }
-}
-
-impl Medium for Handle {
-    fn geometry(&self) -> &DeviceGeometry {
-        &self.geometry
-    }
-
-    fn write_pointer(&self, block: u32) -> u32 {
-        self.with(|m| m.write_pointer(block))
-    }
-
-    fn is_open(&self, block: u32) -> bool {
-        self.with(|m| m.is_open(block))
-    }
-
-    fn is_factory_bad(&self, block: u32) -> bool {
-        self.with(|m| m.is_factory_bad(block))
-    }
-
-    fn has_volatile_cache(&self) -> bool {
-        self.with(|m| m.has_volatile_cache())
-    }
-
-    fn read(
-        &mut self,
-        block: u32,
-        page: u32,
-        offset: u32,
-        data: &mut [u8],
-        oob: &mut [u8],
-    ) -> Result<PageState, MediumError> {
-        self.with(|m| m.read(block, page, offset, data, oob))
-    }
-
-    fn program(
-        &mut self,
-        block: u32,
-        page: u32,
-        data: &[u8],
-        oob: &[u8],
-    ) -> Result<(), MediumError> {
-        self.with(|m| m.program(block, page, data, oob))
-    }
-
-    fn erase(&mut self, block: u32) -> Result<(), MediumError> {
-        self.with(|m| m.erase(block))
-    }
-
-    fn finish(&mut self, block: u32) -> Result<(), MediumError> {
-        self.with(|m| m.finish(block))
-    }
-
-    fn sync(&mut self) -> Result<(), MediumError> {
-        self.with(Medium::sync)
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
-    }
-}
 
 /// What a store is to hold.
 pub type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -94,7 +15,7 @@ pub type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 pub struct World {
     pub seed: u64,
     pub rng: Rng,
-    pub handle: Handle,
+    pub handle: SharedMemory,
     pub store: Option<KvStore>,
     /// What is promised, and the calls since then.
     pub durable: Pairs,
@@ -136,7 +57,7 @@ impl World {
 
     pub fn new(seed: u64, geometry: DeviceGeometry, cache: Cache, percent: u32) -> Self {
         let mut rng = Rng::stream(seed, "kv.calls");
-        let handle = Handle::new(geometry, cache);
+        let handle = SharedMemory::from(MemoryDevice::new(geometry, cache).unwrap());
         let device = Device::format(Box::new(handle.clone()), Options::default());
         let device = device.unwrap_or_else(|e| panic!("seed {seed}: {geometry:?}: {e}"));
         let luns = u64::from(geometry.luns()) * 100 / u64::from(100 + percent);
@@ -249,8 +170,8 @@ impl World {
         let mut calls = std::mem::take(&mut self.calls).into_iter();
         while state != found {
             let Some((key, value)) = calls.next() else {
-                let (seed, keys): (_, Vec<_>) = (self.seed, found.keys().collect());
-                panic!("seed {seed}: the store holds no prefix of the calls: {keys:?}");
+                let (seed, keys) = (self.seed, found.len());
+                panic!("seed {seed}: the store holds no prefix of the calls: {keys} keys");
             };
             apply(&mut state, &key, value.as_deref());
         }

@@ -35,6 +35,8 @@ pub struct MergeCounts {
 pub(super) enum Step {
     /// Nothing is copied, the victim is erased.
     Erase,
+    /// The same with a log block, for whose room a group may be waiting.
+    EraseLog,
     /// Rows `first..end` of `logical` are copied to `target`.
     Copy { logical: u32, target: u32, first: u32, end: u32 },
 }
@@ -70,7 +72,8 @@ impl Hybrid {
     #[must_use]
     pub fn is_asked(&self, lane: LaneId) -> bool {
         let lane = &self.lanes[lane.0 as usize];
-        lane.victim.is_some() || !lane.dead.is_empty() || !lane.wanted.is_empty()
+        let erases_log = matches!(lane.step, Some(Step::EraseLog));
+        erases_log || lane.victim.is_some() || !lane.dead.is_empty() || !lane.wanted.is_empty()
     }
 
     fn could_merge(&self, lane: LaneId, watermark: u32) -> bool {
@@ -139,7 +142,8 @@ impl Hybrid {
     }
 
     fn begin_erase(&mut self, lane: usize, block: u32) -> BlockId {
-        self.lanes[lane].step = Some(Step::Erase);
+        let spent = self.uses[block as usize] == Use::Spent;
+        self.lanes[lane].step = Some(if spent { Step::EraseLog } else { Step::Erase });
         BlockId(block)
     }
 

@@ -1,0 +1,20 @@
+//! A user-level flash library: one device, shared by applications, each at the level that
+//! suits it.
+//!
+// The manual is a file of its own because the rows of its tables are long.
+#![doc = include_str!("manual.md")]
+
+pub use prism_base::{Bytes, Nanos, Rng, SimTime};
+pub use prism_flash::medium::GeometryError;
+pub use prism_flash::monitor::{OpCounts, ShareInfo};
+pub use prism_flash::{
+    Allocation, Cache, Device, DeviceGeometry, FlashError, GlobalWear, Medium, MediumError,
+    MemoryDevice, Options, PageState, Result, Share, ShareGeometry, SharedMemory, WearReport,
+};
+pub use prism_flash::{function, kv, object, policy, raw};
+pub use prism_nand::{Cause, Counts, PageTimes, Timing};
+
+/// The README's program runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;
