@@ -244,39 +244,14 @@ fn lines_section(rows: &[LinesRow]) -> Section {
 }
 
 fn works_section(rows: &[WorkRow]) -> Section {
-    let columns = vec![
-        Column::text("workload"),
-        Column::text("level"),
-        Column::number("throughput", Unit::BytesPerSec),
-        Column::number("write amplification", Unit::Ratio),
-        Column::number("erases", Unit::Count),
-        Column::number("read mean", Unit::Nanos),
-        Column::number("read p99", Unit::Nanos),
-        Column::number("write mean", Unit::Nanos),
-        Column::number("write p99", Unit::Nanos),
-    ];
-    let mut table =
-        Table::new("Virtual time; the same seed gives the same numbers", columns).whole();
-    for row in rows {
-        let mean = |of: &Option<Latency>| of.as_ref().map(|latency| latency.mean_ns);
-        let p99 = |of: &Option<Latency>| of.as_ref().map(|latency| latency.p99_ns as f64);
-        table.rows.push(vec![
-            row.pattern.into(),
-            row.level.into(),
-            row.bytes_per_sec.into(),
-            row.write_amplification.into(),
-            (row.erases as f64).into(),
-            mean(&row.reads).into(),
-            p99(&row.reads).into(),
-            mean(&row.writes).into(),
-            p99(&row.writes).into(),
-        ]);
-    }
     let lead = "The store on 4 channels of 2 LUNs with 0.5 GiB, times of the preset memblaze, \
                 25% spare flash, greedy cleaning. It is filled in order, then its capacity is \
-                written three times over, by pages of 16 KiB.";
+                written three times over, by pages of 16 KiB. Virtual time: the same seed gives \
+                the same numbers. WA is write amplification.";
     let mut section = Section::new("The same workload at each level", lead);
-    section.push(Block::Table(table));
+    for pattern in Pattern::ALL {
+        section.push(Block::Table(works_table(pattern.name(), rows)));
+    }
     section.push(Block::Notes(vec![
         "Sixteen requests are under way on the drive and in the queues of the raw and the \
          function level; the policy level reads one at a time and posts writes until their LUN \
@@ -312,4 +287,34 @@ fn recovery_section(rows: &[RecoveryRow]) -> Section {
     let mut section = Section::new("Recovery by size", lead);
     section.push(Block::Table(table));
     section
+}
+
+/// The levels under one pattern.
+fn works_table(pattern: &str, rows: &[WorkRow]) -> Table {
+    let columns = vec![
+        Column::text("level"),
+        Column::number("throughput", Unit::BytesPerSec),
+        Column::number("WA", Unit::Ratio),
+        Column::number("erases", Unit::Count),
+        Column::number("read mean", Unit::Nanos),
+        Column::number("read p99", Unit::Nanos),
+        Column::number("write mean", Unit::Nanos),
+        Column::number("write p99", Unit::Nanos),
+    ];
+    let mut table = Table::new(pattern, columns).whole();
+    for row in rows.iter().filter(|row| row.pattern == pattern) {
+        let mean = |of: &Option<Latency>| of.as_ref().map(|latency| latency.mean_ns);
+        let p99 = |of: &Option<Latency>| of.as_ref().map(|latency| latency.p99_ns as f64);
+        table.rows.push(vec![
+            row.level.into(),
+            row.bytes_per_sec.into(),
+            row.write_amplification.into(),
+            (row.erases as f64).into(),
+            mean(&row.reads).into(),
+            p99(&row.reads).into(),
+            mean(&row.writes).into(),
+            p99(&row.writes).into(),
+        ]);
+    }
+    table
 }
