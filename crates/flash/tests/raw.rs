@@ -1,9 +1,9 @@
 //! The raw level: every rule of flash, and nobody on the ground of others.
 
-use prism_base::{Bytes, Nanos, SimTime};
+use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_flash::raw::{Address, Command, Raw};
 use prism_flash::{
-    Allocation, Cache, Device, DeviceGeometry, FlashError, MemoryDevice, Options, Share,
+    Allocation, Cache, Device, DeviceGeometry, FlashError, Medium, MemoryDevice, Options, Share,
 };
 use prism_nand::{PageTimes, Timing};
 
@@ -328,4 +328,16 @@ fn a_limit_that_lets_nothing_through_is_refused() {
     assert!(matches!(share.limit_bandwidth(Some(0)), Err(FlashError::Invalid { .. })));
     let raw = Raw::open(share).unwrap();
     raw.write_page(Address::default(), &[1; 4096]).unwrap();
+}
+
+/// What power interrupts is torn, but to finish a block programs nothing.
+#[test]
+fn a_finish_that_a_cache_forgets_leaves_no_page() {
+    let mut memory = MemoryDevice::new(geometry(), Cache::Volatile).unwrap();
+    let mut rng = Rng::stream(1, "raw.finish");
+    for block in 0..40 {
+        memory.finish(block).unwrap();
+        memory.restart(&mut rng);
+        assert_eq!(memory.write_pointer(block), 0, "block {block}");
+    }
 }
