@@ -391,3 +391,58 @@ fn containers_keep_lifetimes_apart() {
     let (mixed, apart) = (copies(1), copies(4));
     assert!(apart * 3 < mixed * 2, "{apart} pages copied with handles, {mixed} without");
 }
+
+#[test]
+fn a_range_that_cannot_be_set_up_anew_stays_as_it_was() {
+    let policy = plain();
+    let config = RangeConfig::new(Mapping::Page, Cleaning::Greedy);
+    policy.configure(0, 1 << 20, config).unwrap();
+    let before = policy.ranges();
+    let over_provisioning = OverProvisioning::Percent(100_000);
+    let too_much = RangeConfig { over_provisioning, ..config };
+    assert!(matches!(policy.configure(0, 1 << 20, too_much), Err(FlashError::NoSpace { .. })));
+    for handles in [u32::MAX, u32::MAX / 2, 10_000] {
+        let handles = RangeConfig { handles, ..config };
+        assert!(matches!(policy.configure(0, 1 << 20, handles), Err(FlashError::Invalid { .. })));
+    }
+    assert_eq!(policy.ranges(), before);
+    policy.write(0, &[1; 4096]).unwrap();
+}
+
+/// What a range leaves partly written when it is removed, or set up anew, does not hold the
+/// places of the next one's open blocks.
+#[test]
+fn ranges_come_and_go_with_few_open_blocks() {
+    let geometry = DeviceGeometry {
+        channels: 2,
+        luns_per_channel: 2,
+        blocks_per_lun: 48,
+        pages_per_block: 16,
+        page_size: 512,
+        oob_size: 0,
+        max_open_blocks: Some(8),
+    };
+    let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
+    let device = Device::format(Box::new(memory), Options::default()).unwrap();
+    let capacity = Bytes(device.lun_capacity().0 * 4);
+    let policy =
+        Policy::open(device.allocate("few", Allocation::new(capacity, 0)).unwrap()).unwrap();
+    let mut rng = Rng::stream(1, "policy.open");
+    for round in 0..60 {
+        let end = policy.block_bytes() * (4 + rng.below(60));
+        let config = RangeConfig {
+            open_blocks: Some(5),
+            handles: 4,
+            over_provisioning: OverProvisioning::Percent(10),
+            ..RangeConfig::new(Mapping::Page, Cleaning::Greedy)
+        };
+        let failed = |error: FlashError| panic!("round {round}: {error}");
+        policy.configure(0, end, config).unwrap_or_else(failed);
+        for unit in 0..1 + rng.below(end / 512 / 2) {
+            policy.write_with_handle(unit * 512, &[7; 512], unit as u32 % 4).unwrap_or_else(failed);
+        }
+        policy.trim(0, end).unwrap_or_else(failed);
+        policy.flush().unwrap_or_else(failed);
+        policy.remove(0).unwrap_or_else(failed);
+    }
+}
