@@ -3,9 +3,10 @@
 
 use prism_base::{Bytes, Rng};
 use prism_flash::policy::{Cleaning, Lifetime, Mapping, OverProvisioning, Policy, RangeConfig};
+use prism_flash::raw::Address;
 use prism_flash::{
-    Allocation, Cache, Device, DeviceGeometry, FlashError, MediumError, MemoryDevice, Options,
-    SharedMemory,
+    Allocation, Cache, Device, DeviceGeometry, FlashError, GlobalWear, MediumError, MemoryDevice,
+    Options, Raw, SharedMemory,
 };
 
 fn geometry(rng: &mut Rng) -> DeviceGeometry {
@@ -445,4 +446,52 @@ fn ranges_come_and_go_with_few_open_blocks() {
         policy.flush().unwrap_or_else(failed);
         policy.remove(0).unwrap_or_else(failed);
     }
+}
+
+/// What one application names and divides is kept in the tables of all: it is refused before
+/// they get too large for the device's journal, and the others go on.
+#[test]
+fn nobody_fills_the_tables_of_the_device() {
+    let geometry = DeviceGeometry {
+        channels: 2,
+        luns_per_channel: 2,
+        blocks_per_lun: 48,
+        pages_per_block: 4,
+        page_size: 512,
+        oob_size: 64,
+        max_open_blocks: None,
+    };
+    let memory: SharedMemory = MemoryDevice::new(geometry, Cache::None).unwrap().into();
+    let wear = Some(GlobalWear { min_gap: 1, delta: 0.0, budget: 1.0 });
+    let options = Options { timing: None, wear };
+    let device = Device::format(Box::new(memory.clone()), options).unwrap();
+    let one = Allocation::new(Bytes(1), 0);
+    let refused = device.allocate(&"x".repeat(6000), one).map(drop);
+    assert!(matches!(refused, Err(FlashError::Tables { .. })), "{refused:?}");
+    let raw = Raw::open(device.allocate("raw", one).unwrap()).unwrap();
+    let two = Allocation::new(Bytes(device.lun_capacity().0 * 2), 0);
+    let policy = Policy::open(device.allocate("p", two).unwrap()).unwrap();
+    policy.configure(0, 40_960, RangeConfig::new(Mapping::Page, Cleaning::Greedy)).unwrap();
+    let mut made = Vec::new();
+    let refused = (0..80).find_map(|number| {
+        let name = format!("{number:0>120}");
+        let done = policy.create_container(0, &name, 512, Lifetime::Short).map(drop);
+        made.extend(done.is_ok().then_some(name));
+        done.err()
+    });
+    assert!(matches!(refused, Some(FlashError::Tables { .. })), "{refused:?}");
+    assert!(made.len() > 10, "{} containers", made.len());
+    // The tables grow as blocks wear and move, and still fit.
+    for round in 0..20_000 {
+        raw.erase_block(Address::default()).unwrap_or_else(|e| panic!("round {round}: {e}"));
+    }
+    assert!(device.wear().exchanges > 0);
+    drop((policy, raw, device));
+    let device = Device::open(Box::new(memory), options).unwrap();
+    let policy = Policy::open(device.attach("p").unwrap()).unwrap();
+    let names: Vec<_> = policy.containers().into_iter().map(|container| container.name).collect();
+    assert_eq!(names, made);
+    // With less in them there is room again.
+    policy.delete_container(&made[0]).unwrap();
+    policy.create_container(0, "short", 512, Lifetime::Short).unwrap();
 }

@@ -190,7 +190,8 @@ impl Device {
     /// # Errors
     /// [`FlashError::ShareExists`], [`FlashError::NoLuns`], [`FlashError::NoClock`] for a
     /// limit of bandwidth without timing, [`FlashError::Invalid`] for one of 0,
-    /// [`FlashError::NoSpace`] if no block may be open.
+    /// [`FlashError::NoSpace`] if no block may be open, [`FlashError::Tables`] if the name is
+    /// too long for the device's tables.
     pub fn allocate(&self, name: &str, wanted: Allocation) -> Result<Share> {
         let mut monitor = self.lock();
         if monitor.shares.iter().flatten().any(|share| share.name == name) {
@@ -211,6 +212,7 @@ impl Device {
             luns,
             meta: Vec::new(),
         };
+        monitor.check_room(&record)?;
         monitor.clean_luns(&record.luns)?;
         monitor.commit(&[Record::Share(record.clone())])?;
         monitor.put_share(record);

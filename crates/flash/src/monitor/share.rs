@@ -7,7 +7,7 @@ use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};
 use crate::medium::PageState;
-use crate::monitor::records::Record;
+use crate::monitor::records::{Record, ShareRecord};
 use crate::monitor::state::{Access, Monitor, OpCounts, Programmed, Urgency};
 use crate::monitor::{Device, LunUse};
 
@@ -310,8 +310,14 @@ impl Share {
     }
 
     /// Keeps `meta`; it is durable when this returns.
+    ///
+    /// # Errors
+    /// [`FlashError::Tables`] if the device's tables have no room for it. Nothing has changed
+    /// then.
     pub(crate) fn set_meta(&self, meta: Vec<u8>) -> Result<()> {
         self.with(|monitor, place| {
+            let known = monitor.shares[place].as_ref().expect("checked").record();
+            monitor.check_room(&ShareRecord { meta: meta.clone(), ..known })?;
             monitor.shares[place].as_mut().expect("checked").meta = meta;
             monitor.commit_share(place)
         })

@@ -347,9 +347,13 @@ impl Monitor {
         Ok(true)
     }
 
+    pub(super) fn worn_max(&self) -> usize {
+        WORN_MAX.min(self.erases.len() / 4)
+    }
+
     /// Puts the wear of enough erases into the journal.
     pub(crate) fn note_wear(&mut self) -> Result<()> {
-        if self.worn.len() < WORN_MAX.min(self.erases.len() / 4) {
+        if self.worn.len() < self.worn_max() {
             return Ok(());
         }
         let worn = std::mem::take(&mut self.worn);
