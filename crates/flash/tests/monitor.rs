@@ -441,3 +441,35 @@ fn a_lost_cache_opens_no_more_blocks_than_are_allowed() {
         }
     }
 }
+
+/// A device on which blocks have failed is formatted all the same: they are hidden again.
+#[test]
+fn formatting_hides_what_has_failed() {
+    for seed in 0..40 {
+        let mut rng = Rng::stream(seed, "monitor.format.bad");
+        let geometry = geometry(&mut rng);
+        let memory: SharedMemory = MemoryDevice::new(geometry, Cache::None).unwrap().into();
+        let all = |device: &Device| {
+            let all = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
+            Raw::open(device.allocate("all", Allocation::new(all, 0)).unwrap()).unwrap()
+        };
+        let write = |raw: &Raw| {
+            for block in raw.blocks() {
+                assert_eq!(raw.write_pointer(block), Ok(0), "seed {seed}");
+                let done = raw.write_page(block, &[1; PAGE]);
+                done.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            }
+        };
+        let device = Device::format(Box::new(memory.clone()), Options::default()).unwrap();
+        write(&all(&device));
+        let block = rng.below(u64::from(geometry.blocks())) as u32;
+        memory.lock().wear_out(block);
+        let again = Device::format(Box::new(memory.clone()), Options::default());
+        let device = again.unwrap_or_else(|error| panic!("seed {seed}, block {block}: {error}"));
+        write(&all(&device));
+        drop(device);
+        let device = Device::open(Box::new(memory), Options::default()).unwrap();
+        let raw = Raw::open(device.attach("all").unwrap()).unwrap();
+        assert!(raw.blocks().all(|block| raw.write_pointer(block) == Ok(1)), "seed {seed}");
+    }
+}

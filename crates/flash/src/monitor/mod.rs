@@ -20,7 +20,7 @@ use prism_base::{Bytes, SimTime};
 use prism_nand::Timing;
 
 use crate::error::{FlashError, Result};
-use crate::medium::{DeviceGeometry, Medium, PageState};
+use crate::medium::{DeviceGeometry, Medium, MediumError, PageState};
 use records::{Record, ShareRecord};
 use state::{LunUse, Monitor};
 
@@ -89,15 +89,24 @@ impl Device {
     /// it fails.
     pub fn format(mut medium: Box<dyn Medium>, options: Options) -> Result<Self> {
         medium.geometry().check()?;
+        let mut worn_out = Vec::new();
         for block in 0..medium.geometry().blocks() {
             // A block whose erase was interrupted shows no page, and is not erased.
             let torn = medium.read(block, 0, 0, &mut [], &mut [])? == PageState::Torn;
             if (torn || medium.write_pointer(block) > 0) && !medium.is_factory_bad(block) {
-                medium.erase(block)?;
+                match medium.erase(block) {
+                    Err(MediumError::EraseFailed { .. }) => worn_out.push(block),
+                    done => done?,
+                }
             }
         }
         medium.sync()?;
         let (mut monitor, _) = Monitor::blank(medium, options.timing)?;
+        for block in worn_out {
+            // Whoever gets the LUN finds a spare block in its place.
+            let lun = monitor.lun_of(block);
+            monitor.luns[lun as usize] = LunUse::Dirty;
+        }
         monitor.levelling.policy = options.wear;
         let (format, dirty) = (monitor.format_record(), monitor.dirty());
         monitor.commit(&[format, dirty])?;
