@@ -495,3 +495,19 @@ fn nobody_fills_the_tables_of_the_device() {
     policy.delete_container(&made[0]).unwrap();
     policy.create_container(0, "short", 512, Lifetime::Short).unwrap();
 }
+
+/// Two tables in memory of the same blocks would each overwrite what the other has written.
+#[test]
+fn a_level_is_open_once() {
+    let policy = plain();
+    policy.configure(0, 1 << 20, RangeConfig::new(Mapping::Page, Cleaning::Greedy)).unwrap();
+    policy.write(0, b"once").unwrap();
+    policy.flush().unwrap();
+    let share = policy.share();
+    let again = Policy::open(share.clone()).map(drop);
+    assert!(matches!(again, Err(FlashError::InUse { .. })), "{again:?}");
+    drop(policy);
+    let mut read = [0; 4];
+    Policy::open(share).unwrap().read(0, &mut read).unwrap();
+    assert_eq!(&read, b"once");
+}

@@ -25,7 +25,7 @@ use records::{Record, ShareRecord};
 use state::{LunUse, Monitor};
 
 pub use levelling::{GlobalWear, WearReport};
-pub(crate) use share::Level;
+pub(crate) use share::{Hold, Level};
 pub use share::{Share, ShareGeometry};
 pub use state::OpCounts;
 pub(crate) use state::{Access, Urgency};
@@ -273,7 +273,8 @@ impl Monitor {
         match limit {
             Some(_) if self.timeline.is_none() => Err(FlashError::NoClock),
             Some(0) => {
-                let what = "a limit of 0 bytes a second lets nothing through; use None for no limit";
+                let what =
+                    "a limit of 0 bytes a second lets nothing through; use None for no limit";
                 Err(FlashError::Invalid { what: what.into() })
             }
             _ => Ok(()),

@@ -102,6 +102,20 @@ impl Drop for Handle {
 #[derive(Clone, Debug)]
 pub struct Share(Arc<Handle>);
 
+/// The sole right of a level to what a share holds, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Hold(Share);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // A share that is gone is held by nobody.
+        let _ = self.0.with(|monitor, place| {
+            monitor.shares[place].as_mut().expect("checked").held = false;
+            Ok(())
+        });
+    }
+}
+
 impl Share {
     pub(super) fn new(device: Device, place: usize, id: u32) -> Self {
         let timed = device.lock().timeline.is_some();
@@ -300,6 +314,21 @@ impl Share {
             }
             _ => Ok(()),
         }
+    }
+
+    /// As [`Share::claim`], and nobody else may until the hold is dropped: a level that is
+    /// open twice would not know what it has written itself.
+    pub(crate) fn hold(&self, level: Level) -> Result<Hold> {
+        self.claim(Some(level))?;
+        self.with(|monitor, place| {
+            let share = monitor.shares[place].as_mut().expect("checked");
+            if share.held {
+                return Err(FlashError::InUse { name: share.name.clone() });
+            }
+            share.held = true;
+            Ok(())
+        })?;
+        Ok(Hold(self.clone()))
     }
 
     /// What the level above keeps of itself.

@@ -48,6 +48,8 @@ pub(crate) struct ShareState {
     pub(crate) luns: Vec<u32>,
     pub(crate) meta: Vec<u8>,
     pub(crate) attached: bool,
+    /// Whether a level has it open that keeps tables of its own in memory.
+    pub(crate) held: bool,
     /// Blocks that may be partly written, and those that are.
     pub(crate) open_max: u32,
     pub(crate) open: u32,

@@ -466,6 +466,7 @@ impl ShareState {
             luns: record.luns,
             meta: record.meta,
             attached: false,
+            held: false,
             open: 0,
             bandwidth: Some(record.bandwidth).filter(|&rate| rate > 0),
             next_transfer: SimTime::ZERO,

@@ -24,7 +24,7 @@ use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};
 use crate::journal::Journal;
-use crate::monitor::{Level, Share, ShareGeometry, Urgency};
+use crate::monitor::{Hold, Level, Share, ShareGeometry, Urgency};
 use config::{RangeRecord, Tables};
 use range::Range;
 use rows::RowFormat;
@@ -63,6 +63,7 @@ pub(crate) struct Inner {
     pub(crate) ranges: Vec<Range>,
     journal: Journal,
     trims_waiting: u32,
+    _hold: Hold,
 }
 
 /// A share at the policy level. Threads may use it at once.
@@ -74,7 +75,7 @@ impl Policy {
     ///
     /// # Errors
     /// [`FlashError::WrongLevel`] if another level keeps its data there,
-    /// [`FlashError::NoSpace`] if the share is too small for the level's journal.
+    /// [`FlashError::InUse`] if the level is open in it already, [`FlashError::NoSpace`] if the share is too small for the level's journal.
     pub fn open(share: Share) -> Result<Self> {
         Ok(Self(Mutex::new(Inner::open(share, Level::Policy, 0)?)))
     }
@@ -207,7 +208,7 @@ impl Policy {
 impl Inner {
     /// Opens `share` for `level`, which keeps a journal of its own on `above` blocks.
     pub(crate) fn open(share: Share, level: Level, above: u32) -> Result<Self> {
-        share.claim(Some(level))?;
+        let hold = share.hold(level)?;
         let geometry = share.geometry()?;
         let unit = (1..=UNIT.min(geometry.page_size)).rev();
         let unit = unit.into_iter().find(|unit| geometry.page_size.is_multiple_of(*unit));
@@ -237,7 +238,17 @@ impl Inner {
             let open = open_of(&geometry, record);
             ranges.push(Range::open(&share, record.clone(), format, open, Some(trims))?);
         }
-        Ok(Self { share, level, geometry, format, tables, ranges, journal, trims_waiting: 0 })
+        Ok(Self {
+            share,
+            level,
+            geometry,
+            format,
+            tables,
+            ranges,
+            journal,
+            trims_waiting: 0,
+            _hold: hold,
+        })
     }
 
     /// The blocks that the ranges and journals of `tables` have.
