@@ -107,7 +107,8 @@ impl ObjectStore {
     ///
     /// # Errors
     /// [`FlashError::WrongLevel`] if another level keeps its data there,
-    /// [`FlashError::InUse`] if the store is open already, [`FlashError::NoSpace`] if the share is too small.
+    /// [`FlashError::InUse`] if the store is open already,
+    /// [`FlashError::NoSpace`] if the share is too small.
     pub fn open(share: Share) -> Result<Self> {
         Ok(Self(Mutex::new(State::open(share)?)))
     }

@@ -45,8 +45,8 @@ pub(crate) struct RangeFlash {
     open_max: u32,
     open: Vec<BlockId>,
     sequence: u64,
-    /// When everything programmed so far is on flash (or read, in recovery), and when the last program had taken its
-    /// data.
+    /// When everything programmed so far is on flash (or read, in recovery), and when the last
+    /// program had taken its data.
     pub(crate) programmed: SimTime,
     pub(crate) sent: SimTime,
     row: Vec<u8>,

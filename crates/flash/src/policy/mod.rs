@@ -75,7 +75,8 @@ impl Policy {
     ///
     /// # Errors
     /// [`FlashError::WrongLevel`] if another level keeps its data there,
-    /// [`FlashError::InUse`] if the level is open in it already, [`FlashError::NoSpace`] if the share is too small for the level's journal.
+    /// [`FlashError::InUse`] if the level is open in it already,
+    /// [`FlashError::NoSpace`] if the share is too small for the level's journal.
     pub fn open(share: Share) -> Result<Self> {
         Ok(Self(Mutex::new(Inner::open(share, Level::Policy, 0)?)))
     }
