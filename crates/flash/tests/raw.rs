@@ -341,3 +341,18 @@ fn a_finish_that_a_cache_forgets_leaves_no_page() {
         assert_eq!(memory.write_pointer(block), 0, "block {block}");
     }
 }
+
+#[test]
+fn a_vector_and_its_bytes_have_to_fit() {
+    let raw = Raw::open(luns(&device(), "a", 1)).unwrap();
+    let pages = [Address::default(), Address { block: 1, ..Address::default() }];
+    for bytes in [0, 4096, 3 * 4096, 2 * 4096 + 1] {
+        let (mut into, from) = (vec![0; bytes], vec![1; bytes]);
+        for refused in [raw.write_pages(&pages, &from), raw.read_pages(&pages, &mut into)] {
+            let error = refused.unwrap_err();
+            assert!(matches!(error.error, FlashError::Invalid { .. }), "{bytes}: {error}");
+        }
+    }
+    assert_eq!(raw.write_pointer(pages[0]), Ok(0), "nothing was begun");
+    raw.write_pages(&pages, &[1; 2 * 4096]).unwrap();
+}
