@@ -470,3 +470,40 @@ fn formatting_hides_what_has_failed() {
         assert!(raw.blocks().all(|block| raw.write_pointer(block) == Ok(1)), "seed {seed}");
     }
 }
+
+/// A block of which power has left only a torn page is empty after levelling has moved it, and
+/// does not count as partly written any more.
+#[test]
+fn what_is_empty_when_it_has_moved_is_not_open() {
+    let geometry = DeviceGeometry {
+        channels: 1,
+        luns_per_channel: 2,
+        blocks_per_lun: 40,
+        pages_per_block: 4,
+        page_size: PAGE as u32,
+        oob_size: 0,
+        max_open_blocks: Some(6),
+    };
+    let memory: SharedMemory = MemoryDevice::new(geometry, Cache::None).unwrap().into();
+    let wear = GlobalWear { min_gap: 1, delta: 0.0, budget: 10.0 };
+    let options = Options { timing: None, wear: Some(wear) };
+    let device = Device::format(Box::new(memory.clone()), options).unwrap();
+    let wanted = Allocation { open_blocks: Some(2), ..Allocation::new(Bytes(1), 0) };
+    let raw = Raw::open(device.allocate("raw", wanted).unwrap()).unwrap();
+    let at = |block| Address { block, ..Address::default() };
+    memory.lock().cut_power_after(0);
+    raw.write_page(at(1), &[1; PAGE]).unwrap_err();
+    drop((raw, device));
+    memory.lock().restart(&mut Rng::stream(1, "monitor.torn"));
+    let device = Device::open(Box::new(memory), options).unwrap();
+    let raw = Raw::open(device.attach("raw").unwrap()).unwrap();
+    assert_eq!(raw.write_pointer(at(1)), Ok(1));
+    for _ in 0..400 {
+        raw.erase_block(at(0)).unwrap();
+    }
+    assert!(device.wear().exchanges > 0);
+    raw.erase_block(at(1)).unwrap();
+    for block in [2, 3] {
+        raw.write_page(at(block), &[1; PAGE]).unwrap();
+    }
+}
