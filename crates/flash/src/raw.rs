@@ -321,6 +321,7 @@ impl Raw {
     /// # Errors
     /// [`VectorError`] names the command.
     pub fn read_pages(&self, pages: &[Address], data: &mut [u8]) -> Result<(), VectorError> {
+        self.check_vector(pages.len(), data.len())?;
         let page_size = self.geometry.page_size as usize;
         let mut parts = data.chunks_mut(page_size);
         self.vectored(pages, |at, ready| {
@@ -334,6 +335,7 @@ impl Raw {
     /// # Errors
     /// [`VectorError`] names the command.
     pub fn write_pages(&self, pages: &[Address], data: &[u8]) -> Result<(), VectorError> {
+        self.check_vector(pages.len(), data.len())?;
         let mut parts = data.chunks(self.geometry.page_size as usize);
         self.vectored(pages, |at, ready| {
             self.write_from(at, parts.next().unwrap_or_default(), &[], ready)
@@ -346,6 +348,17 @@ impl Raw {
     /// [`VectorError`] names the command.
     pub fn erase_blocks(&self, blocks: &[Address]) -> Result<(), VectorError> {
         self.vectored(blocks, |at, ready| self.erase_from(at, ready))
+    }
+
+    /// Checks that `bytes` are those of `pages` pages. Nothing is begun otherwise.
+    fn check_vector(&self, pages: usize, bytes: usize) -> Result<(), VectorError> {
+        let wanted = pages as u64 * u64::from(self.geometry.page_size);
+        if bytes as u64 == wanted {
+            return Ok(());
+        }
+        let what =
+            format!("{pages} pages have {wanted} bytes, not {bytes}: give one page for each");
+        Err(VectorError { index: 0, error: FlashError::Invalid { what } })
     }
 
     fn vectored(

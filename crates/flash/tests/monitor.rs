@@ -438,3 +438,72 @@ fn a_lost_cache_opens_no_more_blocks_than_are_allowed() {
         }
     }
 }
+
+/// A device on which blocks have failed is formatted all the same: they are hidden again.
+#[test]
+fn formatting_hides_what_has_failed() {
+    for seed in 0..40 {
+        let mut rng = Rng::stream(seed, "monitor.format.bad");
+        let geometry = geometry(&mut rng);
+        let memory: SharedMemory = MemoryDevice::new(geometry, Cache::None).unwrap().into();
+        let all = |device: &Device| {
+            let all = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
+            Raw::open(device.allocate("all", Allocation::new(all, 0)).unwrap()).unwrap()
+        };
+        let write = |raw: &Raw| {
+            for block in raw.blocks() {
+                assert_eq!(raw.write_pointer(block), Ok(0), "seed {seed}");
+                let done = raw.write_page(block, &[1; PAGE]);
+                done.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            }
+        };
+        let device = Device::format(Box::new(memory.clone()), Options::default()).unwrap();
+        write(&all(&device));
+        let block = rng.below(u64::from(geometry.blocks())) as u32;
+        memory.lock().wear_out(block);
+        let again = Device::format(Box::new(memory.clone()), Options::default());
+        let device = again.unwrap_or_else(|error| panic!("seed {seed}, block {block}: {error}"));
+        write(&all(&device));
+        drop(device);
+        let device = Device::open(Box::new(memory), Options::default()).unwrap();
+        let raw = Raw::open(device.attach("all").unwrap()).unwrap();
+        assert!(raw.blocks().all(|block| raw.write_pointer(block) == Ok(1)), "seed {seed}");
+    }
+}
+
+/// A block of which power has left only a torn page is empty after levelling has moved it, and
+/// does not count as partly written any more.
+#[test]
+fn what_is_empty_when_it_has_moved_is_not_open() {
+    let geometry = DeviceGeometry {
+        channels: 1,
+        luns_per_channel: 2,
+        blocks_per_lun: 40,
+        pages_per_block: 4,
+        page_size: PAGE as u32,
+        oob_size: 0,
+        max_open_blocks: Some(6),
+    };
+    let memory: SharedMemory = MemoryDevice::new(geometry, Cache::None).unwrap().into();
+    let wear = GlobalWear { min_gap: 1, delta: 0.0, budget: 10.0 };
+    let options = Options { timing: None, wear: Some(wear) };
+    let device = Device::format(Box::new(memory.clone()), options).unwrap();
+    let wanted = Allocation { open_blocks: Some(2), ..Allocation::new(Bytes(1), 0) };
+    let raw = Raw::open(device.allocate("raw", wanted).unwrap()).unwrap();
+    let at = |block| Address { block, ..Address::default() };
+    memory.lock().cut_power_after(0);
+    raw.write_page(at(1), &[1; PAGE]).unwrap_err();
+    drop((raw, device));
+    memory.lock().restart(&mut Rng::stream(1, "monitor.torn"));
+    let device = Device::open(Box::new(memory), options).unwrap();
+    let raw = Raw::open(device.attach("raw").unwrap()).unwrap();
+    assert_eq!(raw.write_pointer(at(1)), Ok(1));
+    for _ in 0..400 {
+        raw.erase_block(at(0)).unwrap();
+    }
+    assert!(device.wear().exchanges > 0);
+    raw.erase_block(at(1)).unwrap();
+    for block in [2, 3] {
+        raw.write_page(at(block), &[1; PAGE]).unwrap();
+    }
+}

@@ -3,9 +3,10 @@
 
 use prism_base::{Bytes, Rng};
 use prism_flash::policy::{Cleaning, Lifetime, Mapping, OverProvisioning, Policy, RangeConfig};
+use prism_flash::raw::Address;
 use prism_flash::{
-    Allocation, Cache, Device, DeviceGeometry, FlashError, MediumError, MemoryDevice, Options,
-    SharedMemory,
+    Allocation, Cache, Device, DeviceGeometry, FlashError, GlobalWear, MediumError, MemoryDevice,
+    Options, Raw, SharedMemory,
 };
 
 fn geometry(rng: &mut Rng) -> DeviceGeometry {
@@ -410,4 +411,123 @@ fn containers_keep_lifetimes_apart() {
     };
     let (mixed, apart) = (copies(1), copies(4));
     assert!(apart * 3 < mixed * 2, "{apart} pages copied with handles, {mixed} without");
+}
+
+#[test]
+fn a_range_that_cannot_be_set_up_anew_stays_as_it_was() {
+    let policy = plain();
+    let config = RangeConfig::new(Mapping::Page, Cleaning::Greedy);
+    policy.configure(0, 1 << 20, config).unwrap();
+    let before = policy.ranges();
+    let over_provisioning = OverProvisioning::Percent(100_000);
+    let too_much = RangeConfig { over_provisioning, ..config };
+    assert!(matches!(policy.configure(0, 1 << 20, too_much), Err(FlashError::NoSpace { .. })));
+    for handles in [u32::MAX, u32::MAX / 2, 10_000] {
+        let handles = RangeConfig { handles, ..config };
+        assert!(matches!(policy.configure(0, 1 << 20, handles), Err(FlashError::Invalid { .. })));
+    }
+    assert_eq!(policy.ranges(), before);
+    policy.write(0, &[1; 4096]).unwrap();
+}
+
+/// What a range leaves partly written when it is removed, or set up anew, does not hold the
+/// places of the next one's open blocks.
+#[test]
+fn ranges_come_and_go_with_few_open_blocks() {
+    let geometry = DeviceGeometry {
+        channels: 2,
+        luns_per_channel: 2,
+        blocks_per_lun: 48,
+        pages_per_block: 16,
+        page_size: 512,
+        oob_size: 0,
+        max_open_blocks: Some(8),
+    };
+    let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
+    let device = Device::format(Box::new(memory), Options::default()).unwrap();
+    let capacity = Bytes(device.lun_capacity().0 * 4);
+    let policy =
+        Policy::open(device.allocate("few", Allocation::new(capacity, 0)).unwrap()).unwrap();
+    let mut rng = Rng::stream(1, "policy.open");
+    for round in 0..60 {
+        let end = policy.block_bytes() * (4 + rng.below(60));
+        let config = RangeConfig {
+            open_blocks: Some(5),
+            handles: 4,
+            over_provisioning: OverProvisioning::Percent(10),
+            ..RangeConfig::new(Mapping::Page, Cleaning::Greedy)
+        };
+        let failed = |error: FlashError| panic!("round {round}: {error}");
+        policy.configure(0, end, config).unwrap_or_else(failed);
+        for unit in 0..1 + rng.below(end / 512 / 2) {
+            policy.write_with_handle(unit * 512, &[7; 512], unit as u32 % 4).unwrap_or_else(failed);
+        }
+        policy.trim(0, end).unwrap_or_else(failed);
+        policy.flush().unwrap_or_else(failed);
+        policy.remove(0).unwrap_or_else(failed);
+    }
+}
+
+/// What one application names and divides is kept in the tables of all: it is refused before
+/// they get too large for the device's journal, and the others go on.
+#[test]
+fn nobody_fills_the_tables_of_the_device() {
+    let geometry = DeviceGeometry {
+        channels: 2,
+        luns_per_channel: 2,
+        blocks_per_lun: 48,
+        pages_per_block: 4,
+        page_size: 512,
+        oob_size: 64,
+        max_open_blocks: None,
+    };
+    let memory: SharedMemory = MemoryDevice::new(geometry, Cache::None).unwrap().into();
+    let wear = Some(GlobalWear { min_gap: 1, delta: 0.0, budget: 1.0 });
+    let options = Options { timing: None, wear };
+    let device = Device::format(Box::new(memory.clone()), options).unwrap();
+    let one = Allocation::new(Bytes(1), 0);
+    let refused = device.allocate(&"x".repeat(6000), one).map(drop);
+    assert!(matches!(refused, Err(FlashError::Tables { .. })), "{refused:?}");
+    let raw = Raw::open(device.allocate("raw", one).unwrap()).unwrap();
+    let two = Allocation::new(Bytes(device.lun_capacity().0 * 2), 0);
+    let policy = Policy::open(device.allocate("p", two).unwrap()).unwrap();
+    policy.configure(0, 40_960, RangeConfig::new(Mapping::Page, Cleaning::Greedy)).unwrap();
+    let mut made = Vec::new();
+    let refused = (0..80).find_map(|number| {
+        let name = format!("{number:0>120}");
+        let done = policy.create_container(0, &name, 512, Lifetime::Short).map(drop);
+        made.extend(done.is_ok().then_some(name));
+        done.err()
+    });
+    assert!(matches!(refused, Some(FlashError::Tables { .. })), "{refused:?}");
+    assert!(made.len() > 10, "{} containers", made.len());
+    // The tables grow as blocks wear and move, and still fit.
+    for round in 0..20_000 {
+        raw.erase_block(Address::default()).unwrap_or_else(|e| panic!("round {round}: {e}"));
+    }
+    assert!(device.wear().exchanges > 0);
+    drop((policy, raw, device));
+    let device = Device::open(Box::new(memory), options).unwrap();
+    let policy = Policy::open(device.attach("p").unwrap()).unwrap();
+    let names: Vec<_> = policy.containers().into_iter().map(|container| container.name).collect();
+    assert_eq!(names, made);
+    // With less in them there is room again.
+    policy.delete_container(&made[0]).unwrap();
+    policy.create_container(0, "short", 512, Lifetime::Short).unwrap();
+}
+
+/// Two tables in memory of the same blocks would each overwrite what the other has written.
+#[test]
+fn a_level_is_open_once() {
+    let policy = plain();
+    policy.configure(0, 1 << 20, RangeConfig::new(Mapping::Page, Cleaning::Greedy)).unwrap();
+    policy.write(0, b"once").unwrap();
+    policy.flush().unwrap();
+    let share = policy.share();
+    let again = Policy::open(share.clone()).map(drop);
+    assert!(matches!(again, Err(FlashError::InUse { .. })), "{again:?}");
+    drop(policy);
+    let mut read = [0; 4];
+    Policy::open(share).unwrap().read(0, &mut read).unwrap();
+    assert_eq!(&read, b"once");
 }

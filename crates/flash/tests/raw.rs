@@ -1,9 +1,9 @@
 //! The raw level: every rule of flash, and nobody on the ground of others.
 
-use prism_base::{Bytes, Nanos, SimTime};
+use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_flash::raw::{Address, Command, Raw};
 use prism_flash::{
-    Allocation, Cache, Device, DeviceGeometry, FlashError, MemoryDevice, Options, Share,
+    Allocation, Cache, Device, DeviceGeometry, FlashError, Medium, MemoryDevice, Options, Share,
 };
 use prism_nand::{PageTimes, Timing};
 
@@ -328,4 +328,31 @@ fn a_limit_that_lets_nothing_through_is_refused() {
     assert!(matches!(share.limit_bandwidth(Some(0)), Err(FlashError::Invalid { .. })));
     let raw = Raw::open(share).unwrap();
     raw.write_page(Address::default(), &[1; 4096]).unwrap();
+}
+
+/// What power interrupts is torn, but to finish a block programs nothing.
+#[test]
+fn a_finish_that_a_cache_forgets_leaves_no_page() {
+    let mut memory = MemoryDevice::new(geometry(), Cache::Volatile).unwrap();
+    let mut rng = Rng::stream(1, "raw.finish");
+    for block in 0..40 {
+        memory.finish(block).unwrap();
+        memory.restart(&mut rng);
+        assert_eq!(memory.write_pointer(block), 0, "block {block}");
+    }
+}
+
+#[test]
+fn a_vector_and_its_bytes_have_to_fit() {
+    let raw = Raw::open(luns(&device(), "a", 1)).unwrap();
+    let pages = [Address::default(), Address { block: 1, ..Address::default() }];
+    for bytes in [0, 4096, 3 * 4096, 2 * 4096 + 1] {
+        let (mut into, from) = (vec![0; bytes], vec![1; bytes]);
+        for refused in [raw.write_pages(&pages, &from), raw.read_pages(&pages, &mut into)] {
+            let error = refused.unwrap_err();
+            assert!(matches!(error.error, FlashError::Invalid { .. }), "{bytes}: {error}");
+        }
+    }
+    assert_eq!(raw.write_pointer(pages[0]), Ok(0), "nothing was begun");
+    raw.write_pages(&pages, &[1; 2 * 4096]).unwrap();
 }

@@ -86,7 +86,7 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::error::{FlashError, Result};
-use crate::monitor::{OpCounts, Share};
+use crate::monitor::{Hold, OpCounts, Share};
 use store::Store;
 
 /// The most bytes of a value: what a call keeps in memory stays small.
@@ -119,23 +119,27 @@ pub struct KvStats {
 /// Should the device fail in a call that writes, every later one returns the same error,
 /// while reads go on; open the share again to see what has remained.
 #[derive(Debug)]
-pub struct KvStore(Mutex<Store>);
+pub struct KvStore {
+    store: Mutex<Store>,
+    _hold: Hold,
+}
 
 impl KvStore {
     /// Opens the store in `share`, or makes one if the share holds nothing.
     ///
     /// # Errors
     /// [`FlashError::WrongLevel`] or [`FlashError::Busy`] if the share is used otherwise,
+    /// [`FlashError::InUse`] if the store is open already,
     /// [`FlashError::NotFormatted`] if another version wrote it, [`FlashError::NoSpace`] if
     /// it is too small or may not have two blocks open.
     pub fn open(share: Share) -> Result<Self> {
-        recover::claim(&share)?;
-        let store = Store::recover(share)?;
-        Ok(Self(Mutex::new(store)))
+        let hold = recover::claim(&share)?;
+        let store = Mutex::new(Store::recover(share)?);
+        Ok(Self { store, _hold: hold })
     }
 
     fn lock(&self) -> MutexGuard<'_, Store> {
-        self.0.lock().expect("nobody panics while he holds the store")
+        self.store.lock().expect("nobody panics while he holds the store")
     }
 
     /// The most bytes of a key: 255, or an eighth of a page if that is less.
@@ -263,7 +267,7 @@ impl KvStore {
     /// As [`KvStore::flush`]; the share is detached then.
     pub fn into_share(self) -> Result<Share> {
         self.flush()?;
-        let store = self.0.into_inner().expect("nobody panics while he holds the store");
+        let store = self.store.into_inner().expect("nobody panics while he holds the store");
         Ok(store.share)
     }
 }

@@ -12,7 +12,7 @@ use crate::kv::page::{self, DELETED};
 use crate::kv::room::{Longest, Shape};
 use crate::kv::store::{Block, COPIES, Store, USER, Use};
 use crate::medium::PageState;
-use crate::monitor::{Level, OpCounts, Share};
+use crate::monitor::{Hold, Level, OpCounts, Share};
 
 /// A piece that stands on flash.
 #[derive(Debug)]
@@ -152,8 +152,8 @@ fn complete(found: &[Found]) -> Option<Stored> {
 }
 
 /// Readies a share for its first use, or checks that it holds a store.
-pub(super) fn claim(share: &Share) -> Result<()> {
-    share.claim(Some(Level::Pairs))?;
+pub(super) fn claim(share: &Share) -> Result<Hold> {
+    let hold = share.hold(Level::Pairs)?;
     let geometry = share.geometry()?;
     if geometry.max_open_blocks < 2 {
         let what = "a store needs two open blocks: say so in the allocation".into();
@@ -162,7 +162,7 @@ pub(super) fn claim(share: &Share) -> Result<()> {
     let mark = vec![Level::Pairs as u8, page::FORMAT];
     let meta = share.meta()?;
     if meta == mark {
-        return Ok(());
+        return Ok(hold);
     }
     if !meta.is_empty() {
         let what = format!("a store of another version: {meta:?}, where {mark:?} is known");
@@ -185,5 +185,6 @@ pub(super) fn claim(share: &Share) -> Result<()> {
             return Err(FlashError::Busy { what });
         }
     }
-    share.set_meta(mark)
+    share.set_meta(mark)?;
+    Ok(hold)
 }

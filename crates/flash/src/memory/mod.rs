@@ -162,7 +162,7 @@ impl MemoryDevice {
             if place < kept {
                 break;
             }
-            let erase = matches!(undo, Undo::Erase(_));
+            let (erase, program) = (matches!(undo, Undo::Erase(_)), matches!(undo, Undo::Program));
             match undo {
                 Undo::Program => {
                     state.programmed -= 1;
@@ -178,7 +178,7 @@ impl MemoryDevice {
             if place == kept && torn && place < count {
                 if erase {
                     state.unstable = true;
-                } else if state.programmed < self.geometry.pages_per_block && !state.finished {
+                } else if program {
                     state.torn.push(state.programmed);
                     state.programmed += 1;
                 }

@@ -20,12 +20,12 @@ use prism_base::{Bytes, SimTime};
 use prism_nand::Timing;
 
 use crate::error::{FlashError, Result};
-use crate::medium::{DeviceGeometry, Medium, PageState};
+use crate::medium::{DeviceGeometry, Medium, MediumError, PageState};
 use records::{Record, ShareRecord};
 use state::{LunUse, Monitor};
 
 pub use levelling::{GlobalWear, WearReport};
-pub(crate) use share::Level;
+pub(crate) use share::{Hold, Level};
 pub use share::{Share, ShareGeometry};
 pub use state::OpCounts;
 pub(crate) use state::{Access, Programmed, Urgency};
@@ -89,15 +89,24 @@ impl Device {
     /// it fails.
     pub fn format(mut medium: Box<dyn Medium>, options: Options) -> Result<Self> {
         medium.geometry().check()?;
+        let mut worn_out = Vec::new();
         for block in 0..medium.geometry().blocks() {
             // A block whose erase was interrupted shows no page, and is not erased.
             let torn = medium.read(block, 0, 0, &mut [], &mut [])? == PageState::Torn;
             if (torn || medium.write_pointer(block) > 0) && !medium.is_factory_bad(block) {
-                medium.erase(block)?;
+                match medium.erase(block) {
+                    Err(MediumError::EraseFailed { .. }) => worn_out.push(block),
+                    done => done?,
+                }
             }
         }
         medium.sync()?;
         let (mut monitor, _) = Monitor::blank(medium, options.timing)?;
+        for block in worn_out {
+            // Whoever gets the LUN finds a spare block in its place.
+            let lun = monitor.lun_of(block);
+            monitor.luns[lun as usize] = LunUse::Dirty;
+        }
         monitor.levelling.policy = options.wear;
         let (format, dirty) = (monitor.format_record(), monitor.dirty());
         monitor.commit(&[format, dirty])?;
@@ -190,7 +199,8 @@ impl Device {
     /// # Errors
     /// [`FlashError::ShareExists`], [`FlashError::NoLuns`], [`FlashError::NoClock`] for a
     /// limit of bandwidth without timing, [`FlashError::Invalid`] for one of 0,
-    /// [`FlashError::NoSpace`] if no block may be open.
+    /// [`FlashError::NoSpace`] if no block may be open, [`FlashError::Tables`] if the name is
+    /// too long for the device's tables.
     pub fn allocate(&self, name: &str, wanted: Allocation) -> Result<Share> {
         let mut monitor = self.lock();
         if monitor.shares.iter().flatten().any(|share| share.name == name) {
@@ -211,6 +221,7 @@ impl Device {
             luns,
             meta: Vec::new(),
         };
+        monitor.check_room(&record)?;
         monitor.clean_luns(&record.luns)?;
         monitor.commit(&[Record::Share(record.clone())])?;
         monitor.put_share(record);

@@ -7,7 +7,7 @@ use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};
 use crate::medium::PageState;
-use crate::monitor::records::Record;
+use crate::monitor::records::{Record, ShareRecord};
 use crate::monitor::state::{Access, Monitor, OpCounts, Programmed, Urgency};
 use crate::monitor::{Device, LunUse};
 
@@ -101,6 +101,20 @@ impl Drop for Handle {
 /// A handle of a share. The last clone that is dropped detaches from it; what it holds stays.
 #[derive(Clone, Debug)]
 pub struct Share(Arc<Handle>);
+
+/// The sole right of a level to what a share holds, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Hold(Share);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // A share that is gone is held by nobody.
+        let _ = self.0.with(|monitor, place| {
+            monitor.shares[place].as_mut().expect("checked").held = false;
+            Ok(())
+        });
+    }
+}
 
 impl Share {
     pub(super) fn new(device: Device, place: usize, id: u32) -> Self {
@@ -302,6 +316,21 @@ impl Share {
         }
     }
 
+    /// As [`Share::claim`], and nobody else may until the hold is dropped: a level that is
+    /// open twice would not know what it has written itself.
+    pub(crate) fn hold(&self, level: Level) -> Result<Hold> {
+        self.claim(Some(level))?;
+        self.with(|monitor, place| {
+            let share = monitor.shares[place].as_mut().expect("checked");
+            if share.held {
+                return Err(FlashError::InUse { name: share.name.clone() });
+            }
+            share.held = true;
+            Ok(())
+        })?;
+        Ok(Hold(self.clone()))
+    }
+
     /// What the level above keeps of itself.
     pub(crate) fn meta(&self) -> Result<Vec<u8>> {
         self.with(|monitor, place| {
@@ -310,8 +339,14 @@ impl Share {
     }
 
     /// Keeps `meta`; it is durable when this returns.
+    ///
+    /// # Errors
+    /// [`FlashError::Tables`] if the device's tables have no room for it. Nothing has changed
+    /// then.
     pub(crate) fn set_meta(&self, meta: Vec<u8>) -> Result<()> {
         self.with(|monitor, place| {
+            let known = monitor.shares[place].as_ref().expect("checked").record();
+            monitor.check_room(&ShareRecord { meta: meta.clone(), ..known })?;
             monitor.shares[place].as_mut().expect("checked").meta = meta;
             monitor.commit_share(place)
         })

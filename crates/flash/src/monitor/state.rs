@@ -48,6 +48,8 @@ pub(crate) struct ShareState {
     pub(crate) luns: Vec<u32>,
     pub(crate) meta: Vec<u8>,
     pub(crate) attached: bool,
+    /// Whether a level has it open that keeps tables of its own in memory.
+    pub(crate) held: bool,
     /// Blocks that may be partly written, and those that are.
     pub(crate) open_max: u32,
     pub(crate) open: u32,
@@ -305,8 +307,10 @@ impl Monitor {
         let block = self.slots[slot as usize];
         let was_open = self.medium()?.is_open(block);
         let end = self.erase_slot(slot, at.cause, at.ready)?;
+        // Of one that was replaced the move has kept count.
+        let same = self.slots[slot as usize] == block;
         let state = self.shares[share].as_mut().expect("checked by the caller");
-        state.open -= u32::from(was_open);
+        state.open -= u32::from(was_open && same);
         state.counts.erases[at.cause] += 1;
         self.closed_unsynced |= was_open;
         self.level_a_little(end)?;
@@ -347,9 +351,13 @@ impl Monitor {
         Ok(true)
     }
 
+    pub(super) fn worn_max(&self) -> usize {
+        WORN_MAX.min(self.erases.len() / 4)
+    }
+
     /// Puts the wear of enough erases into the journal.
     pub(crate) fn note_wear(&mut self) -> Result<()> {
-        if self.worn.len() < WORN_MAX.min(self.erases.len() / 4) {
+        if self.worn.len() < self.worn_max() {
             return Ok(());
         }
         let worn = std::mem::take(&mut self.worn);
@@ -425,6 +433,12 @@ impl Monitor {
         if was_open {
             // Not before: should power go, it is still the slot's.
             self.medium()?.finish(from)?;
+            if !self.medium()?.is_open(to) {
+                // Nothing of it could be copied.
+                let lun = self.by_usable.divide(slot);
+                let owner = self.shares.iter_mut().flatten().find(|s| s.luns.contains(&lun));
+                owner.into_iter().for_each(|share| share.open -= 1);
+            }
         }
         let (lun_from, lun_to) = (self.lun_of(from), self.lun_of(to));
         let ready = self.at_earliest(ready);

@@ -267,6 +267,42 @@ impl Monitor {
         done.map_err(tables_error)
     }
 
+    /// Checks that the tables fit a checkpoint with `new` in place of what is known of that
+    /// share, whatever else comes to stand in them. Were they to get too large, nobody's
+    /// blocks could be replaced any more.
+    ///
+    /// # Errors
+    /// [`FlashError::Tables`].
+    pub(super) fn check_room(&self, new: &ShareRecord) -> Result<()> {
+        /// Bytes of the record of a slot that has moved; of a block in the records of wear and
+        /// of bad ones; of the record of one erase; and of all that is there once.
+        const SLOT: usize = 16;
+        const BLOCK: usize = 9;
+        const ERASE: usize = 24;
+        const ONCE: usize = 192;
+        let bytes = |share: &ShareRecord| Record::Share(share.clone()).encode().len() + 4;
+        let shares = self.shares.iter().flatten().map(ShareState::record);
+        let (old, others): (Vec<_>, Vec<_>) = shares.partition(|share| share.id == new.id);
+        if old.first().is_some_and(|old| bytes(old) >= bytes(new)) {
+            return Ok(());
+        }
+        let sizes = || others.iter().chain([new]).map(bytes);
+        // A checkpoint says twice what has made it due. Lists of LUNs may still grow.
+        let shares = sizes().sum::<usize>() + sizes().max().unwrap_or(0) + 12 * self.luns.len();
+        let worn = self.worn_max() * ERASE;
+        let rest = self.slots.len() * SLOT + self.erases.len() * BLOCK + worn + ONCE;
+        let most = self.journal.as_ref().map_or(0, Journal::record_most);
+        if shares + rest <= most {
+            return Ok(());
+        }
+        let what = format!(
+            "names, ranges and containers of all shares would take {shares} bytes of {}: use \
+             fewer or shorter ones, or release a share",
+            most.saturating_sub(rest)
+        );
+        Err(FlashError::Tables { what })
+    }
+
     /// Everything the tables say, as records.
     fn snapshot(&self) -> Vec<Vec<u8>> {
         let mut records = vec![self.format_record().encode()];
@@ -430,6 +466,7 @@ impl ShareState {
             luns: record.luns,
             meta: record.meta,
             attached: false,
+            held: false,
             open: 0,
             bandwidth: Some(record.bandwidth).filter(|&rate| rate > 0),
             next_transfer: SimTime::ZERO,

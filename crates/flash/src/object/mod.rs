@@ -138,6 +138,7 @@ impl ObjectStore {
     ///
     /// # Errors
     /// [`FlashError::WrongLevel`] if another level keeps its data there,
+    /// [`FlashError::InUse`] if the store is open already,
     /// [`FlashError::NoSpace`] if the share is too small.
     pub fn open(share: Share) -> Result<Self> {
         Ok(Self(Mutex::new(State::open(share)?)))

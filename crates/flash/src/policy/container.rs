@@ -64,10 +64,11 @@ impl Policy {
         // First what it holds, so that its next owner does not find it.
         inner.trim(info.begin, info.end - info.begin)?;
         inner.flush()?;
-        for range in &mut inner.tables.ranges {
+        let mut tables = inner.tables.clone();
+        for range in &mut tables.ranges {
             range.containers.retain(|container| container.name != name);
         }
-        inner.save()
+        inner.save(tables)
     }
 }
 
@@ -89,7 +90,8 @@ impl Inner {
             let what = format!("a container named {name:?} exists; choose another name");
             return Err(FlashError::Invalid { what });
         }
-        let range = self.tables.ranges.iter_mut().find(|range| range.begin == begin);
+        let mut tables = self.tables.clone();
+        let range = tables.ranges.iter_mut().find(|range| range.begin == begin);
         let range = range.ok_or_else(|| FlashError::Invalid {
             what: format!("no range begins at {begin}; list the ranges"),
         })?;
@@ -109,7 +111,7 @@ impl Inner {
         }
         let info = ContainerInfo { name: name.into(), begin: at, end: at + bytes, lifetime };
         range.containers.insert(place, info.clone());
-        self.save()?;
+        self.save(tables)?;
         Ok(info)
     }
 }

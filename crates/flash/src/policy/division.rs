@@ -74,7 +74,7 @@ pub(crate) fn layer_config(
 fn open_needed(config: &RangeConfig, lanes: u32) -> u32 {
     match config.mapping {
         // One for each kind of data and one for copies.
-        Mapping::Page => lanes * (config.handles.max(1) + 1),
+        Mapping::Page => lanes.saturating_mul(config.handles.max(1) + 1),
         // Log blocks for a few groups, and the target of a merge for each lane.
         Mapping::Block | Mapping::Hybrid { .. } => lanes + LOGS_MIN,
     }

@@ -61,7 +61,7 @@ use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};
 use crate::journal::Journal;
-use crate::monitor::{Level, Share, ShareGeometry, Urgency};
+use crate::monitor::{Hold, Level, Share, ShareGeometry, Urgency};
 use config::{RangeRecord, Tables};
 use range::Range;
 use rows::RowFormat;
@@ -100,6 +100,7 @@ pub(crate) struct Inner {
     pub(crate) ranges: Vec<Range>,
     journal: Journal,
     trims_waiting: u32,
+    _hold: Hold,
 }
 
 /// A share at the policy level. Threads may use it at once.
@@ -111,6 +112,7 @@ impl Policy {
     ///
     /// # Errors
     /// [`FlashError::WrongLevel`] if another level keeps its data there,
+    /// [`FlashError::InUse`] if the level is open in it already,
     /// [`FlashError::NoSpace`] if the share is too small for the level's journal.
     pub fn open(share: Share) -> Result<Self> {
         Ok(Self(Mutex::new(Inner::open(share, Level::Policy, 0)?)))
@@ -244,7 +246,7 @@ impl Policy {
 impl Inner {
     /// Opens `share` for `level`, which keeps a journal of its own on `above` blocks.
     pub(crate) fn open(share: Share, level: Level, above: u32) -> Result<Self> {
-        share.claim(Some(level))?;
+        let hold = share.hold(level)?;
         let geometry = share.geometry()?;
         let unit = (1..=UNIT.min(geometry.page_size)).rev();
         let unit = unit.into_iter().find(|unit| geometry.page_size.is_multiple_of(*unit));
@@ -280,30 +282,45 @@ impl Inner {
             let open = open_of(&geometry, record);
             ranges.push(Range::open(&share, record.clone(), format, open, Some(trims))?);
         }
-        Ok(Self { share, level, geometry, format, tables, ranges, journal, trims_waiting: 0 })
+        Ok(Self {
+            share,
+            level,
+            geometry,
+            format,
+            tables,
+            ranges,
+            journal,
+            trims_waiting: 0,
+            _hold: hold,
+        })
     }
 
-    fn used(&self) -> Vec<bool> {
+    /// The blocks that the ranges and journals of `tables` have.
+    fn used(&self, tables: &Tables) -> Vec<bool> {
         let mut used = vec![false; self.geometry.blocks() as usize];
-        let ranges = self.tables.ranges.iter().flat_map(|range| &range.blocks);
-        let journals = self.tables.journal.iter().chain(&self.tables.above);
+        let ranges = tables.ranges.iter().flat_map(|range| &range.blocks);
+        let journals = tables.journal.iter().chain(&tables.above);
         for &block in journals.chain(ranges) {
             used[block as usize] = true;
         }
         used
     }
 
-    pub(crate) fn save(&self) -> Result<()> {
-        self.share.set_meta(self.tables.encode(self.level))
+    /// Takes over `tables` if they can be kept.
+    pub(crate) fn save(&mut self, tables: Tables) -> Result<()> {
+        self.share.set_meta(tables.encode(self.level))?;
+        self.tables = tables;
+        Ok(())
     }
 
     pub(crate) fn configure(&mut self, begin: u64, end: u64, config: RangeConfig) -> Result<()> {
         self.check_range(begin, end, &config)?;
-        let same = |range: &Range| (range.record.begin, range.record.end) == (begin, end);
-        if let Some(place) = self.ranges.iter().position(same) {
-            self.remove_at(place)?;
-        }
-        let left = self.open_left();
+        let same = |range: &RangeRecord| (range.begin, range.end) == (begin, end);
+        // An empty range of the same addresses is replaced at once, or not at all.
+        let old = self.tables.ranges.iter().position(same);
+        let mut others = self.tables.clone();
+        old.map(|place| others.ranges.remove(place));
+        let left = self.open_left(&others);
         let open = match config.open_blocks {
             Some(open) if open <= left => open,
             Some(open) => {
@@ -315,7 +332,7 @@ impl Inner {
         };
         let config = RangeConfig { open_blocks: Some(open).filter(|&o| o < u32::MAX), ..config };
         let bytes = end - begin;
-        let used = self.used();
+        let used = self.used(&others);
         let division = division::divide(&config, &self.geometry, &self.format, bytes, &used, open)?;
         let record = RangeRecord {
             id: self.tables.next_id,
@@ -327,13 +344,18 @@ impl Inner {
             containers: Vec::new(),
         };
         let range = Range::open(&self.share, record.clone(), self.format, open, None)?;
+        if let Some(place) = old {
+            self.ranges[place].finish_open()?;
+        }
         // Blocks of a range that is gone hold what it left.
         range.erase_all()?;
-        self.tables.next_id += 1;
-        let place = self.ranges.partition_point(|range| range.record.begin < begin);
-        self.tables.ranges.insert(place, record);
+        others.next_id += 1;
+        let place = others.ranges.partition_point(|range| range.begin < begin);
+        others.ranges.insert(place, record);
+        self.save(others)?;
+        old.map(|place| self.ranges.remove(place));
         self.ranges.insert(place, range);
-        self.save()
+        Ok(())
     }
 
     fn check_range(&self, begin: u64, end: u64, config: &RangeConfig) -> Result<()> {
@@ -352,6 +374,11 @@ impl Inner {
             let what = "only ranges mapped by page have placement handles; use Mapping::Page or 1";
             return Err(FlashError::Invalid { what: what.into() });
         }
+        if config.handles > self.geometry.blocks() {
+            let (handles, blocks) = (config.handles, self.geometry.blocks());
+            let what = format!("{handles} handles on {blocks} blocks; each needs one, take fewer");
+            return Err(FlashError::Invalid { what });
+        }
         for range in &self.ranges {
             let (b, e) = (range.record.begin, range.record.end);
             let same = (b, e) == (begin, end);
@@ -367,14 +394,14 @@ impl Inner {
         Ok(())
     }
 
-    /// Blocks that further ranges may have partly written: all but those of other ranges and
-    /// of the journal, which takes a second one for each checkpoint.
-    fn open_left(&self) -> u32 {
+    /// Blocks that further ranges may have partly written: all but those of the ranges of
+    /// `tables` and of the journal, which takes a second one for each checkpoint.
+    fn open_left(&self, tables: &Tables) -> u32 {
         let max = self.geometry.max_open_blocks;
         if max == u32::MAX {
             return max;
         }
-        let ranges = self.tables.ranges.iter().filter_map(|range| range.config.open_blocks);
+        let ranges = tables.ranges.iter().filter_map(|range| range.config.open_blocks);
         max.saturating_sub(1 + ranges.sum::<u32>())
     }
 
@@ -394,9 +421,13 @@ impl Inner {
             let what = format!("the range {b}..{e} holds data; trim it and flush first");
             return Err(FlashError::Busy { what });
         }
-        self.tables.ranges.remove(place);
+        // Its blocks hold nothing that counts, and may not count as partly written.
+        range.finish_open()?;
+        let mut tables = self.tables.clone();
+        tables.ranges.remove(place);
+        self.save(tables)?;
         self.ranges.remove(place);
-        self.save()
+        Ok(())
     }
 
     pub(crate) fn range_of(&mut self, address: u64, bytes: u64) -> Result<(&mut Range, u64)> {
@@ -465,8 +496,5 @@ impl Inner {
 
 /// Blocks that a range may have partly written.
 fn open_of(geometry: &ShareGeometry, record: &RangeRecord) -> u32 {
-    match geometry.max_open_blocks {
-        u32::MAX => u32::MAX,
-        max => record.config.open_blocks.unwrap_or(max),
-    }
+    record.config.open_blocks.unwrap_or(geometry.max_open_blocks)
 }

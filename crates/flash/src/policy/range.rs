@@ -137,6 +137,11 @@ impl Range {
         self.flash().blocks()
     }
 
+    /// Its blocks take nothing more until they are erased.
+    pub(crate) fn finish_open(&self) -> Result<()> {
+        self.flash().finish_open()
+    }
+
     pub(crate) fn erase_all(&self) -> Result<()> {
         self.flash().erase_all()
     }
