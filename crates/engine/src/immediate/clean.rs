@@ -90,11 +90,19 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         if self.ftl().places_host() {
             return self.named_lane(stream, urgency);
         }
-        // The next in turn that holds no more than its share.
         let lanes = self.flash.geometry().lanes();
+        if urgency == Urgency::Urgent {
+            // The next in turn that has room as it is.
+            for _ in 0..lanes {
+                let lane = self.take_turn(lanes);
+                if self.ftl().balanced(lane) && self.is_reached(lane, Goal::Row(stream)) {
+                    return Ok(lane);
+                }
+            }
+        }
+        // The next in turn that holds no more than its share.
         for _ in 0..lanes {
-            let lane = LaneId(self.next_lane);
-            self.next_lane = if self.next_lane + 1 == lanes { 0 } else { self.next_lane + 1 };
+            let lane = self.take_turn(lanes);
             if !self.ftl().balanced(lane) {
                 continue;
             }
@@ -110,6 +118,12 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             }
         }
         panic!("no lane can take a row: over-provisioning is too small for this layer");
+    }
+
+    fn take_turn(&mut self, lanes: u32) -> LaneId {
+        let lane = LaneId(self.next_lane);
+        self.next_lane = if self.next_lane + 1 == lanes { 0 } else { self.next_lane + 1 };
+        lane
     }
 
     fn named_lane(&mut self, stream: u32, urgency: Urgency) -> Result<LaneId, F::Error> {

@@ -321,7 +321,6 @@ impl State {
             let user = u64::from(geometry.luns - geometry.ops_luns);
             let all = blocks * inner.format.block_bytes();
             let most = all * user / u64::from(geometry.luns) * CAPACITY_PERCENT / 100;
-            // Where blocks are few, cleaning needs a larger part of them.
             configure(&mut inner, most)?;
         }
         let (journal, records) = open_journal(&inner.share, &inner.geometry, &inner.tables.above)?;
@@ -520,23 +519,36 @@ impl State {
     }
 }
 
-/// Makes the one range of the store: as large as the share allows, up to `most` bytes.
+/// Makes the one range of the store: as large as the share allows, up to `most` bytes, and
+/// smaller if more LUNs can then be written side by side.
 fn configure(inner: &mut Inner, most: u64) -> Result<()> {
+    /// Blocks of a LUN for each kind of data, so that open ones are few among them.
+    const BLOCKS_PER_KIND: u32 = 16;
     let unit = u64::from(inner.format.unit);
-    let handles = if inner.geometry.max_open_blocks < 16 { 2 } else { Lifetime::ALL.len() as u32 };
+    let kinds = (inner.geometry.blocks_per_lun / BLOCKS_PER_KIND).saturating_sub(1);
+    let kinds = if inner.geometry.max_open_blocks < 16 { kinds.min(2) } else { kinds };
     let config = RangeConfig {
         over_provisioning: OverProvisioning::Rest,
-        handles,
+        handles: kinds.clamp(1, Lifetime::ALL.len() as u32),
         open_blocks: None,
         ..RangeConfig::new(Mapping::Page, Cleaning::CostBenefit)
     };
-    let mut bytes = most / unit * unit;
-    loop {
-        match inner.configure(0, bytes, config) {
-            Err(FlashError::NoSpace { .. }) if bytes > most / 4 => {
-                bytes = bytes * 15 / 16 / unit * unit;
+    let smaller = |bytes: &u64| Some(bytes * 15 / 16 / unit * unit);
+    let sizes = std::iter::successors(Some(most / unit * unit), smaller);
+    let (mut best, mut refused) = (None, None);
+    for bytes in sizes.take_while(|&bytes| bytes > most / 3) {
+        match inner.plan(&inner.tables, bytes, config) {
+            Ok((_, division)) if best.is_none_or(|(lanes, _)| division.lanes > lanes) => {
+                best = Some((division.lanes, bytes));
             }
-            done => return done,
+            Ok(_) => {}
+            Err(error) => refused = refused.or(Some(error)),
         }
+    }
+    match (best, refused) {
+        (Some((_, bytes)), _) => inner.configure(0, bytes, config),
+        (None, refused) => Err(refused.unwrap_or_else(|| FlashError::NoSpace {
+            what: "the share is too small for objects; grow it".into(),
+        })),
     }
 }

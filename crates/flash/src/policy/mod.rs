@@ -63,6 +63,7 @@ use crate::error::{FlashError, Result};
 use crate::journal::Journal;
 use crate::monitor::{Hold, Level, Share, ShareGeometry, Urgency};
 use config::{RangeRecord, Tables};
+use division::Division;
 use range::Range;
 use rows::RowFormat;
 use trims::{JOURNAL_BLOCKS, decode_trims, encode_trims, open_journal, sync_journal, trims_max};
@@ -88,6 +89,9 @@ pub struct RangeInfo {
     pub mapped: u64,
     /// Blocks of the share that it is made of.
     pub blocks: u32,
+    /// Blocks that are written side by side, as data of one kind: as many as the share has
+    /// LUNs, unless blocks or open blocks are too few for that.
+    pub lanes: u32,
 }
 
 #[derive(Debug)]
@@ -170,6 +174,7 @@ impl Policy {
             config: range.record.config,
             mapped: range.mapped_bytes(),
             blocks: range.blocks().len() as u32,
+            lanes: range.record.lanes,
         };
         inner.ranges.iter().map(info).collect()
     }
@@ -279,7 +284,7 @@ impl Inner {
         let mut ranges = Vec::new();
         for record in &tables.ranges {
             let trims = decode_trims(record.id, &records)?;
-            let open = open_of(&geometry, record);
+            let open = open_of(&geometry, &record.config);
             ranges.push(Range::open(&share, record.clone(), format, open, Some(trims))?);
         }
         Ok(Self {
@@ -313,14 +318,15 @@ impl Inner {
         Ok(())
     }
 
-    pub(crate) fn configure(&mut self, begin: u64, end: u64, config: RangeConfig) -> Result<()> {
-        self.check_range(begin, end, &config)?;
-        let same = |range: &RangeRecord| (range.begin, range.end) == (begin, end);
-        // An empty range of the same addresses is replaced at once, or not at all.
-        let old = self.tables.ranges.iter().position(same);
-        let mut others = self.tables.clone();
-        old.map(|place| others.ranges.remove(place));
-        let left = self.open_left(&others);
+    /// What a range of `bytes` bytes beside those of `tables` would be made of, with the open
+    /// blocks that it would have.
+    pub(crate) fn plan(
+        &self,
+        tables: &Tables,
+        bytes: u64,
+        config: RangeConfig,
+    ) -> Result<(RangeConfig, Division)> {
+        let left = self.open_left(tables);
         let open = match config.open_blocks {
             Some(open) if open <= left => open,
             Some(open) => {
@@ -331,9 +337,20 @@ impl Inner {
             None => left.div_ceil(2),
         };
         let config = RangeConfig { open_blocks: Some(open).filter(|&o| o < u32::MAX), ..config };
-        let bytes = end - begin;
-        let used = self.used(&others);
+        let used = self.used(tables);
         let division = division::divide(&config, &self.geometry, &self.format, bytes, &used, open)?;
+        Ok((config, division))
+    }
+
+    pub(crate) fn configure(&mut self, begin: u64, end: u64, config: RangeConfig) -> Result<()> {
+        self.check_range(begin, end, &config)?;
+        let same = |range: &RangeRecord| (range.begin, range.end) == (begin, end);
+        // An empty range of the same addresses is replaced at once, or not at all.
+        let old = self.tables.ranges.iter().position(same);
+        let mut others = self.tables.clone();
+        old.map(|place| others.ranges.remove(place));
+        let (config, division) = self.plan(&others, end - begin, config)?;
+        let open = open_of(&self.geometry, &config);
         let record = RangeRecord {
             id: self.tables.next_id,
             begin,
@@ -495,6 +512,6 @@ impl Inner {
 }
 
 /// Blocks that a range may have partly written.
-fn open_of(geometry: &ShareGeometry, record: &RangeRecord) -> u32 {
-    record.config.open_blocks.unwrap_or(geometry.max_open_blocks)
+fn open_of(geometry: &ShareGeometry, config: &RangeConfig) -> u32 {
+    config.open_blocks.unwrap_or(geometry.max_open_blocks)
 }
