@@ -6,6 +6,7 @@ pub mod hybrid;
 pub mod levels;
 pub mod oracles;
 pub mod preparing;
+pub mod recovery;
 pub mod speed;
 pub mod theory;
 pub mod validate;

@@ -59,3 +59,14 @@ fn cleaning_at_the_policy_level_leaves_other_luns_at_work() {
     let part = programs(&policy) / programs(&drive);
     assert!(part > 0.4, "{part} of what the drive programs in the same time");
 }
+
+/// Recovery finds everything, and takes longer on more flash.
+#[test]
+fn recovery_reads_the_headers_of_all_rows() {
+    let reopen = |blocks| prism_experiments::recovery::prepare(blocks).unwrap()().unwrap();
+    let (small, large) = (reopen(16), reopen(32));
+    assert!(small.mapped.0 > small.pages * prism_experiments::recovery::PAGE / 2);
+    // Beside the rows there are the monitor's tables, which are small and do not grow as fast.
+    let ratio = large.device_time.0 as f64 / small.device_time.0 as f64;
+    assert!((1.3..2.2).contains(&ratio), "{ratio}");
+}

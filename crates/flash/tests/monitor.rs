@@ -362,11 +362,8 @@ fn formatting_leaves_nothing() {
 fn what_is_left_partly_written_does_not_count() {
     for seed in 0..60 {
         let mut rng = Rng::stream(seed, "monitor.open");
-        let geometry = DeviceGeometry {
-            blocks_per_lun: 40,
-            max_open_blocks: Some(4),
-            ..geometry(&mut rng)
-        };
+        let geometry =
+            DeviceGeometry { blocks_per_lun: 40, max_open_blocks: Some(4), ..geometry(&mut rng) };
         let mut memory = MemoryDevice::new(geometry, Cache::None).unwrap();
         memory.fail_at_random(0.002, seed);
         let memory = SharedMemory::from(memory);

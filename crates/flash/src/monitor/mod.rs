@@ -262,7 +262,8 @@ impl Monitor {
         match limit {
             Some(_) if self.timeline.is_none() => Err(FlashError::NoClock),
             Some(0) => {
-                let what = "a limit of 0 bytes a second lets nothing through; use None for no limit";
+                let what =
+                    "a limit of 0 bytes a second lets nothing through; use None for no limit";
                 Err(FlashError::Invalid { what: what.into() })
             }
             _ => Ok(()),

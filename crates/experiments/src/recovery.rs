@@ -1,0 +1,83 @@
+//! How long a share takes to be opened again, by size: the monitor's tables, then the map of
+//! the policy level from the headers of all rows.
+
+use prism_base::{Bytes, Nanos};
+use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
+use prism_flash::{
+    Allocation, Cache, Device, DeviceGeometry, FlashError, MemoryDevice, Options, SharedMemory,
+};
+
+/// A share that was opened again.
+#[derive(Debug)]
+pub struct Reopened {
+    /// Bytes that were mapped.
+    pub mapped: Bytes,
+    /// Pages of the device.
+    pub pages: u64,
+    /// How long the flash would have been read.
+    pub device_time: Nanos,
+    /// Kept until its memory was counted.
+    _policy: Policy,
+}
+
+/// Bytes of a page.
+pub const PAGE: u64 = 16_384;
+
+/// Blocks of a LUN, by which the device of 16 LUNs grows: 0.25, 1 and 4 GiB, and what the
+/// monitor keeps.
+pub const SIZES: [u32; 3] = [16, 64, 256];
+
+fn geometry(blocks_per_lun: u32) -> DeviceGeometry {
+    DeviceGeometry {
+        channels: 8,
+        luns_per_channel: 2,
+        blocks_per_lun: blocks_per_lun + 4,
+        pages_per_block: 64,
+        page_size: PAGE as u32,
+        oob_size: 512,
+        max_open_blocks: None,
+    }
+}
+
+/// Fills a device of so many blocks a LUN, with the times of the preset `memblaze`, to seven
+/// tenths and lets its process die; the returned function opens it.
+///
+/// # Errors
+/// [`FlashError`] if the device is too small.
+///
+/// # Panics
+/// If the preset is broken.
+pub fn prepare(
+    blocks_per_lun: u32,
+) -> Result<impl FnOnce() -> Result<Reopened, FlashError>, FlashError> {
+    let geometry = geometry(blocks_per_lun);
+    let memory: SharedMemory = MemoryDevice::new(geometry, Cache::None)?.into();
+    let preset = prism_ssd::Device::preset("memblaze").expect("a preset that ships with Prism");
+    let options = Options { timing: Some(preset.engine_config().timing), wear: None };
+    let device = Device::format(Box::new(memory.clone()), options)?;
+    let all = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
+    let policy = Policy::open(device.allocate("data", Allocation::new(all, 0))?)?;
+    let unit = u64::from(policy.unit());
+    let end = all.0 * 7 / 10 / unit * unit;
+    let config = RangeConfig {
+        over_provisioning: OverProvisioning::Rest,
+        ..RangeConfig::new(Mapping::Page, Cleaning::Greedy)
+    };
+    policy.configure(0, end, config)?;
+    let page = vec![1; PAGE as usize];
+    for address in (0..end / PAGE).map(|place| place * PAGE) {
+        policy.write(address, &page)?;
+    }
+    policy.flush()?;
+    drop((policy, device));
+    Ok(move || {
+        let device = Device::open(Box::new(memory), options)?;
+        let share = device.attach("data")?;
+        let begin = share.now()?;
+        let policy = Policy::open(share)?;
+        let device_time = policy.share().now()?.since(begin);
+        let mapped = Bytes(policy.ranges().iter().map(|range| range.mapped).sum());
+        let pages = u64::from(geometry.blocks()) * u64::from(geometry.pages_per_block);
+        Ok(Reopened { mapped, pages, device_time, _policy: policy })
+    })
+}
