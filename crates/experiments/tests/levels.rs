@@ -50,6 +50,16 @@ fn the_same_seed_gives_the_same_run() {
     }
 }
 
+/// Copies of cleaning are posted behind the host's row, so that other LUNs work meanwhile.
+#[test]
+fn cleaning_at_the_policy_level_leaves_other_luns_at_work() {
+    let [policy, drive] =
+        [Level::Policy, Level::Drive].map(|level| outcome(level, Pattern::Random, 1));
+    let programs = |done: &Outcome| done.throughput() * done.write_amplification();
+    let part = programs(&policy) / programs(&drive);
+    assert!(part > 0.4, "{part} of what the drive programs in the same time");
+}
+
 /// Recovery finds everything, and takes longer on more flash.
 #[test]
 fn recovery_reads_the_headers_of_all_rows() {
@@ -59,14 +69,4 @@ fn recovery_reads_the_headers_of_all_rows() {
     // Beside the rows there are the monitor's tables, which are small and do not grow as fast.
     let ratio = large.device_time.0 as f64 / small.device_time.0 as f64;
     assert!((1.3..2.2).contains(&ratio), "{ratio}");
-}
-
-/// Copies of cleaning are posted behind the host's row, so that other LUNs work meanwhile.
-#[test]
-fn cleaning_at_the_policy_level_leaves_other_luns_at_work() {
-    let [policy, drive] =
-        [Level::Policy, Level::Drive].map(|level| outcome(level, Pattern::Random, 1));
-    let programs = |done: &Outcome| done.throughput() * done.write_amplification();
-    let part = programs(&policy) / programs(&drive);
-    assert!(part > 0.4, "{part} of what the drive programs in the same time");
 }

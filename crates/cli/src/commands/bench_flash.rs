@@ -264,31 +264,6 @@ fn works_section(rows: &[WorkRow]) -> Section {
     section
 }
 
-fn recovery_section(rows: &[RecoveryRow]) -> Section {
-    let columns = vec![
-        Column::number("device", Unit::Bytes),
-        Column::number("mapped", Unit::Bytes),
-        Column::number("pages", Unit::Count),
-        Column::number("processor time", Unit::Nanos),
-        Column::number("reading the flash", Unit::Nanos),
-    ];
-    let mut table = Table::new("Medians of all runs, three at most; and virtual time", columns);
-    for row in rows {
-        table.rows.push(vec![
-            (row.device_bytes as f64).into(),
-            (row.mapped_bytes as f64).into(),
-            (row.pages as f64).into(),
-            (row.cpu_seconds * 1e9).into(),
-            (row.device_ns as f64).into(),
-        ]);
-    }
-    let lead = "A share over all of a device of 16 LUNs, filled to seven tenths, is opened at the \
-                policy level after its process has died: the header of every row is read.";
-    let mut section = Section::new("Recovery by size", lead);
-    section.push(Block::Table(table));
-    section
-}
-
 /// The levels under one pattern.
 fn works_table(pattern: &str, rows: &[WorkRow]) -> Table {
     let columns = vec![
@@ -317,4 +292,29 @@ fn works_table(pattern: &str, rows: &[WorkRow]) -> Table {
         ]);
     }
     table
+}
+
+fn recovery_section(rows: &[RecoveryRow]) -> Section {
+    let columns = vec![
+        Column::number("device", Unit::Bytes),
+        Column::number("mapped", Unit::Bytes),
+        Column::number("pages", Unit::Count),
+        Column::number("processor time", Unit::Nanos),
+        Column::number("reading the flash", Unit::Nanos),
+    ];
+    let mut table = Table::new("Medians of all runs, three at most; and virtual time", columns);
+    for row in rows {
+        table.rows.push(vec![
+            (row.device_bytes as f64).into(),
+            (row.mapped_bytes as f64).into(),
+            (row.pages as f64).into(),
+            (row.cpu_seconds * 1e9).into(),
+            (row.device_ns as f64).into(),
+        ]);
+    }
+    let lead = "A share over all of a device of 16 LUNs, filled to seven tenths, is opened at the \
+                policy level after its process has died: the header of every row is read.";
+    let mut section = Section::new("Recovery by size", lead);
+    section.push(Block::Table(table));
+    section
 }

@@ -18,8 +18,9 @@ pub enum Pace {
     /// All of it before the one row that found the lane below the low watermark.
     ToHigh,
     /// At most so many rows of copies for each host row that goes to the lane. Erases of
-    /// blocks that are empty by then are not counted. In mappings by unit they follow the
-    /// row, so that on flash with time it does not stand behind them.
+    /// blocks that are empty by then are not counted. In mappings by unit they are made when
+    /// the next row comes that is not urgent. On flash with time that row goes to another lane
+    /// and does not stand behind them, and an urgent one goes before them.
     Rows(u32),
 }
 
@@ -89,6 +90,12 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
     ) -> Result<LaneId, F::Error> {
         if self.ftl().places_host() {
             return self.named_lane(stream, urgency);
+        }
+        if self.pace != Pace::ToHigh
+            && urgency == Urgency::Normal
+            && let Some(owed) = self.owed.take()
+        {
+            self.clean_for(owed, urgency)?;
         }
         let lanes = self.flash.geometry().lanes();
         if urgency == Urgency::Urgent {

@@ -42,6 +42,8 @@ pub struct Immediate<F, L> {
     rows: Vec<Row>,
     /// By lane.
     cleaners: Vec<Cleaner>,
+    /// The lane of the last row that was not urgent, whose cleaning is still to come.
+    owed: Option<LaneId>,
     /// An erase may not be on flash for good yet.
     erase_unsynced: bool,
     /// Blocks with rows of the host that may not be, where merges may read them.
@@ -58,6 +60,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         Self {
             rows: vec![Row::default(); ftl.borrow().streams() as usize],
             cleaners: vec![Cleaner::default(); flash.geometry().lanes() as usize],
+            owed: None,
             erase_unsynced: false,
             rows_unsynced: Vec::new(),
             pace: Pace::ToHigh,
@@ -152,6 +155,9 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         assert!(units.len() <= self.flash.layout().units_per_row() as usize, "more than a row");
         assert!(bytes.is_empty() || bytes.len() == units.len() * unit, "bytes of some units only");
         let lane = self.choose_lane(stream, urgency)?;
+        if urgency == Urgency::Normal {
+            self.owed = Some(lane);
+        }
         if self.erase_unsynced {
             // The row may open the block that only this erase allows to be opened. If the
             // erase were undone, no erased block would be left for cleaning.
@@ -169,9 +175,6 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             self.rows_unsynced.push(block);
         }
         self.program(row, Cause::Host, units, bytes, lost)?;
-        if self.pace != Pace::ToHigh && !self.ftl().places_host() {
-            self.clean_for(lane, urgency)?;
-        }
         Ok(row)
     }
 
