@@ -507,3 +507,30 @@ fn what_is_empty_when_it_has_moved_is_not_open() {
         raw.write_page(at(block), &[1; PAGE]).unwrap();
     }
 }
+
+/// A free LUN on which a block cannot be erased any more is passed over, and said to be no
+/// longer free.
+#[test]
+fn worn_out_luns_are_not_given_to_anybody() {
+    let mut rng = Rng::stream(9, "monitor.worn");
+    let memory: SharedMemory = MemoryDevice::new(geometry(&mut rng), Cache::None).unwrap().into();
+    let device = Device::format(Box::new(memory.clone()), Options::default()).unwrap();
+    let luns = device.free_luns();
+    let share = device.allocate("worn", Allocation::new(Bytes(1), 0)).unwrap();
+    let raw = Raw::open(share).unwrap();
+    for block in raw.blocks() {
+        raw.write_page(block, &[1; PAGE]).unwrap();
+    }
+    let lun = device.shares()[0].luns[0];
+    let per_lun = device.geometry().blocks_per_lun;
+    for block in lun * per_lun..(lun + 1) * per_lun {
+        memory.lock().wear_out(block);
+    }
+    raw.into_share().release().unwrap();
+    assert_eq!(device.free_luns(), luns - 1);
+    let all = Bytes(device.lun_capacity().0 * u64::from(luns - 1));
+    let share = device.allocate("others", Allocation::new(all, 0)).unwrap();
+    assert_eq!(share.geometry().unwrap().luns, luns - 1);
+    let more = device.allocate("more", Allocation::new(Bytes(1), 0));
+    assert!(matches!(more, Err(FlashError::NoLuns { asked: 1, free: 0 })), "{more:?}");
+}

@@ -1,8 +1,8 @@
 //! Global wear levelling: a LUN that is written much and one that is written little change
 //! places, block by block, while both are in use.
 //!
-//! Source: seeds of the idea are FlashBlox (Huang et al., FAST'17) and the flash monitor of
-//! Prism-SSD (Shen et al., ICDCS'19), which names the module and leaves it out. The most worn
+//! Source: FlashBlox (Huang et al., FAST'17), and the flash monitor of Prism-SSD (Shen et al.,
+//! ICDCS'19), which names the module and leaves it out. The most worn
 //! LUN gives what it holds to the one that is written least (of those the least worn), as
 //! soon as their mean erase counts differ by more than a gap. If all writes go to one of N
 //! LUNs, after K rounds the most worn has at most (K + 1) / (K + 1/N) times the mean, so the

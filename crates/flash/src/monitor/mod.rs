@@ -150,10 +150,10 @@ impl Device {
         Bytes(u64::from(monitor.usable) * monitor.geometry.block_bytes())
     }
 
-    /// LUNs that belong to no share.
+    /// LUNs that belong to no share and can be used.
     #[must_use]
     pub fn free_luns(&self) -> u32 {
-        self.lock().luns.iter().filter(|lun| **lun != LunUse::Owned).count() as u32
+        self.lock().luns.iter().filter(|lun| lun.is_free()).count() as u32
     }
 
     /// The shares, in the order in which they were allocated.
@@ -210,8 +210,8 @@ impl Device {
         let user = monitor.luns_for(wanted.capacity);
         let percent = u64::from(wanted.over_provisioning);
         let ops_luns = (u64::from(user) * percent).div_ceil(100).min(1 << 20) as u32;
+        let luns = monitor.take_clean_luns(user + ops_luns)?;
         let open_max = monitor.open_max(wanted.open_blocks, user + ops_luns)?;
-        let luns = monitor.take_luns(user + ops_luns)?;
         let record = ShareRecord {
             id: monitor.next_id,
             name: name.into(),
@@ -222,7 +222,6 @@ impl Device {
             meta: Vec::new(),
         };
         monitor.check_room(&record)?;
-        monitor.clean_luns(&record.luns)?;
         monitor.commit(&[Record::Share(record.clone())])?;
         monitor.put_share(record);
         drop(monitor);
@@ -301,7 +300,7 @@ impl Monitor {
 
     /// Free LUNs, one from each channel in turn.
     fn take_luns(&mut self, count: u32) -> Result<Vec<u32>> {
-        let free = self.luns.iter().filter(|lun| **lun != LunUse::Owned).count() as u32;
+        let free = self.luns.iter().filter(|lun| lun.is_free()).count() as u32;
         if count > free {
             return Err(FlashError::NoLuns { asked: count, free });
         }
@@ -310,7 +309,7 @@ impl Monitor {
         let mut channel = self.next_channel;
         while (taken.len() as u32) < count {
             let of_channel = (channel..self.luns.len() as u32).step_by(channels as usize);
-            let is_free = |lun: &u32| self.luns[*lun as usize] != LunUse::Owned;
+            let is_free = |lun: &u32| self.luns[*lun as usize].is_free();
             taken.extend(of_channel.filter(is_free).find(|lun| !taken.contains(lun)));
             channel = (channel + 1) % channels;
         }
@@ -318,28 +317,48 @@ impl Monitor {
         Ok(taken)
     }
 
-    /// Erases what others have left on LUNs.
-    fn clean_luns(&mut self, luns: &[u32]) -> Result<()> {
-        let mut any = false;
+    /// Takes free LUNs and erases what others have left on them. One on which a block has
+    /// failed that no spare one replaces is passed over.
+    fn take_clean_luns(&mut self, count: u32) -> Result<Vec<u32>> {
+        loop {
+            let taken = self.take_luns(count)?;
+            if self.clean_luns(&taken)? {
+                return Ok(taken);
+            }
+        }
+    }
+
+    /// Erases what others have left on LUNs. Returns whether all of them can be used.
+    fn clean_luns(&mut self, luns: &[u32]) -> Result<bool> {
+        let (mut any, mut all) = (false, true);
         for &lun in luns {
             if self.luns[lun as usize] != LunUse::Dirty {
                 continue;
             }
-            for slot in lun * self.usable..(lun + 1) * self.usable {
-                let block = self.slots[slot as usize];
-                // One whose erase was interrupted shows no page, and is not erased.
-                let used = self.medium()?.write_pointer(block) > 0;
-                if used || self.is_torn(block)? {
-                    self.erase_slot(slot, prism_nand::Cause::Host, SimTime::ZERO)?;
-                }
-            }
-            self.luns[lun as usize] = LunUse::Free;
+            self.luns[lun as usize] = match self.clean_lun(lun) {
+                Ok(()) => LunUse::Free,
+                Err(FlashError::WornOut { .. }) => LunUse::WornOut,
+                Err(error) => return Err(error),
+            };
+            all &= self.luns[lun as usize] == LunUse::Free;
             any = true;
         }
         if any {
             self.sync()?;
             let dirty = self.dirty();
             self.commit(&[dirty])?;
+        }
+        Ok(all)
+    }
+
+    fn clean_lun(&mut self, lun: u32) -> Result<()> {
+        for slot in lun * self.usable..(lun + 1) * self.usable {
+            let block = self.slots[slot as usize];
+            // One whose erase was interrupted shows no page, and is not erased.
+            let used = self.medium()?.write_pointer(block) > 0;
+            if used || self.is_torn(block)? {
+                self.erase_slot(slot, prism_nand::Cause::Host, SimTime::ZERO)?;
+            }
         }
         Ok(())
     }

@@ -222,8 +222,7 @@ impl Share {
     /// [`FlashError::NoLuns`]; nothing has changed then.
     pub fn grow(&self, luns: u32, ops_luns: u32) -> Result<()> {
         self.with(|monitor, place| {
-            let taken = monitor.take_luns(luns)?;
-            monitor.clean_luns(&taken)?;
+            let taken = monitor.take_clean_luns(luns)?;
             taken.iter().for_each(|&lun| monitor.luns[lun as usize] = LunUse::Owned);
             let share = monitor.shares[place].as_mut().expect("checked");
             share.luns.extend(taken);
@@ -282,7 +281,8 @@ impl Share {
             let share = monitor.shares[place].take().expect("checked");
             share.luns.iter().for_each(|&lun| monitor.luns[lun as usize] = LunUse::Dirty);
             monitor.commit(&[Record::Released { id: share.id }])?;
-            monitor.clean_luns(&share.luns)
+            monitor.clean_luns(&share.luns)?;
+            Ok(())
         })
     }
 

@@ -37,6 +37,15 @@ pub(crate) enum LunUse {
     Dirty,
     /// Part of a share.
     Owned,
+    /// Not erased, and a block of it cannot be: tried again after the device was opened.
+    WornOut,
+}
+
+impl LunUse {
+    /// Whether a share may get it.
+    pub(crate) fn is_free(&self) -> bool {
+        matches!(self, Self::Free | Self::Dirty)
+    }
 }
 
 /// A share.

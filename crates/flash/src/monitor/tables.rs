@@ -332,7 +332,7 @@ impl Monitor {
 
     /// The free LUNs that are not erased yet.
     pub(super) fn dirty(&self) -> Record {
-        let dirty = |&lun: &u32| self.luns[lun as usize] == LunUse::Dirty;
+        let dirty = |&lun: &u32| matches!(self.luns[lun as usize], LunUse::Dirty | LunUse::WornOut);
         Record::Dirty { luns: (0..self.luns.len() as u32).filter(dirty).collect() }
     }
 

@@ -321,7 +321,11 @@ impl State {
             let user = u64::from(geometry.luns - geometry.ops_luns);
             let all = blocks * inner.format.block_bytes();
             let most = all * user / u64::from(geometry.luns) * CAPACITY_PERCENT / 100;
-            configure(&mut inner, most)?;
+            if let Err(error) = configure(&mut inner, most) {
+                // Nothing is in it yet: another level may still use it.
+                inner.share.set_meta(Vec::new())?;
+                return Err(error);
+            }
         }
         let (journal, records) = open_journal(&inner.share, &inner.geometry, &inner.tables.above)?;
         let unit = u64::from(inner.format.unit);
