@@ -339,9 +339,6 @@ impl Flash for RangeFlash {
         self.open.retain(|&open| open != block);
         let block = self.blocks[block.0 as usize];
         self.share.erase(self.share.access(block, 0, cause, ready))?;
-        // An erase that came undone would bring the block back, while what cleaning has put
-        // beside its copies keeps their block in use: the reserve of one block would be gone.
-        self.share.sync_if_volatile()?;
         Ok(1)
     }
 
