@@ -1,0 +1,1 @@
+//! The five rules, each a number over a trace.
