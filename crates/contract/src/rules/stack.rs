@@ -126,12 +126,14 @@ impl Stack {
     /// between the last visit to a page and its first one in the next round lie the pages
     /// visited after that, and those of the next round that come before. Visiting all pages
     /// once more in the order of their first visits counts just these.
+    ///
+    /// `each` is told the distance of every first visit, in the order of these.
     #[must_use]
-    pub fn finish(mut self) -> Distances {
+    pub fn finish(mut self, mut each: impl FnMut(u32)) -> Distances {
         let first_time = std::mem::take(&mut self.distances);
         for page in std::mem::take(&mut self.firsts) {
             // A page that is the newest one already has distance 1, as `visit` says.
-            self.visit(page);
+            each(self.visit(page).expect("the page was visited before"));
         }
         Distances { within: first_time, around: self.distances, pages: self.last.len() as u64 }
     }
@@ -223,7 +225,7 @@ mod tests {
         visits.iter().for_each(|&page| {
             stack.visit(page);
         });
-        let distances = stack.finish();
+        let distances = stack.finish(|_| {});
         assert_eq!(distances.visits(), visits.len() as u64);
         let curve = distances.curve();
         for size in 0..=distances.pages() as usize + 2 {
@@ -241,7 +243,7 @@ mod tests {
         let mut stack = Stack::default();
         let distances: Vec<_> = [7, 8, 9, 7, 7].map(|page| stack.visit(page)).to_vec();
         assert_eq!(distances, [None, None, None, Some(3), Some(1)]);
-        let ended = stack.finish();
+        let ended = stack.finish(|_| {});
         assert_eq!((ended.visits(), ended.pages()), (5, 3));
         assert_eq!([0, 1, 2, 3].map(|size| ended.cold_misses(size)), [5, 4, 4, 3]);
         assert_eq!([0, 1, 2, 3].map(|size| ended.misses(size)), [5, 3, 3, 0]);
