@@ -4,7 +4,10 @@
 //! share (how a trace is chosen, how a failure is told) stands beside them. Exit codes:
 //! 0 done, 1 a finding or a failed check, 2 usage or bad input, 130 interrupted.
 
+pub mod against;
+pub mod analysis;
 pub mod commands;
+pub mod contract_report;
 pub mod device_args;
 pub mod drive_report;
 pub mod failure;
