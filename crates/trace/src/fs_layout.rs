@@ -158,4 +158,16 @@ impl FsLayout {
     pub fn group(&self, offset: u64) -> Option<&str> {
         self.region(offset).map(|region| region.group.as_str())
     }
+
+    /// The regions that have some of the bytes from `start` up to before `end`, in order: a
+    /// request may reach over several.
+    #[must_use]
+    pub fn overlapping(&self, start: u64, end: u64) -> &[Region] {
+        if start >= end {
+            return &[];
+        }
+        let first = self.regions.partition_point(|region| region.end <= start);
+        let behind = self.regions.partition_point(|region| region.start < end);
+        &self.regions[first..behind]
+    }
 }

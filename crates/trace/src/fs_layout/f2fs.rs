@@ -51,6 +51,9 @@ pub(super) fn layout<E>(head: &[u8]) -> Result<FsLayout, ProbeError<E>> {
     let mut plan = Plan::new(NAME, 1 << log_block, le64(head, SUPERBLOCK + 36))?;
     plan.add("block_count", (0, 1), "F2FS superblock".into(), "F2FS superblock")?;
     plan.add("block_count", (1, 1), "F2FS superblock copy".into(), "F2FS superblock copy")?;
+    // What aligns the areas to segments is written once, when the file system is made.
+    let padding = (2, field(72).saturating_sub(2));
+    plan.add("segment0_blkaddr", padding, "F2FS padding".into(), "F2FS padding")?;
     for area in AREAS {
         let blocks = (field(area.start), field(area.segments) << log_segment);
         plan.add(area.field, blocks, area.label.into(), area.label)?;
