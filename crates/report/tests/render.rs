@@ -331,7 +331,7 @@ fn curves_keep_their_points() {
         assert!(page.contains(drawn), "{drawn} on the page");
     }
     let text = terminal::render(&one_block(Block::Chart(chart)), 40, Style::PLAIN);
-    let plot: Vec<&str> = text.lines().skip(7).take(9).collect();
+    let plot: Vec<&str> = text.lines().skip(8).take(9).collect();
     assert_eq!(
         plot,
         [
