@@ -1,5 +1,6 @@
-//! The page in a real browser, on a wide screen and on a phone: the script runs without
-//! an error, and read-outs, zoom and switches do what they say.
+//! The page in a real browser, on a wide screen and on a phone, light and dark: the script
+//! runs without an error, nothing is asked of the network, and read-outs, zoom, switches
+//! and themes do what they say.
 //!
 //! Runs where a Chromium is on the path, and says loudly where it does not.
 
@@ -16,7 +17,7 @@ const CHECK: &str = include_str!("browser_check.js");
 /// A page that shows the report at two widths and collects what the checks say.
 const HOST: &str = r#"<!doctype html><title>host</title>
 <iframe src="report.html" style="width:1280px;height:900px"></iframe>
-<iframe src="report.html" style="width:390px;height:800px"></iframe>
+<iframe src="report.html" style="width:360px;height:800px"></iframe>
 <script>addEventListener("message", (event) => {
   document.body.appendChild(document.createElement("p")).textContent = event.data;
 });</script>"#;
@@ -61,11 +62,22 @@ impl Drop for Folder {
     }
 }
 
-fn dump(browser: &Path, folder: &Folder, page: &Path) -> Output {
+/// What the reader's system asks pages for.
+#[derive(Clone, Copy)]
+enum Theme {
+    Light,
+    Dark,
+}
+
+fn dump(browser: &Path, folder: &Folder, page: &Path, theme: Theme) -> Output {
+    let scheme = match theme {
+        Theme::Light => "--blink-settings=preferredColorScheme=1",
+        Theme::Dark => "--blink-settings=preferredColorScheme=0",
+    };
     Command::new(browser)
         .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic"])
         .args(["--no-first-run", "--disable-background-networking", "--disable-sync"])
-        .args(["--disable-component-update", "--enable-logging=stderr"])
+        .args(["--disable-component-update", "--enable-logging=stderr", scheme])
         .args(["--virtual-time-budget=10000", "--window-size=1400,1000", "--dump-dom"])
         .arg(format!("--user-data-dir={}", folder.0.join("profile").display()))
         .arg(format!("file://{}", page.display()))
@@ -88,11 +100,15 @@ fn the_page_works_in_a_browser() {
     assert_ne!(checked, page);
     folder.write("report.html", &checked);
     let host = folder.write("host.html", HOST);
-    let output = dump(&browser, &folder, &host);
-    assert_eq!(console(&output), Vec::<String>::new());
-    let dom = String::from_utf8_lossy(&output.stdout);
-    let said: Vec<&str> = dom.split("<p>").skip(1).filter_map(|p| p.split("</p>").next()).collect();
-    assert_eq!(said, ["all well", "all well"], "one answer for each width");
+    for (theme, answer) in [(Theme::Light, "all well in light"), (Theme::Dark, "all well in dark")]
+    {
+        let output = dump(&browser, &folder, &host, theme);
+        assert_eq!(console(&output), Vec::<String>::new());
+        let dom = String::from_utf8_lossy(&output.stdout);
+        let said: Vec<&str> =
+            dom.split("<p>").skip(1).filter_map(|p| p.split("</p>").next()).collect();
+        assert_eq!(said, [answer; 2], "one answer for each width");
+    }
 }
 
 #[test]
@@ -102,7 +118,7 @@ fn errors_on_a_page_and_requests_to_the_network_would_be_seen() {
     let page = html::render(&sample::document());
     let planted = page.replace("</main>", "<img src=\"data.png\"><script>none()</script></main>");
     let path = folder.write("planted.html", &planted);
-    let seen = console(&dump(&browser, &folder, &path)).join("\n");
+    let seen = console(&dump(&browser, &folder, &path, Theme::Light)).join("\n");
     assert!(seen.contains("none is not defined"), "an error is seen: {seen}");
     assert!(seen.contains("Content Security Policy"), "the policy is in force: {seen}");
 }

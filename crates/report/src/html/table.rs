@@ -35,14 +35,15 @@ pub fn details(page: &mut Page, table: &Table, summary: &str, note: &str) {
     page.push(&text);
 }
 
-/// Without the end tags and quotes that HTML does not ask for: most of a page is numbers.
+/// Without the end tags and quotes that HTML does not ask for, as most of a page is numbers;
+/// nor line feeds, which would be part of a cell then.
 fn rows(table: &Table) -> String {
     let class = |i: usize| if table.columns[i].unit.is_some() { " class=n" } else { "" };
     let mut out = String::from("<thead><tr>");
     for (i, column) in table.columns.iter().enumerate() {
         out += &format!("<th scope=col{}>{}", class(i), escape(&column.name));
     }
-    out += "\n<tbody>\n";
+    out += "<tbody>";
     for row in 0..table.rows.len().min(ROWS_MAX) {
         out += "<tr>";
         for (i, column) in table.columns.iter().enumerate() {
@@ -52,7 +53,6 @@ fn rows(table: &Table) -> String {
                 _ => format!("<td{}>{text}", class(i)),
             };
         }
-        out += "\n";
     }
     out
 }
