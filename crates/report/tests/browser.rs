@@ -6,10 +6,11 @@
 
 mod sample;
 
-use prism_report::html;
+use prism_report::{Axis, Block, Chart, Curve, CurveShape, Curves, Document, Section, Unit, html};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Drives the page as a reader would and reports the first thing that is wrong.
 const CHECK: &str = include_str!("browser_check.js");
@@ -42,7 +43,9 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let folder = format!("prism-report-{name}-{}", std::process::id());
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = format!("prism-report-{name}-{}-{count}", std::process::id());
         let path = std::env::temp_dir().join(folder);
         std::fs::create_dir_all(&path).expect("the temporary folder is writable");
         Self(path)
@@ -91,24 +94,70 @@ fn console(output: &Output) -> Vec<String> {
     log.lines().filter(|line| line.contains("CONSOLE")).map(String::from).collect()
 }
 
-#[test]
-fn the_page_works_in_a_browser() {
-    let Some(browser) = browser() else { return };
+/// What the checks say on a page with this document, once for each width.
+fn said(browser: &Path, document: &Document, theme: Theme) -> Vec<String> {
     let folder = Folder::new("page");
-    let page = html::render(&sample::document());
+    let page = html::render(document);
     let checked = page.replace("</body>", &format!("<script>{CHECK}</script></body>"));
     assert_ne!(checked, page);
     folder.write("report.html", &checked);
     let host = folder.write("host.html", HOST);
+    let output = dump(browser, &folder, &host, theme);
+    assert_eq!(console(&output), Vec::<String>::new());
+    let dom = String::from_utf8_lossy(&output.stdout);
+    let answers = dom.split("<p>").skip(1).filter_map(|p| p.split("</p>").next());
+    answers.map(String::from).collect()
+}
+
+/// Curves whose x are powers in each unit: their read-outs are written by the
+/// script, those of the table by this crate.
+fn units() -> Document {
+    let mut section = Section::new("units", "");
+    let units = [
+        Unit::Nanos,
+        Unit::Bytes,
+        Unit::BytesPerSec,
+        Unit::Count,
+        Unit::PerSec,
+        Unit::Ratio,
+        Unit::Percent,
+    ];
+    for unit in units {
+        let whole = matches!(unit, Unit::Nanos | Unit::Bytes);
+        let powers = if whole { 0..34 } else { -9..7 };
+        let value = |power: i32| {
+            let value = f64::powi(2.9, power);
+            if whole { value.round() } else { value }
+        };
+        section.push(Block::Chart(Chart::Curves(Curves {
+            title: format!("{unit:?}"),
+            caption: String::new(),
+            x: Axis::linear("x", unit),
+            y: Axis::linear("y", unit),
+            series: vec![Curve::new(
+                "c",
+                CurveShape::Line,
+                powers.map(|power| (value(power), value(power) * 0.31)).collect(),
+            )],
+            marks: Vec::new(),
+        })));
+    }
+    Document::new("units", "").with(section)
+}
+
+#[test]
+fn the_page_works_in_a_browser() {
+    let Some(browser) = browser() else { return };
     for (theme, answer) in [(Theme::Light, "all well in light"), (Theme::Dark, "all well in dark")]
     {
-        let output = dump(&browser, &folder, &host, theme);
-        assert_eq!(console(&output), Vec::<String>::new());
-        let dom = String::from_utf8_lossy(&output.stdout);
-        let said: Vec<&str> =
-            dom.split("<p>").skip(1).filter_map(|p| p.split("</p>").next()).collect();
-        assert_eq!(said, [answer; 2], "one answer for each width");
+        assert_eq!(said(&browser, &sample::document(), theme), [answer; 2]);
     }
+}
+
+#[test]
+fn the_script_writes_numbers_as_the_page_does() {
+    let Some(browser) = browser() else { return };
+    assert_eq!(said(&browser, &units(), Theme::Light), ["all well in light"; 2]);
 }
 
 #[test]

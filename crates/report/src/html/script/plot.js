@@ -5,7 +5,7 @@ class Plot {
     Object.assign(this, { figure, area, across, upwards, index: -1 });
     this.svg = area.querySelector("svg");
     const frame = area.parentElement;
-    this.axes = [[across, frame.querySelector(".x"), "left", 7],
+    this.axes = [[across, frame.querySelector(".x"), "left", 8],
       [upwards, frame.querySelector(".y"), "bottom", 4]]
       .filter(([view, axis]) => view && axis.innerHTML)
       .map(([view, axis, edge, most]) => ({ view, axis, edge, most, printed: axis.innerHTML }));
