@@ -42,17 +42,19 @@ const tools = (figure, across, upwards) => {
   for (const view of views) view.charts.push(state);
 };
 
+// Entries of a legend switch their series off, and lend their colour to the read-outs.
 const switches = (figure) => {
+  const { kind } = figure.dataset;
   const entries = figure.querySelectorAll(".legend li[data-series]");
-  if (entries.length < 2 || figure.dataset.kind === "stacked") return;
+  if (!entries.length || kind === "stacked") return;
   const table = figure.querySelector("details.numbers table");
   // A series with a band has three columns; they stand in the order of the legend. Curves
   // are not read from their table.
-  const heads = figure.dataset.kind === "curves" ? [] : [...table.tHead.rows[0].cells].slice(1);
-  let column = 0;
+  const heads = kind === "curves" ? [] : [...table.tHead.rows[0].cells].slice(1);
   for (const entry of entries) {
-    const columns = heads.slice(column, column + (entry.querySelector("small") ? 3 : 1));
-    column += columns.length;
+    const columns = heads.splice(0, entry.querySelector("small") ? 3 : 1);
+    for (const head of columns) head.dataset.colour = entry.querySelector("i").className;
+    if (entries.length < 2) return;
     const toggle = make("button", entry, { type: "button", title: "Show or hide" });
     toggle.append(...[...entry.childNodes].filter((node) => node !== toggle));
     toggle.setAttribute("aria-pressed", "true");

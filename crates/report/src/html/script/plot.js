@@ -69,9 +69,11 @@ class Plot {
   // Puts cross-hair and read-out at a place from 0 to 1 on the screen.
   point(screen, pairs) {
     this.tip.textContent = "";
-    for (const [name, value] of pairs) {
+    for (const [name, value, colour] of pairs) {
       const line = make("div", this.tip, {});
-      make("span", line, { textContent: name });
+      const label = make("span", line, {});
+      if (colour) make("i", label, { className: colour });
+      label.append(name);
       make("span", line, { textContent: value });
     }
     this.cross.hidden = this.tip.hidden = false;

@@ -1,5 +1,5 @@
 // What a plot can be read at: places from 0 to 1 in ascending order, and for each of them
-// pairs of a name and a value.
+// a name and a value each, with the class of their colour where they have one.
 
 // Lines and bars are read from the table under them, written by the same hand as the page.
 class TableReadings {
@@ -12,7 +12,7 @@ class TableReadings {
     if (!row) return [];
     const heads = [...this.table.tHead.rows[0].cells];
     return heads.flatMap((head, i) => head.dataset.off ? []
-      : [[head.textContent, row.cells[i].textContent]]);
+      : [[head.textContent, row.cells[i].textContent, head.dataset.colour]]);
   }
 }
 
@@ -38,7 +38,9 @@ class CurveReadings {
     const pairs = [[this.data.x, valueText(x, this.data.xUnit)]];
     for (const curve of this.curves) {
       const y = curve.group.style.display === "none" ? null : this.value(curve, x);
-      if (y !== null) pairs.push([curve.name, valueText(y, this.data.yUnit)]);
+      if (y !== null) {
+        pairs.push([curve.name, valueText(y, this.data.yUnit), curve.group.getAttribute("class")]);
+      }
     }
     return pairs;
   }
