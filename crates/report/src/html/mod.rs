@@ -2,9 +2,11 @@
 //!
 //! All charts are drawn here, as SVG whose colours follow the reader's light or dark
 //! theme; tick labels are HTML text over it, so that they keep their size on a phone. The
-//! script only adds to that: read-outs under the pointer, zoom in time, switching series
-//! off. It reads its numbers from the tables that each chart carries, so a value is
-//! formatted in one place. Without scripts the page has everything but these.
+//! script only adds to that: read-outs under the pointer, zoom, switching series off, the
+//! choice of theme. What it reads from lines and bars are the cells of the tables that each
+//! chart carries. Curves and new ticks it writes itself, from the units that the page
+//! carries; a test holds its numbers against those of this crate. Without scripts the page
+//! has everything but these.
 //!
 //! Every text from the document is escaped: a process may be called `<script>`.
 
