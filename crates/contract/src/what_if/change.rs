@@ -84,6 +84,19 @@ pub enum Change {
     },
 }
 
+/// The figure that a change is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Headline {
+    /// How fast the same work gets done.
+    Speed,
+    /// The 99th percentile of latency.
+    Latency,
+    /// Flash bytes for each byte of the trace, and with it lifetime.
+    WriteAmplification,
+    /// How far apart the erases of blocks are.
+    Wear,
+}
+
 impl Change {
     /// What it is called in reports.
     #[must_use]
@@ -188,6 +201,26 @@ impl Change {
             // Spare flash gives data of one block more time to die together.
             | Self::OverProvisioning { .. } => Rule::DeathTime,
             Self::Levelling { .. } => Rule::UniformLifetime,
+        }
+    }
+
+    /// The figure by which it is judged.
+    #[must_use]
+    pub fn headline(&self) -> Headline {
+        match self {
+            Self::Merge { .. }
+            | Self::GroupCommit { .. }
+            | Self::Depth { .. }
+            | Self::DelayDiscards { .. } => Headline::Speed,
+            Self::MapCache { .. } => Headline::Latency,
+            Self::Align { .. }
+            | Self::Discards { .. }
+            | Self::NoDiscards
+            | Self::Streams { .. }
+            | Self::HotCold { .. }
+            | Self::OverProvisioning { .. }
+            | Self::PageMap => Headline::WriteAmplification,
+            Self::Levelling { .. } => Headline::Wear,
         }
     }
 

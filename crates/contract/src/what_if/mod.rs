@@ -15,7 +15,7 @@ pub mod simulate;
 mod device;
 mod rewrite;
 
-pub use change::Change;
+pub use change::{Change, Headline};
 pub use facts::TraceFacts;
 pub use figures::{Figures, Original, Wear};
 pub use plan::{Comparison, Job, Of, Plan, Skipped, WhatIf, plan};

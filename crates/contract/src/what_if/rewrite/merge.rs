@@ -124,6 +124,7 @@ impl Merge {
     fn write(&mut self, record: &Record, out: &mut Vec<Record>) {
         let now_ns = record.issue_ns;
         let (mut start, mut end) = (record.offset, record.end());
+        let mut due_ns = after(now_ns, self.window);
         let mut joined = Vec::new();
         for first in self.near(start, end) {
             let other = self.held[&first].record;
@@ -132,14 +133,14 @@ impl Merge {
                 (start, end) = (low, high);
                 joined.push(first);
             } else if other.offset >= record.offset && other.end() <= record.end() {
-                // Overwritten before it was written.
-                self.take(first);
+                // Overwritten before it was written; what replaces it is due when it was.
+                due_ns = due_ns.min(self.take(first).deadline_ns);
             } else if other.offset < record.end() && other.end() > record.offset {
                 let held = self.take(first);
                 out.push(issued_at(&held.record, now_ns));
             }
         }
-        let mut merged = Held { record: *record, deadline_ns: after(now_ns, self.window) };
+        let mut merged = Held { record: *record, deadline_ns: due_ns };
         for first in joined.into_iter().rev() {
             merged = join(self.take(first), merged);
         }
@@ -203,5 +204,101 @@ impl Rewrite for Merge {
 
     fn finish(&mut self, out: &mut Vec<Record>) {
         self.let_go_all(self.last_ns, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing;
+    use super::*;
+
+    const KIB: u64 = 1024;
+
+    fn check(trace: &str, expected: &str) {
+        let shape = Shape::UpTo(Bytes(32 * KIB));
+        testing::check(Merge::new(shape, Nanos(10_000_000), Bytes(1)), trace, expected);
+    }
+
+    #[test]
+    fn neighbours_become_one_when_the_first_has_waited_long_enough() {
+        check("0 w 0+4; 1 w 4+4; 50 r 64+4", "10 w 0+8; 50 r 64+4");
+        // In any order, and with a gap that is filled later.
+        check("0 w 8+4; 1 w 0+4; 2 w 4+4; 50 r 64+4", "10 w 0+12; 50 r 64+4");
+        // Not with what is not near, and each after its own wait.
+        check("0 w 0+4; 1 w 8+4; 50 r 64+4", "10 w 0+4; 11 w 8+4; 50 r 64+4");
+        // The one that comes when the time is up is too late.
+        check("0 w 0+4; 10 w 4+4; 50 r 64+4", "10 w 0+4; 20 w 4+4; 50 r 64+4");
+        // The trace ends: nothing waits beyond its last record.
+        check("0 w 0+4; 1 w 4+4", "1 w 0+8");
+    }
+
+    #[test]
+    fn what_is_overwritten_is_not_written() {
+        check("0 w 0+4; 1 w 0+4; 2 w 0+4", "2 w 0+4");
+        check("0 w 0+4; 1 w 2+4; 2 r 64+4", "2 r 64+4; 2 w 0+6");
+        // Also by a write that is too large to wait.
+        check("0 w 4+4; 1 w 0+64", "1 w 0+64");
+        check("0 w 60+8; 1 w 0+64", "1 w 60+8; 1 w 0+64");
+    }
+
+    #[test]
+    fn a_full_write_leaves_at_once_and_none_grows_beyond() {
+        check("0 w 0+16; 1 w 16+16; 2 w 32+4", "1 w 0+32; 2 w 32+4");
+        check("0 w 0+20; 1 w 20+20", "1 w 0+20; 1 w 20+20");
+        // What cannot grow over it makes way for newer data.
+        check("0 w 0+20; 1 w 16+20; 2 f", "1 w 0+20; 2 w 16+20; 2 f");
+    }
+
+    #[test]
+    fn nothing_passes_a_barrier_or_an_access_to_its_bytes() {
+        check("0 w 0+4; 1 f; 2 w 4+4", "1 w 0+4; 1 f; 2 w 4+4");
+        check("0 w 0+4; 1 w! 8+4; 2 w 4+4", "1 w 0+4; 1 w! 8+4; 2 w 4+4");
+        check("0 w 0+4; 1 w^ 4+4", "1 w 0+4; 1 w^ 4+4");
+        check("0 w 0+4; 1 r 2+4; 2 w 4+4", "1 w 0+4; 1 r 2+4; 2 w 4+4");
+        check("0 w 0+4; 1 d 0+4; 2 w 0+4", "1 w 0+4; 1 d 0+4; 2 w 0+4");
+        check("0 w 0+4; 1 z 0+4; 2 w 4+4", "1 w 0+4; 1 z 0+4; 2 w 4+4");
+        // Others pass by.
+        check("0 w 0+4; 1 r 4+4; 2 w 4+4", "1 r 4+4; 2 w 0+8");
+    }
+
+    #[test]
+    fn only_the_same_kind_merges() {
+        check("0 w 0+4#1; 1 w 4+4#2", "1 w 0+4#1; 1 w 4+4#2");
+        check("0 w 0+4#1; 1 w 0+4#2", "1 w 0+4#2");
+        check("0 w 0+8#1; 1 w 0+4#2", "1 w 0+8#1; 1 w 0+4#2");
+    }
+
+    #[test]
+    fn stripes_are_filled_and_cut() {
+        let check = |to: u64, trace: &str, expected: &str| {
+            let shape = Shape::Stripes(Bytes(to * KIB));
+            let merge = Merge::new(shape, Nanos(10_000_000), Bytes(4 * KIB));
+            testing::check(merge, trace, expected);
+        };
+        // A unit is rounded out and does not wait.
+        check(4, "0 w 1+1; 1 w 6+4; 2 w 8+8", "0 w 0+4; 1 w 4+8; 2 w 8+8");
+        // Stripes of 16 KiB leave when whole; the rest waits.
+        check(16, "0 w 0+8; 1 w 8+8; 2 w 16+8; 50 r 64+4", "1 w 0+16; 12 w 16+8; 50 r 64+4");
+        // A large write is cut into head, whole stripes, and tail.
+        check(16, "0 w 12+40; 1 w 52+12", "0 w 16+32; 1 w 48+16; 1 w 12+4");
+        check(16, "0 w 4+4; 1 w 0+32", "1 w 0+32");
+        // Partial units are rounded out before they are put together.
+        check(16, "0 w 0.5+1; 1 f", "1 w 0+4; 1 f");
+        // Stripes that touch stay two.
+        check(16, "0 w 12+4; 1 w 16+4; 2 f", "2 w 12+4; 2 w 16+4; 2 f");
+    }
+
+    #[test]
+    fn a_merged_write_is_served_as_long_as_its_slowest_part() {
+        let mut merge = Merge::new(Shape::UpTo(Bytes(1 << 20)), Nanos(10), Bytes(1));
+        let record = |at, offset, done| Record {
+            complete: OptTime::at(done),
+            ..Record::new(Op::Write, at, offset, 4096)
+        };
+        let mut out = Vec::new();
+        merge.push(&record(0, 0, 7), &mut out);
+        merge.push(&record(2, 4096, 5), &mut out);
+        merge.push(&Record::new(Op::Read, 100, 1 << 20, 512), &mut out);
+        assert_eq!((out[0].issue_ns, out[0].complete, out[0].len), (10, OptTime::at(17), 8192));
     }
 }
