@@ -9,8 +9,5 @@
 //! Rajimwale et al., "Block management in solid-state devices", ATC'09 (terms); "Designing
 //! SSD-friendly applications", 2016 (design rules).
 
-pub mod rule;
 pub mod rules;
 pub mod what_if;
-
-pub use rule::Rule;

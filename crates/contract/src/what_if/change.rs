@@ -2,7 +2,7 @@
 
 use prism_base::{Bytes, Nanos};
 
-use crate::rule::Rule;
+use crate::rules::Rule;
 
 /// One thing that is changed about the trace, how it is replayed, or the drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -199,7 +199,7 @@ impl Change {
             | Self::Streams { .. }
             | Self::HotCold { .. }
             // Spare flash gives data of one block more time to die together.
-            | Self::OverProvisioning { .. } => Rule::DeathTime,
+            | Self::OverProvisioning { .. } => Rule::GroupingByDeathTime,
             Self::Levelling { .. } => Rule::UniformLifetime,
         }
     }
