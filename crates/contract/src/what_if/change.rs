@@ -25,12 +25,13 @@ pub enum Change {
         window: Nanos,
     },
     /// Writes are rounded out to whole mapping units, as software does that keeps the rest
-    /// of a unit in memory. With more than a unit, writes that follow each other are also
-    /// cut at multiples of it and put together to whole stripes, waiting 10 ms at most;
-    /// what is left of a stripe then goes out as it is (Rajimwale et al., ATC'09, 3.4).
+    /// of a unit in memory, cut at multiples of a stripe, and those that follow each other
+    /// put together to whole stripes (Rajimwale et al., ATC'09, 3.4). Whole stripes leave at
+    /// once; what is not whole, or does not end with its last unit, waits 10 ms at most for
+    /// the rest and then goes out as it is.
     Align {
-        /// The mapping unit, or a multiple of it: a flash page, a row over all planes, an
-        /// erase block.
+        /// The stripe: the mapping unit, or a multiple of it as a flash page, a row over all
+        /// planes, or an erase block.
         to: Bytes,
     },
     /// So many requests are kept in flight, whatever their times.

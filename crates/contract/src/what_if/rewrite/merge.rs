@@ -23,6 +23,15 @@ pub(in crate::what_if) enum Shape {
     Stripes(Bytes),
 }
 
+/// What stands at the end of a write that was rounded out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Padding {
+    /// The trace's own data.
+    None,
+    /// What the unit held before.
+    Old,
+}
+
 /// Holds writes back and merges them.
 pub(in crate::what_if) struct Merge {
     shape: Shape,
@@ -120,8 +129,9 @@ impl Merge {
         }
     }
 
-    /// Holds a write, alone or with those it touches.
-    fn write(&mut self, record: &Record, out: &mut Vec<Record>) {
+    /// Holds a write, alone or with those it touches. One that ends with padding waits for
+    /// the rest even if it could not be larger.
+    fn write(&mut self, record: &Record, end_is: Padding, out: &mut Vec<Record>) {
         let now_ns = record.issue_ns;
         let (mut start, mut end) = (record.offset, record.end());
         let mut due_ns = after(now_ns, self.window);
@@ -145,7 +155,7 @@ impl Merge {
             merged = join(self.take(first), merged);
         }
         (merged.record.offset, merged.record.len) = (start, end - start);
-        if self.is_full(start, end) {
+        if end_is == Padding::None && self.is_full(start, end) {
             out.push(issued_at(&merged.record, now_ns));
         } else {
             self.hold(merged);
@@ -153,14 +163,19 @@ impl Merge {
     }
 
     /// Cuts a write at the first and the last multiple of the stripe inside it.
-    fn cut(&mut self, record: &Record, out: &mut Vec<Record>) {
-        let Shape::Stripes(size) = self.shape else { return self.write(record, out) };
+    fn cut(&mut self, record: &Record, end_is: Padding, out: &mut Vec<Record>) {
+        let Shape::Stripes(size) = self.shape else { return self.write(record, end_is, out) };
         let (start, end) = (record.offset, record.end());
         let first = start.next_multiple_of(size.0).min(end);
-        let last = (end / size.0 * size.0).max(first);
-        for (from, to) in [(start, first), (first, last), (last, end)] {
+        // What waits for its rest is within one stripe.
+        let whole = if end_is == Padding::None { end } else { end - 1 };
+        let last = (whole / size.0 * size.0).max(first);
+        let head_is = if first == end { end_is } else { Padding::None };
+        for (from, to, end_is) in
+            [(start, first, head_is), (first, last, Padding::None), (last, end, end_is)]
+        {
             if from < to {
-                self.write(&Record { offset: from, len: to - from, ..*record }, out);
+                self.write(&Record { offset: from, len: to - from, ..*record }, end_is, out);
             }
         }
     }
@@ -186,8 +201,12 @@ impl Rewrite for Merge {
         self.last_ns = record.issue_ns;
         self.let_go_due(record.issue_ns, out);
         let mut record = *record;
+        let mut end_is = Padding::None;
         if record.op == Op::Write {
             let end = record.end().next_multiple_of(self.round);
+            if end > record.end() {
+                end_is = Padding::Old;
+            }
             record.offset -= record.offset % self.round;
             record.len = end - record.offset;
         }
@@ -195,7 +214,7 @@ impl Rewrite for Merge {
             self.let_go_all(record.issue_ns, out);
             out.push(record);
         } else if record.op == Op::Write && record.len > 0 {
-            self.cut(&record, out);
+            self.cut(&record, end_is, out);
         } else {
             self.let_go_overlapping(record.offset, record.end(), record.issue_ns, out);
             out.push(record);
@@ -275,8 +294,10 @@ mod tests {
             let merge = Merge::new(shape, Nanos(10_000_000), Bytes(4 * KIB));
             testing::check(merge, trace, expected);
         };
-        // A unit is rounded out and does not wait.
-        check(4, "0 w 1+1; 1 w 6+4; 2 w 8+8", "0 w 0+4; 1 w 4+8; 2 w 8+8");
+        // A unit is rounded out, and waits for its rest if it was not written to its end.
+        check(4, "0 w 1+3; 1 w 6+2; 2 w 8+8", "0 w 0+4; 1 w 4+4; 2 w 8+8");
+        check(4, "0 w 0+2; 1 w 2+2; 2 w 16+2; 50 r 64+4", "1 w 0+4; 12 w 16+4; 50 r 64+4");
+        check(4, "0 w 0+6; 1 w 6+2", "0 w 0+4; 1 w 4+4");
         // Stripes of 16 KiB leave when whole; the rest waits.
         check(16, "0 w 0+8; 1 w 8+8; 2 w 16+8; 50 r 64+4", "1 w 0+16; 12 w 16+8; 50 r 64+4");
         // A large write is cut into head, whole stripes, and tail.
@@ -284,6 +305,8 @@ mod tests {
         check(16, "0 w 4+4; 1 w 0+32", "1 w 0+32");
         // Partial units are rounded out before they are put together.
         check(16, "0 w 0.5+1; 1 f", "1 w 0+4; 1 f");
+        check(16, "0 w 0+8; 1 w 8+6; 2 w 14+2; 3 f", "2 w 0+16; 3 f");
+        check(16, "0 w 0+30; 1 w 30+2; 2 f", "0 w 0+16; 1 w 16+16; 2 f");
         // Stripes that touch stay two.
         check(16, "0 w 12+4; 1 w 16+4; 2 f", "2 w 12+4; 2 w 16+4; 2 f");
     }
