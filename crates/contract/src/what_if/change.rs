@@ -25,12 +25,13 @@ pub enum Change {
         window: Nanos,
     },
     /// Writes are rounded out to whole mapping units, as software does that keeps the rest
-    /// of a unit in memory. With more than a unit, writes that follow each other are also
-    /// cut at multiples of it and put together to whole stripes, waiting 10 ms at most;
-    /// what is left of a stripe then goes out as it is (Rajimwale et al., ATC'09, 3.4).
+    /// of a unit in memory, cut at multiples of a stripe, and those that follow each other
+    /// put together to whole stripes (Rajimwale et al., ATC'09, 3.4). Whole stripes leave at
+    /// once; what is not whole, or does not end with its last unit, waits 10 ms at most for
+    /// the rest and then goes out as it is.
     Align {
-        /// The mapping unit, or a multiple of it: a flash page, a row over all planes, an
-        /// erase block.
+        /// The stripe: the mapping unit, or a multiple of it as a flash page, a row over all
+        /// planes, or an erase block.
         to: Bytes,
     },
     /// So many requests are kept in flight, whatever their times.
@@ -82,6 +83,19 @@ pub enum Change {
         /// Erases behind the mean.
         behind: u32,
     },
+}
+
+/// The figure that a change is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Headline {
+    /// How fast the same work gets done.
+    Speed,
+    /// The 99th percentile of latency.
+    Latency,
+    /// Flash bytes for each byte of the trace, and with it lifetime.
+    WriteAmplification,
+    /// How far apart the erases of blocks are.
+    Wear,
 }
 
 impl Change {
@@ -205,6 +219,26 @@ impl Change {
             // Spare flash gives data of one block more time to die together.
             | Self::OverProvisioning { .. } => Rule::GroupingByDeathTime,
             Self::Levelling { .. } => Rule::UniformLifetime,
+        }
+    }
+
+    /// The figure by which it is judged.
+    #[must_use]
+    pub fn headline(&self) -> Headline {
+        match self {
+            Self::Merge { .. }
+            | Self::GroupCommit { .. }
+            | Self::Depth { .. }
+            | Self::DelayDiscards { .. } => Headline::Speed,
+            Self::MapCache { .. } => Headline::Latency,
+            Self::Align { .. }
+            | Self::Discards { .. }
+            | Self::NoDiscards
+            | Self::Streams { .. }
+            | Self::HotCold { .. }
+            | Self::OverProvisioning { .. }
+            | Self::PageMap => Headline::WriteAmplification,
+            Self::Levelling { .. } => Headline::Wear,
         }
     }
 

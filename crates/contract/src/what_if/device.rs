@@ -29,7 +29,7 @@ impl Change {
     ///
     /// # Errors
     /// [`DeviceError`] if there is no such drive.
-    pub(super) fn applied(&self, base: &Run) -> Result<Run, DeviceError> {
+    pub fn applied(&self, base: &Run) -> Result<Run, DeviceError> {
         let mut run = base.clone();
         match *self {
             Self::Depth { requests } => run.options.pace = Pace::Closed { depth: requests },

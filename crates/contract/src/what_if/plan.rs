@@ -1,9 +1,10 @@
 //! Which changes are worth simulating for a trace and a drive, and what each is compared to.
 
 use prism_base::{Bytes, Nanos};
-use prism_replay::{Measured, Outcome, Pace, Passes, SteadyState};
+use prism_replay::{Measured, Options, Outcome, Pace, Passes, SteadyState};
 use prism_ssd::device::Mapping;
-use prism_ssd::{Device, DeviceError};
+use prism_ssd::scale::fit_wide;
+use prism_ssd::{Device, DeviceError, HostOp, InitialState};
 
 use super::change::Change;
 use super::device::{hybrid, whole_map, with_map_cache};
@@ -15,6 +16,9 @@ use super::simulate::{MERGED_MAX, Run, WhatIfError, changes_trace};
 /// How long writes wait for others, and how much later a group commit makes data durable:
 /// what an interactive application can spare.
 const WINDOW: Nanos = Nanos(10_000_000);
+/// Closed loops last until so many times the write buffer is written, at least: less would
+/// show how fast memory is.
+const BUFFERS: u64 = 8;
 /// Requests in flight where a drive with many dies is busy.
 const DEEP: u32 = 32;
 /// Placement handles: what drives with flexible data placement have.
@@ -41,6 +45,14 @@ const ERASES: u64 = 8;
 /// replay, or so many requests if that is more.
 const LEVELLING_FACTOR: u64 = 4;
 const LEVELLING_REQUESTS: u64 = 2_000_000;
+
+/// The drive that maps blocks is watched while the host writes so many times its spare
+/// flash: its log blocks are half of that, so one eighth of the time is spent before it has
+/// to merge. Random writes can make it copy a hundred units for each that is written, so it
+/// is left out where that would be more than so many units in all.
+const HYBRID_SPARES: u64 = 4;
+const HYBRID_COPIES: u64 = 100;
+const HYBRID_UNITS_MAX: u64 = 50_000_000;
 
 /// A simulation to be run.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,10 +122,11 @@ pub struct Comparison {
 }
 
 /// The changes that make sense for a trace that was replayed as `main` says, which gave
-/// `outcome`.
+/// `outcome`. `full` is the drive before it was made to fit the trace: what requests in
+/// flight and their size bring is a question for all of its dies.
 #[must_use]
-pub fn plan(facts: &TraceFacts, main: &Run, outcome: &Outcome) -> Plan {
-    let mut planner = Planner::new(facts, main, outcome);
+pub fn plan(facts: &TraceFacts, main: &Run, full: &Device, outcome: &Outcome) -> Plan {
+    let mut planner = Planner::new(facts, main, full, outcome);
     planner.request_scale();
     planner.locality();
     planner.alignment();
@@ -185,6 +198,7 @@ fn passes(outcome: &Outcome) -> u32 {
 struct Planner<'a> {
     facts: &'a TraceFacts,
     main: &'a Run,
+    full: &'a Device,
     outcome: &'a Outcome,
     /// Requests in flight in a closed loop that resembles the trace, and where that is from.
     depth: u32,
@@ -192,14 +206,14 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(facts: &'a TraceFacts, main: &'a Run, outcome: &'a Outcome) -> Self {
+    fn new(facts: &'a TraceFacts, main: &'a Run, full: &'a Device, outcome: &'a Outcome) -> Self {
         let depth = match (main.options.pace, facts.median_depth) {
             (Pace::Closed { depth }, _) => depth,
             (_, Some(depth)) => depth,
             (_, None) => outcome.measured.in_flight_mean().round() as u32,
         };
         let depth = depth.clamp(1, main.device.drive.queue_depth);
-        Self { facts, main, outcome, depth, plan: Plan::default() }
+        Self { facts, main, full, outcome, depth, plan: Plan::default() }
     }
 
     fn skip(&mut self, change: Change, reason: impl Into<String>) {
@@ -238,19 +252,33 @@ impl<'a> Planner<'a> {
         self.plan.what_ifs.push(WhatIf { change, before, after, note });
     }
 
-    /// The main run as a closed loop of the trace's own depth.
-    fn closed(&self) -> (Run, Option<String>) {
+    /// A closed loop of the trace's own depth on a drive with all dies, and what a reader has
+    /// to know of it. The drive is not worn in: it has as much erased flash as at the start.
+    fn closed(&self) -> (Run, String) {
         let mut run = self.main.clone();
-        run.options.pace = Pace::Closed { depth: self.depth };
-        if run.options.pace == self.main.options.pace {
-            return (run, None);
+        // Where no drive has all dies, that of the main replay has to do.
+        if let Ok(wide) = fit_wide(self.full, self.main.device.capacity()) {
+            run = Run::new(wide.device, run.options, InitialState::Filled, run.seed);
         }
-        let source = match self.facts.median_depth {
-            Some(_) => "the median depth of the trace",
-            None => "the mean depth of the replay, since the trace has no completions",
+        let m = &self.outcome.measured;
+        let a_pass = (m.bytes_of(HostOp::Write) / u64::from(m.passes.max(1))).max(1);
+        let wanted = (BUFFERS * run.device.drive.write_buffer.0).div_ceil(a_pass);
+        let most = passes(self.outcome).max(1);
+        let count = u32::try_from(wanted).unwrap_or(u32::MAX).min(most);
+        run.options =
+            Options { pace: Pace::Closed { depth: self.depth }, passes: Passes::Fixed(count) };
+        let source = match (self.main.options.pace, self.facts.median_depth) {
+            (Pace::Closed { .. }, _) => "as in the main replay",
+            (_, Some(_)) => "the median of the trace",
+            (_, None) => "the mean of the main replay, as the trace has no completions",
         };
-        let note = format!("Both replay as fast as {} in flight allow: {source}.", self.depth);
-        (run, Some(note))
+        let note = format!(
+            "On a filled drive with all of its {} dies, as fast as requests are served; first {} \
+             in flight, {source}.",
+            run.device.geometry().dies(),
+            self.depth
+        );
+        (run, note)
     }
 
     fn writes(&self) -> bool {
@@ -259,6 +287,7 @@ impl<'a> Planner<'a> {
 
     fn request_scale(&mut self) {
         let (closed, note) = self.closed();
+        let note = Some(note);
         let queue = self.main.device.drive.queue_depth;
         let deep = Change::Depth { requests: DEEP.min(queue) };
         if self.depth >= DEEP.min(queue) {
@@ -339,13 +368,31 @@ impl<'a> Planner<'a> {
         if is_hybrid {
             return self.skip(Change::PageMap, "the drive itself maps blocks");
         }
-        let note = "Before: a drive that maps blocks behind log blocks, with as much flash.";
+        self.page_map();
+    }
+
+    fn page_map(&mut self) {
+        let device = &self.main.device;
+        let unit = device.ftl.mapping_unit.0;
+        let spare = device.usable_units().saturating_sub(u64::from(device.logical_units()));
+        let m = &self.outcome.measured;
+        let a_pass = (m.bytes_of(HostOp::Write) / unit / u64::from(m.passes.max(1))).max(1);
+        let count = (HYBRID_SPARES * spare).div_ceil(a_pass);
+        if count * a_pass * HYBRID_COPIES > HYBRID_UNITS_MAX {
+            let reason = "the copies of a drive of this size that maps blocks take too long";
+            return self.skip(Change::PageMap, reason);
+        }
         let mut after = self.main.clone();
         after.device.drive.power_loss_protection = true;
-        match hybrid(&self.main.device) {
+        match hybrid(device) {
             Ok(device) => {
-                let before = Run { device, ..self.main.clone() };
-                self.add_runs(Change::PageMap, before, after, Some(note.into()));
+                let mut before = Run { device, ..self.main.clone() };
+                before.options.passes = Passes::Fixed(u32::try_from(count).unwrap_or(u32::MAX));
+                let note = format!(
+                    "Before: a drive with as much flash that maps blocks behind log blocks, over \
+                     {count} passes."
+                );
+                self.add_runs(Change::PageMap, before, after, Some(note));
             }
             Err(error) => self.skip(Change::PageMap, no_drive(&error)),
         }

@@ -114,7 +114,6 @@ fn rewriting(
             GroupCommit::new(window),
             Merge::new(Shape::UpTo(MERGED_MAX), window, none),
         )),
-        // Stripes of one unit leave at once: nothing is held back.
         Change::Align { to } => Box::new(Merge::new(Shape::Stripes(to), STRIPE_WINDOW, unit)),
         Change::Discards { delay } => Box::new(DiscardDead::new(source, units, delay)?),
         Change::DelayDiscards { by } => Box::new(DelayDiscards::new(by)),

@@ -51,3 +51,32 @@ impl Rewrite for GroupCommit {
         out.extend(self.flush.take().map(|flush| issued_at(&flush, self.last_ns)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check;
+    use super::super::{Merge, Shape, Then};
+    use super::*;
+    use prism_base::Bytes;
+
+    const WINDOW: Nanos = Nanos(10_000_000);
+
+    #[test]
+    fn one_flush_ends_each_window_that_had_any() {
+        let commit = || GroupCommit::new(WINDOW);
+        check(commit(), "0 w 0+4; 1 f; 2 w 4+4; 3 f; 50 r 0+4", "0 w 0+4; 2 w 4+4; 11 f; 50 r 0+4");
+        check(commit(), "0 w! 0+4; 20 w^ 4+4; 30 f", "0 w 0+4; 10 f; 20 w 4+4; 30 f; 30 f");
+        check(commit(), "0 w 0+4; 1 r 0+4", "0 w 0+4; 1 r 0+4");
+        check(commit(), "0 f; 5 r 0+4", "5 r 0+4; 5 f");
+    }
+
+    #[test]
+    fn writes_merge_across_what_was_a_flush() {
+        let merge = Merge::new(Shape::UpTo(Bytes(1 << 20)), WINDOW, Bytes(1));
+        check(
+            Then::new(GroupCommit::new(WINDOW), merge),
+            "0 w 0+4; 1 f; 2 w 4+4; 3 f; 50 r 0+4",
+            "10 w 0+8; 11 f; 50 r 0+4",
+        );
+    }
+}

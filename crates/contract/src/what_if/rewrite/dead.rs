@@ -183,3 +183,58 @@ fn dead_after(source: &mut dyn Source, units: Units) -> Result<Bits, WhatIfError
     })?;
     if dead.len < UNITS_MAX { Ok(dead) } else { Err(WhatIfError::TooLong) }
 }
+
+#[cfg(test)]
+mod tests {
+    use prism_base::Bytes;
+    use prism_trace::VecSource;
+
+    use super::super::testing;
+    use super::*;
+
+    /// Units of 4 KiB, discarded 10 ms after their last use.
+    fn check(trace: &str, expected: &str) {
+        let mut source = VecSource::new(testing::records(trace));
+        let units = Units::new(Bytes(4096), 64);
+        let discard = DiscardDead::new(&mut source, units, Nanos(10_000_000)).unwrap();
+        testing::check(discard, trace, expected);
+    }
+
+    #[test]
+    fn data_is_discarded_after_its_last_use() {
+        // The first unit is dead after the read, the second after the write; both again
+        // after the last write, because the next pass overwrites them.
+        check(
+            "0 w 0+8; 1 r 0+4; 50 w 0+8",
+            "0 w 0+8; 1 r 0+4; 10 d 4+4; 11 d 0+4; 50 w 0+8; 50 d 0+8",
+        );
+        // Read at the start of the next pass: alive at the end.
+        check("0 r 0+4; 1 w 0+4; 50 r 8+4", "0 r 0+4; 1 w 0+4; 50 r 8+4");
+    }
+
+    #[test]
+    fn what_is_written_anew_soon_is_left_alone() {
+        check("0 w 0+4; 5 w 0+4; 50 r 8+4", "0 w 0+4; 5 w 0+4; 15 d 0+4; 50 r 8+4");
+    }
+
+    #[test]
+    fn a_partial_write_needs_the_old_data_and_a_discard_does_not() {
+        check("0 w 0+4; 20 w 0+2; 50 r 0+4", "0 w 0+4; 20 w 0+2; 50 r 0+4; 50 d 0+4");
+        check("0 w 0+4; 20 d 0+4; 50 r 8+4", "0 w 0+4; 10 d 0+4; 20 d 0+4; 50 r 8+4");
+        check("0 w 0+4; 20 z 0+4; 50 r 8+4", "0 w 0+4; 10 d 0+4; 20 z 0+4; 50 r 8+4");
+        // The trace's own discard came in time.
+        check("0 w 0+4; 5 d 0+4; 50 r 8+4", "0 w 0+4; 5 d 0+4; 50 r 8+4");
+    }
+
+    #[test]
+    fn a_file_that_updates_itself_frees_nothing() {
+        check("0 w 0+4@7; 50 w 0+4@7", "0 w 0+4; 50 w 0+4");
+        check("0 w 0+4@7; 50 w 0+4@8", "0 w 0+4; 10 d 0+4; 50 w 0+4; 50 d 0+4");
+    }
+
+    #[test]
+    fn data_that_nobody_overwrites_lives_on() {
+        // Partial writes never end a life.
+        check("0 w 0+2; 50 r 8+4", "0 w 0+2; 50 r 8+4");
+    }
+}

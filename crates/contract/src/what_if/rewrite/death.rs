@@ -146,3 +146,101 @@ fn classes(counts: &[u64; BUCKETS], handles: u16) -> [u16; BUCKETS] {
     }
     class_of
 }
+
+#[cfg(test)]
+mod tests {
+    use prism_base::Bytes;
+    use prism_trace::VecSource;
+
+    use super::super::testing;
+    use super::*;
+
+    const UNITS: u32 = 64;
+
+    fn units() -> Units {
+        Units::new(Bytes(4096), UNITS)
+    }
+
+    #[test]
+    fn lifetimes_are_counted_in_units_written() {
+        let check = |trace: &str, expected: &[u64]| {
+            let mut source = VecSource::new(testing::records(trace));
+            let expected: Vec<u8> = expected.iter().map(|&life| bucket(life)).collect();
+            assert_eq!(lives(&mut source, units()).unwrap(), expected, "{trace}");
+        };
+        // a b a: a dies at once, b and the second a in the next pass.
+        check("0 w 0+4; 1 w 4+4; 2 w 0+4", &[2, 3, 1]);
+        // A discard ends a life, a read does not, a partial write does.
+        check("0 w 0+8; 1 d 0+4; 2 r 4+4; 3 w 8+4", &[2, 3, 3]);
+        check("0 w 0+4; 1 w 1+1; 2 w 8+4", &[1, 2, 3]);
+    }
+
+    #[test]
+    fn buckets_are_quarters_of_an_octave() {
+        let lives = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1 << 31, (1 << 32) - 1, u64::MAX];
+        let expected = [0, 0, 4, 6, 8, 9, 10, 11, 12, 12, 13, 124, 127, 131];
+        assert_eq!(lives.map(bucket), expected);
+        for b in 8..BUCKETS {
+            assert_eq!(usize::from(bucket(shortest(b) as u64)), b);
+        }
+    }
+
+    #[test]
+    fn classes_hold_the_least_dead_space() {
+        let check = |counts: &[(usize, u64)], handles: u16, expected: &[u16]| {
+            let mut all = [0; BUCKETS];
+            counts.iter().for_each(|&(bucket, count)| all[bucket] = count);
+            let class_of = classes(&all, handles);
+            let found: Vec<u16> = counts.iter().map(|&(bucket, _)| class_of[bucket]).collect();
+            assert_eq!(found, expected, "{counts:?}");
+        };
+        check(&[(20, 9), (40, 1)], 2, &[0, 1]);
+        check(&[(20, 9), (21, 9), (60, 1)], 2, &[0, 0, 1]);
+        // Of three lifetimes the two stay together whose sum of share times spread is least:
+        // 2^5 and 2^6 cost less than 2^6 and 2^8, unless almost nobody lives that long.
+        check(&[(20, 5), (24, 5), (32, 5)], 2, &[0, 0, 1]);
+        check(&[(20, 1000), (24, 1), (32, 1)], 2, &[0, 1, 1]);
+        check(&[(20, 1)], 1, &[0]);
+    }
+
+    #[test]
+    fn the_classes_are_those_of_an_exhaustive_search() {
+        let mut rng = prism_base::Rng::stream(5, "test.classes");
+        for _ in 0..20 {
+            let mut counts = [0u64; BUCKETS];
+            let places: Vec<usize> = (0..7).map(|i| 12 + i * 8 + rng.below(8) as usize).collect();
+            places.iter().for_each(|&place| counts[place] = 1 + rng.below(100));
+            let cost = |group: &[usize]| match group {
+                [] => 0.0,
+                [first, .., last] | [first @ last] => {
+                    let writes: u64 = group.iter().map(|&place| counts[place]).sum();
+                    writes as f64 * (shortest(last + 1) - shortest(*first))
+                }
+            };
+            let parts = |ends: [usize; 2]| {
+                cost(&places[..ends[0]])
+                    + cost(&places[ends[0]..ends[1]])
+                    + cost(&places[ends[1]..])
+            };
+            let every = (0..=7).flat_map(|a| (a..=7).map(move |b| [a, b]));
+            let least = every.map(parts).min_by(f64::total_cmp).unwrap();
+            let class_of = classes(&counts, 3);
+            let groups = (0..3).map(|class| {
+                let of_class = places.iter().copied().filter(|&place| class_of[place] == class);
+                cost(&of_class.collect::<Vec<_>>())
+            });
+            let found: f64 = groups.sum();
+            assert!((found - least).abs() < 1e-6 * least, "{counts:?}: {found} {least}");
+        }
+    }
+
+    #[test]
+    fn each_part_of_a_write_goes_with_its_own_kind() {
+        // The second unit is written again at once, the first only in the next pass.
+        let trace = "0 w 0+8; 1 w 4+4; 2 w 8+4; 3 w 12+4; 4 w 16+4";
+        let mut source = VecSource::new(testing::records(trace));
+        let death = DeathTime::new(&mut source, units(), 2).unwrap();
+        let expected = "0 w 0+4#1; 0 w 4+4; 1 w 4+4#1; 2 w 8+4#1; 3 w 12+4#1; 4 w 16+4#1";
+        testing::check(death, trace, expected);
+    }
+}

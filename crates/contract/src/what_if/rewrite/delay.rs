@@ -87,3 +87,32 @@ impl Rewrite for DelayDiscards {
         self.let_go(self.last_ns, out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing;
+    use super::*;
+
+    fn check(trace: &str, expected: &str) {
+        testing::check(DelayDiscards::new(Nanos(10_000_000)), trace, expected);
+    }
+
+    #[test]
+    fn discards_wait_and_merge() {
+        check("0 d 0+4; 1 d 8+4; 2 d 4+4; 50 r 0+4", "10 d 0+12; 50 r 0+4");
+        check("0 d 0+4; 5 d 8+4; 12 r 0+4; 13 d 0+4", "10 d 0+4; 10 d 8+4; 12 r 0+4; 13 d 0+4");
+        check("0 d 0+4; 1 r 64+4", "1 r 64+4; 1 d 0+4");
+    }
+
+    #[test]
+    fn new_data_is_not_discarded() {
+        check("0 d 0+16; 1 w 4+4; 2 f", "1 w 4+4; 2 f; 2 d 0+4; 2 d 8+8");
+        check("0 d 0+16; 1 z 0+16; 2 f", "1 z 0+16; 2 f");
+        check("0 d 0+4; 1 w 4+4; 2 d 4+4; 3 f", "1 w 4+4; 3 f; 3 d 0+8");
+    }
+
+    #[test]
+    fn a_discard_that_has_to_be_durable_does_not_wait() {
+        check("0 d! 0+4; 1 r 0+4", "0 d! 0+4; 1 r 0+4");
+    }
+}

@@ -23,6 +23,15 @@ pub(in crate::what_if) enum Shape {
     Stripes(Bytes),
 }
 
+/// What stands at the end of a write that was rounded out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Padding {
+    /// The trace's own data.
+    None,
+    /// What the unit held before.
+    Old,
+}
+
 /// Holds writes back and merges them.
 pub(in crate::what_if) struct Merge {
     shape: Shape,
@@ -120,10 +129,12 @@ impl Merge {
         }
     }
 
-    /// Holds a write, alone or with those it touches.
-    fn write(&mut self, record: &Record, out: &mut Vec<Record>) {
+    /// Holds a write, alone or with those it touches. One that ends with padding waits for
+    /// the rest even if it could not be larger.
+    fn write(&mut self, record: &Record, end_is: Padding, out: &mut Vec<Record>) {
         let now_ns = record.issue_ns;
         let (mut start, mut end) = (record.offset, record.end());
+        let mut due_ns = after(now_ns, self.window);
         let mut joined = Vec::new();
         for first in self.near(start, end) {
             let other = self.held[&first].record;
@@ -132,19 +143,19 @@ impl Merge {
                 (start, end) = (low, high);
                 joined.push(first);
             } else if other.offset >= record.offset && other.end() <= record.end() {
-                // Overwritten before it was written.
-                self.take(first);
+                // Overwritten before it was written; what replaces it is due when it was.
+                due_ns = due_ns.min(self.take(first).deadline_ns);
             } else if other.offset < record.end() && other.end() > record.offset {
                 let held = self.take(first);
                 out.push(issued_at(&held.record, now_ns));
             }
         }
-        let mut merged = Held { record: *record, deadline_ns: after(now_ns, self.window) };
+        let mut merged = Held { record: *record, deadline_ns: due_ns };
         for first in joined.into_iter().rev() {
             merged = join(self.take(first), merged);
         }
         (merged.record.offset, merged.record.len) = (start, end - start);
-        if self.is_full(start, end) {
+        if end_is == Padding::None && self.is_full(start, end) {
             out.push(issued_at(&merged.record, now_ns));
         } else {
             self.hold(merged);
@@ -152,14 +163,19 @@ impl Merge {
     }
 
     /// Cuts a write at the first and the last multiple of the stripe inside it.
-    fn cut(&mut self, record: &Record, out: &mut Vec<Record>) {
-        let Shape::Stripes(size) = self.shape else { return self.write(record, out) };
+    fn cut(&mut self, record: &Record, end_is: Padding, out: &mut Vec<Record>) {
+        let Shape::Stripes(size) = self.shape else { return self.write(record, end_is, out) };
         let (start, end) = (record.offset, record.end());
         let first = start.next_multiple_of(size.0).min(end);
-        let last = (end / size.0 * size.0).max(first);
-        for (from, to) in [(start, first), (first, last), (last, end)] {
+        // What waits for its rest is within one stripe.
+        let whole = if end_is == Padding::None { end } else { end - 1 };
+        let last = (whole / size.0 * size.0).max(first);
+        let head_is = if first == end { end_is } else { Padding::None };
+        for (from, to, end_is) in
+            [(start, first, head_is), (first, last, Padding::None), (last, end, end_is)]
+        {
             if from < to {
-                self.write(&Record { offset: from, len: to - from, ..*record }, out);
+                self.write(&Record { offset: from, len: to - from, ..*record }, end_is, out);
             }
         }
     }
@@ -185,8 +201,12 @@ impl Rewrite for Merge {
         self.last_ns = record.issue_ns;
         self.let_go_due(record.issue_ns, out);
         let mut record = *record;
+        let mut end_is = Padding::None;
         if record.op == Op::Write {
             let end = record.end().next_multiple_of(self.round);
+            if end > record.end() {
+                end_is = Padding::Old;
+            }
             record.offset -= record.offset % self.round;
             record.len = end - record.offset;
         }
@@ -194,7 +214,7 @@ impl Rewrite for Merge {
             self.let_go_all(record.issue_ns, out);
             out.push(record);
         } else if record.op == Op::Write && record.len > 0 {
-            self.cut(&record, out);
+            self.cut(&record, end_is, out);
         } else {
             self.let_go_overlapping(record.offset, record.end(), record.issue_ns, out);
             out.push(record);
@@ -203,5 +223,105 @@ impl Rewrite for Merge {
 
     fn finish(&mut self, out: &mut Vec<Record>) {
         self.let_go_all(self.last_ns, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing;
+    use super::*;
+
+    const KIB: u64 = 1024;
+
+    fn check(trace: &str, expected: &str) {
+        let shape = Shape::UpTo(Bytes(32 * KIB));
+        testing::check(Merge::new(shape, Nanos(10_000_000), Bytes(1)), trace, expected);
+    }
+
+    #[test]
+    fn neighbours_become_one_when_the_first_has_waited_long_enough() {
+        check("0 w 0+4; 1 w 4+4; 50 r 64+4", "10 w 0+8; 50 r 64+4");
+        // In any order, and with a gap that is filled later.
+        check("0 w 8+4; 1 w 0+4; 2 w 4+4; 50 r 64+4", "10 w 0+12; 50 r 64+4");
+        // Not with what is not near, and each after its own wait.
+        check("0 w 0+4; 1 w 8+4; 50 r 64+4", "10 w 0+4; 11 w 8+4; 50 r 64+4");
+        // The one that comes when the time is up is too late.
+        check("0 w 0+4; 10 w 4+4; 50 r 64+4", "10 w 0+4; 20 w 4+4; 50 r 64+4");
+        // The trace ends: nothing waits beyond its last record.
+        check("0 w 0+4; 1 w 4+4", "1 w 0+8");
+    }
+
+    #[test]
+    fn what_is_overwritten_is_not_written() {
+        check("0 w 0+4; 1 w 0+4; 2 w 0+4", "2 w 0+4");
+        check("0 w 0+4; 1 w 2+4; 2 r 64+4", "2 r 64+4; 2 w 0+6");
+        // Also by a write that is too large to wait.
+        check("0 w 4+4; 1 w 0+64", "1 w 0+64");
+        check("0 w 60+8; 1 w 0+64", "1 w 60+8; 1 w 0+64");
+    }
+
+    #[test]
+    fn a_full_write_leaves_at_once_and_none_grows_beyond() {
+        check("0 w 0+16; 1 w 16+16; 2 w 32+4", "1 w 0+32; 2 w 32+4");
+        check("0 w 0+20; 1 w 20+20", "1 w 0+20; 1 w 20+20");
+        // What cannot grow over it makes way for newer data.
+        check("0 w 0+20; 1 w 16+20; 2 f", "1 w 0+20; 2 w 16+20; 2 f");
+    }
+
+    #[test]
+    fn nothing_passes_a_barrier_or_an_access_to_its_bytes() {
+        check("0 w 0+4; 1 f; 2 w 4+4", "1 w 0+4; 1 f; 2 w 4+4");
+        check("0 w 0+4; 1 w! 8+4; 2 w 4+4", "1 w 0+4; 1 w! 8+4; 2 w 4+4");
+        check("0 w 0+4; 1 w^ 4+4", "1 w 0+4; 1 w^ 4+4");
+        check("0 w 0+4; 1 r 2+4; 2 w 4+4", "1 w 0+4; 1 r 2+4; 2 w 4+4");
+        check("0 w 0+4; 1 d 0+4; 2 w 0+4", "1 w 0+4; 1 d 0+4; 2 w 0+4");
+        check("0 w 0+4; 1 z 0+4; 2 w 4+4", "1 w 0+4; 1 z 0+4; 2 w 4+4");
+        // Others pass by.
+        check("0 w 0+4; 1 r 4+4; 2 w 4+4", "1 r 4+4; 2 w 0+8");
+    }
+
+    #[test]
+    fn only_the_same_kind_merges() {
+        check("0 w 0+4#1; 1 w 4+4#2", "1 w 0+4#1; 1 w 4+4#2");
+        check("0 w 0+4#1; 1 w 0+4#2", "1 w 0+4#2");
+        check("0 w 0+8#1; 1 w 0+4#2", "1 w 0+8#1; 1 w 0+4#2");
+    }
+
+    #[test]
+    fn stripes_are_filled_and_cut() {
+        let check = |to: u64, trace: &str, expected: &str| {
+            let shape = Shape::Stripes(Bytes(to * KIB));
+            let merge = Merge::new(shape, Nanos(10_000_000), Bytes(4 * KIB));
+            testing::check(merge, trace, expected);
+        };
+        // A unit is rounded out, and waits for its rest if it was not written to its end.
+        check(4, "0 w 1+3; 1 w 6+2; 2 w 8+8", "0 w 0+4; 1 w 4+4; 2 w 8+8");
+        check(4, "0 w 0+2; 1 w 2+2; 2 w 16+2; 50 r 64+4", "1 w 0+4; 12 w 16+4; 50 r 64+4");
+        check(4, "0 w 0+6; 1 w 6+2", "0 w 0+4; 1 w 4+4");
+        // Stripes of 16 KiB leave when whole; the rest waits.
+        check(16, "0 w 0+8; 1 w 8+8; 2 w 16+8; 50 r 64+4", "1 w 0+16; 12 w 16+8; 50 r 64+4");
+        // A large write is cut into head, whole stripes, and tail.
+        check(16, "0 w 12+40; 1 w 52+12", "0 w 16+32; 1 w 48+16; 1 w 12+4");
+        check(16, "0 w 4+4; 1 w 0+32", "1 w 0+32");
+        // Partial units are rounded out before they are put together.
+        check(16, "0 w 0.5+1; 1 f", "1 w 0+4; 1 f");
+        check(16, "0 w 0+8; 1 w 8+6; 2 w 14+2; 3 f", "2 w 0+16; 3 f");
+        check(16, "0 w 0+30; 1 w 30+2; 2 f", "0 w 0+16; 1 w 16+16; 2 f");
+        // Stripes that touch stay two.
+        check(16, "0 w 12+4; 1 w 16+4; 2 f", "2 w 12+4; 2 w 16+4; 2 f");
+    }
+
+    #[test]
+    fn a_merged_write_is_served_as_long_as_its_slowest_part() {
+        let mut merge = Merge::new(Shape::UpTo(Bytes(1 << 20)), Nanos(10), Bytes(1));
+        let record = |at, offset, done| Record {
+            complete: OptTime::at(done),
+            ..Record::new(Op::Write, at, offset, 4096)
+        };
+        let mut out = Vec::new();
+        merge.push(&record(0, 0, 7), &mut out);
+        merge.push(&record(2, 4096, 5), &mut out);
+        merge.push(&Record::new(Op::Read, 100, 1 << 20, 512), &mut out);
+        assert_eq!((out[0].issue_ns, out[0].complete, out[0].len), (10, OptTime::at(17), 8192));
     }
 }

@@ -11,6 +11,10 @@ mod delay;
 mod future;
 mod heat;
 mod merge;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod units;
 
 pub(super) use commit::GroupCommit;
