@@ -1,6 +1,7 @@
 //! Tables and figures, each a function of a seed and a scale: theory beside simulation.
 
 pub mod calls;
+pub mod contract_micro;
 pub mod datasheet;
 pub mod hybrid;
 pub mod levels;
