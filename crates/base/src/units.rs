@@ -118,6 +118,14 @@ impl AddAssign for Nanos {
     }
 }
 
+impl std::ops::Mul<u64> for Bytes {
+    type Output = Self;
+
+    fn mul(self, times: u64) -> Self {
+        Self(self.0 * times)
+    }
+}
+
 impl Bytes {
     /// Nothing.
     pub const ZERO: Self = Self(0);

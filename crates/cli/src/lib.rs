@@ -25,7 +25,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use commands::{bench, report, sim, validate};
+use commands::{bench, calc_cleaning, calc_lifetime, report, sim, validate};
 use commands::{trace_convert, trace_generate, trace_info};
 pub use failure::Failure;
 
@@ -48,6 +48,9 @@ enum Command {
     Trace(TraceCommand),
     /// Compare the simulation with theory and data sheets
     Validate(validate::Args),
+    /// Compute lifetimes and the cost of cleaning
+    #[command(subcommand)]
+    Calc(CalcCommand),
     /// Measure how fast Prism is on this machine
     Bench(bench::Args),
 }
@@ -60,6 +63,14 @@ enum TraceCommand {
     Convert(trace_convert::Args),
     /// Make a trace from a pattern
     Generate(trace_generate::Args),
+}
+
+#[derive(Debug, Subcommand)]
+enum CalcCommand {
+    /// How long a drive lasts at a rate of writes
+    Lifetime(calc_lifetime::Args),
+    /// What a free block costs on a drive that is so full
+    Cleaning(calc_cleaning::Args),
 }
 
 /// Runs the command that the process was called with.
@@ -89,6 +100,8 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Trace(TraceCommand::Convert(args)) => trace_convert::run(args),
         Command::Trace(TraceCommand::Generate(args)) => trace_generate::run(args),
         Command::Validate(args) => validate::run(args),
+        Command::Calc(CalcCommand::Lifetime(args)) => calc_lifetime::run(args),
+        Command::Calc(CalcCommand::Cleaning(args)) => calc_cleaning::run(args),
         Command::Bench(args) => bench::run(args),
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use prism_trace::detect::detect;
 use prism_trace::summary::{Figures, Summary};
 use prism_trace::{
-    CountFrom, Format, Outcome, Reader, ReaderOptions, Record, Symbol, Symbols, TraceError,
+    CountFrom, Format, Op, Outcome, Reader, ReaderOptions, Record, Symbol, Symbols, TraceError,
 };
 
 use crate::error::HostError;
@@ -20,6 +20,9 @@ use crate::tally::Tallies;
 
 /// Bytes looked at to recognise a format: headers of comments are shorter.
 const HEAD_BYTES: usize = 1 << 20;
+
+/// Discards kept of what comes after a selected phase: 21 MB.
+const LATER_MAX: usize = 1 << 18;
 
 /// Bytes handed to the reader at once.
 const FEED_BYTES: usize = 256 << 10;
@@ -49,6 +52,8 @@ pub struct LoadedTrace {
     pub name: String,
     /// The selected records.
     pub spool: Spool,
+    /// Discards that come after the selected phase; of more than 262,144 the first ones.
+    pub later_discards: Vec<Record>,
     /// The names that the records refer to.
     pub symbols: Symbols,
     /// What is known of the whole recording.
@@ -94,6 +99,7 @@ pub fn load_trace(spec: &LoadSpec, progress: &Progress) -> Result<LoadedTrace, H
     Ok(LoadedTrace {
         name,
         spool: keep.spool.finish()?,
+        later_discards: keep.later_discards,
         summary: keep.summary.figures(&symbols),
         symbols,
         facts,
@@ -382,6 +388,7 @@ struct Keep<'a> {
     phase: Wanted<'a>,
     source: Wanted<'a>,
     spool: SpoolWriter,
+    later_discards: Vec<Record>,
     summary: Summary,
     /// Over all records, also those not selected.
     devices: Tallies,
@@ -396,6 +403,7 @@ impl<'a> Keep<'a> {
             phase: Wanted::new(spec.phase.as_ref()),
             source: Wanted::new(spec.source.as_ref()),
             spool: SpoolWriter::new(),
+            later_discards: Vec::new(),
             summary: Summary::new(),
             devices: Tallies::default(),
             phases: Tallies::default(),
@@ -410,10 +418,16 @@ impl<'a> Keep<'a> {
         for record in records.drain(..) {
             self.devices.add(record.device, &record);
             self.phases.add(record.phase, &record);
-            if self.phase.admits(record.phase) && self.source.admits(record.device) {
+            if !self.source.admits(record.device) {
+                continue;
+            }
+            if self.phase.admits(record.phase) {
+                self.later_discards.clear();
                 self.processes.add(record.comm, &record);
                 self.summary.add(&record);
                 self.spool.push(record)?;
+            } else if record.op == Op::Discard && self.later_discards.len() < LATER_MAX {
+                self.later_discards.push(record);
             }
         }
         Ok(())

@@ -7,7 +7,9 @@
 //! nothing is left behind however the process ends.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use prism_trace::{Record, Source, SourceError};
 
@@ -35,8 +37,12 @@ pub struct Spool {
 
 #[derive(Debug)]
 enum Store {
-    Memory(Vec<Record>),
-    File { file: File, block: Vec<u8> },
+    Memory(Arc<Vec<Record>>),
+    /// Read at places of its own, so that several readers share the file.
+    File {
+        file: Arc<File>,
+        block: Vec<u8>,
+    },
 }
 
 /// Takes records one after another and becomes a [`Spool`].
@@ -85,11 +91,8 @@ impl SpoolWriter {
     pub fn finish(mut self) -> Result<Spool, HostError> {
         self.flush()?;
         let store = match self.file {
-            None => Store::Memory(self.held),
-            Some(mut file) => {
-                file.rewind().map_err(HostError::Temporary)?;
-                Store::File { file, block: self.block }
-            }
+            None => Store::Memory(Arc::new(self.held)),
+            Some(file) => Store::File { file: Arc::new(file), block: self.block },
         };
         Ok(Spool { store, records: self.records, place: 0 })
     }
@@ -135,6 +138,16 @@ impl Spool {
         self.records == 0
     }
 
+    /// Another reader of the same records, from the first one on.
+    #[must_use]
+    pub fn reader(&self) -> Self {
+        let store = match &self.store {
+            Store::Memory(records) => Store::Memory(records.clone()),
+            Store::File { file, .. } => Store::File { file: file.clone(), block: Vec::new() },
+        };
+        Self { store, records: self.records, place: 0 }
+    }
+
     /// Whether the records are in memory, not in a temporary file.
     #[must_use]
     pub fn in_memory(&self) -> bool {
@@ -144,9 +157,6 @@ impl Spool {
 
 impl Source for Spool {
     fn rewind(&mut self) -> Result<(), SourceError> {
-        if let Store::File { file, .. } = &mut self.store {
-            file.seek(SeekFrom::Start(0)).map_err(|e| lost(&e))?;
-        }
         self.place = 0;
         Ok(())
     }
@@ -161,7 +171,8 @@ impl Source for Spool {
             }
             Store::File { file, block } => {
                 block.resize(left.min(BLOCK_RECORDS) * RECORD_BYTES, 0);
-                file.read_exact(block).map_err(|e| lost(&e))?;
+                let at = self.place * RECORD_BYTES as u64;
+                file.read_exact_at(block, at).map_err(|e| lost(&e))?;
                 for bytes in block.chunks_exact(RECORD_BYTES) {
                     batch.push(decode(bytes).ok_or_else(changed)?);
                 }
@@ -209,6 +220,14 @@ mod tests {
         assert_eq!((spool.len(), spool.in_memory()), (records as u64, in_memory));
         assert_eq!(read_all(&mut spool), wanted);
         assert_eq!(read_all(&mut spool), wanted, "the second reading");
+        let mut batch = Vec::new();
+        spool.rewind().unwrap();
+        spool.next_batch(&mut batch).unwrap();
+        let mut other = spool.reader();
+        assert_eq!(read_all(&mut other), wanted, "another reader, beside the first");
+        let first = batch.len();
+        spool.next_batch(&mut batch).unwrap();
+        assert_eq!(batch.first(), wanted.get(first), "the first goes on where it was");
     }
 
     #[test]

@@ -66,6 +66,17 @@ impl Layout {
         &self.places
     }
 
+    /// `record` at its place on the drive.
+    #[must_use]
+    pub fn placed(&self, record: &Record) -> Record {
+        let mut placed = *record;
+        if record.op != Op::Flush {
+            let place = self.places.iter().find(|place| place.device == record.device);
+            placed.offset = record.offset.saturating_add(place.map_or(0, |place| place.start));
+        }
+        placed
+    }
+
     /// Bytes from the start of the drive to the end of the last device.
     #[must_use]
     pub fn span(&self) -> u64 {

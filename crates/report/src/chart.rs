@@ -1,5 +1,6 @@
 //! The kinds of charts, as data. How they are drawn is the renderers' affair.
 
+use crate::curves::Curves;
 use crate::model::{Column, Table, Value};
 use crate::unit::Unit;
 use std::ops::Range;
@@ -9,6 +10,8 @@ use std::ops::Range;
 pub enum Chart {
     /// Something that changes over time.
     Lines(Lines),
+    /// Something that changes with a value other than time.
+    Curves(Curves),
     /// Amounts by category or by size class.
     Bars(Bars),
     /// The parts of one whole.
@@ -168,6 +171,7 @@ impl Chart {
     pub fn title(&self) -> &str {
         match self {
             Self::Lines(chart) => &chart.title,
+            Self::Curves(chart) => &chart.title,
             Self::Bars(chart) => &chart.title,
             Self::Stacked(chart) => &chart.title,
             Self::Heatmap(chart) => &chart.title,
@@ -179,6 +183,7 @@ impl Chart {
     pub fn caption(&self) -> &str {
         match self {
             Self::Lines(chart) => &chart.caption,
+            Self::Curves(chart) => &chart.caption,
             Self::Bars(chart) => &chart.caption,
             Self::Stacked(chart) => &chart.caption,
             Self::Heatmap(chart) => &chart.caption,
@@ -190,6 +195,7 @@ impl Chart {
     pub fn numbers(&self) -> Table {
         match self {
             Self::Lines(chart) => chart.numbers(),
+            Self::Curves(chart) => chart.numbers(),
             Self::Bars(chart) => chart.numbers(),
             Self::Stacked(chart) => chart.numbers(),
             Self::Heatmap(chart) => chart.numbers(),

@@ -5,7 +5,9 @@
 //! it and zero would be a lie.
 
 use crate::chart::{Axis, Band, Bars, Chart, Heatmap, Lines, Scale, Series, Stacked};
+use crate::curves::{Curve, Curves, Mark};
 use crate::model::{Block, Document, Figure, Table, Value};
+use crate::verdict::Verdict;
 use serde_json::{Map, Number, Value as Json, json};
 
 /// A number; `null` if it is not finite.
@@ -80,11 +82,27 @@ pub fn figure(figure: &Figure) -> Json {
     })
 }
 
+/// A verdict.
+#[must_use]
+pub fn verdict(verdict: &Verdict) -> Json {
+    let detail =
+        |(name, value): &(String, String)| json!({"key": key(name), "name": name, "value": value});
+    json!({
+        "key": key(&verdict.name),
+        "name": verdict.name,
+        "grade": verdict.grade.word(),
+        "score": verdict.score.map_or(Json::Null, number),
+        "sentence": verdict.sentence,
+        "details": verdict.details.iter().map(detail).collect::<Vec<_>>(),
+    })
+}
+
 /// A chart with all its numbers.
 #[must_use]
 pub fn chart(chart: &Chart) -> Json {
     let (kind, data) = match chart {
         Chart::Lines(chart) => ("lines", lines(chart)),
+        Chart::Curves(chart) => ("curves", curves(chart)),
         Chart::Bars(chart) => ("bars", bars(chart)),
         Chart::Stacked(chart) => ("stacked", stacked(chart)),
         Chart::Heatmap(chart) => ("heatmap", heatmap(chart)),
@@ -98,6 +116,9 @@ pub fn document(document: &Document) -> Json {
     let block = |block: &Block| match block {
         Block::KeyFigures(figures) => {
             json!({"key_figures": figures.iter().map(figure).collect::<Vec<_>>()})
+        }
+        Block::Verdicts(verdicts) => {
+            json!({"verdicts": verdicts.iter().map(verdict).collect::<Vec<_>>()})
         }
         Block::Table(block) => json!({"table": table(block)}),
         Block::Chart(block) => json!({"chart": chart(block)}),
@@ -149,6 +170,21 @@ fn lines(chart: &Lines) -> Json {
         "times_ns": times,
         "y": axis(&chart.y),
         "series": series(&chart.series),
+    })
+}
+
+fn curves(chart: &Curves) -> Json {
+    let point = |&(x, y): &(f64, f64)| json!([number(x), number(y)]);
+    let curve = |curve: &Curve| {
+        let points: Vec<Json> = curve.points.iter().map(point).collect();
+        json!({"name": curve.name, "shape": curve.shape.key(), "points": points})
+    };
+    let mark = |mark: &Mark| json!({"x": number(mark.x), "label": mark.label});
+    json!({
+        "x": axis(&chart.x),
+        "y": axis(&chart.y),
+        "series": chart.series.iter().map(curve).collect::<Vec<_>>(),
+        "marks": chart.marks.iter().map(mark).collect::<Vec<_>>(),
     })
 }
 

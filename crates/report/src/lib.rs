@@ -19,6 +19,7 @@
 
 pub mod accumulate;
 mod chart;
+mod curves;
 pub mod html;
 pub mod json;
 mod model;
@@ -26,10 +27,13 @@ mod shades;
 pub mod terminal;
 mod ticks;
 mod unit;
+mod verdict;
 
 pub use chart::{
     Axis, Band, BarLayout, Bars, Chart, Heatmap, Layer, Lines, Scale, Segment, Series, Stacked,
 };
+pub use curves::{Curve, CurveShape, Curves, Mark};
 pub use model::{Block, Column, Document, Figure, Section, Table, Value};
 pub use terminal::Style;
 pub use unit::Unit;
+pub use verdict::{Grade, Verdict};

@@ -5,6 +5,7 @@
 
 use crate::chart::Chart;
 use crate::unit::Unit;
+use crate::verdict::Verdict;
 use prism_base::{Bytes, Nanos};
 
 /// A whole report.
@@ -35,6 +36,8 @@ pub struct Section {
 pub enum Block {
     /// The few numbers that a hurried reader takes away.
     KeyFigures(Vec<Figure>),
+    /// Whether each of a few rules is kept.
+    Verdicts(Vec<Verdict>),
     /// Rows and columns.
     Table(Table),
     /// A picture of numbers.

@@ -15,9 +15,9 @@ pub(crate) struct Tick {
 /// An axis with its range settled: what maps a value to a place.
 #[derive(Clone, Debug)]
 pub(crate) struct Range {
-    scale: Scale,
-    low: f64,
-    high: f64,
+    pub scale: Scale,
+    pub low: f64,
+    pub high: f64,
     /// Ticks from low to high, all within the range.
     pub ticks: Vec<Tick>,
 }
@@ -52,6 +52,27 @@ impl Range {
         let step = linear_step(high - low, unit, ticks_max);
         let ticks = ticks_between(low, high, step, unit);
         Self { scale: Scale::Linear, low, high, ticks }
+    }
+
+    /// An axis to the right that shows every finite value of `values`. A linear one ends
+    /// where they do and begins at zero, unless all of them are in its far half.
+    pub fn spanning(
+        values: impl Iterator<Item = f64>,
+        unit: Unit,
+        scale: Scale,
+        ticks_max: usize,
+    ) -> Self {
+        if scale == Scale::Log {
+            return Self::covering(values, unit, scale, ticks_max);
+        }
+        let finite = values.filter(|value| value.is_finite());
+        let (low, high) =
+            finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), v| (lo.min(v), hi.max(v)));
+        match low > high {
+            true => Self::exactly(0.0, 1.0, unit, ticks_max),
+            false if (0.0..=high / 2.0).contains(&low) => Self::exactly(0.0, high, unit, ticks_max),
+            false => Self::exactly(low, high, unit, ticks_max),
+        }
     }
 
     fn logarithmic(smallest: f64, largest: f64, unit: Unit, ticks_max: usize) -> Self {
@@ -196,5 +217,19 @@ mod tests {
         assert_eq!(range.ticks.last().expect("has ticks").label, "80 s");
         let empty = Range::exactly(5.0, 5.0, Unit::Count, 4);
         assert_eq!(empty.place(5.0), Some(0.0));
+    }
+
+    #[test]
+    fn an_axis_to_the_right_begins_at_zero_if_that_is_near() {
+        let ends = |values: &[f64], scale| {
+            let range = Range::spanning(values.iter().copied(), Unit::Count, scale, 6);
+            (range.low, range.high)
+        };
+        assert_eq!(ends(&[4.0, f64::NAN, 95.0], Scale::Linear), (0.0, 95.0));
+        assert_eq!(ends(&[50.0, 95.0], Scale::Linear), (50.0, 95.0));
+        assert_eq!(ends(&[-5.0, 95.0], Scale::Linear), (-5.0, 95.0));
+        assert_eq!(ends(&[7.0], Scale::Linear), (7.0, 8.0));
+        assert_eq!(ends(&[], Scale::Linear), (0.0, 1.0));
+        assert_eq!(ends(&[0.0, 3.0, 95.0], Scale::Log), (1.0, 100.0));
     }
 }

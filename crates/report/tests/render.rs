@@ -4,17 +4,22 @@
 mod sample;
 
 use prism_report::{
-    Axis, BarLayout, Bars, Block, Chart, Column, Document, Figure, Heatmap, Layer, Lines, Section,
-    Segment, Series, Stacked, Style, Table, Unit, Value, html, json, terminal,
+    Axis, BarLayout, Bars, Block, Chart, Column, Curve, CurveShape, Curves, Document, Figure,
+    Grade, Heatmap, Layer, Lines, Mark, Scale, Section, Segment, Series, Stacked, Style, Table,
+    Unit, Value, Verdict, html, json, terminal,
 };
 
 /// What every rendering of the sample must show.
-const SHOWN: [&str; 11] = [
+const SHOWN: [&str; 15] = [
     "orders-db.blk.parquet",
     "Write amplification",
     "1.83",
     "4.2 years",
     "Flash programs by cause",
+    "strained",
+    "Request scale",
+    "Zombie curve",
+    "size of the drive",
     "Throughput",
     "Addresses over time",
     "> 128 KiB",
@@ -41,9 +46,9 @@ fn every_block_of_the_sample_is_shown() {
         assert!(text.contains(shown), "{shown:?} on a Unicode terminal");
         assert!(plain.contains(shown), "{shown:?} on a plain terminal");
     }
-    assert_eq!(page.matches("<figure").count(), 7, "as many figures as charts");
-    assert_eq!(page.matches("<details>").count(), 7, "each has its numbers");
-    assert_eq!(page.matches("<section").count(), 4);
+    assert_eq!(page.matches("<figure").count(), 9, "as many figures as charts");
+    assert_eq!(page.matches("<summary>Numbers").count(), 9, "each has its numbers");
+    assert_eq!(page.matches("<section").count(), 5);
 }
 
 #[test]
@@ -113,6 +118,17 @@ fn nothing_from_a_document_is_markup() {
     let mut table = Table::new(evil, vec![Column::text(evil), Column::number(evil, Unit::Bytes)]);
     table.rows.push(vec![evil.into(), evil.into()]);
     section.push(Block::Table(table));
+    let verdict = Verdict::new(evil, Grade::Broken, evil).score(0.5).detail(evil, evil);
+    section.push(Block::Verdicts(vec![verdict]));
+    let curve = |shape| Curve::new(evil, shape, vec![(1.0, 1.0), (2.0, 2.0)]);
+    section.push(Block::Chart(Chart::Curves(Curves {
+        title: evil.into(),
+        caption: evil.into(),
+        x: axis(),
+        y: axis(),
+        series: vec![curve(CurveShape::Line), curve(CurveShape::Dots)],
+        marks: vec![Mark { x: 1.5, label: evil.into() }],
+    })));
     section.push(bars(BarLayout::Rows));
     section.push(bars(BarLayout::Columns));
     let segments = vec![Segment { name: evil.into(), value: 1.0 }];
@@ -208,6 +224,20 @@ fn degenerate_charts_render() {
             series: vec![Series::new("s", vec![Some(f64::INFINITY)])],
         }));
     }
+    let points = [vec![], vec![(f64::NAN, 1.0), (-1.0, f64::INFINITY)], vec![(0.0, -1.0)]];
+    let shapes = [CurveShape::Line, CurveShape::Steps, CurveShape::Dots];
+    for scale in [Scale::Linear, Scale::Log] {
+        let axis = |label: &str, unit| Axis { label: label.into(), unit, scale };
+        let mark = |x: f64| Mark { x, label: "m".into() };
+        empty(Chart::Curves(Curves {
+            title: title.clone(),
+            caption: caption.clone(),
+            x: axis("x", Unit::Bytes),
+            y: axis("y", Unit::Count),
+            series: points.iter().zip(shapes).map(|(p, s)| Curve::new("s", s, p.clone())).collect(),
+            marks: [f64::NAN, 0.0].map(mark).into(),
+        }));
+    }
     let segments = vec![Segment { name: "none".into(), value: f64::NAN }];
     empty(Chart::Stacked(Stacked {
         title: title.clone(),
@@ -230,6 +260,95 @@ fn degenerate_charts_render() {
 }
 
 #[test]
+fn verdicts_say_the_same_everywhere() {
+    let verdict = |name: &str, grade, score: f64| Verdict::new(name, grade, "Why.").score(score);
+    let document = one_block(Block::Verdicts(vec![
+        verdict("A", Grade::Kept, 7.0),
+        verdict("Long name", Grade::Broken, 0.034).detail("seen", "3 of 4"),
+        verdict("C", Grade::Unknown, f64::NAN),
+    ]));
+    let text = terminal::render(&document, 60, Style::PLAIN);
+    let lines: Vec<&str> = text.lines().skip(4).collect();
+    assert_eq!(
+        lines,
+        [
+            "",
+            "  kept      1.00  A          Why.",
+            "  broken    0.03  Long name  Why.",
+            "  unknown      -  C          Why.",
+        ]
+    );
+    let rich = terminal::render(&document, 60, Style::RICH);
+    assert!(rich.contains("\x1b[1;31mbroken") && rich.contains("\x1b[32mkept"));
+
+    let page = html::render(&document);
+    for shown in ["</svg>kept", "</svg>broken", "<b>0.03</b>", "--part:1.0000", "<dd>3 of 4</dd>"] {
+        assert!(page.contains(shown), "{shown} on the page");
+    }
+    let json = json::document(&document);
+    assert_eq!(
+        json["sections"][0]["blocks"][0]["verdicts"][1].to_string(),
+        concat!(
+            r#"{"key":"long_name","name":"Long name","grade":"broken","score":0.034,"#,
+            r#""sentence":"Why.","details":[{"key":"seen","name":"seen","value":"3 of 4"}]}"#
+        )
+    );
+    assert_eq!(json["sections"][0]["blocks"][0]["verdicts"][2]["score"], serde_json::Value::Null);
+}
+
+#[test]
+fn curves_keep_their_points() {
+    let curve = |name: &str, shape, points: &[(f64, f64)]| Curve::new(name, shape, points.to_vec());
+    let chart = Chart::Curves(Curves {
+        title: "t".into(),
+        caption: "c".into(),
+        x: Axis::linear("rank", Unit::Count),
+        y: Axis::log("writes", Unit::Count),
+        series: vec![
+            curve("a", CurveShape::Steps, &[(0.0, 100.0), (50.0, 10.0), (100.0, 1.0)]),
+            curve("b", CurveShape::Dots, &[(25.0, f64::NAN), (75.0, 100.0)]),
+        ],
+        marks: vec![Mark { x: 50.0, label: "half".into() }],
+    });
+    assert_eq!(
+        json::chart(&chart)["data"].to_string(),
+        concat!(
+            r#"{"x":{"label":"rank","unit":"count","scale":"linear"},"#,
+            r#""y":{"label":"writes","unit":"count","scale":"log"},"series":["#,
+            r#"{"name":"a","shape":"steps","points":[[0.0,100.0],[50.0,10.0],[100.0,1.0]]},"#,
+            r#"{"name":"b","shape":"dots","points":[[25.0,null],[75.0,100.0]]}],"#,
+            r#""marks":[{"x":50.0,"label":"half"}]}"#
+        )
+    );
+    let page = html::render(&one_block(Block::Chart(chart.clone())));
+    for drawn in [
+        "d=\"M0 0h0H500V500H1000V1000\"",
+        "d=\"M750 0h0\"",
+        "d=\"M500 0V1000\"",
+        "data-points=\"0,100 50,10 100,1\"",
+        "Marks: half: 50.",
+    ] {
+        assert!(page.contains(drawn), "{drawn} on the page");
+    }
+    let text = terminal::render(&one_block(Block::Chart(chart)), 40, Style::PLAIN);
+    let plot: Vec<&str> = text.lines().skip(7).take(9).collect();
+    assert_eq!(
+        plot,
+        [
+            "  100  ****************|       o",
+            "                       |",
+            "                       |",
+            "                       |",
+            "                       ****************",
+            "                       |",
+            "                       |",
+            "                       |",
+            "    1                  |               *",
+        ]
+    );
+}
+
+#[test]
 fn json_keeps_numbers_units_and_order() {
     let columns =
         vec![Column::text("Operation"), Column::number("p99", Unit::Nanos), Column::text("p99")];
@@ -249,7 +368,7 @@ fn json_keeps_numbers_units_and_order() {
     let document = json::document(&sample::document());
     assert_eq!(document["sections"][0]["blocks"][0]["key_figures"][0]["value"], 1.834);
     assert_eq!(
-        document["sections"][1]["blocks"][3]["chart"]["data"]["layers"][2]["name"],
+        document["sections"][2]["blocks"][3]["chart"]["data"]["layers"][2]["name"],
         "discard"
     );
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use serde::Serialize;
 
-use self::sizes::Sizes;
+pub use self::sizes::Sizes;
 use self::touched::Touched;
 use crate::record::{Flags, Op, Record};
 use crate::symbols::{Symbol, Symbols};

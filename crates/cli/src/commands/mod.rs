@@ -2,6 +2,8 @@
 
 pub mod bench;
 pub mod bench_flash;
+pub mod calc_cleaning;
+pub mod calc_lifetime;
 pub mod report;
 pub mod sim;
 pub mod trace_convert;

@@ -34,7 +34,7 @@ pub fn render(page: &mut Page, chart: &Bars) {
         BarLayout::Columns => columns(page, chart, &range, &colours),
         BarLayout::Rows => rows(page, chart, &range, &colours),
     }
-    table::details(page, &Chart::Bars(chart.clone()).numbers(), "Numbers");
+    table::details(page, &Chart::Bars(chart.clone()).numbers(), "Numbers", "");
     frame::close(page);
 }
 
@@ -70,11 +70,13 @@ fn columns(page: &mut Page, chart: &Bars, range: &Range, colours: &[usize]) {
         page,
         &Plot {
             y_label: &format!("{} by {}{log}", chart.y.label, chart.label_name),
+            x_label: "",
             y_ticks: frame::places(range),
             x_ticks,
             narrow_stride,
             description: format!("{}. {} The numbers follow.", chart.title, chart.caption),
             drawing,
+            over: String::new(),
             class: "low",
             attributes: format!(" data-xs=\"{}\"", positions.join(" ")),
         },

@@ -54,6 +54,8 @@ pub fn legend(page: &mut Page, entries: &[Entry<'_>]) {
 pub struct Plot<'a> {
     /// What is measured; empty if that is said elsewhere.
     pub y_label: &'a str,
+    /// What runs to the right; empty for time and for what the labels name themselves.
+    pub x_label: &'a str,
     pub y_ticks: Vec<(f64, String)>,
     pub x_ticks: Vec<(f64, String)>,
     /// On a narrow screen there is room for every n-th tick only, from the first on.
@@ -61,6 +63,8 @@ pub struct Plot<'a> {
     /// What a screen reader says instead of the drawing.
     pub description: String,
     pub drawing: String,
+    /// HTML over the drawing.
+    pub over: String,
     pub class: &'a str,
     /// Further attributes of the drawing area, ready to be written.
     pub attributes: String,
@@ -97,10 +101,11 @@ pub fn plot(page: &mut Page, plot: &Plot<'_>) {
     text += &format!(
         "</div>\n<div class=\"area\" tabindex=\"0\" role=\"img\" aria-label=\"{}\"{}>\
          <svg viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\" aria-hidden=\"true\">{}</svg>\
-         </div>\n<div class=\"x\" aria-hidden=\"true\">",
+         {}</div>\n<div class=\"x\" aria-hidden=\"true\">",
         escape(&plot.description),
         plot.attributes,
-        plot.drawing
+        plot.drawing,
+        plot.over
     );
     // Labels that are called odd have no room on a phone. The last one must not stand out
     // of the page.
@@ -114,6 +119,9 @@ pub fn plot(page: &mut Page, plot: &Plot<'_>) {
         );
     }
     text += "</div>\n</div>\n";
+    if !plot.x_label.is_empty() {
+        text += &format!("<p class=\"xlabel\">{}</p>\n", escape(plot.x_label));
+    }
     page.push(&text);
 }
 

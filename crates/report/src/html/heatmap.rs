@@ -46,11 +46,13 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
             page,
             &Plot {
                 y_label: "",
+                x_label: "",
                 y_ticks: frame::places(&y),
                 x_ticks: if last { frame::places(&x) } else { Vec::new() },
                 narrow_stride: 2,
                 description: format!("{}, {}. {}", chart.title, layer.name, chart.caption),
                 drawing: panel.drawing(&scale, colours[i]),
+                over: String::new(),
                 class: if last { "panel" } else { "panel bare" },
                 attributes: format!(
                     " data-column=\"{:.6}\" data-row=\"{:.6}\" data-columns=\"{}\" \
@@ -65,7 +67,7 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
         );
     }
     let summary = "Numbers, summed over time";
-    table::details(page, &Chart::Heatmap(chart.clone()).numbers(), summary);
+    table::details(page, &Chart::Heatmap(chart.clone()).numbers(), summary, "");
     frame::close(page);
 }
 

@@ -47,16 +47,18 @@ pub fn render(page: &mut Page, chart: &Lines) {
         page,
         &Plot {
             y_label: &format!("{}{log}", chart.y.label),
+            x_label: "",
             y_ticks: frame::places(&y),
             x_ticks: frame::places(&x),
             narrow_stride: 2,
             description: format!("{}. {} The numbers follow.", chart.title, chart.caption),
             drawing,
+            over: String::new(),
             class: "",
             attributes: format!(" data-xs=\"{}\"", positions.join(" ")),
         },
     );
-    table::details(page, &with_fine_times(numbers), "Numbers");
+    table::details(page, &with_fine_times(numbers), "Numbers", "");
     frame::close(page);
 }
 

@@ -9,6 +9,7 @@
 //! Every text from the document is escaped: a process may be called `<script>`.
 
 mod bars;
+mod curves;
 mod escape;
 mod frame;
 mod heatmap;
@@ -16,6 +17,7 @@ mod lines;
 mod palette;
 mod stacked;
 mod table;
+mod verdicts;
 
 use crate::chart::Chart;
 use crate::json;
@@ -101,6 +103,7 @@ fn render_section(page: &mut Page, section: &Section, number: usize) {
     for block in &section.blocks {
         match block {
             Block::KeyFigures(figures) => key_figures(page, figures),
+            Block::Verdicts(verdicts) => verdicts::render(page, verdicts),
             Block::Table(block) => table::render(page, block),
             Block::Chart(chart) => render_chart(page, chart),
             Block::Notes(notes) => render_notes(page, notes),
@@ -114,6 +117,7 @@ fn render_chart(page: &mut Page, chart: &Chart) {
     page.charts += 1;
     match chart {
         Chart::Lines(chart) => lines::render(page, chart),
+        Chart::Curves(chart) => curves::render(page, chart),
         Chart::Bars(chart) => bars::render(page, chart),
         Chart::Stacked(chart) => stacked::render(page, chart),
         Chart::Heatmap(chart) => heatmap::render(page, chart),

@@ -33,6 +33,6 @@ pub fn render(page: &mut Page, chart: &Stacked) {
     let label = escape(&format!("{}. {} The numbers follow.", chart.title, chart.caption));
     page.push(&format!("<div class=\"stack\" role=\"img\" aria-label=\"{label}\">{bar}</div>\n"));
     frame::legend(page, &entries);
-    table::details(page, &Chart::Stacked(chart.clone()).numbers(), "Numbers");
+    table::details(page, &Chart::Stacked(chart.clone()).numbers(), "Numbers", "");
     frame::close(page);
 }

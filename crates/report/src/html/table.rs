@@ -20,11 +20,15 @@ pub fn render(page: &mut Page, table: &Table) {
     page.push(&text);
 }
 
-/// The numbers of a chart, folded away.
-pub fn details(page: &mut Page, table: &Table, summary: &str) {
+/// The numbers of a chart, folded away, with a note under them.
+pub fn details(page: &mut Page, table: &Table, summary: &str, note: &str) {
+    let note = match note {
+        "" => String::new(),
+        note => format!("<p class=\"note\">{}</p>\n", escape(note)),
+    };
     let text = format!(
         "<details><summary>{summary}</summary>\n<div class=\"scroll\" tabindex=\"0\" \
-         role=\"region\" aria-label=\"{summary}\"><table>\n{}</table></div>\n{}</details>\n",
+         role=\"region\" aria-label=\"{summary}\"><table>\n{}</table></div>\n{}{note}</details>\n",
         rows(table),
         left_out(table)
     );

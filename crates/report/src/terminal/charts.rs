@@ -1,7 +1,7 @@
 //! Charts in characters: a hint of the shape, with the numbers beside it.
 
 use super::text::{display_width, pad_left, pad_right, shorten};
-use super::{Screen, Style};
+use super::{Screen, Style, curves};
 use crate::chart::{Bars, Chart, Heatmap, Lines, Series, Stacked};
 use crate::shades::Shades;
 use crate::ticks::Range;
@@ -15,7 +15,7 @@ const SHADES_ASCII: [char; 4] = ['.', '+', '*', '#'];
 /// What tells the parts of a bar apart where colours do not.
 const FILLS: [char; 8] = ['█', '▒', '░', '▓', '=', '+', ':', '-'];
 const FILLS_ASCII: [char; 8] = ['#', '=', '+', ':', '-', 'o', 'x', '~'];
-const COLOURS: [&str; 8] = ["34", "33", "36", "35", "32", "31", "94", "90"];
+pub(super) const COLOURS: [&str; 8] = ["34", "33", "36", "35", "32", "31", "94", "90"];
 /// How many lines of bars are shown, and how many of a heat map.
 const BARS_MAX: usize = 24;
 const HEAT_LINES: usize = 8;
@@ -27,22 +27,23 @@ pub(super) fn render(screen: &mut Screen, chart: &Chart) {
     screen.paragraph(chart.caption(), "", true);
     match chart {
         Chart::Lines(chart) => lines(screen, chart),
+        Chart::Curves(chart) => curves::render(screen, chart),
         Chart::Bars(chart) => bars(screen, chart),
         Chart::Stacked(chart) => stacked(screen, chart),
         Chart::Heatmap(chart) => heatmap(screen, chart),
     }
 }
 
-fn pick(style: Style, unicode: &[char], ascii: &[char], level: usize) -> char {
+pub(super) fn pick(style: Style, unicode: &[char], ascii: &[char], level: usize) -> char {
     let set = if style.unicode { unicode } else { ascii };
     set[level.min(set.len() - 1)]
 }
 
-fn name_width<'a>(screen: &Screen, names: impl Iterator<Item = &'a str>) -> usize {
+pub(super) fn name_width<'a>(screen: &Screen, names: impl Iterator<Item = &'a str>) -> usize {
     names.map(|n| display_width(&screen.clean(n))).max().unwrap_or(0).min(screen.width / 4)
 }
 
-fn padded_name(screen: &Screen, name: &str, width: usize) -> String {
+pub(super) fn padded_name(screen: &Screen, name: &str, width: usize) -> String {
     pad_right(&shorten(&screen.clean(name), width, screen.style.unicode), width)
 }
 

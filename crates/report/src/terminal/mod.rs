@@ -4,8 +4,10 @@
 //! drive the terminal; they are replaced before anything is printed.
 
 mod charts;
+mod curves;
 mod table;
 mod text;
+mod verdicts;
 
 use crate::model::{Block, Document, Figure, Section};
 pub use text::clean;
@@ -117,6 +119,7 @@ fn render_section(screen: &mut Screen, section: &Section) {
         screen.blank();
         match block {
             Block::KeyFigures(figures) => key_figures(screen, figures),
+            Block::Verdicts(verdicts) => verdicts::render(screen, verdicts),
             Block::Table(table) => table::render(screen, table),
             Block::Chart(chart) => charts::render(screen, chart),
             Block::Notes(notes) => render_notes(screen, notes),

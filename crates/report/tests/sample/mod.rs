@@ -4,8 +4,8 @@
 use prism_base::{Bytes, Nanos, SimTime};
 use prism_report::accumulate::{HeatGrid, LatencySeries, LevelSeries, SizeHistogram, SumSeries};
 use prism_report::{
-    Axis, BarLayout, Bars, Block, Chart, Column, Document, Figure, Lines, Section, Segment, Series,
-    Stacked, Table, Unit, Value,
+    Axis, BarLayout, Bars, Block, Chart, Column, Curve, CurveShape, Curves, Document, Figure,
+    Grade, Lines, Mark, Section, Segment, Series, Stacked, Table, Unit, Value, Verdict,
 };
 
 const GIB: u64 = 1 << 30;
@@ -88,6 +88,7 @@ pub fn document() -> Document {
     let sizes = run.sizes.clone();
     Document::new("orders-db.blk.parquet", "600 s, 153,214 requests on a simulated 64 GiB drive")
         .with(summary())
+        .with(rules())
         .with(over_time(run))
         .with(requests(&sizes))
         .with(limits())
@@ -119,6 +120,64 @@ fn summary() -> Section {
             segment("wear", 21.2),
             segment("map", 14.1),
             segment("pad", 2.0),
+        ],
+    })));
+    section
+}
+
+fn rules() -> Section {
+    let lead = "Two rules are kept, one is strained and one is broken.";
+    let mut section = Section::new("The rules", lead);
+    let sentence = "Half of the writes are 4 KiB and wait for each other: the drive serves one \
+                    die where it has eight.";
+    section.push(Block::Verdicts(vec![
+        Verdict::new("Request scale", Grade::Broken, sentence)
+            .score(0.03)
+            .detail("median write", "4 KiB")
+            .detail("median requests in flight", "1")
+            .detail("dies of the drive", "8"),
+        Verdict::new("Locality", Grade::Strained, "The map in memory misses one page in nine.")
+            .score(0.52)
+            .detail("miss ratio with a tenth of the map", "11.2%"),
+        Verdict::new("Grouping by death time", Grade::Kept, "Blocks die as a whole.").score(0.94),
+        Verdict::new("Aligned sequentiality", Grade::Kept, "Merges copy almost nothing.")
+            .score(1.0),
+        Verdict::new("Uniform lifetime", Grade::Unknown, "The trace is too short to tell."),
+    ]));
+    let zombies = |share: f64| {
+        let block = |i: u32| (f64::from(i) * 0.25 * GIB as f64, f64::from(i));
+        let valid = |i: f64| (1.0 - (i / (400.0 * share)).powi(3)).max(0.0);
+        (0..=400).map(block).map(|(x, i)| (x, valid(i))).filter(|&(_, y)| y > 0.0).collect()
+    };
+    section.push(Block::Chart(Chart::Curves(Curves {
+        title: "Zombie curve".into(),
+        caption: "What lies right of the dashed line is space that valid data should not need."
+            .into(),
+        x: Axis::linear("flash space, blocks sorted by valid data", Unit::Bytes),
+        y: Axis::linear("valid data in a block", Unit::Percent),
+        series: vec![
+            Curve::new("one log for all", CurveShape::Steps, zombies(0.98)),
+            Curve::new("a log for each range", CurveShape::Steps, zombies(0.7)),
+        ],
+        marks: vec![Mark { x: 64.0 * GIB as f64, label: "size of the drive".into() }],
+    })));
+    let misses = |reach: f64| {
+        let at = |i: u32| 4096.0 * f64::from(1 << i);
+        (0..=24).map(|i| (at(i), 1.0 / (1.0 + (at(i) / reach).powf(0.6)))).collect()
+    };
+    section.push(Block::Chart(Chart::Curves(Curves {
+        title: "Misses by the size of the map cache".into(),
+        caption: "Discards look up as many pages as reads, and find fewer of them.".into(),
+        x: Axis::log("map kept in memory", Unit::Bytes),
+        y: Axis::linear("misses of all look-ups", Unit::Percent),
+        series: vec![
+            Curve::new("read", CurveShape::Line, misses(4e6)),
+            Curve::new("write", CurveShape::Line, misses(1e6)),
+            Curve::new("discard", CurveShape::Dots, misses(9e7)),
+        ],
+        marks: vec![
+            Mark { x: 64.0 * 1_048_576.0, label: "the whole map".into() },
+            Mark { x: 65_536.0, label: "one page".into() },
         ],
     })));
     section

@@ -13,7 +13,7 @@ const KEPT_BITS: u32 = 8;
 /// How often each size occurred. At most [`EXACT_MAX`] sizes plus 64 times 128 rounded
 /// ones, 24 bytes each.
 #[derive(Debug, Default)]
-pub(super) struct Sizes {
+pub struct Sizes {
     counts: BTreeMap<u64, u64>,
     total: u64,
     rounded: bool,
@@ -38,6 +38,7 @@ impl Sizes {
 
     /// The middle one of all sizes in order; between the two middle ones, rounded down,
     /// if their number is even.
+    #[must_use]
     pub fn median(&self) -> Option<u64> {
         let lower = self.ranked(self.total.checked_sub(1)? / 2)?;
         let upper = self.ranked(self.total / 2)?;
@@ -53,7 +54,20 @@ impl Sizes {
         })
     }
 
+    /// The smallest size that a share `q` of all does not exceed.
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> Option<u64> {
+        let rank = ((q * self.total as f64).ceil() as u64).clamp(1, self.total.max(1));
+        self.ranked(rank - 1)
+    }
+
+    /// Each size and how often it occurred, from the smallest on.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.counts.iter().map(|(&size, &count)| (size, count))
+    }
+
     /// Whether no size had to be rounded.
+    #[must_use]
     pub fn is_exact(&self) -> bool {
         !self.rounded
     }
@@ -78,6 +92,16 @@ mod tests {
         check(&[4, 9, 1, 8], Some(6));
         check(&[9, 1, 5], Some(5));
         check(&[4, 4, 4, 1, 1, 9], Some(4));
+    }
+
+    #[test]
+    fn quantiles() {
+        let mut sizes = Sizes::default();
+        assert_eq!(sizes.quantile(0.5), None);
+        [4, 8, 8, 16].into_iter().for_each(|size| sizes.add(size));
+        let found = [0.0, 0.25, 0.26, 0.75, 0.76, 1.0].map(|q| sizes.quantile(q).unwrap());
+        assert_eq!(found, [4, 4, 8, 8, 16, 16]);
+        assert_eq!(sizes.iter().collect::<Vec<_>>(), [(4, 1), (8, 2), (16, 1)]);
     }
 
     #[test]

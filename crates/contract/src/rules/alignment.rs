@@ -1,0 +1,321 @@
+//! The aligned sequentiality rule: what a drive mapped by blocks would have to merge.
+//!
+//! Each logical block has a log block of its own (N = 1). Writes are appended to it; one
+//! that was filled in order, from the beginning of the logical block to its end, becomes
+//! the data block by a *switch* and costs nothing. Two accounts are kept:
+//!
+//! * `at_end`: as in the paper. Nothing is merged before the end (K without limit); then a
+//!   logical block whose last log block holds a beginning in order has the rest copied to
+//!   it (*partial*), any other all of its valid units (*full*).
+//! * `when_full`: a log block that fills is merged there and then, as it must be where log
+//!   blocks are few. Rewriting the same block over and over costs each time, which the
+//!   first account hides.
+//!
+//! Memory: 24 bytes a logical block and what the index takes, 40 bytes in all.
+
+use prism_base::{Bytes, FastMap};
+
+use super::offenders::Blame;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Log {
+    /// Units in the log block that is being filled.
+    filled: u32,
+    /// Valid units of the logical block.
+    valid: u32,
+    /// Valid units among those filled, while in order.
+    prefix: u32,
+    /// Whether the log block being filled, or the one filled last, is in order.
+    in_order: bool,
+    /// Who broke the order.
+    breaker: u16,
+}
+
+/// Merges of one account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Merges {
+    /// Log blocks that became data blocks.
+    pub switch: u64,
+    /// Those that had the rest copied to them.
+    pub partial: u64,
+    /// Logical blocks that were copied whole.
+    pub full: u64,
+    /// Units copied.
+    pub copied: u64,
+}
+
+/// The logical blocks of one size.
+#[derive(Debug)]
+pub struct LogBlocks {
+    /// Units of a block.
+    units: u32,
+    unit: u64,
+    index: FastMap<u64, u32>,
+    logs: Vec<Log>,
+    last: Option<(u64, u32)>,
+    written: u64,
+    when_full: Merges,
+    blame: Blame,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct AlignmentFound {
+    /// Size of a logical block.
+    pub block: Bytes,
+    /// Bytes written, in whole units.
+    pub written: Bytes,
+    /// Bytes mapped at the end.
+    pub mapped: Bytes,
+    /// Bytes of a unit.
+    pub unit: Bytes,
+    /// Merges where nothing is merged before the end.
+    pub at_end: Merges,
+    /// Merges where each log block is merged when it is full, and the rest at the end.
+    pub when_full: Merges,
+    /// Who breaks the order, in bytes merged by the second account.
+    pub blame: Blame,
+}
+
+impl LogBlocks {
+    /// Logical blocks of `block` bytes, in units of `unit`.
+    #[must_use]
+    pub fn new(block: Bytes, unit: Bytes) -> Self {
+        Self {
+            units: u32::try_from(block.0 / unit.0).unwrap_or(u32::MAX).max(1),
+            unit: unit.0,
+            index: FastMap::default(),
+            logs: Vec::new(),
+            last: None,
+            written: 0,
+            when_full: Merges::default(),
+            blame: Blame::default(),
+        }
+    }
+
+    /// The host writes `unit`, which held data if `mapped`.
+    #[inline]
+    pub fn write(&mut self, unit: u64, mapped: bool, group: u16) {
+        let (units, place) = (self.units, self.place(unit));
+        let log = &mut self.logs[place];
+        self.written += 1;
+        if log.filled == 0 {
+            log.in_order = true;
+            log.prefix = 0;
+        }
+        if log.in_order {
+            if u64::from(log.filled) == unit % u64::from(units) {
+                log.prefix += 1;
+            } else {
+                log.in_order = false;
+                log.breaker = group;
+            }
+        }
+        log.filled += 1;
+        log.valid += u32::from(!mapped);
+        if log.filled == units {
+            if log.in_order {
+                self.when_full.switch += 1;
+            } else {
+                self.when_full.full += 1;
+                self.when_full.copied += u64::from(log.valid);
+                self.blame.add(log.breaker, f64::from(log.valid) * self.unit as f64);
+            }
+            log.filled = 0;
+        }
+    }
+
+    /// The host discards `unit`, which holds data.
+    pub fn discard(&mut self, unit: u64) {
+        let offset = unit % u64::from(self.units);
+        let place = self.place(unit);
+        let log = &mut self.logs[place];
+        log.valid -= 1;
+        if log.in_order && offset < u64::from(log.filled) {
+            log.prefix -= 1;
+        }
+    }
+
+    #[inline]
+    fn place(&mut self, unit: u64) -> usize {
+        let block = unit / u64::from(self.units);
+        if let Some((last, place)) = self.last
+            && last == block
+        {
+            return place as usize;
+        }
+        let next = self.logs.len() as u32;
+        let place = *self.index.entry(block).or_insert(next);
+        if place == next {
+            self.logs.push(Log::default());
+        }
+        self.last = Some((block, place));
+        place as usize
+    }
+
+    /// Ends the trace: what stands in log blocks is merged.
+    #[must_use]
+    pub fn finish(mut self) -> AlignmentFound {
+        let mut at_end = Merges::default();
+        let (mut when_full, mut mapped) = (self.when_full, 0);
+        for log in &self.logs {
+            mapped += u64::from(log.valid);
+            let pending = log.filled > 0;
+            let rest = if !log.in_order {
+                log.valid
+            } else if pending {
+                log.valid - log.prefix
+            } else {
+                0
+            };
+            merge(&mut at_end, log, rest);
+            if pending {
+                merge(&mut when_full, log, rest);
+                if rest > 0 {
+                    // A beginning in order breaks nothing but ends too early.
+                    self.blame.add(log.breaker, f64::from(rest) * self.unit as f64);
+                }
+            }
+        }
+        AlignmentFound {
+            block: Bytes(u64::from(self.units) * self.unit),
+            written: Bytes(self.written * self.unit),
+            mapped: Bytes(mapped * self.unit),
+            unit: Bytes(self.unit),
+            at_end,
+            when_full,
+            blame: self.blame,
+        }
+    }
+}
+
+fn merge(merges: &mut Merges, log: &Log, rest: u32) {
+    if log.in_order && rest == 0 {
+        merges.switch += 1;
+    } else if log.in_order {
+        merges.partial += 1;
+    } else {
+        merges.full += 1;
+    }
+    merges.copied += u64::from(rest);
+}
+
+impl AlignmentFound {
+    /// Bytes merged at the end / bytes mapped then: the paper's ratio. It can exceed 1 by
+    /// far only there, where the denominator is the size of live files.
+    #[must_use]
+    pub fn unaligned_by_live(&self) -> Option<f64> {
+        let merged = self.at_end.copied * self.unit.0;
+        (self.mapped.0 > 0).then(|| merged as f64 / self.mapped.0 as f64)
+    }
+
+    /// Bytes merged, each log block when it is full, / bytes written.
+    #[must_use]
+    pub fn unaligned_by_traffic(&self) -> Option<f64> {
+        let merged = self.when_full.copied * self.unit.0;
+        (self.written.0 > 0).then(|| merged as f64 / self.written.0 as f64)
+    }
+
+    /// Written / (written + merged).
+    #[must_use]
+    pub fn score(&self) -> Option<f64> {
+        self.unaligned_by_traffic().map(|ratio| 1.0 / (1.0 + ratio))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prism_base::Rng;
+    use std::collections::BTreeSet;
+
+    /// Blocks of four units of 1 KiB.
+    fn run(writes: &[u64], discards: &[u64]) -> AlignmentFound {
+        let mut rule = LogBlocks::new(Bytes(4096), Bytes(1024));
+        let mut mapped = BTreeSet::new();
+        for &unit in writes {
+            rule.write(unit, !mapped.insert(unit), 0);
+        }
+        for &unit in discards {
+            rule.discard(unit);
+        }
+        rule.finish()
+    }
+
+    fn check(writes: &[u64], discards: &[u64], at_end: [u64; 4], when_full: [u64; 4]) {
+        let found = run(writes, discards);
+        let parts = |m: Merges| [m.switch, m.partial, m.full, m.copied];
+        assert_eq!(parts(found.at_end), at_end, "at the end: {writes:?}");
+        assert_eq!(parts(found.when_full), when_full, "when full: {writes:?}");
+    }
+
+    #[test]
+    fn worked_out_by_hand() {
+        // A whole block in order.
+        check(&[0, 1, 2, 3], &[], [1, 0, 0, 0], [1, 0, 0, 0]);
+        // A beginning in order, and nothing else there.
+        check(&[0, 1], &[], [1, 0, 0, 0], [1, 0, 0, 0]);
+        // A block, then its first unit again: three are copied to it.
+        check(&[0, 1, 2, 3, 0], &[], [0, 1, 0, 3], [1, 1, 0, 3]);
+        // The second half before the first.
+        check(&[2, 3, 0, 1], &[], [0, 0, 1, 4], [0, 0, 1, 4]);
+        // One unit over and over: merged twice when full, once at the end.
+        check(&[5, 5, 5, 5, 5, 5, 5, 5], &[], [0, 0, 1, 1], [0, 0, 2, 2]);
+        // A block whose garbage need not be copied.
+        check(&[0, 1, 2, 3, 1], &[2, 3], [0, 0, 1, 2], [1, 0, 1, 2]);
+        // What a discard takes from a beginning in order is not counted twice.
+        check(&[0, 1, 2, 3, 0, 1], &[0], [0, 1, 0, 2], [1, 1, 0, 2]);
+        // Blocks do not know each other.
+        check(&[0, 4, 1, 5, 2, 6, 3, 7], &[], [2, 0, 0, 0], [2, 0, 0, 0]);
+    }
+
+    #[test]
+    fn ratios_have_two_denominators() {
+        let found = run(&[5, 5, 5, 5, 5, 5, 5, 5], &[]);
+        assert_eq!(found.unaligned_by_live(), Some(1.0));
+        assert_eq!(found.unaligned_by_traffic(), Some(0.25));
+        assert_eq!(found.score(), Some(0.8));
+        assert_eq!(run(&[], &[]).score(), None);
+    }
+
+    /// The same with every log block written down.
+    #[test]
+    fn agrees_with_log_blocks_in_full() {
+        for seed in 0..200 {
+            let mut rng = Rng::stream(seed, "alignment");
+            let mut rule = LogBlocks::new(Bytes(4096), Bytes(1024));
+            let mut valid = BTreeSet::new();
+            let mut logs: Vec<Vec<u64>> = vec![Vec::new(); 4];
+            let (mut copied, mut next) = (0u64, 0);
+            for _ in 0..rng.below(80) {
+                let unit = if rng.chance(0.6) { next } else { rng.below(16) };
+                next = (unit + 1) % 16;
+                if rng.chance(0.1) {
+                    if valid.remove(&unit) {
+                        rule.discard(unit);
+                    }
+                    continue;
+                }
+                rule.write(unit, !valid.insert(unit), 0);
+                let log = &mut logs[unit as usize / 4];
+                log.push(unit % 4);
+                if log.len() == 4 {
+                    let block = unit / 4;
+                    let whole = |&&u: &&u64| u / 4 == block;
+                    let live = valid.iter().filter(whole).count() as u64;
+                    copied += if *log == [0, 1, 2, 3] { 0 } else { live };
+                    log.clear();
+                }
+            }
+            for (block, log) in logs.iter().enumerate().filter(|(_, log)| !log.is_empty()) {
+                let live = valid.iter().filter(|&&u| u as usize / 4 == block);
+                let in_order = log.iter().enumerate().all(|(i, &u)| u == i as u64);
+                let kept = |&&u: &&u64| in_order && (u % 4) < log.len() as u64;
+                copied += live.filter(|u| !kept(u)).count() as u64;
+            }
+            let found = rule.finish();
+            assert_eq!(found.when_full.copied, copied, "seed {seed}");
+            assert_eq!(found.mapped.0, valid.len() as u64 * 1024);
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! Who did it: sums by process, file, address range, phase and kind of operation.
+//!
+//! Every record belongs to one [`Groups`] entry, all its names together, so that a rule
+//! keeps one number a group; the sums by a single name are made at the end.
+
+use std::collections::BTreeMap;
+
+use prism_base::FastMap;
+use prism_trace::{Flags, Op, Record, Symbol, Symbols};
+
+/// Groups kept apart; later ones are one group, `(other)`. A unit remembers its writer in
+/// two bytes.
+const GROUPS_MAX: usize = 1 << 16;
+
+/// Offenders listed by name.
+const LISTED: usize = 5;
+/// Smaller shares are not worth a line.
+const SHARE_MIN: f64 = 0.01;
+
+/// By what offenders are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dimension {
+    /// The command of the process that asked for it.
+    Process,
+    /// The file: its name, or its inode number.
+    File,
+    /// The directory of a file whose name has one.
+    Directory,
+    /// Where on the device: a part of the file system's layout, or a range of bytes.
+    Range,
+    /// The phase of the experiment.
+    Phase,
+    /// What kind of request it is.
+    Operation,
+}
+
+impl Dimension {
+    /// Every dimension, in the order of reports.
+    pub const ALL: [Self; 6] =
+        [Self::Process, Self::File, Self::Directory, Self::Range, Self::Phase, Self::Operation];
+
+    /// The name in text and JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::File => "file",
+            Self::Directory => "directory",
+            Self::Range => "range",
+            Self::Phase => "phase",
+            Self::Operation => "operation",
+        }
+    }
+}
+
+/// Kinds of requests, by what the issuer said about them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// A read that somebody waits for.
+    Read,
+    /// A read on suspicion.
+    ReadAhead,
+    /// A write in the background.
+    Write,
+    /// A write that somebody waits for.
+    SyncWrite,
+    /// A write of the file system's own data.
+    MetadataWrite,
+    /// A write that is durable when it completes, or has a flush before it: a commit.
+    DurableWrite,
+    /// A discard or a write of zeroes.
+    Discard,
+    /// A flush.
+    Flush,
+}
+
+impl Class {
+    /// The class of `record`.
+    #[must_use]
+    pub fn of(record: &Record) -> Self {
+        match record.op {
+            Op::Read if record.flags.has(Flags::READAHEAD) => Self::ReadAhead,
+            Op::Read => Self::Read,
+            Op::Discard | Op::WriteZeroes => Self::Discard,
+            Op::Flush => Self::Flush,
+            Op::Write if record.flags.has(Flags::FUA) || record.flags.has(Flags::PREFLUSH) => {
+                Self::DurableWrite
+            }
+            Op::Write if record.flags.has(Flags::META) => Self::MetadataWrite,
+            Op::Write if record.flags.has(Flags::SYNC) => Self::SyncWrite,
+            Op::Write => Self::Write,
+        }
+    }
+
+    /// The name in text and JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::ReadAhead => "read ahead",
+            Self::Write => "write",
+            Self::SyncWrite => "synchronous write",
+            Self::MetadataWrite => "metadata write",
+            Self::DurableWrite => "durable write",
+            Self::Discard => "discard",
+            Self::Flush => "flush",
+        }
+    }
+}
+
+/// A named part of the address space.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedRange {
+    /// First byte.
+    pub start: u64,
+    /// First byte after it.
+    pub end: u64,
+    /// What lies there. Several ranges may have the same name.
+    pub label: String,
+}
+
+/// How addresses are told apart.
+#[derive(Clone, Debug)]
+pub struct Ranges {
+    named: Vec<NamedRange>,
+    /// Name of each named range, as a number.
+    numbers: Vec<u32>,
+    labels: Vec<String>,
+    /// What is not named falls into ranges of 2^shift bytes.
+    shift: u32,
+}
+
+/// Even ranges that the address space is cut into.
+const EVEN: u64 = 64;
+
+impl Ranges {
+    /// `named` ranges in any order, and even ones over the rest of `span` bytes. Of ranges
+    /// that overlap the one that begins last counts.
+    #[must_use]
+    pub fn new(mut named: Vec<NamedRange>, span: u64) -> Self {
+        named.sort_by_key(|range| range.start);
+        let mut index: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut labels = Vec::new();
+        let mut numbers = Vec::new();
+        for range in &named {
+            let number = *index.entry(&range.label).or_insert_with(|| {
+                labels.push(range.label.clone());
+                labels.len() as u32 - 1
+            });
+            numbers.push(number);
+        }
+        let size = span.div_ceil(EVEN).clamp(1 << 20, 1 << 62).next_power_of_two();
+        Self { named, numbers, labels, shift: size.trailing_zeros() }
+    }
+
+    /// The range that byte `offset` lies in: a label below the number of labels, an even
+    /// range above it.
+    fn of(&self, offset: u64) -> u32 {
+        let before = self.named.partition_point(|range| range.start <= offset);
+        if let Some(at) = before.checked_sub(1)
+            && offset < self.named[at].end
+        {
+            return self.numbers[at];
+        }
+        let even = (offset >> self.shift).min(u64::from(u32::MAX / 2)) as u32;
+        self.labels.len() as u32 + even
+    }
+
+    fn name(&self, number: u32) -> String {
+        if let Some(label) = self.labels.get(number as usize) {
+            return label.clone();
+        }
+        let even = u64::from(number - self.labels.len() as u32);
+        let mib = 1u64 << (self.shift - 20);
+        format!("{} to {} MiB", even * mib, (even + 1) * mib)
+    }
+}
+
+/// A file: by name where there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum FileKey {
+    Unknown,
+    Name(Symbol),
+    Inode(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    process: Symbol,
+    file: FileKey,
+    phase: Symbol,
+    range: u32,
+    class: Class,
+}
+
+/// The groups of a trace.
+#[derive(Debug)]
+pub struct Groups {
+    ranges: Ranges,
+    index: FastMap<Key, u16>,
+    /// Group 0 is all that found no room.
+    keys: Vec<Option<Key>>,
+    last: Option<(Key, u16)>,
+}
+
+impl Groups {
+    /// No group yet but the one of all others.
+    #[must_use]
+    pub fn new(ranges: Ranges) -> Self {
+        Self { ranges, index: FastMap::default(), keys: vec![None], last: None }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether no record came yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.len() == 1
+    }
+
+    /// The group of `record`.
+    pub fn of(&mut self, record: &Record) -> u16 {
+        let file = match (record.file, record.inode) {
+            (Symbol::NONE, 0) => FileKey::Unknown,
+            (Symbol::NONE, inode) => FileKey::Inode(inode),
+            (name, _) => FileKey::Name(name),
+        };
+        let key = Key {
+            process: record.comm,
+            file,
+            phase: record.phase,
+            range: self.ranges.of(record.offset),
+            class: Class::of(record),
+        };
+        if let Some((last, group)) = self.last
+            && last == key
+        {
+            return group;
+        }
+        let next = self.keys.len();
+        let group = match self.index.get(&key) {
+            Some(&group) => group,
+            None if next == GROUPS_MAX => 0,
+            None => {
+                self.index.insert(key, next as u16);
+                self.keys.push(Some(key));
+                next as u16
+            }
+        };
+        self.last = Some((key, group));
+        group
+    }
+
+    fn name(&self, group: usize, by: Dimension, symbols: &Symbols) -> Option<String> {
+        let named =
+            |symbol: Symbol| (symbol != Symbol::NONE).then(|| symbols.name(symbol).to_owned());
+        let Some(key) = self.keys[group] else { return Some("(other)".into()) };
+        match by {
+            Dimension::Process => named(key.process),
+            Dimension::File => match key.file {
+                FileKey::Unknown => None,
+                FileKey::Name(name) => named(name),
+                FileKey::Inode(inode) => Some(format!("inode {inode}")),
+            },
+            Dimension::Directory => match key.file {
+                FileKey::Name(name) => {
+                    let path = symbols.name(name);
+                    let (directory, _) = path.rsplit_once('/')?;
+                    Some(if directory.is_empty() { "/".into() } else { directory.into() })
+                }
+                _ => None,
+            },
+            Dimension::Range => Some(self.ranges.name(key.range)),
+            Dimension::Phase => named(key.phase),
+            Dimension::Operation => Some(key.class.name().into()),
+        }
+    }
+}
+
+/// One who breaks a rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offender {
+    /// By what it is told apart.
+    pub by: Dimension,
+    /// Its name. Comes from the trace.
+    pub name: String,
+    /// How much of the violation is its own, in the rule's measure.
+    pub amount: f64,
+    /// The same as a share of the whole violation.
+    pub share: f64,
+}
+
+/// How much each group adds to the violation of a rule.
+#[derive(Clone, Debug, Default)]
+pub struct Blame {
+    amounts: Vec<f64>,
+}
+
+impl Blame {
+    /// Adds `amount` to `group`.
+    pub fn add(&mut self, group: u16, amount: f64) {
+        let place = usize::from(group);
+        if self.amounts.len() <= place {
+            self.amounts.resize(place + 1, 0.0);
+        }
+        self.amounts[place] += amount;
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.amounts.iter().sum()
+    }
+
+    /// The worst of each dimension, those first that have the largest share. A dimension
+    /// with a single name tells nobody apart and is left out.
+    #[must_use]
+    pub fn worst(&self, groups: &Groups, symbols: &Symbols) -> Vec<Offender> {
+        let total = self.total();
+        if total <= 0.0 {
+            return Vec::new();
+        }
+        let mut all = Vec::new();
+        for by in Dimension::ALL {
+            let mut sums: BTreeMap<String, f64> = BTreeMap::new();
+            for (group, &amount) in self.amounts.iter().enumerate() {
+                if amount > 0.0
+                    && let Some(name) = groups.name(group, by, symbols)
+                {
+                    *sums.entry(name).or_default() += amount;
+                }
+            }
+            let mut found: Vec<Offender> = sums
+                .into_iter()
+                .map(|(name, amount)| Offender { by, name, amount, share: amount / total })
+                .filter(|offender| offender.share >= SHARE_MIN)
+                .collect();
+            // Stable: equal amounts stay in the order of their names.
+            found.sort_by(|a, b| b.amount.total_cmp(&a.amount));
+            found.truncate(LISTED);
+            all.extend(found);
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes() {
+        let check = |op, flags, class| {
+            let record = Record { flags, ..Record::new(op, 0, 0, 512) };
+            assert_eq!(Class::of(&record), class);
+        };
+        check(Op::Read, Flags::NONE, Class::Read);
+        check(Op::Read, Flags::READAHEAD, Class::ReadAhead);
+        check(Op::Write, Flags::NONE, Class::Write);
+        check(Op::Write, Flags::SYNC, Class::SyncWrite);
+        check(Op::Write, Flags::META.with(Flags::SYNC), Class::MetadataWrite);
+        check(Op::Write, Flags::META.with(Flags::FUA), Class::DurableWrite);
+        check(Op::WriteZeroes, Flags::NONE, Class::Discard);
+    }
+
+    #[test]
+    fn ranges_by_name_and_even() {
+        let named = |start, end, label: &str| NamedRange { start, end, label: label.into() };
+        let mib = 1 << 20;
+        let ranges = Ranges::new(
+            vec![
+                named(8 * mib, 16 * mib, "log"),
+                named(0, 4096, "head"),
+                named(40 * mib, 41 * mib, "log"),
+            ],
+            128 * mib,
+        );
+        let check = |offset, name: &str| assert_eq!(ranges.name(ranges.of(offset)), name);
+        check(0, "head");
+        check(4096, "0 to 2 MiB");
+        check(8 * mib, "log");
+        check(16 * mib, "16 to 18 MiB");
+        check(40 * mib + 5, "log");
+        assert_eq!(ranges.of(9 * mib), ranges.of(40 * mib));
+    }
+
+    #[test]
+    fn blame_is_summed_by_each_name() {
+        let mut symbols = Symbols::new();
+        let (db, log) = (symbols.intern("/data/db"), symbols.intern("/data/wal/log"));
+        let (one, two) = (symbols.intern("one"), symbols.intern("two"));
+        let mut groups = Groups::new(Ranges::new(Vec::new(), 1 << 26));
+        let mut blame = Blame::default();
+        for (comm, file, inode, amount) in
+            [(one, db, 1, 6.0), (two, log, 2, 3.0), (one, Symbol::NONE, 7, 1.0), (one, db, 1, 2.0)]
+        {
+            let record = Record { comm, file, inode, ..Record::new(Op::Write, 0, 0, 512) };
+            blame.add(groups.of(&record), amount);
+        }
+        let worst = blame.worst(&groups, &symbols);
+        let found: Vec<_> = worst
+            .iter()
+            .map(|o| (o.by.name(), o.name.as_str(), o.amount, (o.share * 12.0).round() as u32))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("process", "one", 9.0, 9),
+                ("process", "two", 3.0, 3),
+                ("file", "/data/db", 8.0, 8),
+                ("file", "/data/wal/log", 3.0, 3),
+                ("file", "inode 7", 1.0, 1),
+                ("directory", "/data", 8.0, 8),
+                ("directory", "/data/wal", 3.0, 3),
+                ("range", "0 to 1 MiB", 12.0, 12),
+                ("operation", "write", 12.0, 12),
+            ]
+        );
+        assert_eq!(Blame::default().worst(&groups, &symbols), []);
+    }
+}

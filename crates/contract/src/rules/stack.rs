@@ -1,0 +1,286 @@
+//! Stack distances: how many different pages were visited since the last visit to one.
+//!
+//! A least-recently-used cache of `c` pages finds a page exactly if its distance is at most
+//! `c`, counting the page itself, so that one pass gives the miss ratio of every size
+//! (Mattson and others, IBM Systems Journal, 1970). The distances are counted with a
+//! Fenwick tree over the times of last visits (Bennett and Kruskal, 1975). Times are
+//! renumbered when they run out, so that the tree stays within four times the number of
+//! pages: at most 36 bytes a page in all.
+
+use prism_base::FastMap;
+
+/// Leaves of the smallest tree.
+const LEAVES_MIN: usize = 1 << 10;
+
+/// Distances of a sequence of visits.
+#[derive(Debug)]
+pub struct Stack {
+    /// The time of the last visit to each page.
+    last: FastMap<u64, u32>,
+    /// Fenwick tree: one for each time that is some page's last.
+    tree: Vec<u32>,
+    /// The page last visited at each time.
+    pages: Vec<u64>,
+    now: usize,
+    newest: Option<u64>,
+    /// Visits at each distance, from 1 on at index 0.
+    distances: Vec<u64>,
+    /// Pages in the order of their first visits.
+    firsts: Vec<u64>,
+}
+
+impl Default for Stack {
+    fn default() -> Self {
+        Self {
+            last: FastMap::default(),
+            tree: vec![0; LEAVES_MIN + 1],
+            pages: vec![0; LEAVES_MIN],
+            now: 0,
+            newest: None,
+            distances: Vec::new(),
+            firsts: Vec::new(),
+        }
+    }
+}
+
+impl Stack {
+    /// Visits `page`: the distance; `None` if it was never visited.
+    pub fn visit(&mut self, page: u64) -> Option<u32> {
+        if self.newest == Some(page) {
+            self.count(1);
+            return Some(1);
+        }
+        self.newest = Some(page);
+        if self.now == self.pages.len() {
+            self.renumber();
+        }
+        let now = self.now;
+        self.now += 1;
+        self.pages[now] = page;
+        let before = self.last.insert(page, now as u32);
+        self.change(now, 1);
+        let Some(before) = before else {
+            self.firsts.push(page);
+            return None;
+        };
+        // Pages whose last visit is at the same time or later, without this visit.
+        let distance = self.last.len() as u32 - self.sum(before as usize) + 1;
+        self.change(before as usize, u32::MAX);
+        self.count(distance);
+        Some(distance)
+    }
+
+    fn count(&mut self, distance: u32) {
+        let place = distance as usize - 1;
+        if self.distances.len() <= place {
+            self.distances.resize(place + 1, 0);
+        }
+        self.distances[place] += 1;
+    }
+
+    /// Ones at times up to `time`, which has one itself, and the one of now not counted.
+    fn sum(&self, time: usize) -> u32 {
+        let (mut at, mut sum) = (time + 1, 0u32);
+        while at > 0 {
+            sum = sum.wrapping_add(self.tree[at]);
+            at &= at - 1;
+        }
+        sum
+    }
+
+    fn change(&mut self, time: usize, by: u32) {
+        let mut at = time + 1;
+        while at < self.tree.len() {
+            self.tree[at] = self.tree[at].wrapping_add(by);
+            at += at & at.wrapping_neg();
+        }
+    }
+
+    /// Gives the last visits the times from 0 on, in their order, and room for as many more.
+    fn renumber(&mut self) {
+        let kept: Vec<u64> = (0..self.now)
+            .filter(|&time| self.last.get(&self.pages[time]) == Some(&(time as u32)))
+            .map(|time| self.pages[time])
+            .collect();
+        let leaves = (2 * kept.len()).next_power_of_two().max(LEAVES_MIN);
+        self.now = kept.len();
+        for (time, &page) in kept.iter().enumerate() {
+            self.last.insert(page, time as u32);
+        }
+        self.pages = kept;
+        self.pages.resize(leaves, 0);
+        // A tree whose first `now` leaves are one, built in one sweep.
+        self.tree = vec![0; leaves + 1];
+        for at in 1..=leaves {
+            self.tree[at] += u32::from(at <= self.now);
+            let parent = at + (at & at.wrapping_neg());
+            if parent <= leaves {
+                self.tree[parent] += self.tree[at];
+            }
+        }
+    }
+
+    /// Ends the sequence: visits at each distance, the first visits apart.
+    ///
+    /// The first visits get the distance that they have where the sequence follows itself:
+    /// between the last visit to a page and its first one in the next round lie the pages
+    /// visited after that, and those of the next round that come before. Visiting all pages
+    /// once more in the order of their first visits counts just these.
+    ///
+    /// `each` is told the distance of every first visit, in the order of these.
+    #[must_use]
+    pub fn finish(mut self, mut each: impl FnMut(u32)) -> Distances {
+        let first_time = std::mem::take(&mut self.distances);
+        for page in std::mem::take(&mut self.firsts) {
+            // A page that is the newest one already has distance 1, as `visit` says.
+            each(self.visit(page).expect("the page was visited before"));
+        }
+        Distances { within: first_time, around: self.distances, pages: self.last.len() as u64 }
+    }
+}
+
+/// How often each distance occurred.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Distances {
+    /// Visits at distance `i + 1`, those after the first to a page.
+    within: Vec<u64>,
+    /// The same of the first visits, with the sequence following itself.
+    around: Vec<u64>,
+    /// Different pages.
+    pages: u64,
+}
+
+impl Distances {
+    /// Different pages visited: a cache of so many misses each once.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// All visits.
+    #[must_use]
+    pub fn visits(&self) -> u64 {
+        self.within.iter().sum::<u64>() + self.pages
+    }
+
+    /// Visits that a least-recently-used cache of `size` pages does not find: of one round
+    /// that starts with an empty cache.
+    #[must_use]
+    pub fn cold_misses(&self, size: u64) -> u64 {
+        self.pages + beyond(&self.within, size)
+    }
+
+    /// The same of a round that follows others like it.
+    #[must_use]
+    pub fn misses(&self, size: u64) -> u64 {
+        beyond(&self.within, size) + beyond(&self.around, size)
+    }
+
+    /// [`Distances::misses`] for each size from 0 to that which misses nothing; one pass.
+    #[must_use]
+    pub fn curve(&self) -> Vec<u64> {
+        let end = self.within.len().max(self.around.len());
+        let at = |counts: &[u64], place: usize| counts.get(place).copied().unwrap_or(0);
+        let mut misses = self.visits();
+        let mut curve = vec![misses];
+        for place in 0..end {
+            misses -= at(&self.within, place) + at(&self.around, place);
+            curve.push(misses);
+        }
+        curve
+    }
+}
+
+fn beyond(counts: &[u64], size: u64) -> u64 {
+    counts.iter().skip(usize::try_from(size).unwrap_or(usize::MAX)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prism_base::Rng;
+
+    /// A cache as one would write it down: the most recent page first.
+    fn lru_misses(size: usize, visits: &[u64], rounds: usize) -> u64 {
+        let mut cache: Vec<u64> = Vec::new();
+        let mut misses = 0;
+        for round in 0..rounds {
+            misses = if round + 1 == rounds { 0 } else { misses };
+            for &page in visits {
+                match cache.iter().position(|&held| held == page) {
+                    Some(place) => {
+                        cache.remove(place);
+                    }
+                    None => misses += 1,
+                }
+                cache.insert(0, page);
+                cache.truncate(size);
+            }
+        }
+        misses
+    }
+
+    fn check(visits: &[u64]) {
+        let mut stack = Stack::default();
+        visits.iter().for_each(|&page| {
+            stack.visit(page);
+        });
+        let distances = stack.finish(|_| {});
+        assert_eq!(distances.visits(), visits.len() as u64);
+        let curve = distances.curve();
+        for size in 0..=distances.pages() as usize + 2 {
+            let cold = distances.cold_misses(size as u64);
+            assert_eq!(cold, lru_misses(size, visits, 1), "cold, size {size}, {visits:?}");
+            let warm = distances.misses(size as u64);
+            assert_eq!(warm, lru_misses(size, visits, 3), "warm, size {size}, {visits:?}");
+            assert_eq!(curve.get(size).copied().unwrap_or(0), warm);
+        }
+    }
+
+    #[test]
+    fn worked_out_by_hand() {
+        // a b c a: the second a has distance 3; around, b follows c a: distance 3 (c a b).
+        let mut stack = Stack::default();
+        let distances: Vec<_> = [7, 8, 9, 7, 7].map(|page| stack.visit(page)).to_vec();
+        assert_eq!(distances, [None, None, None, Some(3), Some(1)]);
+        let ended = stack.finish(|_| {});
+        assert_eq!((ended.visits(), ended.pages()), (5, 3));
+        assert_eq!([0, 1, 2, 3].map(|size| ended.cold_misses(size)), [5, 4, 4, 3]);
+        assert_eq!([0, 1, 2, 3].map(|size| ended.misses(size)), [5, 3, 3, 0]);
+    }
+
+    #[test]
+    fn equal_to_a_cache_of_every_size() {
+        check(&[]);
+        check(&[1]);
+        check(&[1, 1, 1]);
+        for seed in 0..60 {
+            let mut rng = Rng::stream(seed, "stack");
+            let (len, pages) = (1 + rng.below(120), 1 + rng.below(24));
+            let visits: Vec<u64> = (0..len).map(|_| rng.below(pages)).collect();
+            check(&visits);
+        }
+    }
+
+    #[test]
+    fn renumbering_changes_nothing() {
+        let mut rng = Rng::stream(5, "stack");
+        // More visits than leaves, and more pages than the smallest tree holds.
+        let visits: Vec<u64> = (0..6_000).map(|_| rng.below(700)).collect();
+        let mut stack = Stack::default();
+        let mut recent: Vec<u64> = Vec::new();
+        for &page in &visits {
+            let place = recent.iter().position(|&held| held == page);
+            let expected = place.map(|place| {
+                recent.remove(place);
+                place as u32 + 1
+            });
+            recent.insert(0, page);
+            assert_eq!(stack.visit(page), expected);
+        }
+        let many: Vec<u64> = (0..5_000).chain(0..5_000).collect();
+        let mut stack = Stack::default();
+        let found = many.iter().filter(|&&page| stack.visit(page) == Some(5_000)).count();
+        assert_eq!(found, 5_000);
+    }
+}

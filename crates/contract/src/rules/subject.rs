@@ -1,0 +1,50 @@
+//! What of the drive the rules depend on.
+
+use prism_base::Bytes;
+use prism_ssd::Device;
+
+/// The numbers of a drive against which a trace is judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Subject {
+    /// Mapping unit.
+    pub unit: Bytes,
+    /// Flash page.
+    pub flash_page: Bytes,
+    /// Channels of the drive at its full size.
+    pub channels: u32,
+    /// Bytes of addresses that a translation page maps.
+    pub map_reach: Bytes,
+    /// Translation pages of the cache for which the locality score stands.
+    pub cache_pages: u64,
+    /// Translation pages of the whole map.
+    pub map_pages: u64,
+    /// Effective over-provisioning.
+    pub spare: f64,
+}
+
+/// Share of the map in the cache where the drive has no cached map. Source: the EuroSys'17
+/// paper's runs of the whole.
+pub const COVERAGE: f64 = 0.1;
+
+impl Subject {
+    /// Of `device` as it is replayed on, made from one that has `channels` at its full size.
+    #[must_use]
+    pub fn of(device: &Device, channels: u32) -> Self {
+        let unit = device.ftl.mapping_unit;
+        let entries = u64::from(device.entries_per_translation_page());
+        let map_pages = u64::from(device.logical_units()).div_ceil(entries).max(1);
+        let cached = match device.ftl.map_cache {
+            Some(cache) => cache.0 / (Device::MAP_ENTRY * entries),
+            None => (map_pages as f64 * COVERAGE).round() as u64,
+        };
+        Self {
+            unit,
+            flash_page: device.flash.page,
+            channels,
+            map_reach: unit * entries,
+            cache_pages: cached.max(1),
+            map_pages,
+            spare: device.over_provisioning().effective,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Curves as a small plot of characters: one glyph for each curve, the axes around it.
+
+use super::Screen;
+use super::charts::{COLOURS, name_width, padded_name, pick};
+use super::text::{display_width, pad_left};
+use crate::curves::{Curve, CurveShape, Curves};
+use crate::ticks::Range;
+
+/// How many lines the plot has: with axis and legend, a third of a screen.
+const LINES: usize = 9;
+/// A plot narrower than this shows nothing.
+const COLUMNS_MIN: usize = 16;
+const GLYPHS: [char; 8] = ['●', '○', '◆', '◇', '▲', '△', '■', '□'];
+const GLYPHS_ASCII: [char; 8] = ['*', 'o', 'x', '+', '#', '@', '%', '&'];
+const MARK: [char; 1] = ['┊'];
+const MARK_ASCII: [char; 1] = ['|'];
+
+/// What a place of the plot shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cell {
+    Empty,
+    Mark,
+    Curve(usize),
+}
+
+pub(super) fn render(screen: &mut Screen, chart: &Curves) {
+    let x = Range::spanning(chart.xs(), chart.x.unit, chart.x.scale, 5);
+    let y = Range::covering(chart.ys(), chart.y.unit, chart.y.scale, 4);
+    let top = y.ticks.last().map_or("", |tick| tick.label.as_str());
+    let bottom = y.ticks.first().map_or("", |tick| tick.label.as_str());
+    let margin = display_width(top).max(display_width(bottom));
+    let columns = screen.width.saturating_sub(margin + 4).max(COLUMNS_MIN);
+    let cells = plot(chart, &x, &y, columns);
+    let style = screen.style;
+    for line in (0..LINES).rev() {
+        let glyph = |column: usize| match cells[column * LINES + line] {
+            Cell::Empty => String::from(" "),
+            Cell::Mark => style.dim(&pick(style, &MARK, &MARK_ASCII, 0).to_string()),
+            Cell::Curve(i) => glyph(screen, i),
+        };
+        let edge = match line {
+            l if l + 1 == LINES => top,
+            0 => bottom,
+            _ => "",
+        };
+        let drawn: String = (0..columns).map(glyph).collect();
+        screen.line(&format!("  {}  {drawn}", pad_left(edge, margin)));
+    }
+    let [from, to] = [x.low, x.high].map(|end| chart.x.unit.format(end));
+    let to = pad_left(&to, columns.saturating_sub(display_width(&from)).max(to.len() + 1));
+    let axis = style.dim(&format!("{}{from}{to}", " ".repeat(margin + 4)));
+    screen.line(&axis);
+    let labels = format!("{} to the right, {} upwards", chart.x.label, chart.y.label);
+    screen.paragraph(&labels, &" ".repeat(margin + 4), true);
+    legend(screen, chart);
+}
+
+fn glyph(screen: &Screen, series: usize) -> String {
+    let place = series % GLYPHS.len();
+    let glyph = pick(screen.style, &GLYPHS, &GLYPHS_ASCII, place).to_string();
+    screen.style.paint(COLOURS[place], &glyph)
+}
+
+/// What each glyph means, how far its curve goes, and where the marks are.
+fn legend(screen: &mut Screen, chart: &Curves) {
+    let names = name_width(screen, chart.series.iter().map(|curve| curve.name.as_str()));
+    for (i, curve) in chart.series.iter().enumerate() {
+        let name = padded_name(screen, &curve.name, names);
+        let low = curve.known().map(|(_, y)| y).reduce(f64::min);
+        let high = curve.known().map(|(_, y)| y).reduce(f64::max);
+        let extremes = match (low, high) {
+            (Some(low), Some(high)) => {
+                format!("{} .. {}", chart.y.unit.format(low), chart.y.unit.format(high))
+            }
+            _ => "no data".into(),
+        };
+        let line = format!("  {} {name}  {extremes}", glyph(screen, i));
+        screen.line(&line);
+    }
+    for mark in chart.marks.iter().filter(|mark| mark.x.is_finite()) {
+        let line = pick(screen.style, &MARK, &MARK_ASCII, 0);
+        let text = format!("{line} {}: {}", chart.x.unit.format(mark.x), mark.label);
+        screen.paragraph(&text, "  ", true);
+    }
+}
+
+/// The plot, column by column, each from the bottom.
+fn plot(chart: &Curves, x: &Range, y: &Range, columns: usize) -> Vec<Cell> {
+    let mut cells = vec![Cell::Empty; columns * LINES];
+    let nearest = |place: f64, count: usize| (place * (count - 1) as f64).round() as usize;
+    for place in chart.marks.iter().filter_map(|mark| x.place(mark.x)) {
+        let column = nearest(place, columns);
+        cells[column * LINES..(column + 1) * LINES].fill(Cell::Mark);
+    }
+    // The first curve comes last, so that it lies on top.
+    for (i, curve) in chart.series.iter().enumerate().rev() {
+        let places: Vec<(f64, f64)> = places(curve, x, y);
+        let mut set = |column: usize, height: f64| {
+            cells[column * LINES + nearest(height, LINES)] = Cell::Curve(i);
+        };
+        for &(x, y) in &places {
+            set(nearest(x, columns), y);
+        }
+        for column in 0..columns {
+            let at = column as f64 / (columns - 1) as f64;
+            if let Some(height) = height(&places, curve.shape, at) {
+                set(column, height);
+            }
+        }
+    }
+    cells
+}
+
+fn places(curve: &Curve, x: &Range, y: &Range) -> Vec<(f64, f64)> {
+    curve.known().filter_map(|point| Some((x.place(point.0)?, y.place(point.1)?))).collect()
+}
+
+/// How high a curve is between two of its points, all as places from 0 to 1.
+fn height(places: &[(f64, f64)], shape: CurveShape, x: f64) -> Option<f64> {
+    let next = places.partition_point(|place| place.0 <= x);
+    let (left, right) = (*places.get(next.checked_sub(1)?)?, *places.get(next)?);
+    match shape {
+        CurveShape::Dots => None,
+        CurveShape::Steps => Some(left.1),
+        CurveShape::Line => {
+            let part = (x - left.0) / (right.0 - left.0).max(f64::MIN_POSITIVE);
+            Some(left.1 + part * (right.1 - left.1))
+        }
+    }
+}

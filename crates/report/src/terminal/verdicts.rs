@@ -1,0 +1,45 @@
+//! Verdicts as aligned lines: the word first, then the score, the rule and why.
+
+use super::text::{display_width, pad_left, pad_right, shorten, wrap};
+use super::{Screen, Style};
+use crate::verdict::{Grade, Verdict};
+
+/// Below this a sentence stands under its rule instead of beside it.
+const SENTENCE_MIN: usize = 28;
+/// As wide as a score such as `0.25`.
+const SCORE: usize = 4;
+
+pub(super) fn render(screen: &mut Screen, verdicts: &[Verdict]) {
+    let style = screen.style;
+    let word = Grade::ALL.iter().map(|grade| grade.word().len()).max().unwrap_or(0);
+    let names: Vec<String> = verdicts.iter().map(|verdict| screen.clean(&verdict.name)).collect();
+    let widest = names.iter().map(|name| display_width(name)).max().unwrap_or(0);
+    let name = widest.min(screen.width / 3);
+    let before = 2 + word + 2 + SCORE + 2;
+    let beside = screen.width.saturating_sub(before + name + 2);
+    let indent = if beside < SENTENCE_MIN { before } else { before + name + 2 };
+    for (verdict, text) in verdicts.iter().zip(&names) {
+        let grade = paint(style, verdict.grade, &pad_right(verdict.grade.word(), word));
+        let score = pad_left(&verdict.score_text(style.missing()), SCORE);
+        let rule = pad_right(&shorten(text, name, style.unicode), name);
+        let head = format!("  {grade}  {score}  {}", style.bold(&rule));
+        let sentence = screen.clean(&verdict.sentence);
+        let mut lines = wrap(&sentence, screen.width - indent).into_iter();
+        let first = if indent == before { None } else { lines.next() };
+        screen.line(&format!("{head}  {}", first.unwrap_or_default()));
+        for line in lines {
+            screen.line(&format!("{}{line}", " ".repeat(indent)));
+        }
+    }
+}
+
+/// Colours add to the words and never stand for them.
+fn paint(style: Style, grade: Grade, text: &str) -> String {
+    let code = match grade {
+        Grade::Kept => "32",
+        Grade::Strained => "33",
+        Grade::Broken => "1;31",
+        Grade::Unknown => "2",
+    };
+    style.paint(code, text)
+}

@@ -1,0 +1,84 @@
+//! Verdicts: whether each of a few rules is kept, said before any number.
+
+/// Whether one rule is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The rule, in a few words.
+    pub name: String,
+    /// Whether it is kept.
+    pub grade: Grade,
+    /// How far it is kept, from 0, not at all, to 1, entirely; what lies beyond counts as
+    /// the nearer end. `None` or not finite where it cannot be told.
+    pub score: Option<f64>,
+    /// One sentence that says why.
+    pub sentence: String,
+    /// What the verdict rests on: names with values as they are to be written.
+    pub details: Vec<(String, String)>,
+}
+
+/// Whether a rule is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grade {
+    /// It is.
+    Kept,
+    /// It is for the most part, or barely.
+    Strained,
+    /// It is not.
+    Broken,
+    /// What would tell is missing.
+    Unknown,
+}
+
+impl Grade {
+    /// All of them, the best first.
+    pub const ALL: [Self; 4] = [Self::Kept, Self::Strained, Self::Broken, Self::Unknown];
+
+    /// The word for it, which JSON has as well.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Strained => "strained",
+            Self::Broken => "broken",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl Verdict {
+    /// A verdict without a score and details.
+    #[must_use]
+    pub fn new(name: impl Into<String>, grade: Grade, sentence: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            grade,
+            score: None,
+            sentence: sentence.into(),
+            details: Vec::new(),
+        }
+    }
+
+    /// This verdict with how far the rule is kept, from 0 to 1.
+    #[must_use]
+    pub fn score(mut self, score: f64) -> Self {
+        self.score = Some(score);
+        self
+    }
+
+    /// This verdict with one more thing that it rests on.
+    #[must_use]
+    pub fn detail(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.details.push((name.into(), value.into()));
+        self
+    }
+
+    /// The score from 0 to 1, if there is one.
+    pub(crate) fn share(&self) -> Option<f64> {
+        self.score.filter(|score| score.is_finite()).map(|score| score.clamp(0.0, 1.0))
+    }
+
+    /// The score as written.
+    pub(crate) fn score_text(&self, missing: &str) -> String {
+        self.share().map_or_else(|| missing.into(), |share| format!("{share:.2}"))
+    }
+}
