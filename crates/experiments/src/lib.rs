@@ -11,6 +11,7 @@ pub mod preparing;
 pub mod recovery;
 pub mod speed;
 pub mod theory;
+pub mod unwritten;
 pub mod validate;
 pub mod write_amplification;
 
