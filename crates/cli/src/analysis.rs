@@ -301,7 +301,7 @@ fn fixes(
         WhatIfs::All => true,
         WhatIfs::Only(keys) => keys.iter().any(|key| key == change.key()),
     };
-    let plan = plan(&facts, run, outcome).only(keep);
+    let plan = plan(&facts, run, &given.device.device()?, outcome).only(keep);
     let original = Original::of(&outcome.measured);
     let figures = simulated(trace, layout, &plan, &original, outcome, took, progress);
     let main = Figures::of(outcome, drive, run.raw, &original);

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
+use prism_contract::rules::NamedRange;
 use prism_report::Document;
 use serde::Serialize;
 
@@ -24,6 +25,7 @@ use crate::trace_args::TraceArgs;
   prism report samples/ext4-sqlite-wal.ftrace.zst
   prism report samples/f2fs-rocksdb.ftrace.zst --phase app --html report.html
   prism report samples/formats/msr.csv --device consumer-nvme --requests r.parquet
+  prism report samples/ext4-sqlite-wal.ftrace.zst --layout samples/layouts/ext4-4GiB.toml
   prism report new.parquet --against old.parquet --fail-on 'write_amplification>2'
   blkparse -i sda | prism report - --capacity 64GiB --json -")]
 pub struct Args {
@@ -33,6 +35,10 @@ pub struct Args {
     device: DeviceArgs,
     #[command(flatten)]
     replay: ReplayArgs,
+    /// What lies where on the device: a layout that `prism trace layout` wrote, or an image
+    /// or device whose file system (ext4, XFS, F2FS) tells; offenders get names from it
+    #[arg(long, value_name = "FILE.toml|IMAGE")]
+    layout: Option<PathBuf>,
     /// Fixes to simulate: all (that make sense), none, or some of them, as merge,streams
     #[arg(long = "what-if", value_name = "all|none|CHANGES", default_value = "all",
           value_parser = parse_what_ifs)]
@@ -78,7 +84,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         requests: args.requests.as_deref(),
         text: None,
     })?;
-    let ranges = Vec::new();
+    let ranges = match &args.layout {
+        Some(path) => named_ranges(path)?,
+        None => Vec::new(),
+    };
     let given = Subjects {
         paths: &args.trace.paths,
         select: &args.trace.select,
@@ -103,6 +112,17 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(why) => Err(Failure::Finding(why)),
         None => Ok(()),
     }
+}
+
+/// The parts of a file system, by name.
+fn named_ranges(path: &Path) -> Result<Vec<NamedRange>, Failure> {
+    let layout = prism_host::load_layout(path)?;
+    let named = |region: &prism_trace::fs_layout::Region| NamedRange {
+        start: region.start,
+        end: region.end,
+        label: region.label.clone(),
+    };
+    Ok(layout.regions().iter().map(named).collect())
 }
 
 /// The same with another drive, or another trace.
