@@ -119,8 +119,9 @@ fn the_application_alone_is_what_was_counted_at_the_capture() {
 fn the_examples_in_help_work() {
     let folder = common::folder();
     std::os::unix::fs::symlink(sample(""), folder.path().join("samples")).unwrap();
-    let commands: [&[&str]; 7] = [
+    let commands: [&[&str]; 8] = [
         &["report"],
+        &["trace", "layout"],
         &["trace", "info"],
         &["trace", "convert"],
         &["trace", "generate"],
@@ -136,7 +137,8 @@ fn the_examples_in_help_work() {
             help.stdout.lines().map(str::trim).filter(|line| line.starts_with("prism ")).collect();
         assert!(!examples.is_empty(), "{command:?} has no example");
         for example in examples.iter().filter(|example| is_quick(example)) {
-            let words: Vec<&str> = example.split_whitespace().skip(1).collect();
+            let words: Vec<&str> =
+                example.split_whitespace().skip(1).map(|word| word.trim_matches('\'')).collect();
             let run = Run::inside(folder.path(), &words);
             assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{example}");
             ran += 1;
