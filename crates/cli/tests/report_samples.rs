@@ -119,9 +119,8 @@ fn the_application_alone_is_what_was_counted_at_the_capture() {
 fn the_examples_in_help_work() {
     let folder = common::folder();
     std::os::unix::fs::symlink(sample(""), folder.path().join("samples")).unwrap();
-    let commands: [&[&str]; 8] = [
+    let commands: [&[&str]; 7] = [
         &["report"],
-        &["trace", "layout"],
         &["trace", "info"],
         &["trace", "convert"],
         &["trace", "generate"],

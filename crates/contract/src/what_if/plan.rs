@@ -117,6 +117,9 @@ pub struct Comparison {
     pub before: Figures,
     /// With it.
     pub after: Figures,
+    /// What `before` is: a change of another drive than that of the main replay shows a
+    /// price, and is no way to improve the main one.
+    pub against: Of,
     /// As in [`WhatIf::note`].
     pub note: Option<String>,
 }
@@ -170,10 +173,10 @@ impl Plan {
             Of::Job(index) => figures[index].clone(),
         };
         let mut comparisons = Vec::new();
-        for WhatIf { change, before, after, note } in self.what_ifs {
-            match (of(before), of(after)) {
+        for WhatIf { change, before: against, after, note } in self.what_ifs {
+            match (of(against), of(after)) {
                 (Ok(before), Ok(after)) => {
-                    comparisons.push(Comparison { change, before, after, note });
+                    comparisons.push(Comparison { change, before, after, against, note });
                 }
                 (Err(error), _) | (_, Err(error)) => {
                     self.skipped.push(Skipped { change, reason: error.to_string() });
