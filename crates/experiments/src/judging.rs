@@ -129,7 +129,7 @@ mod tests {
                     break;
                 }
                 made += batch.len();
-                batch.iter().for_each(|record| rules.add(record));
+                rules.add_all(&batch);
             }
             assert_eq!(made, 200_000);
             rules.finish(&symbols).score(rule).unwrap()
