@@ -2,6 +2,7 @@
 
 pub mod calc;
 pub mod calls;
+pub mod contract_micro;
 pub mod datasheet;
 pub mod hybrid;
 pub mod levels;
@@ -10,6 +11,7 @@ pub mod preparing;
 pub mod recovery;
 pub mod speed;
 pub mod theory;
+pub mod unwritten;
 pub mod validate;
 pub mod write_amplification;
 

@@ -9,4 +9,5 @@ pub mod sim;
 pub mod trace_convert;
 pub mod trace_generate;
 pub mod trace_info;
+pub mod trace_layout;
 pub mod validate;

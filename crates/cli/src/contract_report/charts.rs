@@ -2,9 +2,7 @@
 
 use prism_base::Bytes;
 use prism_contract::rules::{COVERAGES, Findings, Side, Zombies};
-use prism_report::{
-    Axis, Block, Chart, Curve, CurveShape, Curves, Mark, Section, Unit,
-};
+use prism_report::{Axis, Block, Chart, Curve, CurveShape, Curves, Mark, Section, Unit};
 
 /// Points of a curve with one value for each size of a cache: as many as can be told apart.
 const POINTS_MAX: usize = 512;

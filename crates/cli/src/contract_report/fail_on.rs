@@ -37,10 +37,7 @@ pub struct Gate {
 }
 
 const NAMES: [(&str, Quantity); 8] = [
-    (
-        "request_scale",
-        Quantity::Score(Rule::RequestScale),
-    ),
+    ("request_scale", Quantity::Score(Rule::RequestScale)),
     ("locality", Quantity::Score(Rule::Locality)),
     ("aligned_sequentiality", Quantity::Score(Rule::AlignedSequentiality)),
     ("grouping_by_death_time", Quantity::Score(Rule::GroupingByDeathTime)),

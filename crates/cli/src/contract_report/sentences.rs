@@ -216,7 +216,10 @@ fn more(findings: &Findings, rule: Rule) -> Vec<(String, String)> {
             let rule = &findings.request_scale;
             let ratio = rule.discard_ratio().map_or("-".into(), percent);
             vec![
-                pair("score by bytes", rule.score_by_bytes().map_or("-".into(), |s| format!("{s:.2}"))),
+                pair(
+                    "score by bytes",
+                    rule.score_by_bytes().map_or("-".into(), |s| format!("{s:.2}")),
+                ),
                 pair("discards", format!("{} ({ratio} of requests)", rule.discards)),
                 pair(
                     "barriers",

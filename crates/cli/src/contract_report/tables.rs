@@ -2,7 +2,7 @@
 
 use prism_contract::rules::{Findings, Rule};
 use prism_contract::what_if::{Comparison, Figures, Skipped};
-use prism_report::{Block, Column, Figure, Section, Table, Unit, Value};
+use prism_report::{Block, Column, Section, Table, Unit, Value};
 
 use super::Contract;
 
@@ -46,14 +46,16 @@ pub fn what_ifs(all: &[Comparison]) -> Table {
     let mut table = Table::new("Each change alone, on the same trace and drive", columns).whole();
     for what_if in all {
         let (before, after) = (&what_if.before, &what_if.after);
-        let star = if what_if.change.upper_bound() { " *" } else { "" };
+        let star = match (what_if.change.upper_bound(), &what_if.note) {
+            (true, Some(_)) => " *+",
+            (true, None) => " *",
+            (false, Some(_)) => " +",
+            (false, None) => "",
+        };
         let mut row: Vec<Value> = vec![format!("{}{star}", what_if.change.name()).into()];
-        let both = [(before, after)];
-        for (a, b) in both {
-            row.extend([a.write_amplification.into(), b.write_amplification.into()]);
-            row.extend([a.p99.into(), b.p99.into()]);
-            row.extend([life(a), life(b)]);
-        }
+        row.extend([before.write_amplification.into(), after.write_amplification.into()]);
+        row.extend([before.p99.into(), after.p99.into()]);
+        row.extend([life(before), life(after)]);
         let faster = after.bytes_per_second / before.bytes_per_second;
         row.push(Value::Float(faster));
         table.rows.push(row);
@@ -72,31 +74,60 @@ pub fn section(contract: &Contract, long: bool) -> Option<Section> {
         return None;
     }
     let mut section = Section::new("What would change", lead(&contract.what_ifs));
-    section.push(Block::Table(what_ifs(&contract.what_ifs)));
     if long {
+        section.push(Block::Table(what_ifs(&contract.what_ifs)));
         section.push(Block::Notes(notes(contract)));
+        return Some(section);
+    }
+    // A screen has room for what changes something.
+    let (some, idle): (Vec<_>, Vec<_>) = contract.what_ifs.iter().cloned().partition(matters);
+    if !some.is_empty() {
+        section.push(Block::Table(what_ifs(&some)));
+    }
+    if !idle.is_empty() {
+        let names: Vec<_> = idle.iter().map(|what_if| what_if.change.name()).collect();
+        section.push(Block::Text(format!("Nothing moves by 2 %: {}.", names.join(", "))));
     }
     Some(section)
+}
+
+/// The least change of a figure that a screen shows.
+const MATTERS: f64 = 0.02;
+
+/// Whether some figure moves.
+fn matters(what_if: &Comparison) -> bool {
+    let figures = |f: &Figures| {
+        let p99 = f.p99.map(|p99| p99.0 as f64);
+        [f.write_amplification, p99, f.lifetime_days, Some(f.bytes_per_second)]
+    };
+    let pairs = figures(&what_if.before).into_iter().zip(figures(&what_if.after));
+    pairs.into_iter().any(|(a, b)| match (a, b) {
+        (Some(a), Some(b)) => (a - b).abs() > MATTERS * a.abs(),
+        (a, b) => a.is_some() != b.is_some(),
+    })
 }
 
 /// The best that was found, in a sentence.
 fn lead(all: &[Comparison]) -> String {
     let gain = |c: &&Comparison| {
         let (a, b) = (c.before.lifetime_days?, c.after.lifetime_days?);
-        (!c.change.upper_bound() && b > a * 1.01).then_some((c.change.name(), b / a))
+        let comparable = !c.change.upper_bound() && c.note.is_none();
+        (comparable && b > a * 1.01).then_some((c.change.name(), b / a))
     };
     let best = all.iter().filter_map(|c| gain(&c)).max_by(|a, b| a.1.total_cmp(&b.1));
-    let bound = if all.iter().any(|c| c.change.upper_bound()) {
-        " Changes with * use knowledge of the future or give up promises: upper bounds."
-    } else {
-        ""
-    };
+    let mut marks = String::new();
+    if all.iter().any(|c| c.change.upper_bound()) {
+        marks.push_str(" Marked * is an upper bound: it knows the future or gives up promises.");
+    }
+    if all.iter().any(|c| c.note.is_some()) {
+        marks.push_str(" Marked + has a drive or pace of its own before the change.");
+    }
     match best {
         Some((name, times)) => format!(
-            "What lengthens the drive's life most is to {name}: {} times.{bound}",
+            "What lengthens the drive's life most is to {name}: {} times.{marks}",
             Unit::Ratio.format(times)
         ),
-        None => format!("No simulated change lengthens the drive's life by more than 1 %.{bound}"),
+        None => format!("No simulated change lengthens the drive's life by more than 1 %.{marks}"),
     }
 }
 
@@ -119,13 +150,4 @@ fn notes(contract: &Contract) -> Vec<String> {
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
-}
-
-/// The few numbers of a screen.
-#[must_use]
-pub fn figures(rows: &[(&str, Unit, Option<f64>, String)]) -> Block {
-    let figure = |(label, unit, value, note): &(&str, Unit, Option<f64>, String)| {
-        Figure::new(*label, *unit, *value).note(note.as_str())
-    };
-    Block::KeyFigures(rows.iter().map(figure).collect())
 }

@@ -99,6 +99,23 @@ pub enum Headline {
 }
 
 impl Change {
+    /// Every key, in the order of the variants.
+    pub const KEYS: [&str; 13] = [
+        "merge",
+        "group-commit",
+        "align",
+        "depth",
+        "discards",
+        "delay-discards",
+        "no-discards",
+        "streams",
+        "hot-cold",
+        "over-provisioning",
+        "map-cache",
+        "page-map",
+        "levelling",
+    ];
+
     /// What it is called in reports: something that can be done.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -269,6 +286,7 @@ mod tests {
         ];
         let mut keys: Vec<_> = all.iter().map(Change::key).collect();
         let mut names: Vec<_> = all.iter().map(Change::name).collect();
+        assert_eq!(keys, Change::KEYS);
         keys.sort_unstable();
         names.sort_unstable();
         keys.dedup();

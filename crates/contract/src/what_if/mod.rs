@@ -12,6 +12,7 @@ pub mod figures;
 pub mod plan;
 pub mod simulate;
 
+mod choose;
 mod device;
 mod rewrite;
 

@@ -1,0 +1,60 @@
+//! Locality: a drive that caches a part of its map reads the map from flash for what lies
+//! outside, and writes it back.
+
+use prism_base::{Bytes, Rng};
+use prism_ssd::device::{MapLoad, Mapping};
+use prism_ssd::{Device, Drive, HostOp, InitialState};
+
+use super::run::Bed;
+use super::{Bench, Comparison, Cost, Metric, PAGE, Published, Rule, SPACE, Side, published};
+
+/// What the map cache covers.
+const COVERED: u64 = SPACE;
+/// Flash enough that nothing is cleaned.
+const FLASH: u64 = 8 << 30;
+/// Addresses that are used, as multiples of what the cache covers.
+const WIDER: [(u64, &str); 4] = [
+    (2, "space twice the cache"),
+    (4, "space 4 times the cache"),
+    (16, "space 16 times the cache"),
+    (32, "space 32 times the cache"),
+];
+const PUBLISHED: &[Published] = &[published(Metric::Latency, 2.2)];
+
+pub(super) fn run(bench: Bench) -> Vec<Comparison> {
+    let side = |times: u64| Side {
+        what: format!("random 2 KiB writes over {}", Bytes(bench.bytes(times * COVERED))),
+        cost: measure(bench, times * COVERED),
+    };
+    let conform = side(1);
+    WIDER
+        .into_iter()
+        .map(|(times, name)| Comparison {
+            rule: Rule::Locality,
+            name,
+            conform: conform.clone(),
+            violate: side(times),
+            published: PUBLISHED,
+        })
+        .collect()
+}
+
+/// Random writes over a filled drive of `space`, with a cache that an equal number of
+/// writes has filled before.
+fn measure(bench: Bench, space: u64) -> Cost {
+    let mut device = bench.device(space, FLASH);
+    device.ftl.mapping = Mapping::Dftl;
+    device.ftl.map_load = MapLoad::Page;
+    device.ftl.map_cache = Some(Bytes(bench.bytes(COVERED) / PAGE * Device::MAP_ENTRY));
+    let filled = Drive::prepared(device, InitialState::Filled, bench.seed, |_, _| true);
+    let (drive, _) = filled.expect("a sound device").expect("nobody gives up");
+    let mut bed = Bed::on(drive);
+    let mut rng = Rng::stream(bench.seed, "locality.address");
+    let places = bench.bytes(space) / PAGE;
+    let mut draw = || -> Vec<u64> {
+        let writes = bench.bytes(SPACE) / PAGE;
+        (0..writes).map(|_| rng.below(places) * PAGE).collect()
+    };
+    bed.run(HostOp::Write, PAGE, bench.depth(), &draw());
+    bed.run(HostOp::Write, PAGE, bench.depth(), &draw())
+}

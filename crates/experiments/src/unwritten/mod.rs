@@ -1,0 +1,115 @@
+//! "The unwritten contract of solid state drives" (He, Kannan, Arpaci-Dusseau,
+//! Arpaci-Dusseau, EuroSys'17) repeated on traces of the same applications and file
+//! systems: what its figures, its tables of medians and its observations become here.
+//!
+//! A pair of application and file system is one trace. It becomes [`Facts`], plain numbers
+//! from which every verdict follows by a rule that is written down beside it
+//! ([`observations`]).
+
+mod facts;
+mod figure1;
+mod judge;
+mod judge_later;
+mod observation;
+mod published;
+mod writes;
+
+use prism_base::Bytes;
+
+pub use facts::{Facts, Observed, Scale, observe};
+pub use figure1::{Figure1, Point, WINDOW};
+pub use observation::{Judged, OBSERVATIONS, Observation, Outcome, judge_all};
+pub use published::{DepthMedians, FIGURE_1, Figure1Published, depth_medians};
+pub use writes::{RangeBias, WriteCounts};
+
+/// The applications of the paper, one with two settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum App {
+    /// LevelDB: a log-structured merge tree.
+    LevelDb,
+    /// RocksDB: LevelDB made over for SSDs.
+    RocksDb,
+    /// SQLite with a rollback journal.
+    SqliteRb,
+    /// SQLite with a write-ahead log.
+    SqliteWal,
+    /// The mail server benchmark of filebench.
+    Varmail,
+}
+
+/// The file systems of the paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fs {
+    /// Updates in place, a journal.
+    Ext4,
+    /// Log-structured, made for flash.
+    F2fs,
+    /// Updates in place, a journal, extents.
+    Xfs,
+}
+
+impl App {
+    /// Every application, in the order of tables.
+    pub const ALL: [Self; 5] =
+        [Self::LevelDb, Self::RocksDb, Self::SqliteRb, Self::SqliteWal, Self::Varmail];
+    /// Those that write logs of their own and merge them.
+    pub const LOG_STRUCTURED: [Self; 2] = [Self::LevelDb, Self::RocksDb];
+    /// SQLite in both settings.
+    pub const SQLITE: [Self; 2] = [Self::SqliteRb, Self::SqliteWal];
+
+    /// The name in names of files and in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LevelDb => "leveldb",
+            Self::RocksDb => "rocksdb",
+            Self::SqliteRb => "sqlite-rb",
+            Self::SqliteWal => "sqlite-wal",
+            Self::Varmail => "varmail",
+        }
+    }
+}
+
+impl Fs {
+    /// Every file system, in the order of tables.
+    pub const ALL: [Self; 3] = [Self::Ext4, Self::F2fs, Self::Xfs];
+    /// Those that write data where it was.
+    pub const IN_PLACE: [Self; 2] = [Self::Ext4, Self::Xfs];
+
+    /// The name in names of files and in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::F2fs => "f2fs",
+            Self::Xfs => "xfs",
+        }
+    }
+}
+
+/// An application on a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pair {
+    /// The application.
+    pub app: App,
+    /// The file system.
+    pub fs: Fs,
+}
+
+impl Pair {
+    /// Every pair, by application.
+    pub fn all() -> impl Iterator<Item = Self> {
+        App::ALL.into_iter().flat_map(|app| Fs::ALL.into_iter().map(move |fs| Self { app, fs }))
+    }
+
+    /// `FS-APP`, as files of traces are called.
+    #[must_use]
+    pub fn name(self) -> String {
+        format!("{}-{}", self.fs.name(), self.app.name())
+    }
+}
+
+/// The device that the pairs were traced on.
+pub const TRACED: Bytes = Bytes(4 << 30);
+/// The phase of the traces in which the application runs.
+pub const PHASE: &str = "app";

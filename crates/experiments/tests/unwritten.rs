@@ -1,0 +1,280 @@
+//! Every rule of the observations, on made-up numbers that speak for it, against it, and
+//! not at all.
+
+use prism_base::Bytes;
+use prism_experiments::unwritten::{
+    App, Facts, Fs, OBSERVATIONS, Outcome, Pair, RangeBias, Scale, WriteCounts, judge_all, observe,
+};
+use prism_trace::{Op, OptTime, Record, Symbols, VecSource};
+
+/// Numbers of no application.
+fn facts(app: App, fs: Fs) -> Facts {
+    let counts = WriteCounts { writes: 100, units: 100 };
+    Facts {
+        pair: Pair { app, fs },
+        scores: [Some(0.5); 5],
+        reads: scale(100, 4096, 0),
+        writes: scale(100, 4096, 0),
+        discards: 0,
+        discards_later: 0,
+        flushes: 10,
+        durable_writes: 0,
+        between_barriers: None,
+        misses: [Some(0.1); 2],
+        misses_by_lookups: [Some(0.1); 2],
+        spread: Some(1.0),
+        unaligned: [Some(0.0); 2],
+        density: [Some(0.5); 2],
+        mixed: [Some(0.0); 2],
+        mapped: Bytes(1000),
+        dead: Bytes(0),
+        overwritten: Some(0.0),
+        top_tenth: Some(0.1),
+        data: counts,
+        metadata: counts,
+        bias: RangeBias { ranges: 2, most_over_mean: 1.0 },
+    }
+}
+
+/// Requests of one size, each issued with as many outstanding before it.
+fn scale(requests: u64, size: u64, before: u64) -> Scale {
+    Scale {
+        requests,
+        bytes: requests * size,
+        sizes: [size; 3],
+        size_max: size,
+        before: Some([before; 3]),
+        before_same: Some(before),
+    }
+}
+
+/// All pairs, each changed by `change`, and what comes of observation `number`.
+fn check(number: u32, expected: Outcome, change: impl Fn(&mut Facts)) {
+    let mut all: Vec<Facts> = Pair::all().map(|pair| facts(pair.app, pair.fs)).collect();
+    all.iter_mut().for_each(change);
+    let observation = OBSERVATIONS.iter().find(|one| one.number == number).unwrap();
+    let judged = observation.judge(&all);
+    assert_eq!(judged.outcome, expected, "{judged:#?}");
+    assert_eq!(judged.why.is_empty(), expected == Outcome::Reproduced, "{judged:#?}");
+    all.reverse();
+    assert_eq!(observation.judge(&all).outcome, expected, "the order of pairs means nothing");
+}
+
+fn holds(number: u32, change: impl Fn(&mut Facts)) {
+    check(number, Outcome::Reproduced, change);
+}
+
+fn fails(number: u32, change: impl Fn(&mut Facts)) {
+    check(number, Outcome::NotReproduced, change);
+}
+
+fn silent(number: u32, change: impl Fn(&mut Facts)) {
+    check(number, Outcome::NotTestable, change);
+}
+
+fn is_store(facts: &Facts) -> bool {
+    App::LOG_STRUCTURED.contains(&facts.pair.app)
+}
+
+fn is_sqlite(facts: &Facts) -> bool {
+    App::SQLITE.contains(&facts.pair.app)
+}
+
+fn is_f2fs(facts: &Facts) -> bool {
+    facts.pair.fs == Fs::F2fs
+}
+
+fn is(facts: &Facts, app: App, fs: Fs) -> bool {
+    facts.pair == Pair { app, fs }
+}
+
+#[test]
+fn observations_are_numbered_and_need_traces() {
+    let numbers: Vec<u32> = OBSERVATIONS.iter().map(|one| one.number).collect();
+    assert_eq!(numbers, (1..=24).collect::<Vec<_>>());
+    for judged in judge_all(&[]) {
+        assert_eq!(judged.outcome, Outcome::NotTestable, "{judged:#?}");
+        assert!(!judged.why.is_empty(), "{judged:#?}");
+    }
+    for number in [9, 16, 20] {
+        silent(number, |_| {});
+    }
+}
+
+#[test]
+fn request_scale() {
+    let stores_write = |size| {
+        move |f: &mut Facts| {
+            if is_store(f) {
+                f.writes = scale(100, size, 0);
+            }
+        }
+    };
+    holds(1, stores_write(1 << 20));
+    fails(1, stores_write(4096));
+    let read = |before| move |f: &mut Facts| f.reads = scale(100, 4096, before);
+    holds(2, read(1));
+    fails(2, read(2));
+    silent(2, |f| f.reads = scale(49, 4096, 0));
+    let rocks = |score| {
+        move |f: &mut Facts| {
+            f.scores[0] = Some(score);
+            if f.pair.app == App::RocksDb {
+                f.reads = scale(100, 4096, 9);
+            }
+        }
+    };
+    holds(3, rocks(0.79));
+    fails(3, rocks(0.8));
+    let barriers = |flushes, before| {
+        move |f: &mut Facts| {
+            if is_sqlite(f) {
+                f.flushes = flushes;
+                f.writes = scale(100, 4096, before);
+            }
+        }
+    };
+    holds(4, barriers(50, 0));
+    fails(4, barriers(10, 0));
+    fails(4, barriers(50, 1));
+    holds(5, read(1));
+    fails(5, read(2));
+    fails(5, |f| f.reads = scale(100, (128 << 10) + 4096, 0));
+    let varmail = |before| {
+        move |f: &mut Facts| {
+            if is(f, App::Varmail, Fs::F2fs) {
+                f.writes = scale(100, 4096, before);
+            }
+        }
+    };
+    holds(6, varmail(1));
+    fails(6, varmail(0));
+    holds(7, |f| {
+        if is_f2fs(f) {
+            f.reads = scale(100, 4096, 10);
+        }
+    });
+    fails(7, |_| {});
+    silent(7, |f| f.reads = scale(6, 4096, 0));
+    let discards = |log| move |f: &mut Facts| f.discards = if is_f2fs(f) { log } else { 100 };
+    holds(8, discards(9));
+    fails(8, discards(10));
+    silent(8, |_| {});
+}
+
+#[test]
+fn locality() {
+    let misses = |log| {
+        move |f: &mut Facts| {
+            if is_f2fs(f) {
+                f.misses_by_lookups[0] = Some(log);
+            }
+        }
+    };
+    holds(10, misses(0.2));
+    fails(10, misses(0.1));
+    holds(11, |f| {
+        if f.pair.fs == Fs::Ext4 {
+            f.spread = Some(2.0);
+        }
+    });
+    fails(11, |_| {});
+    holds(12, |f| {
+        if is(f, App::SqliteWal, Fs::F2fs) {
+            f.overwritten = Some(0.1);
+        }
+    });
+    fails(12, |f| f.overwritten = Some(if is_f2fs(f) { 0.09 } else { 1.0 }));
+    let spread = |log| {
+        move |f: &mut Facts| {
+            if is_f2fs(f) {
+                f.spread = Some(log);
+            }
+        }
+    };
+    holds(13, spread(1.1));
+    fails(13, spread(1.0));
+}
+
+#[test]
+fn alignment_and_grouping() {
+    let stores = |ratio| {
+        move |f: &mut Facts| {
+            if is_store(f) {
+                f.unaligned[1] = Some(ratio);
+            }
+        }
+    };
+    holds(14, stores(0.25));
+    fails(14, stores(0.24));
+    let one = |ratio| {
+        move |f: &mut Facts| {
+            if is(f, App::SqliteRb, Fs::F2fs) {
+                f.unaligned[1] = Some(ratio);
+            }
+        }
+    };
+    holds(15, one(1.01));
+    fails(15, one(1.0));
+    fails(15, stores(9.0));
+    let mixed = |share| move |f: &mut Facts| f.mixed[0] = Some(share);
+    holds(17, mixed(0.1));
+    fails(17, mixed(0.09));
+    holds(18, mixed(0.5));
+    fails(18, mixed(0.49));
+    silent(18, |f| f.mixed = [None; 2]);
+    holds(19, |f| f.density = [Some(0.5), Some(0.51)]);
+    fails(19, |f| f.density = [Some(0.5), Some(if is_f2fs(f) { 0.5 } else { 0.6 })]);
+    holds(21, |f| f.dead = Bytes(if is_f2fs(f) { 2 } else { 1 }));
+    fails(21, |f| f.dead = Bytes(1));
+}
+
+#[test]
+fn lifetime() {
+    let own = |writes| move |f: &mut Facts| f.metadata = WriteCounts { writes, units: 100 };
+    holds(22, own(200));
+    holds(22, own(50));
+    fails(22, own(199));
+    silent(22, |f| f.metadata = WriteCounts::default());
+    let bias =
+        |log: f64| move |f: &mut Facts| f.bias.most_over_mean = if is_f2fs(f) { log } else { 2.0 };
+    holds(23, bias(2.0));
+    fails(23, bias(1.9));
+    silent(23, |f| f.bias.ranges = 1);
+    let in_place =
+        |top| move |f: &mut Facts| f.top_tenth = Some(if is_f2fs(f) { 0.5 } else { top });
+    holds(24, in_place(0.51));
+    fails(24, in_place(0.5));
+}
+
+/// A trace of five requests becomes the numbers that can be worked out by hand.
+#[test]
+fn a_trace_becomes_facts() {
+    let record = |op, issue, done, offset, len| Record {
+        complete: OptTime::at(done),
+        ..Record::new(op, issue, offset, len)
+    };
+    let records = vec![
+        record(Op::Write, 0, 1000, 0, 1 << 20),
+        record(Op::Write, 10, 1000, 1 << 20, 1 << 20),
+        record(Op::Flush, 1500, 1600, 0, 0),
+        record(Op::Read, 2000, 2500, 0, 8192),
+        record(Op::Discard, 3000, 3100, 0, 4096),
+    ];
+    let later = [record(Op::Discard, 9000, 9100, 1 << 20, 1 << 20)];
+    let pair = Pair { app: App::LevelDb, fs: Fs::Xfs };
+    let mut source = VecSource::new(records);
+    let facts = observe(pair, &mut source, &later, &Symbols::new()).unwrap().facts;
+    assert_eq!((facts.reads.requests, facts.writes.requests), (1, 2));
+    assert_eq!((facts.reads.depth(), facts.writes.depth()), (Some(1), Some(1)));
+    assert_eq!(facts.writes.before, Some([0, 0, 1]));
+    assert_eq!((facts.discards, facts.discards_later, facts.flushes), (1, 1, 1));
+    assert_eq!(facts.discard_ratio(), Some(0.25));
+    assert_eq!(facts.writes_per_barrier(), Some(2.0));
+    assert_eq!(facts.between_barriers, Some(Bytes(2 << 20)));
+    assert_eq!((facts.mapped, facts.dead), (Bytes((2 << 20) - 4096), Bytes(1 << 20)));
+    assert_eq!(facts.data, WriteCounts { writes: 512, units: 512 });
+    assert_eq!((facts.spread, facts.overwritten), (Some(1.0), Some(0.0)));
+    assert_eq!(facts.unaligned, [Some(0.0); 2]);
+    assert_eq!(facts.mixed, [Some(0.5); 2]);
+}
