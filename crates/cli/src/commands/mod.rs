@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub mod bench;
+pub mod bench_contract;
 pub mod bench_flash;
 pub mod calc_cleaning;
 pub mod calc_lifetime;

@@ -26,7 +26,7 @@ use crate::trace_args::TraceArgs;
   prism report samples/f2fs-rocksdb.ftrace.zst --phase app --html report.html
   prism report samples/formats/msr.csv --device consumer-nvme --requests r.parquet
   prism report samples/ext4-sqlite-wal.ftrace.zst --layout samples/layouts/ext4-4GiB.toml
-  prism report new.parquet --against old.parquet --fail-on 'write_amplification>2'
+  prism report samples/formats/msr.csv --against consumer-nvme --fail-on 'write_amplification>2'
   blkparse -i sda | prism report - --capacity 64GiB --json -")]
 pub struct Args {
     #[command(flatten)]
