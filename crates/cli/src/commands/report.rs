@@ -162,6 +162,7 @@ fn documents(analysis: &Analysis, against: Option<&Against>) -> (Document, Docum
     short = short.with(document::brief(&facts));
     short.sections.extend(tables::section(contract, false));
     short = short.with(document::limits(&facts));
+    long = long.with(document::summary(&facts));
     long.sections.extend(tables::section(contract, true));
     long.sections.extend(contract.sections(facts.scaled.device.capacity()));
     long.sections.extend(document::sections(&facts));
