@@ -119,12 +119,7 @@ const TABLE: [Row; 6] = [
         [T, F, T, F],
         "Rajimwale et al., ATC'09, Table 1 and 3.4",
     ),
-    row(
-        5,
-        "Media does not wear down",
-        [T, T, T, F],
-        "Rajimwale et al., ATC'09, Table 1 and 3.5",
-    ),
+    row(5, "Media does not wear down", [T, T, T, F], "Rajimwale et al., ATC'09, Table 1 and 3.5"),
     row(
         6,
         "Storage devices are passive with little background activity",
@@ -267,9 +262,7 @@ fn passive(inputs: &Inputs) -> Decided {
         .operations
         .iter()
         .filter(|&(cause, count)| cause != Cause::Host && count > 0)
-        .map(|(cause, count)| {
-            format!("{} {}", cause.name(), percent(count as f64 / total as f64))
-        })
+        .map(|(cause, count)| format!("{} {}", cause.name(), percent(count as f64 / total as f64)))
         .collect();
     let own = if own.is_empty() { String::new() } else { format!(" ({})", own.join(", ")) };
     let mut why = format!(

@@ -27,6 +27,9 @@ const READS: u64 = 1000;
 /// Writes of a run at most, so that a drive that merges a whole block for each write costs a
 /// fraction of a second; fewer where the drive is smaller.
 const WRITES_MAX: u64 = 4096;
+/// Writes at most that wear a drive in: enough for its spare flash to be used up where the
+/// smallest drive of a kind is as large as a few GiB.
+const WEAR_MAX: u64 = 1 << 15;
 /// A near read begins at most so far from the last one, a distant one at least a quarter
 /// of the area, which is taken to be a ring.
 const NEAR: Bytes = Bytes(128 << 10);
@@ -141,7 +144,8 @@ impl Readers {
 }
 
 /// Bytes a second, at each depth, of writes in the pattern of `slots` (which is told how many
-/// there are, where to go on, and how many are wanted) on a drive worn in by as many.
+/// there are, where to go on, and how many are wanted) on a drive worn in by the same pattern:
+/// by as many writes, once the spare flash is used up.
 fn written(
     full: &Device,
     seed: u64,
@@ -150,11 +154,13 @@ fn written(
     let device = fit(full, REQUEST)?.device;
     let all = device.capacity().0 / REQUEST.0;
     let count = WRITES_MAX.min(all);
+    let spare = device.usable_units().saturating_sub(u64::from(device.logical_units()));
+    let before = (spare * device.ftl.mapping_unit.0 / REQUEST.0 + count).min(WEAR_MAX);
     let mut drive = prepared(device, InitialState::Filled, seed)?;
-    run(&mut drive, Op::Write, slots(all, 0, count), DEPTHS[1])?;
+    run(&mut drive, Op::Write, slots(all, 0, before), DEPTHS[1])?;
     let mut rates = [0.0; 2];
-    for (turn, (rate, depth)) in (1..).zip(rates.iter_mut().zip(DEPTHS)) {
-        let wanted = slots(all, turn * count, count);
+    for (turn, (rate, depth)) in (0..).zip(rates.iter_mut().zip(DEPTHS)) {
+        let wanted = slots(all, before + turn * count, count);
         *rate = run(&mut drive, Op::Write, wanted, depth)?.bytes_per_second();
     }
     Ok(rates)
@@ -215,7 +221,8 @@ mod tests {
         assert_eq!(in_order(4, 2, 5), [2, 3, 0, 1, 2]);
         assert!(random(8, 4, 100, &mut rng).iter().all(|slot| (8..12).contains(slot)));
         let far_apart = |slots: &[u64]| {
-            let round = |pair: &[u64]| pair[0].abs_diff(pair[1]).min(1000 - pair[0].abs_diff(pair[1]));
+            let round =
+                |pair: &[u64]| pair[0].abs_diff(pair[1]).min(1000 - pair[0].abs_diff(pair[1]));
             slots.windows(2).map(round).collect::<Vec<_>>()
         };
         assert!(far_apart(&near(1000, &mut rng)).iter().all(|step| (2..=32).contains(step)));
@@ -232,7 +239,6 @@ mod tests {
             assert!((0.8..1.25).contains(&ends), "{name}: {probe:?}");
             let positive = |rates: &Rates| rates.sequential > 0.0 && rates.random > 0.0;
             assert!(probe.reads.iter().chain(&probe.writes).all(positive), "{name}: {probe:?}");
-            println!("{name}: {probe:?}");
         }
     }
 
