@@ -4,7 +4,10 @@
 //! share (how a trace is chosen, how a failure is told) stands beside them. Exit codes:
 //! 0 done, 1 a finding or a failed check, 2 usage or bad input, 130 interrupted.
 
+pub mod against;
+pub mod analysis;
 pub mod commands;
+pub mod contract_report;
 pub mod device_args;
 pub mod drive_report;
 pub mod failure;
@@ -27,7 +30,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use commands::{bench, calc_cleaning, calc_lifetime, report, reproduce, sim, validate};
-use commands::{trace_convert, trace_generate, trace_info};
+use commands::{trace_convert, trace_generate, trace_info, trace_layout};
 pub use failure::Failure;
 
 /// What an SSD makes of a block trace.
@@ -66,6 +69,8 @@ enum TraceCommand {
     Convert(trace_convert::Args),
     /// Make a trace from a pattern
     Generate(trace_generate::Args),
+    /// Write down where a file system keeps what
+    Layout(trace_layout::Args),
 }
 
 #[derive(Debug, Subcommand)]
@@ -102,6 +107,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Trace(TraceCommand::Info(args)) => trace_info::run(args),
         Command::Trace(TraceCommand::Convert(args)) => trace_convert::run(args),
         Command::Trace(TraceCommand::Generate(args)) => trace_generate::run(args),
+        Command::Trace(TraceCommand::Layout(args)) => trace_layout::run(args),
         Command::Validate(args) => validate::run(args),
         Command::Calc(CalcCommand::Lifetime(args)) => calc_lifetime::run(args),
         Command::Calc(CalcCommand::Cleaning(args)) => calc_cleaning::run(args),

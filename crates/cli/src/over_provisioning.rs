@@ -1,6 +1,5 @@
 //! A drive of the same capacity with another amount of spare flash.
 
-use prism_nand::Geometry;
 use prism_ssd::Device;
 
 /// Changes the number of blocks so that the effective over-provisioning is the least that
@@ -9,27 +8,8 @@ use prism_ssd::Device;
 /// # Errors
 /// What is wrong, if no number of blocks gives it.
 pub fn set(device: &mut Device, share: f64) -> Result<(), String> {
-    let wrong = |error: String| format!("op={}%: {error}", share * 100.0);
-    let effective = |blocks: u32| {
-        let mut other = device.clone();
-        other.flash.blocks_per_plane = blocks;
-        other.over_provisioning().effective
-    };
-    // More blocks never mean less spare, so the least that is enough can be halved down to.
-    let geometry = device.geometry();
-    let planes = u64::from(geometry.dies()) * u64::from(geometry.planes);
-    let pages = planes * u64::from(geometry.pages_per_block);
-    let units = pages * geometry.page.0 / geometry.unit.0;
-    let (mut low, mut high) = (1u32, (Geometry::UNITS_MAX / units) as u32);
-    if effective(high) < share {
-        return Err(wrong("more flash than can be addressed".into()));
-    }
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if effective(middle) < share { low = middle + 1 } else { high = middle }
-    }
-    device.flash.blocks_per_plane = low;
-    device.check().map_err(|error| wrong(error.to_string()))
+    let wrong = |error| format!("op={}%: {error}", share * 100.0);
+    device.set_over_provisioning(share).map_err(wrong)
 }
 
 /// Reads `7%` or `0.07`.

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use prism_host::{HostError, OutputFile};
-use prism_report::{Document, Section, html, terminal};
+use prism_report::{Document, html, terminal};
 
 use crate::failure::Failure;
 use crate::output::screen;
@@ -72,25 +72,20 @@ impl ReportFiles {
         self.text.is_some()
     }
 
-    /// Writes all of them, then lets them appear: a disk that is full leaves none.
-    /// `text` stands in the place of `document`'s own text, and `charts` go before its last
-    /// section on the page.
+    /// Writes all of them, `document` as text and `page` as HTML, then lets them appear: a disk that is full leaves none.
+    /// `text` stands in the place of `document`'s own text.
     ///
     /// # Errors
     /// [`Failure`] if one cannot be written.
     pub fn write(
         mut self,
         document: &Document,
-        charts: Vec<Section>,
+        page: Document,
         json: &str,
         text: Option<&str>,
     ) -> Result<(), Failure> {
         if let Some(out) = &mut self.html {
-            let mut long = document.clone();
-            let rest = long.sections.split_off(long.sections.len() - 1);
-            long.sections.extend(charts);
-            long.sections.extend(rest);
-            put(out, html::render(&long).as_bytes())?;
+            put(out, html::render(&page).as_bytes())?;
         }
         if let Some(out) = &mut self.json {
             put(out, json.as_bytes())?;

@@ -124,7 +124,7 @@ pub const UTILIZATION_MIN: f64 = 0.01;
 pub const UTILIZATION_MAX: f64 = 0.97;
 /// The fewest pages of a block: with one, a block is valid or garbage and none is copied.
 pub const PAGES_MIN: u32 = 2;
-/// The most pages of a block; larger ones would need gigabytes of map to simulate enough.
+/// The most pages of a block: about as many as flash has, and simulated in seconds.
 pub const PAGES_MAX: u32 = 4096;
 
 /// Pages simulated, where blocks are not too large for that.

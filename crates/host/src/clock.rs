@@ -1,4 +1,4 @@
-//! The machine's own clock, for benchmarks only: no result depends on it.
+//! The machine's own clock, for benchmarks and forecasts: no result depends on it.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -6,5 +6,12 @@ use rustix::time::{ClockId, clock_gettime};
 #[must_use]
 pub fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Seconds on a clock that only goes forward, for telling how long something will take.
+#[must_use]
+pub fn seconds() -> f64 {
+    let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

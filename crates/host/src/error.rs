@@ -19,7 +19,7 @@ pub enum HostError {
         source: io::Error,
     },
     /// A folder stands where a file is wanted.
-    #[error("{file}: this is a folder; name the trace file in it")]
+    #[error("{file}: this is a folder; name the file in it")]
     Directory {
         /// The folder.
         file: String,
@@ -119,6 +119,14 @@ pub enum HostError {
     /// A file that is no saved state of a drive.
     #[error("{file}: {what}")]
     State {
+        /// The file.
+        file: String,
+        /// What is wrong and what to do.
+        what: String,
+    },
+    /// A file that is no layout of a file system, and no image of one.
+    #[error("{file}: {what}")]
+    Layout {
         /// The file.
         file: String,
         /// What is wrong and what to do.

@@ -306,6 +306,8 @@ fn request_of(record: &Record, tag: u32) -> Request {
     Request {
         fua: record.flags.has(Flags::FUA),
         preflush: record.flags.has(Flags::PREFLUSH),
+        // Drives without placement handles do not look at it.
+        handle: record.stream,
         ..Request::new(op, offset, len, u64::from(tag))
     }
 }

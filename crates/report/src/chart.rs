@@ -203,6 +203,17 @@ impl Chart {
     }
 }
 
+impl Scale {
+    /// How JSON calls it.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Linear => "linear",
+            Self::Log => "log",
+        }
+    }
+}
+
 impl Axis {
     /// A linear axis.
     #[must_use]

@@ -4,7 +4,7 @@
 //! whole report. What is not known or not finite is `null`, because JSON has no word for
 //! it and zero would be a lie.
 
-use crate::chart::{Axis, Band, Bars, Chart, Heatmap, Lines, Scale, Series, Stacked};
+use crate::chart::{Axis, Band, Bars, Chart, Heatmap, Lines, Series, Stacked};
 use crate::curves::{Curve, Curves, Mark};
 use crate::model::{Block, Document, Figure, Table, Value};
 use crate::verdict::Verdict;
@@ -137,11 +137,7 @@ pub fn document(document: &Document) -> Json {
 }
 
 fn axis(axis: &Axis) -> Json {
-    let scale = match axis.scale {
-        Scale::Linear => "linear",
-        Scale::Log => "log",
-    };
-    json!({"label": axis.label, "unit": axis.unit.key(), "scale": scale})
+    json!({"label": axis.label, "unit": axis.unit.key(), "scale": axis.scale.key()})
 }
 
 fn values(values: &[Option<f64>]) -> Json {

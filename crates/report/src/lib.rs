@@ -1,6 +1,6 @@
 //! What a report looks like, whoever computed it.
 //!
-//! A caller fills a [`Document`] with figures, tables and charts, and one of three
+//! A caller fills a [`Document`] with verdicts, figures, tables and charts, and one of three
 //! renderers turns it into text: [`terminal`] for a screen, [`html`] for one file that
 //! opens from disk, [`json`] for programs. [`accumulate`] holds the counters that a
 //! simulation feeds while it runs: their memory is bounded however long the run is.

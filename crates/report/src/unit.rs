@@ -53,6 +53,17 @@ const RATIO: Ladder = &[(1.0, "")];
 const PERCENT: Ladder = &[(0.01, "%")];
 
 impl Unit {
+    /// Every kind there is.
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Nanos,
+        Self::Bytes,
+        Self::BytesPerSec,
+        Self::Count,
+        Self::PerSec,
+        Self::Ratio,
+        Self::Percent,
+    ];
+
     /// The name of the base unit, as JSON carries it.
     #[must_use]
     pub fn key(self) -> &'static str {

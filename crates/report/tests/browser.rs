@@ -1,14 +1,16 @@
-//! The page in a real browser, on a wide screen and on a phone: the script runs without
-//! an error, and read-outs, zoom and switches do what they say.
+//! The page in a real browser, on a wide screen and on a phone, light and dark: the script
+//! runs without an error, nothing is asked of the network, and read-outs, zoom, switches
+//! and themes do what they say.
 //!
 //! Runs where a Chromium is on the path, and says loudly where it does not.
 
 mod sample;
 
-use prism_report::html;
+use prism_report::{Axis, Block, Chart, Curve, CurveShape, Curves, Document, Section, Unit, html};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Drives the page as a reader would and reports the first thing that is wrong.
 const CHECK: &str = include_str!("browser_check.js");
@@ -16,7 +18,7 @@ const CHECK: &str = include_str!("browser_check.js");
 /// A page that shows the report at two widths and collects what the checks say.
 const HOST: &str = r#"<!doctype html><title>host</title>
 <iframe src="report.html" style="width:1280px;height:900px"></iframe>
-<iframe src="report.html" style="width:390px;height:800px"></iframe>
+<iframe src="report.html" style="width:360px;height:800px"></iframe>
 <script>addEventListener("message", (event) => {
   document.body.appendChild(document.createElement("p")).textContent = event.data;
 });</script>"#;
@@ -41,7 +43,9 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let folder = format!("prism-report-{name}-{}", std::process::id());
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = format!("prism-report-{name}-{}-{count}", std::process::id());
         let path = std::env::temp_dir().join(folder);
         std::fs::create_dir_all(&path).expect("the temporary folder is writable");
         Self(path)
@@ -61,11 +65,22 @@ impl Drop for Folder {
     }
 }
 
-fn dump(browser: &Path, folder: &Folder, page: &Path) -> Output {
+/// What the reader's system asks pages for.
+#[derive(Clone, Copy)]
+enum Theme {
+    Light,
+    Dark,
+}
+
+fn dump(browser: &Path, folder: &Folder, page: &Path, theme: Theme) -> Output {
+    let scheme = match theme {
+        Theme::Light => "--blink-settings=preferredColorScheme=1",
+        Theme::Dark => "--blink-settings=preferredColorScheme=0",
+    };
     Command::new(browser)
         .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic"])
         .args(["--no-first-run", "--disable-background-networking", "--disable-sync"])
-        .args(["--disable-component-update", "--enable-logging=stderr"])
+        .args(["--disable-component-update", "--enable-logging=stderr", scheme])
         .args(["--virtual-time-budget=10000", "--window-size=1400,1000", "--dump-dom"])
         .arg(format!("--user-data-dir={}", folder.0.join("profile").display()))
         .arg(format!("file://{}", page.display()))
@@ -79,20 +94,70 @@ fn console(output: &Output) -> Vec<String> {
     log.lines().filter(|line| line.contains("CONSOLE")).map(String::from).collect()
 }
 
-#[test]
-fn the_page_works_in_a_browser() {
-    let Some(browser) = browser() else { return };
+/// What the checks say on a page with this document, once for each width.
+fn said(browser: &Path, document: &Document, theme: Theme) -> Vec<String> {
     let folder = Folder::new("page");
-    let page = html::render(&sample::document());
+    let page = html::render(document);
     let checked = page.replace("</body>", &format!("<script>{CHECK}</script></body>"));
     assert_ne!(checked, page);
     folder.write("report.html", &checked);
     let host = folder.write("host.html", HOST);
-    let output = dump(&browser, &folder, &host);
+    let output = dump(browser, &folder, &host, theme);
     assert_eq!(console(&output), Vec::<String>::new());
     let dom = String::from_utf8_lossy(&output.stdout);
-    let said: Vec<&str> = dom.split("<p>").skip(1).filter_map(|p| p.split("</p>").next()).collect();
-    assert_eq!(said, ["all well", "all well"], "one answer for each width");
+    let answers = dom.split("<p>").skip(1).filter_map(|p| p.split("</p>").next());
+    answers.map(String::from).collect()
+}
+
+/// Curves whose x are powers in each unit: their read-outs are written by the
+/// script, those of the table by this crate.
+fn units() -> Document {
+    let mut section = Section::new("units", "");
+    let units = [
+        Unit::Nanos,
+        Unit::Bytes,
+        Unit::BytesPerSec,
+        Unit::Count,
+        Unit::PerSec,
+        Unit::Ratio,
+        Unit::Percent,
+    ];
+    for unit in units {
+        let whole = matches!(unit, Unit::Nanos | Unit::Bytes);
+        let powers = if whole { 0..34 } else { -9..7 };
+        let value = |power: i32| {
+            let value = f64::powi(2.9, power);
+            if whole { value.round() } else { value }
+        };
+        section.push(Block::Chart(Chart::Curves(Curves {
+            title: format!("{unit:?}"),
+            caption: String::new(),
+            x: Axis::linear("x", unit),
+            y: Axis::linear("y", unit),
+            series: vec![Curve::new(
+                "c",
+                CurveShape::Line,
+                powers.map(|power| (value(power), value(power) * 0.31)).collect(),
+            )],
+            marks: Vec::new(),
+        })));
+    }
+    Document::new("units", "").with(section)
+}
+
+#[test]
+fn the_page_works_in_a_browser() {
+    let Some(browser) = browser() else { return };
+    for (theme, answer) in [(Theme::Light, "all well in light"), (Theme::Dark, "all well in dark")]
+    {
+        assert_eq!(said(&browser, &sample::document(), theme), [answer; 2]);
+    }
+}
+
+#[test]
+fn the_script_writes_numbers_as_the_page_does() {
+    let Some(browser) = browser() else { return };
+    assert_eq!(said(&browser, &units(), Theme::Light), ["all well in light"; 2]);
 }
 
 #[test]
@@ -102,7 +167,7 @@ fn errors_on_a_page_and_requests_to_the_network_would_be_seen() {
     let page = html::render(&sample::document());
     let planted = page.replace("</main>", "<img src=\"data.png\"><script>none()</script></main>");
     let path = folder.write("planted.html", &planted);
-    let seen = console(&dump(&browser, &folder, &path)).join("\n");
+    let seen = console(&dump(&browser, &folder, &path, Theme::Light)).join("\n");
     assert!(seen.contains("none is not defined"), "an error is seen: {seen}");
     assert!(seen.contains("Content Security Policy"), "the policy is in force: {seen}");
 }

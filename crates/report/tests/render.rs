@@ -61,38 +61,81 @@ fn the_page_is_one_small_file_that_fetches_nothing() {
     assert!(page.len() < 400_000, "the sample takes {} bytes", page.len());
 }
 
-#[test]
-fn the_largest_charts_stay_below_a_megabyte() {
-    let noise = |i: usize| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-    let heat = Heatmap {
+fn noise(i: usize) -> u64 {
+    (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
+}
+
+fn noisy_map(columns: usize, rows: usize) -> Block {
+    let cells = || (0..columns * rows).map(noise).collect();
+    Block::Chart(Chart::Heatmap(Heatmap {
         title: "map".into(),
         caption: String::new(),
         time_range: 0..1 << 40,
-        columns: 512,
-        column_width: 1 << 31,
+        columns,
+        column_width: (1 << 40) / columns as u64,
         address_range: 0..1 << 40,
-        rows: 128,
-        row_height: 1 << 33,
+        rows,
+        row_height: (1 << 40) / rows as u64,
         unit: Unit::Bytes,
         layers: ["read", "write", "discard"]
-            .map(|name| Layer { name: name.into(), cells: (0..512 * 128).map(noise).collect() })
+            .map(|name| Layer { name: name.into(), cells: cells() })
             .into(),
-    };
-    let page = html::render(&one_block(Block::Chart(Chart::Heatmap(heat))));
-    assert!(page.len() < 700_000, "a noisy map takes {} bytes", page.len());
-    assert!(page.matches("<path").count() < 100, "a panel is a handful of marks");
+    }))
+}
 
-    let points = 100_000;
-    let lines = Lines {
+fn noisy_lines(points: usize, names: &[&str]) -> Block {
+    let values = || (0..points).map(|i| Some(noise(i) as f64)).collect();
+    Block::Chart(Chart::Lines(Lines {
         title: "lines".into(),
         caption: String::new(),
         time_range: 0..points as u64,
         times: (0..points).map(|i| i as f64).collect(),
         y: Axis::linear("y", Unit::Count),
-        series: vec![Series::new("a", (0..points).map(|i| Some(noise(i) as f64)).collect())],
-    };
-    let page = html::render(&one_block(Block::Chart(Chart::Lines(lines))));
-    assert!(page.len() < 200_000, "long lines take {} bytes", page.len());
+        series: names.iter().map(|name| Series::new(*name, values())).collect(),
+    }))
+}
+
+fn noisy_curves(points: usize, shapes: &[CurveShape]) -> Block {
+    let points: Vec<(f64, f64)> = (0..points).map(|i| (i as f64, noise(i) as f64)).collect();
+    Block::Chart(Chart::Curves(Curves {
+        title: "curves".into(),
+        caption: String::new(),
+        x: Axis::linear("x", Unit::Count),
+        y: Axis::log("y", Unit::Ratio),
+        series: shapes.iter().map(|&shape| Curve::new("c", shape, points.clone())).collect(),
+        marks: Vec::new(),
+    }))
+}
+
+#[test]
+fn the_largest_charts_stay_small() {
+    let page = html::render(&one_block(noisy_map(512, 128)));
+    assert!(page.len() < 700_000, "a noisy map takes {} bytes", page.len());
+    assert!(page.matches("<path").count() < 100, "a panel is a handful of marks");
+
+    let page = html::render(&one_block(noisy_lines(100_000, &["a"])));
+    assert!(page.len() < 160_000, "long lines take {} bytes", page.len());
+
+    let shapes = [CurveShape::Line, CurveShape::Steps, CurveShape::Dots];
+    let page = html::render(&one_block(noisy_curves(100_000, &shapes)));
+    assert!(page.len() < 220_000, "long curves take {} bytes", page.len());
+}
+
+#[test]
+fn a_big_report_stays_below_two_megabytes() {
+    let mut section = Section::new("Everything at its largest", "");
+    section.push(noisy_map(256, 48));
+    for _ in 0..8 {
+        section.push(noisy_lines(512, &["read", "write", "discard"]));
+    }
+    for _ in 0..10 {
+        section.push(noisy_curves(100_000, &[CurveShape::Line, CurveShape::Steps]));
+    }
+    let document = Document::new("title", "subtitle")
+        .with(section)
+        .with(sample::document().sections[2].clone());
+    let page = html::render(&document);
+    assert!(page.len() < 2_000_000, "a big report takes {} bytes", page.len());
 }
 
 #[test]
@@ -331,7 +374,7 @@ fn curves_keep_their_points() {
         assert!(page.contains(drawn), "{drawn} on the page");
     }
     let text = terminal::render(&one_block(Block::Chart(chart)), 40, Style::PLAIN);
-    let plot: Vec<&str> = text.lines().skip(7).take(9).collect();
+    let plot: Vec<&str> = text.lines().skip(8).take(9).collect();
     assert_eq!(
         plot,
         [

@@ -14,7 +14,7 @@ use crate::device::{Device, DeviceError};
 /// spare, and victims are too few to choose from.
 pub const BLOCKS_PER_DIE_MIN: u64 = 64;
 /// Rows a block keeps: with fewer, padding and tombstones eat the gain of a cleaning.
-const ROWS_PER_BLOCK_MIN: u64 = 16;
+pub const ROWS_PER_BLOCK_MIN: u64 = 16;
 /// Rows the write buffer keeps: one being filled while two are written.
 const BUFFER_ROWS_MIN: u64 = 3;
 
@@ -77,6 +77,28 @@ fn scale_watermarks(marked: &mut Device, device: &Device, blocks: u32, full: u32
     to.free_blocks_high = to.free_blocks_low + share(above);
     to.free_blocks_critical = share(from.free_blocks_critical);
     to.free_blocks_idle = share(from.free_blocks_idle);
+}
+
+/// A drive with all dies of `device` and at least `capacity`, as small as it can be: its
+/// blocks have fewer rows. For questions about requests in flight, which a drive of few dies
+/// cannot answer; it erases more often than the real one.
+///
+/// # Errors
+/// [`DeviceError`] if no drive of this kind can have that capacity.
+pub fn fit_wide(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
+    let full = device.geometry();
+    let rows = u64::from(full.rows_per_die());
+    let wide = |rows: u64| {
+        let mut wide = device.clone();
+        wide.flash.pages_per_block = rows as u32 * full.pages_per_program;
+        wide.drive.capacity =
+            Bytes(device.drive.capacity.0 / u64::from(full.rows_per_die()) * rows);
+        wide
+    };
+    let least = capacity_of_all_dies(&wide(ROWS_PER_BLOCK_MIN.min(rows)));
+    let enough = ROWS_PER_BLOCK_MIN * (capacity.0 / least.0.max(1));
+    let wide = wide(enough.clamp(ROWS_PER_BLOCK_MIN.min(rows), rows));
+    fit(&wide, capacity.max(capacity_of_all_dies(&wide)))
 }
 
 /// Fits `marked`, which is `device` with other watermarks, to `capacity`.
@@ -216,6 +238,21 @@ mod tests {
             let dies = |capacity| fit(&preset, capacity).unwrap().device.geometry().dies();
             assert_eq!(dies(capacity), preset.geometry().dies(), "{name}");
             assert!(dies(Bytes(capacity.0 * 9 / 10)) < preset.geometry().dies(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_wide_drive_has_all_dies_and_is_small() {
+        for name in Device::preset_names() {
+            let preset = Device::preset(name).unwrap();
+            for capacity in [Bytes(1 << 20), Bytes(10 << 30)] {
+                let wide = fit_wide(&preset, capacity).unwrap().device;
+                assert_eq!(wide.geometry().dies(), preset.geometry().dies(), "{name}");
+                assert!(wide.capacity() >= capacity && wide.capacity().0 < 40 << 30, "{name}");
+                let (ours, full) = (wide.over_provisioning(), preset.over_provisioning());
+                let difference = (ours.effective - full.effective).abs();
+                assert!(difference < 0.05 + 0.1 * full.effective, "{name}: {ours:?} {full:?}");
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub mod bench;
+pub mod bench_contract;
 pub mod bench_flash;
 pub mod calc_cleaning;
 pub mod calc_lifetime;
@@ -10,4 +11,5 @@ pub mod sim;
 pub mod trace_convert;
 pub mod trace_generate;
 pub mod trace_info;
+pub mod trace_layout;
 pub mod validate;

@@ -1,17 +1,18 @@
 //! `prism report`: a trace in, what a drive makes of it out.
 
-use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
-use prism_base::Bytes;
-use prism_host::parquet::RequestsWriter;
-use prism_host::{HostError, LoadedTrace, Progress};
-use prism_replay::{Finished, LaidOut, Layout, Pace, Passes, ReplayError};
-use prism_ssd::Drive;
+use prism_contract::rules::NamedRange;
+use prism_report::Document;
+use serde::Serialize;
 
+use crate::against::{Against, AgainstObject};
+use crate::analysis::{Analysis, Subjects, WhatIfs, is_device, parse_what_ifs};
+use crate::contract_report::fail_on::{self, Gate};
+use crate::contract_report::{RulesObject, WhatIfObject, tables};
 use crate::device_args::DeviceArgs;
-use crate::drive_report::{Charts, Facts, ReportObject, Wear, document};
+use crate::drive_report::{ReportObject, charts, document};
 use crate::failure::Failure;
 use crate::output::{JsonArg, json};
 use crate::replay_args::ReplayArgs;
@@ -24,6 +25,8 @@ use crate::trace_args::TraceArgs;
   prism report samples/ext4-sqlite-wal.ftrace.zst
   prism report samples/f2fs-rocksdb.ftrace.zst --phase app --html report.html
   prism report samples/formats/msr.csv --device consumer-nvme --requests r.parquet
+  prism report samples/ext4-sqlite-wal.ftrace.zst --layout samples/layouts/ext4-4GiB.toml
+  prism report samples/formats/msr.csv --against consumer-nvme --fail-on 'write_amplification>2'
   blkparse -i sda | prism report - --capacity 64GiB --json -")]
 pub struct Args {
     #[command(flatten)]
@@ -32,6 +35,21 @@ pub struct Args {
     device: DeviceArgs,
     #[command(flatten)]
     replay: ReplayArgs,
+    /// What lies where on the device: a layout that `prism trace layout` wrote, or an image
+    /// or device whose file system (ext4, XFS, F2FS) tells; offenders get names from it
+    #[arg(long, value_name = "FILE.toml|IMAGE")]
+    layout: Option<PathBuf>,
+    /// Fixes to simulate: all (that make sense), none, or some of them, as merge,streams
+    #[arg(long = "what-if", value_name = "all|none|CHANGES", default_value = "all",
+          value_parser = parse_what_ifs)]
+    what_ifs: WhatIfs,
+    /// Compare with another trace, or with another drive (a preset or a TOML file)
+    #[arg(long, value_name = "TRACE|PRESET|FILE.toml")]
+    against: Option<PathBuf>,
+    /// Exit with 1 if this holds: a rule's score, write_amplification, p99 (with a unit) or
+    /// lifetime_days, against a number, as 'request_scale<0.5'. May be given several times
+    #[arg(long, value_name = "CONDITION", value_parser = fail_on::parse)]
+    fail_on: Vec<Gate>,
     /// Write the report, with charts, as one self-contained HTML file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -42,11 +60,23 @@ pub struct Args {
     json: JsonArg,
 }
 
-/// Reads the trace, replays it on a drive, and reports.
+/// Everything that the JSON of a report has.
+#[derive(Serialize)]
+struct Object {
+    #[serde(flatten)]
+    report: ReportObject,
+    rules: RulesObject,
+    what_if: Vec<WhatIfObject>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    against: Option<AgainstObject>,
+}
+
+/// Reads the trace, replays it on a drive, judges it, simulates its fixes, and reports.
 ///
 /// # Errors
 /// [`Failure`] if the trace or the device cannot be read, the trace does not fit the
-/// drive, or an output cannot be written.
+/// drive, or an output cannot be written; and if a condition of `--fail-on` holds, after all
+/// outputs are written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let mut outputs = ReportFiles::open(Paths {
         html: args.html.as_deref(),
@@ -54,108 +84,93 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         requests: args.requests.as_deref(),
         text: None,
     })?;
-    let mut trace = args.trace.load()?;
-    check_source(args, &trace)?;
-    let layout = Layout::of(&mut trace.spool).map_err(HostError::from)?;
-    let scaled = args.device.scaled(layout.span())?;
-    let capacity = scaled.device.capacity();
-    if layout.span() > capacity.0 {
-        return Err(Failure::Usage(format!(
-            "{}: the trace reaches up to byte {}, beyond the drive's {} bytes ({capacity}); give \
-             --capacity {}B or more",
-            trace.name,
-            layout.span(),
-            capacity.0,
-            Bytes(layout.span()).div_ceil(Bytes(1 << 20)) << 20,
-        )));
-    }
-    let progress = Progress::on_stderr();
-    let (mut drive, prepared) =
-        args.device.prepared(&scaled.device, args.replay.seed, &progress)?;
-    let writer = match outputs.requests.take() {
-        Some(file) => Some(RequestsWriter::create(file, trace.symbols.clone())?),
+    let ranges = match &args.layout {
+        Some(path) => named_ranges(path)?,
+        None => Vec::new(),
+    };
+    let given = Subjects {
+        paths: &args.trace.paths,
+        select: &args.trace.select,
+        device: &args.device,
+        replay: &args.replay,
+        what_ifs: &args.what_ifs,
+        ranges: &ranges,
+    };
+    let analysis = Analysis::of(given, outputs.requests.take())?;
+    let other = match &args.against {
+        Some(name) => Some((name.display().to_string(), compared(given, name)?)),
         None => None,
     };
-    let (outcome, charts, writer) =
-        replay(args, &mut trace, &layout, &mut drive, writer, progress)?;
-    let facts = Facts {
-        trace: &trace,
-        layout: &layout,
-        scaled: &scaled,
-        state: &args.device.state,
-        prepared: &prepared,
-        options: args.replay.options(),
-        seed: args.replay.seed,
-        outcome: &outcome,
-        buffered: Bytes(u64::from(drive.buffered_units()) * scaled.device.ftl.mapping_unit.0),
-        wear: Wear::of(drive.engine().nand().erase_counts()),
-    };
-    if let Some(writer) = writer {
-        outputs.requests = Some(writer.finish()?);
+    let against = other.as_ref().map(|(name, other)| Against::new(&analysis, other, name));
+    let object = json(&object(&analysis, against.as_ref()));
+    let (short, long) = documents(&analysis, against.as_ref());
+    let failed = failed(&args.fail_on, &analysis);
+    let Analysis { charts: drawn, requests, .. } = analysis;
+    outputs.requests = requests;
+    outputs.write(&short, charts::with_charts(long, drawn.sections()), &object, None)?;
+    match failed {
+        Some(why) => Err(Failure::Finding(why)),
+        None => Ok(()),
     }
-    let document = document::document(&facts);
-    outputs.write(&document, charts.sections(), &json(&ReportObject::new(&facts)), None)
 }
 
-/// What the arguments ask for must be in the trace.
-fn check_source(args: &Args, trace: &LoadedTrace) -> Result<(), Failure> {
-    let wrong = |what: &str| Err(Failure::Usage(format!("{}: {what}", trace.name)));
-    if trace.summary.requests + trace.summary.flushes == 0 {
-        return wrong("no request is left to replay; choose another --phase or --source");
-    }
-    if matches!(args.replay.pace, Pace::Dependent { .. }) && !trace.facts.capabilities.completion {
-        return wrong("--pace dependent needs completions, which this trace has not; use open");
-    }
-    Ok(())
+/// The parts of a file system, by name.
+fn named_ranges(path: &Path) -> Result<Vec<NamedRange>, Failure> {
+    let layout = prism_host::load_layout(path)?;
+    let named = |region: &prism_trace::fs_layout::Region| NamedRange {
+        start: region.start,
+        end: region.end,
+        label: region.label.clone(),
+    };
+    Ok(layout.regions().iter().map(named).collect())
 }
 
-type Replayed<'a> =
-    (prism_replay::Outcome, Charts<Box<dyn FnMut(&Finished) + 'a>>, Option<RequestsWriter>);
+/// The same with another drive, or another trace.
+fn compared(given: Subjects<'_>, name: &Path) -> Result<Analysis, Failure> {
+    let none = &WhatIfs::Only(Vec::new());
+    if is_device(&name.to_string_lossy()) {
+        let device = DeviceArgs {
+            device: name.to_string_lossy().into_owned(),
+            save_state: None,
+            ..given.device.clone()
+        };
+        return Analysis::of(Subjects { device: &device, what_ifs: none, ..given }, None);
+    }
+    let paths = [name.to_path_buf()];
+    Analysis::of(Subjects { paths: &paths, what_ifs: none, ..given }, None)
+}
 
-fn replay<'a>(
-    args: &Args,
-    trace: &mut LoadedTrace,
-    layout: &Layout,
-    drive: &mut Drive,
-    writer: Option<RequestsWriter>,
-    progress: Progress,
-) -> Result<Replayed<'a>, Failure> {
-    let per_pass = trace.summary.requests + trace.summary.flushes;
-    let total = match args.replay.passes {
-        Passes::Fixed(passes) => Some(per_pass * u64::from(passes)),
-        Passes::Steady => None,
-    };
-    progress.start_count("replaying:", "requests", total);
-    let shared = std::rc::Rc::new(RefCell::new((writer, None::<HostError>)));
-    let sink = shared.clone();
-    let each: Box<dyn FnMut(&Finished) + 'a> = Box::new(move |finished: &Finished| {
-        let (writer, failed) = &mut *sink.borrow_mut();
-        if let (Some(writer), None) = (writer, &failed) {
-            *failed = writer.add(finished).err();
-        }
-    });
-    let bar = progress.clone();
-    let watch = shared.clone();
-    let keep_going = move |at: prism_replay::Progress| {
-        bar.reached(u64::from(at.passes) * per_pass + at.submitted);
-        watch.borrow().1.is_none()
-    };
-    let shown = match args.replay.passes {
-        Passes::Fixed(passes) => passes,
-        Passes::Steady => 1,
-    };
-    let mut charts = Charts::new(drive.device().capacity(), shown, each, keep_going);
-    let options = args.replay.options();
-    let mut source = LaidOut::new(&mut trace.spool, layout);
-    let outcome = prism_replay::replay(drive, &mut source, &options, &mut charts);
-    progress.clear();
-    let (writer, failed) = shared.take();
-    if let Some(error) = failed {
-        return Err(error.into());
+fn object(analysis: &Analysis, against: Option<&Against>) -> Object {
+    Object {
+        report: ReportObject::new(&analysis.facts()),
+        rules: RulesObject::new(&analysis.contract),
+        what_if: WhatIfObject::all(&analysis.contract),
+        against: against.map(Against::object),
     }
-    match outcome {
-        Ok(outcome) => Ok((outcome, charts, writer)),
-        Err(ReplayError::Source(error)) => Err(HostError::from(error).into()),
-        Err(error) => Err(Failure::Usage(format!("{}: {error}", trace.name))),
+}
+
+/// What fits a screen, and what a page has beside.
+fn documents(analysis: &Analysis, against: Option<&Against>) -> (Document, Document) {
+    let facts = analysis.facts();
+    let (contract, head) = (&analysis.contract, document::head(&facts));
+    let mut short = head.clone().with(contract.verdicts());
+    let mut long = head.with(contract.verdicts());
+    if let Some(against) = against {
+        short = short.with(against.section());
+        long = long.with(against.section());
     }
+    short = short.with(document::brief(&facts));
+    short.sections.extend(tables::section(contract, false));
+    short = short.with(document::limits(&facts));
+    long.sections.extend(tables::section(contract, true));
+    long.sections.extend(contract.sections(facts.scaled.device.capacity()));
+    long.sections.extend(document::sections(&facts));
+    (short, long)
+}
+
+/// Why the command fails, if a condition holds.
+fn failed(gates: &[Gate], analysis: &Analysis) -> Option<String> {
+    let why: Vec<String> =
+        gates.iter().filter_map(|gate| gate.fails(analysis.value(gate.quantity))).collect();
+    (!why.is_empty()).then(|| why.join("; "))
 }

@@ -123,7 +123,8 @@ fn unwritten_contract(args: &Args) -> Result<(), Failure> {
     let judged = judge_all(&facts);
     let result = Reproduced { seed, scale, comparisons, observed, missing, judged };
     let text = json(&reproduction::json(&result));
-    files.write(&reproduction::document(&result), Vec::new(), &text, None)
+    let document = reproduction::document(&result);
+    files.write(&document, document.clone(), &text, None)
 }
 
 /// The trace of `pair` in `dir` or in its folder of such traces.

@@ -14,6 +14,7 @@ use prism_ssd::scale::Scaled;
 use prism_ssd::{Drive, Preparation};
 
 use crate::device_args::{Capacity, DeviceArgs};
+use crate::drive_report::charts::with_charts;
 use crate::drive_report::{Charts, Wear};
 use crate::failure::Failure;
 use crate::output::{JsonArg, json};
@@ -143,7 +144,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let mut charts = charts.sections();
     charts[0].lead = "What was measured, in simulated time.".into();
-    files.write(&document(&facts), charts, &json(&SimObject::new(&facts)), text.as_deref())
+    let short = document(&facts);
+    let page = with_charts(short.clone(), charts);
+    files.write(&short, page, &json(&SimObject::new(&facts)), text.as_deref())
 }
 
 fn sweep_all(args: &Args, sections: &[Section], plan: &Plan) -> Result<(), Failure> {
@@ -168,7 +171,8 @@ fn sweep_all(args: &Args, sections: &[Section], plan: &Plan) -> Result<(), Failu
     })?;
     let threads = args.jobs.map(usize::from);
     let result = sweep::run(&args.sweep, sections, plan, threads)?;
-    files.write(&result.document(), Vec::new(), &json(&result), None)
+    let document = result.document();
+    files.write(&document, document.clone(), &json(&result), None)
 }
 
 /// The jobs of the command line, then those of the files that it names.

@@ -9,7 +9,7 @@ use prism_replay::{Finished, Observer, Progress};
 use prism_report::accumulate::{
     HeatGrid, LatencySeries, LevelSeries, LogHistogram, SizeHistogram, SumSeries,
 };
-use prism_report::{Axis, Block, Chart, Lines, Section, Series, Unit};
+use prism_report::{Axis, Block, Chart, Document, Lines, Section, Series, Unit};
 use prism_ssd::HostOp;
 
 /// Buckets of a time axis: about as many as a wide screen has columns to tell apart.
@@ -37,6 +37,15 @@ pub struct Charts<F> {
     heat: HeatGrid,
     each: F,
     progress: Box<dyn FnMut(Progress) -> bool>,
+}
+
+/// `document` with `charts` before its last section, which says what to keep in mind.
+#[must_use]
+pub fn with_charts(mut document: Document, charts: Vec<Section>) -> Document {
+    let last = document.sections.pop();
+    document.sections.extend(charts);
+    document.sections.extend(last);
+    document
 }
 
 impl<F: FnMut(&Finished)> Charts<F> {

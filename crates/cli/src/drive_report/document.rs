@@ -11,15 +11,67 @@ use crate::commands::trace_info::limit_notes;
 use crate::replay_args::describe;
 use crate::trace_json::trace_object;
 
-/// What fits one screen: everything but the charts over time.
+/// Title and subtitle: the trace and the drive.
 #[must_use]
-pub fn document(facts: &Facts<'_>) -> Document {
+pub fn head(facts: &Facts<'_>) -> Document {
     let subtitle = format!("{} {}", asked(facts), drive(&facts.scaled.device));
     Document::new(facts.trace.name.clone(), subtitle)
-        .with(summary(facts))
-        .with(latency(facts))
-        .with(cleaning(facts))
-        .with(limits(facts))
+}
+
+/// All that is said of the drive but the charts over time, what to keep in mind last.
+#[must_use]
+pub fn sections(facts: &Facts<'_>) -> Vec<Section> {
+    vec![summary(facts), latency(facts), cleaning(facts), limits(facts)]
+}
+
+/// What a screen has room for: write amplification, latencies, lifetime.
+#[must_use]
+pub fn brief(facts: &Facts<'_>) -> Section {
+    let measured = &facts.outcome.measured;
+    let mut section = Section::new("On this drive", lead(facts));
+    let life = facts.lifetime();
+    let causes = measured.flash.units.iter().filter(|&(_, units)| units > 0);
+    let written = measured.bytes_of(HostOp::Write).max(1);
+    let unit = facts.scaled.device.ftl.mapping_unit.0;
+    let shares: Vec<String> = causes
+        .map(|(cause, units)| {
+            let share = (units * unit) as f64 / written as f64;
+            format!("{} {}", cause.name(), Unit::Ratio.format(share))
+        })
+        .collect();
+    let latency = |op: HostOp| {
+        let latencies = measured.latency_of(op);
+        (latencies.count() > 0).then(|| {
+            let show = |q| Unit::Nanos.format(latencies.quantile(q).0 as f64);
+            let mean = Unit::Nanos.format(latencies.mean_ns());
+            let note = format!("mean {mean}, p50 {}, p99.9 {}", show(0.5), show(0.999));
+            let p99 = latencies.quantile(0.99);
+            Figure::new(format!("p99 of {}s", op.name()), Unit::Nanos, p99).note(note)
+        })
+    };
+    let mut figures = vec![
+        Figure::new("Write amplification", Unit::Ratio, measured.write_amplification())
+            .note(format!("flash bytes per byte written: {}", shares.join(", "))),
+        Figure::new("Lifetime at this rate", Unit::Nanos, life.map(|l| l.days * 86_400e9)).note(
+            format!(
+                "of {} and {} cycles{}",
+                facts.scaled.device.capacity(),
+                facts.scaled.device.flash.endurance,
+                life.map(|l| format!("; {:.3} drive writes a day for five years", l.dwpd))
+                    .unwrap_or_default()
+            ),
+        ),
+    ];
+    figures.extend([HostOp::Read, HostOp::Write].into_iter().filter_map(latency));
+    figures.push(Figure::new("Throughput", Unit::BytesPerSec, measured.bytes_per_second()).note(
+        format!(
+            "{} requests a second, {} in flight on average",
+            Unit::Count.format(measured.iops()),
+            Unit::Ratio.format(measured.in_flight_mean())
+        ),
+    ));
+    section.push(Block::KeyFigures(figures));
+    section
 }
 
 /// What the drive is, in one sentence.
@@ -226,7 +278,9 @@ pub fn wear_figures(measured: &Measured, device: &Device, wear: Wear) -> Block {
     Block::KeyFigures(figures)
 }
 
-fn limits(facts: &Facts<'_>) -> Section {
+/// What to keep in mind.
+#[must_use]
+pub fn limits(facts: &Facts<'_>) -> Section {
     let mut notes = Vec::new();
     if !facts.scaled.changes.is_empty() {
         notes.push(format!("The drive is made to fit: {}.", facts.scaled.changes.join("; ")));

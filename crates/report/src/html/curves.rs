@@ -84,17 +84,15 @@ fn named(axis: &Axis) -> String {
 
 /// What the script needs to know of the axes: which values lie where, and their units.
 fn axes(chart: &Curves, x: &Range) -> String {
-    let scale = match x.scale {
-        Scale::Linear => "linear",
-        Scale::Log => "log",
-    };
     format!(
-        " data-axis=\"{} {}\" data-scale=\"{scale}\" data-x=\"{}\" data-x-unit=\"{}\" \
-         data-y-unit=\"{}\"",
+        " data-zoom=\"{} {}\" data-scale=\"{}\" data-x=\"{}\" data-x-unit=\"{}\" \
+         data-y-scale=\"{}\" data-y-unit=\"{}\"",
         x.low,
         x.high,
+        x.scale.key(),
         escape(&chart.x.label),
         chart.x.unit.key(),
+        chart.y.scale.key(),
         chart.y.unit.key()
     )
 }

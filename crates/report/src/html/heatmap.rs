@@ -26,7 +26,9 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
 
     let (start, end) = (chart.time_range.start, chart.time_range.end);
     let zoom = format!(
-        " data-zoom=\"{start} {end}\" data-addresses=\"{}\"",
+        " data-zoom=\"{start} {end}\" data-zoom-address=\"{} {}\" data-addresses=\"{}\"",
+        chart.address_range.start,
+        chart.address_range.end,
         escape(&addresses(chart, rows).join("|"))
     );
     frame::open(page, "heatmap", &zoom, &chart.title, &chart.caption);
@@ -46,7 +48,7 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
             page,
             &Plot {
                 y_label: "",
-                x_label: "",
+                x_label: if last { "time" } else { "" },
                 y_ticks: frame::places(&y),
                 x_ticks: if last { frame::places(&x) } else { Vec::new() },
                 narrow_stride: 2,

@@ -47,7 +47,7 @@ pub fn render(page: &mut Page, chart: &Lines) {
         page,
         &Plot {
             y_label: &format!("{}{log}", chart.y.label),
-            x_label: "",
+            x_label: "time",
             y_ticks: frame::places(&y),
             x_ticks: frame::places(&x),
             narrow_stride: 2,

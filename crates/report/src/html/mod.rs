@@ -2,9 +2,11 @@
 //!
 //! All charts are drawn here, as SVG whose colours follow the reader's light or dark
 //! theme; tick labels are HTML text over it, so that they keep their size on a phone. The
-//! script only adds to that: read-outs under the pointer, zoom in time, switching series
-//! off. It reads its numbers from the tables that each chart carries, so a value is
-//! formatted in one place. Without scripts the page has everything but these.
+//! script only adds to that: read-outs under the pointer, zoom, switching series off, the
+//! choice of theme. What it reads from lines and bars are the cells of the tables that each
+//! chart carries. Curves and new ticks it writes itself, from the units that the page
+//! carries; a test holds its numbers against those of this crate. Without scripts the page
+//! has everything but these.
 //!
 //! Every text from the document is escaped: a process may be called `<script>`.
 
@@ -22,6 +24,7 @@ mod verdicts;
 use crate::chart::Chart;
 use crate::json;
 use crate::model::{Block, Document, Figure, Section};
+use crate::unit::Unit;
 use escape::escape;
 use palette::Palette;
 
@@ -29,7 +32,18 @@ use palette::Palette;
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
                       script-src 'unsafe-inline'; img-src data:";
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+/// The colours of the dark theme, which hold where the system asks for it and where the
+/// reader does.
+const DARK: &str = include_str!("dark.css");
+/// In the order in which they use each other.
+const SCRIPTS: [&str; 6] = [
+    include_str!("script/start.js"),
+    include_str!("script/numbers.js"),
+    include_str!("script/view.js"),
+    include_str!("script/readings.js"),
+    include_str!("script/plot.js"),
+    include_str!("script/page.js"),
+];
 
 /// The text being built, with what holds for the whole page.
 struct Page {
@@ -49,18 +63,41 @@ pub fn render(document: &Document) -> String {
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <title>{title}</title>\n<style>\n{}</style>\n</head>\n<body data-units=\"{}\">\n\
          <a class=\"skip\" href=\"#main\">Skip to the report</a>\n\
-         <header>\n<h1>{title}</h1>\n<p class=\"subtitle\">{}</p>\n",
+         <header>\n<h1>{title}</h1>\n<p class=\"subtitle\">{}</p>\n</header>\n",
+        style(),
+        units(),
         escape(&document.subtitle)
     ));
     contents(&mut page, document);
-    page.push("</header>\n<main id=\"main\">\n");
+    page.push("<main id=\"main\" tabindex=\"-1\">\n");
     for (number, section) in document.sections.iter().enumerate() {
         render_section(&mut page, section, number);
     }
-    page.push(&format!("</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"));
+    let script = SCRIPTS.concat();
+    page.push(&format!(
+        "</main>\n<script>\n(() => {{\n\"use strict\";\n{script}}})();\n</script>\n</body>\n</html>\n"
+    ));
     page.out
+}
+
+/// The style, with the dark colours for those whose system asks for them, unless they
+/// chose otherwise on the page, and for those who chose them. Prints are always light.
+fn style() -> String {
+    format!(
+        "{STYLE}@media screen and (prefers-color-scheme: dark) {{\n\
+         :root:not([data-theme=light]) {{\n{DARK}}}\n}}\n\
+         @media screen {{\n:root[data-theme=dark] {{\n{DARK}}}\n}}\n"
+    )
+}
+
+/// What each unit is written with, for the script, which writes new ticks.
+fn units() -> String {
+    let rung = |&(scale, name): &(f64, &str)| format!("{scale},{name}");
+    let rungs = |unit: Unit| unit.ladder().iter().map(rung).collect::<Vec<_>>().join(";");
+    let unit = |unit: Unit| format!("{}:{}", unit.key(), rungs(unit));
+    escape(&Unit::ALL.map(unit).join("|"))
 }
 
 impl Page {

@@ -2,11 +2,14 @@
 
 use super::Page;
 use super::escape::escape;
-use crate::model::Table;
+use crate::model::{Table, Value};
 
 /// How many rows are written out. With more, a page is slow to open and nobody reads on;
 /// the JSON has them all.
 const ROWS_MAX: usize = 1000;
+
+/// How many characters a cell of words has before it may break.
+const LINE_MAX: usize = 36;
 
 /// A table that stands for itself, with its caption.
 pub fn render(page: &mut Page, table: &Table) {
@@ -27,7 +30,7 @@ pub fn details(page: &mut Page, table: &Table, summary: &str, note: &str) {
         note => format!("<p class=\"note\">{}</p>\n", escape(note)),
     };
     let text = format!(
-        "<details><summary>{summary}</summary>\n<div class=\"scroll\" tabindex=\"0\" \
+        "<details class=\"numbers\"><summary>{summary}</summary>\n<div class=\"scroll\" tabindex=\"0\" \
          role=\"region\" aria-label=\"{summary}\"><table>\n{}</table></div>\n{}{note}</details>\n",
         rows(table),
         left_out(table)
@@ -35,25 +38,39 @@ pub fn details(page: &mut Page, table: &Table, summary: &str, note: &str) {
     page.push(&text);
 }
 
+/// Numbers stand to the right; a column with sentences in it may break its lines.
+fn class(table: &Table, column: usize) -> &'static str {
+    let is_long = |row: usize| match table.cell(row, column) {
+        Value::Text(text) => text.chars().count() > LINE_MAX,
+        _ => false,
+    };
+    match table.columns[column].unit {
+        Some(_) => " class=n",
+        None if (0..table.rows.len().min(ROWS_MAX)).any(is_long) => " class=w",
+        None => "",
+    }
+}
+
+/// Head and body. Without the end tags and quotes that HTML does not ask for, as most of a page is numbers;
+/// nor line feeds, which would be part of a cell then.
 fn rows(table: &Table) -> String {
-    let class = |i: usize| if table.columns[i].unit.is_some() { " class=\"n\"" } else { "" };
+    let classes: Vec<&str> = (0..table.columns.len()).map(|i| class(table, i)).collect();
     let mut out = String::from("<thead><tr>");
     for (i, column) in table.columns.iter().enumerate() {
-        out += &format!("<th scope=\"col\"{}>{}</th>", class(i), escape(&column.name));
+        out += &format!("<th scope=col{}>{}", classes[i], escape(&column.name));
     }
-    out += "</tr></thead>\n<tbody>\n";
+    out += "<tbody>";
     for row in 0..table.rows.len().min(ROWS_MAX) {
         out += "<tr>";
         for (i, column) in table.columns.iter().enumerate() {
             let text = escape(&table.cell(row, i).show(column.unit, "–"));
             out += &match i {
-                0 => format!("<th scope=\"row\"{}>{text}</th>", class(i)),
-                _ => format!("<td{}>{text}</td>", class(i)),
+                0 => format!("<th scope=row{}>{text}", classes[i]),
+                _ => format!("<td{}>{text}", classes[i]),
             };
         }
-        out += "</tr>\n";
     }
-    out + "</tbody>\n"
+    out
 }
 
 fn left_out(table: &Table) -> String {

@@ -5,6 +5,7 @@ use super::escape::escape;
 use crate::verdict::{Grade, Verdict};
 
 pub fn render(page: &mut Page, verdicts: &[Verdict]) {
+    tally(page, verdicts);
     page.push("<ul class=\"verdicts\">\n");
     for verdict in verdicts {
         row(page, verdict);
@@ -12,11 +13,24 @@ pub fn render(page: &mut Page, verdicts: &[Verdict]) {
     page.push("</ul>\n");
 }
 
+/// How many verdicts there are of each grade, for one look.
+fn tally(page: &mut Page, verdicts: &[Verdict]) {
+    page.push("<p class=\"tally\">");
+    for grade in Grade::ALL {
+        let count = verdicts.iter().filter(|verdict| verdict.grade == grade).count();
+        if count > 0 {
+            let (word, icon) = (grade.word(), icon(grade));
+            page.push(&format!("<span class=\"{word}\">{icon}{count} {word}</span> "));
+        }
+    }
+    page.push("</p>\n");
+}
+
 fn row(page: &mut Page, verdict: &Verdict) {
     let grade = verdict.grade.word();
     page.push(&format!(
-        "<li class=\"{grade}\">\n<p class=\"grade\">{}{grade}</p>\n<div>\n<h3>{}</h3>\n{}\
-         <p>{}</p>\n",
+        "<li class=\"{grade}\">\n<p class=\"grade\">{}{grade}</p>\n<h3>{}</h3>\n{}\
+         <p class=\"why\">{}</p>\n",
         icon(verdict.grade),
         escape(&verdict.name),
         score(verdict),
@@ -30,7 +44,7 @@ fn row(page: &mut Page, verdict: &Verdict) {
         }
         page.push("</dl>\n</details>\n");
     }
-    page.push("</div>\n</li>\n");
+    page.push("</li>\n");
 }
 
 /// How far the rule is kept, as a bar with its number.

@@ -1,8 +1,8 @@
 //! Curves as a small plot of characters: one glyph for each curve, the axes around it.
 
-use super::Screen;
 use super::charts::{COLOURS, name_width, padded_name, pick};
-use super::text::{display_width, pad_left};
+use super::text::{display_width, pad_left, shorten};
+use super::{Screen, Style};
 use crate::curves::{Curve, CurveShape, Curves};
 use crate::ticks::Range;
 
@@ -32,33 +32,46 @@ pub(super) fn render(screen: &mut Screen, chart: &Curves) {
     let columns = screen.width.saturating_sub(margin + 4).max(COLUMNS_MIN);
     let cells = plot(chart, &x, &y, columns);
     let style = screen.style;
+    screen.paragraph(&chart.y.label, "  ", true);
     for line in (0..LINES).rev() {
-        let glyph = |column: usize| match cells[column * LINES + line] {
-            Cell::Empty => String::from(" "),
-            Cell::Mark => style.dim(&pick(style, &MARK, &MARK_ASCII, 0).to_string()),
-            Cell::Curve(i) => glyph(screen, i),
-        };
         let edge = match line {
             l if l + 1 == LINES => top,
             0 => bottom,
             _ => "",
         };
-        let drawn: String = (0..columns).map(glyph).collect();
-        screen.line(&format!("  {}  {drawn}", pad_left(edge, margin)));
+        let shown: Vec<Cell> = (0..columns).map(|column| cells[column * LINES + line]).collect();
+        let runs = shown.chunk_by(|a, b| a == b).map(|run| drawn(style, run[0], run.len()));
+        let text = format!("  {}  {}", pad_left(edge, margin), runs.collect::<String>());
+        screen.line(&text);
     }
-    let [from, to] = [x.low, x.high].map(|end| chart.x.unit.format(end));
-    let to = pad_left(&to, columns.saturating_sub(display_width(&from)).max(to.len() + 1));
-    let axis = style.dim(&format!("{}{from}{to}", " ".repeat(margin + 4)));
+    let axis =
+        style.dim(&format!("{}{}", " ".repeat(margin + 4), axis(screen, chart, &x, columns)));
     screen.line(&axis);
-    let labels = format!("{} to the right, {} upwards", chart.x.label, chart.y.label);
-    screen.paragraph(&labels, &" ".repeat(margin + 4), true);
     legend(screen, chart);
 }
 
-fn glyph(screen: &Screen, series: usize) -> String {
-    let place = series % GLYPHS.len();
-    let glyph = pick(screen.style, &GLYPHS, &GLYPHS_ASCII, place).to_string();
-    screen.style.paint(COLOURS[place], &glyph)
+/// The ends of the axis to the right, with its name between them.
+fn axis(screen: &Screen, chart: &Curves, x: &Range, columns: usize) -> String {
+    let [from, to] = [x.low, x.high].map(|end| chart.x.unit.format(end));
+    let room = columns.saturating_sub(display_width(&from) + display_width(&to) + 2);
+    let label = shorten(&screen.clean(&chart.x.label), room, screen.style.unicode);
+    let before = (room - display_width(&label)) / 2 + 1;
+    let line = format!("{from}{}{label}", " ".repeat(before));
+    let gap = columns.saturating_sub(display_width(&line) + display_width(&to)).max(1);
+    format!("{line}{}{to}", " ".repeat(gap))
+}
+
+/// As many of one cell as stand side by side.
+fn drawn(style: Style, cell: Cell, count: usize) -> String {
+    match cell {
+        Cell::Empty => " ".repeat(count),
+        Cell::Mark => style.dim(&pick(style, &MARK, &MARK_ASCII, 0).to_string().repeat(count)),
+        Cell::Curve(i) => {
+            let place = i % GLYPHS.len();
+            let glyph = pick(style, &GLYPHS, &GLYPHS_ASCII, place).to_string();
+            style.paint(COLOURS[place], &glyph.repeat(count))
+        }
+    }
 }
 
 /// What each glyph means, how far its curve goes, and where the marks are.
@@ -74,7 +87,7 @@ fn legend(screen: &mut Screen, chart: &Curves) {
             }
             _ => "no data".into(),
         };
-        let line = format!("  {} {name}  {extremes}", glyph(screen, i));
+        let line = format!("  {} {name}  {extremes}", drawn(screen.style, Cell::Curve(i), 1));
         screen.line(&line);
     }
     for mark in chart.marks.iter().filter(|mark| mark.x.is_finite()) {

@@ -273,6 +273,23 @@ fn requests(sizes: &[SizeHistogram; 2]) -> Section {
 
 fn limits() -> Section {
     let mut section = Section::new("What this rests on", "");
+    let columns = vec![
+        Column::text("change"),
+        Column::number("write amplification", Unit::Ratio),
+        Column::text("what it would mean"),
+    ];
+    let mut table = Table::new("What would help, by how much.", columns);
+    let mut row = |change: &str, amplification: f64, meaning: &str| {
+        table.rows.push(vec![change.into(), amplification.into(), meaning.into()]);
+    };
+    row("discards at once", 1.41, "Files that are gone give their space back before cleaning.");
+    row(
+        "two streams",
+        1.12,
+        "The log and the tables no longer share blocks, so that the space \
+                              of the log is free as a whole when it is cut.",
+    );
+    section.push(Block::Table(table));
     section.push(Block::Notes(vec![
         "The trace has no completion times; latencies are those of the simulated drive.".into(),
         "The drive was filled once in order before the trace began.".into(),

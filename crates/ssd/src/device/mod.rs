@@ -2,6 +2,7 @@
 
 mod hybrid;
 mod parts;
+mod spare;
 
 use prism_base::{Bytes, Nanos};
 use prism_engine::{Cleaning, EngineConfig, Scheduler, Suspend};

@@ -1,0 +1,95 @@
+//! What the contract says of a trace: verdicts, offenders, what-ifs, as text and as JSON.
+
+pub mod charts;
+pub mod fail_on;
+pub mod json;
+pub mod sentences;
+pub mod tables;
+
+use prism_base::Bytes;
+use prism_contract::rules::{Findings, Rule, Verdict as RuleVerdict};
+use prism_contract::what_if::{Comparison, Skipped};
+use prism_report::{Block, Grade, Section, Verdict};
+
+pub use json::{RulesObject, WhatIfObject};
+
+/// The findings of a trace on a drive, and what was simulated of its fixes.
+pub struct Contract {
+    /// The rules.
+    pub findings: Findings,
+    /// Fixes that were simulated.
+    pub what_ifs: Vec<Comparison>,
+    /// Fixes that were not, and why.
+    pub skipped: Vec<Skipped>,
+}
+
+/// The changes that show what a rule costs, the best first: the rule broken as it is,
+/// against the rule kept.
+fn prices_of(rule: Rule) -> &'static [&'static str] {
+    match rule {
+        Rule::RequestScale => &["depth", "merge"],
+        Rule::Locality => &["map-cache"],
+        Rule::AlignedSequentiality => &["page-map", "align"],
+        Rule::GroupingByDeathTime => &["streams", "hot-cold", "discards"],
+        Rule::UniformLifetime => &["levelling"],
+    }
+}
+
+impl Contract {
+    /// What breaking `rule` costs, as far as it was simulated.
+    #[must_use]
+    pub fn price(&self, rule: Rule) -> Option<&Comparison> {
+        let named = |key: &&str| self.what_ifs.iter().find(|what_if| what_if.change.key() == *key);
+        prices_of(rule).iter().find_map(named)
+    }
+
+    /// The verdicts, one line a rule.
+    #[must_use]
+    pub fn verdicts(&self) -> Section {
+        let broken = self.count(RuleVerdict::Broken);
+        let strained = self.count(RuleVerdict::Strained);
+        let lead = match (broken, strained) {
+            (0, 0) => "No rule of the unwritten contract of SSDs is broken.".to_owned(),
+            (0, n) => format!("No rule of the contract is broken; {n} of 5 strained."),
+            (n, 0) => format!("{n} of 5 rules of the contract are broken."),
+            (n, m) => format!("{n} of 5 rules of the contract are broken, {m} strained."),
+        };
+        let mut section = Section::new("The unwritten contract", lead);
+        let one = |rule| Verdict {
+            name: Rule::name(rule).into(),
+            grade: match self.findings.verdict(rule) {
+                RuleVerdict::Kept => Grade::Kept,
+                RuleVerdict::Strained => Grade::Strained,
+                RuleVerdict::Broken => Grade::Broken,
+                RuleVerdict::Unknown => Grade::Unknown,
+            },
+            score: self.findings.score(rule),
+            sentence: sentences::finding(self, rule),
+            details: sentences::details(self, rule),
+        };
+        section.push(Block::Verdicts(Rule::ALL.into_iter().map(one).collect()));
+        section
+    }
+
+    fn count(&self, verdict: RuleVerdict) -> usize {
+        Rule::ALL.into_iter().filter(|&rule| self.findings.verdict(rule) == verdict).count()
+    }
+
+    /// The sections that only the page has: who it was, and the charts.
+    #[must_use]
+    pub fn sections(&self, capacity: Bytes) -> Vec<Section> {
+        let mut who = Section::new(
+            "Who breaks the rules",
+            "Shares of each rule's violation, in the rule's own measure; a share is of all that \
+             breaks the rule, however little that is.",
+        );
+        for rule in Rule::ALL {
+            if !self.findings.offenders(rule).is_empty() {
+                who.push(Block::Table(tables::offenders(&self.findings, rule)));
+            }
+        }
+        let mut all = vec![who];
+        all.extend(charts::sections(&self.findings, capacity));
+        all
+    }
+}

@@ -1,0 +1,264 @@
+//! Findings as sentences with the trace's own numbers.
+
+use prism_base::Bytes;
+use prism_contract::rules::{Dimension, Findings, Rule, Side, Verdict};
+use prism_contract::what_if::{Comparison, Figures};
+use prism_report::Unit;
+
+use super::Contract;
+
+/// What was found of `rule`, in one or two sentences: the numbers, and who it was.
+#[must_use]
+pub fn finding(contract: &Contract, rule: Rule) -> String {
+    let findings = &contract.findings;
+    let mut text = match rule {
+        Rule::RequestScale => request_scale(findings),
+        Rule::Locality => locality(findings),
+        Rule::AlignedSequentiality => alignment(findings),
+        Rule::GroupingByDeathTime => grouping(findings),
+        Rule::UniformLifetime => lifetime(findings),
+    };
+    if findings.verdict(rule) != Verdict::Kept
+        && let Some(worst) = worst(findings, rule)
+    {
+        text.push(' ');
+        text.push_str(&worst);
+    }
+    text
+}
+
+fn size(bytes: u64) -> String {
+    Bytes(bytes).to_string()
+}
+
+fn percent(share: f64) -> String {
+    Unit::Percent.format(share)
+}
+
+fn request_scale(findings: &Findings) -> String {
+    let rule = &findings.request_scale;
+    let side = |name: &str, side: &Side| {
+        let p50 = side.sizes.median()?;
+        let depth = side.depth.quantile(0.5).filter(|_| rule.depth_known);
+        let depth = depth.map(|d| format!(" with {d} outstanding")).unwrap_or_default();
+        Some(format!("{name} {}{depth}", size(p50)))
+    };
+    let sides = [side("write", &rule.writes), side("read", &rule.reads)];
+    let sides: Vec<String> = sides.into_iter().flatten().collect();
+    if sides.is_empty() {
+        return "Nothing is read or written.".into();
+    }
+    let barrier = rule.kib_between_barriers.quantile(0.5);
+    let barrier = barrier
+        .map(|kib| format!("; a barrier after every {}", size(kib * 1024)))
+        .unwrap_or_default();
+    let scale = size(rule.full_scale().0);
+    format!("Median {}{barrier}. {scale} at once would fill the channels.", sides.join(", "))
+}
+
+fn locality(findings: &Findings) -> String {
+    let rule = &findings.locality;
+    let Some(ratio) = rule.miss_ratio(rule.cache_pages) else {
+        return "Nothing is accessed.".into();
+    };
+    let share = rule.cache_pages as f64 / findings.subject.map_pages as f64;
+    let one = ((findings.subject.map_pages as f64 * 0.01).round() as u64).max(1);
+    let tight = rule.miss_ratio(one).unwrap_or(0.0);
+    format!(
+        "A cache of {} of the map misses {} of visits, one of {} {}.",
+        percent(share.min(1.0)),
+        percent(ratio),
+        percent(one as f64 / findings.subject.map_pages as f64),
+        percent(tight),
+    )
+}
+
+fn alignment(findings: &Findings) -> String {
+    let [small, large] = &findings.alignment;
+    let ratio = |value: Option<f64>| value.map_or("?".into(), |r| Unit::Ratio.format(r));
+    match large.unaligned_by_traffic() {
+        None => "Nothing is written.".into(),
+        Some(merged) => format!(
+            "A drive mapped by blocks of {} merges {} bytes for each byte written ({} with \
+             {}); {} per byte that lives.",
+            large.block,
+            Unit::Ratio.format(merged),
+            ratio(small.unaligned_by_traffic()),
+            small.block,
+            ratio(large.unaligned_by_live()),
+        ),
+    }
+}
+
+fn grouping(findings: &Findings) -> String {
+    let rule = &findings.grouping;
+    let Some(density) = rule.density else {
+        return if rule.written.0 == 0 {
+            "Nothing is written.".into()
+        } else {
+            "Less than a block is written.".into()
+        };
+    };
+    let blocks = &rule.unsegmented;
+    let mut text = format!(
+        "{} of {} blocks that hold data hold garbage too; data fills {} of them{}.",
+        blocks.mixed_blocks(),
+        blocks.held_blocks(),
+        percent(density),
+        rule.density_segmented
+            .map(|d| format!(", {} with segments", percent(d)))
+            .unwrap_or_default(),
+    );
+    if rule.discarded_later.0 > 0 {
+        text.push_str(&format!(
+            " Of {} mapped at the end {} are discarded only later.",
+            rule.mapped, rule.discarded_later
+        ));
+    }
+    text
+}
+
+fn lifetime(findings: &Findings) -> String {
+    let rule = &findings.lifetime;
+    let (Some(top), Some(&(most, _))) = (rule.share_of_top(0.1), rule.counts.last()) else {
+        return "Nothing is written.".into();
+    };
+    format!(
+        "The tenth of the units that is written most takes {} of the writes; a unit is written \
+         {} times, one {most} times.",
+        percent(top),
+        Unit::Ratio.format(rule.mean()),
+    )
+}
+
+/// The worst offender by what tells most: the process, the file, the range.
+fn worst(findings: &Findings, rule: Rule) -> Option<String> {
+    let offenders = findings.offenders(rule);
+    let mut parts = Vec::new();
+    for by in [Dimension::File, Dimension::Process, Dimension::Range, Dimension::Operation] {
+        let found = offenders.iter().find(|offender| offender.by == by);
+        if let Some(offender) = found
+            && parts.len() < 2
+        {
+            parts.push(format!("{} {} ({})", by.name(), offender.name, percent(offender.share)));
+        }
+    }
+    (!parts.is_empty()).then(|| format!("Worst: {}.", parts.join(", ")))
+}
+
+/// What a verdict rests on, as names and values.
+#[must_use]
+pub fn details(contract: &Contract, rule: Rule) -> Vec<(String, String)> {
+    let findings = &contract.findings;
+    let lines = findings.thresholds(rule);
+    let mut details = vec![
+        ("the rule".to_owned(), rule.asks().to_owned()),
+        ("the score".to_owned(), format!("{}.", rule.score_means())),
+        (
+            "its lines".to_owned(),
+            format!(
+                "kept from {:.2} on, broken below {:.2}: {}.",
+                lines.kept,
+                lines.broken,
+                rule.thresholds_why()
+            ),
+        ),
+    ];
+    if let Some(price) = contract.price(rule) {
+        details.push(("the price".into(), self::price(price)));
+    }
+    details.extend(more(findings, rule));
+    details
+}
+
+/// What a rule costs, in words.
+#[must_use]
+pub fn price(price: &Comparison) -> String {
+    let bound = if price.change.upper_bound() { " (an upper bound)" } else { "" };
+    let mut text = format!(
+        "with the rule kept{bound}, {}: {}.",
+        price.change.sentence(),
+        beside(&price.before, &price.after)
+    );
+    if let Some(note) = &price.note {
+        text.push(' ');
+        text.push_str(note);
+    }
+    text
+}
+
+fn beside(before: &Figures, after: &Figures) -> String {
+    let show = |name: &str, unit: Unit, a: Option<f64>, b: Option<f64>| {
+        Some(format!("{name} {} instead of {}", unit.format(b?), unit.format(a?)))
+    };
+    let nanos = |f: &Figures| f.p99.map(|p99| p99.0 as f64);
+    let days = |f: &Figures| f.lifetime_days.map(|days| days * 86_400e9);
+    let wa = |f: &Figures| f.write_amplification;
+    let parts = [
+        show("write amplification", Unit::Ratio, wa(before), wa(after)),
+        show("p99", Unit::Nanos, nanos(before), nanos(after)),
+        show(
+            "throughput",
+            Unit::BytesPerSec,
+            Some(before.bytes_per_second),
+            Some(after.bytes_per_second),
+        ),
+        show("lifetime", Unit::Nanos, days(before), days(after)),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Further numbers of a rule.
+fn more(findings: &Findings, rule: Rule) -> Vec<(String, String)> {
+    let pair = |name: &str, value: String| (name.to_owned(), value);
+    match rule {
+        Rule::RequestScale => {
+            let rule = &findings.request_scale;
+            let ratio = rule.discard_ratio().map_or("-".into(), percent);
+            vec![
+                pair(
+                    "score by bytes",
+                    rule.score_by_bytes().map_or("-".into(), |s| format!("{s:.2}")),
+                ),
+                pair("discards", format!("{} ({ratio} of requests)", rule.discards)),
+                pair(
+                    "barriers",
+                    format!("{} flushes, {} durable writes", rule.flushes, rule.durable_writes),
+                ),
+            ]
+        }
+        Rule::Locality => {
+            let rule = &findings.locality;
+            vec![
+                pair("translation pages visited", rule.distances.pages().to_string()),
+                pair(
+                    "misses by units looked up",
+                    rule.miss_ratio_by_lookups(rule.cache_pages).map_or("-".into(), percent),
+                ),
+            ]
+        }
+        Rule::AlignedSequentiality => {
+            let merges = findings.alignment[1].when_full;
+            vec![pair(
+                "log blocks",
+                format!(
+                    "{} switched, {} merged in part, {} in full",
+                    merges.switch, merges.partial, merges.full
+                ),
+            )]
+        }
+        Rule::GroupingByDeathTime => {
+            let rule = &findings.grouping;
+            vec![
+                pair("mapped at the end", rule.mapped.to_string()),
+                pair("died by overwriting", rule.overwritten.to_string()),
+                pair("died by discards", rule.discarded.to_string()),
+                pair("blocks still open", rule.unsegmented.open_blocks().to_string()),
+            ]
+        }
+        Rule::UniformLifetime => {
+            let gini = findings.lifetime.gini();
+            vec![pair("Gini coefficient", gini.map_or("-".into(), |g| format!("{g:.2}")))]
+        }
+    }
+}

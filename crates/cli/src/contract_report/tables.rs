@@ -1,0 +1,153 @@
+//! The tables of the contract.
+
+use prism_contract::rules::{Findings, Rule};
+use prism_contract::what_if::{Comparison, Figures, Skipped};
+use prism_report::{Block, Column, Section, Table, Unit, Value};
+
+use super::Contract;
+
+/// The worst offenders against `rule`.
+#[must_use]
+pub fn offenders(findings: &Findings, rule: Rule) -> Table {
+    let measure = match rule {
+        Rule::RequestScale => ("requests short of full scale", Unit::Count),
+        Rule::Locality => ("misses", Unit::Count),
+        Rule::AlignedSequentiality => ("merged", Unit::Bytes),
+        Rule::GroupingByDeathTime => ("garbage held captive", Unit::Bytes),
+        Rule::UniformLifetime => ("writes above the mean", Unit::Count),
+    };
+    let columns = vec![
+        Column::text("by"),
+        Column::text("name"),
+        Column::number("share", Unit::Percent),
+        Column::number(measure.0, measure.1),
+    ];
+    let mut table = Table::new(format!("{}: the worst offenders", rule.name()), columns);
+    for offender in findings.offenders(rule) {
+        table.rows.push(vec![
+            offender.by.name().into(),
+            offender.name.as_str().into(),
+            offender.share.into(),
+            offender.amount.into(),
+        ]);
+    }
+    table
+}
+
+/// What each fix brings, before and after.
+#[must_use]
+pub fn what_ifs(all: &[Comparison]) -> Table {
+    let mut columns = vec![Column::text("change")];
+    for (name, unit) in [("WA", Unit::Ratio), ("p99", Unit::Nanos), ("life", Unit::Nanos)] {
+        columns.push(Column::number(name, unit));
+        columns.push(Column::number(format!("{name} then"), unit));
+    }
+    columns.push(Column::number("speed", Unit::Ratio));
+    let mut table = Table::new("Each change alone, on the same trace and drive", columns).whole();
+    for what_if in all {
+        let (before, after) = (&what_if.before, &what_if.after);
+        let star = match (what_if.change.upper_bound(), &what_if.note) {
+            (true, Some(_)) => " *+",
+            (true, None) => " *",
+            (false, Some(_)) => " +",
+            (false, None) => "",
+        };
+        let mut row: Vec<Value> = vec![format!("{}{star}", what_if.change.name()).into()];
+        row.extend([before.write_amplification.into(), after.write_amplification.into()]);
+        row.extend([before.p99.into(), after.p99.into()]);
+        row.extend([life(before), life(after)]);
+        let faster = after.bytes_per_second / before.bytes_per_second;
+        row.push(Value::Float(faster));
+        table.rows.push(row);
+    }
+    table
+}
+
+fn life(figures: &Figures) -> Value {
+    figures.lifetime_days.map(|days| days * 86_400e9).into()
+}
+
+/// The section on fixes; `long` tells what each of them is and what was left out.
+#[must_use]
+pub fn section(contract: &Contract, long: bool) -> Option<Section> {
+    if contract.what_ifs.is_empty() && contract.skipped.is_empty() {
+        return None;
+    }
+    let mut section = Section::new("What would change", lead(&contract.what_ifs));
+    if long {
+        section.push(Block::Table(what_ifs(&contract.what_ifs)));
+        section.push(Block::Notes(notes(contract)));
+        return Some(section);
+    }
+    // A screen has room for what changes something.
+    let (some, idle): (Vec<_>, Vec<_>) = contract.what_ifs.iter().cloned().partition(matters);
+    if !some.is_empty() {
+        section.push(Block::Table(what_ifs(&some)));
+    }
+    if !idle.is_empty() {
+        let names: Vec<_> = idle.iter().map(|what_if| what_if.change.name()).collect();
+        section.push(Block::Text(format!("Nothing moves by 2 %: {}.", names.join(", "))));
+    }
+    Some(section)
+}
+
+/// The least change of a figure that a screen shows.
+const MATTERS: f64 = 0.02;
+
+/// Whether some figure moves.
+fn matters(what_if: &Comparison) -> bool {
+    let figures = |f: &Figures| {
+        let p99 = f.p99.map(|p99| p99.0 as f64);
+        [f.write_amplification, p99, f.lifetime_days, Some(f.bytes_per_second)]
+    };
+    let pairs = figures(&what_if.before).into_iter().zip(figures(&what_if.after));
+    pairs.into_iter().any(|(a, b)| match (a, b) {
+        (Some(a), Some(b)) => (a - b).abs() > MATTERS * a.abs(),
+        (a, b) => a.is_some() != b.is_some(),
+    })
+}
+
+/// The best that was found, in a sentence.
+fn lead(all: &[Comparison]) -> String {
+    let gain = |c: &&Comparison| {
+        let (a, b) = (c.before.lifetime_days?, c.after.lifetime_days?);
+        let comparable = !c.change.upper_bound() && c.note.is_none();
+        (comparable && b > a * 1.01).then_some((c.change.name(), b / a))
+    };
+    let best = all.iter().filter_map(|c| gain(&c)).max_by(|a, b| a.1.total_cmp(&b.1));
+    let mut marks = String::new();
+    if all.iter().any(|c| c.change.upper_bound()) {
+        marks.push_str(" Marked * is an upper bound: it knows the future or gives up promises.");
+    }
+    if all.iter().any(|c| c.note.is_some()) {
+        marks.push_str(" Marked + has a drive or pace of its own before the change.");
+    }
+    match best {
+        Some((name, times)) => format!(
+            "What lengthens the drive's life most is to {name}: {} times.{marks}",
+            Unit::Ratio.format(times)
+        ),
+        None => format!("No simulated change lengthens the drive's life by more than 1 %.{marks}"),
+    }
+}
+
+fn notes(contract: &Contract) -> Vec<String> {
+    let mut notes = vec![
+        "WA is flash bytes programmed per byte that the original trace writes; life is at the \
+         original trace's rate; speed is how many times as fast the same work gets done."
+            .to_owned(),
+    ];
+    for Comparison { change, note, .. } in &contract.what_ifs {
+        let note = note.as_ref().map(|note| format!(" {note}")).unwrap_or_default();
+        notes.push(format!("{}: {}.{note}", capital(change.name()), change.sentence()));
+    }
+    for Skipped { change, reason } in &contract.skipped {
+        notes.push(format!("{}: left out because {reason}.", capital(change.name())));
+    }
+    notes
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}

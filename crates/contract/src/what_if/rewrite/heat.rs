@@ -1,0 +1,138 @@
+//! Placement by how often a unit was written lately: hot and cold data apart, without any
+//! knowledge of the future.
+
+use prism_base::Zeroed;
+use prism_trace::{Op, Record};
+
+use super::Rewrite;
+use super::units::Units;
+
+/// The mean count at which all counts are halved, so that old heat fades.
+const MEAN_MAX: usize = 8;
+
+/// Counts writes of each unit. The class is how the count compares with the mean over the
+/// units that were ever written: with four classes it is below half of it, below it, below
+/// twice it, or above. What was learnt stays over passes, as it would in a drive that runs
+/// on.
+pub(in crate::what_if) struct HotCold {
+    units: Units,
+    classes: u16,
+    /// Writes of each unit, halved now and then; 0 only if there was none.
+    counts: Zeroed<u8>,
+    /// Units that were written, in the order of their first write.
+    written: Vec<u32>,
+    /// The sum of all counts.
+    sum: usize,
+}
+
+impl HotCold {
+    /// `classes` is from 2 to 4.
+    pub(in crate::what_if) fn new(units: Units, classes: u16) -> Self {
+        let counts = Zeroed::new(units.count());
+        Self { units, classes, counts, written: Vec::new(), sum: 0 }
+    }
+
+    /// Counts a write of `unit`, whose class is returned.
+    fn class_of(&mut self, unit: usize) -> u16 {
+        let count = &mut self.counts[unit];
+        if *count == 0 {
+            self.written.push(unit as u32);
+        }
+        let more = count.saturating_add(1);
+        self.sum += usize::from(more - *count);
+        *count = more;
+        // Class k begins at the mean times 2^(k - classes / 2).
+        let below = self.classes / 2;
+        let scaled = (usize::from(more) * self.written.len()) << below;
+        let class = (1..self.classes).take_while(|k| scaled >= self.sum << k).count() as u16;
+        if self.sum >= MEAN_MAX * self.written.len() {
+            self.fade();
+        }
+        class
+    }
+
+    fn fade(&mut self) {
+        self.sum = 0;
+        for &unit in &self.written {
+            let count = &mut self.counts[unit as usize];
+            *count = (*count / 2).max(1);
+            self.sum += usize::from(*count);
+        }
+    }
+}
+
+impl Rewrite for HotCold {
+    fn restart(&mut self) {}
+
+    fn push(&mut self, record: &Record, out: &mut Vec<Record>) {
+        if record.op != Op::Write {
+            return out.push(*record);
+        }
+        let units = self.units;
+        units.divide(record, |unit| self.class_of(unit), out);
+    }
+
+    fn finish(&mut self, _: &mut Vec<Record>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use prism_base::Bytes;
+    use prism_trace::VecSource;
+
+    use super::super::{Rewritten, testing};
+    use super::*;
+
+    #[test]
+    fn hot_units_rise_and_cold_ones_fall() {
+        // Unit 0 is written seven times for each time that units 1 to 7 are.
+        let mut trace = String::new();
+        for i in 0..70 {
+            let (hot, cold) = (2 * i, 2 * i + 1);
+            trace += &format!("{hot} w 0+4; {cold} w {}+4; ", 4 * (1 + i % 7));
+        }
+        let mut source = VecSource::new(testing::records(&trace));
+        let heat = HotCold::new(Units::new(Bytes(4096), 64), 4);
+        let mut rewritten = Rewritten::new(&mut source, Some(Box::new(heat)));
+        testing::pass(&mut rewritten);
+        let learnt = testing::pass(&mut rewritten);
+        for record in learnt {
+            // The mean is 140 / 8: unit 0 has 70, four times as many, the others 10, just
+            // above a half of it.
+            let expected = if record.offset == 0 { 3 } else { 1 };
+            assert_eq!(record.stream, expected, "{record:?}");
+        }
+    }
+
+    #[test]
+    fn classes_begin_at_the_mean_and_its_multiples() {
+        let mut heat = HotCold::new(Units::new(Bytes(4096), 64), 4);
+        let check = |heat: &mut HotCold, unit, expected: u16| {
+            assert_eq!(heat.class_of(unit), expected, "unit {unit}: {:?}", &heat.counts[..4]);
+        };
+        // Counts 1; 1 1; 2 1; 3 1 with means 1, 1, 1.5, 2.
+        check(&mut heat, 0, 2);
+        check(&mut heat, 1, 2);
+        check(&mut heat, 0, 2);
+        check(&mut heat, 0, 2);
+        // 4 1 over a mean of 2.5; then 1 of 4 1 1 over a mean of 2: half of it.
+        check(&mut heat, 0, 2);
+        check(&mut heat, 2, 1);
+        // 5 1 1 over a mean of 7 / 3: more than twice.
+        check(&mut heat, 0, 3);
+        // Of two classes the upper one begins at the mean.
+        let mut two = HotCold::new(Units::new(Bytes(4096), 64), 2);
+        check(&mut two, 0, 1);
+        check(&mut two, 0, 1);
+        check(&mut two, 1, 0);
+    }
+
+    #[test]
+    fn counts_fade() {
+        let mut heat = HotCold::new(Units::new(Bytes(4096), 64), 4);
+        for _ in 0..MEAN_MAX {
+            heat.class_of(3);
+        }
+        assert_eq!((heat.counts[3], heat.sum), (MEAN_MAX as u8 / 2, MEAN_MAX / 2));
+    }
+}

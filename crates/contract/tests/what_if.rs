@@ -1,0 +1,243 @@
+//! Each change moves its figures the way that theory says, with room to spare.
+
+use prism_base::{Bytes, Nanos, Rng};
+use prism_contract::what_if::{Change, Figures, Original, Run, WhatIfError, simulate};
+use prism_replay::{
+    Finished, Observer, Options, Pace, Passes, Progress, ReplayError, Silent, replay,
+};
+use prism_ssd::scale::fit_wide;
+use prism_ssd::{Device, Drive, InitialState, fit};
+use prism_trace::{Op, Record, VecSource};
+
+const UNIT: u64 = 4096;
+/// Units of the drive: 32 MiB.
+const UNITS: u64 = 8192;
+const MS: i64 = 1_000_000;
+const WINDOW: Nanos = Nanos(10_000_000);
+
+/// A small drive that is kept busy.
+fn run(preset: &str) -> Run {
+    let device = fit(&Device::preset(preset).unwrap(), Bytes(UNITS * UNIT)).unwrap().device;
+    let options = Options { pace: Pace::Closed { depth: 8 }, passes: Passes::Steady };
+    Run::new(device, options, InitialState::Filled, 1)
+}
+
+fn main_replay(run: &Run, records: &[Record]) -> (Figures, Original) {
+    let prepared = Drive::prepared(run.device.clone(), run.state, run.seed, |_, _| true);
+    let mut drive = prepared.unwrap().unwrap().0;
+    let mut source = VecSource::new(records.to_vec());
+    let outcome = replay(&mut drive, &mut source, &run.options, &mut Silent).unwrap();
+    let original = Original::of(&outcome.measured);
+    (Figures::of(&outcome, &drive, run.raw, &original), original)
+}
+
+/// Figures without and with a change.
+fn compare(run: &Run, records: &[Record], change: Change) -> (Figures, Figures) {
+    let (before, original) = main_replay(run, records);
+    let mut source = VecSource::new(records.to_vec());
+    let after_run = change.applied(run).unwrap();
+    let after = simulate(&after_run, Some(&change), &mut source, &original, &mut Silent);
+    (before, after.unwrap())
+}
+
+fn wa(figures: &Figures) -> f64 {
+    figures.write_amplification.unwrap()
+}
+
+fn write(i: u64, unit: u64) -> Record {
+    Record::new(Op::Write, i as i64 * MS / 10, unit * UNIT, UNIT)
+}
+
+/// A tenth of the drive gets nine tenths of the writes.
+fn two_lifetimes() -> Vec<Record> {
+    let mut rng = Rng::stream(3, "test.hot");
+    let mut unit = || if rng.below(10) < 9 { rng.below(UNITS / 10) } else { rng.below(UNITS) };
+    (0..8000).map(|i| write(i, unit())).collect()
+}
+
+fn uniform() -> Vec<Record> {
+    let mut rng = Rng::stream(3, "test.uniform");
+    (0..8000).map(|i| write(i, rng.below(UNITS))).collect()
+}
+
+#[test]
+fn handles_separate_what_dies_at_different_times() {
+    let (run, trace) = (run("dc-tlc"), two_lifetimes());
+    let (before, bound) = compare(&run, &trace, Change::Streams { handles: 8 });
+    let (_, guess) = compare(&run, &trace, Change::HotCold { classes: 4 });
+    assert!(wa(&bound) < 0.8 * wa(&before), "{bound:?} {before:?}");
+    assert!(wa(&guess) < 0.9 * wa(&before), "{guess:?} {before:?}");
+    assert!(wa(&bound) < wa(&guess));
+    // Lifetime goes the other way, by as much.
+    let longer = bound.lifetime_days.unwrap() / before.lifetime_days.unwrap();
+    assert!((longer - wa(&before) / wa(&bound)).abs() < 1e-9 * longer);
+}
+
+#[test]
+fn spare_flash_lowers_the_cost_of_random_writes() {
+    let (before, after) =
+        compare(&run("dc-tlc"), &uniform(), Change::OverProvisioning { spare: 0.28 });
+    assert!(wa(&before) > 2.0 && wa(&after) < 0.8 * wa(&before), "{before:?} {after:?}");
+}
+
+#[test]
+fn discards_of_dead_data_spare_copies() {
+    let (run, trace) = (run("dc-tlc"), uniform());
+    let (before, after) = compare(&run, &trace, Change::Discards { delay: WINDOW });
+    assert!(wa(&after) < 0.6 * wa(&before), "{before:?} {after:?}");
+}
+
+#[test]
+fn without_its_discards_a_trace_costs_more() {
+    // Temporary data: written at random, then given up as a whole, each time elsewhere.
+    let mut rng = Rng::stream(4, "test.temporary");
+    let mut trace = Vec::new();
+    for i in 0..16 {
+        let begin = (i % 4) * UNITS / 4;
+        trace.extend((0..500).map(|k| write(500 * i + k, begin + rng.below(UNITS / 4))));
+        let discard = Record::new(Op::Discard, 0, begin * UNIT, UNITS / 4 * UNIT);
+        trace.push(Record { issue_ns: trace.last().unwrap().issue_ns, ..discard });
+    }
+    let (before, after) = compare(&run("dc-tlc"), &trace, Change::NoDiscards);
+    assert!(wa(&after) > 1.5 * wa(&before), "{before:?} {after:?}");
+}
+
+#[test]
+fn more_of_the_map_in_memory_takes_less_from_flash() {
+    let mut small = run("dc-tlc");
+    small.device =
+        Change::MapCache { bytes: Bytes(UNITS / 10 * 8) }.applied(&small).unwrap().device;
+    let trace = two_lifetimes();
+    let (before, after) = compare(&small, &trace, Change::MapCache { bytes: Bytes(UNITS * 8) });
+    let moved = |figures: &Figures| figures.map_pages_per_pass().unwrap();
+    assert!(3.0 * moved(&after) < moved(&before), "{before:?} {after:?}");
+    assert!(after.map_miss_ratio().unwrap() < 0.2 * before.map_miss_ratio().unwrap());
+}
+
+/// Sequential writes of 1 KiB, with a flush behind every `per_flush`-th.
+fn small_writes(per_flush: u64) -> Vec<Record> {
+    let mut trace = Vec::new();
+    for i in 0..8000 {
+        let at = i as i64 * MS / 50;
+        trace.push(Record::new(Op::Write, at, i * 1024, 1024));
+        if i % per_flush == per_flush - 1 {
+            trace.push(Record::new(Op::Flush, at, 0, 0));
+        }
+    }
+    trace
+}
+
+/// A drive of eight dies, with so many requests in flight.
+fn wide(preset: &str, depth: u32) -> Run {
+    let mut device = Device::preset(preset).unwrap();
+    let dies = device.geometry().dies();
+    (device.flash.channels, device.flash.dies_per_channel) = (8, 1);
+    device.drive.capacity = Bytes(device.drive.capacity.0 / u64::from(dies) * 8);
+    let device = fit_wide(&device, Bytes(UNITS * UNIT)).unwrap().device;
+    let options = Options { pace: Pace::Closed { depth }, passes: Passes::Fixed(3) };
+    Run::new(device, options, InitialState::Filled, 1)
+}
+
+#[test]
+fn larger_writes_get_more_done() {
+    let run = wide("dc-tlc", 2);
+    let merge = Change::Merge { most: Bytes(1 << 20), window: WINDOW };
+    let (before, after) = compare(&run, &small_writes(1000), merge);
+    assert!(after.bytes_per_second > 2.0 * before.bytes_per_second, "{before:?} {after:?}");
+    // The same work is done: rates are about what the trace asks for.
+    assert!((after.iops / after.bytes_per_second * 1024.0 - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn durability_that_is_asked_for_less_often_gets_more_done() {
+    let run = wide("consumer-nvme", 2);
+    let (before, after) = compare(&run, &small_writes(4), Change::GroupCommit { window: WINDOW });
+    assert!(after.bytes_per_second > 3.0 * before.bytes_per_second, "{before:?} {after:?}");
+    assert!(wa(&after) < 0.8 * wa(&before));
+}
+
+#[test]
+fn stripes_that_are_filled_take_fewer_programs() {
+    // Half a page at a time, in order, on a drive that completes writes on flash.
+    let trace: Vec<_> =
+        (0..1000).map(|i| Record::new(Op::Write, i * MS / 10, i as u64 * 2048, 2048)).collect();
+    let run = wide("slc-2008", 1);
+    let (before, units) = compare(&run, &trace, Change::Align { to: Bytes(UNIT) });
+    let (_, stripes) = compare(&run, &trace, Change::Align { to: Bytes(8 * UNIT) });
+    // Each half page is programmed as a page, unless it waits for the other half.
+    assert!((wa(&before) - 2.0).abs() < 0.1, "{before:?}");
+    assert!((wa(&units) - 1.0).abs() < 0.1, "{units:?}");
+    assert_eq!(units.host_bytes, before.host_bytes);
+    assert!((wa(&stripes) - 1.0).abs() < 0.1, "{stripes:?}");
+    assert!(stripes.bytes_per_second > 2.0 * before.bytes_per_second, "{stripes:?} {before:?}");
+}
+
+#[test]
+fn more_requests_in_flight_read_faster() {
+    let mut rng = Rng::stream(6, "test.reads");
+    let trace: Vec<_> =
+        (0..4000).map(|i| Record { op: Op::Read, ..write(i, rng.below(UNITS)) }).collect();
+    let run = wide("dc-tlc", 1);
+    let (before, after) = compare(&run, &trace, Change::Depth { requests: 32 });
+    assert!(after.iops > 1.2 * before.iops, "{before:?} {after:?}");
+    assert_eq!((after.write_amplification, after.lifetime_days), (None, None));
+}
+
+#[test]
+fn fewer_discards_leave_more_time_for_the_rest() {
+    let mut trace = Vec::new();
+    for i in 0..2000 {
+        trace.push(write(i, i));
+        trace.push(Record { op: Op::Discard, ..write(i, UNITS / 2 + i) });
+    }
+    let run = wide("dc-tlc", 1);
+    let delay = Change::DelayDiscards { by: WINDOW };
+    let (before, after) = compare(&run, &trace, delay);
+    assert!(after.bytes_per_second > 1.2 * before.bytes_per_second, "{before:?} {after:?}");
+}
+
+#[test]
+fn levelling_narrows_wear_and_costs_copies() {
+    // A tenth is written again and again, the rest never.
+    let mut rng = Rng::stream(7, "test.wear");
+    let trace: Vec<_> = (0..8000).map(|i| write(i, rng.below(UNITS / 10))).collect();
+    let mut run = run("dc-tlc");
+    run.options = Options { pace: Pace::Open { speed: 0.1 }, passes: Passes::Fixed(10) };
+    let (before, after) = compare(&run, &trace, Change::Levelling { behind: 2 });
+    let spread = |figures: &Figures| figures.wear.max - figures.wear.min;
+    assert!(2 * spread(&after) < spread(&before), "{before:?} {after:?}");
+    assert!(wa(&after) > wa(&before));
+}
+
+#[test]
+fn figures_are_a_function_of_what_is_asked() {
+    let (run, trace) = (run("dc-tlc"), two_lifetimes());
+    let change = Change::Streams { handles: 4 };
+    assert_eq!(compare(&run, &trace, change), compare(&run, &trace, change));
+}
+
+/// Ends a simulation after so many questions.
+struct Patience(u32);
+
+impl Observer for Patience {
+    fn finished(&mut self, _: &Finished) {}
+
+    fn in_flight(&mut self, _: prism_base::SimTime, _: u32) {}
+
+    fn keep_going(&mut self, _: Progress) -> bool {
+        self.0 = self.0.saturating_sub(1);
+        self.0 > 0
+    }
+}
+
+#[test]
+fn a_simulation_can_be_interrupted() {
+    let (run, trace) = (run("dc-tlc"), uniform());
+    let (_, original) = main_replay(&run, &trace);
+    for patience in 1..4 {
+        let mut source = VecSource::new(trace.clone());
+        let result =
+            simulate(&run, None, &mut source, &original, &mut Patience(patience)).unwrap_err();
+        assert_eq!(result, WhatIfError::Replay(ReplayError::Interrupted));
+    }
+}

@@ -1,0 +1,143 @@
+//! Which what-ifs are planned, what they are compared to, and what is left out and why.
+
+use prism_base::{Bytes, Nanos, Rng};
+use prism_contract::what_if::{
+    Change, Figures, Of, Original, Plan, Run, TraceFacts, WhatIfError, plan,
+};
+use prism_replay::{Options, Outcome, Pace, Passes, ReplayError, Silent, replay};
+use prism_ssd::{Device, Drive, InitialState, fit};
+use prism_trace::{Op, OptTime, Record, VecSource};
+
+const UNIT: u64 = 4096;
+const UNITS: u64 = 8192;
+
+fn full() -> Device {
+    Device::preset("dc-tlc").unwrap()
+}
+
+fn run() -> Run {
+    let device = fit(&full(), Bytes(UNITS * UNIT)).unwrap().device;
+    let options = Options { pace: Pace::Open { speed: 1.0 }, passes: Passes::Steady };
+    Run::new(device, options, InitialState::Filled, 1)
+}
+
+/// 4000 requests of `ops` in turn, 1 ms apart, each served within 0.1 ms.
+fn trace(ops: &[Op]) -> Vec<Record> {
+    let mut rng = Rng::stream(2, "test.plan");
+    let of = |i: usize| {
+        let at = i as i64 * 1_000_000;
+        let op = ops[i % ops.len()];
+        let (offset, len) = if op == Op::Flush { (0, 0) } else { (rng.below(UNITS) * UNIT, UNIT) };
+        Record { complete: OptTime::at(at + 100_000), ..Record::new(op, at, offset, len) }
+    };
+    (0..4000).map(of).collect()
+}
+
+fn planned(run: &Run, records: &[Record]) -> (Plan, Outcome, Figures) {
+    let prepared = Drive::prepared(run.device.clone(), run.state, run.seed, |_, _| true);
+    let mut drive = prepared.unwrap().unwrap().0;
+    let mut source = VecSource::new(records.to_vec());
+    let outcome = replay(&mut drive, &mut source, &run.options, &mut Silent).unwrap();
+    let original = Original::of(&outcome.measured);
+    let figures = Figures::of(&outcome, &drive, run.raw, &original);
+    let facts = TraceFacts::of(&mut source, run.device.ftl.mapping_unit).unwrap();
+    (plan(&facts, run, &full(), &outcome), outcome, figures)
+}
+
+fn keys(plan: &Plan) -> Vec<&'static str> {
+    plan.what_ifs.iter().map(|what_if| what_if.change.key()).collect()
+}
+
+fn skipped(plan: &Plan) -> Vec<(&'static str, &str)> {
+    plan.skipped.iter().map(|skipped| (skipped.change.key(), skipped.reason.as_str())).collect()
+}
+
+#[test]
+fn a_trace_of_everything_gets_every_what_if() {
+    let (plan, outcome, _) =
+        planned(&run(), &trace(&[Op::Write, Op::Read, Op::Discard, Op::Flush]));
+    let expected = [
+        "depth",
+        "merge",
+        "group-commit",
+        "delay-discards",
+        "map-cache",
+        "align",
+        "page-map",
+        "discards",
+        "no-discards",
+        "streams",
+        "hot-cold",
+        "over-provisioning",
+        "levelling",
+    ];
+    assert_eq!(keys(&plan), expected);
+    assert_eq!(skipped(&plan), []);
+    // Four share one closed loop as what they are compared to; the others have the main
+    // replay, or a drive of their own.
+    let before: Vec<Of> = plan.what_ifs.iter().map(|what_if| what_if.before).collect();
+    assert!(before[..4].iter().all(|of| *of == before[0] && *of != Of::Main));
+    assert!(before[7..12].iter().all(|of| *of == Of::Main));
+    assert_eq!(plan.jobs.len(), 1 + 4 + 2 + 1 + 1 + 5 + 2);
+    let closed = &plan.jobs[0].run;
+    assert_eq!(closed.device.geometry().dies(), full().geometry().dies());
+    assert_eq!(closed.options.pace, Pace::Closed { depth: 1 });
+    // With one thread as much time as there is work; with many that of the longest job.
+    let replayed = 4000 * u64::from(outcome.warm_up_passes + outcome.measured.passes);
+    let times =
+        |requests: u64| Nanos((1_000_000_000.0 * (requests as f64 / replayed as f64)) as u64);
+    let main = Nanos(1_000_000_000);
+    assert_eq!(plan.estimate(&outcome, main, 1), times(plan.requests()));
+    let longest = plan.jobs.iter().map(|job| job.requests).max().unwrap();
+    assert_eq!(plan.estimate(&outcome, main, 1000), times(longest));
+}
+
+#[test]
+fn what_makes_no_sense_is_left_out_with_its_reason() {
+    let (plan, ..) = planned(&run(), &trace(&[Op::Read]));
+    assert_eq!(keys(&plan), ["depth", "map-cache"]);
+    assert_eq!(plan.skipped.len(), 11);
+    assert!(skipped(&plan).contains(&("streams", "nothing is written")));
+
+    let (plan, ..) = planned(&run(), &trace(&[Op::Write]));
+    let expected = [
+        ("group-commit", "the trace has no flush, FUA or preflush"),
+        ("delay-discards", "the trace discards nothing"),
+        ("no-discards", "the trace discards nothing"),
+    ];
+    assert_eq!(skipped(&plan), expected);
+
+    let mut run = run();
+    run.options.pace = Pace::Closed { depth: 40 };
+    run.device.drive.discards = false;
+    run.device.ftl.segment = Some(Bytes(UNITS * UNIT));
+    let (plan, ..) = planned(&run, &trace(&[Op::Write, Op::Discard]));
+    let expected = [
+        ("depth", "40 requests are in flight as it is"),
+        ("group-commit", "the trace has no flush, FUA or preflush"),
+        ("no-discards", "the drive ignores discards as it is"),
+        ("streams", "the drive's own mapping says where data goes"),
+        ("hot-cold", "the drive's own mapping says where data goes"),
+    ];
+    assert_eq!(skipped(&plan), expected);
+}
+
+#[test]
+fn figures_are_put_beside_each_other_and_failures_join_the_skipped() {
+    let (plan, _, main) = planned(&run(), &trace(&[Op::Write]));
+    let faster = Figures { iops: 2.0 * main.iops, ..main };
+    let mut figures: Vec<Result<Figures, WhatIfError>> = vec![Ok(faster); plan.jobs.len()];
+    let streams = plan.what_ifs.iter().find(|w| w.change.key() == "streams").unwrap();
+    let Of::Job(index) = streams.after else { panic!("a job of its own") };
+    figures[index] = Err(ReplayError::Interrupted.into());
+    let count = plan.what_ifs.len();
+    let (comparisons, skipped) = plan.compare(&main, &figures);
+    assert_eq!(comparisons.len(), count - 1);
+    let of = |key| comparisons.iter().find(|c| c.change.key() == key);
+    assert!(of("streams").is_none());
+    let over = of("over-provisioning").unwrap();
+    assert_eq!((over.before, over.after), (main, faster));
+    assert!(matches!(over.change, Change::OverProvisioning { spare } if spare == 0.28));
+    let last = skipped.last().unwrap();
+    assert_eq!((last.change.key(), last.reason.as_str()), ("streams", "interrupted"));
+}
