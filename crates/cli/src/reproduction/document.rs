@@ -162,7 +162,7 @@ fn requests(found: &Reproduced) -> Section {
 
 fn rules(found: &Reproduced) -> Section {
     let lead = "Misses by units looked up, as the paper counts them, with 1 % and 10 % of the map \
-                cached; unaligned is merged over live at the end, with blocks of 128 KiB and 1 MiB; \
+                cached; unaligned is merged over live at the end, blocks of 128 KiB and 1 MiB; \
                 valid is the share of valid data in blocks that hold any, with one open block and \
                 with one for each segment of 128 MiB; zombies are blocks of data and garbage; dead \
                 is mapped, but discarded later. Then the mean writes of a block of data and of \
@@ -189,7 +189,9 @@ fn reasons(found: &Reproduced) -> Section {
 fn reason(judged: &Judged) -> String {
     let Judged { number, title, rule, outcome, supporting, opposing, why } = judged;
     let mut text = format!("{number}. {title}: {}. Rule: {rule}.", outcome.name());
-    for (what, numbers) in [("For", supporting), ("Against", opposing)] {
+    // Where nothing is decided, numbers speak neither for it nor against it.
+    let against = if *outcome == Outcome::NotTestable { "Found" } else { "Against" };
+    for (what, numbers) in [("For", supporting), (against, opposing)] {
         if !numbers.is_empty() {
             text.push_str(&format!(" {what}: {}.", numbers.join("; ")));
         }
