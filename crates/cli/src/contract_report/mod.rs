@@ -1,17 +1,23 @@
 //! What the contract says of a trace: verdicts, offenders, what-ifs, as text and as JSON.
 
+pub mod advice;
 pub mod charts;
 pub mod fail_on;
 pub mod json;
 pub mod sentences;
 pub mod tables;
+pub mod terms;
 
 use prism_base::Bytes;
+use prism_contract::advice::Advice;
 use prism_contract::rules::{Findings, Rule, Verdict as RuleVerdict};
+use prism_contract::terms::Term;
 use prism_contract::what_if::{Comparison, Skipped};
 use prism_report::{Block, Grade, Section, Verdict};
 
+pub use advice::AdviceObject;
 pub use json::{RulesObject, WhatIfObject};
+pub use terms::TermObject;
 
 /// The findings of a trace on a drive, and what was simulated of its fixes.
 pub struct Contract {
@@ -21,6 +27,10 @@ pub struct Contract {
     pub what_ifs: Vec<Comparison>,
     /// Fixes that were not, and why.
     pub skipped: Vec<Skipped>,
+    /// What storage is taken to be, and whether it is.
+    pub terms: Vec<Term>,
+    /// The design rules.
+    pub advice: Vec<Advice>,
 }
 
 /// The changes that show what a rule costs, the best first: the rule broken as it is,

@@ -14,7 +14,7 @@
 //! Memory: 20 bytes a logical block of touched chunks. A chunk has whole logical blocks, so
 //! that the dense number of a unit gives that of its block.
 
-use prism_base::{Bytes, prefetch};
+use prism_base::{Bytes, Divisor, prefetch};
 
 use super::offenders::Blame;
 
@@ -49,7 +49,7 @@ pub struct Merges {
 #[derive(Debug)]
 pub struct LogBlocks {
     /// Units of a block.
-    units: u32,
+    units: Divisor,
     unit: u64,
     logs: Vec<Log>,
     written: u64,
@@ -81,7 +81,7 @@ impl LogBlocks {
     #[must_use]
     pub fn new(block: Bytes, unit: Bytes) -> Self {
         Self {
-            units: u32::try_from(block.0 / unit.0).unwrap_or(u32::MAX).max(1),
+            units: Divisor::new(u32::try_from(block.0 / unit.0).unwrap_or(u32::MAX).max(1)),
             unit: unit.0,
             logs: Vec::new(),
             written: 0,
@@ -93,12 +93,12 @@ impl LogBlocks {
     /// Units of a logical block.
     #[must_use]
     pub fn units(&self) -> u32 {
-        self.units
+        self.units.get()
     }
 
     /// Makes room for units with dense numbers below `len`.
     pub fn grow(&mut self, len: usize) {
-        let blocks = len.div_ceil(self.units as usize);
+        let blocks = len.div_ceil(self.units.get() as usize);
         if self.logs.len() < blocks {
             self.logs.resize(blocks, Log::default());
         }
@@ -107,21 +107,21 @@ impl LogBlocks {
     /// Says that the unit with number `dense` will soon be written.
     #[inline]
     pub fn prefetch(&self, dense: u32) {
-        prefetch(&self.logs, (dense / self.units) as usize);
+        prefetch(&self.logs, self.units.divide(dense) as usize);
     }
 
     /// The host writes the unit with number `dense`, which held data if `mapped`.
     #[inline]
     pub fn write(&mut self, dense: u32, mapped: bool, group: u16) {
-        let units = self.units;
-        let log = &mut self.logs[(dense / units) as usize];
+        let (block, offset) = self.units.split(dense);
+        let log = &mut self.logs[block as usize];
         self.written += 1;
         if log.filled == 0 {
             log.in_order = true;
             log.prefix = 0;
         }
         if log.in_order {
-            if log.filled == dense % units {
+            if log.filled == offset {
                 log.prefix += 1;
             } else {
                 log.in_order = false;
@@ -130,7 +130,7 @@ impl LogBlocks {
         }
         log.filled += 1;
         log.valid += u32::from(!mapped);
-        if log.filled == units {
+        if log.filled == self.units.get() {
             if log.in_order {
                 self.when_full.switch += 1;
             } else {
@@ -144,9 +144,10 @@ impl LogBlocks {
 
     /// The host discards the unit with number `dense`, which holds data.
     pub fn discard(&mut self, dense: u32) {
-        let log = &mut self.logs[(dense / self.units) as usize];
+        let (block, offset) = self.units.split(dense);
+        let log = &mut self.logs[block as usize];
         log.valid -= 1;
-        if log.in_order && dense % self.units < log.filled {
+        if log.in_order && offset < log.filled {
             log.prefix -= 1;
         }
     }
@@ -177,7 +178,7 @@ impl LogBlocks {
             }
         }
         AlignmentFound {
-            block: Bytes(u64::from(self.units) * self.unit),
+            block: Bytes(u64::from(self.units.get()) * self.unit),
             written: Bytes(self.written * self.unit),
             mapped: Bytes(mapped * self.unit),
             unit: Bytes(self.unit),

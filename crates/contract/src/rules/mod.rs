@@ -65,7 +65,7 @@ struct UnitState {
 }
 
 /// Records by which what a request needs is fetched ahead.
-const AHEAD: usize = 8;
+const AHEAD: usize = 24;
 
 /// The five rules over the records so far.
 #[derive(Debug)]
