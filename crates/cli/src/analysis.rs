@@ -262,7 +262,7 @@ fn judge(
         if batch.is_empty() {
             break;
         }
-        batch.iter().for_each(|record| rules.add(record));
+        rules.add_all(&batch);
         done += batch.len() as u64;
         progress.reached(done);
     }

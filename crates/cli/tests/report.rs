@@ -76,7 +76,7 @@ fn the_same_command_gives_the_same_bytes() {
         let [html, json, parquet] = [&html, &json, &parquet].map(|path| path.to_str().unwrap());
         let outputs = ["--html", html, "--json", json, "--requests", parquet];
         let state = ["--phase", "app", "--state", "preconditioned", "--passes", "2"];
-        let state = [&state[..], &["--seed", seed]].concat();
+        let state = [&state[..], &["--seed", seed, "--what-if", "merge,streams"]].concat();
         let run = prism(&[&["report", &wal()], &outputs[..], &state[..]].concat());
         assert_eq!((run.code, run.stderr.as_str()), (0, ""));
         let files = [html, json, parquet].map(|path| std::fs::read(path).unwrap());
@@ -163,7 +163,7 @@ fn a_saved_state_is_the_state() {
     let run = |flags: &[&str]| {
         let wal = wal();
         let same = ["report", &wal, "--phase", "app", "--passes", "2", "--json", "-"];
-        let run = prism(&[&same[..], flags].concat());
+        let run = prism(&[&same[..], &["--what-if", "none"], flags].concat());
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{flags:?}");
         serde_json::from_str::<Value>(&run.stdout).unwrap()
     };

@@ -5,6 +5,7 @@ pub mod calls;
 pub mod contract_micro;
 pub mod datasheet;
 pub mod hybrid;
+pub mod judging;
 pub mod levels;
 pub mod oracles;
 pub mod preparing;

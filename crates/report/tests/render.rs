@@ -138,6 +138,21 @@ fn a_big_report_stays_below_two_megabytes() {
     assert!(page.len() < 2_000_000, "a big report takes {} bytes", page.len());
 }
 
+/// A verdict and curves whose every text is `text`.
+fn push_rules(section: &mut Section, text: &str) {
+    let verdict = Verdict::new(text, Grade::Broken, text).score(0.5).detail(text, text);
+    section.push(Block::Verdicts(vec![verdict]));
+    let curve = |shape| Curve::new(text, shape, vec![(1.0, 1.0), (2.0, 2.0)]);
+    section.push(Block::Chart(Chart::Curves(Curves {
+        title: text.into(),
+        caption: text.into(),
+        x: Axis::linear(text, Unit::Count),
+        y: Axis::linear(text, Unit::Count),
+        series: vec![curve(CurveShape::Line), curve(CurveShape::Dots)],
+        marks: vec![Mark { x: 1.5, label: text.into() }],
+    })));
+}
+
 #[test]
 fn nothing_from_a_document_is_markup() {
     let evil = "</style></script><script>alert('x')</script>\"' onload=alert(1) x=\x1b[31m\u{202e}";
@@ -161,17 +176,7 @@ fn nothing_from_a_document_is_markup() {
     let mut table = Table::new(evil, vec![Column::text(evil), Column::number(evil, Unit::Bytes)]);
     table.rows.push(vec![evil.into(), evil.into()]);
     section.push(Block::Table(table));
-    let verdict = Verdict::new(evil, Grade::Broken, evil).score(0.5).detail(evil, evil);
-    section.push(Block::Verdicts(vec![verdict]));
-    let curve = |shape| Curve::new(evil, shape, vec![(1.0, 1.0), (2.0, 2.0)]);
-    section.push(Block::Chart(Chart::Curves(Curves {
-        title: evil.into(),
-        caption: evil.into(),
-        x: axis(),
-        y: axis(),
-        series: vec![curve(CurveShape::Line), curve(CurveShape::Dots)],
-        marks: vec![Mark { x: 1.5, label: evil.into() }],
-    })));
+    push_rules(&mut section, evil);
     section.push(bars(BarLayout::Rows));
     section.push(bars(BarLayout::Columns));
     let segments = vec![Segment { name: evil.into(), value: 1.0 }];

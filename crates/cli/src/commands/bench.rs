@@ -7,7 +7,7 @@ use prism_host::{Progress, clock, memory};
 use prism_report::{Block, Column, Document, Section, Table, Unit, terminal};
 use serde::Serialize;
 
-use super::bench_flash;
+use super::{bench_contract, bench_flash};
 use crate::failure::Failure;
 use crate::output::{JsonArg, screen};
 
@@ -44,6 +44,8 @@ pub struct Args {
 enum Part {
     /// Measure what each level of the flash library costs
     Flash(bench_flash::Args),
+    /// Measure how fast the contract's rules judge a trace
+    Contract(bench_contract::Args),
 }
 
 #[derive(Serialize)]
@@ -80,8 +82,10 @@ struct Bench {
 /// # Errors
 /// [`Failure`] if the output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    if let Some(Part::Flash(args)) = &args.part {
-        return bench_flash::run(args);
+    match &args.part {
+        Some(Part::Flash(args)) => return bench_flash::run(args),
+        Some(Part::Contract(args)) => return bench_contract::run(args),
+        None => {}
     }
     let part = args.only.as_deref().unwrap_or_default();
     let named = |workload: &Workload| workload.name.contains(part);

@@ -27,7 +27,7 @@ use crate::trace_args::TraceArgs;
   prism report samples/f2fs-rocksdb.ftrace.zst --phase app --html report.html
   prism report samples/formats/msr.csv --device consumer-nvme --requests r.parquet
   prism report samples/ext4-sqlite-wal.ftrace.zst --layout samples/layouts/ext4-4GiB.toml
-  prism report new.parquet --against old.parquet --fail-on 'write_amplification>2'
+  prism report samples/formats/msr.csv --against consumer-nvme --fail-on 'write_amplification>2'
   blkparse -i sda | prism report - --capacity 64GiB --json -")]
 pub struct Args {
     #[command(flatten)]
@@ -167,6 +167,7 @@ fn documents(analysis: &Analysis, against: Option<&Against>) -> (Document, Docum
     short = short.with(document::brief(&facts));
     short.sections.extend(tables::section(contract, false));
     short = short.with(document::limits(&facts));
+    long = long.with(document::summary(&facts));
     long.sections.extend(tables::section(contract, true));
     long = long.with(advice::section(&contract.advice));
     long = long.with(terms::section(&contract.terms));

@@ -72,9 +72,9 @@ pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")
 }
 
-/// The JSON of `prism report ARGS`, which must succeed in silence.
+/// The JSON of `prism report ARGS` without what-ifs, which must succeed in silence.
 pub fn report(args: &[&str]) -> Value {
-    let run = prism(&[&["report"], args, &["--json", "-"]].concat());
+    let run = prism(&[&["report"], args, &["--json", "-", "--what-if", "none"]].concat());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "prism report {args:?}");
     serde_json::from_str(&run.stdout).expect("JSON")
 }

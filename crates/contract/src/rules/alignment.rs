@@ -11,9 +11,10 @@
 //!   blocks are few. Rewriting the same block over and over costs each time, which the
 //!   first account hides.
 //!
-//! Memory: 24 bytes a logical block and what the index takes, 40 bytes in all.
+//! Memory: 20 bytes a logical block of touched chunks. A chunk has whole logical blocks, so
+//! that the dense number of a unit gives that of its block.
 
-use prism_base::{Bytes, FastMap};
+use prism_base::{Bytes, Divisor, prefetch};
 
 use super::offenders::Blame;
 
@@ -48,11 +49,9 @@ pub struct Merges {
 #[derive(Debug)]
 pub struct LogBlocks {
     /// Units of a block.
-    units: u32,
+    units: Divisor,
     unit: u64,
-    index: FastMap<u64, u32>,
     logs: Vec<Log>,
-    last: Option<(u64, u32)>,
     written: u64,
     when_full: Merges,
     blame: Blame,
@@ -82,29 +81,47 @@ impl LogBlocks {
     #[must_use]
     pub fn new(block: Bytes, unit: Bytes) -> Self {
         Self {
-            units: u32::try_from(block.0 / unit.0).unwrap_or(u32::MAX).max(1),
+            units: Divisor::new(u32::try_from(block.0 / unit.0).unwrap_or(u32::MAX).max(1)),
             unit: unit.0,
-            index: FastMap::default(),
             logs: Vec::new(),
-            last: None,
             written: 0,
             when_full: Merges::default(),
             blame: Blame::default(),
         }
     }
 
-    /// The host writes `unit`, which held data if `mapped`.
+    /// Units of a logical block.
+    #[must_use]
+    pub fn units(&self) -> u32 {
+        self.units.get()
+    }
+
+    /// Makes room for units with dense numbers below `len`.
+    pub fn grow(&mut self, len: usize) {
+        let blocks = len.div_ceil(self.units.get() as usize);
+        if self.logs.len() < blocks {
+            self.logs.resize(blocks, Log::default());
+        }
+    }
+
+    /// Says that the unit with number `dense` will soon be written.
     #[inline]
-    pub fn write(&mut self, unit: u64, mapped: bool, group: u16) {
-        let (units, place) = (self.units, self.place(unit));
-        let log = &mut self.logs[place];
+    pub fn prefetch(&self, dense: u32) {
+        prefetch(&self.logs, self.units.divide(dense) as usize);
+    }
+
+    /// The host writes the unit with number `dense`, which held data if `mapped`.
+    #[inline]
+    pub fn write(&mut self, dense: u32, mapped: bool, group: u16) {
+        let (block, offset) = self.units.split(dense);
+        let log = &mut self.logs[block as usize];
         self.written += 1;
         if log.filled == 0 {
             log.in_order = true;
             log.prefix = 0;
         }
         if log.in_order {
-            if u64::from(log.filled) == unit % u64::from(units) {
+            if log.filled == offset {
                 log.prefix += 1;
             } else {
                 log.in_order = false;
@@ -113,7 +130,7 @@ impl LogBlocks {
         }
         log.filled += 1;
         log.valid += u32::from(!mapped);
-        if log.filled == units {
+        if log.filled == self.units.get() {
             if log.in_order {
                 self.when_full.switch += 1;
             } else {
@@ -125,32 +142,14 @@ impl LogBlocks {
         }
     }
 
-    /// The host discards `unit`, which holds data.
-    pub fn discard(&mut self, unit: u64) {
-        let offset = unit % u64::from(self.units);
-        let place = self.place(unit);
-        let log = &mut self.logs[place];
+    /// The host discards the unit with number `dense`, which holds data.
+    pub fn discard(&mut self, dense: u32) {
+        let (block, offset) = self.units.split(dense);
+        let log = &mut self.logs[block as usize];
         log.valid -= 1;
-        if log.in_order && offset < u64::from(log.filled) {
+        if log.in_order && offset < log.filled {
             log.prefix -= 1;
         }
-    }
-
-    #[inline]
-    fn place(&mut self, unit: u64) -> usize {
-        let block = unit / u64::from(self.units);
-        if let Some((last, place)) = self.last
-            && last == block
-        {
-            return place as usize;
-        }
-        let next = self.logs.len() as u32;
-        let place = *self.index.entry(block).or_insert(next);
-        if place == next {
-            self.logs.push(Log::default());
-        }
-        self.last = Some((block, place));
-        place as usize
     }
 
     /// Ends the trace: what stands in log blocks is merged.
@@ -158,7 +157,8 @@ impl LogBlocks {
     pub fn finish(mut self) -> AlignmentFound {
         let mut at_end = Merges::default();
         let (mut when_full, mut mapped) = (self.when_full, 0);
-        for log in &self.logs {
+        let used = |log: &&Log| log.valid > 0 || log.filled > 0 || log.in_order;
+        for log in self.logs.iter().filter(used) {
             mapped += u64::from(log.valid);
             let pending = log.filled > 0;
             let rest = if !log.in_order {
@@ -178,7 +178,7 @@ impl LogBlocks {
             }
         }
         AlignmentFound {
-            block: Bytes(u64::from(self.units) * self.unit),
+            block: Bytes(u64::from(self.units.get()) * self.unit),
             written: Bytes(self.written * self.unit),
             mapped: Bytes(mapped * self.unit),
             unit: Bytes(self.unit),
@@ -230,8 +230,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// Blocks of four units of 1 KiB.
-    fn run(writes: &[u64], discards: &[u64]) -> AlignmentFound {
+    fn run(writes: &[u32], discards: &[u32]) -> AlignmentFound {
         let mut rule = LogBlocks::new(Bytes(4096), Bytes(1024));
+        rule.grow(16);
         let mut mapped = BTreeSet::new();
         for &unit in writes {
             rule.write(unit, !mapped.insert(unit), 0);
@@ -242,7 +243,7 @@ mod tests {
         rule.finish()
     }
 
-    fn check(writes: &[u64], discards: &[u64], at_end: [u64; 4], when_full: [u64; 4]) {
+    fn check(writes: &[u32], discards: &[u32], at_end: [u64; 4], when_full: [u64; 4]) {
         let found = run(writes, discards);
         let parts = |m: Merges| [m.switch, m.partial, m.full, m.copied];
         assert_eq!(parts(found.at_end), at_end, "at the end: {writes:?}");
@@ -284,6 +285,7 @@ mod tests {
         for seed in 0..200 {
             let mut rng = Rng::stream(seed, "alignment");
             let mut rule = LogBlocks::new(Bytes(4096), Bytes(1024));
+            rule.grow(16);
             let mut valid = BTreeSet::new();
             let mut logs: Vec<Vec<u64>> = vec![Vec::new(); 4];
             let (mut copied, mut next) = (0u64, 0);
@@ -292,11 +294,11 @@ mod tests {
                 next = (unit + 1) % 16;
                 if rng.chance(0.1) {
                     if valid.remove(&unit) {
-                        rule.discard(unit);
+                        rule.discard(unit as u32);
                     }
                     continue;
                 }
-                rule.write(unit, !valid.insert(unit), 0);
+                rule.write(unit as u32, !valid.insert(unit), 0);
                 let log = &mut logs[unit as usize / 4];
                 log.push(unit % 4);
                 if log.len() == 4 {

@@ -9,14 +9,17 @@
 //! are kept apart, and there is no map; the blocks of 16 channels that the paper fills at
 //! once are one here.
 //!
-//! Memory: 4 bytes a unit touched, 4 a block.
+//! Memory: 4 bytes a block; of each unit the caller keeps its [`Place`].
 
-use prism_base::{Bytes, FastMap};
+use prism_base::{Bytes, FastMap, prefetch};
 
 /// In the count of a block: it is open.
 const OPEN: u32 = 1 << 31;
 /// Points of a curve over the bytes written.
 const SAMPLES_MAX: usize = 256;
+
+/// Where a unit lies in an [`AppendLog`]: the number of its block plus one; 0 is nowhere.
+pub type Place = u32;
 
 /// Blocks that units are appended to: those of one stream, or of one for each segment of
 /// the address space.
@@ -25,13 +28,13 @@ pub struct AppendLog {
     /// Units of a block.
     units: u32,
     segment_units: u64,
-    /// The open block of each segment, and the units in it.
-    open: FastMap<u64, (u32, u32)>,
-    last: Option<(u64, u32, u32)>,
+    /// The number of each segment in `open`.
+    index: FastMap<u64, u32>,
+    /// The open block of each segment, and the units in it; none yet where these are 0.
+    open: Vec<(u32, u32)>,
+    last: Option<(u64, u32)>,
     /// Valid units of each block.
     valid: Vec<u32>,
-    /// The block of each unit, plus one.
-    at: Vec<u32>,
     held: u64,
     valid_closed: u64,
     mapped: u64,
@@ -56,78 +59,75 @@ impl AppendLog {
         Self {
             units,
             segment_units,
-            open: FastMap::default(),
+            index: FastMap::default(),
+            open: Vec::new(),
             last: None,
             valid: Vec::new(),
-            at: Vec::new(),
             held: 0,
             valid_closed: 0,
             mapped: 0,
         }
     }
 
-    /// Makes room for units with dense numbers below `len`.
-    pub fn grow(&mut self, len: usize) {
-        if self.at.len() < len {
-            self.at.resize(len, 0);
+    /// Writes `unit`, which lies at `place`.
+    #[inline]
+    pub fn write(&mut self, place: &mut Place, unit: u64) {
+        self.discard(place);
+        let segment = self.segment(unit);
+        let (block, filled) = &mut self.open[segment];
+        if *filled == 0 {
+            *block = self.valid.len() as u32;
+            self.valid.push(OPEN);
         }
-    }
-
-    /// Whether the unit with number `dense` holds data.
-    #[must_use]
-    #[inline]
-    pub fn is_mapped(&self, dense: u32) -> bool {
-        self.at[dense as usize] != 0
-    }
-
-    /// Writes `unit`.
-    #[inline]
-    pub fn write(&mut self, dense: u32, unit: u64) {
-        self.discard(dense);
-        let segment = unit / self.segment_units;
-        let (block, filled) = match self.last {
-            Some((last, block, filled)) if last == segment => (block, filled),
-            _ => self.switch_to(segment),
-        };
-        self.at[dense as usize] = block + 1;
-        self.valid[block as usize] += 1;
+        *filled += 1;
+        let valid = &mut self.valid[*block as usize];
+        *valid += 1;
+        *place = *block + 1;
         self.mapped += 1;
-        if filled + 1 == self.units {
-            let valid = self.valid[block as usize] & !OPEN;
-            self.valid[block as usize] = valid;
-            self.held += u64::from(valid > 0);
-            self.valid_closed += u64::from(valid);
-            self.open.remove(&segment);
-            self.last = None;
-        } else {
-            self.last = Some((segment, block, filled + 1));
+        if *filled == self.units {
+            *filled = 0;
+            *valid &= !OPEN;
+            self.held += u64::from(*valid > 0);
+            self.valid_closed += u64::from(*valid);
         }
     }
 
-    fn switch_to(&mut self, segment: u64) -> (u32, u32) {
-        if let Some((last, block, filled)) = self.last.take() {
-            self.open.insert(last, (block, filled));
-        }
-        match self.open.get(&segment) {
-            Some(&found) => found,
-            None => {
-                self.valid.push(OPEN);
-                (self.valid.len() as u32 - 1, 0)
-            }
-        }
-    }
-
-    /// Discards the unit, if it holds data.
     #[inline]
-    pub fn discard(&mut self, dense: u32) {
-        let Some(block) = self.at[dense as usize].checked_sub(1) else { return };
-        self.at[dense as usize] = 0;
+    fn segment(&mut self, unit: u64) -> usize {
+        let segment = unit / self.segment_units;
+        if let Some((last, number)) = self.last
+            && last == segment
+        {
+            return number as usize;
+        }
+        let next = self.open.len() as u32;
+        let number = *self.index.entry(segment).or_insert(next);
+        if number == next {
+            self.open.push((0, 0));
+        }
+        self.last = Some((segment, number));
+        number as usize
+    }
+
+    /// Discards the unit at `place`, if it holds data.
+    #[inline]
+    pub fn discard(&mut self, place: &mut Place) {
+        let Some(block) = place.checked_sub(1) else { return };
+        *place = 0;
         let valid = &mut self.valid[block as usize];
         *valid -= 1;
         self.mapped -= 1;
         if *valid & OPEN == 0 {
             self.valid_closed -= 1;
             self.held -= u64::from(*valid == 0);
+        }
+    }
+
+    /// Says that what lies at `place` will soon be written again.
+    #[inline]
+    pub fn prefetch(&self, place: Place) {
+        if let Some(block) = place.checked_sub(1) {
+            prefetch(&self.valid, block as usize);
         }
     }
 
@@ -150,11 +150,11 @@ impl AppendLog {
         (held > 0).then(|| valid as f64 / held as f64)
     }
 
-    /// Garbage that the unit with number `dense` keeps from being erased: its block's
-    /// garbage, shared by the block's valid units. 0 in an open block.
+    /// Garbage that the unit at `place` keeps from being erased: its block's garbage, shared
+    /// by the block's valid units. 0 in an open block.
     #[must_use]
-    pub fn captive(&self, dense: usize) -> f64 {
-        let Some(block) = self.at[dense].checked_sub(1) else { return 0.0 };
+    pub fn captive(&self, place: Place) -> f64 {
+        let Some(block) = place.checked_sub(1) else { return 0.0 };
         let valid = self.valid[block as usize];
         if valid & OPEN != 0 { 0.0 } else { f64::from(self.units - valid) / f64::from(valid) }
     }
@@ -276,34 +276,33 @@ mod tests {
 
     const UNIT: Bytes = Bytes(4096);
 
-    fn log(segment: u64, units: &[u64]) -> AppendLog {
-        let mut log = AppendLog::new(4, segment);
-        log.grow(64);
-        units.iter().for_each(|&unit| log.write(unit as u32, unit));
-        log
+    fn log(segment: u64, units: &[u64]) -> (AppendLog, [Place; 16]) {
+        let (mut log, mut places) = (AppendLog::new(4, segment), [0; 16]);
+        units.iter().for_each(|&unit| log.write(&mut places[unit as usize], unit));
+        (log, places)
     }
 
     #[test]
     fn worked_out_by_hand() {
         // Blocks [0 1 2 3] [0 1 8 9] [2 10]: the last one open.
-        let mut one = log(u64::MAX, &[0, 1, 2, 3, 0, 1, 8, 9, 2, 10]);
+        let (mut one, mut places) = log(u64::MAX, &[0, 1, 2, 3, 0, 1, 8, 9, 2, 10]);
         let zombies = one.zombies(UNIT);
         assert_eq!((zombies.closed.as_slice(), zombies.open_blocks()), (&[0, 1, 0, 0, 1][..], 1));
         assert_eq!(zombies.curve(), [(4 * 4096, 1.0), (8 * 4096, 0.25)]);
         assert_eq!((zombies.held_blocks(), zombies.mixed_blocks()), (2, 1));
         assert_eq!((one.density(), one.mapped()), (Some(5.0 / 8.0), 7));
         // Unit 3 alone keeps the first block's three garbage units; 0 keeps none.
-        assert_eq!((one.captive(3), one.captive(0), one.captive(10)), (3.0, 0.0, 0.0));
-        one.discard(3);
+        assert_eq!([3, 0, 10].map(|unit: usize| one.captive(places[unit])), [3.0, 0.0, 0.0]);
+        one.discard(&mut places[3]);
         assert_eq!((one.density(), one.mapped()), (Some(1.0), 6));
         // Segments of eight units: [0 1 2 3] [0 1 2 ..] and [8 9 10 ..].
-        let two = log(8, &[0, 1, 2, 3, 0, 1, 8, 9, 2, 10]);
+        let (two, _) = log(8, &[0, 1, 2, 3, 0, 1, 8, 9, 2, 10]);
         let zombies = two.zombies(UNIT);
         assert_eq!(
             (zombies.closed.as_slice(), zombies.open.as_slice()),
             (&[0, 1, 0, 0, 0][..], &[0, 0, 0, 2, 0][..])
         );
-        assert_eq!(log(8, &[]).density(), None);
+        assert_eq!(log(8, &[]).0.density(), None);
     }
 
     #[test]
@@ -312,7 +311,7 @@ mod tests {
             let mut rng = Rng::stream(seed, "grouping");
             let segment = [u64::MAX, 16, 8][rng.below(3) as usize];
             let mut log = AppendLog::new(4, segment);
-            log.grow(32);
+            let mut places = [0; 32];
             // (segment, units written, of each whether it is still valid)
             let mut blocks: Vec<(u64, Vec<(u64, bool)>)> = Vec::new();
             for _ in 0..rng.below(300) {
@@ -321,11 +320,11 @@ mod tests {
                     held.iter_mut().filter(|u| u.0 == unit).for_each(|u| u.1 = false);
                 }
                 if rng.chance(0.2) {
-                    log.discard(unit as u32);
+                    log.discard(&mut places[unit as usize]);
                     continue;
                 }
                 let of = unit / segment;
-                log.write(unit as u32, unit);
+                log.write(&mut places[unit as usize], unit);
                 match blocks.iter_mut().find(|(s, held)| *s == of && held.len() < 4) {
                     Some((_, held)) => held.push((unit, true)),
                     None => blocks.push((of, vec![(unit, true)])),

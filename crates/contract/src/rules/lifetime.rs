@@ -19,11 +19,11 @@ pub struct LifetimeFound {
 impl LifetimeFound {
     /// Over the number of writes to each unit; those never written do not count.
     #[must_use]
-    pub fn of(writes: &[u32]) -> Self {
+    pub fn of(writes: impl IntoIterator<Item = u32>) -> Self {
         let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
         // Most units are written a few times: these are counted without the tree.
         let mut few = [0u64; 256];
-        for &count in writes {
+        for count in writes {
             match few.get_mut(count as usize) {
                 Some(units) => *units += 1,
                 None => *counts.entry(count).or_default() += 1,
@@ -113,18 +113,18 @@ mod tests {
 
     #[test]
     fn worked_out_by_hand() {
-        let even = LifetimeFound::of(&[0, 3, 3, 0, 3, 3]);
+        let even = LifetimeFound::of([0, 3, 3, 0, 3, 3]);
         assert_eq!((even.units, even.writes, even.gini()), (4, 12, Some(0.0)));
         // Counts 1 1 1 7 over 4 units: Lorenz area (1 + 3 + 5 + 13) / 40.
-        let one = LifetimeFound::of(&[1, 7, 1, 1]);
+        let one = LifetimeFound::of([1, 7, 1, 1]);
         assert!((one.gini().unwrap() - (1.0 - 22.0 / 40.0)).abs() < 1e-12);
         assert_eq!(one.share_of_top(0.25), Some(0.7));
         assert_eq!(one.share_of_top(0.5), Some(0.8));
         assert_eq!(one.curve(), [(0.0, 7), (0.25, 1), (0.5, 1), (0.75, 1), (1.0, 1)]);
         // The 80/20 rule.
         let rule: Vec<u32> = (0..1000).map(|i| if i < 200 { 16 } else { 1 }).collect();
-        assert!((LifetimeFound::of(&rule).gini().unwrap() - 0.6).abs() < 1e-12);
-        assert_eq!(LifetimeFound::of(&[0, 0]).score(), None);
+        assert!((LifetimeFound::of(rule).gini().unwrap() - 0.6).abs() < 1e-12);
+        assert_eq!(LifetimeFound::of([0, 0]).score(), None);
     }
 
     #[test]
@@ -140,6 +140,6 @@ mod tests {
         }
         let n = counts.len() as f64;
         let expected = differences / (2.0 * n * sum);
-        assert!((LifetimeFound::of(&counts).gini().unwrap() - expected).abs() < 1e-12);
+        assert!((LifetimeFound::of(counts).gini().unwrap() - expected).abs() < 1e-12);
     }
 }

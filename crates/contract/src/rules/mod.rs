@@ -3,13 +3,14 @@
 //! [`Rules`] takes the records one by one, in one pass and bounded memory, and becomes
 //! [`Findings`]: of every rule its score, the curves behind it, and who is to blame.
 //!
-//! Memory: 14 bytes for each unit written (its blocks on two logs, its writes, its writer),
-//! some 80 bytes a touched MiB, and what the groups of offenders take: 40 M units are
-//! 0.6 GB.
+//! Memory: 16 bytes for each unit of a touched chunk of 2 MiB (its blocks on two logs, its
+//! writes, its writer, side by side so that a request stays within a line of the cache), 200
+//! bytes a touched MiB, and what the groups of offenders take: 40 M units are 0.65 GB.
 
 mod alignment;
 mod findings;
 mod grouping;
+mod index;
 mod lifetime;
 mod locality;
 mod offenders;
@@ -21,7 +22,7 @@ mod units;
 
 pub use alignment::{AlignmentFound, LogBlocks, Merges};
 pub use findings::{Findings, GroupingFound};
-pub use grouping::{AppendLog, Course, HeldAt, Zombies};
+pub use grouping::{AppendLog, Course, HeldAt, Place, Zombies};
 pub use lifetime::LifetimeFound;
 pub use locality::{COVERAGES, Locality, LocalityFound};
 pub use offenders::{Blame, Class, Dimension, Groups, NamedRange, Offender, Ranges};
@@ -31,7 +32,7 @@ pub use stack::{Distances, Stack};
 pub use subject::Subject;
 pub use units::{Run, Units};
 
-use prism_base::Bytes;
+use prism_base::{Bytes, prefetch};
 use prism_trace::{Op, Record, Symbols};
 
 /// Blocks in which garbage is looked for. Erase blocks were this large when the rule was
@@ -44,9 +45,28 @@ pub const SEGMENT: Bytes = Bytes(128 << 20);
 /// the second.
 pub const LOGICAL_BLOCKS: [Bytes; 2] = [Bytes(128 << 10), Bytes(1 << 20)];
 
+/// Units that are numbered together, at least.
+const CHUNK_UNITS_MIN: u64 = 512;
+
 /// In a unit's count of writes: it was discarded after the judged part, and is not to be
 /// counted a second time.
 const LATER: u32 = 1 << 31;
+
+/// What is known of a unit.
+#[derive(Clone, Copy, Debug, Default)]
+struct UnitState {
+    /// On the drive with one stream.
+    whole: Place,
+    /// On the drive with segments.
+    segmented: Place,
+    /// How often it was written.
+    writes: u32,
+    /// Who wrote it last.
+    writer: u16,
+}
+
+/// Records by which what a request needs is fetched ahead.
+const AHEAD: usize = 24;
 
 /// The five rules over the records so far.
 #[derive(Debug)]
@@ -60,8 +80,7 @@ pub struct Rules {
     whole: AppendLog,
     segmented: AppendLog,
     course: Course,
-    writes: Vec<u32>,
-    writers: Vec<u16>,
+    states: Vec<UnitState>,
     written_units: u64,
     overwritten: u64,
     discarded: u64,
@@ -76,22 +95,55 @@ impl Rules {
         let unit = subject.unit;
         let per_block = (GROUP_BLOCK.0 / unit.0).max(1) as u32;
         let log = |segment| AppendLog::new(per_block, segment);
+        let alignment = LOGICAL_BLOCKS.map(|block| LogBlocks::new(block, unit));
+        // Whole logical blocks of both sizes, and not too few units.
+        let [small, large] = [0, 1].map(|i: usize| u64::from(alignment[i].units()));
+        let both = small * large / gcd(small, large);
+        let chunk = both * CHUNK_UNITS_MIN.div_ceil(both);
         Self {
             groups: Groups::new(ranges),
-            units: Units::default(),
+            units: Units::new(chunk),
             request_scale: RequestScale::new(subject.flash_page, subject.channels),
             locality: Locality::new(unit, subject.map_reach, subject.cache_pages),
-            alignment: LOGICAL_BLOCKS.map(|block| LogBlocks::new(block, unit)),
+            alignment,
             whole: log(u64::MAX),
             segmented: log((SEGMENT.0 / unit.0).max(1)),
             course: Course::new(),
-            writes: Vec::new(),
-            writers: Vec::new(),
+            states: Vec::new(),
             written_units: 0,
             overwritten: 0,
             discarded: 0,
             discarded_later: 0,
             subject,
+        }
+    }
+
+    /// Counts records, in the order of their issue times: faster than one by one.
+    pub fn add_all(&mut self, records: &[Record]) {
+        for (place, record) in records.iter().enumerate() {
+            if let Some(ahead) = records.get(place + AHEAD) {
+                self.prefetch(ahead, false);
+            }
+            if let Some(soon) = records.get(place + AHEAD / 2) {
+                self.prefetch(soon, true);
+            }
+            self.add(record);
+        }
+    }
+
+    /// Fetches the states of what `record` writes, and then the blocks in which that lies.
+    fn prefetch(&self, record: &Record, blocks: bool) {
+        if record.op != Op::Write {
+            return;
+        }
+        let Some(dense) = self.units.find(record.offset / self.subject.unit.0) else { return };
+        let Some(state) = self.states.get(dense as usize) else { return };
+        if blocks {
+            self.whole.prefetch(state.whole);
+            self.segmented.prefetch(state.segmented);
+        } else {
+            prefetch(&self.states, dense as usize);
+            self.alignment.iter().for_each(|blocks| blocks.prefetch(dense));
         }
     }
 
@@ -121,29 +173,27 @@ impl Rules {
     fn write(&mut self, record: &Record, group: u16) {
         let unit = self.subject.unit.0;
         let (first, end) = (record.offset / unit, record.end().div_ceil(unit));
-        let Self { units, alignment, whole, segmented, writes, writers, .. } = self;
+        let Self { units, alignment, whole, segmented, states, .. } = self;
+        let chunk = units.chunk() as usize;
         let (mut written, mut overwritten) = (0, 0);
         units.touch(first, end, |run| {
             let top = (run.dense + run.len) as usize;
-            if writes.len() < top {
-                let len = top.next_multiple_of(units::CHUNK_UNITS as usize);
-                writes.resize(len, 0);
-                writers.resize(len, 0);
-                whole.grow(len);
-                segmented.grow(len);
+            if states.len() < top {
+                let len = top.next_multiple_of(chunk);
+                states.resize(len, UnitState::default());
+                alignment.iter_mut().for_each(|blocks| blocks.grow(len));
             }
-            for i in 0..run.len {
-                let (dense, unit) = (run.dense + i, run.unit + u64::from(i));
-                let mapped = whole.is_mapped(dense);
+            for (dense, state) in (run.dense..).zip(&mut states[run.dense as usize..top]) {
+                let mapped = state.whole != 0;
                 overwritten += u64::from(mapped);
                 for blocks in alignment.iter_mut() {
-                    blocks.write(unit, mapped, group);
+                    blocks.write(dense, mapped, group);
                 }
-                whole.write(dense, unit);
-                segmented.write(dense, unit);
-                let count = &mut writes[dense as usize];
-                *count = (*count + 1).min(LATER - 1);
-                writers[dense as usize] = group;
+                let unit = run.unit + u64::from(dense - run.dense);
+                whole.write(&mut state.whole, unit);
+                segmented.write(&mut state.segmented, unit);
+                state.writes = (state.writes + 1).min(LATER - 1);
+                state.writer = group;
             }
             written += u64::from(run.len);
         });
@@ -158,16 +208,16 @@ impl Rules {
     fn discard(&mut self, record: &Record) -> u64 {
         let unit = self.subject.unit.0;
         let (first, end) = (record.offset.div_ceil(unit), record.end() / unit);
-        let Self { units, alignment, whole, segmented, .. } = self;
+        let Self { units, alignment, whole, segmented, states, .. } = self;
         let mut discarded = 0;
         units.known(first, end, |run| {
-            for i in 0..run.len {
-                let (dense, unit) = (run.dense + i, run.unit + u64::from(i));
-                if whole.is_mapped(dense) {
+            let top = (run.dense + run.len) as usize;
+            for (dense, state) in (run.dense..).zip(&mut states[run.dense as usize..top]) {
+                if state.whole != 0 {
                     discarded += 1;
-                    alignment.iter_mut().for_each(|blocks| blocks.discard(unit));
-                    whole.discard(dense);
-                    segmented.discard(dense);
+                    alignment.iter_mut().for_each(|blocks| blocks.discard(dense));
+                    whole.discard(&mut state.whole);
+                    segmented.discard(&mut state.segmented);
                 }
             }
         });
@@ -179,13 +229,12 @@ impl Rules {
     fn forget(&mut self, record: &Record) -> u64 {
         let unit = self.subject.unit.0;
         let (first, end) = (record.offset.div_ceil(unit), record.end() / unit);
-        let Self { units, whole, writes, .. } = self;
+        let Self { units, states, .. } = self;
         let mut found = 0;
         units.known(first, end, |run| {
-            for dense in run.dense..run.dense + run.len {
-                let mark = &mut writes[dense as usize];
-                if whole.is_mapped(dense) && *mark & LATER == 0 {
-                    *mark |= LATER;
+            for state in &mut states[run.dense as usize..(run.dense + run.len) as usize] {
+                if state.whole != 0 && state.writes & LATER == 0 {
+                    state.writes |= LATER;
                     found += 1;
                 }
             }
@@ -205,18 +254,16 @@ impl Rules {
     /// Ends the trace; `symbols` has the names of its records.
     #[must_use]
     pub fn finish(mut self, symbols: &Symbols) -> Findings {
-        for count in &mut self.writes {
-            *count &= !LATER;
+        for state in &mut self.states {
+            state.writes &= !LATER;
         }
         let unit = self.subject.unit;
-        let lifetime = LifetimeFound::of(&self.writes);
+        let lifetime = LifetimeFound::of(self.states.iter().map(|state| state.writes));
         let (mut captive, mut excess) = (Blame::default(), Blame::default());
         let mean = lifetime.mean();
-        for (dense, (&count, &writer)) in self.writes.iter().zip(&self.writers).enumerate() {
-            if count > 0 {
-                captive.add(writer, self.whole.captive(dense) * unit.0 as f64);
-                excess.add(writer, (f64::from(count) - mean).max(0.0));
-            }
+        for state in self.states.iter().filter(|state| state.writes > 0) {
+            captive.add(state.writer, self.whole.captive(state.whole) * unit.0 as f64);
+            excess.add(state.writer, (f64::from(state.writes) - mean).max(0.0));
         }
         let last = self.held();
         let grouping = GroupingFound {
@@ -252,4 +299,8 @@ impl Rules {
             offenders,
         }
     }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }

@@ -1,17 +1,15 @@
 //! Which units a request touches, as dense numbers.
 //!
-//! Traces touch a small part of a large address space. Chunks of [`CHUNK_UNITS`] units are
-//! numbered in the order in which they are first written, so that every column over units
-//! is a plain vector. Memory: 24 bytes a touched chunk here, and what the columns take.
+//! Traces touch a small part of a large address space. Chunks of some hundred units are
+//! numbered in the order in which they are first written, so that every column over units,
+//! or over blocks of which a chunk has whole ones, is a plain vector. Memory: 24 bytes a
+//! touched chunk here, and what the columns take.
 
-use prism_base::FastMap;
-
-/// Units of a chunk.
-pub const CHUNK_UNITS: u64 = 1 << 9;
+use super::index::Index;
 
 /// Touched units kept: 2^31, 8 TiB of 4 KiB, so that dense numbers fit 32 bits and the
 /// columns a large machine's memory. What is touched after that is not followed.
-const CHUNKS_MAX: usize = 1 << 22;
+const UNITS_MAX: u64 = 1 << 31;
 
 /// A run of units that follow each other, within one chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +23,11 @@ pub struct Run {
 }
 
 /// The numbering.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Units {
-    chunks: FastMap<u64, u32>,
+    /// Units of a chunk.
+    chunk: u64,
+    chunks: Index,
     numbers: Vec<u64>,
     /// The chunk found last and its number: requests mostly stay where they are.
     last: Option<(u64, u32)>,
@@ -35,10 +35,26 @@ pub struct Units {
 }
 
 impl Units {
+    /// No unit has a number yet; `chunk` units get theirs together.
+    ///
+    /// # Panics
+    /// If `chunk` is 0 or makes no sense as a number of 32 bits.
+    #[must_use]
+    pub fn new(chunk: u64) -> Self {
+        assert!(chunk > 0 && chunk < UNITS_MAX, "a chunk has units");
+        Self { chunk, chunks: Index::default(), numbers: vec![], last: None, overflowed: false }
+    }
+
+    /// Units of a chunk.
+    #[must_use]
+    pub fn chunk(&self) -> u64 {
+        self.chunk
+    }
+
     /// Units that have a number.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.numbers.len() * CHUNK_UNITS as usize
+        self.numbers.len() * self.chunk as usize
     }
 
     /// Whether none has.
@@ -56,21 +72,21 @@ impl Units {
     /// The logical number of the unit with number `dense`.
     #[must_use]
     pub fn unit(&self, dense: usize) -> u64 {
-        let chunk = CHUNK_UNITS as usize;
-        self.numbers[dense / chunk] * CHUNK_UNITS + (dense % chunk) as u64
+        let chunk = self.chunk as usize;
+        self.numbers[dense / chunk] * self.chunk + (dense % chunk) as u64
     }
 
     /// Calls `each` with the runs of `first..end`, numbering what is new.
     pub fn touch(&mut self, first: u64, end: u64, mut each: impl FnMut(Run)) {
         let mut at = first;
         while at < end {
-            let chunk = at / CHUNK_UNITS;
-            let stop = end.min((chunk + 1) * CHUNK_UNITS);
+            let chunk = at / self.chunk;
+            let stop = end.min((chunk + 1) * self.chunk);
             let Some(number) = self.number(chunk) else {
                 self.overflowed = true;
                 return;
             };
-            each(run(chunk, number, at, stop));
+            each(self.run(chunk, number, at, stop));
             at = stop;
         }
     }
@@ -82,9 +98,9 @@ impl Units {
             return Some(number);
         }
         let next = self.numbers.len();
-        let number = match self.chunks.get(&chunk) {
-            Some(&number) => number,
-            None if next == CHUNKS_MAX => return None,
+        let number = match self.chunks.get(chunk) {
+            Some(number) => number,
+            None if (next as u64 + 1) * self.chunk > UNITS_MAX => return None,
             None => {
                 self.chunks.insert(chunk, next as u32);
                 self.numbers.push(chunk);
@@ -101,11 +117,11 @@ impl Units {
         if first >= end {
             return;
         }
-        let (low, high) = (first / CHUNK_UNITS, (end - 1) / CHUNK_UNITS);
+        let (low, high) = (first / self.chunk, (end - 1) / self.chunk);
         let mut visit = |chunk: u64, number: u32| {
-            let from = first.max(chunk * CHUNK_UNITS);
-            let to = end.min((chunk + 1) * CHUNK_UNITS);
-            each(run(chunk, number, from, to));
+            let from = first.max(chunk * self.chunk);
+            let to = end.min((chunk + 1) * self.chunk);
+            each(self.run(chunk, number, from, to));
         };
         // A trim of a whole drive has more chunks than were ever touched.
         if high - low >= self.numbers.len() as u64 {
@@ -116,17 +132,24 @@ impl Units {
             }
         } else {
             for chunk in low..=high {
-                if let Some(&number) = self.chunks.get(&chunk) {
+                if let Some(number) = self.chunks.get(chunk) {
                     visit(chunk, number);
                 }
             }
         }
     }
-}
 
-fn run(chunk: u64, number: u32, from: u64, to: u64) -> Run {
-    let dense = number * CHUNK_UNITS as u32 + (from - chunk * CHUNK_UNITS) as u32;
-    Run { dense, unit: from, len: (to - from) as u32 }
+    fn run(&self, chunk: u64, number: u32, from: u64, to: u64) -> Run {
+        let dense = number * self.chunk as u32 + (from - chunk * self.chunk) as u32;
+        Run { dense, unit: from, len: (to - from) as u32 }
+    }
+
+    /// The dense number of `unit`, if it has one; looked up apart from what is being done.
+    #[must_use]
+    pub fn find(&self, unit: u64) -> Option<u32> {
+        let number = self.chunks.get(unit / self.chunk)?;
+        Some(number * self.chunk as u32 + (unit % self.chunk) as u32)
+    }
 }
 
 #[cfg(test)]
@@ -135,7 +158,7 @@ mod tests {
 
     #[test]
     fn units_get_numbers_as_they_come() {
-        let mut units = Units::default();
+        let mut units = Units::new(512);
         let mut runs = Vec::new();
         units.touch(1000, 1030, |run| runs.push((run.dense, run.unit, run.len)));
         assert_eq!(runs, [(1000 - 512, 1000, 24), (512, 1024, 6)]);
@@ -152,5 +175,9 @@ mod tests {
         assert_eq!(found(1020, 1026), [(508, 1020, 4), (512, 1024, 2)]);
         assert_eq!(found(2000, 4000), []);
         assert_eq!(found(7, 7), []);
+        assert_eq!(
+            (units.find(1029), units.find(5), units.find(4000)),
+            (Some(517), Some(1029), None)
+        );
     }
 }

@@ -116,21 +116,21 @@ impl Change {
         "levelling",
     ];
 
-    /// What it is called in reports.
+    /// What it is called in reports: something that can be done.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Merge { .. } => "merge small writes",
             Self::GroupCommit { .. } => "commit in groups",
             Self::Align { .. } => "align writes",
-            Self::Depth { .. } => "more requests in flight",
+            Self::Depth { .. } => "keep more requests in flight",
             Self::Discards { .. } => "discard dead data",
             Self::DelayDiscards { .. } => "delay discards",
-            Self::NoDiscards => "no discards",
-            Self::Streams { .. } => "streams by death time",
-            Self::HotCold { .. } => "streams by heat",
-            Self::OverProvisioning { .. } => "more spare flash",
-            Self::MapCache { .. } => "larger map cache",
+            Self::NoDiscards => "leave out discards",
+            Self::Streams { .. } => "separate data by death time",
+            Self::HotCold { .. } => "separate data by heat",
+            Self::OverProvisioning { .. } => "add spare flash",
+            Self::MapCache { .. } => "cache more of the map",
             Self::PageMap => "map pages, not blocks",
             Self::Levelling { .. } => "level wear",
         }

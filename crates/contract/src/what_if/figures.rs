@@ -132,6 +132,15 @@ impl Figures {
         }
     }
 
+    /// Translation pages read and rewritten a pass; `None` without a cached map. Unlike
+    /// misses, which also count looks at units that hold nothing, these cost flash
+    /// operations.
+    #[must_use]
+    pub fn map_pages_per_pass(&self) -> Option<f64> {
+        let pages = |map: MapCounts| (map.loads + map.writebacks) as f64;
+        self.map.map(|map| pages(map) / f64::from(self.passes.max(1)))
+    }
+
     /// The share of looks at the map that were misses; `None` without a cached map.
     #[must_use]
     pub fn map_miss_ratio(&self) -> Option<f64> {

@@ -47,10 +47,11 @@ const LEVELLING_FACTOR: u64 = 4;
 const LEVELLING_REQUESTS: u64 = 2_000_000;
 
 /// The drive that maps blocks is watched while the host writes so many times its spare
-/// flash: its log blocks are half of that, so one eighth of the time is spent before it has
-/// to merge. Random writes can make it copy a hundred units for each that is written, so it
-/// is left out where that would be more than so many units in all.
-const HYBRID_SPARES: u64 = 4;
+/// flash: its log blocks are half of that, so a quarter of the time is spent before it has to
+/// merge, and its price is rather understated. Random writes can make it copy a hundred units
+/// for each that is written, so it is left out where that would be more than so many units in
+/// all.
+const HYBRID_SPARES: u64 = 2;
 const HYBRID_COPIES: u64 = 100;
 const HYBRID_UNITS_MAX: u64 = 50_000_000;
 
@@ -117,6 +118,9 @@ pub struct Comparison {
     pub before: Figures,
     /// With it.
     pub after: Figures,
+    /// What `before` is: a change of another drive than that of the main replay shows a
+    /// price, and is no way to improve the main one.
+    pub against: Of,
     /// As in [`WhatIf::note`].
     pub note: Option<String>,
 }
@@ -170,10 +174,10 @@ impl Plan {
             Of::Job(index) => figures[index].clone(),
         };
         let mut comparisons = Vec::new();
-        for WhatIf { change, before, after, note } in self.what_ifs {
-            match (of(before), of(after)) {
+        for WhatIf { change, before: against, after, note } in self.what_ifs {
+            match (of(against), of(after)) {
                 (Ok(before), Ok(after)) => {
-                    comparisons.push(Comparison { change, before, after, note });
+                    comparisons.push(Comparison { change, before, after, against, note });
                 }
                 (Err(error), _) | (_, Err(error)) => {
                     self.skipped.push(Skipped { change, reason: error.to_string() });

@@ -77,7 +77,8 @@ pub fn render(document: &Document) -> String {
     }
     let script = SCRIPTS.concat();
     page.push(&format!(
-        "</main>\n<script>\n(() => {{\n\"use strict\";\n{script}}})();\n</script>\n</body>\n</html>\n"
+        "</main>\n<script>\n(() => {{\n\"use strict\";\n{script}}})();\n</script>\n\
+         </body>\n</html>\n"
     ));
     page.out
 }

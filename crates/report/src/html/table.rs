@@ -30,8 +30,9 @@ pub fn details(page: &mut Page, table: &Table, summary: &str, note: &str) {
         note => format!("<p class=\"note\">{}</p>\n", escape(note)),
     };
     let text = format!(
-        "<details class=\"numbers\"><summary>{summary}</summary>\n<div class=\"scroll\" tabindex=\"0\" \
-         role=\"region\" aria-label=\"{summary}\"><table>\n{}</table></div>\n{}{note}</details>\n",
+        "<details class=\"numbers\"><summary>{summary}</summary>\n<div class=\"scroll\" \
+         tabindex=\"0\" role=\"region\" aria-label=\"{summary}\"><table>\n{}</table></div>\n\
+         {}{note}</details>\n",
         rows(table),
         left_out(table)
     );
@@ -51,8 +52,8 @@ fn class(table: &Table, column: usize) -> &'static str {
     }
 }
 
-/// Head and body. Without the end tags and quotes that HTML does not ask for, as most of a page is numbers;
-/// nor line feeds, which would be part of a cell then.
+/// Head and body. They have no end tags and quotes that HTML does not ask for, as most of a
+/// page is numbers; nor line feeds, which would be part of a cell then.
 fn rows(table: &Table) -> String {
     let classes: Vec<&str> = (0..table.columns.len()).map(|i| class(table, i)).collect();
     let mut out = String::from("<thead><tr>");

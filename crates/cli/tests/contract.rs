@@ -1,0 +1,135 @@
+//! The contract in `prism report`: its JSON, its gates, comparisons, and names of places.
+
+mod common;
+
+use common::{folder, prism, sample};
+use serde_json::Value;
+
+const RULES: [&str; 5] = [
+    "request_scale",
+    "locality",
+    "aligned_sequentiality",
+    "grouping_by_death_time",
+    "uniform_lifetime",
+];
+
+/// The JSON of `prism report ARGS`, which must succeed.
+fn report(args: &[&str]) -> Value {
+    let run = prism(&[&["report"], args, &["--json", "-"]].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "prism report {args:?}");
+    serde_json::from_str(&run.stdout).expect("JSON")
+}
+
+fn wal() -> String {
+    sample("ext4-sqlite-wal.ftrace.zst")
+}
+
+#[test]
+fn every_rule_has_score_verdict_price_and_offenders() {
+    let json = report(&[&wal(), "--phase", "app"]);
+    for rule in RULES {
+        let rule = &json["rules"][rule];
+        let score = rule["score"].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&score), "{rule}");
+        let [kept, broken] =
+            ["kept", "broken"].map(|line| rule["thresholds"][line].as_f64().unwrap());
+        let verdict = match score {
+            score if score >= kept => "kept",
+            score if score >= broken => "strained",
+            _ => "broken",
+        };
+        assert_eq!(rule["verdict"], verdict);
+        for offender in rule["offenders"].as_array().unwrap() {
+            let share = offender["share"].as_f64().unwrap();
+            assert!(share > 0.0 && share <= 1.0 + 1e-9, "{offender}");
+            assert!(offender["by"].is_string() && offender["name"].is_string());
+        }
+    }
+    // One commit after another, each waited for; the same few megabytes over and over.
+    assert_eq!(json["rules"]["request_scale"]["verdict"], "broken");
+    assert_eq!(json["rules"]["locality"]["verdict"], "kept");
+    let what_ifs = json["what_if"].as_array().unwrap();
+    assert!(what_ifs.len() >= 9, "{} what-ifs", what_ifs.len());
+    for what_if in what_ifs {
+        assert!(what_if["change"].is_string() && what_if["upper_bound"].is_boolean());
+        for side in ["before", "after"] {
+            for key in ["write_amplification", "p99_ns", "lifetime_days"] {
+                let value = what_if[side][key].as_f64().unwrap();
+                assert!(value > 0.0, "{what_if}");
+            }
+        }
+    }
+    // What is compared with the report itself has its figures.
+    let streams = what_ifs.iter().find(|what_if| what_if["change"] == "streams").unwrap();
+    assert_eq!(streams["upper_bound"], true);
+    let close = |a: &Value, b: &Value| (a.as_f64().unwrap() / b.as_f64().unwrap() - 1.0).abs();
+    let (before, result) = (&streams["before"], &json["result"]);
+    assert!(close(&before["write_amplification"], &result["write_amplification"]) < 1e-9);
+    assert!(close(&before["lifetime_days"], &result["lifetime"]["days"]) < 1e-9);
+    let price = &json["rules"]["grouping_by_death_time"]["price"];
+    assert_eq!(price["change"], "streams");
+}
+
+#[test]
+fn what_ifs_are_chosen() {
+    let json = report(&[&wal(), "--phase", "app", "--what-if", "merge,over-provisioning"]);
+    let changes: Vec<_> =
+        json["what_if"].as_array().unwrap().iter().map(|one| one["change"].clone()).collect();
+    assert_eq!(changes, ["merge", "over-provisioning"]);
+    assert_eq!(json["rules"]["locality"]["price"], Value::Null);
+    let run = prism(&["report", &wal(), "--what-if", "magic"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("there is no \"magic\""), "{}", run.stderr);
+}
+
+#[test]
+fn conditions_decide_the_exit_code() {
+    let check = |conditions: &[&str], code: i32, said: &str| {
+        let mut args = vec!["report", "", "--phase", "app", "--what-if", "none"];
+        let wal = wal();
+        args[1] = &wal;
+        conditions.iter().for_each(|condition| args.extend(["--fail-on", condition]));
+        let run = prism(&args);
+        assert_eq!(run.code, code, "{conditions:?}: {}", run.stderr);
+        assert!(run.stderr.contains(said), "{conditions:?}: {}", run.stderr);
+        assert_eq!(run.stdout.is_empty(), code == 2, "the report is printed all the same");
+    };
+    check(&["write_amplification>2"], 0, "");
+    check(&["request_scale<0.5"], 1, "--fail-on request_scale<0.5: it is 0.");
+    check(&["write_amplification>2", "p99>1us"], 1, "p99>1us");
+    check(&["lifetime_days<1"], 0, "");
+    check(&["iops<1"], 2, "there is no \"iops\"");
+}
+
+#[test]
+fn two_traces_and_two_drives_stand_side_by_side() {
+    let small = sample("f2fs-rocksdb.ftrace.zst");
+    let quick = ["--phase", "app", "--what-if", "none"];
+    let with = |other: &str| report(&[&[wal().as_str(), "--against", other], &quick[..]].concat());
+    let json = with(&small);
+    let alone = report(&[&[small.as_str()], &quick[..]].concat());
+    assert_eq!(json["against"]["name"], small);
+    for key in ["result", "rules", "trace"] {
+        assert_eq!(json["against"][key], alone[key], "{key}");
+    }
+    let json = with("consumer-nvme");
+    assert_eq!(json["device"]["name"], "dc-tlc");
+    assert_eq!(json["against"]["device"]["name"], "consumer-nvme");
+    let text = prism(&[&["report", &wal(), "--against", &small], &quick[..]].concat()).stdout;
+    assert!(text.contains("the other / this"), "{text}");
+}
+
+#[test]
+fn offenders_are_named_by_the_layout() {
+    let layout = sample("layouts/ext4-4GiB.toml");
+    let args = [&wal(), "--phase", "app", "--what-if", "none", "--layout", &layout];
+    let json = report(&args);
+    let offenders = json["rules"]["grouping_by_death_time"]["offenders"].as_array().unwrap();
+    assert!(offenders.iter().any(|o| o["name"] == "ext4 journal"), "{offenders:?}");
+    let folder = folder();
+    let broken = folder.path().join("broken.toml");
+    std::fs::write(&broken, "name = 5").unwrap();
+    let run = prism(&["report", &wal(), "--layout", broken.to_str().unwrap()]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("broken.toml"), "{}", run.stderr);
+}

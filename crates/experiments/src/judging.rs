@@ -1,0 +1,141 @@
+//! Traces on which the speed of the contract's rules is measured by whoever has a clock.
+
+use prism_base::Rng;
+use prism_contract::rules::{Ranges, Rules, Subject};
+use prism_ssd::{Device, DeviceError, fit};
+use prism_trace::{Flags, Op, OptTime, Record, Symbol};
+
+/// Requests handed out at once, so that making them is not measured with judging them.
+const BATCH: u64 = 1 << 16;
+/// Where requests go: 152 GiB, so that 10 M requests of 16 KiB touch up to 40 M units of
+/// 4 KiB.
+const SPAN: u64 = 152 << 30;
+
+/// How the requests of a trace lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// Writes of 16 KiB anywhere: no unit near the one before.
+    Scattered,
+    /// Writes of 16 KiB one after another.
+    Log,
+    /// Reads and writes of 4 to 28 KiB, nine in ten within a hundredth of the addresses,
+    /// flushes and discards among them.
+    Database,
+}
+
+impl Pattern {
+    /// Every pattern.
+    pub const ALL: [Self; 3] = [Self::Scattered, Self::Log, Self::Database];
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scattered => "scattered writes of 16 KiB",
+            Self::Log => "sequential writes of 16 KiB",
+            Self::Database => "database",
+        }
+    }
+}
+
+/// A trace that is made while it is read.
+#[derive(Debug)]
+pub struct Trace {
+    pattern: Pattern,
+    requests: u64,
+    made: u64,
+    rng: Rng,
+}
+
+impl Trace {
+    /// `requests` requests.
+    #[must_use]
+    pub fn new(pattern: Pattern, requests: u64, seed: u64) -> Self {
+        Self { pattern, requests, made: 0, rng: Rng::stream(seed, "judging") }
+    }
+
+    /// The rules, about to judge it on the default drive.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if there is no such drive.
+    pub fn rules() -> Result<Rules, DeviceError> {
+        let full = Device::preset(Device::DEFAULT_PRESET)?;
+        let fitted = fit(&full, prism_base::Bytes(SPAN))?;
+        let subject = Subject::of(&fitted.device, full.flash.channels);
+        Ok(Rules::new(subject, Ranges::new(Vec::new(), SPAN)))
+    }
+
+    /// Replaces the content of `batch` by the next requests; leaves it empty at the end.
+    pub fn next_batch(&mut self, batch: &mut Vec<Record>) {
+        batch.clear();
+        let end = self.requests.min(self.made + BATCH);
+        while self.made < end {
+            let record = self.record();
+            batch.push(record);
+            self.made += 1;
+        }
+    }
+
+    fn record(&mut self) -> Record {
+        let (unit, size) = (4096, 16384);
+        let at = self.made as i64 * 10_000;
+        let record = match self.pattern {
+            Pattern::Scattered => {
+                Record::new(Op::Write, at, self.rng.below(SPAN / size) * size, size)
+            }
+            Pattern::Log => Record::new(Op::Write, at, self.made * size % SPAN, size),
+            Pattern::Database => {
+                let op = match self.rng.below(20) {
+                    0 => Op::Flush,
+                    1 => Op::Discard,
+                    2..=9 => Op::Write,
+                    _ => Op::Read,
+                };
+                let hot = if self.rng.chance(0.9) { SPAN / 100 } else { SPAN - (1 << 20) };
+                let len = unit * (1 + self.rng.below(7));
+                let offset = self.rng.below(hot / unit) * unit;
+                if op == Op::Flush {
+                    Record::new(op, at, 0, 0)
+                } else {
+                    Record::new(op, at, offset, len)
+                }
+            }
+        };
+        Record {
+            complete: OptTime::at(at + 80_000),
+            comm: Symbol(1 + (self.made % 3) as u32),
+            flags: if self.made % 7 == 0 { Flags::SYNC } else { Flags::NONE },
+            ..record
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prism_contract::rules::Rule;
+    use prism_trace::Symbols;
+
+    #[test]
+    fn traces_are_what_they_are_called() {
+        let mut symbols = Symbols::new();
+        ["one", "two", "three"].map(|name| symbols.intern(name));
+        let score = |pattern, rule| {
+            let (mut trace, mut batch) = (Trace::new(pattern, 200_000, 1), Vec::new());
+            let (mut rules, mut made) = (Trace::rules().unwrap(), 0);
+            loop {
+                trace.next_batch(&mut batch);
+                if batch.is_empty() {
+                    break;
+                }
+                made += batch.len();
+                rules.add_all(&batch);
+            }
+            assert_eq!(made, 200_000);
+            rules.finish(&symbols).score(rule).unwrap()
+        };
+        assert!(score(Pattern::Log, Rule::AlignedSequentiality) > 0.999);
+        assert!(score(Pattern::Scattered, Rule::Locality) < 0.2);
+        assert!(score(Pattern::Database, Rule::Locality) > 0.8);
+    }
+}
