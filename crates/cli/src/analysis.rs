@@ -5,9 +5,13 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use prism_base::{Bytes, Nanos};
+use prism_contract::advice::{self, advice};
+use prism_contract::blocks::DriveBlocks;
 use prism_contract::rules::{Findings, NamedRange, Ranges, Rules, Subject};
+use prism_contract::terms::{self, Probe, terms};
 use prism_contract::what_if::{
-    Change, Figures, Original, Plan, Run, TraceFacts, WhatIfError, plan, simulate,
+    Change, Comparison, Figures, Original, Plan, Run, Skipped, TraceFacts, WhatIfError, plan,
+    simulate,
 };
 use prism_host::parquet::RequestsWriter;
 use prism_host::{HostError, LoadedTrace, OutputFile, Progress, clock, jobs};
@@ -105,6 +109,7 @@ impl Analysis {
             None => (Vec::new(), Vec::new()),
         };
         let unit = scaled.device.ftl.mapping_unit;
+        let contract = decided(findings, what_ifs, skipped, &outcome, &drive, given)?;
         let requests = match writer {
             Some(writer) => Some(writer.finish()?),
             None => None,
@@ -112,7 +117,7 @@ impl Analysis {
         Ok(Self {
             buffered: Bytes(u64::from(drive.buffered_units()) * unit.0),
             wear: Wear::of(drive.engine().nand().erase_counts()),
-            contract: Contract { findings, what_ifs, skipped },
+            contract,
             trace,
             layout,
             scaled,
@@ -277,7 +282,24 @@ fn main_run(scaled: &Scaled, given: Subjects<'_>) -> Option<Run> {
     Some(Run::new(device, options, state, given.replay.seed))
 }
 
-type Fixes = (Vec<prism_contract::what_if::Comparison>, Vec<prism_contract::what_if::Skipped>);
+/// The contract, with what follows from findings and simulations: terms and advice.
+fn decided(
+    findings: Findings,
+    what_ifs: Vec<Comparison>,
+    skipped: Vec<Skipped>,
+    outcome: &Outcome,
+    drive: &Drive,
+    given: Subjects<'_>,
+) -> Result<Contract, Failure> {
+    let measured = &outcome.measured;
+    let probe = Probe::of(&given.device.device()?, given.replay.seed);
+    let terms = terms(&terms::Inputs::of(measured, drive.device(), probe));
+    let advice = advice(&advice::Inputs::of(&findings, measured, drive, &what_ifs));
+    let blocks = DriveBlocks::of(drive);
+    Ok(Contract { findings, blocks, what_ifs, skipped, terms, advice })
+}
+
+type Fixes = (Vec<Comparison>, Vec<Skipped>);
 
 #[allow(clippy::too_many_arguments, reason = "each is one fact of the main replay")]
 fn fixes(

@@ -17,6 +17,7 @@ pub mod over_provisioning;
 pub mod own_args;
 pub mod replay_args;
 pub mod report_files;
+pub mod reproduction;
 pub mod sim_report;
 pub mod sweep;
 pub mod trace_args;
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use commands::{bench, calc_cleaning, calc_lifetime, report, sim, validate};
+use commands::{bench, calc_cleaning, calc_lifetime, report, reproduce, sim, validate};
 use commands::{trace_convert, trace_generate, trace_info, trace_layout};
 pub use failure::Failure;
 
@@ -54,6 +55,8 @@ enum Command {
     /// Compute lifetimes and the cost of cleaning
     #[command(subcommand)]
     Calc(CalcCommand),
+    /// Repeat a published result and show it beside ours
+    Reproduce(reproduce::Args),
     /// Measure how fast Prism is on this machine
     Bench(bench::Args),
 }
@@ -108,6 +111,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Validate(args) => validate::run(args),
         Command::Calc(CalcCommand::Lifetime(args)) => calc_lifetime::run(args),
         Command::Calc(CalcCommand::Cleaning(args)) => calc_cleaning::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
         Command::Bench(args) => bench::run(args),
     }
 }

@@ -236,3 +236,42 @@ fn the_text_says_the_same_on_one_screen() {
         assert!(text.contains(part), "{part:?} is missing in:\n{text}");
     }
 }
+
+#[test]
+fn terms_and_design_rules_are_all_decided_or_say_why_not() {
+    let folder = folder();
+    let path = folder.path().join("report.html");
+    let flags = ["--html", path.to_str().unwrap()];
+    let json = report(&[&[sample(SMALL).as_str()], &flags[..]].concat());
+    let page = std::fs::read_to_string(&path).unwrap();
+    let terms = json["terms"].as_array().unwrap();
+    assert_eq!(terms.len(), 6);
+    let is_text = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
+    for (number, term) in (1..).zip(terms) {
+        assert_eq!(term["number"], number);
+        assert!(term["holds"].is_boolean(), "this trace decides all: {term}");
+        assert!(["name", "why", "source"].iter().all(|key| is_text(&term[key])), "{term}");
+        let quoted = &term["quoted"];
+        let known = ["true", "false", "approximately"];
+        for device in ["disk", "raid", "mems", "ssd"] {
+            assert!(known.iter().any(|word| quoted[device] == *word), "{term}");
+        }
+        assert!(page.contains(term["name"].as_str().unwrap()), "{term} is not on the page");
+    }
+    let amplification = json["result"]["write_amplification"].as_f64().unwrap();
+    assert!(terms[3]["why"].as_str().unwrap().contains(&format!("{amplification:.2}")));
+    let advice = json["advice"].as_array().unwrap();
+    assert_eq!(advice.len(), 7);
+    for (number, rule) in (1..).zip(advice) {
+        assert_eq!(rule["number"], number);
+        assert!(["rule", "advice", "source"].iter().all(|key| is_text(&rule[key])), "{rule}");
+        assert!(rule["numbers"].is_string(), "{rule}");
+        let undecided = rule["verdict"] == "not_decidable";
+        assert!(undecided || rule["verdict"] == "follows" || rule["verdict"] == "violates");
+        assert_eq!(undecided, is_text(&rule["reason"]), "{rule}");
+        assert!(page.contains(rule["rule"].as_str().unwrap()), "{rule} is not on the page");
+    }
+    for title in ["Six assumptions about storage", "Seven design rules"] {
+        assert!(page.contains(title), "{title}");
+    }
+}

@@ -9,5 +9,8 @@
 //! Rajimwale et al., "Block management in solid-state devices", ATC'09 (terms); "Designing
 //! SSD-friendly applications", 2016 (design rules).
 
+pub mod advice;
+pub mod blocks;
 pub mod rules;
+pub mod terms;
 pub mod what_if;

@@ -200,7 +200,7 @@ fn locality() {
 fn alignment_and_grouping() {
     let stores = |ratio| {
         move |f: &mut Facts| {
-            if is_store(f) {
+            if is(f, App::RocksDb, Fs::Xfs) {
                 f.unaligned[1] = Some(ratio);
             }
         }
@@ -276,5 +276,6 @@ fn a_trace_becomes_facts() {
     assert_eq!(facts.data, WriteCounts { writes: 512, units: 512 });
     assert_eq!((facts.spread, facts.overwritten), (Some(1.0), Some(0.0)));
     assert_eq!(facts.unaligned, [Some(0.0); 2]);
+    assert_eq!(facts.scores[2], Some(1.0));
     assert_eq!(facts.mixed, [Some(0.5); 2]);
 }

@@ -6,6 +6,7 @@ pub mod bench_flash;
 pub mod calc_cleaning;
 pub mod calc_lifetime;
 pub mod report;
+pub mod reproduce;
 pub mod sim;
 pub mod trace_convert;
 pub mod trace_generate;

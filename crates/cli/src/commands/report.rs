@@ -10,7 +10,8 @@ use serde::Serialize;
 use crate::against::{Against, AgainstObject};
 use crate::analysis::{Analysis, Subjects, WhatIfs, is_device, parse_what_ifs};
 use crate::contract_report::fail_on::{self, Gate};
-use crate::contract_report::{RulesObject, WhatIfObject, tables};
+use crate::contract_report::{AdviceObject, RulesObject, TermObject, WhatIfObject};
+use crate::contract_report::{advice, tables, terms};
 use crate::device_args::DeviceArgs;
 use crate::drive_report::{ReportObject, charts, document};
 use crate::failure::Failure;
@@ -67,6 +68,8 @@ struct Object {
     report: ReportObject,
     rules: RulesObject,
     what_if: Vec<WhatIfObject>,
+    terms: Vec<TermObject>,
+    advice: Vec<AdviceObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
     against: Option<AgainstObject>,
 }
@@ -145,6 +148,8 @@ fn object(analysis: &Analysis, against: Option<&Against>) -> Object {
         report: ReportObject::new(&analysis.facts()),
         rules: RulesObject::new(&analysis.contract),
         what_if: WhatIfObject::all(&analysis.contract),
+        terms: TermObject::all(&analysis.contract.terms),
+        advice: AdviceObject::all(&analysis.contract.advice),
         against: against.map(Against::object),
     }
 }
@@ -162,7 +167,10 @@ fn documents(analysis: &Analysis, against: Option<&Against>) -> (Document, Docum
     short = short.with(document::brief(&facts));
     short.sections.extend(tables::section(contract, false));
     short = short.with(document::limits(&facts));
+    long = long.with(document::summary(&facts));
     long.sections.extend(tables::section(contract, true));
+    long = long.with(advice::section(&contract.advice));
+    long = long.with(terms::section(&contract.terms));
     long.sections.extend(contract.sections(facts.scaled.device.capacity()));
     long.sections.extend(document::sections(&facts));
     (short, long)

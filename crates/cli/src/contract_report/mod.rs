@@ -1,26 +1,39 @@
 //! What the contract says of a trace: verdicts, offenders, what-ifs, as text and as JSON.
 
+pub mod advice;
 pub mod charts;
 pub mod fail_on;
 pub mod json;
 pub mod sentences;
 pub mod tables;
+pub mod terms;
 
 use prism_base::Bytes;
+use prism_contract::advice::Advice;
+use prism_contract::blocks::DriveBlocks;
 use prism_contract::rules::{Findings, Rule, Verdict as RuleVerdict};
+use prism_contract::terms::Term;
 use prism_contract::what_if::{Comparison, Skipped};
 use prism_report::{Block, Grade, Section, Verdict};
 
+pub use advice::AdviceObject;
 pub use json::{RulesObject, WhatIfObject};
+pub use terms::TermObject;
 
 /// The findings of a trace on a drive, and what was simulated of its fixes.
 pub struct Contract {
     /// The rules.
     pub findings: Findings,
+    /// The blocks of the simulated drive at the end.
+    pub blocks: DriveBlocks,
     /// Fixes that were simulated.
     pub what_ifs: Vec<Comparison>,
     /// Fixes that were not, and why.
     pub skipped: Vec<Skipped>,
+    /// What storage is taken to be, and whether it is.
+    pub terms: Vec<Term>,
+    /// The design rules.
+    pub advice: Vec<Advice>,
 }
 
 /// The changes that show what a rule costs, the best first: the rule broken as it is,
@@ -89,7 +102,7 @@ impl Contract {
             }
         }
         let mut all = vec![who];
-        all.extend(charts::sections(&self.findings, capacity));
+        all.extend(charts::sections(self, capacity));
         all
     }
 }

@@ -65,11 +65,11 @@ fn locality(findings: &Findings) -> String {
     let one = ((findings.subject.map_pages as f64 * 0.01).round() as u64).max(1);
     let tight = rule.miss_ratio(one).unwrap_or(0.0);
     format!(
-        "A cache of {} of the map misses {} of visits, one of {} {}.",
+        "A cache of {} of the map misses {} of visits; {} misses with {} of it.",
         percent(share.min(1.0)),
         percent(ratio),
-        percent(one as f64 / findings.subject.map_pages as f64),
         percent(tight),
+        percent(one as f64 / findings.subject.map_pages as f64),
     )
 }
 

@@ -18,10 +18,10 @@ pub fn head(facts: &Facts<'_>) -> Document {
     Document::new(facts.trace.name.clone(), subtitle)
 }
 
-/// All that is said of the drive but the charts over time, what to keep in mind last.
+/// What more there is to say of the drive, what to keep in mind last.
 #[must_use]
 pub fn sections(facts: &Facts<'_>) -> Vec<Section> {
-    vec![summary(facts), latency(facts), cleaning(facts), limits(facts)]
+    vec![latency(facts), cleaning(facts), limits(facts)]
 }
 
 /// What a screen has room for: write amplification, latencies, lifetime.
@@ -121,7 +121,9 @@ fn asked(facts: &Facts<'_>) -> String {
     )
 }
 
-fn summary(facts: &Facts<'_>) -> Section {
+/// Write amplification, where it comes from, and lifetime.
+#[must_use]
+pub fn summary(facts: &Facts<'_>) -> Section {
     let mut section = Section::new("Write amplification", lead(facts));
     let measured = &facts.outcome.measured;
     let device = &facts.scaled.device;

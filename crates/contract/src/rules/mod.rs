@@ -10,6 +10,7 @@
 mod alignment;
 mod findings;
 mod grouping;
+mod index;
 mod lifetime;
 mod locality;
 mod offenders;
@@ -65,7 +66,7 @@ struct UnitState {
 }
 
 /// Records by which what a request needs is fetched ahead.
-const AHEAD: usize = 16;
+const AHEAD: usize = 24;
 
 /// The five rules over the records so far.
 #[derive(Debug)]

@@ -101,8 +101,9 @@ pub struct Facts {
     /// Bytes of addresses that the translation pages touched map, over bytes written at
     /// different places.
     pub spread: Option<f64>,
-    /// Bytes merged at the end over bytes mapped then, with logical blocks of 128 KiB and
-    /// of 1 MiB: the paper's unaligned ratio.
+    /// Bytes merged at the end over bytes that are live then, with logical blocks of 128 KiB
+    /// and of 1 MiB: the paper's unaligned ratio. It exceeds 1 where much of what is mapped,
+    /// and merged, is dead.
     pub unaligned: [Option<f64>; 2],
     /// Valid bytes over bytes of blocks that hold any, of a drive with one open block, and
     /// with one for each segment of 128 MiB.
@@ -151,6 +152,7 @@ impl Facts {
         let [data, metadata] = writes.kinds();
         let grouping = &found.grouping;
         let written = grouping.written.0;
+        let live = grouping.mapped.0.saturating_sub(grouping.discarded_later.0);
         let mixed = [&grouping.unsegmented, &grouping.segmented].map(|zombies| {
             let held = zombies.held_blocks();
             (held > 0).then(|| zombies.mixed_blocks() as f64 / held as f64)
@@ -172,7 +174,10 @@ impl Facts {
             misses: pages.map(|pages| locality.miss_ratio(pages)),
             misses_by_lookups: pages.map(|pages| locality.miss_ratio_by_lookups(pages)),
             spread: (unique > 0).then(|| touched as f64 / unique as f64),
-            unaligned: [0, 1].map(|size| found.alignment[size].unaligned_by_live()),
+            unaligned: [0, 1].map(|size| {
+                let merged = found.alignment[size].at_end.copied * UNIT.0;
+                (live > 0).then(|| merged as f64 / live as f64)
+            }),
             density: [grouping.density, grouping.density_segmented],
             mixed,
             mapped: grouping.mapped,

@@ -51,7 +51,7 @@ fn most_on_every_fs(pairs: &Pairs, holds: impl Fn(&Facts) -> Option<(bool, Strin
 pub(super) fn aligned_stores(pairs: &Pairs) -> Decision {
     let ratio = |facts: &Facts| facts.unaligned[1];
     each(pairs.of(&App::LOG_STRUCTURED), ratio, |ratio| ratio >= UNALIGNED)
-        .decide(Needed::Most, "a trace of a log-structured store is needed")
+        .decide(Needed::One, "a trace of a log-structured store is needed")
 }
 
 pub(super) fn aligned_f2fs(pairs: &Pairs) -> Decision {
@@ -111,7 +111,7 @@ pub(super) fn allocation(pairs: &Pairs) -> Decision {
     most_on_every_fs(pairs, |facts| {
         let bias = facts.bias;
         let text = format!("{:.1}", bias.most_over_mean);
-        (bias.ranges > 1).then(|| (bias.most_over_mean >= FACTOR, text))
+        (bias.ranges > 1).then_some((bias.most_over_mean >= FACTOR, text))
     })
     .decide(Needed::All, "a trace that writes to two ranges of addresses is needed")
 }

@@ -227,7 +227,8 @@ pub const OBSERVATIONS: [Observation; 24] = [
         "Linux buffered I/O limits request scale",
         "of the log-structured stores with 50 reads or more, most read at most 128 KiB at a \
          time (third quartile) with at most two reads outstanding (median, itself included)",
-        UNEXPLAINED,
+        "where more reads are outstanding they are small: what one read-ahead asked for is \
+         issued in many pieces at once, and what splits it is unexplained",
         judge::buffered_io,
     ),
     observation(
@@ -251,7 +252,7 @@ pub const OBSERVATIONS: [Observation; 24] = [
         8,
         "Delaying and merging slow non-data operations could boost immediate performance",
         "for every application f2fs issues less than a tenth of the discards of ext4 and of \
-         xfs while the application runs",
+         xfs while the application runs (what that gains is not measured)",
         UNEXPLAINED,
         judge::delayed_discards,
     ),
@@ -267,8 +268,8 @@ pub const OBSERVATIONS: [Observation; 24] = [
         "Aggressively reusing space improves locality",
         "for most applications a cache of 1 % of the map misses less (by units looked up) on \
          ext4 and on xfs, which write where data was, than on f2fs",
-        "the traced applications write little beside the device, so that even a log stays \
-         within a small part of the map",
+        "f2fs overwrites in place as well (observation 12), and in runs of half a minute its \
+         log stays within a small part of the map",
         judge::reuse,
     ),
     observation(
@@ -299,16 +300,16 @@ pub const OBSERVATIONS: [Observation; 24] = [
     observation(
         14,
         "Application log structuring does not guarantee alignment",
-        "of the log-structured stores, most merge a quarter or more of what they keep, with \
-         logical blocks of 1 MiB",
+        "one log-structured store at least merges a quarter or more of what is live at the end, \
+         with logical blocks of 1 MiB: one is enough to refute a guarantee",
         UNEXPLAINED,
         later::aligned_stores,
     ),
     observation(
         15,
         "Log-structured file systems may not be as sequential as commonly expected",
-        "on f2fs one of SQLite and Varmail at least merges more than it keeps, with logical \
-         blocks of 1 MiB",
+        "on f2fs one of SQLite and Varmail at least merges more than is live at the end, with \
+         logical blocks of 1 MiB",
         UNEXPLAINED,
         later::aligned_f2fs,
     ),
@@ -340,7 +341,8 @@ pub const OBSERVATIONS: [Observation; 24] = [
         "All file systems have shorter tails with segmented FTLs",
         "on every file system most applications fill their blocks better (valid bytes over \
          bytes held) with a block for each 128 MiB of addresses than with one for all",
-        UNEXPLAINED,
+        "what is mapped at the end lies in one or two such segments where an application keeps \
+         less than 128 MiB, and segments change nothing then",
         later::segmented_tails,
     ),
     observation(
@@ -371,7 +373,8 @@ pub const OBSERVATIONS: [Observation; 24] = [
         "All file systems have allocation biases",
         "on every file system most applications write the blocks of some sixty-fourth of the \
          addresses twice as often as blocks are written on average",
-        UNEXPLAINED,
+        "probably the length of the runs: the paper's wrote the device many times over, these not \
+         once",
         later::allocation,
     ),
     observation(
@@ -379,7 +382,8 @@ pub const OBSERVATIONS: [Observation; 24] = [
         "In-place-update file systems preserve data lifetime of applications",
         "for SQLite in both settings the tenth of the blocks written most takes a larger share \
          of the writes on ext4 and on xfs than on f2fs",
-        UNEXPLAINED,
+        "a rollback journal that is deleted after each transaction gets other blocks on ext4, \
+         which evens its writes out; what of the write-ahead log differs is unexplained",
         later::preserved_lifetimes,
     ),
 ];

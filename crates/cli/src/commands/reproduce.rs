@@ -1,0 +1,147 @@
+//! `prism reproduce`: a published result beside ours.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args as ClapArgs, ValueEnum};
+use prism_experiments::Scale;
+use prism_experiments::contract_micro::{Benchmark, Comparison};
+use prism_experiments::unwritten::{Facts, Observed, PHASE, Pair, judge_all, observe};
+use prism_host::jobs::run_all;
+use prism_host::{HostError, LoadSpec, Progress, load_trace};
+
+use crate::failure::Failure;
+use crate::output::{json, write_whole};
+use crate::report_files::{Paths, ReportFiles};
+use crate::reproduction::{self, Reproduced, scale_name};
+
+/// What can be repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Id {
+    /// He et al., "The unwritten contract of solid state drives", EuroSys'17
+    UnwrittenContract,
+}
+
+/// Arguments of `prism reproduce`.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example:
+  prism reproduce unwritten-contract --html contract.html")]
+pub struct Args {
+    /// What to repeat; left out, what can be is listed
+    #[arg(value_name = "ID", value_enum)]
+    id: Option<Id>,
+    /// Folder with the traces, FS-APP.ftrace.zst in it or in its folder app-fs
+    #[arg(long, value_name = "DIR", default_value = "samples")]
+    traces: PathBuf,
+    /// Drive of the micro-benchmarks: full, or a quarter of its channels
+    #[arg(long, value_name = "SCALE", default_value = "full", value_parser = parse_scale)]
+    scale: Scale,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Write a page with charts to FILE
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write the result as JSON to FILE; `-` writes it to standard output instead of text
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+fn parse_scale(text: &str) -> Result<Scale, String> {
+    let known = [Scale::Full, Scale::Quarter];
+    let found = known.into_iter().find(|&scale| scale_name(scale) == text);
+    found.ok_or_else(|| "the scales are: full quarter".into())
+}
+
+/// Repeats the result and prints it beside the published one.
+///
+/// # Errors
+/// [`Failure`] if no trace is there, one cannot be read, or the output not written.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    match args.id {
+        None => Ok(write_whole(Path::new("-"), list().as_bytes())?),
+        Some(Id::UnwrittenContract) => unwritten_contract(args),
+    }
+}
+
+fn list() -> String {
+    let mut text = String::from("What prism reproduce can repeat:\n");
+    for id in Id::value_variants() {
+        if let Some(value) = id.to_possible_value() {
+            let help = value.get_help().map(ToString::to_string).unwrap_or_default();
+            text.push_str(&format!("  {}  {help}\n", value.get_name()));
+        }
+    }
+    text
+}
+
+/// A part of the work, done on any thread.
+enum Part {
+    Benchmark(Vec<Comparison>),
+    Trace(Box<Result<Observed, HostError>>),
+}
+
+fn unwritten_contract(args: &Args) -> Result<(), Failure> {
+    let (found, missing): (Vec<_>, Vec<_>) = Pair::all()
+        .map(|pair| (pair, trace_file(&args.traces, pair)))
+        .partition(|(_, path)| path.is_some());
+    if found.is_empty() {
+        let dir = args.traces.display();
+        return Err(Failure::Usage(format!(
+            "{dir}: no trace called FS-APP.ftrace.zst (as ext4-leveldb.ftrace.zst) is there or in \
+             its folder app-fs; name their folder with --traces"
+        )));
+    }
+    let paths = Paths {
+        html: args.html.as_deref(),
+        json: args.json.as_deref(),
+        requests: None,
+        text: None,
+    };
+    let files = ReportFiles::open(paths)?;
+    let (scale, seed) = (args.scale, args.seed);
+    let mut jobs: Vec<Box<dyn FnOnce() -> Part + Send>> = Vec::new();
+    for (pair, path) in found {
+        let Some(path) = path else { continue };
+        jobs.push(Box::new(move || Part::Trace(Box::new(read(pair, path)))));
+    }
+    for benchmark in Benchmark::ALL {
+        jobs.push(Box::new(move || Part::Benchmark(benchmark.run(scale, seed))));
+    }
+    let progress = Progress::on_stderr();
+    progress.start_count("reproducing:", "parts", Some(jobs.len() as u64));
+    let parts = run_all(jobs, |finished| progress.reached(finished as u64));
+    progress.clear();
+    let (mut comparisons, mut observed) = (Vec::new(), Vec::new());
+    for part in parts {
+        match part {
+            Part::Benchmark(some) => comparisons.extend(some),
+            Part::Trace(one) => observed.push((*one)?),
+        }
+    }
+    let facts: Vec<Facts> = observed.iter().map(|one| one.facts.clone()).collect();
+    let missing = missing.into_iter().map(|(pair, _)| pair).collect();
+    let judged = judge_all(&facts);
+    let result = Reproduced { seed, scale, comparisons, observed, missing, judged };
+    let text = json(&reproduction::json(&result));
+    let document = reproduction::document(&result);
+    files.write(&document, document.clone(), &text, None)
+}
+
+/// The trace of `pair` in `dir` or in its folder of such traces.
+fn trace_file(dir: &Path, pair: Pair) -> Option<PathBuf> {
+    let name = format!("{}.ftrace.zst", pair.name());
+    [dir.join("app-fs").join(&name), dir.join(&name)].into_iter().find(|path| path.is_file())
+}
+
+fn read(pair: Pair, path: PathBuf) -> Result<Observed, HostError> {
+    let spec = LoadSpec {
+        paths: vec![path],
+        format: None,
+        map: None,
+        blkparse_format: None,
+        phase: Some(PHASE.into()),
+        source: None,
+    };
+    let mut trace = load_trace(&spec, &Progress::hidden())?;
+    Ok(observe(pair, &mut trace.spool, &trace.later_discards, &trace.symbols)?)
+}

@@ -1,0 +1,227 @@
+//! The document: the verdicts first, then what they rest on.
+
+use prism_experiments::Scale;
+use prism_experiments::unwritten::{
+    Figure1, Judged, OBSERVATIONS, Observed, Outcome, Pair, WINDOW,
+};
+use prism_report::{
+    Axis, Block, Chart, Column, Curve, CurveShape, Curves, Document, Figure, Section, Table, Unit,
+};
+
+use super::{Reproduced, contract_tables, micro_tables};
+
+/// What was found, for people.
+#[must_use]
+pub fn document(found: &Reproduced) -> Document {
+    let subtitle = format!(
+        "He, Kannan, Arpaci-Dusseau, Arpaci-Dusseau, EuroSys'17, on {} of {} traces, seed {}",
+        found.observed.len(),
+        Pair::all().count(),
+        found.seed
+    );
+    let mut document = Document::new("The unwritten contract of solid state drives", subtitle);
+    document.sections = vec![
+        observations(found),
+        prices(found),
+        scores(found),
+        figure_1(found),
+        depths(found),
+        requests(found),
+        rules(found),
+        reasons(found),
+        limits(found),
+    ];
+    document
+}
+
+fn with_table(title: &str, lead: &str, table: Table) -> Section {
+    let mut section = Section::new(title, lead);
+    section.push(Block::Table(table));
+    section
+}
+
+fn observations(found: &Reproduced) -> Section {
+    let mut section = Section::new(
+        "Observations",
+        "What the paper observes, and whether these traces show it, each by a rule that \
+         stands with the numbers below.",
+    );
+    let figure = |outcome: Outcome| {
+        Figure::new(outcome.name(), Unit::Count, found.count(outcome))
+            .note(format!("of {}", OBSERVATIONS.len()))
+    };
+    section.push(Block::KeyFigures(Outcome::ALL.map(figure).into()));
+    let columns = vec![
+        Column::number("no.", Unit::Count),
+        Column::text("verdict"),
+        Column::text("observation"),
+    ];
+    let mut table = Table::new("", columns).whole();
+    for judged in &found.judged {
+        table.rows.push(vec![
+            u64::from(judged.number).into(),
+            judged.outcome.name().into(),
+            judged.title.into(),
+        ]);
+    }
+    section.push(Block::Table(table));
+    section
+}
+
+fn prices(found: &Reproduced) -> Section {
+    let lead = "Each rule kept and broken on the same drive (preset wiscsim). Published prices \
+                stand in the paper's introduction of the rules and most likely come from the \
+                literature it cites, so a difference is no contradiction.";
+    let table = micro_tables::prices(&found.comparisons);
+    let mut section = with_table("Micro-benchmarks", lead, table);
+    section.push(Block::Table(micro_tables::sides(&found.comparisons)));
+    section.push(Block::Table(micro_tables::wear(&found.comparisons)));
+    if found.scale == Scale::Quarter {
+        let note = "A quarter of the channels: prices of request scale are lower accordingly.";
+        section.push(Block::Notes(vec![note.into()]));
+    }
+    section
+}
+
+fn scores(found: &Reproduced) -> Section {
+    let lead = "How far each application on each file system keeps the rules, for a drive of 16 \
+                channels with pages of 2 KiB, a tenth of its map cached.";
+    with_table("The five rules", lead, contract_tables::scores(&found.observed))
+}
+
+fn figure_1(found: &Reproduced) -> Section {
+    let lead = format!(
+        "Figure 1: requests outstanding while a store compacts. The window is the {WINDOW} in \
+         which the lesser of bytes read and bytes written is largest, the first of equal ones."
+    );
+    let table = contract_tables::figure_1(&found.observed);
+    let mut section = with_table("Outstanding requests", &lead, table);
+    section.push(Block::Notes(vec![
+        "Stores that read less than 50 times from the device have no such window. Reads that \
+         are deeper: see the note on queue depth. Writes that are deeper: larger bursts of a \
+         store that flushes and compacts at once; what the paper's had is unknown."
+            .into(),
+    ]));
+    for observed in contract_tables::stores(&found.observed) {
+        if let Some(figure) = &observed.figure1 {
+            section.push(Block::Chart(chart(observed, figure)));
+        }
+    }
+    section
+}
+
+fn chart(observed: &Observed, figure: &Figure1) -> Chart {
+    let name = observed.facts.pair.name();
+    let points = |count: fn(&prism_experiments::unwritten::Point) -> u32| {
+        let point = |p| (figure_time(p), f64::from(count(p)));
+        figure.points.iter().map(point).collect()
+    };
+    Chart::Curves(Curves {
+        title: format!("Outstanding requests, {name}"),
+        caption: format!("A window of {WINDOW} from {} on.", figure.start),
+        x: Axis::linear("time", Unit::Nanos),
+        y: Axis::linear("outstanding", Unit::Count),
+        series: vec![
+            Curve::new("reads", CurveShape::Steps, points(|point| point.reads)),
+            Curve::new("writes", CurveShape::Steps, points(|point| point.writes)),
+        ],
+        marks: Vec::new(),
+    })
+}
+
+fn figure_time(point: &prism_experiments::unwritten::Point) -> f64 {
+    point.at.0 as f64
+}
+
+fn depths(found: &Reproduced) -> Section {
+    let lead = "Median of the requests outstanding at an issue, the request itself included; \
+                discards count as outstanding, flushes do not. Published are sequential, random \
+                and both at once; ours have one access pattern and are compared with all three.";
+    let mut section = with_table("Queue depth", lead, contract_tables::depths(&found.observed));
+    section.push(Block::Notes(vec![
+        "The paper defines depth without the request itself, but its medians are nowhere below \
+         1, as depths would be with one request at a time: they include it."
+            .into(),
+        "Reads that are deeper: a read-ahead is issued in many pieces at once, where the \
+         paper's kernel issued one request; what splits it is unexplained. Varmail that is \
+         shallower: 8 threads where the paper had 16, and f2fs on a slower machine. Other \
+         differences are unexplained."
+            .into(),
+    ]));
+    section
+}
+
+fn requests(found: &Reproduced) -> Section {
+    let lead = "Sizes; barriers (flushes, and writes that are durable by themselves) and what is \
+                written between them; discards while the application runs, their share of the \
+                requests, and discards later.";
+    let mut section = with_table("Requests", lead, contract_tables::sizes(&found.observed));
+    section.push(Block::Table(contract_tables::barriers(&found.observed)));
+    section
+}
+
+fn rules(found: &Reproduced) -> Section {
+    let lead = "Misses by units looked up, as the paper counts them, with 1 % and 10 % of the map \
+                cached; unaligned is merged over live at the end, blocks of 128 KiB and 1 MiB; \
+                valid is the share of valid data in blocks that hold any, with one open block and \
+                with one for each segment of 128 MiB; zombies are blocks of data and garbage; dead \
+                is mapped, but discarded later. Then the mean writes of a block of data and of \
+                metadata, the share of the writes to the tenth of the blocks written most, the \
+                share of bytes written over data, bytes mapped by the touched part of the map over \
+                bytes written, and writes of a block in the busiest sixty-fourth of the addresses \
+                over the mean.";
+    let table = contract_tables::rule_numbers(&found.observed);
+    let mut section = with_table("Behind the scores", lead, table);
+    section.push(Block::Table(contract_tables::lifetimes(&found.observed)));
+    section
+}
+
+fn reasons(found: &Reproduced) -> Section {
+    let mut section = Section::new(
+        "Why each verdict",
+        "An observation is reproduced if its rule holds; the numbers are those that the rule \
+         compares.",
+    );
+    section.push(Block::Notes(found.judged.iter().map(reason).collect()));
+    section
+}
+
+fn reason(judged: &Judged) -> String {
+    let Judged { number, title, rule, outcome, supporting, opposing, why } = judged;
+    let mut text = format!("{number}. {title}: {}. Rule: {rule}.", outcome.name());
+    // Where nothing is decided, numbers speak neither for it nor against it.
+    let against = if *outcome == Outcome::NotTestable { "Found" } else { "Against" };
+    for (what, numbers) in [("For", supporting), (against, opposing)] {
+        if !numbers.is_empty() {
+            text.push_str(&format!(" {what}: {}.", numbers.join("; ")));
+        }
+    }
+    if !why.is_empty() {
+        text.push_str(&format!(" Why: {why}."));
+    }
+    text
+}
+
+fn limits(found: &Reproduced) -> Section {
+    let mut notes = vec![
+        "The traces are of the same applications and file systems, not of the paper's runs: \
+         4 GiB devices, kernels 6.18 and 6.1, other versions and shorter runs, one access \
+         pattern for each application."
+            .to_owned(),
+        "f2fs was traced on a slower emulated machine; where it is compared with ext4 and xfs, \
+         sizes and places compare, numbers of requests a second do not."
+            .to_owned(),
+        "Writes are counted in blocks of 4 KiB, where the paper counts flash pages of 2 KiB; \
+         blocks that are still open are no zombies, and the map has no blocks of its own."
+            .to_owned(),
+    ];
+    if !found.missing.is_empty() {
+        let names = found.missing_names().join(", ");
+        notes.push(format!(
+            "Traces that are not there, so that verdicts rest on the others: {names}."
+        ));
+    }
+    let mut section = Section::new("What limits this", "");
+    section.push(Block::Notes(notes));
+    section
+}

@@ -1,0 +1,107 @@
+//! What `prism reproduce unwritten-contract` found, as a document and as JSON.
+
+mod contract_tables;
+mod document;
+mod micro_tables;
+
+use prism_experiments::Scale;
+use prism_experiments::contract_micro::Comparison;
+use prism_experiments::unwritten::{Judged, Observed, Outcome, Pair};
+use prism_report::json::table;
+use serde_json::{Value, json};
+
+pub use document::document;
+
+/// Everything that was computed.
+pub struct Reproduced {
+    /// Seed of everything random.
+    pub seed: u64,
+    /// How large the drive of the micro-benchmarks was.
+    pub scale: Scale,
+    /// The micro-benchmarks.
+    pub comparisons: Vec<Comparison>,
+    /// The traces that are there.
+    pub observed: Vec<Observed>,
+    /// Those that are not.
+    pub missing: Vec<Pair>,
+    /// The observations.
+    pub judged: Vec<Judged>,
+}
+
+impl Reproduced {
+    /// How many observations have `outcome`.
+    #[must_use]
+    pub fn count(&self, outcome: Outcome) -> u64 {
+        self.judged.iter().filter(|judged| judged.outcome == outcome).count() as u64
+    }
+
+    /// The traces that are there, by name.
+    fn used(&self) -> Vec<String> {
+        self.observed.iter().map(|observed| observed.facts.pair.name()).collect()
+    }
+
+    /// Those that are not, by name.
+    fn missing_names(&self) -> Vec<String> {
+        self.missing.iter().map(|pair| pair.name()).collect()
+    }
+}
+
+/// The name of `scale` in options and JSON.
+#[must_use]
+pub fn scale_name(scale: Scale) -> &'static str {
+    match scale {
+        Scale::Full => "full",
+        Scale::Quarter => "quarter",
+    }
+}
+
+/// The result for programs.
+#[must_use]
+pub fn json(found: &Reproduced) -> Value {
+    let observations: Vec<Value> = found.judged.iter().map(observation).collect();
+    json!({
+        "id": "unwritten-contract",
+        "seed": found.seed,
+        "scale": scale_name(found.scale),
+        "traces": found.used(),
+        "missing_traces": found.missing_names(),
+        "observations": observations,
+        "scores": table(&contract_tables::scores(&found.observed)),
+        "figure_1": figure_1(found),
+        "depths": table(&contract_tables::depths(&found.observed)),
+        "sizes": table(&contract_tables::sizes(&found.observed)),
+        "barriers_and_discards": table(&contract_tables::barriers(&found.observed)),
+        "rule_numbers": table(&contract_tables::rule_numbers(&found.observed)),
+        "lifetimes": table(&contract_tables::lifetimes(&found.observed)),
+        "micro_benchmarks": table(&micro_tables::prices(&found.comparisons)),
+        "micro_benchmark_sides": table(&micro_tables::sides(&found.comparisons)),
+        "wear": table(&micro_tables::wear(&found.comparisons)),
+    })
+}
+
+fn observation(judged: &Judged) -> Value {
+    json!({
+        "number": judged.number,
+        "title": judged.title,
+        "rule": judged.rule,
+        "outcome": judged.outcome.name().replace(' ', "_"),
+        "supporting": judged.supporting,
+        "opposing": judged.opposing,
+        "why": judged.why,
+    })
+}
+
+/// The table of windows, and every point of each.
+fn figure_1(found: &Reproduced) -> Value {
+    let windows = found.observed.iter().filter_map(|observed| {
+        let figure = observed.figure1.as_ref()?;
+        let points: Vec<_> =
+            figure.points.iter().map(|point| (point.at.0, point.reads, point.writes)).collect();
+        Some((observed.facts.pair.name(), json!(points)))
+    });
+    let points: serde_json::Map<String, Value> = windows.collect();
+    json!({
+        "windows": table(&contract_tables::figure_1(&found.observed)),
+        "points_ns_reads_writes": points,
+    })
+}

@@ -1,0 +1,196 @@
+//! What the advice is taken from.
+
+use std::collections::BTreeMap;
+
+use prism_base::{Bytes, Nanos};
+use prism_nand::Cause;
+use prism_replay::Measured;
+use prism_ssd::{Device, Drive, HostOp};
+use prism_trace::summary::Sizes;
+
+use crate::rules::{Counted, Findings, RequestScale, Rule, Verdict};
+use crate::what_if::Comparison;
+
+use super::SLOW;
+
+/// Numbers of a trace and a drive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inputs {
+    /// Bytes written, in whole mapping units.
+    pub written: Bytes,
+    /// Of these, bytes written over data.
+    pub overwritten: Bytes,
+    /// Flash bytes programmed to complete units of which a part was written.
+    pub completed: Bytes,
+    /// Share of the writes that the tenth of the units takes that is written most.
+    pub top_tenth: Option<f64>,
+    /// The verdict on how evenly units are written.
+    pub uniform: Verdict,
+    /// Valid share of the closed blocks of a log that hold any data.
+    pub density: Option<f64>,
+    /// The verdict on that.
+    pub grouped: Verdict,
+    /// Write amplification without and with placement handles for classes of heat, where it
+    /// was simulated.
+    pub hot_cold: Option<(f64, f64)>,
+    /// Mapping unit.
+    pub unit: Bytes,
+    /// Flash page.
+    pub page: Bytes,
+    /// Writes.
+    pub writes: u64,
+    /// Writes shorter than a mapping unit.
+    pub writes_below_unit: u64,
+    /// Median size of writes.
+    pub write_median: Option<Bytes>,
+    /// Bytes that the host writes a simulated second.
+    pub write_rate: f64,
+    /// Bytes a second that all dies program, at this write amplification, for the host.
+    pub sustained: Option<f64>,
+    /// Dies of the drive.
+    pub dies: u32,
+    /// Share of the units programmed that cleaning or merging copied.
+    pub cleaning: f64,
+    /// Writes that took longer than [`SLOW`].
+    pub slow_writes: u64,
+    /// The longest write.
+    pub longest_write: Option<Nanos>,
+    /// Requests that found the drive's queue full.
+    pub held_back: u64,
+    /// Bytes that the drive holds at the end of the replay.
+    pub mapped: Bytes,
+    /// Bytes that it can hold for the host.
+    pub capacity: Bytes,
+    /// Effective over-provisioning.
+    pub spare: f64,
+    /// Valid share of the blocks that were chosen for cleaning; `None` if none was.
+    pub still_valid: Option<f64>,
+    /// Channels of the drive at its full size.
+    pub channels: u32,
+    /// Median size of reads and writes.
+    pub request_median: Option<Bytes>,
+    /// Median number of requests in flight at the issue of a read or write, itself included;
+    /// `None` without completions.
+    pub in_flight: Option<u64>,
+    /// Bytes a second of the trace at its own depth and with many in flight, where it was
+    /// simulated.
+    pub deeper: Option<(f64, f64)>,
+}
+
+impl Inputs {
+    /// Of a trace with these `findings` that was replayed on `drive`, where this was
+    /// `measured` and these changes were simulated.
+    #[must_use]
+    pub fn of(
+        findings: &Findings,
+        measured: &Measured,
+        drive: &Drive,
+        simulated: &[Comparison],
+    ) -> Self {
+        let device = drive.device();
+        let (unit, scale) = (device.ftl.mapping_unit, &findings.request_scale);
+        let units = &measured.flash.units;
+        let rate = |bytes: u64| bytes as f64 / measured.simulated.as_secs_f64().max(1e-9);
+        let writes = measured.latency_of(HostOp::Write);
+        let slow = writes.buckets().filter(|&(latency, _)| latency > SLOW);
+        let change = |key| simulated.iter().find(|what_if| what_if.change.key() == key);
+        let hot_cold = change("hot-cold")
+            .and_then(|c| Some((c.before.write_amplification?, c.after.write_amplification?)));
+        let deeper = change("depth").map(|c| (c.before.bytes_per_second, c.after.bytes_per_second));
+        Self {
+            written: findings.grouping.written,
+            overwritten: findings.grouping.overwritten,
+            completed: unit * units[Cause::Rmw],
+            top_tenth: findings.lifetime.share_of_top(0.1),
+            uniform: findings.verdict(Rule::UniformLifetime),
+            density: findings.grouping.density,
+            grouped: findings.verdict(Rule::GroupingByDeathTime),
+            hot_cold,
+            unit,
+            page: findings.subject.flash_page,
+            writes: scale.writes.requests,
+            writes_below_unit: below(&scale.writes.sizes, unit),
+            write_median: scale.writes.sizes.median().map(Bytes),
+            write_rate: rate(measured.bytes_of(HostOp::Write)),
+            sustained: sustained(measured, device),
+            dies: device.geometry().dies(),
+            cleaning: (units[Cause::Gc] + units[Cause::Merge]) as f64 / units.total().max(1) as f64,
+            slow_writes: slow.map(|(_, count)| count).sum(),
+            longest_write: (writes.count() > 0).then(|| writes.max()),
+            held_back: measured.held_back,
+            mapped: unit * drive.engine().ftl().mapped(),
+            capacity: device.capacity(),
+            spare: findings.subject.spare,
+            still_valid: still_valid(measured, device),
+            channels: findings.subject.channels,
+            request_median: median([&scale.reads.sizes, &scale.writes.sizes].map(Sizes::iter)),
+            in_flight: in_flight(scale),
+            deeper,
+        }
+    }
+}
+
+fn below(sizes: &Sizes, unit: Bytes) -> u64 {
+    sizes.iter().filter(|&(size, _)| size < unit.0).map(|(_, count)| count).sum()
+}
+
+/// What all dies program a second, over what is programmed for each byte written.
+fn sustained(measured: &Measured, device: &Device) -> Option<f64> {
+    let geometry = device.geometry();
+    let program = device.flash.t_program.mean().as_secs_f64();
+    let all = f64::from(geometry.dies()) * geometry.row_bytes().0 as f64 / program;
+    let amplification = measured.write_amplification().filter(|&ratio| ratio > 0.0)?;
+    Some(all / amplification)
+}
+
+/// Units copied by cleaning over units of the blocks that it erased. Merges of a mapping by
+/// blocks choose no victims and do not count.
+fn still_valid(measured: &Measured, device: &Device) -> Option<f64> {
+    let geometry = device.geometry();
+    // Erases are counted in blocks of one plane of one die.
+    let parts = u64::from(geometry.planes_ganged * geometry.dies_per_superblock);
+    let erased = measured.flash.erases[Cause::Gc] * u64::from(geometry.units_per_block()) / parts;
+    (erased > 0).then(|| measured.flash.units[Cause::Gc] as f64 / erased as f64)
+}
+
+/// The smallest size that half of the requests of both sides do not exceed.
+fn median<I: Iterator<Item = (u64, u64)>>(sides: [I; 2]) -> Option<Bytes> {
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    for (size, count) in sides.into_iter().flatten() {
+        *counts.entry(size).or_default() += count;
+    }
+    let half = counts.values().sum::<u64>().div_ceil(2);
+    let mut seen = 0;
+    counts.into_iter().find_map(|(size, count)| {
+        seen += count;
+        (seen >= half).then_some(Bytes(size))
+    })
+}
+
+fn in_flight(scale: &RequestScale) -> Option<u64> {
+    if !scale.depth_known {
+        return None;
+    }
+    let of = |counted: &Counted| {
+        let counts = counted.counts().to_vec();
+        (0..).zip(counts).filter(|&(_, count)| count > 0)
+    };
+    let before = median([of(&scale.reads.depth), of(&scale.writes.depth)])?;
+    Some(before.0 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_over_two_sides() {
+        let check = |sides: [&[(u64, u64)]; 2], expected: Option<u64>| {
+            assert_eq!(median(sides.map(|side| side.iter().copied())), expected.map(Bytes));
+        };
+        check([&[], &[]], None);
+        check([&[(4096, 1)], &[]], Some(4096));
+        check([&[(512, 2), (4096, 1)], &[(4096, 2), (8192, 1)]], Some(4096));
+        check([&[(1, 3)], &[(9, 3)]], Some(1));
+    }
+}

@@ -1,0 +1,152 @@
+//! Each term with numbers made by hand, on both sides of its line.
+
+use super::*;
+
+fn rates(sequential: f64, random: f64) -> Rates {
+    Rates { sequential, random }
+}
+
+fn counts(of: &[(Cause, u64)]) -> Counts {
+    let mut counts = Counts::default();
+    of.iter().for_each(|&(cause, count)| counts[cause] += count);
+    counts
+}
+
+/// A drive like a small SSD: 2 bytes programmed for each that is written.
+fn ssd() -> Inputs {
+    let probe = Probe {
+        reads: [rates(50e6, 50e6), rates(800e6, 400e6)],
+        writes: [rates(100e6, 80e6), rates(300e6, 100e6)],
+        near_ns: 80_000.0,
+        distant_ns: 82_000.0,
+        first: 400e6,
+        last: 390e6,
+        dies: 32,
+    };
+    Inputs {
+        probe: Ok(probe),
+        segment: None,
+        write_amplification: Some(2.0),
+        units: counts(&[(Cause::Host, 300), (Cause::Gc, 100)]),
+        operations: counts(&[(Cause::Host, 600), (Cause::Gc, 200), (Cause::Map, 200)]),
+        erases: 40,
+        simulated: Nanos(10_000_000_000),
+        endurance: 3000,
+        lifetime_days: Some(730.0),
+        latency: Some((Nanos(20_000), Nanos(5_000_000))),
+    }
+}
+
+/// A drive like a disk, as the terms were made for.
+fn disk() -> Inputs {
+    let ssd = ssd();
+    let probe = Probe {
+        reads: [rates(86.2e6, 0.6e6), rates(86.2e6, 1.2e6)],
+        writes: [rates(86.8e6, 1.3e6), rates(86.8e6, 1.3e6)],
+        near_ns: 1e6,
+        distant_ns: 15e6,
+        first: 2e6,
+        last: 1e6,
+        dies: 1,
+    };
+    Inputs {
+        probe: Ok(probe),
+        write_amplification: Some(1.0),
+        units: counts(&[(Cause::Host, 300)]),
+        operations: counts(&[(Cause::Host, 1000)]),
+        lifetime_days: Some(NO_WEAR_DAYS),
+        ..ssd
+    }
+}
+
+fn idle() -> Inputs {
+    Inputs {
+        probe: Err(ProbeError::Replay(prism_replay::ReplayError::Interrupted)),
+        write_amplification: None,
+        units: Counts::default(),
+        operations: Counts::default(),
+        lifetime_days: None,
+        latency: None,
+        ..ssd()
+    }
+}
+
+fn check(inputs: &Inputs, expected: [Option<bool>; 6]) {
+    let terms = terms(inputs);
+    let holds: Vec<_> = terms.iter().map(|term| term.holds).collect();
+    assert_eq!(holds, expected, "{terms:#?}");
+    for (number, term) in (1..).zip(&terms) {
+        assert_eq!(term.number, number);
+        assert!(term.why.ends_with('.'), "{}", term.why);
+    }
+}
+
+#[test]
+fn both_sides_of_every_line() {
+    let (yes, no) = (Some(true), Some(false));
+    check(&ssd(), [no, no, yes, no, no, no]);
+    check(&disk(), [yes, yes, no, yes, yes, yes]);
+    check(&idle(), [None; 6]);
+}
+
+#[test]
+fn the_lines_themselves() {
+    let with = |change: fn(&mut Inputs)| {
+        let mut inputs = ssd();
+        change(&mut inputs);
+        inputs
+    };
+    let check = |number: usize, inputs: Inputs, holds: bool| {
+        assert_eq!(terms(&inputs)[number - 1].holds, Some(holds), "{number}: {inputs:?}");
+    };
+    // One slow pattern is enough for software to have to heed it.
+    check(1, with(|i| i.probe.as_mut().unwrap().writes[1] = rates(200.0, 10.0)), true);
+    check(1, with(|i| i.probe.as_mut().unwrap().writes[1] = rates(199.0, 10.0)), false);
+    check(2, with(|i| i.probe.as_mut().unwrap().distant_ns = 120_000.0), true);
+    check(2, with(|i| i.probe.as_mut().unwrap().distant_ns = 119_000.0), false);
+    check(3, with(|i| i.probe.as_mut().unwrap().last = 330e6), true);
+    check(3, with(|i| i.probe.as_mut().unwrap().last = 320e6), false);
+    // What is absorbed in the buffer is not amplified.
+    check(4, with(|i| i.write_amplification = Some(0.5)), true);
+    check(4, with(|i| i.write_amplification = Some(1.05)), true);
+    check(4, with(|i| i.write_amplification = Some(1.06)), false);
+    check(5, with(|i| i.lifetime_days = Some(NO_WEAR_DAYS - 1.0)), false);
+    let tenth = |i: &mut Inputs| i.operations = counts(&[(Cause::Host, 9), (Cause::Wear, 1)]);
+    check(6, with(tenth), true);
+}
+
+#[test]
+fn reasons_carry_the_numbers() {
+    let terms = terms(&Inputs { segment: Some(Bytes(1 << 27)), ..ssd() });
+    let parts = [
+        "reads 47.68 MiB/s against 47.68 MiB/s (1.00 times) one at a time",
+        "takes 82 us, one near it 80 us: 1.02 times",
+        "Every 128 MiB of addresses have erase blocks of their own",
+        "2.00 reach the flash, by cause: host 1.50, gc 0.50",
+        "40 blocks are erased in 10 s of this trace; at this rate the 3000 cycles of a block \
+         last 2.0 years",
+        "40.0 % of page reads, page programs and block erases are the drive's own (gc 20.0 %, \
+         map 20.0 %); little is up to 10.0 %. The longest request takes 5 ms, 250 times the \
+         median of 20 us.",
+    ];
+    for (term, part) in terms.iter().zip(parts) {
+        assert!(term.why.contains(part), "{part:?} is not in {:?}", term.why);
+    }
+}
+
+#[test]
+fn the_table_is_quoted_as_printed() {
+    let short = |quoted: Quoted| match quoted {
+        Quoted::True => 'T',
+        Quoted::False => 'F',
+        Quoted::Approximately => '~',
+    };
+    let columns = |of: fn(&Term) -> Quoted| -> String {
+        terms(&ssd()).iter().map(|term| short(of(term))).collect()
+    };
+    assert_eq!(columns(|term| term.disk), "T~FTT~");
+    assert_eq!(columns(|term| term.raid), "TFFFTF");
+    assert_eq!(columns(|term| term.mems), "TTTTTT");
+    assert_eq!(columns(|term| term.ssd), "FFFFFF");
+    assert_eq!(Quoted::Approximately.name(), "approximately");
+}
