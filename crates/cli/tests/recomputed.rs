@@ -26,7 +26,7 @@ fn python() -> Option<OsString> {
     }
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder of builds");
     let made = target.join("python/bin/python3").into_os_string();
-    let found = [made, "python3".into()].into_iter().find(|python| has_duckdb(python));
+    let found = [made, "python3".into()].into_iter().find(has_duckdb);
     if found.is_none() {
         // Written past the test harness, which keeps quiet about tests that pass.
         std::io::stderr().write_all(SKIPPED.as_bytes()).expect("standard error is open");
