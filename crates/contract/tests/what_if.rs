@@ -55,6 +55,12 @@ fn two_lifetimes() -> Vec<Record> {
     (0..8000).map(|i| write(i, unit())).collect()
 }
 
+/// One part in `parts` is written again and again, the rest never.
+fn hot(parts: u64) -> Vec<Record> {
+    let mut rng = Rng::stream(7, "test.wear");
+    (0..8000).map(|i| write(i, rng.below(UNITS / parts))).collect()
+}
+
 fn uniform() -> Vec<Record> {
     let mut rng = Rng::stream(3, "test.uniform");
     (0..8000).map(|i| write(i, rng.below(UNITS))).collect()
@@ -198,15 +204,26 @@ fn fewer_discards_leave_more_time_for_the_rest() {
 
 #[test]
 fn levelling_narrows_wear_and_costs_copies() {
-    // A tenth is written again and again, the rest never.
-    let mut rng = Rng::stream(7, "test.wear");
-    let trace: Vec<_> = (0..8000).map(|i| write(i, rng.below(UNITS / 10))).collect();
+    let trace = hot(10);
     let mut run = run("dc-tlc");
     run.options = Options { pace: Pace::Open { speed: 0.1 }, passes: Passes::Fixed(10) };
     let (before, after) = compare(&run, &trace, Change::Levelling { behind: 2 });
     let spread = |figures: &Figures| figures.wear.max - figures.wear.min;
     assert!(2 * spread(&after) < spread(&before), "{before:?} {after:?}");
     assert!(wa(&after) > wa(&before));
+}
+
+#[test]
+fn levelling_works_on_a_drive_that_never_rests() {
+    // The next write waits as soon as one is done, so that cleaning has no end either.
+    for trace in [two_lifetimes(), hot(2), hot(10)] {
+        let mut run = run("dc-tlc");
+        run.options.passes = Passes::Fixed(6);
+        let (before, after) = compare(&run, &trace, Change::Levelling { behind: 2 });
+        let spread = |figures: &Figures| figures.wear.max - figures.wear.min;
+        assert!(after.wear.min > before.wear.min, "{before:?} {after:?}");
+        assert!(4 * spread(&after) < 3 * spread(&before), "{before:?} {after:?}");
+    }
 }
 
 #[test]

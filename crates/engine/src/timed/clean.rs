@@ -73,13 +73,15 @@ impl Engine {
         let idle_goal = self.config.cleaning.free_blocks_idle;
         cleaner.idle &= self.ftl.free_blocks(lane) < idle_goal;
         cleaner.cursor = 0;
-        if cleaner.active || cleaner.idle {
+        // Wear is looked at first: under a host that never rests cleaning has no end.
+        if std::mem::take(&mut cleaner.look_at_wear) {
+            cleaner.victim = self.ftl.pick_for_wear(lane).map(|block| (block, Cause::Wear));
+        }
+        if cleaner.victim.is_none() && (cleaner.active || cleaner.idle) {
             let why = self.ftl.cause_of_cleaning();
             cleaner.victim = self.ftl.pick_victim(lane).map(|block| (block, why));
             // Some merges are a change of the map alone, and make room at once.
             self.freed |= self.ftl.places_host();
-        } else if std::mem::take(&mut cleaner.look_at_wear) {
-            cleaner.victim = self.ftl.pick_for_wear(lane).map(|block| (block, Cause::Wear));
         }
         let found = cleaner.victim.is_some();
         let stuck = cleaner.active && !found;
@@ -265,7 +267,8 @@ impl Engine {
             return;
         }
         cleaner.victim = None;
-        cleaner.look_at_wear = true;
+        // A move gains no room: where that is wanted, a cleaning comes between two of them.
+        cleaner.look_at_wear = cause != Cause::Wear || !cleaner.active;
         self.ftl.erased(block);
         self.freed = true;
         self.list(lane);
