@@ -1,7 +1,11 @@
 # The two loops: `make test` is everything and what CI runs, `make test-fast` is the short
-# loop. Both need only Rust and a C compiler; cargo brings the rest.
+# loop. Both need only Rust and a C compiler; cargo brings the rest. One test of `make test`
+# asks DuckDB as well and is skipped, with a line that says so, where that cannot be installed.
 
-.PHONY: test test-fast lint build setup
+.PHONY: test test-fast lint build setup python
+
+PYTHON := $(or $(CARGO_TARGET_DIR),target)/python
+DUCKDB := 2.0.0
 
 build:
 	cargo build --release
@@ -17,7 +21,19 @@ lint: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
+# A python3 of its own with DuckDB, by which the figures of reports are recomputed.
+python: $(PYTHON)/duckdb-$(DUCKDB)
+
+$(PYTHON)/duckdb-$(DUCKDB):
+	python3 -m venv $(PYTHON)
+	$(PYTHON)/bin/python3 -m pip install --quiet --disable-pip-version-check \
+	  --retries 1 --timeout 15 duckdb==$(DUCKDB)
+	touch $@
+
 test: lint
+	@$(MAKE) --no-print-directory python \
+	  || echo "SKIPPED: python3, its venv or the package index is missing; the figures of" \
+	          "reports are recomputed only where a python3 with DuckDB is found" >&2
 	cargo test --workspace
 
 # Without the long theory tables and the end-to-end runs of the command line.

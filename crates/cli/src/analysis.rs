@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use prism_base::{Bytes, Nanos};
 use prism_contract::advice::{self, advice};
+use prism_contract::blocks::DriveBlocks;
 use prism_contract::rules::{Findings, NamedRange, Ranges, Rules, Subject};
 use prism_contract::terms::{self, Probe, terms};
 use prism_contract::what_if::{
@@ -294,7 +295,8 @@ fn decided(
     let probe = Probe::of(&given.device.device()?, given.replay.seed);
     let terms = terms(&terms::Inputs::of(measured, drive.device(), probe));
     let advice = advice(&advice::Inputs::of(&findings, measured, drive, &what_ifs));
-    Ok(Contract { findings, what_ifs, skipped, terms, advice })
+    let blocks = DriveBlocks::of(drive);
+    Ok(Contract { findings, blocks, what_ifs, skipped, terms, advice })
 }
 
 type Fixes = (Vec<Comparison>, Vec<Skipped>);

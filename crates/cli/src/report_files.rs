@@ -72,8 +72,8 @@ impl ReportFiles {
         self.text.is_some()
     }
 
-    /// Writes all of them, `document` as text and `page` as HTML, then lets them appear: a disk that is full leaves none.
-    /// `text` stands in the place of `document`'s own text.
+    /// Writes all of them, `document` as text and `page` as HTML, then lets them appear: a
+    /// disk that is full leaves none. `text` stands in the place of `document`'s own text.
     ///
     /// # Errors
     /// [`Failure`] if one cannot be written.

@@ -133,3 +133,46 @@ fn offenders_are_named_by_the_layout() {
     assert_eq!(run.code, 2);
     assert!(run.stderr.contains("broken.toml"), "{}", run.stderr);
 }
+
+/// A recording that carries inodes and file names: who broke a rule is a file.
+#[test]
+fn offenders_are_files_where_the_trace_names_them() {
+    let (path, map) =
+        (sample("formats/bpf-inode-name.txt.zst"), sample("maps/bpf-inode-name.toml"));
+    let json = report(&[&path, "--map", &map, "--what-if", "none", "--passes", "1"]);
+    let by = |rule: &str, dimension: &str| -> Vec<(String, f64)> {
+        let offenders = json["rules"][rule]["offenders"].as_array().unwrap().iter();
+        let named = offenders.filter(|offender| offender["by"] == dimension);
+        named.map(|o| (o["name"].as_str().unwrap().into(), o["share"].as_f64().unwrap())).collect()
+    };
+    for rule in ["request_scale", "aligned_sequentiality", "grouping_by_death_time"] {
+        let files: Vec<_> = by(rule, "file").into_iter().map(|(name, _)| name).collect();
+        for file in ["s.db-wal", "s.db"] {
+            assert!(files.contains(&file.into()), "{rule}: {file} is not among {files:?}");
+        }
+        assert!(by(rule, "directory").is_empty(), "{rule}: the names have no directory");
+    }
+    // The block device's own inode, through which the journal is written, has no name.
+    let garbage = by("grouping_by_death_time", "file");
+    assert!(garbage.iter().any(|(name, _)| name == "inode 7340032"), "{garbage:?}");
+    // Completions are not recorded, so each request stands alone: by how much all those of a
+    // file fall short of full scale can be added up from the text.
+    let full = json["rules"]["request_scale"]["figures"]["full_scale_bytes"].as_u64().unwrap();
+    let page = json["device"]["page_bytes"].as_u64().unwrap();
+    let text = zstd::decode_all(std::fs::File::open(&path).unwrap()).unwrap();
+    let mut short = std::collections::BTreeMap::<String, f64>::new();
+    for line in String::from_utf8(text).unwrap().lines() {
+        let field = |key: &str| line.split(' ').find_map(|f| f.strip_prefix(key)).unwrap();
+        if field("op=") != "2" {
+            let number = |key| field(key).parse::<u64>().unwrap();
+            let (first, len) = (number("sector=") * 512, number("bytes="));
+            let pages = (first + len).div_ceil(page) - first / page;
+            let part = ((pages * page) as f64 / full as f64).min(1.0);
+            *short.entry(field("name=").into()).or_default() += 1.0 - part;
+        }
+    }
+    let all: f64 = short.values().sum();
+    for (file, share) in by("request_scale", "file") {
+        assert!((short[&file] / all - share).abs() < 1e-9, "{file}: {share}, {short:?}");
+    }
+}

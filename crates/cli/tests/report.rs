@@ -241,7 +241,7 @@ fn the_text_says_the_same_on_one_screen() {
 fn terms_and_design_rules_are_all_decided_or_say_why_not() {
     let folder = folder();
     let path = folder.path().join("report.html");
-    let flags = ["--what-if", "none", "--html", path.to_str().unwrap()];
+    let flags = ["--html", path.to_str().unwrap()];
     let json = report(&[&[sample(SMALL).as_str()], &flags[..]].concat());
     let page = std::fs::read_to_string(&path).unwrap();
     let terms = json["terms"].as_array().unwrap();

@@ -80,6 +80,12 @@ fn logs_of_other_tools() {
         state: "empty",
     };
     check(&bpftrace, "map", [515, 92, 153, 0, 0], [46_419_968, 10_252_288]);
+    let names = Sample {
+        name: "formats/bpf-inode-name.txt.zst",
+        map: Some("maps/bpf-inode-name.toml"),
+        state: "empty",
+    };
+    check(&names, "map", [0, 3046, 0, 0, 2954], [0, 38_625_280]);
 }
 
 #[test]

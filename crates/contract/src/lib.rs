@@ -10,6 +10,7 @@
 //! SSD-friendly applications", 2016 (design rules).
 
 pub mod advice;
+pub mod blocks;
 pub mod rules;
 pub mod terms;
 pub mod what_if;

@@ -104,7 +104,7 @@ impl Trace {
         Record {
             complete: OptTime::at(at + 80_000),
             comm: Symbol(1 + (self.made % 3) as u32),
-            flags: if self.made % 7 == 0 { Flags::SYNC } else { Flags::NONE },
+            flags: if self.made.is_multiple_of(7) { Flags::SYNC } else { Flags::NONE },
             ..record
         }
     }
@@ -119,7 +119,9 @@ mod tests {
     #[test]
     fn traces_are_what_they_are_called() {
         let mut symbols = Symbols::new();
-        ["one", "two", "three"].map(|name| symbols.intern(name));
+        for name in ["one", "two", "three"] {
+            symbols.intern(name);
+        }
         let score = |pattern, rule| {
             let (mut trace, mut batch) = (Trace::new(pattern, 200_000, 1), Vec::new());
             let (mut rules, mut made) = (Trace::rules().unwrap(), 0);

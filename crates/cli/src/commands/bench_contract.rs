@@ -15,6 +15,9 @@ use crate::output::{JsonArg, screen};
 #[command(after_help = "Example:
   prism bench contract --requests 1000000 --runs 1")]
 pub struct Args {
+    /// Only traces whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
     /// Runs of each trace; the median is printed
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -54,12 +57,16 @@ struct Bench {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let progress = Progress::on_stderr();
     progress.start_count("judging:", "traces", Some(Pattern::ALL.len() as u64));
+    let part = args.only.as_deref().unwrap_or_default();
     let mut rows = Vec::new();
-    for pattern in Pattern::ALL {
+    for pattern in Pattern::ALL.into_iter().filter(|pattern| pattern.name().contains(part)) {
         rows.push(measure(args, pattern)?);
         progress.reached(rows.len() as u64);
     }
     progress.clear();
+    if rows.is_empty() {
+        return Err(Failure::Usage(format!("no trace's name contains {part:?}")));
+    }
     let (width, style) = screen();
     let text = terminal::render(&document(&rows), width, style);
     args.json.write(&Bench { contract: rows, seed: args.seed }, &text)?;

@@ -1,20 +1,24 @@
 //! The charts of the contract: what the rules' scores are made of.
 
 use prism_base::Bytes;
+use prism_contract::blocks::DriveBlocks;
 use prism_contract::rules::{COVERAGES, Findings, Side, Zombies};
 use prism_report::{Axis, Block, Chart, Curve, CurveShape, Curves, Mark, Section, Unit};
+
+use super::Contract;
 
 /// Points of a curve with one value for each size of a cache: as many as can be told apart.
 const POINTS_MAX: usize = 512;
 
 /// One section a rule, those without anything to show left out.
 #[must_use]
-pub fn sections(findings: &Findings, capacity: Bytes) -> Vec<Section> {
+pub fn sections(contract: &Contract, capacity: Bytes) -> Vec<Section> {
+    let findings = &contract.findings;
     let all = [
         request_scale(findings),
         locality(findings, capacity),
-        grouping(findings),
-        lifetime(findings),
+        grouping(findings, &contract.blocks),
+        lifetime(findings, &contract.blocks),
     ];
     all.into_iter().filter(|section| !section.blocks.is_empty()).collect()
 }
@@ -124,17 +128,42 @@ fn locality(findings: &Findings, capacity: Bytes) -> Section {
     section
 }
 
-fn grouping(findings: &Findings) -> Section {
+/// The zombie curve of `blocks` as steps.
+fn zombies(blocks: &Zombies) -> Vec<(f64, f64)> {
+    let classes = blocks.curve();
+    // A class of blocks lies to the left of its end, and a step holds to the right.
+    let starts = [0].into_iter().chain(classes.iter().map(|&(bytes, _)| bytes));
+    let ratios = classes.iter().map(|&(_, ratio)| ratio).chain([0.0]);
+    thinned(starts.zip(ratios).map(|(bytes, ratio)| (bytes as f64, ratio)).collect())
+}
+
+/// What the drive's cleaning has left: data, and the map where it lies on flash.
+fn blocks_of_the_drive(blocks: &DriveBlocks) -> Option<Curves> {
+    let (data, map) = (blocks.data.as_ref()?, blocks.map.as_ref()?);
+    Some(Curves {
+        title: "Blocks of this drive".into(),
+        caption: format!(
+            "The same of the simulated drive at the end, whose cleaning has taken the emptiest \
+             blocks: the steady slope that is left is its spare flash. {} blocks are open and \
+             not in it.",
+            data.open_blocks() + map.open_blocks()
+        ),
+        x: Axis::linear("blocks that hold something", Unit::Bytes),
+        y: Axis::linear("valid share of the block", Unit::Percent),
+        series: vec![
+            curve("data", zombies(data), CurveShape::Steps),
+            curve("map on flash", zombies(map), CurveShape::Steps),
+        ]
+        .into_iter()
+        .filter(|series| series.points.len() > 1)
+        .collect(),
+        marks: Vec::new(),
+    })
+}
+
+fn grouping(findings: &Findings, blocks: &DriveBlocks) -> Section {
     let rule = &findings.grouping;
     let mut section = Section::new("Grouping by death time", "");
-    let zombies = |zombies: &Zombies| {
-        let mut points = vec![(0.0, 1.0)];
-        points.extend(zombies.curve().into_iter().map(|(bytes, ratio)| (bytes as f64, ratio)));
-        // A step holds to the right, a class of blocks to the left of its end.
-        let (xs, ys): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
-        let shifted = ys.iter().skip(1).copied().chain([0.0]);
-        thinned(xs.into_iter().zip(shifted).collect())
-    };
     push(
         &mut section,
         Curves {
@@ -152,6 +181,9 @@ fn grouping(findings: &Findings) -> Section {
             marks: vec![Mark { x: rule.mapped.0 as f64, label: "mapped".into() }],
         },
     );
+    if let Some(chart) = blocks_of_the_drive(blocks) {
+        push(&mut section, chart);
+    }
     let course = |pick: fn(&prism_contract::rules::HeldAt) -> u64| {
         rule.course.iter().map(|at| (at.written as f64, pick(at) as f64)).collect::<Vec<_>>()
     };
@@ -174,7 +206,7 @@ fn grouping(findings: &Findings) -> Section {
     section
 }
 
-fn lifetime(findings: &Findings) -> Section {
+fn lifetime(findings: &Findings, blocks: &DriveBlocks) -> Section {
     let mut section = Section::new("Uniform data lifetime", "");
     let points = findings.lifetime.curve();
     push(
@@ -190,6 +222,25 @@ fn lifetime(findings: &Findings) -> Section {
             series: vec![curve(
                 "writes of a unit",
                 thinned(points.into_iter().map(|(x, y)| (x, f64::from(y))).collect()),
+                CurveShape::Steps,
+            )],
+            marks: Vec::new(),
+        },
+    );
+    let wear = blocks.wear_curve();
+    push(
+        &mut section,
+        Curves {
+            title: "Wear".into(),
+            caption: "Erases of each block of the simulated drive since it was made, from the \
+                      least erased on. A flat line is even wear; a foot on the left is blocks \
+                      whose data never changes."
+                .into(),
+            x: Axis::linear("blocks, least erased first", Unit::Percent),
+            y: Axis::linear("erases", Unit::Count),
+            series: vec![curve(
+                "erases of a block",
+                wear.into_iter().map(|(x, y)| (x, f64::from(y))).collect(),
                 CurveShape::Steps,
             )],
             marks: Vec::new(),

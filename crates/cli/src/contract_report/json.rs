@@ -169,7 +169,7 @@ impl RulesObject {
                     why: rule.thresholds_why(),
                 },
                 means: rule.score_means(),
-                figures: figures(findings, rule),
+                figures: figures(contract, rule),
             };
             (rule.key(), object)
         };
@@ -178,7 +178,8 @@ impl RulesObject {
 }
 
 /// The numbers behind a score.
-fn figures(findings: &Findings, rule: Rule) -> Value {
+fn figures(contract: &Contract, rule: Rule) -> Value {
+    let findings = &contract.findings;
     match rule {
         Rule::RequestScale => request_scale(findings),
         Rule::Locality => locality(findings),
@@ -186,7 +187,7 @@ fn figures(findings: &Findings, rule: Rule) -> Value {
             let by_block: Vec<Value> = findings.alignment.iter().map(alignment).collect();
             json!({ "by_block": by_block })
         }
-        Rule::GroupingByDeathTime => grouping(findings),
+        Rule::GroupingByDeathTime => grouping(contract),
         Rule::UniformLifetime => {
             let rule = &findings.lifetime;
             json!({
@@ -276,8 +277,8 @@ fn alignment(found: &AlignmentFound) -> Value {
     })
 }
 
-fn grouping(findings: &Findings) -> Value {
-    let rule = &findings.grouping;
+fn grouping(contract: &Contract) -> Value {
+    let rule = &contract.findings.grouping;
     let blocks = |zombies: &Zombies| {
         json!({
             "block_bytes": zombies.block.0,
@@ -297,5 +298,9 @@ fn grouping(findings: &Findings) -> Value {
         "bytes_discarded_later": rule.discarded_later.0,
         "unsegmented": blocks(&rule.unsegmented),
         "segmented": blocks(&rule.segmented),
+        "drive": {
+            "data": contract.blocks.data.as_ref().map(blocks),
+            "map": contract.blocks.map.as_ref().map(blocks),
+        },
     })
 }

@@ -10,6 +10,7 @@ pub mod terms;
 
 use prism_base::Bytes;
 use prism_contract::advice::Advice;
+use prism_contract::blocks::DriveBlocks;
 use prism_contract::rules::{Findings, Rule, Verdict as RuleVerdict};
 use prism_contract::terms::Term;
 use prism_contract::what_if::{Comparison, Skipped};
@@ -23,6 +24,8 @@ pub use terms::TermObject;
 pub struct Contract {
     /// The rules.
     pub findings: Findings,
+    /// The blocks of the simulated drive at the end.
+    pub blocks: DriveBlocks,
     /// Fixes that were simulated.
     pub what_ifs: Vec<Comparison>,
     /// Fixes that were not, and why.
@@ -99,7 +102,7 @@ impl Contract {
             }
         }
         let mut all = vec![who];
-        all.extend(charts::sections(&self.findings, capacity));
+        all.extend(charts::sections(self, capacity));
         all
     }
 }

@@ -1,7 +1,6 @@
 //! Tables of what the traces show, a row for each pair of application and file system.
 
 use prism_base::Bytes;
-use prism_contract::rules::Rule;
 use prism_experiments::unwritten::{
     App, DepthMedians, FIGURE_1, Facts, Figure1, Observed, Scale, depth_medians,
 };
@@ -14,10 +13,13 @@ fn pair_name(facts: &Facts) -> Value {
     facts.pair.name().into()
 }
 
+/// Short names of the rules, in the order of the scores.
+const HEADS: [&str; 5] = ["request scale", "locality", "alignment", "grouping", "lifetime"];
+
 /// The scores of the five rules.
 pub fn scores(observed: &[Observed]) -> Table {
     let mut columns = vec![Column::text("pair")];
-    columns.extend(Rule::ALL.map(|rule| Column::number(rule.name(), Unit::Ratio)));
+    columns.extend(HEADS.map(|rule| Column::number(rule, Unit::Ratio)));
     let caption = "1 keeps a rule entirely, 0 not at all";
     let mut table = Table::new(caption, columns).whole();
     for Observed { facts, .. } in observed {
@@ -37,8 +39,8 @@ fn three_digits(score: f64) -> f64 {
 pub fn figure_1(observed: &[Observed]) -> Table {
     let columns = vec![
         Column::text("pair"),
-        Column::number("most reads outstanding", Unit::Count),
-        Column::number("most writes outstanding", Unit::Count),
+        Column::number("most reads", Unit::Count),
+        Column::number("most writes", Unit::Count),
         Column::number("median read", Unit::Bytes),
         Column::number("read", Unit::Bytes),
         Column::number("written", Unit::Bytes),
@@ -93,7 +95,7 @@ pub fn depths(observed: &[Observed]) -> Table {
         Column::text("pair"),
         Column::text("requests"),
         Column::number("how many", Unit::Count),
-        Column::number("published, sequential", Unit::Count),
+        Column::number("sequential", Unit::Count),
         Column::number("random", Unit::Count),
         Column::number("both", Unit::Count),
         Column::number("ours", Unit::Count),
@@ -154,12 +156,12 @@ pub fn barriers(observed: &[Observed]) -> Table {
     let columns = vec![
         Column::text("pair"),
         Column::number("flushes", Unit::Count),
-        Column::number("durable writes", Unit::Count),
-        Column::number("writes a barrier", Unit::Ratio),
-        Column::number("written between (p50)", Unit::Bytes),
+        Column::number("durable", Unit::Count),
+        Column::number("writes/barrier", Unit::Ratio),
+        Column::number("between (p50)", Unit::Bytes),
         Column::number("discards", Unit::Count),
-        Column::number("of requests", Unit::Percent),
-        Column::number("discards later", Unit::Count),
+        Column::number("share", Unit::Percent),
+        Column::number("later", Unit::Count),
     ];
     let mut table = Table::new("", columns).whole();
     for Observed { facts, .. } in observed {
@@ -181,9 +183,9 @@ pub fn barriers(observed: &[Observed]) -> Table {
 pub fn rule_numbers(observed: &[Observed]) -> Table {
     let columns = vec![
         Column::text("pair"),
-        Column::number("misses, 1 % cached", Unit::Percent),
-        Column::number("10 % cached", Unit::Percent),
-        Column::number("unaligned, 128 KiB", Unit::Ratio),
+        Column::number("misses, 1 %", Unit::Percent),
+        Column::number("10 %", Unit::Percent),
+        Column::number("unaligned", Unit::Ratio),
         Column::number("1 MiB", Unit::Ratio),
         Column::number("valid", Unit::Percent),
         Column::number("segmented", Unit::Percent),
@@ -207,12 +209,12 @@ pub fn rule_numbers(observed: &[Observed]) -> Table {
 pub fn lifetimes(observed: &[Observed]) -> Table {
     let columns = vec![
         Column::text("pair"),
-        Column::number("writes a block, data", Unit::Ratio),
+        Column::number("data writes", Unit::Ratio),
         Column::number("metadata", Unit::Ratio),
         Column::number("top tenth", Unit::Percent),
         Column::number("overwrites", Unit::Percent),
-        Column::number("map over written", Unit::Ratio),
-        Column::number("busiest range", Unit::Ratio),
+        Column::number("map/written", Unit::Ratio),
+        Column::number("busiest", Unit::Ratio),
     ];
     let mut table = Table::new("", columns).whole();
     for Observed { facts, .. } in observed {

@@ -135,8 +135,8 @@ fn figure_time(point: &prism_experiments::unwritten::Point) -> f64 {
 
 fn depths(found: &Reproduced) -> Section {
     let lead = "Median of the requests outstanding at an issue, the request itself included; \
-                discards count as outstanding, flushes do not. Ours have one access pattern, so \
-                they are compared with all three published ones.";
+                discards count as outstanding, flushes do not. Published are sequential, random \
+                and both at once; ours have one access pattern and are compared with all three.";
     let mut section = with_table("Queue depth", lead, contract_tables::depths(&found.observed));
     section.push(Block::Notes(vec![
         "The paper defines depth without the request itself, but its medians are nowhere below \
@@ -152,17 +152,24 @@ fn depths(found: &Reproduced) -> Section {
 }
 
 fn requests(found: &Reproduced) -> Section {
-    let lead = "Sizes, barriers, and requests that move no data.";
+    let lead = "Sizes; barriers (flushes, and writes that are durable by themselves) and what is \
+                written between them; discards while the application runs, their share of the \
+                requests, and discards later.";
     let mut section = with_table("Requests", lead, contract_tables::sizes(&found.observed));
     section.push(Block::Table(contract_tables::barriers(&found.observed)));
     section
 }
 
 fn rules(found: &Reproduced) -> Section {
-    let lead = "Misses by units looked up, as the paper counts them; unaligned is merged over \
-                live at the end; valid is the share of valid data in blocks that hold any, with \
-                one open block and with one for each segment of 128 MiB; zombies are blocks of \
-                data and garbage; dead is mapped, but discarded later.";
+    let lead = "Misses by units looked up, as the paper counts them, with 1 % and 10 % of the map \
+                cached; unaligned is merged over live at the end, blocks of 128 KiB and 1 MiB; \
+                valid is the share of valid data in blocks that hold any, with one open block and \
+                with one for each segment of 128 MiB; zombies are blocks of data and garbage; dead \
+                is mapped, but discarded later. Then the mean writes of a block of data and of \
+                metadata, the share of the writes to the tenth of the blocks written most, the \
+                share of bytes written over data, bytes mapped by the touched part of the map over \
+                bytes written, and writes of a block in the busiest sixty-fourth of the addresses \
+                over the mean.";
     let table = contract_tables::rule_numbers(&found.observed);
     let mut section = with_table("Behind the scores", lead, table);
     section.push(Block::Table(contract_tables::lifetimes(&found.observed)));
@@ -182,7 +189,9 @@ fn reasons(found: &Reproduced) -> Section {
 fn reason(judged: &Judged) -> String {
     let Judged { number, title, rule, outcome, supporting, opposing, why } = judged;
     let mut text = format!("{number}. {title}: {}. Rule: {rule}.", outcome.name());
-    for (what, numbers) in [("For", supporting), ("Against", opposing)] {
+    // Where nothing is decided, numbers speak neither for it nor against it.
+    let against = if *outcome == Outcome::NotTestable { "Found" } else { "Against" };
+    for (what, numbers) in [("For", supporting), (against, opposing)] {
         if !numbers.is_empty() {
             text.push_str(&format!(" {what}: {}.", numbers.join("; ")));
         }

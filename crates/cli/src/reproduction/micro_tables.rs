@@ -1,6 +1,6 @@
 //! Tables of the micro-benchmarks.
 
-use prism_experiments::contract_micro::{Comparison, Metric, Side};
+use prism_experiments::contract_micro::{Comparison, Metric, Published, Side};
 use prism_report::{Column, Table, Unit, Value};
 
 /// The price of breaking each rule, and what the paper names.
@@ -15,7 +15,11 @@ pub fn prices(comparisons: &[Comparison]) -> Table {
         Column::number("broken", Unit::Ratio),
         Column::text("published"),
     ];
-    let mut table = Table::new("How many times worse the broken rule is", columns).whole();
+    let mut table = Table::new(
+        "How many times worse the broken rule is; published is of bandwidth or latency",
+        columns,
+    )
+    .whole();
     for comparison in comparisons {
         let price = |metric| Value::from(comparison.price(metric));
         table.rows.push(vec![
@@ -33,8 +37,9 @@ pub fn prices(comparisons: &[Comparison]) -> Table {
 }
 
 fn published(comparison: &Comparison) -> String {
-    let one = |p: &prism_experiments::contract_micro::Published| {
-        format!("{} {}", p.metric.name(), p.price)
+    let one = |published: &Published| match published.metric {
+        Metric::Erases => format!("erases {}", published.price),
+        Metric::Bandwidth | Metric::Throughput | Metric::Latency => published.price.to_string(),
     };
     comparison.published.iter().map(one).collect::<Vec<_>>().join(", ")
 }
@@ -72,9 +77,9 @@ pub fn sides(comparisons: &[Comparison]) -> Table {
 pub fn wear(comparisons: &[Comparison]) -> Table {
     let columns = vec![
         Column::text("workload"),
-        Column::number("moved over written", Unit::Ratio),
-        Column::number("erases a block, mean", Unit::Ratio),
-        Column::number("deviation over mean", Unit::Ratio),
+        Column::number("moved/written", Unit::Ratio),
+        Column::number("mean erases", Unit::Ratio),
+        Column::number("deviation/mean", Unit::Ratio),
         Column::number("most", Unit::Count),
     ];
     let mut table = Table::new("", columns).whole();

@@ -49,7 +49,7 @@ pub struct Inputs {
     pub sustained: Option<f64>,
     /// Dies of the drive.
     pub dies: u32,
-    /// Share of the units programmed that cleaning copied.
+    /// Share of the units programmed that cleaning or merging copied.
     pub cleaning: f64,
     /// Writes that took longer than [`SLOW`].
     pub slow_writes: u64,
@@ -63,7 +63,7 @@ pub struct Inputs {
     pub capacity: Bytes,
     /// Effective over-provisioning.
     pub spare: f64,
-    /// Valid share of the blocks that were cleaned; `None` if none was.
+    /// Valid share of the blocks that were chosen for cleaning; `None` if none was.
     pub still_valid: Option<f64>,
     /// Channels of the drive at its full size.
     pub channels: u32,
@@ -114,7 +114,7 @@ impl Inputs {
             write_rate: rate(measured.bytes_of(HostOp::Write)),
             sustained: sustained(measured, device),
             dies: device.geometry().dies(),
-            cleaning: units[Cause::Gc] as f64 / units.total().max(1) as f64,
+            cleaning: (units[Cause::Gc] + units[Cause::Merge]) as f64 / units.total().max(1) as f64,
             slow_writes: slow.map(|(_, count)| count).sum(),
             longest_write: (writes.count() > 0).then(|| writes.max()),
             held_back: measured.held_back,
@@ -143,12 +143,13 @@ fn sustained(measured: &Measured, device: &Device) -> Option<f64> {
     Some(all / amplification)
 }
 
-/// Units copied by cleaning over units of the blocks erased.
+/// Units copied by cleaning over units of the blocks that it erased. Merges of a mapping by
+/// blocks choose no victims and do not count.
 fn still_valid(measured: &Measured, device: &Device) -> Option<f64> {
     let geometry = device.geometry();
     // Erases are counted in blocks of one plane of one die.
     let parts = u64::from(geometry.planes_ganged * geometry.dies_per_superblock);
-    let erased = measured.flash.erases.total() * u64::from(geometry.units_per_block()) / parts;
+    let erased = measured.flash.erases[Cause::Gc] * u64::from(geometry.units_per_block()) / parts;
     (erased > 0).then(|| measured.flash.units[Cause::Gc] as f64 / erased as f64)
 }
 

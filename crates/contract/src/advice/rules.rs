@@ -135,7 +135,7 @@ pub fn full(inputs: &Inputs) -> Held {
             1.0 / (1.0 - valid)
         ),
         Some(_) => "the blocks that cleaning chose were wholly valid".into(),
-        None => "nothing was cleaned".into(),
+        None => "no block was chosen for cleaning".into(),
     };
     let numbers = format!(
         "At the end {} of {} hold data, {} (how the drive begins is part of that); full is above \

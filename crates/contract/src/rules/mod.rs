@@ -10,6 +10,7 @@
 mod alignment;
 mod findings;
 mod grouping;
+mod index;
 mod lifetime;
 mod locality;
 mod offenders;

@@ -7,7 +7,7 @@
 //! renumbered when they run out, so that the tree stays within four times the number of
 //! pages: at most 36 bytes a page in all.
 
-use prism_base::FastMap;
+use super::index::Index;
 
 /// Leaves of the smallest tree.
 const LEAVES_MIN: usize = 1 << 10;
@@ -16,7 +16,7 @@ const LEAVES_MIN: usize = 1 << 10;
 #[derive(Debug)]
 pub struct Stack {
     /// The time of the last visit to each page.
-    last: FastMap<u64, u32>,
+    last: Index,
     /// Fenwick tree: one for each time that is some page's last.
     tree: Vec<u32>,
     /// The page last visited at each time.
@@ -32,7 +32,7 @@ pub struct Stack {
 impl Default for Stack {
     fn default() -> Self {
         Self {
-            last: FastMap::default(),
+            last: Index::default(),
             tree: vec![0; LEAVES_MIN + 1],
             pages: vec![0; LEAVES_MIN],
             now: 0,
@@ -99,7 +99,7 @@ impl Stack {
     /// Gives the last visits the times from 0 on, in their order, and room for as many more.
     fn renumber(&mut self) {
         let kept: Vec<u64> = (0..self.now)
-            .filter(|&time| self.last.get(&self.pages[time]) == Some(&(time as u32)))
+            .filter(|&time| self.last.get(self.pages[time]) == Some(time as u32))
             .map(|time| self.pages[time])
             .collect();
         let leaves = (2 * kept.len()).next_power_of_two().max(LEAVES_MIN);

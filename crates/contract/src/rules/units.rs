@@ -5,7 +5,7 @@
 //! or over blocks of which a chunk has whole ones, is a plain vector. Memory: 24 bytes a
 //! touched chunk here, and what the columns take.
 
-use prism_base::FastMap;
+use super::index::Index;
 
 /// Touched units kept: 2^31, 8 TiB of 4 KiB, so that dense numbers fit 32 bits and the
 /// columns a large machine's memory. What is touched after that is not followed.
@@ -27,7 +27,7 @@ pub struct Run {
 pub struct Units {
     /// Units of a chunk.
     chunk: u64,
-    chunks: FastMap<u64, u32>,
+    chunks: Index,
     numbers: Vec<u64>,
     /// The chunk found last and its number: requests mostly stay where they are.
     last: Option<(u64, u32)>,
@@ -42,7 +42,7 @@ impl Units {
     #[must_use]
     pub fn new(chunk: u64) -> Self {
         assert!(chunk > 0 && chunk < UNITS_MAX, "a chunk has units");
-        Self { chunk, chunks: FastMap::default(), numbers: vec![], last: None, overflowed: false }
+        Self { chunk, chunks: Index::default(), numbers: vec![], last: None, overflowed: false }
     }
 
     /// Units of a chunk.
@@ -98,8 +98,8 @@ impl Units {
             return Some(number);
         }
         let next = self.numbers.len();
-        let number = match self.chunks.get(&chunk) {
-            Some(&number) => number,
+        let number = match self.chunks.get(chunk) {
+            Some(number) => number,
             None if (next as u64 + 1) * self.chunk > UNITS_MAX => return None,
             None => {
                 self.chunks.insert(chunk, next as u32);
@@ -132,7 +132,7 @@ impl Units {
             }
         } else {
             for chunk in low..=high {
-                if let Some(&number) = self.chunks.get(&chunk) {
+                if let Some(number) = self.chunks.get(chunk) {
                     visit(chunk, number);
                 }
             }
@@ -147,7 +147,7 @@ impl Units {
     /// The dense number of `unit`, if it has one; looked up apart from what is being done.
     #[must_use]
     pub fn find(&self, unit: u64) -> Option<u32> {
-        let number = *self.chunks.get(&(unit / self.chunk))?;
+        let number = self.chunks.get(unit / self.chunk)?;
         Some(number * self.chunk as u32 + (unit % self.chunk) as u32)
     }
 }

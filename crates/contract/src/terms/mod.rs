@@ -174,8 +174,8 @@ fn sequential(probe: &Probe) -> Decided {
         format!("{name} {} one at a time, {} with 32 in flight", pair(one), pair(deep))
     };
     let why = format!(
-        "Sequential against random requests of {}: {}; {}, on a full drive. Much better is from \
-         {MUCH_BETTER} times on, for either.",
+        "Sequential against random requests of {}: {}; {}, on the smallest full drive of \
+         the kind. Much better is from {MUCH_BETTER} times on, for either.",
         probe::REQUEST,
         of("reads", &probe.reads),
         of("writes", &probe.writes),

@@ -99,7 +99,7 @@ impl Probe {
         let first = job.rate(random(0, end, READS, &mut rng), DEPTHS[1])?;
         let last = job.rate(random(job.slots - end, end, READS, &mut rng), DEPTHS[1])?;
         let dies = job.drive.device().geometry().dies();
-        let sequential = written(full, seed, |slots, from, count| in_order(slots, from, count))?;
+        let sequential = written(full, seed, in_order)?;
         let random = written(full, seed, |slots, _, count| random(0, slots, count, &mut rng))?;
         let both = |i: usize| Rates { sequential: sequential[i], random: random[i] };
         let writes = [both(0), both(1)];

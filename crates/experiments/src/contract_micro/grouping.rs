@@ -58,7 +58,7 @@ pub(super) fn in_time(bench: Bench) -> Vec<Comparison> {
     vec![Comparison {
         rule: Rule::GroupingByDeathTime,
         name: "in time",
-        conform: side("all of A, then all of B", kinds.one_after_the_other()),
+        conform: side("A, then B", kinds.one_after_the_other()),
         violate: side("A and B in turn", kinds.in_turn()),
         published: PUBLISHED,
     }]
@@ -73,9 +73,9 @@ pub(super) fn in_space(bench: Bench) -> Vec<Comparison> {
     };
     vec![Comparison {
         rule: Rule::GroupingByDeathTime,
-        name: "in space, segments",
-        conform: side("A and B in halves of the addresses", Kinds::apart(bench)),
-        violate: side("A and B in alternating pieces", Kinds::alternating(bench)),
+        name: "in space",
+        conform: side("A, B in halves", Kinds::apart(bench)),
+        violate: side("A, B alternate", Kinds::alternating(bench)),
         published: PUBLISHED,
     }]
 }

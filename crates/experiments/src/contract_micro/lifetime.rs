@@ -73,11 +73,11 @@ const PUBLISHED: &[Published] = &[published(Metric::Latency, 1.6)];
 
 pub(super) fn run(bench: Bench) -> Vec<Comparison> {
     let side = |what: &str, pattern| measure(bench, what, pattern);
-    let conform = side("every unit as often", Pattern::Uniform);
+    let conform = side("uniform", Pattern::Uniform);
     let skewed = [
-        ("zipf 1", side("zipf with exponent 1", Pattern::Zipf)),
-        ("hot and cold", side("90 % of the writes to 10 %", Pattern::HotCold)),
-        ("hot and fixed", side("all writes to 10 %, the rest once", Pattern::Pinned)),
+        ("zipf 1", side("zipf 1", Pattern::Zipf)),
+        ("hot and cold", side("90 % to 10 %", Pattern::HotCold)),
+        ("hot and fixed", side("all to 10 %", Pattern::Pinned)),
     ];
     skewed
         .into_iter()

@@ -13,17 +13,13 @@ const COVERED: u64 = SPACE;
 /// Flash enough that nothing is cleaned.
 const FLASH: u64 = 8 << 30;
 /// Addresses that are used, as multiples of what the cache covers.
-const WIDER: [(u64, &str); 4] = [
-    (2, "space twice the cache"),
-    (4, "space 4 times the cache"),
-    (16, "space 16 times the cache"),
-    (32, "space 32 times the cache"),
-];
+const WIDER: [(u64, &str); 4] =
+    [(2, "2 x the cache"), (4, "4 x the cache"), (16, "16 x the cache"), (32, "32 x the cache")];
 const PUBLISHED: &[Published] = &[published(Metric::Latency, 2.2)];
 
 pub(super) fn run(bench: Bench) -> Vec<Comparison> {
     let side = |times: u64| Side {
-        what: format!("random 2 KiB writes over {}", Bytes(bench.bytes(times * COVERED))),
+        what: format!("{}, random 2 KiB", Bytes(bench.bytes(times * COVERED))),
         cost: measure(bench, times * COVERED),
     };
     let conform = side(1);

@@ -54,9 +54,9 @@ impl Rule {
         match self {
             Self::RequestScale => "request scale",
             Self::Locality => "locality",
-            Self::AlignedSequentiality => "aligned sequentiality",
-            Self::GroupingByDeathTime => "grouping by death time",
-            Self::UniformLifetime => "uniform data lifetime",
+            Self::AlignedSequentiality => "alignment",
+            Self::GroupingByDeathTime => "grouping",
+            Self::UniformLifetime => "lifetime",
         }
     }
 }
@@ -99,19 +99,6 @@ pub enum Metric {
     Latency,
     /// Blocks erased, broken over kept.
     Erases,
-}
-
-impl Metric {
-    /// Its name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bandwidth => "bandwidth",
-            Self::Throughput => "throughput",
-            Self::Latency => "latency",
-            Self::Erases => "erases",
-        }
-    }
 }
 
 /// A price that the paper names in its introduction of a rule. Its source is most likely the

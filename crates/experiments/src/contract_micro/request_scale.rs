@@ -16,14 +16,14 @@ pub(super) fn count(bench: Bench) -> Vec<Comparison> {
     let depth = bench.depth();
     let name = |depth| format!("2 KiB, {depth} at once");
     let sides = [(name(depth), PAGE, depth), (name(1), PAGE, 1)];
-    let names = ["count: write", "count: read", "count: rewrite with cleaning"];
+    let names = ["count: write", "count: read", "count: cleaning"];
     compare(bench, sides, names)
 }
 
 /// Large or small requests, one at a time.
 pub(super) fn size(bench: Bench) -> Vec<Comparison> {
     let sides = [("128 KiB, 1 at once".into(), CHUNK, 1), ("2 KiB, 1 at once".into(), PAGE, 1)];
-    compare(bench, sides, ["size: write", "size: read", "size: rewrite with cleaning"])
+    compare(bench, sides, ["size: write", "size: read", "size: cleaning"])
 }
 
 fn compare(

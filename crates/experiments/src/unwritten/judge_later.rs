@@ -111,7 +111,7 @@ pub(super) fn allocation(pairs: &Pairs) -> Decision {
     most_on_every_fs(pairs, |facts| {
         let bias = facts.bias;
         let text = format!("{:.1}", bias.most_over_mean);
-        (bias.ranges > 1).then(|| (bias.most_over_mean >= FACTOR, text))
+        (bias.ranges > 1).then_some((bias.most_over_mean >= FACTOR, text))
     })
     .decide(Needed::All, "a trace that writes to two ranges of addresses is needed")
 }

@@ -252,7 +252,7 @@ pub const OBSERVATIONS: [Observation; 24] = [
         8,
         "Delaying and merging slow non-data operations could boost immediate performance",
         "for every application f2fs issues less than a tenth of the discards of ext4 and of \
-         xfs while the application runs",
+         xfs while the application runs (what that gains is not measured)",
         UNEXPLAINED,
         judge::delayed_discards,
     ),

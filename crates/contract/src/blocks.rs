@@ -1,0 +1,124 @@
+//! What the blocks of a simulated drive hold, and how often each was erased.
+//!
+//! The zombie curves of the rules are those of a drive that never cleans. These are the
+//! blocks of the drive at hand, as its cleaning left them: blocks of data, blocks of the map
+//! where it lies on flash, and open blocks, each apart.
+
+use prism_nand::{BlockId, Pun};
+use prism_ssd::Drive;
+
+use crate::rules::Zombies;
+
+/// Units looked at, one by one, at most: some seconds of a large drive.
+const UNITS_MAX: u32 = 1 << 26;
+
+/// The blocks of a drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriveBlocks {
+    /// Those that hold data, by valid units; open ones apart. None on a drive with more units
+    /// than can be looked at.
+    pub data: Option<Zombies>,
+    /// Those that hold the map.
+    pub map: Option<Zombies>,
+    /// Erases of each block since the drive was made, fewest first.
+    pub erases: Vec<u32>,
+}
+
+impl DriveBlocks {
+    /// The blocks of `drive` as they are now.
+    #[must_use]
+    pub fn of(drive: &Drive) -> Self {
+        let mut erases = drive.engine().nand().erase_counts().to_vec();
+        erases.sort_unstable();
+        if drive.engine().nand().geometry().units() > UNITS_MAX {
+            return Self { data: None, map: None, erases };
+        }
+        let (data, map) = held(drive);
+        Self { data: Some(data), map: Some(map), erases }
+    }
+
+    /// Erases by rank: (share of the blocks, erases), at most 513 points.
+    #[must_use]
+    pub fn wear_curve(&self) -> Vec<(f64, u32)> {
+        let count = self.erases.len();
+        let step = count.div_ceil(512).max(1);
+        let at = |i: usize| (i as f64 / count as f64, self.erases[i]);
+        let mut curve: Vec<_> = (0..count).step_by(step).map(at).collect();
+        curve.extend(self.erases.last().map(|&most| (1.0, most)));
+        curve
+    }
+}
+
+fn held(drive: &Drive) -> (Zombies, Zombies) {
+    let (nand, layer) = (drive.engine().nand(), drive.engine().ftl());
+    let (geometry, layout) = (nand.geometry(), nand.layout());
+    let units = geometry.data_units_per_block();
+    let empty = || Zombies {
+        block: geometry.unit * u64::from(units),
+        closed: vec![0; units as usize + 1],
+        open: vec![0; units as usize + 1],
+    };
+    let (mut data, mut map) = (empty(), empty());
+    for block in (0..geometry.blocks()).map(BlockId) {
+        if nand.rows_programmed(block) == 0 {
+            continue;
+        }
+        let first = layout.first_unit(layout.first_row(block)).0;
+        let (mut of_data, mut of_map) = (0, 0);
+        for at in first..first + geometry.units_per_block() {
+            match layer.live(Pun(at)) {
+                Some(lpn) if lpn < layer.logical_units() => of_data += 1,
+                Some(_) => of_map += 1,
+                None => {}
+            }
+        }
+        let kind = if of_map > of_data { &mut map } else { &mut data };
+        let by_valid = if layer.is_writing(block) { &mut kind.open } else { &mut kind.closed };
+        by_valid[(of_data + of_map).min(units) as usize] += 1;
+    }
+    (data, map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prism_base::Bytes;
+    use prism_ssd::device::Mapping;
+    use prism_ssd::{Device, HostOp, InitialState, Request, fit};
+
+    fn drive(mapping: Mapping) -> Drive {
+        let mut device = fit(&Device::preset("wiscsim").unwrap(), Bytes(64 << 20)).unwrap().device;
+        device.ftl.mapping = mapping;
+        device.ftl.map_cache = (mapping == Mapping::Dftl).then_some(Bytes(4096));
+        let told = |_, _| true;
+        Drive::prepared(device, InitialState::Filled, 1, told).unwrap().unwrap().0
+    }
+
+    #[test]
+    fn a_filled_drive_holds_its_capacity_and_nothing_else() {
+        let blocks = DriveBlocks::of(&drive(Mapping::Page));
+        let data = blocks.data.as_ref().unwrap();
+        let units = |by: &[u64]| by.iter().enumerate().map(|(v, n)| v as u64 * n).sum::<u64>();
+        assert_eq!((units(&data.closed) + units(&data.open)) * 2048, 64 << 20);
+        assert_eq!(data.mixed_blocks(), 0);
+        assert_eq!(blocks.map.as_ref().unwrap().held_blocks(), 0);
+        assert_eq!(blocks.wear_curve().first(), Some(&(0.0, 0)));
+    }
+
+    #[test]
+    fn the_map_has_blocks_of_its_own_or_is_told_apart() {
+        let mut drive = drive(Mapping::Dftl);
+        let mut done = Vec::new();
+        for i in 0..6000u64 {
+            let offset = (i * 7919 % 32768) * 2048;
+            drive.submit(Request::new(HostOp::Write, offset, 2048, i), drive.now()).unwrap();
+            while drive.next_event().is_some() {
+                drive.step(&mut done);
+            }
+        }
+        let blocks = DriveBlocks::of(&drive);
+        let (data, map) = (blocks.data.unwrap(), blocks.map.unwrap());
+        assert!(map.held_blocks() + map.open_blocks() > 0, "{map:?}");
+        assert!(data.mixed_blocks() > 0, "overwritten units leave garbage");
+    }
+}
