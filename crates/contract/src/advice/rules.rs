@@ -114,7 +114,7 @@ pub fn heavy(inputs: &Inputs) -> Held {
     let numbers = format!(
         "{} are written while the {} dies of this drive sustain {sustained}; {} of what is \
          programmed are copies of cleaning. {} writes take longer than {SLOW}, the longest \
-         {longest}; {} requests found the queue full. It is heavy if there is any of these.",
+         {longest}; {} requests found the queue full. Heavy is any such write or request.",
         rate(inputs.write_rate),
         inputs.dies,
         percent(inputs.cleaning),

@@ -28,7 +28,7 @@ struct Log {
     prefix: u32,
     /// Whether the log block being filled, or the one filled last, is in order.
     in_order: bool,
-    /// Who broke the order.
+    /// Who broke the order; while it holds, who wrote last.
     breaker: u16,
 }
 
@@ -121,11 +121,11 @@ impl LogBlocks {
             log.prefix = 0;
         }
         if log.in_order {
+            log.breaker = group;
             if log.filled == offset {
                 log.prefix += 1;
             } else {
                 log.in_order = false;
-                log.breaker = group;
             }
         }
         log.filled += 1;
@@ -172,7 +172,7 @@ impl LogBlocks {
             if pending {
                 merge(&mut when_full, log, rest);
                 if rest > 0 {
-                    // A beginning in order breaks nothing but ends too early.
+                    // A beginning in order breaks nothing but ends too early: who wrote last did that.
                     self.blame.add(log.breaker, f64::from(rest) * self.unit as f64);
                 }
             }
@@ -268,6 +268,19 @@ mod tests {
         check(&[0, 1, 2, 3, 0, 1], &[0], [0, 1, 0, 2], [1, 1, 0, 2]);
         // Blocks do not know each other.
         check(&[0, 4, 1, 5, 2, 6, 3, 7], &[], [2, 0, 0, 0], [2, 0, 0, 0]);
+    }
+
+    #[test]
+    fn who_ends_too_early_is_to_blame() {
+        let mut rule = LogBlocks::new(Bytes(4096), Bytes(1024));
+        rule.grow(4);
+        (0..4).for_each(|unit| rule.write(unit, false, 3));
+        // Group 4 begins anew in order, group 5 goes on and stops: two units are left over.
+        rule.write(0, true, 4);
+        rule.write(1, true, 5);
+        let mut expected = Blame::default();
+        expected.add(5, 2048.0);
+        assert_eq!(rule.finish().blame, expected);
     }
 
     #[test]

@@ -67,13 +67,14 @@ impl LifetimeFound {
         if self.units == 0 { 0.0 } else { self.writes as f64 / self.units as f64 }
     }
 
-    /// Share of the writes that the share `top` of the units takes that is written most.
+    /// Share of the writes that the share `top` of the units takes that is written most; at
+    /// least one unit counts.
     #[must_use]
     pub fn share_of_top(&self, top: f64) -> Option<f64> {
         if self.writes == 0 {
             return None;
         }
-        let mut left = (top * self.units as f64).round() as u64;
+        let mut left = ((top * self.units as f64).round() as u64).max(1);
         let mut sum = 0;
         for &(count, units) in self.counts.iter().rev() {
             let taken = units.min(left);
@@ -120,6 +121,7 @@ mod tests {
         assert!((one.gini().unwrap() - (1.0 - 22.0 / 40.0)).abs() < 1e-12);
         assert_eq!(one.share_of_top(0.25), Some(0.7));
         assert_eq!(one.share_of_top(0.5), Some(0.8));
+        assert_eq!(one.share_of_top(0.01), Some(0.7), "the most written unit at least");
         assert_eq!(one.curve(), [(0.0, 7), (0.25, 1), (0.5, 1), (0.75, 1), (1.0, 1)]);
         // The 80/20 rule.
         let rule: Vec<u32> = (0..1000).map(|i| if i < 200 { 16 } else { 1 }).collect();

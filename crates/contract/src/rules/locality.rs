@@ -69,9 +69,11 @@ impl Locality {
             return;
         }
         let first = record.offset / self.reach;
-        let last = (record.end() - 1) / self.reach;
-        self.lookups += record.end().div_ceil(self.unit) - record.offset / self.unit;
-        for page in first..=last.min(first + VISITS_MAX) {
+        let last = ((record.end() - 1) / self.reach).min(first + VISITS_MAX - 1);
+        // Units of pages that are not visited are not looked up, or they would hide misses.
+        let end = record.end().min((last + 1).saturating_mul(self.reach));
+        self.lookups += end.div_ceil(self.unit) - record.offset / self.unit;
+        for page in first..=last {
             match self.stack.visit(page) {
                 None => self.firsts.push(group),
                 Some(distance) if u64::from(distance) > self.cache_pages => {
@@ -146,6 +148,11 @@ mod tests {
         assert_eq!(found.miss_ratio(2), Some(0.0));
         assert_eq!(found.miss_ratio_by_lookups(1), Some(2.0 / 19.0));
         assert_eq!(found.blame.total(), 2.0);
+        // A discard of everything looks up what it visits.
+        let mut all = Locality::new(Bytes(4096), Bytes(65536), 1);
+        all.add(&Record::new(Op::Discard, 0, 0, 1 << 50), 0);
+        let all = all.finish();
+        assert_eq!((all.distances.visits(), all.lookups), (VISITS_MAX, 16 * VISITS_MAX));
         let nothing = Locality::new(Bytes(4096), Bytes(65536), 1).finish();
         assert_eq!((nothing.score(), nothing.lookups), (None, 0));
     }

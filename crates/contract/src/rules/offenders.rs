@@ -295,7 +295,7 @@ pub struct Offender {
 }
 
 /// How much each group adds to the violation of a rule.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Blame {
     amounts: Vec<f64>,
 }
@@ -316,8 +316,9 @@ impl Blame {
         self.amounts.iter().sum()
     }
 
-    /// The worst of each dimension, those first that have the largest share. A dimension
-    /// with a single name tells nobody apart and is left out.
+    /// The worst of each dimension, those first that have the largest share. Requests
+    /// without a name in a dimension are in the total but not in the list, so that shares
+    /// may add up to less than 1.
     #[must_use]
     pub fn worst(&self, groups: &Groups, symbols: &Symbols) -> Vec<Offender> {
         let total = self.total();

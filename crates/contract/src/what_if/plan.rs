@@ -398,10 +398,13 @@ impl<'a> Planner<'a> {
             Ok(device) => {
                 let mut before = Run { device, ..self.main.clone() };
                 before.options.passes = Passes::Fixed(u32::try_from(count).unwrap_or(u32::MAX));
-                let note = format!(
+                let mut note = format!(
                     "Before: a drive with as much flash that maps blocks behind log blocks, over \
                      {count} passes."
                 );
+                if !self.main.device.drive.power_loss_protection {
+                    note.push_str(" Both are protected against power loss, which blocks need.");
+                }
                 self.add_runs(Change::PageMap, before, after, Some(note));
             }
             Err(error) => self.skip(Change::PageMap, no_drive(&error)),
@@ -460,8 +463,8 @@ impl<'a> Planner<'a> {
         before.device.ftl.wear_move_behind_mean = None;
         before.options.passes = Passes::Fixed(u32::try_from(wanted).unwrap_or(u32::MAX));
         let note = format!(
-            "Both over {wanted} passes, until blocks are erased {ERASES} times; the lifetimes are \
-             those of the block that is erased most."
+            "Both over {wanted} passes of the trace, until blocks are erased about {ERASES} times; \
+             the lifetimes are those of the block that is erased most."
         );
         self.add(change, &before, Some(note));
     }
