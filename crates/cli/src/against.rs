@@ -48,7 +48,7 @@ impl<'a> Against<'a> {
     pub fn section(&self) -> Section {
         let (a, b) = (self.this.facts(), self.other.facts());
         let lead = format!(
-            "This is {} on {}; the other is {} on {}.",
+            "This is {} on {}; the other is {} on {}. Their drives need not be equally large.",
             a.trace.name, a.scaled.device.name, b.trace.name, b.scaled.device.name
         );
         let mut section = Section::new(format!("Against {}", self.name), lead);
@@ -70,6 +70,8 @@ impl<'a> Against<'a> {
             let ratio = a.zip(b).map(|(a, b)| b / a);
             table.rows.push(vec![name.into(), show(a), show(b), ratio.into()]);
         };
+        let capacity = |one: &Analysis| one.facts().scaled.device.capacity().0 as f64;
+        row("the drive's capacity", Unit::Bytes, &|one| Some(capacity(one)));
         for rule in Rule::ALL {
             row(rule.name(), Unit::Ratio, &|one| one.value(Quantity::Score(rule)));
         }

@@ -56,6 +56,9 @@ pub enum WhatIfs {
     Only(Vec<String>),
 }
 
+const SAVED_STATE: &str = "The drive begins with a saved state, which fits no changed drive; \
+                           simulate changes with --state filled, preconditioned or steady.";
+
 /// Draws the charts, and hands each request on to whoever writes them down.
 type Drawn = Charts<Box<dyn FnMut(&Finished)>>;
 
@@ -90,6 +93,7 @@ impl Analysis {
         let mut trace = given.select.load(given.paths)?;
         check_source(given.replay, &trace)?;
         let layout = Layout::of(&mut trace.spool).map_err(HostError::from)?;
+        check_ranges(given.ranges, &trace, &layout)?;
         let scaled = given.device.scaled(layout.span())?;
         check_fits(&trace, &layout, scaled.device.capacity())?;
         let progress = Progress::on_stderr();
@@ -104,12 +108,16 @@ impl Analysis {
             replay(given.replay, &mut trace, &layout, &mut drive, writer, &progress)?;
         let took = Nanos(((clock::seconds() - began) * 1e9) as u64);
         let findings = judge(&mut trace, &layout, &scaled, given, &progress)?;
-        let (what_ifs, skipped) = match main_run(&scaled, given) {
-            Some(run) => fixes(&trace, &layout, &run, &outcome, &drive, given, took, &progress)?,
+        let run = main_run(&scaled, given);
+        let (what_ifs, skipped) = match &run {
+            Some(run) => fixes(&trace, &layout, run, &outcome, &drive, given, took, &progress)?,
             None => (Vec::new(), Vec::new()),
         };
         let unit = scaled.device.ftl.mapping_unit;
-        let contract = decided(findings, what_ifs, skipped, &outcome, &drive, given)?;
+        let mut contract = decided(findings, what_ifs, skipped, &outcome, &drive, given)?;
+        if run.is_none() && *given.what_ifs != WhatIfs::Only(Vec::new()) {
+            contract.unsimulated = Some(SAVED_STATE);
+        }
         let requests = match writer {
             Some(writer) => Some(writer.finish()?),
             None => None,
@@ -166,6 +174,23 @@ impl Analysis {
             Quantity::LifetimeDays => self.facts().lifetime().map(|life| life.days),
         }
     }
+}
+
+/// Names of parts belong to one device.
+fn check_ranges(
+    ranges: &[NamedRange],
+    trace: &LoadedTrace,
+    layout: &Layout,
+) -> Result<(), Failure> {
+    let devices = layout.places().len();
+    if ranges.is_empty() || devices < 2 {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "{}: --layout tells what lies where on one device, and the trace has {devices}; choose it \
+         with --source",
+        trace.name
+    )))
 }
 
 fn check_fits(trace: &LoadedTrace, layout: &Layout, capacity: Bytes) -> Result<(), Failure> {
@@ -267,8 +292,8 @@ fn judge(
         done += batch.len() as u64;
         progress.reached(done);
     }
-    for record in &trace.later_discards {
-        rules.after(&layout.placed(record));
+    for record in trace.later_discards.iter().filter_map(|record| layout.placed(record)) {
+        rules.after(&record);
     }
     progress.clear();
     Ok(rules.finish(&trace.symbols))
@@ -296,7 +321,7 @@ fn decided(
     let terms = terms(&terms::Inputs::of(measured, drive.device(), probe));
     let advice = advice(&advice::Inputs::of(&findings, measured, drive, &what_ifs));
     let blocks = DriveBlocks::of(drive);
-    Ok(Contract { findings, blocks, what_ifs, skipped, terms, advice })
+    Ok(Contract { findings, blocks, what_ifs, skipped, unsimulated: None, terms, advice })
 }
 
 type Fixes = (Vec<Comparison>, Vec<Skipped>);

@@ -176,3 +176,80 @@ fn offenders_are_files_where_the_trace_names_them() {
         assert!((short[&file] / all - share).abs() < 1e-9, "{file}: {share}, {short:?}");
     }
 }
+
+#[test]
+fn a_report_says_why_nothing_was_simulated() {
+    let msr = sample("formats/msr.csv");
+    let text = |args: &[&str]| {
+        let run = prism(&[&["report", &msr], args].concat());
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        run.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let left_out = text(&["--what-if", "delay-discards"]);
+    assert!(left_out.contains("No change was simulated."), "{left_out}");
+    assert!(left_out.contains("Delay discards: left out because the trace discards nothing."));
+    assert!(!text(&["--what-if", "none"]).contains("What would change"));
+
+    let folder = folder();
+    let file = folder.path().join("a.prism-state").display().to_string();
+    assert!(!text(&["--save-state", &file, "--what-if", "none"]).contains("saved state"));
+    let saved = text(&["--state", &file]);
+    assert!(saved.contains("The drive begins with a saved state, which fits no changed drive"));
+}
+
+#[test]
+fn what_is_written_and_all_discarded_is_told_from_too_little() {
+    let folder = folder();
+    let map = folder.path().join("map.toml").display().to_string();
+    let columns = "delimiter = \",\"\n[columns]\nissue = { column = 1, unit = \"us\" }\n\
+                   operation = { column = 2 }\noffset = { column = 3, unit = \"4KiB\" }\n\
+                   length = { column = 4, unit = \"4KiB\" }\n[operations]\nwrite = [\"W\"]\n\
+                   discard = [\"D\"]\n";
+    std::fs::write(&map, columns).unwrap();
+    let check = |writes: u64, says: &str| {
+        let trace = folder.path().join("trace").display().to_string();
+        let line = |i: u64| format!("{i},W,{i},1\n");
+        let all: String = (0..writes).map(line).collect();
+        std::fs::write(&trace, format!("{all}{writes},D,0,{writes}\n")).unwrap();
+        let run = prism(&["report", &trace, "--map", &map, "--what-if", "none"]);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let text = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(says) && text.contains("nothing lives at the end"), "{text}");
+    };
+    check(100, "Less than a block is written.");
+    check(1024, "Every block that was filled is dead");
+}
+
+#[test]
+fn the_price_of_unequal_lives_is_what_levelling_costs() {
+    // A small part of a filled drive is written over and over.
+    let folder = folder();
+    let trace = folder.path().join("over.csv").display().to_string();
+    let line = |i: u64| format!("0,W,{},4096,{}\n", i % 100 * 4096, i * 1000);
+    std::fs::write(&trace, (0..4000).map(line).collect::<String>()).unwrap();
+    let json = report(&[&trace, "--format", "alibaba", "--what-if", "levelling"]);
+    let price = &json["rules"]["uniform_lifetime"]["price"];
+    let what_if = &json["what_if"][0];
+    assert_eq!(price["change"], "levelling");
+    assert_eq!((&price["before"], &price["after"]), (&what_if["after"], &what_if["before"]));
+    assert!(price["write_amplification"].as_f64().unwrap() > 1.0, "{price}");
+}
+
+#[test]
+fn what_cannot_be_compared_or_named_is_refused() {
+    let refused = |args: &[&str], says: &str| {
+        let run = prism(&[&["report", "--what-if", "none"], args].concat());
+        assert_eq!(run.code, 2, "{args:?}");
+        assert!(run.stderr.contains(says), "{}", run.stderr);
+    };
+    refused(&["-", "--against", "-"], "standard input is the trace itself");
+    let folder = folder();
+    let two = folder.path().join("two.csv").display().to_string();
+    std::fs::write(&two, "0,W,0,4096,1000\n1,W,0,4096,2000\n").unwrap();
+    let layout = sample("layouts/ext4-4GiB.toml");
+    let alibaba = [two.as_str(), "--format", "alibaba"];
+    let named = [&alibaba[..], &["--layout", &layout]].concat();
+    refused(&named, "the trace has 2; choose it with --source");
+    let one = prism(&[&["report", "--what-if", "none", "--source", "1"], &named[..]].concat());
+    assert_eq!(one.code, 0, "{}", one.stderr);
+}

@@ -66,15 +66,15 @@ impl Layout {
         &self.places
     }
 
-    /// `record` at its place on the drive.
+    /// The part of `record`, which need not be one of those that the layout was made from,
+    /// that lies within its device's place, at that place on the drive; `None` if the device
+    /// has no place or the record lies beyond it. Flushes lie nowhere.
     #[must_use]
-    pub fn placed(&self, record: &Record) -> Record {
-        let mut placed = *record;
-        if record.op != Op::Flush {
-            let place = self.places.iter().find(|place| place.device == record.device);
-            placed.offset = record.offset.saturating_add(place.map_or(0, |place| place.start));
-        }
-        placed
+    pub fn placed(&self, record: &Record) -> Option<Record> {
+        let place = self.places.iter().find(|place| place.device == record.device)?;
+        let end = record.offset.saturating_add(record.len).min(place.span);
+        let len = end.checked_sub(record.offset).filter(|&len| len > 0)?;
+        Some(Record { offset: place.start.saturating_add(record.offset), len, ..*record })
     }
 
     /// Bytes from the start of the drive to the end of the last device.
@@ -142,6 +142,15 @@ mod tests {
         let starts: Vec<_> = layout.places().iter().map(|p| (p.device.0, p.start)).collect();
         assert_eq!(starts, [(7, 0), (3, 3 << 20)]);
         assert_eq!(layout.span(), (3 << 20) + 512);
+        // What came later: within a device's place, over its end, beyond it, elsewhere.
+        let later = |device, offset, len| {
+            let placed = layout.placed(&record(device, Op::Discard, offset, len));
+            placed.map(|placed| (placed.offset, placed.len))
+        };
+        assert_eq!(later(3, 0, 512), Some((3 << 20, 512)));
+        assert_eq!(later(7, 4096, u64::MAX), Some((4096, 2 << 20)));
+        assert_eq!(later(3, 512, 512), None);
+        assert_eq!(later(9, 0, 512), None);
         let mut laid_out = LaidOut::new(&mut source, &layout);
         let mut batch = Vec::new();
         laid_out.rewind().unwrap();

@@ -48,7 +48,8 @@ pub struct Args {
     #[arg(long, value_name = "TRACE|PRESET|FILE.toml")]
     against: Option<PathBuf>,
     /// Exit with 1 if this holds: a rule's score, write_amplification, p99 (with a unit) or
-    /// lifetime_days, against a number, as 'request_scale<0.5'. May be given several times
+    /// lifetime_days, against a number, as 'request_scale<0.5'; what the trace does not tell fails too. May be
+    /// given several times
     #[arg(long, value_name = "CONDITION", value_parser = fail_on::parse)]
     fail_on: Vec<Gate>,
     /// Write the report, with charts, as one self-contained HTML file
@@ -81,6 +82,7 @@ struct Object {
 /// drive, or an output cannot be written; and if a condition of `--fail-on` holds, after all
 /// outputs are written.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    check_input(args)?;
     let mut outputs = ReportFiles::open(Paths {
         html: args.html.as_deref(),
         json: args.json.path(),
@@ -115,6 +117,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(why) => Err(Failure::Finding(why)),
         None => Ok(()),
     }
+}
+
+/// Standard input can be read once.
+fn check_input(args: &Args) -> Result<(), Failure> {
+    let is_input = |path: &PathBuf| path.as_os_str() == "-";
+    if args.against.as_ref().is_some_and(is_input) && args.trace.paths.iter().any(is_input) {
+        let why = "--against -: standard input is the trace itself; name a file";
+        return Err(Failure::Usage(why.into()));
+    }
+    Ok(())
 }
 
 /// The parts of a file system, by name.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use prism_contract::rules::{AlignmentFound, COVERAGES, Counted, Findings, Rule, Side, Zombies};
-use prism_contract::what_if::{Comparison, Figures};
+use prism_contract::what_if::{Change, Comparison, Figures};
+use prism_replay::SteadyState;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -84,6 +85,8 @@ struct FiguresObject {
     flash_bytes_programmed: u64,
     host_bytes_written: u64,
     passes: u32,
+    /// Whether write amplification had settled before; null where that was not tested.
+    steady: Option<bool>,
     erases_min: u32,
     erases_mean: f64,
     erases_max: u32,
@@ -101,6 +104,11 @@ impl FiguresObject {
             flash_bytes_programmed: figures.flash_bytes.0,
             host_bytes_written: figures.host_bytes.0,
             passes: figures.passes,
+            steady: match figures.steady {
+                SteadyState::Reached => Some(true),
+                SteadyState::NotReached => Some(false),
+                SteadyState::NotTested | SteadyState::NoWrites => None,
+            },
             erases_min: figures.wear.min,
             erases_mean: figures.wear.mean,
             erases_max: figures.wear.max,
@@ -111,7 +119,11 @@ impl FiguresObject {
 
 impl PriceObject {
     fn new(price: &Comparison) -> Self {
-        let (before, after) = (&price.before, &price.after);
+        let (before, after) = match price.change {
+            // What a drive does where the rule is broken, so its price is with it.
+            Change::Levelling { .. } => (&price.after, &price.before),
+            _ => (&price.before, &price.after),
+        };
         let over = |a: Option<f64>, b: Option<f64>| Some(a? / b?).filter(|ratio| ratio.is_finite());
         let p99 = |f: &Figures| f.p99.map(|p99| p99.0 as f64);
         Self {

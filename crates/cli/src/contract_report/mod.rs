@@ -30,6 +30,8 @@ pub struct Contract {
     pub what_ifs: Vec<Comparison>,
     /// Fixes that were not, and why.
     pub skipped: Vec<Skipped>,
+    /// Why no fix could be simulated at all, as a sentence.
+    pub unsimulated: Option<&'static str>,
     /// What storage is taken to be, and whether it is.
     pub terms: Vec<Term>,
     /// The design rules.
@@ -61,7 +63,12 @@ impl Contract {
     pub fn verdicts(&self) -> Section {
         let broken = self.count(RuleVerdict::Broken);
         let strained = self.count(RuleVerdict::Strained);
+        let unknown = self.count(RuleVerdict::Unknown);
         let lead = match (broken, strained) {
+            (0, 0) if unknown == 5 => "The trace tells nothing of the contract.".to_owned(),
+            (0, 0) if unknown > 0 => {
+                format!("No rule of the contract is broken; the trace does not tell of {unknown}.")
+            }
             (0, 0) => "No rule of the unwritten contract of SSDs is broken.".to_owned(),
             (0, n) => format!("No rule of the contract is broken; {n} of 5 strained."),
             (n, 0) => format!("{n} of 5 rules of the contract are broken."),

@@ -2,7 +2,7 @@
 
 use prism_base::Bytes;
 use prism_contract::rules::{Dimension, Findings, Rule, Side, Verdict};
-use prism_contract::what_if::{Comparison, Figures};
+use prism_contract::what_if::{Change, Comparison, Figures};
 use prism_report::Unit;
 
 use super::Contract;
@@ -80,12 +80,14 @@ fn alignment(findings: &Findings) -> String {
         None => "Nothing is written.".into(),
         Some(merged) => format!(
             "A drive mapped by blocks of {} merges {} bytes for each byte written ({} with \
-             {}); {} per byte that lives.",
+             {}); {}.",
             large.block,
             Unit::Ratio.format(merged),
             ratio(small.unaligned_by_traffic()),
             small.block,
-            ratio(large.unaligned_by_live()),
+            large.unaligned_by_live().map_or("nothing lives at the end".into(), |merged| {
+                format!("{} per byte that lives", Unit::Ratio.format(merged))
+            }),
         ),
     }
 }
@@ -95,8 +97,10 @@ fn grouping(findings: &Findings) -> String {
     let Some(density) = rule.density else {
         return if rule.written.0 == 0 {
             "Nothing is written.".into()
-        } else {
+        } else if rule.unsegmented.closed.iter().all(|&blocks| blocks == 0) {
             "Less than a block is written.".into()
+        } else {
+            "Every block that was filled is dead: none holds data at the end.".into()
         };
     };
     let blocks = &rule.unsegmented;
@@ -175,8 +179,13 @@ pub fn details(contract: &Contract, rule: Rule) -> Vec<(String, String)> {
 #[must_use]
 pub fn price(price: &Comparison) -> String {
     let bound = if price.change.upper_bound() { " (an upper bound)" } else { "" };
+    // Levelling does not mend the rule: it is what a drive does where the rule is broken.
+    let what = match price.change {
+        Change::Levelling { .. } => "where lifetimes differ a drive levels wear",
+        _ => "with the rule kept",
+    };
     let mut text = format!(
-        "with the rule kept{bound}, {}: {}.",
+        "{what}{bound}, {}: {}.",
         price.change.sentence(),
         beside(&price.before, &price.after)
     );

@@ -1,7 +1,7 @@
 //! The tables of the contract.
 
 use prism_contract::rules::{Findings, Rule};
-use prism_contract::what_if::{Comparison, Figures, Of, Skipped};
+use prism_contract::what_if::{Comparison, Figures, Headline, Of, Skipped};
 use prism_report::{Block, Column, Section, Table, Unit, Value};
 
 use super::Contract;
@@ -70,8 +70,13 @@ fn life(figures: &Figures) -> Value {
 /// The section on fixes; `long` tells what each of them is and what was left out.
 #[must_use]
 pub fn section(contract: &Contract, long: bool) -> Option<Section> {
-    if contract.what_ifs.is_empty() && contract.skipped.is_empty() {
-        return None;
+    if contract.what_ifs.is_empty() {
+        let mut section = Section::new("What would change", "No change was simulated.");
+        let why = contract.unsimulated.map(str::to_owned).into_iter();
+        let notes: Vec<String> = why.chain(contract.skipped.iter().map(left_out)).collect();
+        let asked = !notes.is_empty();
+        section.push(Block::Notes(notes));
+        return asked.then_some(section);
     }
     let mut section = Section::new("What would change", lead(&contract.what_ifs));
     if long {
@@ -87,6 +92,9 @@ pub fn section(contract: &Contract, long: bool) -> Option<Section> {
     if !idle.is_empty() {
         let names: Vec<_> = idle.iter().map(|what_if| what_if.change.name()).collect();
         section.push(Block::Text(format!("Nothing moves by 2 %: {}.", names.join(", "))));
+    }
+    for text in some.iter().filter_map(wear) {
+        section.push(Block::Text(text));
     }
     Some(section)
 }
@@ -134,17 +142,38 @@ fn lead(all: &[Comparison]) -> String {
 fn notes(contract: &Contract) -> Vec<String> {
     let mut notes = vec![
         "WA is flash bytes programmed per byte that the original trace writes; life is at the \
-         original trace's rate; speed is how many times as fast the same work gets done."
+         original trace's rate; speed is how many times as fast the same work gets done; p99 \
+         begins where a changed request is issued, and so without what it waited for others \
+         before."
             .to_owned(),
     ];
     for Comparison { change, note, .. } in &contract.what_ifs {
         let note = note.as_ref().map(|note| format!(" {note}")).unwrap_or_default();
         notes.push(format!("{}: {}.{note}", capital(change.name()), change.sentence()));
     }
-    for Skipped { change, reason } in &contract.skipped {
-        notes.push(format!("{}: left out because {reason}.", capital(change.name())));
-    }
+    notes.extend(contract.what_ifs.iter().filter_map(wear));
+    notes.extend(contract.skipped.iter().map(left_out));
     notes
+}
+
+fn left_out(Skipped { change, reason }: &Skipped) -> String {
+    format!("{}: left out because {reason}.", capital(change.name()))
+}
+
+/// What a change of wear does, which the table's lives do not show.
+fn wear(what_if: &Comparison) -> Option<String> {
+    let shown = |figures: &Figures| {
+        format!("{} times where the mean is {:.1}", figures.wear.max, figures.wear.mean)
+    };
+    (what_if.change.headline() == Headline::Wear).then(|| {
+        format!(
+            "Life counts all blocks as worn alike. The block erased most is erased {}; to {} \
+             would make that {}.",
+            shown(&what_if.before),
+            what_if.change.name(),
+            shown(&what_if.after)
+        )
+    })
 }
 
 fn capital(text: &str) -> String {
