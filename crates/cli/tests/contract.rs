@@ -221,21 +221,6 @@ fn what_is_written_and_all_discarded_is_told_from_too_little() {
 }
 
 #[test]
-fn the_price_of_unequal_lives_is_what_levelling_costs() {
-    // A small part of a filled drive is written over and over.
-    let folder = folder();
-    let trace = folder.path().join("over.csv").display().to_string();
-    let line = |i: u64| format!("0,W,{},4096,{}\n", i % 100 * 4096, i * 1000);
-    std::fs::write(&trace, (0..4000).map(line).collect::<String>()).unwrap();
-    let json = report(&[&trace, "--format", "alibaba", "--what-if", "levelling"]);
-    let price = &json["rules"]["uniform_lifetime"]["price"];
-    let what_if = &json["what_if"][0];
-    assert_eq!(price["change"], "levelling");
-    assert_eq!((&price["before"], &price["after"]), (&what_if["after"], &what_if["before"]));
-    assert!(price["write_amplification"].as_f64().unwrap() > 1.0, "{price}");
-}
-
-#[test]
 fn what_cannot_be_compared_or_named_is_refused() {
     let refused = |args: &[&str], says: &str| {
         let run = prism(&[&["report", "--what-if", "none"], args].concat());

@@ -48,8 +48,8 @@ pub struct Args {
     #[arg(long, value_name = "TRACE|PRESET|FILE.toml")]
     against: Option<PathBuf>,
     /// Exit with 1 if this holds: a rule's score, write_amplification, p99 (with a unit) or
-    /// lifetime_days, against a number, as 'request_scale<0.5'; what the trace does not tell fails too. May be
-    /// given several times
+    /// lifetime_days, against a number, as 'request_scale<0.5'; what the trace does not tell fails
+    /// too. May be given several times
     #[arg(long, value_name = "CONDITION", value_parser = fail_on::parse)]
     fail_on: Vec<Gate>,
     /// Write the report, with charts, as one self-contained HTML file

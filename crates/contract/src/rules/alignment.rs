@@ -172,7 +172,7 @@ impl LogBlocks {
             if pending {
                 merge(&mut when_full, log, rest);
                 if rest > 0 {
-                    // A beginning in order breaks nothing but ends too early: who wrote last did that.
+                    // A beginning in order breaks nothing but ends too early, with who wrote last.
                     self.blame.add(log.breaker, f64::from(rest) * self.unit as f64);
                 }
             }

@@ -11,6 +11,8 @@
 //! * **lifetime** is at the rate of the original replay: raw bytes x cycles over flash bytes
 //!   of a pass, times the seconds of a pass of the original. What makes the drive faster does
 //!   not make it die sooner.
+//!   That is with even wear; only where levelling itself is compared it is the life of the
+//!   block that is erased most.
 //! * **bytes and requests a second** count those of the original trace, over the simulated
 //!   time of the changed one: how fast the same work gets done.
 
@@ -139,6 +141,15 @@ impl Figures {
     pub fn map_pages_per_pass(&self) -> Option<f64> {
         let pages = |map: MapCounts| (map.loads + map.writebacks) as f64;
         self.map.map(|map| pages(map) / f64::from(self.passes.max(1)))
+    }
+
+    /// The same with the lifetime of the block that was erased most: a drive that does not
+    /// level wear has lost a block long before the mean one is used up.
+    #[must_use]
+    pub fn until_the_first_block(self) -> Self {
+        let evenness =
+            if self.wear.max == 0 { 1.0 } else { self.wear.mean / f64::from(self.wear.max) };
+        Self { lifetime_days: self.lifetime_days.map(|days| days * evenness), ..self }
     }
 
     /// The share of looks at the map that were misses; `None` without a cached map.

@@ -44,7 +44,7 @@ const ERASES: u64 = 8;
 /// Levelling is left out if that takes more than so many times the requests of the main
 /// replay, or so many requests if that is more.
 const LEVELLING_FACTOR: u64 = 4;
-const LEVELLING_REQUESTS: u64 = 2_000_000;
+const LEVELLING_REQUESTS: u64 = 6_000_000;
 
 /// The drive that maps blocks is watched while the host writes so many times its spare
 /// flash: its log blocks are half of that, so a quarter of the time is spent before it has to
@@ -177,6 +177,12 @@ impl Plan {
         for WhatIf { change, before: against, after, note } in self.what_ifs {
             match (of(against), of(after)) {
                 (Ok(before), Ok(after)) => {
+                    let (before, after) = match change {
+                        Change::Levelling { .. } => {
+                            (before.until_the_first_block(), after.until_the_first_block())
+                        }
+                        _ => (before, after),
+                    };
                     comparisons.push(Comparison { change, before, after, against, note });
                 }
                 (Err(error), _) | (_, Err(error)) => {
@@ -457,7 +463,8 @@ impl<'a> Planner<'a> {
         before.device.ftl.wear_move_behind_mean = None;
         before.options.passes = Passes::Fixed(u32::try_from(wanted).unwrap_or(u32::MAX));
         let note = format!(
-            "Both over {wanted} passes of the trace, until blocks are erased about {ERASES} times."
+            "Both over {wanted} passes of the trace, until blocks are erased about {ERASES} times; \
+             the lifetimes are those of the block that is erased most."
         );
         self.add(change, &before, Some(note));
     }
