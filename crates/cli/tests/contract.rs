@@ -50,6 +50,8 @@ fn every_rule_has_score_verdict_price_and_offenders() {
     assert_eq!(json["rules"]["locality"]["verdict"], "kept");
     let what_ifs = json["what_if"].as_array().unwrap();
     assert!(what_ifs.len() >= 9, "{} what-ifs", what_ifs.len());
+    let left_out = json["what_if_left_out"].as_array().unwrap();
+    assert_eq!(what_ifs.len() + left_out.len(), 13, "{left_out:?}");
     for what_if in what_ifs {
         assert!(what_if["change"].is_string() && what_if["upper_bound"].is_boolean());
         for side in ["before", "after"] {
@@ -218,21 +220,6 @@ fn what_is_written_and_all_discarded_is_told_from_too_little() {
     };
     check(100, "Less than a block is written.");
     check(1024, "Every block that was filled is dead");
-}
-
-#[test]
-fn the_price_of_unequal_lives_is_what_levelling_costs() {
-    // A small part of a filled drive is written over and over.
-    let folder = folder();
-    let trace = folder.path().join("over.csv").display().to_string();
-    let line = |i: u64| format!("0,W,{},4096,{}\n", i % 100 * 4096, i * 1000);
-    std::fs::write(&trace, (0..4000).map(line).collect::<String>()).unwrap();
-    let json = report(&[&trace, "--format", "alibaba", "--what-if", "levelling"]);
-    let price = &json["rules"]["uniform_lifetime"]["price"];
-    let what_if = &json["what_if"][0];
-    assert_eq!(price["change"], "levelling");
-    assert_eq!((&price["before"], &price["after"]), (&what_if["after"], &what_if["before"]));
-    assert!(price["write_amplification"].as_f64().unwrap() > 1.0, "{price}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::against::{Against, AgainstObject};
 use crate::analysis::{Analysis, Subjects, WhatIfs, is_device, parse_what_ifs};
 use crate::contract_report::fail_on::{self, Gate};
-use crate::contract_report::{AdviceObject, RulesObject, TermObject, WhatIfObject};
+use crate::contract_report::{AdviceObject, LeftOutObject, RulesObject, TermObject, WhatIfObject};
 use crate::contract_report::{advice, tables, terms};
 use crate::device_args::DeviceArgs;
 use crate::drive_report::{ReportObject, charts, document};
@@ -48,8 +48,8 @@ pub struct Args {
     #[arg(long, value_name = "TRACE|PRESET|FILE.toml")]
     against: Option<PathBuf>,
     /// Exit with 1 if this holds: a rule's score, write_amplification, p99 (with a unit) or
-    /// lifetime_days, against a number, as 'request_scale<0.5'; what the trace does not tell fails too. May be
-    /// given several times
+    /// lifetime_days, against a number, as 'request_scale<0.5'; what the trace does not tell fails
+    /// too. May be given several times
     #[arg(long, value_name = "CONDITION", value_parser = fail_on::parse)]
     fail_on: Vec<Gate>,
     /// Write the report, with charts, as one self-contained HTML file
@@ -69,6 +69,7 @@ struct Object {
     report: ReportObject,
     rules: RulesObject,
     what_if: Vec<WhatIfObject>,
+    what_if_left_out: Vec<LeftOutObject>,
     terms: Vec<TermObject>,
     advice: Vec<AdviceObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -160,6 +161,7 @@ fn object(analysis: &Analysis, against: Option<&Against>) -> Object {
         report: ReportObject::new(&analysis.facts()),
         rules: RulesObject::new(&analysis.contract),
         what_if: WhatIfObject::all(&analysis.contract),
+        what_if_left_out: LeftOutObject::all(&analysis.contract),
         terms: TermObject::all(&analysis.contract.terms),
         advice: AdviceObject::all(&analysis.contract.advice),
         against: against.map(Against::object),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use prism_contract::rules::{AlignmentFound, COVERAGES, Counted, Findings, Rule, Side, Zombies};
-use prism_contract::what_if::{Change, Comparison, Figures};
+use prism_contract::what_if::{Comparison, Figures, Skipped};
 use prism_replay::SteadyState;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -75,6 +75,25 @@ pub struct WhatIfObject {
     note: Option<String>,
 }
 
+/// A fix that was not simulated.
+#[derive(Debug, Serialize)]
+pub struct LeftOutObject {
+    change: &'static str,
+    reason: String,
+}
+
+impl LeftOutObject {
+    /// Of every fix that was not.
+    #[must_use]
+    pub fn all(contract: &Contract) -> Vec<Self> {
+        let one = |skipped: &Skipped| Self {
+            change: skipped.change.key(),
+            reason: skipped.reason.clone(),
+        };
+        contract.skipped.iter().map(one).collect()
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct FiguresObject {
     write_amplification: Option<f64>,
@@ -119,11 +138,7 @@ impl FiguresObject {
 
 impl PriceObject {
     fn new(price: &Comparison) -> Self {
-        let (before, after) = match price.change {
-            // What a drive does where the rule is broken, so its price is with it.
-            Change::Levelling { .. } => (&price.after, &price.before),
-            _ => (&price.before, &price.after),
-        };
+        let (before, after) = (&price.before, &price.after);
         let over = |a: Option<f64>, b: Option<f64>| Some(a? / b?).filter(|ratio| ratio.is_finite());
         let p99 = |f: &Figures| f.p99.map(|p99| p99.0 as f64);
         Self {

@@ -17,7 +17,7 @@ use prism_contract::what_if::{Comparison, Skipped};
 use prism_report::{Block, Grade, Section, Verdict};
 
 pub use advice::AdviceObject;
-pub use json::{RulesObject, WhatIfObject};
+pub use json::{LeftOutObject, RulesObject, WhatIfObject};
 pub use terms::TermObject;
 
 /// The findings of a trace on a drive, and what was simulated of its fixes.

@@ -179,9 +179,9 @@ pub fn details(contract: &Contract, rule: Rule) -> Vec<(String, String)> {
 #[must_use]
 pub fn price(price: &Comparison) -> String {
     let bound = if price.change.upper_bound() { " (an upper bound)" } else { "" };
-    // Levelling does not mend the rule: it is what a drive does where the rule is broken.
+    // Levelling keeps no rule: it is what a drive does where the rule is broken.
     let what = match price.change {
-        Change::Levelling { .. } => "where lifetimes differ a drive levels wear",
+        Change::Levelling { .. } => "with a drive that levels wear instead",
         _ => "with the rule kept",
     };
     let mut text = format!(

@@ -160,14 +160,14 @@ fn left_out(Skipped { change, reason }: &Skipped) -> String {
     format!("{}: left out because {reason}.", capital(change.name()))
 }
 
-/// What a change of wear does, which the table's lives do not show.
+/// What a change of wear does to the block erased most.
 fn wear(what_if: &Comparison) -> Option<String> {
     let shown = |figures: &Figures| {
         format!("{} times where the mean is {:.1}", figures.wear.max, figures.wear.mean)
     };
     (what_if.change.headline() == Headline::Wear).then(|| {
         format!(
-            "Life counts all blocks as worn alike. The block erased most is erased {}; to {} \
+            "The block erased most is erased {}; to {} \
              would make that {}.",
             shown(&what_if.before),
             what_if.change.name(),

@@ -44,7 +44,7 @@ const ERASES: u64 = 8;
 /// Levelling is left out if that takes more than so many times the requests of the main
 /// replay, or so many requests if that is more.
 const LEVELLING_FACTOR: u64 = 4;
-const LEVELLING_REQUESTS: u64 = 6_000_000;
+const LEVELLING_REQUESTS: u64 = 10_000_000;
 
 /// The drive that maps blocks is watched while the host writes so many times its spare
 /// flash: its log blocks are half of that, so a quarter of the time is spent before it has to
