@@ -91,7 +91,7 @@ pub fn section(contract: &Contract, long: bool) -> Option<Section> {
     }
     if !idle.is_empty() {
         let names: Vec<_> = idle.iter().map(|what_if| what_if.change.name()).collect();
-        section.push(Block::Text(format!("Nothing moves by 2 %: {}.", names.join(", "))));
+        section.push(Block::Text(format!("Nothing moves by 5 %: {}.", names.join(", "))));
     }
     for text in some.iter().filter_map(wear) {
         section.push(Block::Text(text));
@@ -100,7 +100,7 @@ pub fn section(contract: &Contract, long: bool) -> Option<Section> {
 }
 
 /// The least change of a figure that a screen shows.
-const MATTERS: f64 = 0.02;
+const MATTERS: f64 = 0.05;
 
 /// Whether some figure moves.
 fn matters(what_if: &Comparison) -> bool {

@@ -62,7 +62,8 @@ class LogBlocks:
         log = logs[-1]
         ordered = self.in_order(log)
         log.append(offset)
-        if ordered and not self.in_order(log):
+        if ordered:
+            # Who breaks the order, or who stops before the block is full.
             self.breaker[block] = process
         self.valid[block].add(offset)
         self.written += 1
