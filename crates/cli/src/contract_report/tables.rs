@@ -81,6 +81,9 @@ pub fn section(contract: &Contract, long: bool) -> Option<Section> {
     let mut section = Section::new("What would change", lead(&contract.what_ifs));
     if long {
         section.push(Block::Table(what_ifs(&contract.what_ifs)));
+        for text in contract.what_ifs.iter().filter_map(wear) {
+            section.push(Block::Text(text));
+        }
         section.push(Block::Notes(notes(contract)));
         return Some(section);
     }
@@ -92,9 +95,6 @@ pub fn section(contract: &Contract, long: bool) -> Option<Section> {
     if !idle.is_empty() {
         let names: Vec<_> = idle.iter().map(|what_if| what_if.change.name()).collect();
         section.push(Block::Text(format!("Nothing moves by 5 %: {}.", names.join(", "))));
-    }
-    for text in some.iter().filter_map(wear) {
-        section.push(Block::Text(text));
     }
     Some(section)
 }

@@ -57,7 +57,7 @@ pub fn brief(facts: &Facts<'_>) -> Section {
                 "of {} and {} cycles{}",
                 facts.scaled.device.capacity(),
                 facts.scaled.device.flash.endurance,
-                life.map(|l| format!("; {:.3} drive writes a day for five years", l.dwpd))
+                life.map(|l| format!("; {:.3} drive writes a day for 5 years", l.dwpd))
                     .unwrap_or_default()
             ),
         ),
