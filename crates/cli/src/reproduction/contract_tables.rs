@@ -1,6 +1,7 @@
 //! Tables of what the traces show, a row for each pair of application and file system.
 
 use prism_base::Bytes;
+use prism_contract::rules::Rule;
 use prism_experiments::unwritten::{
     App, DepthMedians, FIGURE_1, Facts, Figure1, Observed, Scale, depth_medians,
 };
@@ -13,13 +14,10 @@ fn pair_name(facts: &Facts) -> Value {
     facts.pair.name().into()
 }
 
-/// Short names of the rules, in the order of the scores.
-const HEADS: [&str; 5] = ["request scale", "locality", "alignment", "grouping", "lifetime"];
-
 /// The scores of the five rules.
 pub fn scores(observed: &[Observed]) -> Table {
     let mut columns = vec![Column::text("pair")];
-    columns.extend(HEADS.map(|rule| Column::number(rule, Unit::Ratio)));
+    columns.extend(Rule::ALL.map(|rule| Column::number(rule.short_name(), Unit::Ratio)));
     let caption = "1 keeps a rule entirely, 0 not at all";
     let mut table = Table::new(caption, columns).whole();
     for Observed { facts, .. } in observed {

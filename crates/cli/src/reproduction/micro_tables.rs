@@ -23,7 +23,7 @@ pub fn prices(comparisons: &[Comparison]) -> Table {
     for comparison in comparisons {
         let price = |metric| Value::from(comparison.price(metric));
         table.rows.push(vec![
-            comparison.rule.name().into(),
+            comparison.rule.short_name().into(),
             comparison.name.into(),
             price(Metric::Bandwidth),
             price(Metric::Latency),

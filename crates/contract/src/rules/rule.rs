@@ -97,6 +97,18 @@ impl Rule {
         }
     }
 
+    /// A short name, for the heads of tables.
+    #[must_use]
+    pub fn short_name(self) -> &'static str {
+        match self {
+            Self::RequestScale => "request scale",
+            Self::Locality => "locality",
+            Self::AlignedSequentiality => "alignment",
+            Self::GroupingByDeathTime => "grouping",
+            Self::UniformLifetime => "lifetime",
+        }
+    }
+
     /// What the rule asks for, and why, in one sentence.
     #[must_use]
     pub fn asks(self) -> &'static str {

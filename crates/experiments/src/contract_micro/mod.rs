@@ -22,44 +22,7 @@ use prism_ssd::{Device, MapCounts};
 use crate::validate::Scale;
 
 pub use lifetime::Wear;
-
-/// The rules of the contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rule {
-    /// Large requests, or many at once.
-    RequestScale,
-    /// Few addresses at a time, because only a part of the map is cached.
-    Locality,
-    /// Writes begin at the start of a block and go on in order.
-    AlignedSequentiality,
-    /// What dies together is written together, or to places that belong together.
-    GroupingByDeathTime,
-    /// Data lives as long as other data.
-    UniformLifetime,
-}
-
-impl Rule {
-    /// Every rule, in the order of the paper.
-    pub const ALL: [Self; 5] = [
-        Self::RequestScale,
-        Self::Locality,
-        Self::AlignedSequentiality,
-        Self::GroupingByDeathTime,
-        Self::UniformLifetime,
-    ];
-
-    /// Its name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::RequestScale => "request scale",
-            Self::Locality => "locality",
-            Self::AlignedSequentiality => "alignment",
-            Self::GroupingByDeathTime => "grouping",
-            Self::UniformLifetime => "lifetime",
-        }
-    }
-}
+pub use prism_contract::rules::Rule;
 
 /// What one workload got, and what it cost the flash, to the end of the work that it left
 /// behind.
