@@ -51,7 +51,7 @@ fn every_rule_has_score_verdict_price_and_offenders() {
     let what_ifs = json["what_if"].as_array().unwrap();
     assert!(what_ifs.len() >= 9, "{} what-ifs", what_ifs.len());
     let left_out = json["what_if_left_out"].as_array().unwrap();
-    assert_eq!(what_ifs.len() + left_out.len(), 13, "{left_out:?}");
+    assert_eq!(what_ifs.len() + left_out.len(), 15, "{left_out:?}");
     for what_if in what_ifs {
         assert!(what_if["change"].is_string() && what_if["upper_bound"].is_boolean());
         for side in ["before", "after"] {

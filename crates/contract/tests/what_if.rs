@@ -1,7 +1,7 @@
 //! Each change moves its figures the way that theory says, with room to spare.
 
 use prism_base::{Bytes, Nanos, Rng};
-use prism_contract::what_if::{Change, Figures, Original, Run, WhatIfError, simulate};
+use prism_contract::what_if::{Boundary, Change, Figures, Original, Run, WhatIfError, simulate};
 use prism_replay::{
     Finished, Observer, Options, Pace, Passes, Progress, ReplayError, Silent, replay,
 };
@@ -168,8 +168,10 @@ fn stripes_that_are_filled_take_fewer_programs() {
     let trace: Vec<_> =
         (0..1000).map(|i| Record::new(Op::Write, i * MS / 10, i as u64 * 2048, 2048)).collect();
     let run = wide("slc-2008", 1);
-    let (before, units) = compare(&run, &trace, Change::Align { to: Bytes(UNIT) });
-    let (_, stripes) = compare(&run, &trace, Change::Align { to: Bytes(8 * UNIT) });
+    let (before, units) =
+        compare(&run, &trace, Change::Align { what: Boundary::Page, to: Bytes(UNIT) });
+    let (_, stripes) =
+        compare(&run, &trace, Change::Align { what: Boundary::Stripe, to: Bytes(8 * UNIT) });
     // Each half page is programmed as a page, unless it waits for the other half.
     assert!((wa(&before) - 2.0).abs() < 0.1, "{before:?}");
     assert!((wa(&units) - 1.0).abs() < 0.1, "{units:?}");

@@ -62,7 +62,9 @@ fn a_trace_of_everything_gets_every_what_if() {
         "group-commit",
         "delay-discards",
         "map-cache",
-        "align",
+        "align-page",
+        "align-stripe",
+        "align-block",
         "page-map",
         "discards",
         "no-discards",
@@ -77,8 +79,8 @@ fn a_trace_of_everything_gets_every_what_if() {
     // replay, or a drive of their own.
     let before: Vec<Of> = plan.what_ifs.iter().map(|what_if| what_if.before).collect();
     assert!(before[..4].iter().all(|of| *of == before[0] && *of != Of::Main));
-    assert!(before[7..12].iter().all(|of| *of == Of::Main));
-    assert_eq!(plan.jobs.len(), 1 + 4 + 2 + 1 + 1 + 5 + 2);
+    assert!(before[9..14].iter().all(|of| *of == Of::Main));
+    assert_eq!(plan.jobs.len(), 1 + 4 + 2 + 3 + 1 + 5 + 2);
     let closed = &plan.jobs[0].run;
     assert_eq!(closed.device.geometry().dies(), full().geometry().dies());
     assert_eq!(closed.options.pace, Pace::Closed { depth: 1 });
@@ -96,7 +98,7 @@ fn a_trace_of_everything_gets_every_what_if() {
 fn what_makes_no_sense_is_left_out_with_its_reason() {
     let (plan, ..) = planned(&run(), &trace(&[Op::Read]));
     assert_eq!(keys(&plan), ["depth", "map-cache"]);
-    assert_eq!(plan.skipped.len(), 11);
+    assert_eq!(plan.skipped.len(), 13);
     assert!(skipped(&plan).contains(&("streams", "nothing is written")));
 
     let (plan, ..) = planned(&run(), &trace(&[Op::Write]));

@@ -44,7 +44,7 @@ fn prices_of(rule: Rule) -> &'static [&'static str] {
     match rule {
         Rule::RequestScale => &["depth", "merge"],
         Rule::Locality => &["map-cache"],
-        Rule::AlignedSequentiality => &["page-map", "align"],
+        Rule::AlignedSequentiality => &["page-map", "align-stripe", "align-block", "align-page"],
         Rule::GroupingByDeathTime => &["streams", "hot-cold", "discards"],
         Rule::UniformLifetime => &["levelling"],
     }

@@ -30,8 +30,9 @@ pub enum Change {
     /// once; what is not whole, or does not end with its last unit, waits 10 ms at most for
     /// the rest and then goes out as it is.
     Align {
-        /// The stripe: the mapping unit, or a multiple of it as a flash page, a row over all
-        /// planes, or an erase block.
+        /// What of the flash the stripe is.
+        what: Boundary,
+        /// Its size: the mapping unit, or a multiple of it.
         to: Bytes,
     },
     /// So many requests are kept in flight, whatever their times.
@@ -85,6 +86,17 @@ pub enum Change {
     },
 }
 
+/// What of the flash writes are aligned to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Boundary {
+    /// A flash page.
+    Page,
+    /// What one program writes on a die: a page on every plane.
+    Stripe,
+    /// What one erase clears on a die.
+    Block,
+}
+
 /// The figure that a change is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Headline {
@@ -100,10 +112,12 @@ pub enum Headline {
 
 impl Change {
     /// Every key, in the order of the variants.
-    pub const KEYS: [&str; 13] = [
+    pub const KEYS: [&str; 15] = [
         "merge",
         "group-commit",
-        "align",
+        "align-page",
+        "align-stripe",
+        "align-block",
         "depth",
         "discards",
         "delay-discards",
@@ -122,7 +136,9 @@ impl Change {
         match self {
             Self::Merge { .. } => "merge small writes",
             Self::GroupCommit { .. } => "commit in groups",
-            Self::Align { .. } => "align writes",
+            Self::Align { what: Boundary::Page, .. } => "align writes to pages",
+            Self::Align { what: Boundary::Stripe, .. } => "align writes to stripes",
+            Self::Align { what: Boundary::Block, .. } => "align writes to blocks",
             Self::Depth { .. } => "keep more requests in flight",
             Self::Discards { .. } => "discard dead data",
             Self::DelayDiscards { .. } => "delay discards",
@@ -142,7 +158,9 @@ impl Change {
         match self {
             Self::Merge { .. } => "merge",
             Self::GroupCommit { .. } => "group-commit",
-            Self::Align { .. } => "align",
+            Self::Align { what: Boundary::Page, .. } => "align-page",
+            Self::Align { what: Boundary::Stripe, .. } => "align-stripe",
+            Self::Align { what: Boundary::Block, .. } => "align-block",
             Self::Depth { .. } => "depth",
             Self::Discards { .. } => "discards",
             Self::DelayDiscards { .. } => "delay-discards",
@@ -168,9 +186,13 @@ impl Change {
                 "data becomes durable once in {window} instead of at every flush, and writes \
                  merge meanwhile"
             ),
-            Self::Align { to } => format!(
-                "writes fill whole mapping units, and those that follow each other whole stripes \
-                 of {to}"
+            Self::Align { what, to } => format!(
+                "writes fill whole mapping units, those that follow each other whole {} of {to}",
+                match what {
+                    Boundary::Page => "flash pages",
+                    Boundary::Stripe => "rows over all planes",
+                    Boundary::Block => "erase blocks",
+                }
             ),
             Self::Depth { requests } => {
                 format!("{requests} requests are in flight as long as there are any")
@@ -272,7 +294,9 @@ mod tests {
         let all = [
             Change::Merge { most: Bytes(1 << 20), window },
             Change::GroupCommit { window },
-            Change::Align { to: Bytes(1 << 14) },
+            Change::Align { what: Boundary::Page, to: Bytes(1 << 14) },
+            Change::Align { what: Boundary::Stripe, to: Bytes(1 << 15) },
+            Change::Align { what: Boundary::Block, to: Bytes(1 << 20) },
             Change::Depth { requests: 32 },
             Change::Discards { delay: window },
             Change::DelayDiscards { by: window },
@@ -300,6 +324,6 @@ mod tests {
         let expected = "writes that touch within 10 ms become one of at most 1 MiB, but not \
                         across a flush";
         assert_eq!(merge, expected);
-        assert_eq!(all[9].sentence(), "a drive with 28 % of spare flash");
+        assert_eq!(all[11].sentence(), "a drive with 28 % of spare flash");
     }
 }

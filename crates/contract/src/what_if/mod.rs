@@ -16,7 +16,7 @@ mod choose;
 mod device;
 mod rewrite;
 
-pub use change::{Change, Headline};
+pub use change::{Boundary, Change, Headline};
 pub use facts::TraceFacts;
 pub use figures::{Figures, Original, Wear};
 pub use plan::{Comparison, Job, Of, Plan, Skipped, WhatIf, plan};

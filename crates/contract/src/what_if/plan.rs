@@ -6,7 +6,7 @@ use prism_ssd::device::Mapping;
 use prism_ssd::scale::fit_wide;
 use prism_ssd::{Device, DeviceError, HostOp, InitialState};
 
-use super::change::Change;
+use super::change::{Boundary, Change};
 use super::device::{hybrid, whole_map, with_map_cache};
 use super::facts::TraceFacts;
 use super::figures::Figures;
@@ -366,16 +366,26 @@ impl<'a> Planner<'a> {
 
     fn alignment(&mut self) {
         let geometry = self.main.device.geometry();
-        let block = geometry.row_bytes().0 * u64::from(geometry.rows_per_die());
-        let is_hybrid = self.main.device.ftl.mapping == Mapping::Hybrid;
-        let to = if is_hybrid { Bytes(block) } else { geometry.row_bytes() };
-        let align = Change::Align { to };
+        let block = geometry.row_bytes() * u64::from(geometry.rows_per_die());
+        let boundaries = [
+            (Boundary::Page, geometry.page),
+            (Boundary::Stripe, geometry.row_bytes()),
+            (Boundary::Block, block),
+        ];
+        for (what, to) in boundaries {
+            let align = Change::Align { what, to };
+            if !self.writes() {
+                self.skip(align, NOTHING_WRITTEN);
+            } else if what == Boundary::Stripe && to == geometry.page {
+                self.skip(align, "a row is one page on this drive");
+            } else {
+                self.add(align, self.main, None);
+            }
+        }
         if !self.writes() {
-            self.skip(align, NOTHING_WRITTEN);
             return self.skip(Change::PageMap, NOTHING_WRITTEN);
         }
-        self.add(align, self.main, None);
-        if is_hybrid {
+        if self.main.device.ftl.mapping == Mapping::Hybrid {
             return self.skip(Change::PageMap, "the drive itself maps blocks");
         }
         self.page_map();

@@ -114,7 +114,7 @@ fn rewriting(
             GroupCommit::new(window),
             Merge::new(Shape::UpTo(MERGED_MAX), window, none),
         )),
-        Change::Align { to } => Box::new(Merge::new(Shape::Stripes(to), STRIPE_WINDOW, unit)),
+        Change::Align { to, .. } => Box::new(Merge::new(Shape::Stripes(to), STRIPE_WINDOW, unit)),
         Change::Discards { delay } => Box::new(DiscardDead::new(source, units, delay)?),
         Change::DelayDiscards { by } => Box::new(DelayDiscards::new(by)),
         Change::NoDiscards => Box::new(NoDiscards),
