@@ -117,6 +117,9 @@ fn two_traces_and_two_drives_stand_side_by_side() {
     let json = with("consumer-nvme");
     assert_eq!(json["device"]["name"], "dc-tlc");
     assert_eq!(json["against"]["device"]["name"], "consumer-nvme");
+    let wrong = prism(&["report", &wal(), "--against", "nowhere.txt"]);
+    assert_eq!((wrong.code, wrong.stdout.as_str()), (2, ""));
+    assert!(wrong.stderr.contains("nowhere.txt"), "{}", wrong.stderr);
     let text = prism(&[&["report", &wal(), "--against", &small], &quick[..]].concat()).stdout;
     assert!(text.contains("the other / this"), "{text}");
 }

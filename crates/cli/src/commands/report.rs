@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 use prism_contract::rules::NamedRange;
+use prism_host::input::Input;
 use prism_report::Document;
 use serde::Serialize;
 
@@ -127,7 +128,13 @@ fn check_input(args: &Args) -> Result<(), Failure> {
         let why = "--against -: standard input is the trace itself; name a file";
         return Err(Failure::Usage(why.into()));
     }
-    Ok(())
+    // A name that is wrong is said before the work, not after half of it.
+    match &args.against {
+        Some(name) if !is_input(name) && !is_device(&name.to_string_lossy()) => {
+            Ok(Input::open(name).map(drop)?)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The parts of a file system, by name.
