@@ -7,49 +7,21 @@ use prism_base::{Bytes, Nanos};
 use prism_ftl::{ConfigError, Frontiers, VictimPolicy};
 use prism_nand::Cause;
 use prism_replay::lifetime::{Lifetime, lifetime};
+pub use prism_ssd::device::Cell;
 
 use crate::theory;
 use crate::write_amplification::{Setup, measure};
 
-/// Flash memory by the number of bits in a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cell {
-    /// One bit.
-    Slc,
-    /// Two bits.
-    Mlc,
-    /// Three bits.
-    Tlc,
-    /// Four bits.
-    Qlc,
-}
-
-impl Cell {
-    /// Every kind, fewest bits first.
-    pub const ALL: [Self; 4] = [Self::Slc, Self::Mlc, Self::Tlc, Self::Qlc];
-
-    /// The usual abbreviation, in lower case.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Slc => "slc",
-            Self::Mlc => "mlc",
-            Self::Tlc => "tlc",
-            Self::Qlc => "qlc",
-        }
-    }
-
-    /// P/E cycles that a block of such cells is usually good for. The article gives those
-    /// of one and two bits, and "a few thousand" for three; for four bits it gives none,
-    /// and 1,000 is what data sheets have.
-    #[must_use]
-    pub fn cycles(self) -> u32 {
-        match self {
-            Self::Slc => 100_000,
-            Self::Mlc => 10_000,
-            Self::Tlc => 3_000,
-            Self::Qlc => 1_000,
-        }
+/// P/E cycles that a block of such cells is usually good for. The article gives those of
+/// one and two bits, and "a few thousand" for three; for four bits it gives none, and 1,000
+/// is what data sheets have.
+#[must_use]
+pub fn usual_cycles(cell: Cell) -> u32 {
+    match cell {
+        Cell::Slc => 100_000,
+        Cell::Mlc => 10_000,
+        Cell::Tlc => 3_000,
+        Cell::Qlc => 1_000,
     }
 }
 
@@ -234,7 +206,7 @@ mod tests {
         for (cell, write_amplification, seconds) in
             [(Cell::Mlc, 4.0, 2.5e7), (Cell::Tlc, 10.0, 3e6)]
         {
-            let life = life(TB, cell.cycles(), write_amplification, RATE).unwrap();
+            let life = life(TB, usual_cycles(cell), write_amplification, RATE).unwrap();
             near(life.days, seconds / 86_400.0, 1e-12);
         }
     }

@@ -2,7 +2,7 @@
 
 use clap::{ArgGroup, Args as ClapArgs};
 use prism_base::Bytes;
-use prism_experiments::calc::{Cell, life};
+use prism_experiments::calc::{Cell, life, usual_cycles};
 use prism_report::{Block, Document, Figure, Section, Unit, terminal};
 use serde::Serialize;
 
@@ -57,7 +57,7 @@ struct Answer {
 /// # Errors
 /// [`Failure`] if a quantity is 0 or the output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let of_cell = args.cell.map(Cell::cycles);
+    let of_cell = args.cell.map(usual_cycles);
     let cycles = args.cycles.or(of_cell).expect("one of the two is required");
     let life = life(args.capacity, cycles, args.write_amplification, args.rate)
         .map_err(|error| Failure::Usage(error.to_string()))?;
@@ -105,6 +105,6 @@ fn parse_rate(text: &str) -> Result<Bytes, String> {
 }
 
 fn parse_cell(text: &str) -> Result<Cell, String> {
-    let found = Cell::ALL.into_iter().find(|cell| cell.name() == text);
+    let found = Cell::ALL.into_iter().find(|cell| cell.name().eq_ignore_ascii_case(text));
     found.ok_or_else(|| "the cells are: slc mlc tlc qlc".into())
 }

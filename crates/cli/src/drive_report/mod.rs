@@ -7,6 +7,7 @@ pub mod tables;
 
 pub use charts::Charts;
 pub use json::ReportObject;
+pub use prism_contract::what_if::Wear;
 
 use prism_base::Bytes;
 use prism_host::LoadedTrace;
@@ -38,30 +39,6 @@ pub struct Facts<'a> {
     pub buffered: Bytes,
     /// Lowest, mean and highest number of erases of a block at the end.
     pub wear: Wear,
-}
-
-/// How evenly blocks were erased.
-#[derive(Clone, Copy, Debug)]
-pub struct Wear {
-    /// Fewest erases of a block.
-    pub min: u32,
-    /// Mean over all blocks.
-    pub mean: f64,
-    /// Most erases of a block.
-    pub max: u32,
-}
-
-impl Wear {
-    /// Over the erase counts of all blocks.
-    #[must_use]
-    pub fn of(erase_counts: &[u32]) -> Self {
-        let sum: u64 = erase_counts.iter().map(|&n| u64::from(n)).sum();
-        Self {
-            min: erase_counts.iter().copied().min().unwrap_or(0),
-            mean: sum as f64 / erase_counts.len().max(1) as f64,
-            max: erase_counts.iter().copied().max().unwrap_or(0),
-        }
-    }
 }
 
 impl Facts<'_> {

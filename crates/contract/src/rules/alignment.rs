@@ -11,7 +11,7 @@
 //!   blocks are few. Rewriting the same block over and over costs each time, which the
 //!   first account hides.
 //!
-//! Memory: 20 bytes a logical block of touched chunks. A chunk has whole logical blocks, so
+//! Memory: 16 bytes a logical block of touched chunks. A chunk has whole logical blocks, so
 //! that the dense number of a unit gives that of its block.
 
 use prism_base::{Bytes, Divisor, prefetch};

@@ -4,7 +4,7 @@
 //! [`Findings`]: of every rule its score, the curves behind it, and who is to blame.
 //!
 //! Memory: 16 bytes for each unit of a touched chunk of 2 MiB (its blocks on two logs, its
-//! writes, its writer, side by side so that a request stays within a line of the cache), 200
+//! writes, its writer, side by side so that a request stays within a line of the cache), 160
 //! bytes a touched MiB, and what the groups of offenders take: 40 M units are 0.65 GB.
 
 mod alignment;

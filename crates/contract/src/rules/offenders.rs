@@ -210,18 +210,6 @@ impl Groups {
         Self { ranges, index: FastMap::default(), keys: vec![None], last: None }
     }
 
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.keys.len()
-    }
-
-    /// Whether no record came yet.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.keys.len() == 1
-    }
-
     /// The group of `record`.
     pub fn of(&mut self, record: &Record) -> u16 {
         let file = match (record.file, record.inode) {

@@ -51,29 +51,10 @@ impl Units {
         self.chunk
     }
 
-    /// Units that have a number.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.numbers.len() * self.chunk as usize
-    }
-
-    /// Whether none has.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.numbers.is_empty()
-    }
-
     /// Whether the limit was never met.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         !self.overflowed
-    }
-
-    /// The logical number of the unit with number `dense`.
-    #[must_use]
-    pub fn unit(&self, dense: usize) -> u64 {
-        let chunk = self.chunk as usize;
-        self.numbers[dense / chunk] * self.chunk + (dense % chunk) as u64
     }
 
     /// Calls `each` with the runs of `first..end`, numbering what is new.
@@ -165,7 +146,6 @@ mod tests {
         runs.clear();
         units.touch(5, 6, |run| runs.push((run.dense, run.unit, run.len)));
         assert_eq!(runs, [(1024 + 5, 5, 1)]);
-        assert_eq!((units.unit(488), units.unit(1029), units.len()), (1000, 5, 1536));
         let found = |first, end| {
             let mut runs = Vec::new();
             units.known(first, end, |run| runs.push((run.dense, run.unit, run.len)));

@@ -63,7 +63,9 @@ pub struct Wear {
 }
 
 impl Wear {
-    fn of(erase_counts: &[u32]) -> Self {
+    /// Over the erase counts of all blocks.
+    #[must_use]
+    pub fn of(erase_counts: &[u32]) -> Self {
         let sum: u64 = erase_counts.iter().map(|&erases| u64::from(erases)).sum();
         Self {
             min: erase_counts.iter().copied().min().unwrap_or(0),

@@ -92,6 +92,9 @@ pub enum Cell {
 }
 
 impl Cell {
+    /// Every kind, fewest bits first.
+    pub const ALL: [Self; 4] = [Self::Slc, Self::Mlc, Self::Tlc, Self::Qlc];
+
     /// Upper-case abbreviation, for reports.
     #[must_use]
     pub fn name(self) -> &'static str {
