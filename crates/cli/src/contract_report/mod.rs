@@ -74,6 +74,14 @@ impl Contract {
             (n, 0) => format!("{n} of 5 rules of the contract are broken."),
             (n, m) => format!("{n} of 5 rules of the contract are broken, {m} strained."),
         };
+        let lead = if self.findings.exact {
+            lead
+        } else {
+            format!(
+                "{lead} The trace writes to more places than are followed: those it came to last \
+                 count for request scale and locality only."
+            )
+        };
         let mut section = Section::new("The unwritten contract", lead);
         let one = |rule| Verdict {
             name: Rule::name(rule).into(),
