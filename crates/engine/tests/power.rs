@@ -7,7 +7,9 @@ mod common;
 
 use prism_base::{Bytes, Rng};
 use prism_engine::{Immediate, Pace};
-use prism_ftl::{Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, UnitWrite, VictimPolicy};
+use prism_ftl::{
+    Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, Logs, UnitWrite, VictimPolicy,
+};
 use prism_nand::{Cause, Geometry, Nand};
 
 use common::{Life, Setup, hybrid, page};
@@ -89,6 +91,8 @@ fn a_logical_block_rewritten_in_order_is_switched() {
         unit: Bytes(16),
     };
     let config = LayerConfig::Hybrid(HybridConfig {
+        logs: Logs::Groups,
+        gaps: false,
         logical_units: LOGICAL * BLOCK,
         group_blocks: 1,
         group_log_blocks: 1,
@@ -130,6 +134,8 @@ fn flash_of_another_layer_is_refused() {
     let engine = life.engine();
     let nand = &engine.flash().nand;
     let small = HybridConfig {
+        logs: Logs::Groups,
+        gaps: false,
         logical_units: nand.geometry().units_per_block(),
         group_blocks: 1,
         group_log_blocks: 1,

@@ -2,7 +2,7 @@
 
 use prism_base::{Bytes, Rng};
 use prism_engine::{FlashCounts, Immediate};
-use prism_ftl::{ConfigError, Hybrid, HybridConfig, Layer, VictimPolicy};
+use prism_ftl::{ConfigError, Hybrid, HybridConfig, Layer, Logs, VictimPolicy};
 use prism_nand::{Cause, Geometry, Nand};
 
 use crate::theory;
@@ -55,6 +55,8 @@ pub fn measure(setup: &HybridSetup, seed: u64) -> Result<(f64, FlashCounts), Con
         unit: Bytes(4096),
     };
     let config = HybridConfig {
+        logs: Logs::Groups,
+        gaps: false,
         logical_units: setup.logical_blocks * UNITS_PER_BLOCK,
         group_blocks: setup.group_blocks,
         group_log_blocks: setup.group_log_blocks,

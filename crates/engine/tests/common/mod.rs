@@ -5,7 +5,7 @@ pub mod flash;
 use prism_base::{Bytes, Rng};
 use prism_engine::{Flash, Immediate, Pace};
 use prism_ftl::{
-    Benefit, ConfigError, Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, Placement,
+    Benefit, ConfigError, Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, Logs, Placement,
     TrimRange, UnitWrite, VictimPolicy,
 };
 use prism_nand::{Geometry, Nand, UnitTag};
@@ -77,6 +77,8 @@ pub fn hybrid(rng: &mut Rng) -> Setup {
     let (n, k) = one_of(rng, &[(1, 1), (1, 1), (1, 2), (2, 1), (2, 2), (3, 2), (4, 4)]);
     let low = rng.below(3) as u32;
     let config = HybridConfig {
+        logs: Logs::Groups,
+        gaps: false,
         logical_units: u32::MAX >> 1,
         group_blocks: n,
         group_log_blocks: k,
