@@ -12,7 +12,7 @@ use prism_ftl::{
 };
 use prism_nand::{Cause, Geometry, Nand};
 
-use common::{Life, Setup, hybrid, page};
+use common::{Life, Setup, at_offsets, hybrid, page};
 
 /// Draws a setup; what it is named by.
 fn life(seed: u64, draw: fn(&mut Rng) -> Setup) -> (Life, Rng) {
@@ -61,6 +61,16 @@ fn one_cut_with_a_map_by_unit() {
 #[test]
 fn one_cut_with_a_map_by_block() {
     one_cut_after_every_operation(hybrid);
+}
+
+#[test]
+fn one_cut_with_units_at_their_offsets() {
+    one_cut_after_every_operation(at_offsets);
+}
+
+#[test]
+fn many_cuts_with_units_at_their_offsets() {
+    many_cuts_in_one_life(at_offsets);
 }
 
 #[test]
