@@ -74,7 +74,7 @@ pub struct Device {
     pub datasheet: Datasheet,
 }
 
-const PRESETS: [(&str, &str); 10] = [
+const PRESETS: &[(&str, &str)] = &[
     ("dc-tlc", include_str!("../../presets/dc-tlc.toml")),
     ("consumer-nvme", include_str!("../../presets/consumer-nvme.toml")),
     ("qlc", include_str!("../../presets/qlc.toml")),
@@ -82,6 +82,9 @@ const PRESETS: [(&str, &str); 10] = [
     ("sfs-slc", include_str!("../../presets/sfs-slc.toml")),
     ("sfs-mlc", include_str!("../../presets/sfs-mlc.toml")),
     ("slc-2008", include_str!("../../presets/slc-2008.toml")),
+    ("fast-2008", include_str!("../../presets/fast-2008.toml")),
+    ("bast-2007", include_str!("../../presets/bast-2007.toml")),
+    ("block-2007", include_str!("../../presets/block-2007.toml")),
     ("atc08", include_str!("../../presets/atc08.toml")),
     ("wiscsim", include_str!("../../presets/wiscsim.toml")),
     ("femu", include_str!("../../presets/femu.toml")),
