@@ -52,7 +52,7 @@ pub struct Harness {
 
 impl Harness {
     pub fn new(device: Device, seed: u64) -> Self {
-        let nand = Nand::with_content(device.geometry());
+        let nand = device.erased_with_content();
         let mut rng = Rng::stream(seed, "power");
         Self {
             unit: device.ftl.mapping_unit.0,

@@ -91,7 +91,7 @@ pub struct Model {
 impl Model {
     /// An empty drive.
     pub fn new(device: Device, weights: Weights, seed: u64) -> Self {
-        let nand = Nand::with_content(device.geometry());
+        let nand = device.erased_with_content();
         Self {
             unit: device.ftl.mapping_unit.0,
             units: device.ftl_config().logical_units,
