@@ -27,6 +27,10 @@ use die::{Die, Op, ReadOp};
 /// follow; more would only bind data to a die earlier than needed.
 const HOST_ROWS_MAX: u32 = 2;
 
+/// What a row may wait for without an operation of the flash in between: the merge of its
+/// own log block, that of another, and copies in front of it. Once more to see that it is done.
+const ROOM_STEPS: u32 = 4;
+
 /// A unit of host data to be programmed, and the tag it comes back with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostUnit {
@@ -242,9 +246,13 @@ impl Engine {
     }
 
     fn named_lane(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
-        if self.ftl.host_place(stream, first) == HostPlace::Blocked {
+        for _ in 0..ROOM_STEPS {
+            if self.ftl.host_place(stream, first) != HostPlace::Blocked {
+                break;
+            }
             let merges = self.ftl.make_room(stream, first)?;
-            // A merge without flash operations makes room at once.
+            // A merge without flash operations makes room at once, or shows what else the row
+            // waits for.
             self.clean(merges, now);
         }
         let HostPlace::Lane(lane) = self.ftl.host_place(stream, first) else { return None };
