@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use prism_base::{Rng, SimTime};
-use prism_nand::{Cause, Nand};
+use prism_nand::Cause;
 use prism_ssd::device::Mapping;
 use prism_ssd::{Completion, Device, Drive, HostOp, Request, SubmitError};
 
