@@ -14,7 +14,6 @@ mod swarm;
 
 use harness::Harness;
 use prism_base::Rng;
-use prism_nand::Nand;
 use prism_ssd::{Device, Drive};
 
 /// Seeds of a test: the one in PRISM_SEED, or those from `first` on.

@@ -224,8 +224,8 @@ impl Engine {
     }
 
     /// A lane that can take a row of `stream`, which begins with logical unit `first`, now, in
-    /// turn; `None` if all are busy enough, or must clean first. Where the layer names the lane, one that has to merge first is
-    /// set to it.
+    /// turn; `None` if all are busy enough, or must clean first. Where the layer names the
+    /// lane, one that has to merge first is set to it.
     pub fn writable_lane(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
         if self.ftl.places_host() {
             return self.named_lane(stream, first, now);

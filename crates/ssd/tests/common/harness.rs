@@ -1,7 +1,6 @@
 //! A drive whose power may go at any moment, and what it has promised.
 
 use prism_base::Rng;
-use prism_nand::Nand;
 use prism_ssd::device::WriteCache;
 use prism_ssd::{Completion, Device, Drive, HostOp, Request};
 
