@@ -134,6 +134,21 @@ pub enum ConfigError {
         /// The most.
         max: u32,
     },
+    /// Ranges that do not make a drive.
+    #[error(
+        "{ranges} ranges with {needed} blocks of each plane, where a drive has {blocks}; give at \
+         least one and at most {most} ranges, none inside another, which together have all blocks"
+    )]
+    Ranges {
+        /// How many.
+        ranges: usize,
+        /// The most.
+        most: usize,
+        /// Blocks of a plane that they have together.
+        needed: u64,
+        /// Blocks of a plane.
+        blocks: u32,
+    },
     /// A row holds several units, which a map by offsets cannot fill one by one.
     #[error(
         "a row holds {units} mapping units, but here each unit has a row of its own at its \

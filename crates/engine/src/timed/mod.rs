@@ -227,15 +227,26 @@ impl Engine {
     /// turn; `None` if all are busy enough, or must clean first. Where the layer names the
     /// lane, one that has to merge first is set to it.
     pub fn writable_lane(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
-        if self.ftl.places_host() {
+        let places_host = self.ftl.places_host();
+        if places_host && self.ftl.host_place(stream, first) != HostPlace::Any {
             return self.named_lane(stream, first, now);
         }
+        let most = HOST_ROWS_MAX * self.layout.dies_per_lane();
         for _ in 0..self.ready.len() {
             let lane = self.ready.pop_front().expect("as many as counted");
-            if !self.ftl.host_may_write(LaneId(lane), stream) {
-                // Comes back when an erase has made room.
+            if places_host && self.lanes[lane as usize].host_rows >= most {
+                // Busy with rows that were placed there. Comes back when one of them is done.
                 self.lanes[lane as usize].listed = false;
-            } else if !self.ftl.balanced(LaneId(lane)) || self.next_die_busy(lane, stream, first) {
+            } else if !self.ftl.host_may_write(LaneId(lane), stream) {
+                // Comes back when an erase has made room; at once where another stream may
+                // have some.
+                self.lanes[lane as usize].listed = places_host;
+                if places_host {
+                    self.ready.push_back(lane);
+                }
+            } else if !self.ftl.balanced(LaneId(lane), stream)
+                || self.next_die_busy(lane, stream, first)
+            {
                 self.ready.push_back(lane);
             } else {
                 self.ready.push_front(lane);
@@ -293,12 +304,12 @@ impl Engine {
         now: SimTime,
     ) {
         assert!(payloads.is_empty() || payloads.len() == units.len(), "bytes for some units only");
-        let in_turn = !self.ftl.places_host();
+        let first = units.first().expect("a row holds something").write.lpn;
+        let in_turn = self.ftl.host_place(stream, first) == HostPlace::Any;
         if in_turn {
             let front = self.ready.pop_front();
             assert!(front == Some(lane.0), "a row for a lane that was not offered");
         }
-        let first = units.first().expect("a row holds something").write.lpn;
         let row = self.ftl.reserve_host(lane, stream, first);
         while let Some(pad) = self.ftl.take_pad() {
             self.program_empty(lane, pad, Cause::Pad, now);

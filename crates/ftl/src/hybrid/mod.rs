@@ -25,7 +25,7 @@ mod recover;
 use std::collections::{BTreeMap, VecDeque};
 
 use prism_base::{Divisor, FastMap, Zeroed, prefetch};
-use prism_nand::{BlockId, Geometry, LaneId, Layout, Nand, Pun, RowId};
+use prism_nand::{BlockId, Geometry, LaneId, Layout, Pun, RowId};
 
 use crate::config::ConfigError;
 use crate::plan::UnitWrite;
@@ -435,7 +435,7 @@ impl Hybrid {
     /// What is left after power was lost, with the map as the capacitors saved it: programs
     /// under way are gone, merges begin anew, open log blocks take no more rows.
     #[must_use]
-    pub fn after_power_loss(mut self, nand: &Nand) -> Self {
+    pub(crate) fn after_power_loss(mut self, rows_programmed: &dyn Fn(BlockId) -> u32) -> Self {
         self.under_way = UnderWay::default();
         self.rows_in_flight.fill(0);
         self.open_logs.clear();
@@ -458,7 +458,7 @@ impl Hybrid {
         for block in 0..self.uses.len() as u32 {
             match self.uses[block as usize] {
                 Use::Free => {
-                    assert!(nand.rows_programmed(BlockId(block)) == 0, "an erased block is erased");
+                    assert!(rows_programmed(BlockId(block)) == 0, "an erased block is erased");
                 }
                 Use::Data if self.valid[block as usize] == 0 => {
                     self.data[self.logical[block as usize] as usize] = 0;
