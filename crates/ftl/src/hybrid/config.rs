@@ -48,7 +48,7 @@ pub struct HybridConfig {
 
 impl HybridConfig {
     /// Most data groups: a group is a stream of the write buffer.
-    pub const GROUPS_MAX: u32 = 1 << 16;
+    pub const GROUPS_MAX: u32 = 1 << 23;
 
     /// Blocks beside data and log blocks: one, for the logical block that is being merged.
     const MERGE_BLOCKS: u32 = 1;

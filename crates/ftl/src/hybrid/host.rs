@@ -155,6 +155,7 @@ impl Hybrid {
             Some(log) => log,
             None => self.open_log(group),
         };
+        self.groups[group as usize].awaits_row = true;
         let lane = self.lane_of(log);
         let fills = &mut self.lanes[lane].fills;
         if !fills.iter().any(|&(block, _)| block == log) {

@@ -69,6 +69,9 @@ struct Group {
     waits_for: Option<u32>,
     /// The logical block of it that is being merged: one at a time.
     merging: Option<u32>,
+    /// Its log block was opened for a row that has not come yet, so that nobody else may have
+    /// it: two that take it from each other before either has written would go on for ever.
+    awaits_row: bool,
     /// Log blocks that recovery found, which may be more than the configuration allows.
     found: u32,
 }
@@ -325,6 +328,13 @@ impl Hybrid {
         for lpn in start..end {
             self.unmap(lpn);
         }
+        if self.config.logs == Logs::Replacement && start < end {
+            // The row that is awaited may have been trimmed.
+            let (first, last) = (self.stream_of(start), self.stream_of(end - 1));
+            for group in &mut self.groups[first as usize..=last as usize] {
+                group.awaits_row = false;
+            }
+        }
         if !self.under_way.is_empty() {
             self.under_way.raise_all(start, end, version);
         }
@@ -445,6 +455,7 @@ impl Hybrid {
         self.pads.clear();
         for group in &mut self.groups {
             (group.open, group.waits_for, group.merging) = (None, None, None);
+            group.awaits_row = false;
         }
         for lane in &mut self.lanes {
             lane.dead.clear();

@@ -2,6 +2,7 @@
 
 mod hybrid;
 mod parts;
+mod ranges;
 mod spare;
 
 use prism_base::{Bytes, Nanos};
@@ -15,6 +16,8 @@ use serde::Deserialize;
 pub use parts::{
     Cell, Datasheet, DriveSpec, Flash, Ftl, MapLoad, Mapping, SuspendSpec, WriteCache,
 };
+
+pub use ranges::RangeSpec;
 
 /// Why a device file cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -67,6 +70,9 @@ pub struct Device {
     pub flash: Flash,
     /// The translation layer.
     pub ftl: Ftl,
+    /// Addresses that are mapped otherwise than `[ftl]` says, from 0 on.
+    #[serde(default, rename = "range")]
+    pub ranges: Vec<RangeSpec>,
     /// What the host sees.
     pub drive: DriveSpec,
     /// What the maker says it does, to stand beside what the simulation says.
@@ -85,6 +91,7 @@ const PRESETS: &[(&str, &str)] = &[
     ("fast-2008", include_str!("../../presets/fast-2008.toml")),
     ("bast-2007", include_str!("../../presets/bast-2007.toml")),
     ("block-2007", include_str!("../../presets/block-2007.toml")),
+    ("mixed-2008", include_str!("../../presets/mixed-2008.toml")),
     ("atc08", include_str!("../../presets/atc08.toml")),
     ("wiscsim", include_str!("../../presets/wiscsim.toml")),
     ("femu", include_str!("../../presets/femu.toml")),
@@ -148,8 +155,7 @@ impl Device {
             let why = "more mapping units than can be addressed; choose a larger mapping_unit";
             return bad("drive.capacity", self.drive.capacity, why);
         }
-        self.check_ftl()?;
-        Ok(())
+        if self.ranges.is_empty() { self.check_ftl() } else { self.check_ranges() }
     }
 
     fn check_times(&self) -> Result<(), DeviceError> {
@@ -336,6 +342,9 @@ impl Device {
     /// What the translation layer is told.
     #[must_use]
     pub fn layer_config(&self) -> LayerConfig {
+        if !self.ranges.is_empty() {
+            return self.ranges_config();
+        }
         match self.ftl.mapping {
             Mapping::Page | Mapping::Dftl => LayerConfig::Page(self.ftl_config()),
             Mapping::Block | Mapping::Bast | Mapping::Fast | Mapping::Hybrid => {
@@ -347,10 +356,7 @@ impl Device {
     /// Units that can hold data in steady state.
     #[must_use]
     pub fn usable_units(&self) -> u64 {
-        match self.layer_config() {
-            LayerConfig::Page(config) => config.usable_units(&self.geometry()),
-            LayerConfig::Hybrid(config) => config.usable_units(&self.geometry()),
-        }
+        self.layer_config().usable_units(&self.geometry())
     }
 
     /// What a mapping by unit is told.

@@ -258,6 +258,12 @@ pub enum MapLoad {
     Page,
 }
 
+pub(super) fn opt_victim<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<VictimPolicy>, D::Error> {
+    victim(deserializer).map(Some)
+}
+
 fn victim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VictimPolicy, D::Error> {
     VictimPolicy::from_name(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }

@@ -5,7 +5,7 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::{CleaningMode, Scheduler};
 use prism_ftl::{ConfigError, Frontiers, VictimPolicy};
 use prism_nand::PageTimes;
-use prism_ssd::device::{Cell, MapLoad, Mapping, SuspendSpec, WriteCache};
+use prism_ssd::device::{Cell, MapLoad, Mapping, RangeSpec, SuspendSpec, WriteCache};
 use prism_ssd::{Device, DeviceError};
 
 /// One of `items`, each equally likely.
@@ -125,9 +125,35 @@ pub fn by_block(rng: &mut Rng) -> Device {
         if units >= 64 {
             device.drive.capacity = Bytes(units * device.ftl.mapping_unit.0);
             device.check().unwrap();
-            return device;
+            let mixed = with_ranges(device.clone(), rng);
+            return if rng.chance(0.3) && mixed.check().is_ok() { mixed } else { device };
         }
     }
+}
+
+/// The same drive with its first addresses, or all but the last, mapped in another way.
+fn with_ranges(mut device: Device, rng: &mut Rng) -> Device {
+    let all = [Mapping::Page, Mapping::Page, Mapping::Block, Mapping::Bast, Mapping::Fast];
+    let mut share = one_of(rng, &[0.3, 0.5]);
+    for _ in 0..1 + rng.below(2) {
+        let mapping = one_of(rng, &all);
+        let by_unit = (mapping == Mapping::Page).then_some(2 + rng.below(2) as u32);
+        device.ranges.push(RangeSpec {
+            share,
+            flash_share: Some(share * one_of(rng, &[0.9, 1.0, 1.1])),
+            mapping,
+            victim: None,
+            free_blocks_low: by_unit,
+            free_blocks_high: by_unit,
+            group_blocks: None,
+            group_log_blocks: None,
+            log_share: (mapping != Mapping::Page).then_some(0.3),
+        });
+        share /= 2.0;
+    }
+    device.ftl.free_blocks_idle = 0;
+    device.drive.capacity.0 = device.drive.capacity.0 * 7 / 10;
+    device
 }
 
 /// Rows of one unit, for mappings whose units stand at their own offsets, and cells of which
