@@ -8,7 +8,7 @@ use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Nand, Pun, RowId};
 
 use crate::bulk::{Moved, RowRun};
 use crate::config::{ConfigError, FtlConfig, OverProvisioning};
-use crate::hybrid::{Hybrid, HybridConfig};
+use crate::hybrid::{Hybrid, HybridConfig, MergeCounts};
 use crate::pagemap::PageMap;
 use crate::plan::{self, CopyPlan, ReadRun, TrimRange, UnitWrite};
 use crate::ranges::{Ranges, RangesConfig};
@@ -323,6 +323,16 @@ impl Layer {
             Self::Page(map) => map.is_frontier(block),
             Self::Hybrid(map) => map.is_writing(block),
             Self::Ranges(map) => map.is_writing(block),
+        }
+    }
+
+    /// Merges done so far, by kind; `None` where nothing is mapped by block.
+    #[must_use]
+    pub fn merges(&self) -> Option<MergeCounts> {
+        match self {
+            Self::Page(_) => None,
+            Self::Hybrid(map) => Some(*map.merges()),
+            Self::Ranges(map) => map.merges(),
         }
     }
 

@@ -11,6 +11,7 @@
 use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Nand, Pun, RowId, UnitTag};
 
 use crate::config::{ConfigError, OverProvisioning};
+use crate::hybrid::MergeCounts;
 use crate::layer::{HostPlace, Layer, LayerConfig};
 use crate::plan::{CopyPlan, TrimRange, UnitWrite};
 use crate::recover::{Found, Recovered, Remains};
@@ -276,6 +277,16 @@ impl Ranges {
     #[must_use]
     pub fn mapped(&self) -> u64 {
         self.parts.iter().map(|part| part.layer.mapped()).sum()
+    }
+
+    /// Merges of all ranges that are mapped by block; `None` if none is.
+    #[must_use]
+    pub fn merges(&self) -> Option<MergeCounts> {
+        let mut all = None;
+        for merges in self.parts.iter().filter_map(|part| part.layer.merges()) {
+            all.get_or_insert_with(MergeCounts::default).add(&merges);
+        }
+        all
     }
 
     /// Streams of all ranges.

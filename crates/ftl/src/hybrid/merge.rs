@@ -30,6 +30,27 @@ pub struct MergeCounts {
     pub empty: u64,
 }
 
+impl MergeCounts {
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            switches: self.switches - earlier.switches,
+            partial: self.partial - earlier.partial,
+            full: self.full - earlier.full,
+            empty: self.empty - earlier.empty,
+        }
+    }
+
+    /// Adds what `other` counted.
+    pub fn add(&mut self, other: &Self) {
+        self.switches += other.switches;
+        self.partial += other.partial;
+        self.full += other.full;
+        self.empty += other.empty;
+    }
+}
+
 /// What a lane does until its next erase.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {

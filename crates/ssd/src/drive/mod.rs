@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use prism_base::{Bytes, EventQueue, Nanos, Pipe, SimTime};
 use prism_engine::slab::Slab;
 use prism_engine::{Done, Engine, FlashCounts, HostUnit};
-use prism_ftl::{Layer, ReadRun, TrimRange};
+use prism_ftl::{Layer, MergeCounts, ReadRun, TrimRange};
 use prism_nand::Nand;
 use prism_nand::timing::transfer_time;
 
@@ -173,6 +173,12 @@ impl Drive {
     #[must_use]
     pub fn flash_counts(&self) -> &FlashCounts {
         self.engine.counts()
+    }
+
+    /// Merges by kind since the drive was made; `None` where nothing is mapped by block.
+    #[must_use]
+    pub fn merge_counts(&self) -> Option<MergeCounts> {
+        self.engine.ftl().merges()
     }
 
     /// Sums over requests.
