@@ -118,7 +118,7 @@ fn whole_blocks_in_order_cost_nothing_and_random_writes_do() {
 fn presets_that_map_blocks_take_a_recording() {
     let trace = sample("ext4-sqlite-wal.ftrace.zst");
     let amplification = |device: &str| {
-        let flags = ["--device", device, "--passes", "2", "--what-if", "none"];
+        let flags = ["--device", device, "--passes", "2"];
         let json = report(&[&[trace.as_str()], flags.as_slice()].concat());
         assert_lawful(&json);
         assert_eq!(json["device"]["name"], device);
@@ -131,6 +131,6 @@ fn presets_that_map_blocks_take_a_recording() {
     let [block, bast, fast] = ["block-2007", "bast-2007", "fast-2008"].map(amplification);
     assert!(block > 2.0 * bast && bast > fast && fast > 1.0, "{block}, {bast}, {fast}");
     assert!(amplification("mixed-2008") > bast, "the database lies in the range of blocks");
-    let json = report(&[trace.as_str(), "--passes", "1", "--what-if", "none"]);
+    let json = report(&[trace.as_str(), "--passes", "1"]);
     assert!(json["result"]["merges"].is_null(), "nothing is merged where pages are mapped");
 }
