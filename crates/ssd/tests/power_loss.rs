@@ -129,5 +129,5 @@ fn a_device_description_survives() {
     let device = device(1);
     let nand = Nand::with_content(device.geometry());
     let drive = Drive::with_nand(device.clone(), nand, 1).unwrap();
-    assert_eq!(*Drive::recover(drive.power_cut(), 1).unwrap().device(), device);
+    assert_eq!(*Drive::recover(drive.power_cut(1), 1).unwrap().device(), device);
 }

@@ -61,6 +61,26 @@ impl Hybrid {
         row
     }
 
+    /// Takes the next row of `block`, to be left empty, if `block` is being written and that
+    /// row is not behind `until`.
+    pub fn reserve_pad(&mut self, block: BlockId, until: RowId) -> Option<RowId> {
+        let index = block.0;
+        let rows = self.layout.rows_per_block();
+        let open = match self.uses[index as usize] {
+            Use::Log => self.is_open(index),
+            Use::Target | Use::Merging => self.next[index as usize] < rows,
+            _ => false,
+        };
+        if !open || self.row_of_next(index) > until {
+            return None;
+        }
+        let row = self.take_row(index);
+        if self.uses[index as usize] == Use::Log && self.next[index as usize] == rows {
+            self.close(index);
+        }
+        Some(row)
+    }
+
     fn open_log(&mut self, group: u32) -> u32 {
         let block = self.take_free().expect("the block that was offered");
         self.uses[block as usize] = Use::Log;

@@ -278,7 +278,7 @@ impl Hybrid {
             self.lanes[lane].victim = None;
             self.retire_log(target);
         }
-        debug_assert!(self.next[target as usize] == end.max(first), "all rows are taken");
+        debug_assert!(self.next[target as usize] >= end.max(first), "all rows are taken");
         self.become_data(target, logical);
         old.map(BlockId)
     }

@@ -262,6 +262,11 @@ impl Drive {
         slot
     }
 
+    /// Whether commands wait for rewrites to become fewer.
+    pub(super) fn holds_commands(&self) -> bool {
+        self.map.as_ref().is_some_and(|map| !map.held.is_empty())
+    }
+
     fn rewrite(&mut self, page: u32) {
         let lpn = self.device.logical_units() + page;
         let version = self.version();

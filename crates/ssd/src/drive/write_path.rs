@@ -47,6 +47,11 @@ impl Drive {
         self.pumping = false;
     }
 
+    /// Whether requests wait for units to leave the buffer.
+    pub(super) fn waits_for_room(&self) -> bool {
+        !self.waiting_for_buffer.is_empty() || self.holds_commands()
+    }
+
     /// Programs full rows, rows that are not full if somebody waits for them, and, where
     /// streams have filled the buffer without filling a row, the longest.
     fn drain_buffer(&mut self) {

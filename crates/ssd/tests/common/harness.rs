@@ -230,7 +230,7 @@ impl Harness {
     /// Cuts the power, brings the drive back, and checks every promise.
     pub fn cut(self, seed: u64) -> Self {
         let Self { drive, mut units, .. } = self;
-        let drive = Drive::recover(drive.power_cut(), seed).unwrap();
+        let drive = Drive::recover(drive.power_cut(seed), seed).unwrap();
         drive.assert_consistent();
         for (lpn, unit) in units.iter_mut().enumerate() {
             let found = drive.version_of(lpn as u32).unwrap();
