@@ -106,13 +106,10 @@ pub struct Engine {
     urgent: bool,
     /// Some lane cleans in idle time.
     idle_cleaning: bool,
-    /// An erase has ended since the caller last asked, or a row has, whose units wait for
-    /// the rest of its word line.
+    /// An erase has ended since the caller last asked, or a row where word lines count.
     freed: bool,
     /// Units of the host that are programmed and wait so.
     units_held: u32,
-    /// Rows that wait so.
-    rows_held: u32,
     /// How long the transfer of a row takes, and of so many units of a level.
     row_transfer: Nanos,
     transfers: Vec<Nanos>,
@@ -141,7 +138,6 @@ impl Engine {
             idle_cleaning: false,
             freed: false,
             units_held: 0,
-            rows_held: 0,
             row_transfer: config.timing.transfer(geometry.row_bytes()),
             transfers: (0..=u64::from(geometry.units_per_level()))
                 .map(|units| config.timing.transfer(Bytes(units * geometry.unit.0)))
@@ -362,8 +358,8 @@ impl Engine {
         self.timers.next_at()
     }
 
-    /// Whether an erase has ended since this was last asked, or a row whose word line is
-    /// open: rows that found no lane may find one now.
+    /// Whether an erase has ended since this was last asked, or a row where word lines count:
+    /// rows that found no lane may find one now.
     pub fn take_freed(&mut self) -> bool {
         std::mem::take(&mut self.freed)
     }

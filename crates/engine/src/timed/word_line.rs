@@ -10,31 +10,34 @@
 use prism_base::SimTime;
 use prism_nand::{Cause, LaneId, RowId};
 
-use super::{Done, Engine};
+use super::{Done, Engine, Job};
 
 impl Engine {
     /// The row of a job is programmed. If it is the last of its word line, all of them take
-    /// effect; else it waits.
+    /// effect; else it waits, unless it has no effect that could be lost.
     pub(super) fn word_line_done(&mut self, place: u32, done: &mut Vec<Done>) {
+        // The die may take another row, and blocks without rows under way may be merged.
+        self.freed = true;
         let row = RowId(self.jobs[place].row);
         let end = self.nand.word_line_end(row);
         let die = self.layout.die_of(row).0 as usize;
-        if row != end {
-            self.dies[die].held.push(place);
+        let is_empty = matches!(self.jobs[place].cause, Some(Cause::Parity | Cause::Pad));
+        if row != end && !is_empty {
             self.count_held(place, true);
-            self.freed = true;
+            self.dies[die].held.push(place);
             return;
         }
-        let mut held = std::mem::take(&mut self.dies[die].held);
-        held.retain(|&earlier| {
-            let waits = self.nand.word_line_end(RowId(self.jobs[earlier].row)) != end;
-            if !waits {
-                self.count_held(earlier, false);
-                self.commit(earlier, done);
+        if row == end {
+            let held = std::mem::take(&mut self.dies[die].held);
+            for earlier in held {
+                if self.nand.word_line_end(RowId(self.jobs[earlier].row)) == end {
+                    self.count_held(earlier, false);
+                    self.commit(earlier, done);
+                } else {
+                    self.dies[die].held.push(earlier);
+                }
             }
-            waits
-        });
-        self.dies[die].held = held;
+        }
         self.commit(place, done);
     }
 
@@ -43,22 +46,18 @@ impl Engine {
         let change = |count: &mut u32, by: u32| {
             *count = if held { *count + by } else { *count - by };
         };
-        change(&mut self.rows_held, 1);
         match job.cause {
             Some(Cause::Host) => change(&mut self.units_held, job.tags.len() as u32),
-            Some(Cause::Parity | Cause::Pad) => {}
             _ => change(&mut self.lanes[job.lane as usize].cleaner.held, 1),
         }
     }
 
     /// Fills up the word lines of copies that the cleaning of `lane` waits for.
     pub(super) fn close_copies(&mut self, lane: LaneId, now: SimTime) {
-        let is_copy = |cause| !matches!(cause, Cause::Host | Cause::Parity | Cause::Pad);
         let jobs = &self.jobs;
+        let is_copy = |job: &Job| job.lane == lane.0 && job.cause != Some(Cause::Host);
         let held = self.dies.iter().flat_map(|die| &die.held).copied();
-        let waiting: Vec<u32> = held
-            .filter(|&place| jobs[place].lane == lane.0 && jobs[place].cause.is_some_and(is_copy))
-            .collect();
+        let waiting: Vec<u32> = held.filter(|&place| is_copy(&jobs[place])).collect();
         waiting.into_iter().for_each(|place| self.close_word_line(place, now));
     }
 

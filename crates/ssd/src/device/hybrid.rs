@@ -38,9 +38,10 @@ impl Device {
                 return bad("ftl.log_share", value, why);
             }
         }
-        if !self.drive.power_loss_protection {
-            let why = "the map of mapping \"hybrid\" is not on flash: it needs protection";
-            return bad("drive.power_loss_protection", false, why);
+        if self.drive.discards && !self.unmaps() {
+            let why = "without power_loss_protection a mapping by block has nothing on flash that \
+                       would keep discarded data from coming back: set discards = false";
+            return bad("drive.discards", true, why);
         }
         if ftl.frontiers != Frontiers::Separate {
             let why = "mapping \"hybrid\" merges into blocks of their own: separate";

@@ -267,6 +267,14 @@ impl Device {
         }
     }
 
+    /// Whether the drive can unmap units for good. A mapping by unit leaves tombstones, and
+    /// capacitors save what is unmapped; a mapping by block without them, as drives had it
+    /// before hosts discarded anything, refuses discards and writes zeroes as data.
+    #[must_use]
+    pub fn unmaps(&self) -> bool {
+        self.drive.power_loss_protection || self.ftl.mapping.is_by_unit()
+    }
+
     /// Rows of a die that share a word line: 1 if a program writes whole word lines.
     #[must_use]
     pub fn rows_per_word_line(&self) -> u32 {

@@ -224,6 +224,17 @@ pub enum Mapping {
     Dftl,
 }
 
+impl Mapping {
+    /// Whether the map has an entry for each unit and nothing else.
+    #[must_use]
+    pub fn is_by_unit(self) -> bool {
+        match self {
+            Self::Page | Self::Dftl => true,
+            Self::Hybrid => false,
+        }
+    }
+}
+
 /// What a miss in the map cache brings in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]

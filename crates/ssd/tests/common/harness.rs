@@ -167,14 +167,15 @@ impl Harness {
     fn effects(&self, request: &Request) -> Vec<(usize, UnderWay)> {
         let (start, end) = (request.offset, request.offset + request.len);
         let touched = (start / self.unit) as usize..end.div_ceil(self.unit) as usize;
+        let device = self.drive.device();
         let effect = |lpn: usize| {
             let begin = lpn as u64 * self.unit;
             let whole = start <= begin && begin + self.unit <= end;
             match request.op {
                 HostOp::Write => Some(UnderWay::Write),
-                HostOp::WriteZeroes if whole => Some(UnderWay::Trim),
+                HostOp::WriteZeroes if whole && device.unmaps() => Some(UnderWay::Trim),
                 HostOp::WriteZeroes => Some(UnderWay::Write),
-                HostOp::Discard => whole.then_some(UnderWay::Trim),
+                HostOp::Discard => (whole && device.drive.discards).then_some(UnderWay::Trim),
                 HostOp::Read | HostOp::Flush => None,
             }
         };

@@ -112,6 +112,7 @@ pub fn hybrid(rng: &mut Rng) -> Device {
         device.ftl.free_blocks_low = rng.below(3) as u32;
         device.ftl.free_blocks_high = device.ftl.free_blocks_low + rng.below(2) as u32;
         device.drive.power_loss_protection = true;
+        device.drive.discards = device.drive.power_loss_protection;
         let row = u64::from(device.geometry().units_per_row()) * device.ftl.mapping_unit.0;
         device.drive.write_buffer = Bytes(row + rng.below(4 * row));
         let most = most_units(&device);
