@@ -319,12 +319,12 @@ impl Engine {
     /// Programs the parity of stripes that are complete.
     pub(super) fn program_parity(&mut self, lane: LaneId, now: SimTime) {
         while let Some(row) = self.ftl.take_parity() {
-            self.program_empty(row, Cause::Parity, lane, now);
+            self.program_empty(lane, row, Cause::Parity, now);
         }
     }
 
-    /// Programs `row`, in which there are no units.
-    pub(super) fn program_empty(&mut self, row: RowId, cause: Cause, lane: LaneId, now: SimTime) {
+    /// Programs a row that holds no unit.
+    pub(super) fn program_empty(&mut self, lane: LaneId, row: RowId, cause: Cause, now: SimTime) {
         let place = self.jobs.take();
         let job = &mut self.jobs[place];
         job.lane = lane.0;

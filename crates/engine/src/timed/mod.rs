@@ -223,19 +223,19 @@ impl Engine {
         running + die.backlog
     }
 
-    /// A lane that can take a row of `stream` now, in turn; `None` if all are busy enough,
-    /// or must clean first. Where the layer names the lane, one that has to merge first is
+    /// A lane that can take a row of `stream`, which begins with logical unit `first`, now, in
+    /// turn; `None` if all are busy enough, or must clean first. Where the layer names the lane, one that has to merge first is
     /// set to it.
-    pub fn writable_lane(&mut self, stream: u32, now: SimTime) -> Option<LaneId> {
+    pub fn writable_lane(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
         if self.ftl.places_host() {
-            return self.named_lane(stream, now);
+            return self.named_lane(stream, first, now);
         }
         for _ in 0..self.ready.len() {
             let lane = self.ready.pop_front().expect("as many as counted");
             if !self.ftl.host_may_write(LaneId(lane), stream) {
                 // Comes back when an erase has made room.
                 self.lanes[lane as usize].listed = false;
-            } else if !self.ftl.balanced(LaneId(lane)) || self.next_die_busy(lane, stream) {
+            } else if !self.ftl.balanced(LaneId(lane)) || self.next_die_busy(lane, stream, first) {
                 self.ready.push_back(lane);
             } else {
                 self.ready.push_front(lane);
@@ -245,9 +245,9 @@ impl Engine {
         None
     }
 
-    fn named_lane(&mut self, stream: u32, now: SimTime) -> Option<LaneId> {
-        if self.ftl.host_place(stream) == HostPlace::Blocked {
-            let Some(merges) = self.ftl.make_room(stream) else {
+    fn named_lane(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
+        if self.ftl.host_place(stream, first) == HostPlace::Blocked {
+            let Some(merges) = self.ftl.make_room(stream, first) else {
                 // A log block whose word line is open is not merged.
                 self.close_word_lines(|_| true, now);
                 return None;
@@ -255,18 +255,18 @@ impl Engine {
             // A merge without flash operations makes room at once.
             self.clean(merges, now);
         }
-        let HostPlace::Lane(lane) = self.ftl.host_place(stream) else { return None };
+        let HostPlace::Lane(lane) = self.ftl.host_place(stream, first) else { return None };
         let most = HOST_ROWS_MAX * self.layout.dies_per_lane();
         let busy = self.lanes[lane.0 as usize].host_rows >= most;
-        (!busy && !self.next_die_busy(lane.0, stream)).then_some(lane)
+        (!busy && !self.next_die_busy(lane.0, stream, first)).then_some(lane)
     }
 
     /// Whether the die of a superblock that would be next has rows enough.
-    fn next_die_busy(&self, lane: u32, stream: u32) -> bool {
+    fn next_die_busy(&self, lane: u32, stream: u32, first: u32) -> bool {
         if self.layout.dies_per_lane() == 1 {
             return false;
         }
-        let die = match self.ftl.next_row(LaneId(lane), stream) {
+        let die = match self.ftl.next_row(LaneId(lane), stream, first) {
             Some(row) => self.layout.die_of(row),
             None => DieId(lane * self.layout.dies_per_lane()),
         };
@@ -298,7 +298,11 @@ impl Engine {
             let front = self.ready.pop_front();
             assert!(front == Some(lane.0), "a row for a lane that was not offered");
         }
-        let row = self.ftl.reserve_host(lane, stream);
+        let first = units.first().expect("a row holds something").write.lpn;
+        let row = self.ftl.reserve_host(lane, stream, first);
+        while let Some(pad) = self.ftl.take_pad() {
+            self.program_empty(lane, pad, Cause::Pad, now);
+        }
         let place = self.jobs.take();
         let job = &mut self.jobs[place];
         job.lane = lane.0;

@@ -83,7 +83,7 @@ impl Engine {
         let (row, lane) = (RowId(self.jobs[place].row), LaneId(self.jobs[place].lane));
         let (block, until) = (self.layout.block_of(row), self.nand.word_line_end(row));
         while let Some(pad) = self.ftl.reserve_pad(block, until) {
-            self.program_empty(pad, Cause::Pad, lane, now);
+            self.program_empty(lane, pad, Cause::Pad, now);
             self.program_parity(lane, now);
         }
     }
