@@ -280,7 +280,9 @@ impl Engine {
                 self.list(lane);
                 self.host_op_done(die, now);
             }
-            Some(Cause::Parity | Cause::Pad) => {}
+            Some(Cause::Parity) => {}
+            // Its block may be one that a row waits for, and nothing else tells.
+            Some(Cause::Pad) => self.freed = true,
             _ => self.lanes[lane.0 as usize].cleaner.copies -= 1,
         }
         self.clean(lane, now);

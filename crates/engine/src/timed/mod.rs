@@ -28,6 +28,10 @@ use die::{Die, Op, ReadOp};
 /// follow; more would only bind data to a die earlier than needed.
 const HOST_ROWS_MAX: u32 = 2;
 
+/// What a row may wait for without an operation of the flash in between: the merge of its
+/// own log block, that of another, and copies in front of it. Once more to see that it is done.
+const ROOM_STEPS: u32 = 4;
+
 /// A unit of host data to be programmed, and the tag it comes back with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostUnit {
@@ -224,8 +228,8 @@ impl Engine {
     }
 
     /// A lane that can take a row of `stream`, which begins with logical unit `first`, now, in
-    /// turn; `None` if all are busy enough, or must clean first. Where the layer names the lane, one that has to merge first is
-    /// set to it.
+    /// turn; `None` if all are busy enough, or must clean first. Where the layer names the
+    /// lane, one that has to merge first is set to it.
     pub fn writable_lane(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
         if self.ftl.places_host() {
             return self.named_lane(stream, first, now);
@@ -246,13 +250,17 @@ impl Engine {
     }
 
     fn named_lane(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
-        if self.ftl.host_place(stream, first) == HostPlace::Blocked {
+        for _ in 0..ROOM_STEPS {
+            if self.ftl.host_place(stream, first) != HostPlace::Blocked {
+                break;
+            }
             let Some(merges) = self.ftl.make_room(stream, first) else {
                 // A log block whose word line is open is not merged.
                 self.close_word_lines(|_| true, now);
                 return None;
             };
-            // A merge without flash operations makes room at once.
+            // A merge without flash operations makes room at once, or shows what else the row
+            // waits for.
             self.clean(merges, now);
         }
         let HostPlace::Lane(lane) = self.ftl.host_place(stream, first) else { return None };

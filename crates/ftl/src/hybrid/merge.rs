@@ -74,9 +74,9 @@ impl Hybrid {
     #[must_use]
     pub fn is_asked(&self, lane: LaneId) -> bool {
         let lane = &self.lanes[lane.0 as usize];
-        let erases_log = matches!(lane.step, Some(Step::EraseLog));
+        let awaited = matches!(lane.step, Some(Step::EraseLog | Step::Fill { .. }));
         let merges = lane.victim.is_some() || !lane.wanted.is_empty();
-        erases_log || merges || !lane.dead.is_empty() || !lane.fills.is_empty()
+        awaited || merges || !lane.dead.is_empty() || !lane.fills.is_empty()
     }
 
     fn could_merge(&self, lane: LaneId, watermark: u32) -> bool {
