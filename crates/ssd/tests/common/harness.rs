@@ -1,6 +1,7 @@
 //! A drive whose power may go at any moment, and what it has promised.
 
 use prism_base::Rng;
+use prism_nand::{BlockId, LaneId};
 use prism_ssd::device::WriteCache;
 use prism_ssd::{Completion, Device, Drive, HostOp, Request};
 
@@ -117,6 +118,18 @@ impl Harness {
             let found = self.drive.version_of(lpn as u32).unwrap();
             assert_eq!(Some(&found), unit.history.last(), "unit {lpn} at rest");
         }
+    }
+
+    /// Checks, on a drive at rest, that no block was lost track of: what is erased can be
+    /// written.
+    pub fn assert_no_block_is_lost(&self) {
+        let (nand, ftl) = (self.drive.engine().nand(), self.drive.engine().ftl());
+        let blocks = (0..nand.geometry().blocks()).map(BlockId);
+        let is_erased = |&block: &BlockId| nand.rows_programmed(block) == 0;
+        let erased = blocks.filter(|block| is_erased(block) && !nand.is_unstable(*block)).count();
+        let free: u32 =
+            (0..nand.geometry().lanes()).map(|lane| ftl.free_blocks(LaneId(lane))).sum();
+        assert_eq!(free as usize, erased, "{:?}", self.drive.device());
     }
 
     /// Submits a random request, or lets the drive take a step.

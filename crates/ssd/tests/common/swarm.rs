@@ -1,6 +1,8 @@
 //! Drives drawn at random: every option of a device file takes part, each run has
 //! another mixture, and many are as full as a device file allows.
 
+#![allow(dead_code, reason = "each test file takes what it needs")]
+
 use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::{CleaningMode, Scheduler};
 use prism_ftl::{ConfigError, Frontiers, VictimPolicy};
@@ -85,6 +87,55 @@ pub fn device(rng: &mut Rng) -> Device {
         if units >= 64 {
             device.check().unwrap();
             return device;
+        }
+    }
+}
+
+/// What a mapping by unit can do beside mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One stream, the map in memory.
+    Page,
+    /// The map on flash.
+    Dftl,
+    /// Streams by address.
+    Segments,
+    /// Streams by placement handle.
+    Handles,
+    /// A mapping by blocks.
+    ByBlock(Mapping),
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 8] = [
+        Self::Page,
+        Self::Dftl,
+        Self::Segments,
+        Self::Handles,
+        Self::ByBlock(Mapping::Hybrid),
+        Self::ByBlock(Mapping::Block),
+        Self::ByBlock(Mapping::Bast),
+        Self::ByBlock(Mapping::Fast),
+    ];
+
+    /// A small drive of this kind with everything else drawn from `rng`.
+    pub fn draw(self, rng: &mut Rng) -> Device {
+        if let Self::ByBlock(mapping) = self {
+            return mapped_by(mapping, rng);
+        }
+        loop {
+            let device = device(rng);
+            let ftl = &device.ftl;
+            let is = match self {
+                Self::Dftl => ftl.mapping == Mapping::Dftl,
+                Self::Segments => ftl.segment.is_some(),
+                Self::Handles => ftl.placement_handles > 1,
+                _ => ftl.mapping == Mapping::Page && ftl.segment.is_none(),
+            };
+            if is {
+                return device;
+            }
         }
     }
 }
