@@ -510,6 +510,15 @@ impl Layer {
         }
     }
 
+    /// Takes the next row of `block`, to be left empty, if `block` is being written and that
+    /// row is not behind `until`. So a word line is filled up.
+    pub fn reserve_pad(&mut self, block: BlockId, until: RowId) -> Option<RowId> {
+        match self {
+            Self::Page(map) => map.reserve_pad(block, until),
+            Self::Hybrid(map) => map.reserve_pad(block, until),
+        }
+    }
+
     /// A parity row that has to be programmed now because its stripe is complete.
     #[inline]
     pub fn take_parity(&mut self) -> Option<RowId> {
