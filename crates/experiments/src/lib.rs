@@ -11,6 +11,7 @@ pub mod levels;
 pub mod linkedin;
 pub mod oracles;
 pub mod preparing;
+pub mod ranges;
 pub mod recovery;
 pub mod speed;
 pub mod theory;
