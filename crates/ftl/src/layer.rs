@@ -516,6 +516,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.reserve_pad(block, until),
             Self::Hybrid(map) => map.reserve_pad(block, until),
+            Self::Ranges(map) => map.reserve_pad(block, until),
         }
     }
 

@@ -396,6 +396,13 @@ impl Ranges {
         })
     }
 
+    /// Takes the next row of `block`, to be left empty, up to `until`.
+    pub fn reserve_pad(&mut self, block: BlockId, until: RowId) -> Option<RowId> {
+        let part = self.part_mut(block);
+        let (inner, until) = (part.block_in(block), part.row_in(until));
+        part.layer.reserve_pad(inner, until).map(|row| part.row_out(row))
+    }
+
     /// A row of parity that is due.
     pub fn take_parity(&mut self) -> Option<RowId> {
         self.parts.iter_mut().find_map(|part| {
