@@ -326,6 +326,15 @@ impl Layer {
         }
     }
 
+    /// Erased blocks of `lane`, those of all ranges together.
+    #[must_use]
+    pub fn erased_blocks(&self, lane: LaneId) -> u32 {
+        match self {
+            Self::Ranges(map) => map.erased_blocks(lane),
+            one => one.free_blocks(lane),
+        }
+    }
+
     /// Merges done so far, by kind; `None` where nothing is mapped by block.
     #[must_use]
     pub fn merges(&self) -> Option<MergeCounts> {

@@ -332,6 +332,12 @@ impl Ranges {
         fewest.unwrap_or(0)
     }
 
+    /// Erased blocks of `lane` in all ranges.
+    #[must_use]
+    pub fn erased_blocks(&self, lane: LaneId) -> u32 {
+        self.parts.iter().map(|part| part.layer.free_blocks(lane)).sum()
+    }
+
     /// Whether cleaning or merging on `lane` should start, for any range.
     #[must_use]
     pub fn below_low(&self, lane: LaneId) -> bool {

@@ -72,7 +72,9 @@ fn the_document_describes_the_fields_that_are_read() {
     for (heading, mut read) in sections() {
         let mut fields: Vec<_> = described(heading).into_iter().map(|(field, _)| field).collect();
         if heading.is_empty() {
-            read.retain(|field| !["flash", "ftl", "range", "drive", "datasheet"].contains(&field.as_str()));
+            read.retain(|field| {
+                !["flash", "ftl", "range", "drive", "datasheet"].contains(&field.as_str())
+            });
         }
         read.sort();
         fields.sort();

@@ -128,7 +128,7 @@ impl Harness {
         let is_erased = |&block: &BlockId| nand.rows_programmed(block) == 0;
         let erased = blocks.filter(|block| is_erased(block) && !nand.is_unstable(*block)).count();
         let free: u32 =
-            (0..nand.geometry().lanes()).map(|lane| ftl.free_blocks(LaneId(lane))).sum();
+            (0..nand.geometry().lanes()).map(|lane| ftl.erased_blocks(LaneId(lane))).sum();
         assert_eq!(free as usize, erased, "{:?}", self.drive.device());
     }
 
