@@ -8,7 +8,7 @@ use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Nand, Pun, RowId};
 
 use crate::bulk::{Moved, RowRun};
 use crate::config::{ConfigError, FtlConfig, OverProvisioning};
-use crate::hybrid::{Hybrid, HybridConfig};
+use crate::hybrid::{Hybrid, HybridConfig, MergeCounts};
 use crate::pagemap::PageMap;
 use crate::plan::{self, CopyPlan, ReadRun, TrimRange, UnitWrite};
 use crate::ranges::{Ranges, RangesConfig};
@@ -326,6 +326,25 @@ impl Layer {
         }
     }
 
+    /// Erased blocks of `lane`, those of all ranges together.
+    #[must_use]
+    pub fn erased_blocks(&self, lane: LaneId) -> u32 {
+        match self {
+            Self::Ranges(map) => map.erased_blocks(lane),
+            one => one.free_blocks(lane),
+        }
+    }
+
+    /// Merges done so far, by kind; `None` where nothing is mapped by block.
+    #[must_use]
+    pub fn merges(&self) -> Option<MergeCounts> {
+        match self {
+            Self::Page(_) => None,
+            Self::Hybrid(map) => Some(*map.merges()),
+            Self::Ranges(map) => map.merges(),
+        }
+    }
+
     /// The map by unit, if this is one.
     #[must_use]
     pub fn page(&self) -> Option<&PageMap> {
@@ -497,6 +516,16 @@ impl Layer {
             Self::Page(map) => map.next_copy_row(lane, victim),
             Self::Hybrid(_) => None,
             Self::Ranges(map) => map.next_copy_row(lane, victim),
+        }
+    }
+
+    /// Takes the next row of `block`, to be left empty, if `block` is being written and that
+    /// row is not behind `until`. So a word line is filled up.
+    pub fn reserve_pad(&mut self, block: BlockId, until: RowId) -> Option<RowId> {
+        match self {
+            Self::Page(map) => map.reserve_pad(block, until),
+            Self::Hybrid(map) => map.reserve_pad(block, until),
+            Self::Ranges(map) => map.reserve_pad(block, until),
         }
     }
 

@@ -437,6 +437,11 @@ impl Buffer {
         places.iter().map(|&p| (self.entries[p].lpn, self.entries[p].version)).collect()
     }
 
+    /// Whether somebody waits for the unit at `place` to be on flash.
+    pub(crate) fn is_wanted_at(&self, place: u32) -> bool {
+        self.is_wanted(&self.entries[place])
+    }
+
     /// Whether somebody waits for `entry` to be on flash.
     fn is_wanted(&self, entry: &Entry) -> bool {
         entry.waiters != NOBODY || entry.epoch < self.flush_below

@@ -10,6 +10,7 @@
 mod clean;
 mod die;
 mod execute;
+mod word_line;
 
 use std::collections::VecDeque;
 
@@ -109,8 +110,10 @@ pub struct Engine {
     urgent: bool,
     /// Some lane cleans in idle time.
     idle_cleaning: bool,
-    /// An erase has ended since the caller last asked.
+    /// An erase has ended since the caller last asked, or a row where word lines count.
     freed: bool,
+    /// Units of the host that are programmed and wait so.
+    units_held: u32,
     /// How long the transfer of a row takes, and of so many units of a level.
     row_transfer: Nanos,
     transfers: Vec<Nanos>,
@@ -138,6 +141,7 @@ impl Engine {
             urgent: false,
             idle_cleaning: false,
             freed: false,
+            units_held: 0,
             row_transfer: config.timing.transfer(geometry.row_bytes()),
             transfers: (0..=u64::from(geometry.units_per_level()))
                 .map(|units| config.timing.transfer(Bytes(units * geometry.unit.0)))
@@ -261,7 +265,11 @@ impl Engine {
             if self.ftl.host_place(stream, first) != HostPlace::Blocked {
                 break;
             }
-            let merges = self.ftl.make_room(stream, first)?;
+            let Some(merges) = self.ftl.make_room(stream, first) else {
+                // A log block whose word line is open is not merged.
+                self.close_word_lines(|_| true, now);
+                return None;
+            };
             // A merge without flash operations makes room at once, or shows what else the row
             // waits for.
             self.clean(merges, now);
@@ -373,8 +381,8 @@ impl Engine {
         self.timers.next_at()
     }
 
-    /// Whether an erase has ended since this was last asked: rows that found no lane may
-    /// find one now.
+    /// Whether an erase has ended since this was last asked, or a row where word lines count:
+    /// rows that found no lane may find one now.
     pub fn take_freed(&mut self) -> bool {
         std::mem::take(&mut self.freed)
     }

@@ -294,6 +294,28 @@ impl Device {
         }
     }
 
+    /// Whether the drive can unmap units for good. A mapping by unit leaves tombstones, and
+    /// capacitors save what is unmapped; a mapping by block without them, as drives had it
+    /// before hosts discarded anything, refuses discards and writes zeroes as data.
+    #[must_use]
+    pub fn unmaps(&self) -> bool {
+        self.drive.power_loss_protection || !self.ftl.mapping.is_by_block()
+    }
+
+    /// Rows of a die that share a word line: 1 if a program writes whole word lines.
+    #[must_use]
+    pub fn rows_per_word_line(&self) -> u32 {
+        let flash = &self.flash;
+        let rows = flash.cell.bits() / flash.pages_per_program.max(1);
+        rows.clamp(1, self.geometry().rows_per_die().max(1))
+    }
+
+    /// Rows that take effect together, because a loss of power could take those that were
+    /// programmed before. Capacitors last until the programs under way have ended.
+    fn rows_at_risk(&self) -> u32 {
+        if self.drive.power_loss_protection { 1 } else { self.rows_per_word_line() }
+    }
+
     /// How the flash is driven.
     #[must_use]
     pub fn engine_config(&self) -> EngineConfig {
@@ -326,6 +348,7 @@ impl Device {
                 free_blocks_critical: self.ftl.free_blocks_critical,
                 free_blocks_idle: self.ftl.free_blocks_idle,
             },
+            word_line_rows: self.rows_at_risk(),
         }
     }
 
@@ -392,6 +415,7 @@ impl Device {
                 move_behind_mean: ftl.wear_move_behind_mean,
                 victims_above_mean: ftl.wear_victims_above_mean,
             },
+            word_line_rows: self.rows_at_risk(),
         }
     }
 
