@@ -76,6 +76,26 @@ fn figure_1_has_a_window_in_which_rocksdb_reads_and_writes() {
 }
 
 #[test]
+fn atc09_puts_every_number_beside_the_published_one() {
+    let args = ["reproduce", "atc09", "--scale", "quarter", "--json", "-"];
+    let run = prism(&args);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let found: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let lines = found["comparisons"].as_array().unwrap();
+    for line in lines {
+        let near = (line["ours"].as_f64().unwrap() / line["published"].as_f64().unwrap() - 1.0)
+            .abs()
+            <= 0.15;
+        assert_eq!(line["verdict"] == "near", near, "{line}");
+        assert_eq!(line["reason"].is_string(), line["verdict"] == "explained", "{line}");
+    }
+    assert!(rows(&found["table_2"]["closest"]).len() == 12 && lines.len() > 30, "{found}");
+    let refused = prism(&[&args[..], &["--traces", "samples"]].concat());
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("--traces samples"), "{}", refused.stderr);
+}
+
+#[test]
 fn what_can_be_repeated_is_listed_and_an_empty_folder_is_refused() {
     let list = prism(&["reproduce"]);
     assert_eq!(list.code, 0);

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, ValueEnum};
 use prism_experiments::Scale;
+use prism_experiments::atc09::Results;
 use prism_experiments::contract_micro::{Benchmark, Comparison};
 use prism_experiments::unwritten::{Facts, Observed, PHASE, Pair, judge_all, observe};
 use prism_host::jobs::run_all;
@@ -19,20 +20,24 @@ use crate::reproduction::{self, Reproduced, scale_name};
 enum Id {
     /// He et al., "The unwritten contract of solid state drives", EuroSys'17
     UnwrittenContract,
+    /// Rajimwale et al., "Block management in solid-state devices", USENIX ATC'09
+    Atc09,
 }
 
 /// Arguments of `prism reproduce`.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example:
-  prism reproduce unwritten-contract --html contract.html")]
+  prism reproduce unwritten-contract --html contract.html
+  prism reproduce atc09 --scale quarter")]
 pub struct Args {
     /// What to repeat; left out, what can be is listed
     #[arg(value_name = "ID", value_enum)]
     id: Option<Id>,
-    /// Folder with the traces, FS-APP.ftrace.zst in it or in its folder app-fs
-    #[arg(long, value_name = "DIR", default_value = "samples")]
-    traces: PathBuf,
-    /// Drive of the micro-benchmarks: full, or a quarter of its channels
+    /// Folder with the traces of unwritten-contract, FS-APP.ftrace.zst in it or in its folder
+    /// app-fs [default: samples]
+    #[arg(long, value_name = "DIR")]
+    traces: Option<PathBuf>,
+    /// Drives and runs: full, or a quarter of the size
     #[arg(long, value_name = "SCALE", default_value = "full", value_parser = parse_scale)]
     scale: Scale,
     /// Seed of everything random
@@ -60,6 +65,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match args.id {
         None => Ok(write_whole(Path::new("-"), list().as_bytes())?),
         Some(Id::UnwrittenContract) => unwritten_contract(args),
+        Some(Id::Atc09) => atc09(args),
     }
 }
 
@@ -81,23 +87,18 @@ enum Part {
 }
 
 fn unwritten_contract(args: &Args) -> Result<(), Failure> {
+    let folder = args.traces.as_deref().unwrap_or(Path::new("samples"));
     let (found, missing): (Vec<_>, Vec<_>) = Pair::all()
-        .map(|pair| (pair, trace_file(&args.traces, pair)))
+        .map(|pair| (pair, trace_file(folder, pair)))
         .partition(|(_, path)| path.is_some());
     if found.is_empty() {
-        let dir = args.traces.display();
+        let dir = folder.display();
         return Err(Failure::Usage(format!(
             "{dir}: no trace called FS-APP.ftrace.zst (as ext4-leveldb.ftrace.zst) is there or in \
              its folder app-fs; name their folder with --traces"
         )));
     }
-    let paths = Paths {
-        html: args.html.as_deref(),
-        json: args.json.as_deref(),
-        requests: None,
-        text: None,
-    };
-    let files = ReportFiles::open(paths)?;
+    let files = open_files(args)?;
     let (scale, seed) = (args.scale, args.seed);
     let mut jobs: Vec<Box<dyn FnOnce() -> Part + Send>> = Vec::new();
     for (pair, path) in found {
@@ -124,6 +125,32 @@ fn unwritten_contract(args: &Args) -> Result<(), Failure> {
     let result = Reproduced { seed, scale, comparisons, observed, missing, judged };
     let text = json(&reproduction::json(&result));
     let document = reproduction::document(&result);
+    files.write(&document, document.clone(), &text, None)
+}
+
+fn open_files(args: &Args) -> Result<ReportFiles, Failure> {
+    let (html, json) = (args.html.as_deref(), args.json.as_deref());
+    ReportFiles::open(Paths { html, json, requests: None, text: None })
+}
+
+fn atc09(args: &Args) -> Result<(), Failure> {
+    if let Some(traces) = &args.traces {
+        let traces = traces.display();
+        return Err(Failure::Usage(format!(
+            "--traces {traces}: atc09 needs no traces; leave it out"
+        )));
+    }
+    let files = open_files(args)?;
+    let pending = prism_experiments::atc09::pending(args.scale, args.seed);
+    let progress = Progress::on_stderr();
+    progress.start_count("reproducing:", "parts", Some(pending.len() as u64));
+    let jobs = pending.into_iter().map(|part| || part.run()).collect();
+    let parts = run_all(jobs, |finished| progress.reached(finished as u64));
+    progress.clear();
+    let results = Results::of(parts);
+    let found = reproduction::atc09::Found { seed: args.seed, scale: args.scale, results };
+    let text = json(&reproduction::atc09::json(&found));
+    let document = reproduction::atc09::document(&found);
     files.write(&document, document.clone(), &text, None)
 }
 

@@ -1,5 +1,7 @@
-//! What `prism reproduce unwritten-contract` found, as a document and as JSON.
+//! What `prism reproduce unwritten-contract` found, as a document and as JSON; the other papers
+//! have modules of their own.
 
+pub mod atc09;
 mod contract_tables;
 mod document;
 mod micro_tables;

@@ -74,7 +74,7 @@ pub struct Device {
     pub datasheet: Datasheet,
 }
 
-const PRESETS: [(&str, &str); 10] = [
+const PRESETS: [(&str, &str); 15] = [
     ("dc-tlc", include_str!("../../presets/dc-tlc.toml")),
     ("consumer-nvme", include_str!("../../presets/consumer-nvme.toml")),
     ("qlc", include_str!("../../presets/qlc.toml")),
@@ -83,6 +83,11 @@ const PRESETS: [(&str, &str); 10] = [
     ("sfs-mlc", include_str!("../../presets/sfs-mlc.toml")),
     ("slc-2008", include_str!("../../presets/slc-2008.toml")),
     ("atc08", include_str!("../../presets/atc08.toml")),
+    ("atc09-s1", include_str!("../../presets/atc09-s1.toml")),
+    ("atc09-s2", include_str!("../../presets/atc09-s2.toml")),
+    ("atc09-s3", include_str!("../../presets/atc09-s3.toml")),
+    ("atc09-s5", include_str!("../../presets/atc09-s5.toml")),
+    ("atc09-gang", include_str!("../../presets/atc09-gang.toml")),
     ("wiscsim", include_str!("../../presets/wiscsim.toml")),
     ("femu", include_str!("../../presets/femu.toml")),
 ];
