@@ -5,6 +5,11 @@ use prism_experiments::atc09::{
 };
 use prism_report::{Column, Table, Unit, Value};
 
+pub use super::later_tables::{
+    alignment, informed, macro_notes, macros, pools, priority, settings,
+};
+pub use super::term_tables::{idle_reads, term_notes, terms};
+
 /// Every published number; reasons by their number in `reasons`.
 pub fn comparisons(lines: &[Line], reasons: &[&str]) -> Table {
     let columns = vec![
