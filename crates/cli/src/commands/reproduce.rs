@@ -6,6 +6,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use prism_experiments::Scale;
 use prism_experiments::atc09::Results;
 use prism_experiments::contract_micro::{Benchmark, Comparison};
+use prism_experiments::linkedin::{Found, Part};
 use prism_experiments::unwritten::{Facts, Observed, PHASE, Pair, judge_all, observe};
 use prism_host::jobs::run_all;
 use prism_host::{HostError, LoadSpec, Progress, load_trace};
@@ -13,6 +14,8 @@ use prism_host::{HostError, LoadSpec, Progress, load_trace};
 use crate::failure::Failure;
 use crate::output::{json, write_whole};
 use crate::report_files::{Paths, ReportFiles};
+use crate::reproduction::atc09::Atc09;
+use crate::reproduction::linkedin::LinkedIn;
 use crate::reproduction::{self, Reproduced, scale_name};
 
 /// What can be repeated.
@@ -22,22 +25,26 @@ enum Id {
     UnwrittenContract,
     /// Rajimwale et al., "Block management in solid-state devices", USENIX ATC'09
     Atc09,
+    /// "Designing SSD-Friendly Applications", 2016
+    #[value(name = "linkedin")]
+    LinkedIn,
 }
 
 /// Arguments of `prism reproduce`.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example:
   prism reproduce unwritten-contract --html contract.html
-  prism reproduce atc09 --scale quarter")]
+  prism reproduce atc09 --html atc09.html
+  prism reproduce linkedin --scale quarter")]
 pub struct Args {
     /// What to repeat; left out, what can be is listed
     #[arg(value_name = "ID", value_enum)]
     id: Option<Id>,
     /// Folder with the traces of unwritten-contract, FS-APP.ftrace.zst in it or in its folder
-    /// app-fs [default: samples]
-    #[arg(long, value_name = "DIR")]
-    traces: Option<PathBuf>,
-    /// Drives and runs: full, or a quarter of the size
+    /// app-fs
+    #[arg(long, value_name = "DIR", default_value = "samples")]
+    traces: PathBuf,
+    /// How much is simulated: full, or a quarter
     #[arg(long, value_name = "SCALE", default_value = "full", value_parser = parse_scale)]
     scale: Scale,
     /// Seed of everything random
@@ -66,6 +73,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         None => Ok(write_whole(Path::new("-"), list().as_bytes())?),
         Some(Id::UnwrittenContract) => unwritten_contract(args),
         Some(Id::Atc09) => atc09(args),
+        Some(Id::LinkedIn) => linkedin(args),
     }
 }
 
@@ -80,43 +88,39 @@ fn list() -> String {
     text
 }
 
-/// A part of the work, done on any thread.
-enum Part {
+/// A part of the work on the contract, done on any thread.
+enum ContractPart {
     Benchmark(Vec<Comparison>),
     Trace(Box<Result<Observed, HostError>>),
 }
 
 fn unwritten_contract(args: &Args) -> Result<(), Failure> {
-    let folder = args.traces.as_deref().unwrap_or(Path::new("samples"));
     let (found, missing): (Vec<_>, Vec<_>) = Pair::all()
-        .map(|pair| (pair, trace_file(folder, pair)))
+        .map(|pair| (pair, trace_file(&args.traces, pair)))
         .partition(|(_, path)| path.is_some());
     if found.is_empty() {
-        let dir = folder.display();
+        let dir = args.traces.display();
         return Err(Failure::Usage(format!(
             "{dir}: no trace called FS-APP.ftrace.zst (as ext4-leveldb.ftrace.zst) is there or in \
              its folder app-fs; name their folder with --traces"
         )));
     }
-    let files = open_files(args)?;
+    let files = ReportFiles::open(paths(args))?;
     let (scale, seed) = (args.scale, args.seed);
-    let mut jobs: Vec<Box<dyn FnOnce() -> Part + Send>> = Vec::new();
+    let mut jobs: Vec<Box<dyn FnOnce() -> ContractPart + Send>> = Vec::new();
     for (pair, path) in found {
         let Some(path) = path else { continue };
-        jobs.push(Box::new(move || Part::Trace(Box::new(read(pair, path)))));
+        jobs.push(Box::new(move || ContractPart::Trace(Box::new(read(pair, path)))));
     }
     for benchmark in Benchmark::ALL {
-        jobs.push(Box::new(move || Part::Benchmark(benchmark.run(scale, seed))));
+        jobs.push(Box::new(move || ContractPart::Benchmark(benchmark.run(scale, seed))));
     }
-    let progress = Progress::on_stderr();
-    progress.start_count("reproducing:", "parts", Some(jobs.len() as u64));
-    let parts = run_all(jobs, |finished| progress.reached(finished as u64));
-    progress.clear();
+    let parts = run_parts(jobs);
     let (mut comparisons, mut observed) = (Vec::new(), Vec::new());
     for part in parts {
         match part {
-            Part::Benchmark(some) => comparisons.extend(some),
-            Part::Trace(one) => observed.push((*one)?),
+            ContractPart::Benchmark(some) => comparisons.extend(some),
+            ContractPart::Trace(one) => observed.push((*one)?),
         }
     }
     let facts: Vec<Facts> = observed.iter().map(|one| one.facts.clone()).collect();
@@ -128,30 +132,40 @@ fn unwritten_contract(args: &Args) -> Result<(), Failure> {
     files.write(&document, document.clone(), &text, None)
 }
 
-fn open_files(args: &Args) -> Result<ReportFiles, Failure> {
-    let (html, json) = (args.html.as_deref(), args.json.as_deref());
-    ReportFiles::open(Paths { html, json, requests: None, text: None })
+fn atc09(args: &Args) -> Result<(), Failure> {
+    let files = ReportFiles::open(paths(args))?;
+    let (scale, seed) = (args.scale, args.seed);
+    let pending = prism_experiments::atc09::pending(scale, seed);
+    let parts = run_parts(pending.into_iter().map(|part| || part.run()).collect());
+    let found = Atc09 { seed, scale, results: Results::of(parts) };
+    let document = reproduction::atc09::document(&found);
+    let text = json(&reproduction::atc09::json(&found));
+    files.write(&document, document.clone(), &text, None)
 }
 
-fn atc09(args: &Args) -> Result<(), Failure> {
-    if let Some(traces) = &args.traces {
-        let traces = traces.display();
-        return Err(Failure::Usage(format!(
-            "--traces {traces}: atc09 needs no traces; leave it out"
-        )));
-    }
-    let files = open_files(args)?;
-    let pending = prism_experiments::atc09::pending(args.scale, args.seed);
+fn linkedin(args: &Args) -> Result<(), Failure> {
+    let files = ReportFiles::open(paths(args))?;
+    let (scale, seed) = (args.scale, args.seed);
+    let job = |part: Part| move || part.run(scale, seed);
+    let parts = run_parts(Part::all().into_iter().map(job).collect());
+    let result = LinkedIn::new(seed, scale, Found::of(parts));
+    let document = reproduction::linkedin::document(&result);
+    let text = json(&reproduction::linkedin::json(&result));
+    files.write(&document, document.clone(), &text, None)
+}
+
+fn paths(args: &Args) -> Paths<'_> {
+    let (html, json) = (args.html.as_deref(), args.json.as_deref());
+    Paths { html, json, requests: None, text: None }
+}
+
+/// Runs `jobs` on all cores and says how many are done.
+fn run_parts<T: Send>(jobs: Vec<impl FnOnce() -> T + Send>) -> Vec<T> {
     let progress = Progress::on_stderr();
-    progress.start_count("reproducing:", "parts", Some(pending.len() as u64));
-    let jobs = pending.into_iter().map(|part| || part.run()).collect();
+    progress.start_count("reproducing:", "parts", Some(jobs.len() as u64));
     let parts = run_all(jobs, |finished| progress.reached(finished as u64));
     progress.clear();
-    let results = Results::of(parts);
-    let found = reproduction::atc09::Found { seed: args.seed, scale: args.scale, results };
-    let text = json(&reproduction::atc09::json(&found));
-    let document = reproduction::atc09::document(&found);
-    files.write(&document, document.clone(), &text, None)
+    parts
 }
 
 /// The trace of `pair` in `dir` or in its folder of such traces.

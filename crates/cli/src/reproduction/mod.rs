@@ -1,9 +1,11 @@
-//! What `prism reproduce unwritten-contract` found, as a document and as JSON; the other papers
-//! have modules of their own.
+//! What `prism reproduce` found, as documents and as JSON: here the unwritten contract, in
+//! modules of their own the others.
 
 pub mod atc09;
+mod beside_tables;
 mod contract_tables;
 mod document;
+pub mod linkedin;
 mod micro_tables;
 
 use prism_experiments::Scale;

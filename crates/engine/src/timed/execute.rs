@@ -266,13 +266,16 @@ impl Engine {
 
     fn program_done(&mut self, place: u32, done: &mut Vec<Done>, now: SimTime) {
         let job = &self.jobs[place];
-        let row = RowId(job.row);
+        let (row, cause) = (RowId(job.row), job.cause);
         let lane = LaneId(job.lane);
         self.nand.program_end(row);
-        self.ftl.commit(row, &job.plan.units, &[]);
-        match job.cause {
+        if self.config.word_line_rows > 1 {
+            self.word_line_done(place, done);
+        } else {
+            self.commit(place, done);
+        }
+        match cause {
             Some(Cause::Host) => {
-                done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
                 let die = self.layout.die_of(row);
                 self.dies[die.0 as usize].host_rows -= 1;
                 self.lanes[lane.0 as usize].host_rows -= 1;
@@ -280,11 +283,22 @@ impl Engine {
                 self.host_op_done(die, now);
             }
             Some(Cause::Parity) => {}
+            // Its block may be one that a row waits for, and nothing else tells.
+            Some(Cause::Pad) => self.freed = true,
             _ => self.lanes[lane.0 as usize].cleaner.copies -= 1,
         }
-        self.jobs.give(place);
         self.clean(lane, now);
         self.look_for_garbage(now);
+    }
+
+    /// The program takes effect, and is told to whoever asked for it.
+    pub(super) fn commit(&mut self, place: u32, done: &mut Vec<Done>) {
+        let job = &self.jobs[place];
+        self.ftl.commit(RowId(job.row), &job.plan.units, &[]);
+        if job.cause == Some(Cause::Host) {
+            done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
+        }
+        self.jobs.give(place);
     }
 
     /// One operation of the caller less on `die`.
@@ -309,16 +323,21 @@ impl Engine {
     /// Programs the parity of stripes that are complete.
     pub(super) fn program_parity(&mut self, lane: LaneId, now: SimTime) {
         while let Some(row) = self.ftl.take_parity() {
-            let place = self.jobs.take();
-            let job = &mut self.jobs[place];
-            job.lane = lane.0;
-            job.row = row.0;
-            job.cause = Some(Cause::Parity);
-            job.copied_back = 0;
-            job.plan.units.clear();
-            job.payloads.clear();
-            self.enqueue(self.layout.die_of(row), Op::Program { job: place }, false, now);
+            self.program_empty(lane, row, Cause::Parity, now);
         }
+    }
+
+    /// Programs a row that holds no unit.
+    pub(super) fn program_empty(&mut self, lane: LaneId, row: RowId, cause: Cause, now: SimTime) {
+        let place = self.jobs.take();
+        let job = &mut self.jobs[place];
+        job.lane = lane.0;
+        job.row = row.0;
+        job.cause = Some(cause);
+        job.copied_back = 0;
+        job.plan.units.clear();
+        job.payloads.clear();
+        self.enqueue(self.layout.die_of(row), Op::Program { job: place }, false, now);
     }
 
     /// Stops what the cells of `die` do, if it may be stopped for a read.

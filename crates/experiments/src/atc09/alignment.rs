@@ -8,8 +8,9 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_ssd::{Device, Drive, HostOp, Request, fit};
 
 use super::bandwidth::ready;
-use super::compare::{Line, Quantity, Reason};
 use super::front::{Arrivals, Front, Io, Scheme};
+use super::line;
+use crate::beside::{Beside, Quantity, Why};
 use crate::oracles::closed_loop;
 use crate::validate::Scale;
 
@@ -139,8 +140,8 @@ impl Alignment {
         })
     }
 
-    pub(super) fn lines(&self) -> Vec<Line> {
-        let reason = Reason::Explained(
+    pub(super) fn lines(&self) -> Vec<Beside> {
+        let reason = Why::Explained(
             "how writes arrive and how many are looked at to be merged is not given; here all \
              that wait are, which merges more where few are sequential",
         );
@@ -152,7 +153,7 @@ impl Alignment {
             for (i, p) in SEQUENTIAL.into_iter().enumerate() {
                 let what = format!("{scheme}, P(sequential) = {p}");
                 let both = [published[i], ours[i]];
-                lines.push(Line::new("Table 3", what, Quantity::Milliseconds, both, reason));
+                lines.push(line("Table 3", what, Quantity::Milliseconds, both, reason));
             }
         }
         lines

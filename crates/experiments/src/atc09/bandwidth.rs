@@ -10,7 +10,8 @@
 use prism_base::{Bytes, Rng};
 use prism_ssd::{Device, Drive as Simulated, HostOp, InitialState, Request, fit};
 
-use super::compare::{Line, Quantity, Reason};
+use super::{NOT_KNOWN, line};
+use crate::beside::{Beside, Quantity, Why};
 use crate::oracles::{Tally, closed_loop};
 use crate::validate::Scale;
 
@@ -82,26 +83,26 @@ impl Drive {
     }
 
     /// Why writes differ, where they do.
-    fn reason(self) -> Reason {
+    fn reason(self) -> Why {
         match self {
-            Self::S1 => Reason::Explained(
+            Self::S1 => Why::Explained(
                 "S1: firmware is a fixed time and the link as fast both ways here; what else \
                  slows sequential writes down is not known",
             ),
-            Self::S2 => Reason::Explained(
+            Self::S2 => Why::Explained(
                 "S2: random writes are printed with one digit, 0.1, which stands for 0.05 to \
                  0.15 and ratios of 219 to 656",
             ),
-            Self::S3 => Reason::Explained(
+            Self::S3 => Why::Explained(
                 "S3: random writes are printed with one digit, 0.5, which stands for 0.45 to \
                  0.55 and ratios of 138 to 168; erases go on beside transfers of the other die \
                  here",
             ),
-            Self::S4 => Reason::Explained(
+            Self::S4 => Why::Explained(
                 "S4: cleaning takes a block in one operation there and goes in steps here, which \
                  costs random writes less",
             ),
-            Self::S5 => Reason::Unexplained,
+            Self::S5 => NOT_KNOWN,
         }
     }
 
@@ -305,14 +306,14 @@ impl Bandwidths {
         }
     }
 
-    pub(super) fn lines(&self) -> Vec<Line> {
+    pub(super) fn lines(&self) -> Vec<Beside> {
         let (ours, published) = (self.ours(), self.drive.published());
         let mut lines = Vec::new();
         let sides = [("read", ours.read, published.read), ("write", ours.write, published.write)];
         for (op, ours, published) in sides {
             let mut line = |what: &str, quantity, both| {
                 let what = format!("{}, {op}, {what}", self.drive.name());
-                lines.push(Line::new("Table 2", what, quantity, both, self.drive.reason()));
+                lines.push(line("Table 2", what, quantity, both, self.drive.reason()));
             };
             let rate = Quantity::MegabytesPerSecond;
             line("sequential", rate, [published[0], ours[0]]);

@@ -14,9 +14,10 @@ use prism_nand::Cause;
 use prism_ssd::{Device, Drive, HostOp, Request, fit};
 
 use super::bandwidth::ready;
-use super::compare::{Line, Quantity, Reason};
 use super::ext3::{BLOCK, Step};
+use super::line;
 use super::postmark::{Options, Postmark};
+use crate::beside::{Beside, Quantity, Why};
 use crate::oracles::closed_loop;
 use crate::validate::Scale;
 
@@ -206,8 +207,8 @@ impl Cleaning {
         self.runs.iter().min_by(|a, b| a.distance().total_cmp(&b.distance()))
     }
 
-    pub(super) fn lines(&self) -> Vec<Line> {
-        let reason = Reason::Explained(
+    pub(super) fn lines(&self) -> Vec<Beside> {
+        let reason = Why::Explained(
             "files, directories, memory and rate of the runs are not given; sizes of files are \
              inferred from what the default drive cleaned, the others are swept",
         );
@@ -217,7 +218,7 @@ impl Cleaning {
             for (n, transactions) in TRANSACTIONS.into_iter().enumerate() {
                 let what = format!("{what}, {transactions} transactions");
                 let both = [published[n], ours[n]];
-                lines.push(Line::new("Table 5", what, quantity, both, reason));
+                lines.push(line("Table 5", what, quantity, both, reason));
             }
         };
         add("relative pages moved", Quantity::Ratio, PAGES, run.pages());

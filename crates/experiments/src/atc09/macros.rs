@@ -8,8 +8,9 @@ use prism_base::{Nanos, Rng};
 use prism_ssd::HostOp;
 
 use super::alignment::{count, gang};
-use super::compare::{Line, Quantity, Reason};
 use super::front::{Arrivals, Front, Io, Scheme};
+use super::line;
+use crate::beside::{Beside, Quantity, Why};
 use crate::validate::Scale;
 
 /// The benchmarks.
@@ -162,8 +163,8 @@ pub fn closest_depth(results: &[MacroResult]) -> Option<u32> {
     tried.min_by(|a, b| off(a).total_cmp(&off(b)))
 }
 
-pub(super) fn lines(results: &[MacroResult]) -> Vec<Line> {
-    let reason = Reason::Explained(
+pub(super) fn lines(results: &[MacroResult]) -> Vec<Beside> {
+    let reason = Why::Explained(
         "the traces are not printed; the mixtures that stand for them have the order of the \
          four, but not their sizes and bursts",
     );
@@ -171,7 +172,7 @@ pub(super) fn lines(results: &[MacroResult]) -> Vec<Line> {
     let line = |one: &MacroResult| {
         let what = format!("{}: improvement by aligned writes", one.benchmark.name());
         let both = [one.benchmark.published(), one.gain()];
-        Line::new("Table 4", what, Quantity::Percent, both, reason)
+        line("Table 4", what, Quantity::Percent, both, reason)
     };
     results.iter().filter(|one| Some(one.depth) == depth).map(line).collect()
 }

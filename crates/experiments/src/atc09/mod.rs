@@ -8,7 +8,6 @@
 mod alignment;
 mod bandwidth;
 mod cleaning;
-mod compare;
 mod ext3;
 mod front;
 mod macros;
@@ -18,19 +17,38 @@ mod scheduling;
 mod stripes;
 mod terms;
 
+use crate::beside::{Beside, Quantity, Why};
 use crate::oracles::Curve;
 use crate::validate::Scale;
 
 pub use alignment::{ALIGNED, Alignment, SEQUENTIAL, Setting, UNALIGNED};
 pub use bandwidth::{Bandwidths, Closest, DRIVES, Drive, Four, HDD, Random, Sequential};
 pub use cleaning::{Cleaning, Moved, PAGES, Pool, PoolRun, TIMES};
-pub use compare::{Line, Quantity, Reason, Why};
 pub use front::Arrivals;
 pub use macros::{Macro, MacroResult, closest_depth};
 pub use priority::{IMPROVEMENT, Order, PLACES, Places, Priority, Responses, Run, WRITES};
 pub use scheduling::{PUBLISHED_GAIN, Scheduling, gain};
 pub use stripes::{Point, STRIPE, Stripes};
 pub use terms::{DriveTerms, IdleReads, Reads};
+
+/// A difference of less than this share of the published number needs no reason: the paper
+/// prints two or three digits, and sweeps here go in steps.
+pub const NEAR: f64 = 0.15;
+
+/// Said where nothing is.
+const NOT_KNOWN: Why = Why::Unexplained("nothing is known that would explain it");
+
+/// What the paper says beside what came out here.
+fn line(
+    place: &'static str,
+    what: impl Into<String>,
+    quantity: Quantity,
+    [published, ours]: [f64; 2],
+    why: Why,
+) -> Beside {
+    let ours = ours.is_finite().then_some(ours);
+    Beside { what: what.into(), place, quantity, published, ours, tolerance: NEAR, why }
+}
 
 /// A part of the work, for any thread.
 pub struct Pending {
@@ -146,8 +164,8 @@ impl Results {
 
     /// Each published number beside ours, in the order of the paper.
     #[must_use]
-    pub fn lines(&self) -> Vec<Line> {
-        let mut lines: Vec<Line> = self.bandwidths.iter().flat_map(Bandwidths::lines).collect();
+    pub fn lines(&self) -> Vec<Beside> {
+        let mut lines: Vec<Beside> = self.bandwidths.iter().flat_map(Bandwidths::lines).collect();
         lines.extend(self.scheduling.lines());
         lines.extend(self.stripes.lines());
         lines.extend(self.alignment.lines());

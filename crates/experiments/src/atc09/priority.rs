@@ -13,7 +13,8 @@ use prism_engine::CleaningMode;
 use prism_ssd::{Completion, Device, HostOp, Request, fit};
 
 use super::bandwidth::ready;
-use super::compare::{Line, Quantity, Reason};
+use super::line;
+use crate::beside::{Beside, Quantity, Why};
 use crate::validate::Scale;
 
 /// Percent of writes (Table 6).
@@ -211,8 +212,8 @@ impl Priority {
         kept_up.min_by(|a, b| off(a).total_cmp(&off(b)))
     }
 
-    pub(super) fn lines(&self) -> Vec<Line> {
-        let reason = Reason::Explained(
+    pub(super) fn lines(&self) -> Vec<Beside> {
+        let reason = Why::Explained(
             "places, sizes and lengths of the runs are not given; there a block is cleaned in \
              one operation, here in steps between which requests are served, so that less can \
              be gained by waiting",
@@ -222,7 +223,7 @@ impl Priority {
         for (run, published) in self.of(places).zip(IMPROVEMENT) {
             let what = format!("priority requests faster, {} % writes", run.writes);
             let both = [published, run.improvement().unwrap_or(f64::NAN)];
-            lines.push(Line::new("Table 6", what, Quantity::Percent, both, reason));
+            lines.push(line("Table 6", what, Quantity::Percent, both, reason));
         }
         lines
     }

@@ -3,7 +3,8 @@
 //! The paper gives one number, a mean response about 8 % lower under random requests of which
 //! two thirds read, and neither load nor depth nor drive; see [`crate::oracles::curve`].
 
-use super::compare::{Line, Quantity, Reason};
+use super::line;
+use crate::beside::{Beside, Quantity, Why};
 use crate::oracles::{self, Curve};
 use crate::validate::Scale;
 
@@ -44,12 +45,12 @@ impl Scheduling {
         self.curves.iter().min_by(|a, b| off(a).total_cmp(&off(b)))
     }
 
-    pub(super) fn lines(&self) -> Vec<Line> {
+    pub(super) fn lines(&self) -> Vec<Beside> {
         let reason =
-            Reason::Explained("the load is not given, and the gain depends on it: see the curve");
+            Why::Explained("the load is not given, and the gain depends on it: see the curve");
         let line = |curve: &Curve| {
             let what = format!("SWTF: lower mean response, load {}", curve.load);
-            Line::new("3.2", what, Quantity::Percent, [PUBLISHED_GAIN, gain(curve)], reason)
+            line("3.2", what, Quantity::Percent, [PUBLISHED_GAIN, gain(curve)], reason)
         };
         self.closest().map(line).into_iter().collect()
     }

@@ -10,7 +10,8 @@ use prism_base::Bytes;
 use prism_ssd::{HostOp, Request, fit};
 
 use super::bandwidth::{Drive, megabytes, ready};
-use super::compare::{Line, Quantity, Reason};
+use super::{NOT_KNOWN, line};
+use crate::beside::{Beside, Quantity};
 use crate::oracles::closed_loop;
 use crate::validate::Scale;
 
@@ -91,16 +92,16 @@ impl Stripes {
         self.points.iter().find(|point| point.ours > 0.99 * most).map(|point| point.size)
     }
 
-    pub(super) fn lines(&self) -> Vec<Line> {
+    pub(super) fn lines(&self) -> Vec<Beside> {
         let size = |best| {
             let both = [STRIPE as f64, best as f64];
             let what = "S2: smallest write of highest bandwidth";
-            Line::new("Figure 2", what, Quantity::Bytes, both, Reason::Unexplained)
+            line("Figure 2", what, Quantity::Bytes, both, NOT_KNOWN)
         };
         let rate = |ours| {
             let both = [Drive::S2.published().write[0], ours];
             let what = "S2: bandwidth of writes of 1 MiB (Table 2: sequential)";
-            Line::new("Figure 2", what, Quantity::MegabytesPerSecond, both, Reason::Unexplained)
+            line("Figure 2", what, Quantity::MegabytesPerSecond, both, NOT_KNOWN)
         };
         self.best().map(size).into_iter().chain(self.at(STRIPE).map(rate)).collect()
     }

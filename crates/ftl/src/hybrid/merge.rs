@@ -30,6 +30,27 @@ pub struct MergeCounts {
     pub empty: u64,
 }
 
+impl MergeCounts {
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            switches: self.switches - earlier.switches,
+            partial: self.partial - earlier.partial,
+            full: self.full - earlier.full,
+            empty: self.empty - earlier.empty,
+        }
+    }
+
+    /// Adds what `other` counted.
+    pub fn add(&mut self, other: &Self) {
+        self.switches += other.switches;
+        self.partial += other.partial;
+        self.full += other.full;
+        self.empty += other.empty;
+    }
+}
+
 /// What a lane does until its next erase.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
@@ -37,8 +58,10 @@ pub(super) enum Step {
     Erase,
     /// The same with a log block, for whose room a group may be waiting.
     EraseLog,
-    /// Rows `first..end` of `logical` are copied to `target`.
+    /// Rows `first..end` of `logical` are copied to `target`, which then is its data block.
     Copy { logical: u32, target: u32, first: u32, end: u32 },
+    /// The same, and the host goes on to write to `target`.
+    Fill { logical: u32, target: u32, first: u32, end: u32 },
 }
 
 /// How a log block can be merged.
@@ -72,8 +95,9 @@ impl Hybrid {
     #[must_use]
     pub fn is_asked(&self, lane: LaneId) -> bool {
         let lane = &self.lanes[lane.0 as usize];
-        let erases_log = matches!(lane.step, Some(Step::EraseLog));
-        erases_log || lane.victim.is_some() || !lane.dead.is_empty() || !lane.wanted.is_empty()
+        let awaited = matches!(lane.step, Some(Step::EraseLog | Step::Fill { .. }));
+        let merges = lane.victim.is_some() || !lane.wanted.is_empty();
+        awaited || merges || !lane.dead.is_empty() || !lane.fills.is_empty()
     }
 
     fn could_merge(&self, lane: LaneId, watermark: u32) -> bool {
@@ -93,6 +117,9 @@ impl Hybrid {
             self.merges.empty += 1;
             return Some(self.begin_erase(index, block));
         }
+        if let Some(log) = self.next_fill(index) {
+            return Some(BlockId(log));
+        }
         loop {
             let victim = match self.lanes[index].victim {
                 Some(victim) => victim,
@@ -109,6 +136,9 @@ impl Hybrid {
                 return Some(self.begin_erase(index, victim));
             }
             match self.kind_of(victim) {
+                Kind::InPlace(logical) | Kind::Full(logical) if self.data_is_written(logical) => {
+                    return None;
+                }
                 Kind::InPlace(logical) if self.data[logical as usize] == 0 => {
                     // Nothing to erase, nothing to copy: the map says it all.
                     self.count_in_place(victim, 0);
@@ -147,11 +177,37 @@ impl Hybrid {
         BlockId(block)
     }
 
+    /// Whether rows of the data block of `logical` are under way: what they hold would be
+    /// missed by a merge that begins now.
+    fn data_is_written(&self, logical: u32) -> bool {
+        self.data[logical as usize].checked_sub(1).is_some_and(|data| !self.is_idle(data))
+    }
+
+    /// Begins to copy what a log block needs from the data block before the host goes on.
+    fn next_fill(&mut self, lane: usize) -> Option<u32> {
+        while let Some(&(log, end)) = self.lanes[lane].fills.front() {
+            let first = self.next[log as usize];
+            let logical = self.group_of[log as usize];
+            let open = self.uses[log as usize] == Use::Log && self.is_open(log);
+            if open && first < end && !self.is_quiet(log) {
+                return None;
+            }
+            self.lanes[lane].fills.pop_front();
+            if open && first < end {
+                self.begin_copy(lane, Step::Fill { logical, target: log, first, end });
+                return Some(log);
+            }
+        }
+        None
+    }
+
     fn begin_copy(&mut self, lane: usize, step: Step) {
-        let Step::Copy { logical, .. } = step else { unreachable!("a step that copies") };
+        let (Step::Copy { logical, .. } | Step::Fill { logical, .. }) = step else {
+            unreachable!("a step that copies")
+        };
         let group = logical / self.config.group_blocks;
         self.groups[group as usize].merging = Some(logical);
-        self.lanes[lane].copied = true;
+        self.lanes[lane].copied |= matches!(step, Step::Copy { .. });
         self.lanes[lane].step = Some(step);
     }
 
@@ -212,30 +268,39 @@ impl Hybrid {
         (start..start + end).any(|at| self.live(Pun(at)).is_some())
     }
 
-    /// Rows that `logical` needs up to its last unit outside of `target`.
+    /// Rows that `logical` needs up to its last unit outside of `target`, those on their way
+    /// to flash included.
     fn rows_of(&self, logical: u32, target: u32) -> u32 {
         let units = self.block_units.get();
         let last = (0..units).rev().find(|offset| {
-            let at = self.lookup(logical * units + offset);
-            at.is_some_and(|at| self.layout.block_of_unit(at).0 != target)
+            let lpn = logical * units + offset;
+            let outside = |at| self.layout.block_of_unit(at).0 != target;
+            self.under_way.contains(lpn) || self.lookup(lpn).is_some_and(outside)
         });
         last.map_or(0, |last| last / self.layout.units_per_row() + 1)
     }
 
     /// Plans the next row of the merge that [`Hybrid::pick_victim`] began with `victim`;
     /// `cursor` counts its rows. The plan is empty once all rows are planned. Places whose
-    /// unit does not exist are padding.
+    /// unit does not exist are padding. What the host writes behind the last row meanwhile
+    /// makes the merge longer, so that one which is complete has reached every unit that was
+    /// programmed before its last row: recovery tells it by that.
     pub fn gather(&mut self, victim: BlockId, cursor: &mut u32, plan: &mut CopyPlan) {
         plan.reads.clear();
         plan.units.clear();
         let lane = self.lane_of(victim.0);
         let step = self.lanes[lane].step.expect("a step was begun");
-        let Step::Copy { logical, first, end, .. } = step else { return };
-        let row = first + *cursor;
-        if row >= end {
+        let (Step::Copy { logical, first, end, .. } | Step::Fill { logical, first, end, .. }) =
+            step
+        else {
             return;
+        };
+        let mut row = first + *cursor;
+        if row >= end {
+            let Some(further) = self.extend(lane, row) else { return };
+            row = further;
         }
-        *cursor += 1;
+        *cursor = row - first + 1;
         let units = self.layout.units_per_row();
         let mut pages = 0;
         for offset in row * units..(row + 1) * units {
@@ -251,12 +316,29 @@ impl Hybrid {
         }
     }
 
+    /// Lets the merge of `lane` go on from `row` on, or behind the padding that stands there,
+    /// if the host has written so far meanwhile. Returns the row that is next then.
+    fn extend(&mut self, lane: usize, row: u32) -> Option<u32> {
+        let Some(Step::Copy { logical, target, first, .. }) = self.lanes[lane].step else {
+            return None;
+        };
+        let row = row.max(self.next[target as usize]);
+        let end = self.rows_of(logical, target);
+        if end <= row {
+            return None;
+        }
+        self.lanes[lane].step = Some(Step::Copy { logical, target, first, end });
+        Some(row)
+    }
+
     /// Takes the row for what [`Hybrid::gather`] has just planned; rows are to be programmed
     /// in the order in which they are taken.
     pub fn reserve_copy(&mut self, victim: BlockId) -> RowId {
         let lane = self.lane_of(victim.0);
         let step = self.lanes[lane].step.expect("a step was begun");
-        let Step::Copy { target, .. } = step else { unreachable!("a step that copies") };
+        let (Step::Copy { target, .. } | Step::Fill { target, .. }) = step else {
+            unreachable!("a step that copies")
+        };
         self.take_row(target)
     }
 
@@ -265,10 +347,16 @@ impl Hybrid {
     pub fn emptied(&mut self, victim: BlockId) -> Option<BlockId> {
         let lane = self.lane_of(victim.0);
         let step = self.lanes[lane].step.take().expect("a step was begun");
-        let Step::Copy { logical, target, first, end } = step else { return Some(victim) };
+        let logical = match step {
+            Step::Erase | Step::EraseLog => return Some(victim),
+            Step::Copy { logical, .. } | Step::Fill { logical, .. } => logical,
+        };
         self.apply(lane, step);
-        let group = &mut self.groups[(logical / self.config.group_blocks) as usize];
-        group.merging = None;
+        self.groups[(logical / self.config.group_blocks) as usize].merging = None;
+        let Step::Copy { target, first, end, .. } = step else {
+            self.after_fill(logical);
+            return None;
+        };
         let old = self.data[logical as usize].checked_sub(1);
         if let Some(old) = old {
             assert!(self.valid[old as usize] == 0, "a data block replaced with live units in it");
@@ -278,14 +366,27 @@ impl Hybrid {
             self.lanes[lane].victim = None;
             self.retire_log(target);
         }
-        debug_assert!(self.next[target as usize] == end.max(first), "all rows are taken");
+        debug_assert!(self.next[target as usize] >= end.max(first), "all rows are taken");
         self.become_data(target, logical);
         old.map(BlockId)
     }
 
+    /// The data block of `logical` may have lost the last it held to the copies; it is erased
+    /// once what replaces it is complete, or now.
+    fn after_fill(&mut self, logical: u32) {
+        let Some(data) = self.data[logical as usize].checked_sub(1) else { return };
+        if self.valid[data as usize] == 0 {
+            self.drained(data);
+        }
+    }
+
     /// The map goes over to the copies, where it still points to what was copied.
     fn apply(&mut self, lane: usize, step: Step) {
-        let Step::Copy { logical, target, first, end } = step else { return };
+        let (Step::Copy { logical, target, first, end }
+        | Step::Fill { logical, target, first, end }) = step
+        else {
+            return;
+        };
         let units = self.layout.units_per_row();
         let start = target * self.layout.units_per_block();
         for offset in first * units..end * units {

@@ -2,6 +2,7 @@
 
 mod hybrid;
 mod parts;
+mod ranges;
 mod spare;
 
 use prism_base::{Bytes, Nanos};
@@ -9,12 +10,14 @@ use prism_engine::{Cleaning, EngineConfig, Scheduler, Suspend};
 use prism_ftl::{
     ConfigError, FtlConfig, LayerConfig, OverProvisioning, Placement, SteadyError, WearPolicy,
 };
-use prism_nand::{Geometry, GeometryError, PageTimes, Timing};
+use prism_nand::{Geometry, GeometryError, Nand, PageTimes, Timing};
 use serde::Deserialize;
 
 pub use parts::{
     Cell, Datasheet, DriveSpec, Flash, Ftl, MapLoad, Mapping, SuspendSpec, WriteCache,
 };
+
+pub use ranges::RangeSpec;
 
 /// Why a device file cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -67,6 +70,9 @@ pub struct Device {
     pub flash: Flash,
     /// The translation layer.
     pub ftl: Ftl,
+    /// Addresses that are mapped otherwise than `[ftl]` says, from 0 on.
+    #[serde(default, rename = "range")]
+    pub ranges: Vec<RangeSpec>,
     /// What the host sees.
     pub drive: DriveSpec,
     /// What the maker says it does, to stand beside what the simulation says.
@@ -74,14 +80,19 @@ pub struct Device {
     pub datasheet: Datasheet,
 }
 
-const PRESETS: [(&str, &str); 15] = [
+const PRESETS: &[(&str, &str)] = &[
     ("dc-tlc", include_str!("../../presets/dc-tlc.toml")),
     ("consumer-nvme", include_str!("../../presets/consumer-nvme.toml")),
     ("qlc", include_str!("../../presets/qlc.toml")),
     ("memblaze", include_str!("../../presets/memblaze.toml")),
+    ("pcie-mlc", include_str!("../../presets/pcie-mlc.toml")),
     ("sfs-slc", include_str!("../../presets/sfs-slc.toml")),
     ("sfs-mlc", include_str!("../../presets/sfs-mlc.toml")),
     ("slc-2008", include_str!("../../presets/slc-2008.toml")),
+    ("fast-2008", include_str!("../../presets/fast-2008.toml")),
+    ("bast-2007", include_str!("../../presets/bast-2007.toml")),
+    ("block-2007", include_str!("../../presets/block-2007.toml")),
+    ("mixed-2008", include_str!("../../presets/mixed-2008.toml")),
     ("atc08", include_str!("../../presets/atc08.toml")),
     ("atc09-s1", include_str!("../../presets/atc09-s1.toml")),
     ("atc09-s2", include_str!("../../presets/atc09-s2.toml")),
@@ -150,8 +161,7 @@ impl Device {
             let why = "more mapping units than can be addressed; choose a larger mapping_unit";
             return bad("drive.capacity", self.drive.capacity, why);
         }
-        self.check_ftl()?;
-        Ok(())
+        if self.ranges.is_empty() { self.check_ftl() } else { self.check_ranges() }
     }
 
     fn check_times(&self) -> Result<(), DeviceError> {
@@ -186,6 +196,10 @@ impl Device {
             return bad("flash.copy_back", true, why);
         }
         let passes = matches!(self.drive.scheduler, Scheduler::ReadFirst | Scheduler::Priority);
+        if flash.program_gaps && flash.cell != Cell::Slc {
+            let why = "only single-level cells stand pages that are left out";
+            return bad("flash.program_gaps", true, why);
+        }
         if flash.suspend != SuspendSpec::None && !passes {
             let why = "stopping for reads needs a scheduler that lets reads go first: \
                        read-first or priority";
@@ -241,10 +255,10 @@ impl Device {
             }
             _ => {}
         }
-        if ftl.mapping == Mapping::Hybrid {
-            self.check_hybrid()?;
+        if ftl.mapping.is_by_block() {
+            self.check_by_block()?;
         } else {
-            self.check_no_hybrid()?;
+            self.check_not_by_block()?;
         }
         self.layer_config().check(&self.geometry())?;
         Ok(())
@@ -252,6 +266,18 @@ impl Device {
 
     /// Memory that a cached map entry takes: a logical and a physical unit.
     pub const MAP_ENTRY: u64 = 8;
+
+    /// Erased flash of this shape that keeps no content.
+    #[must_use]
+    pub fn erased(&self) -> Nand {
+        Nand::new(self.geometry()).with_gaps(self.flash.program_gaps)
+    }
+
+    /// Erased flash of this shape that keeps content.
+    #[must_use]
+    pub fn erased_with_content(&self) -> Nand {
+        Nand::with_content(self.geometry()).with_gaps(self.flash.program_gaps)
+    }
 
     /// The shape of the flash.
     #[must_use]
@@ -270,6 +296,28 @@ impl Device {
             page: f.page,
             unit: self.ftl.mapping_unit,
         }
+    }
+
+    /// Whether the drive can unmap units for good. A mapping by unit leaves tombstones, and
+    /// capacitors save what is unmapped; a mapping by block without them, as drives had it
+    /// before hosts discarded anything, refuses discards and writes zeroes as data.
+    #[must_use]
+    pub fn unmaps(&self) -> bool {
+        self.drive.power_loss_protection || !self.ftl.mapping.is_by_block()
+    }
+
+    /// Rows of a die that share a word line: 1 if a program writes whole word lines.
+    #[must_use]
+    pub fn rows_per_word_line(&self) -> u32 {
+        let flash = &self.flash;
+        let rows = flash.cell.bits() / flash.pages_per_program.max(1);
+        rows.clamp(1, self.geometry().rows_per_die().max(1))
+    }
+
+    /// Rows that take effect together, because a loss of power could take those that were
+    /// programmed before. Capacitors last until the programs under way have ended.
+    fn rows_at_risk(&self) -> u32 {
+        if self.drive.power_loss_protection { 1 } else { self.rows_per_word_line() }
     }
 
     /// How the flash is driven.
@@ -304,6 +352,7 @@ impl Device {
                 free_blocks_critical: self.ftl.free_blocks_critical,
                 free_blocks_idle: self.ftl.free_blocks_idle,
             },
+            word_line_rows: self.rows_at_risk(),
         }
     }
 
@@ -322,19 +371,21 @@ impl Device {
     /// What the translation layer is told.
     #[must_use]
     pub fn layer_config(&self) -> LayerConfig {
+        if !self.ranges.is_empty() {
+            return self.ranges_config();
+        }
         match self.ftl.mapping {
             Mapping::Page | Mapping::Dftl => LayerConfig::Page(self.ftl_config()),
-            Mapping::Hybrid => LayerConfig::Hybrid(self.hybrid_config()),
+            Mapping::Block | Mapping::Bast | Mapping::Fast | Mapping::Hybrid => {
+                LayerConfig::Hybrid(self.hybrid_config())
+            }
         }
     }
 
     /// Units that can hold data in steady state.
     #[must_use]
     pub fn usable_units(&self) -> u64 {
-        match self.layer_config() {
-            LayerConfig::Page(config) => config.usable_units(&self.geometry()),
-            LayerConfig::Hybrid(config) => config.usable_units(&self.geometry()),
-        }
+        self.layer_config().usable_units(&self.geometry())
     }
 
     /// What a mapping by unit is told.
@@ -346,8 +397,8 @@ impl Device {
         FtlConfig {
             logical_units,
             map_units: match ftl.mapping {
-                Mapping::Page | Mapping::Hybrid => 0,
                 Mapping::Dftl => logical_units.div_ceil(per_page),
+                _ => 0,
             },
             victim: ftl.victim,
             frontiers: ftl.frontiers,
@@ -368,6 +419,7 @@ impl Device {
                 move_behind_mean: ftl.wear_move_behind_mean,
                 victims_above_mean: ftl.wear_victims_above_mean,
             },
+            word_line_rows: self.rows_at_risk(),
         }
     }
 

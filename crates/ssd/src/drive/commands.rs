@@ -237,6 +237,9 @@ impl Drive {
     pub(super) fn begin(&mut self, slot: u32, out: &mut Vec<Completion>) {
         if self.look_up(slot) {
             self.perform(slot, out);
+        } else if self.is_held() {
+            // Nothing may be under way that would set the rewrites going.
+            self.pump(out);
         }
     }
 
@@ -254,7 +257,9 @@ impl Drive {
                 }
             }
             HostOp::WriteZeroes => {
-                self.trim(&request, out);
+                if self.device.unmaps() {
+                    self.trim(&request, out);
+                }
                 self.queue_write(slot);
             }
             HostOp::Flush => {

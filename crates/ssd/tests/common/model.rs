@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use prism_base::{Rng, SimTime};
-use prism_nand::{Cause, Nand};
+use prism_nand::Cause;
 use prism_ssd::device::Mapping;
 use prism_ssd::{Completion, Device, Drive, HostOp, Request, SubmitError};
 
@@ -91,7 +91,7 @@ pub struct Model {
 impl Model {
     /// An empty drive.
     pub fn new(device: Device, weights: Weights, seed: u64) -> Self {
-        let nand = Nand::with_content(device.geometry());
+        let nand = device.erased_with_content();
         Self {
             unit: device.ftl.mapping_unit.0,
             units: device.ftl_config().logical_units,
@@ -161,7 +161,9 @@ impl Model {
         let whole = if whole.is_empty() { 0..0 } else { whole };
         match request.op {
             HostOp::Read | HostOp::Write => (all, 0..0),
-            HostOp::WriteZeroes => (all, whole),
+            HostOp::WriteZeroes if self.drive.device().unmaps() => (all, whole),
+            HostOp::WriteZeroes => (all, 0..0),
+            HostOp::Discard if !self.drive.device().drive.discards => (0..0, 0..0),
             HostOp::Discard => (whole.clone(), whole),
             HostOp::Flush => (0..0, 0..0),
         }

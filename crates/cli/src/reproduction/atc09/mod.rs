@@ -6,15 +6,15 @@ mod tables;
 mod term_tables;
 
 use prism_experiments::Scale;
-use prism_experiments::atc09::{Line, Results, Why};
+use prism_experiments::atc09::Results;
 use prism_report::json::{chart, table};
-use prism_report::{Block, Document, Figure, Section, Table, Unit};
-use serde_json::{Value, json};
+use prism_report::{Block, Document, Section, Table};
+use serde_json::Value;
 
-use super::scale_name;
+use super::{beside_tables, scale_name};
 
 /// Everything that was computed, and how.
-pub struct Found {
+pub struct Atc09 {
     /// Seed of everything random.
     pub seed: u64,
     /// How large the drives were and how long the runs.
@@ -175,13 +175,12 @@ fn figure_3(results: &Results) -> Experiment {
 
 /// The result for programs.
 #[must_use]
-pub fn json(found: &Found) -> Value {
-    let lines = found.results.lines();
+pub fn json(found: &Atc09) -> Value {
     let mut all = serde_json::Map::new();
     all.insert("id".into(), "atc09".into());
     all.insert("seed".into(), found.seed.into());
     all.insert("scale".into(), scale_name(found.scale).into());
-    all.insert("comparisons".into(), lines.iter().map(comparison).collect());
+    all.insert("comparisons".into(), beside_tables::json(&found.results.lines()));
     for experiment in experiments(&found.results) {
         let mut part = serde_json::Map::new();
         for (key, one) in &experiment.tables {
@@ -193,37 +192,18 @@ pub fn json(found: &Found) -> Value {
     Value::Object(all)
 }
 
-fn comparison(line: &Line) -> Value {
-    let (verdict, reason) = verdict(line);
-    json!({
-        "source": line.source,
-        "what": line.what,
-        "unit": line.quantity.name(),
-        "published": line.published,
-        "ours": line.ours,
-        "verdict": verdict,
-        "reason": reason,
-    })
-}
-
-fn verdict(line: &Line) -> (&'static str, Option<&'static str>) {
-    match line.why {
-        Why::Near => ("near", None),
-        Why::Explained(reason) => ("explained", Some(reason)),
-        Why::Unexplained => ("unexplained", None),
-    }
-}
-
 /// What was found, for people.
 #[must_use]
-pub fn document(found: &Found) -> Document {
+pub fn document(found: &Atc09) -> Document {
     let subtitle = format!(
         "Rajimwale, Prabhakaran, Davis, USENIX ATC 2009, at {} scale, seed {}",
         scale_name(found.scale),
         found.seed
     );
     let mut document = Document::new("Block management in solid-state devices", subtitle);
-    document.sections.push(comparisons(&found.results.lines()));
+    let lead = "Every number that the paper prints, in its order. Agreement is within 15 %.";
+    let lines = found.results.lines();
+    document.sections.push(beside_tables::section("Published and ours", lead, &lines));
     for experiment in experiments(&found.results) {
         let mut section = Section::new(experiment.title, experiment.lead);
         section.blocks.extend(experiment.tables.into_iter().map(|(_, table)| Block::Table(table)));
@@ -234,29 +214,4 @@ pub fn document(found: &Found) -> Document {
         document.sections.push(section);
     }
     document
-}
-
-fn comparisons(lines: &[Line]) -> Section {
-    let mut section = Section::new(
-        "Published and ours",
-        "Every number that the paper prints, in its order. Near is within 15 %; other \
-         differences have a reason below, or none that is known.",
-    );
-    let count =
-        |verdict_is: &str| lines.iter().filter(|line| verdict(line).0 == verdict_is).count();
-    let figure = |name: &str| {
-        Figure::new(name, Unit::Count, count(name) as u64).note(format!("of {}", lines.len()))
-    };
-    let figures = ["near", "explained", "unexplained"].map(figure);
-    section.push(Block::KeyFigures(figures.into()));
-    let mut reasons: Vec<&'static str> = Vec::new();
-    for reason in lines.iter().filter_map(|line| verdict(line).1) {
-        if !reasons.contains(&reason) {
-            reasons.push(reason);
-        }
-    }
-    section.push(Block::Table(tables::comparisons(lines, &reasons)));
-    let note = |(number, reason): (usize, &&str)| format!("({}) {reason}.", number + 1);
-    section.push(Block::Notes(reasons.iter().enumerate().map(note).collect()));
-    section
 }

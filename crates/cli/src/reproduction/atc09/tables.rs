@@ -1,7 +1,7 @@
 //! Tables of the experiments of ATC'09.
 
 use prism_experiments::atc09::{
-    Bandwidths, Closest, HDD, Line, PUBLISHED_GAIN, Scheduling, Stripes, Why, gain,
+    Bandwidths, Closest, HDD, PUBLISHED_GAIN, Scheduling, Stripes, gain,
 };
 use prism_report::{Column, Table, Unit, Value};
 
@@ -9,38 +9,6 @@ pub use super::later_tables::{
     alignment, informed, macro_notes, macros, pools, priority, settings,
 };
 pub use super::term_tables::{idle_reads, term_notes, terms};
-
-/// Every published number; reasons by their number in `reasons`.
-pub fn comparisons(lines: &[Line], reasons: &[&str]) -> Table {
-    let columns = vec![
-        Column::text("source"),
-        Column::text("what"),
-        Column::text("unit"),
-        Column::number("published", Unit::Ratio),
-        Column::number("ours", Unit::Ratio),
-        Column::text("difference"),
-    ];
-    let mut table = Table::new("", columns).whole();
-    for line in lines {
-        let difference = match line.why {
-            Why::Near => "near".into(),
-            Why::Unexplained => "unexplained".into(),
-            Why::Explained(reason) => {
-                let place = reasons.iter().position(|known| *known == reason);
-                format!("({})", place.map_or(0, |place| place + 1))
-            }
-        };
-        table.rows.push(vec![
-            line.source.into(),
-            line.what.as_str().into(),
-            line.quantity.name().into(),
-            line.published.into(),
-            line.ours.into(),
-            difference.into(),
-        ]);
-    }
-    table
-}
 
 /// The bandwidths that come closest to those of the paper, and with what; of the disk, those of
 /// the paper.
