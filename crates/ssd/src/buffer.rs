@@ -437,6 +437,11 @@ impl Buffer {
         places.iter().map(|&p| (self.entries[p].lpn, self.entries[p].version)).collect()
     }
 
+    /// Whether somebody waits for a unit that waits for a row.
+    pub(crate) fn has_wanted_rows(&self) -> bool {
+        self.wanted > 0
+    }
+
     /// Whether somebody waits for the unit at `place` to be on flash.
     pub(crate) fn is_wanted_at(&self, place: u32) -> bool {
         self.is_wanted(&self.entries[place])

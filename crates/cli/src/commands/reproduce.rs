@@ -6,8 +6,8 @@ use clap::{Args as ClapArgs, ValueEnum};
 use prism_experiments::Scale;
 use prism_experiments::atc09::Results;
 use prism_experiments::contract_micro::{Benchmark, Comparison};
-use prism_experiments::linkedin::{Found, Part};
 use prism_experiments::unwritten::{Facts, Observed, PHASE, Pair, judge_all, observe};
+use prism_experiments::{linkedin, sfs};
 use prism_host::jobs::run_all;
 use prism_host::{HostError, LoadSpec, Progress, load_trace};
 
@@ -16,6 +16,7 @@ use crate::output::{json, write_whole};
 use crate::report_files::{Paths, ReportFiles};
 use crate::reproduction::atc09::Atc09;
 use crate::reproduction::linkedin::LinkedIn;
+use crate::reproduction::sfs::Sfs;
 use crate::reproduction::{self, Reproduced, scale_name};
 
 /// What can be repeated.
@@ -28,6 +29,8 @@ enum Id {
     /// "Designing SSD-Friendly Applications", 2016
     #[value(name = "linkedin")]
     LinkedIn,
+    /// Min et al., "SFS", FAST'12: what its drives do, without the file system
+    Sfs,
 }
 
 /// Arguments of `prism reproduce`.
@@ -74,6 +77,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Id::UnwrittenContract) => unwritten_contract(args),
         Some(Id::Atc09) => atc09(args),
         Some(Id::LinkedIn) => linkedin(args),
+        Some(Id::Sfs) => sfs(args),
     }
 }
 
@@ -146,11 +150,22 @@ fn atc09(args: &Args) -> Result<(), Failure> {
 fn linkedin(args: &Args) -> Result<(), Failure> {
     let files = ReportFiles::open(paths(args))?;
     let (scale, seed) = (args.scale, args.seed);
-    let job = |part: Part| move || part.run(scale, seed);
-    let parts = run_parts(Part::all().into_iter().map(job).collect());
-    let result = LinkedIn::new(seed, scale, Found::of(parts));
+    let job = |part: linkedin::Part| move || part.run(scale, seed);
+    let parts = run_parts(linkedin::Part::all().into_iter().map(job).collect());
+    let result = LinkedIn::new(seed, scale, linkedin::Found::of(parts));
     let document = reproduction::linkedin::document(&result);
     let text = json(&reproduction::linkedin::json(&result));
+    files.write(&document, document.clone(), &text, None)
+}
+
+fn sfs(args: &Args) -> Result<(), Failure> {
+    let files = ReportFiles::open(paths(args))?;
+    let (scale, seed) = (args.scale, args.seed);
+    let job = |part: sfs::Part| move || part.run(scale, seed);
+    let parts = run_parts(sfs::Part::all().into_iter().map(job).collect());
+    let result = Sfs::new(seed, scale, sfs::Found::of(parts));
+    let document = reproduction::sfs::document(&result);
+    let text = json(&reproduction::sfs::json(&result));
     files.write(&document, document.clone(), &text, None)
 }
 

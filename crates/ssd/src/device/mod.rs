@@ -88,6 +88,7 @@ const PRESETS: &[(&str, &str)] = &[
     ("pcie-mlc", include_str!("../../presets/pcie-mlc.toml")),
     ("sfs-slc", include_str!("../../presets/sfs-slc.toml")),
     ("sfs-mlc", include_str!("../../presets/sfs-mlc.toml")),
+    ("sfs-usb", include_str!("../../presets/sfs-usb.toml")),
     ("slc-2008", include_str!("../../presets/slc-2008.toml")),
     ("fast-2008", include_str!("../../presets/fast-2008.toml")),
     ("bast-2007", include_str!("../../presets/bast-2007.toml")),
