@@ -1,5 +1,6 @@
 //! Tables and figures, each a function of a seed and a scale: theory beside simulation.
 
+pub mod atc09;
 pub mod beside;
 pub mod calc;
 pub mod calls;

@@ -95,6 +95,11 @@ const PRESETS: &[(&str, &str)] = &[
     ("block-2007", include_str!("../../presets/block-2007.toml")),
     ("mixed-2008", include_str!("../../presets/mixed-2008.toml")),
     ("atc08", include_str!("../../presets/atc08.toml")),
+    ("atc09-s1", include_str!("../../presets/atc09-s1.toml")),
+    ("atc09-s2", include_str!("../../presets/atc09-s2.toml")),
+    ("atc09-s3", include_str!("../../presets/atc09-s3.toml")),
+    ("atc09-s5", include_str!("../../presets/atc09-s5.toml")),
+    ("atc09-gang", include_str!("../../presets/atc09-gang.toml")),
     ("wiscsim", include_str!("../../presets/wiscsim.toml")),
     ("femu", include_str!("../../presets/femu.toml")),
 ];
