@@ -12,6 +12,7 @@ use crate::hybrid::{Hybrid, HybridConfig};
 use crate::pagemap::PageMap;
 use crate::plan::{self, CopyPlan, ReadRun, TrimRange, UnitWrite};
 use crate::recover::{Recovered, Remains};
+use crate::zoned::{Zoned, ZonedConfig};
 
 /// How a layer behaves, by mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub enum LayerConfig {
     Page(FtlConfig),
     /// By logical block, with log blocks mapped by unit.
     Hybrid(HybridConfig),
+    /// By zone.
+    Zoned(ZonedConfig),
 }
 
 impl LayerConfig {
@@ -31,6 +34,7 @@ impl LayerConfig {
         match self {
             Self::Page(config) => config.check(geometry),
             Self::Hybrid(config) => config.check(geometry),
+            Self::Zoned(config) => config.check(geometry),
         }
     }
 
@@ -40,6 +44,7 @@ impl LayerConfig {
         match self {
             Self::Page(config) => config.over_provisioning(geometry),
             Self::Hybrid(config) => config.over_provisioning(geometry),
+            Self::Zoned(config) => config.over_provisioning(geometry),
         }
     }
 }
@@ -62,6 +67,8 @@ pub enum Layer {
     Page(PageMap),
     /// By logical block, with log blocks mapped by unit.
     Hybrid(Hybrid),
+    /// By zone.
+    Zoned(Zoned),
 }
 
 impl From<PageMap> for Layer {
@@ -76,6 +83,12 @@ impl From<Hybrid> for Layer {
     }
 }
 
+impl From<Zoned> for Layer {
+    fn from(map: Zoned) -> Self {
+        Self::Zoned(map)
+    }
+}
+
 /// Calls that every mapping has under the same name.
 macro_rules! delegate {
     ($($(#[$doc:meta])* $self:ident.$name:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => {$(
@@ -85,6 +98,7 @@ macro_rules! delegate {
             match $self {
                 Self::Page(map) => map.$name($($arg),*),
                 Self::Hybrid(map) => map.$name($($arg),*),
+                Self::Zoned(map) => map.$name($($arg),*),
             }
         }
     )*};
@@ -95,6 +109,7 @@ macro_rules! delegate {
             match $self {
                 Self::Page(map) => map.$name($($arg),*),
                 Self::Hybrid(map) => map.$name($($arg),*),
+                Self::Zoned(map) => map.$name($($arg),*),
             }
         }
     )*};
@@ -109,6 +124,7 @@ impl Layer {
         Ok(match config {
             LayerConfig::Page(config) => Self::Page(PageMap::new(geometry, config, seed)?),
             LayerConfig::Hybrid(config) => Self::Hybrid(Hybrid::new(geometry, config)?),
+            LayerConfig::Zoned(config) => Self::Zoned(Zoned::new(geometry, config)?),
         })
     }
 
@@ -136,6 +152,13 @@ impl Layer {
             LayerConfig::Hybrid(config) => {
                 let (map, found) = Hybrid::recover(remains, config, trims)?;
                 (Self::Hybrid(map), found)
+            }
+            LayerConfig::Zoned(config) => {
+                let (mut map, found) = Zoned::recover(remains, config)?;
+                for trim in trims {
+                    map.trim_now(trim.start, trim.start + trim.count, trim.version);
+                }
+                (Self::Zoned(map), found)
             }
         })
     }
@@ -204,6 +227,9 @@ impl Layer {
     /// If a host write was not announced by [`Layer::write_begin`].
     #[inline]
     pub fn commit(&mut self, row: RowId, units: &[UnitWrite], lost: &[usize]) {
+        if let Self::Zoned(map) = self {
+            return map.commit_row(row, units);
+        }
         let first = self.layout().first_unit(row).0;
         let kept = |place: usize| lost.is_empty() || !lost.contains(&place);
         let units = units.iter().enumerate().zip(first..).filter(|((place, _), _)| kept(*place));
@@ -220,6 +246,7 @@ impl Layer {
                 }
                 map.row_done(row);
             }
+            Self::Zoned(_) => unreachable!("rows of zones are committed as wholes"),
         }
     }
 
@@ -230,7 +257,7 @@ impl Layer {
     pub fn takes_rows_at_once(&self) -> bool {
         match self {
             Self::Page(map) => map.takes_rows_at_once(),
-            Self::Hybrid(_) => false,
+            Self::Hybrid(_) | Self::Zoned(_) => false,
         }
     }
 
@@ -239,7 +266,7 @@ impl Layer {
     pub fn prefetch_old(&self, lpn: u32) {
         match self {
             Self::Page(map) => map.prefetch_old(lpn),
-            Self::Hybrid(_) => {}
+            Self::Hybrid(_) | Self::Zoned(_) => {}
         }
     }
 
@@ -271,6 +298,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.is_frontier(block),
             Self::Hybrid(map) => map.is_writing(block),
+            Self::Zoned(map) => map.is_writing(block),
         }
     }
 
@@ -279,7 +307,24 @@ impl Layer {
     pub fn page(&self) -> Option<&PageMap> {
         match self {
             Self::Page(map) => Some(map),
-            Self::Hybrid(_) => None,
+            Self::Hybrid(_) | Self::Zoned(_) => None,
+        }
+    }
+
+    /// The map by zone, if this is one.
+    #[must_use]
+    pub fn zoned(&self) -> Option<&Zoned> {
+        match self {
+            Self::Zoned(map) => Some(map),
+            Self::Page(_) | Self::Hybrid(_) => None,
+        }
+    }
+
+    /// The same, for what only zones have: resets and failures.
+    pub fn zoned_mut(&mut self) -> Option<&mut Zoned> {
+        match self {
+            Self::Zoned(map) => Some(map),
+            Self::Page(_) | Self::Hybrid(_) => None,
         }
     }
 
@@ -290,6 +335,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.config().logical_units,
             Self::Hybrid(map) => map.config().logical_units,
+            Self::Zoned(map) => map.config().logical_units(),
         }
     }
 
@@ -299,6 +345,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.config().frontier_count(),
             Self::Hybrid(map) => map.groups(),
+            Self::Zoned(map) => map.config().zones,
         }
     }
 
@@ -309,6 +356,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.stream_of(lpn, handle),
             Self::Hybrid(map) => map.stream_of(lpn),
+            Self::Zoned(map) => map.stream_of(lpn),
         }
     }
 
@@ -319,6 +367,7 @@ impl Layer {
         match self {
             Self::Page(_) => HostPlace::Any,
             Self::Hybrid(map) => map.host_place(stream),
+            Self::Zoned(map) => map.host_place(stream),
         }
     }
 
@@ -326,7 +375,7 @@ impl Layer {
     #[must_use]
     #[inline]
     pub fn places_host(&self) -> bool {
-        matches!(self, Self::Hybrid(_))
+        matches!(self, Self::Hybrid(_) | Self::Zoned(_))
     }
 
     /// `stream` is [`HostPlace::Blocked`]: returns a lane that has to merge or erase before
@@ -335,13 +384,14 @@ impl Layer {
         match self {
             Self::Page(_) => None,
             Self::Hybrid(map) => map.make_room(stream),
+            Self::Zoned(map) => map.make_room(),
         }
     }
 
     /// Every log block is to be merged; nothing to do where there are none.
     pub fn want_all(&mut self) {
         match self {
-            Self::Page(_) => {}
+            Self::Page(_) | Self::Zoned(_) => {}
             Self::Hybrid(map) => map.want_all(),
         }
     }
@@ -353,6 +403,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.host_may_write(lane, stream),
             Self::Hybrid(map) => map.host_place(stream) == HostPlace::Lane(lane),
+            Self::Zoned(map) => map.host_place(stream) == HostPlace::Lane(lane),
         }
     }
 
@@ -362,7 +413,7 @@ impl Layer {
     pub fn balanced(&self, lane: LaneId) -> bool {
         match self {
             Self::Page(map) => map.balanced(lane),
-            Self::Hybrid(_) => true,
+            Self::Hybrid(_) | Self::Zoned(_) => true,
         }
     }
 
@@ -373,6 +424,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.next_row(lane, stream),
             Self::Hybrid(map) => map.next_row(stream),
+            Self::Zoned(map) => map.next_row(stream),
         }
     }
 
@@ -385,6 +437,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.reserve_host(lane, stream),
             Self::Hybrid(map) => map.reserve_host(lane, stream),
+            Self::Zoned(map) => map.reserve_host(lane, stream),
         }
     }
 
@@ -405,6 +458,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.reserve_copy(lane, victim),
             Self::Hybrid(map) => map.reserve_copy(victim),
+            Self::Zoned(_) => panic!("{NO_COPIES}"),
         }
     }
 
@@ -415,7 +469,7 @@ impl Layer {
     pub fn next_copy_row(&self, lane: LaneId, victim: BlockId) -> Option<RowId> {
         match self {
             Self::Page(map) => map.next_copy_row(lane, victim),
-            Self::Hybrid(_) => None,
+            Self::Hybrid(_) | Self::Zoned(_) => None,
         }
     }
 
@@ -424,7 +478,7 @@ impl Layer {
     pub fn take_parity(&mut self) -> Option<RowId> {
         match self {
             Self::Page(map) => map.take_parity(),
-            Self::Hybrid(_) => None,
+            Self::Hybrid(_) | Self::Zoned(_) => None,
         }
     }
 
@@ -435,6 +489,10 @@ impl Layer {
         match self {
             Self::Page(map) => map.gather(victim, cursor, plan),
             Self::Hybrid(map) => map.gather(victim, cursor, plan),
+            Self::Zoned(_) => {
+                plan.reads.clear();
+                plan.units.clear();
+            }
         }
     }
 
@@ -443,7 +501,7 @@ impl Layer {
     #[inline]
     pub fn emptied(&mut self, victim: BlockId) -> Option<BlockId> {
         match self {
-            Self::Page(_) => Some(victim),
+            Self::Page(_) | Self::Zoned(_) => Some(victim),
             Self::Hybrid(map) => map.emptied(victim),
         }
     }
@@ -456,6 +514,8 @@ impl Layer {
         match self {
             Self::Page(map) => map.free_blocks(lane) < critical,
             Self::Hybrid(map) => map.is_asked(lane) || map.free_blocks(lane) < critical,
+            // An erase alone is over before anybody has waited long.
+            Self::Zoned(_) => true,
         }
     }
 
@@ -465,6 +525,7 @@ impl Layer {
         match self {
             Self::Page(_) => None,
             Self::Hybrid(map) => map.take_idle_lane(),
+            Self::Zoned(map) => map.take_idle_lane(),
         }
     }
 
@@ -472,7 +533,7 @@ impl Layer {
     pub fn pick_for_wear(&mut self, lane: LaneId) -> Option<BlockId> {
         match self {
             Self::Page(map) => map.pick_for_wear(lane),
-            Self::Hybrid(_) => None,
+            Self::Hybrid(_) | Self::Zoned(_) => None,
         }
     }
 
@@ -483,6 +544,8 @@ impl Layer {
         match self {
             Self::Page(_) => Cause::Gc,
             Self::Hybrid(_) => Cause::Merge,
+            // Only resets lead to erases, and the host asks for them.
+            Self::Zoned(_) => Cause::Host,
         }
     }
 
@@ -492,7 +555,7 @@ impl Layer {
     pub fn cause_of_copies(&self, victim: BlockId, otherwise: Cause) -> Cause {
         match self {
             Self::Page(map) => map.cause_of_copies(victim, otherwise),
-            Self::Hybrid(_) => otherwise,
+            Self::Hybrid(_) | Self::Zoned(_) => otherwise,
         }
     }
 
@@ -523,14 +586,14 @@ impl Layer {
     pub fn tombstone_ranges(&self, write: &UnitWrite) -> &[TrimRange] {
         match self {
             Self::Page(map) => map.tombstone_ranges(write),
-            Self::Hybrid(_) => panic!("{NO_TOMBSTONES}"),
+            Self::Hybrid(_) | Self::Zoned(_) => panic!("{NO_TOMBSTONES}"),
         }
     }
 
     fn page_mut(&mut self) -> &mut PageMap {
         match self {
             Self::Page(map) => map,
-            Self::Hybrid(_) => panic!("only a mapping by unit does this"),
+            Self::Hybrid(_) | Self::Zoned(_) => panic!("only a mapping by unit does this"),
         }
     }
 
@@ -538,7 +601,7 @@ impl Layer {
     pub fn take_moved(&mut self) -> Option<u32> {
         match self {
             Self::Page(map) => map.take_moved(),
-            Self::Hybrid(_) => None,
+            Self::Hybrid(_) | Self::Zoned(_) => None,
         }
     }
 
@@ -548,7 +611,7 @@ impl Layer {
     pub fn saved(self) -> Option<Self> {
         match self {
             Self::Page(_) => None,
-            Self::Hybrid(_) => Some(self),
+            Self::Hybrid(_) | Self::Zoned(_) => Some(self),
         }
     }
 
@@ -561,9 +624,12 @@ impl Layer {
         match self {
             Self::Page(_) => panic!("a mapping by unit is found by a scan"),
             Self::Hybrid(map) => Self::Hybrid(map.after_power_loss(nand)),
+            Self::Zoned(map) => Self::Zoned(map.after_power_loss()),
         }
     }
 }
 
 /// A device without power-loss protection is refused where the map is not on flash.
 const NO_TOMBSTONES: &str = "a mapping by block has its map protected and no tombstones";
+/// Zones are emptied by the host.
+const NO_COPIES: &str = "a mapping by zone copies nothing";

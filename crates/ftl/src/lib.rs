@@ -23,6 +23,7 @@ pub mod spread;
 pub mod steady;
 pub mod trims;
 pub mod victim;
+pub mod zoned;
 
 mod under_way;
 
@@ -38,3 +39,4 @@ pub use plan::{CopyPlan, Program, ReadRun, TrimRange, UnitWrite};
 pub use recover::{Found, Recovered, Remains};
 pub use steady::SteadyError;
 pub use victim::{Benefit, VictimError, VictimPolicy};
+pub use zoned::{Zoned, ZonedConfig};

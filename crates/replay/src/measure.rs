@@ -11,9 +11,9 @@ pub struct Measured {
     pub passes: u32,
     /// Latencies by operation, in the order of [`HostOp::ALL`], from the time a request
     /// should have been submitted to its completion.
-    pub latency: [Latencies; 5],
+    pub latency: [Latencies; HostOp::COUNT],
     /// Bytes of completed requests, in the same order.
-    pub bytes: [u64; 5],
+    pub bytes: [u64; HostOp::COUNT],
     /// Requests completed that were no flush.
     pub requests: u64,
     /// Requests that came while the drive's queue was full, and how long they waited in
@@ -46,7 +46,7 @@ impl Measured {
     /// nothing.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
-        let written = self.bytes[HostOp::Write as usize];
+        let written = self.bytes_of(HostOp::Write) + self.bytes_of(HostOp::ZoneAppend);
         (written > 0).then(|| self.flash_bytes as f64 / written as f64)
     }
 

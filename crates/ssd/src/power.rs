@@ -1,11 +1,13 @@
 //! Loss of power, and what is there when it comes back.
 
+use prism_engine::Done;
 use prism_ftl::{Layer, PageMap};
 use prism_nand::{Nand, NandError, UnitTag};
 
 use crate::buffer::State;
 use crate::device::{Device, DeviceError};
 use crate::drive::Drive;
+use crate::zones::Zones;
 
 /// What is left of a drive without power: the flash, and, with power-loss protection,
 /// what the capacitors had time to save.
@@ -23,20 +25,38 @@ struct Saved {
     units: Vec<(u32, u64)>,
     unmapped: Vec<u32>,
     map: Option<Layer>,
+    zones: Option<Zones>,
     next_version: u64,
 }
 
 impl Drive {
     /// Power is lost now. Flash operations that have begun and not ended are torn; the
     /// buffer is gone unless the drive is protected.
+    ///
+    /// On a zoned drive capacitors let programs end that have begun: a row has its place in a
+    /// zone and could not be programmed again.
     #[must_use]
-    pub fn power_cut(self) -> Remains {
+    pub fn power_cut(mut self) -> Remains {
+        if self.zones.is_some() {
+            let mut done = Vec::new();
+            self.engine.end_programs(&mut done);
+            for event in done {
+                if let Done::Wrote { tag } = event {
+                    self.buffer.remove(tag);
+                }
+            }
+        }
         let protected = self.device.drive.power_loss_protection;
         let logical = self.device.logical_units();
+        let zones = self.zones.map(|work| work.zones);
         let (nand, ftl) = self.engine.into_parts();
         let saved = protected.then(|| Saved {
             units: self.buffer.newest(),
-            unmapped: (0..logical).filter(|&lpn| ftl.lookup(lpn).is_none()).collect(),
+            unmapped: match zones {
+                None => (0..logical).filter(|&lpn| ftl.lookup(lpn).is_none()).collect(),
+                Some(_) => Vec::new(),
+            },
+            zones,
             next_version: self.next_version,
             map: ftl.saved(),
         });
@@ -53,9 +73,13 @@ impl Drive {
     pub fn recover(remains: Remains, seed: u64) -> Result<Self, DeviceError> {
         let Remains { device, nand, saved } = remains;
         let mut units = Vec::new();
-        let (mut unmapped, mut map, mut next_version) = (Vec::new(), None, 0);
+        let (mut unmapped, mut map, mut zones, mut next_version) = (Vec::new(), None, None, 0);
         if let Some(saved) = saved {
-            Saved { units, unmapped, map, next_version } = saved;
+            Saved { units, unmapped, map, zones, next_version } = saved;
+        }
+        if zones.is_some() {
+            // Rows of a zone take its units in order.
+            units.sort_unstable();
         }
         let ftl = if let Some(map) = map {
             map.after_power_loss(&nand)
@@ -71,6 +95,9 @@ impl Drive {
         for (lpn, version) in units {
             let stream = drive.engine.ftl().stream_of(lpn, 0);
             drive.buffer.add(lpn, version, stream, State::Dirty);
+        }
+        if let Some(zones) = zones {
+            drive.restore_zones(&zones);
         }
         Ok(drive)
     }

@@ -269,8 +269,10 @@ impl Engine {
         self.nand.program_end(row);
         self.ftl.commit(row, &job.plan.units, &[]);
         match job.cause {
-            Some(Cause::Host) => {
+            Some(cause @ (Cause::Host | Cause::Pad)) => {
                 done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
+                // Padding completes nothing of the host's, and yet makes room on its die.
+                self.freed |= cause == Cause::Pad;
                 let die = self.layout.die_of(row);
                 self.dies[die.0 as usize].host_rows -= 1;
                 self.lanes[lane.0 as usize].host_rows -= 1;

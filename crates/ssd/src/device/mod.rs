@@ -3,6 +3,7 @@
 mod hybrid;
 mod parts;
 mod spare;
+mod zoned;
 
 use prism_base::{Bytes, Nanos};
 use prism_engine::{Cleaning, EngineConfig, Scheduler, Suspend};
@@ -43,6 +44,9 @@ pub enum DeviceError {
     /// The steady state cannot be laid out.
     #[error("{0}")]
     Steady(#[from] SteadyError),
+    /// Zones are not overwritten.
+    #[error("a zoned drive has no state of overwrites; use --state empty, filled or filled:SHARE")]
+    Overwrites,
     /// No preset has this name.
     #[error("there is no preset {name:?}; presets are {known}, or give a file ending in .toml")]
     UnknownPreset {
@@ -74,6 +78,7 @@ pub struct Device {
     pub datasheet: Datasheet,
 }
 
+/// Presets whose drives take any write.
 const PRESETS: [(&str, &str); 10] = [
     ("dc-tlc", include_str!("../../presets/dc-tlc.toml")),
     ("consumer-nvme", include_str!("../../presets/consumer-nvme.toml")),
@@ -87,6 +92,12 @@ const PRESETS: [(&str, &str); 10] = [
     ("femu", include_str!("../../presets/femu.toml")),
 ];
 
+/// Presets of zoned drives.
+const ZONED_PRESETS: [(&str, &str); 2] = [
+    ("zn540", include_str!("../../presets/zn540.toml")),
+    ("zns-small", include_str!("../../presets/zns-small.toml")),
+];
+
 impl Device {
     /// The preset that is used where none is named.
     pub const DEFAULT_PRESET: &str = "dc-tlc";
@@ -94,9 +105,14 @@ impl Device {
     /// victim, and the erase gives it back.
     const RESERVE_BLOCKS: u32 = 1;
 
-    /// The names of the presets, the default first.
+    /// The names of the presets of drives that take any write, the default first.
     pub fn preset_names() -> impl Iterator<Item = &'static str> {
         PRESETS.iter().map(|&(name, _)| name)
+    }
+
+    /// The names of the presets of zoned drives.
+    pub fn zoned_preset_names() -> impl Iterator<Item = &'static str> {
+        ZONED_PRESETS.iter().map(|&(name, _)| name)
     }
 
     /// The preset called `name`.
@@ -112,9 +128,10 @@ impl Device {
     /// # Errors
     /// [`DeviceError::UnknownPreset`] lists those that exist.
     pub fn preset_text(name: &str) -> Result<&'static str, DeviceError> {
-        let found = PRESETS.iter().find(|(known, _)| *known == name);
+        let found = PRESETS.iter().chain(&ZONED_PRESETS).find(|(known, _)| *known == name);
         found.map(|&(_, text)| text).ok_or_else(|| {
-            let known = Self::preset_names().collect::<Vec<_>>().join(", ");
+            let names = Self::preset_names().chain(Self::zoned_preset_names());
+            let known = names.collect::<Vec<_>>().join(", ");
             DeviceError::UnknownPreset { name: name.into(), known }
         })
     }
@@ -241,6 +258,11 @@ impl Device {
         } else {
             self.check_no_hybrid()?;
         }
+        if ftl.mapping == Mapping::Zns {
+            self.check_zoned()?;
+        } else {
+            self.check_no_zones()?;
+        }
         self.layer_config().check(&self.geometry())?;
         Ok(())
     }
@@ -320,6 +342,7 @@ impl Device {
         match self.ftl.mapping {
             Mapping::Page | Mapping::Dftl => LayerConfig::Page(self.ftl_config()),
             Mapping::Hybrid => LayerConfig::Hybrid(self.hybrid_config()),
+            Mapping::Zns => LayerConfig::Zoned(self.zoned_config()),
         }
     }
 
@@ -329,6 +352,7 @@ impl Device {
         match self.layer_config() {
             LayerConfig::Page(config) => config.usable_units(&self.geometry()),
             LayerConfig::Hybrid(config) => config.usable_units(&self.geometry()),
+            LayerConfig::Zoned(config) => config.writable_units(&self.geometry()),
         }
     }
 
@@ -341,7 +365,7 @@ impl Device {
         FtlConfig {
             logical_units,
             map_units: match ftl.mapping {
-                Mapping::Page | Mapping::Hybrid => 0,
+                Mapping::Page | Mapping::Hybrid | Mapping::Zns => 0,
                 Mapping::Dftl => logical_units.div_ceil(per_page),
             },
             victim: ftl.victim,
