@@ -4,6 +4,8 @@ use prism_base::{Latencies, Nanos};
 use prism_engine::FlashCounts;
 use prism_ssd::{HostOp, MapCounts};
 
+use crate::host_log::LogCounts;
+
 /// Figures over a part of a replay, all of them over the same passes.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
@@ -27,6 +29,8 @@ pub struct Measured {
     pub flash_bytes: u64,
     /// Looks at a cached map, where the drive has one.
     pub map: Option<MapCounts>,
+    /// What a log of the host's before the drive has done, where there is one.
+    pub log: Option<LogCounts>,
     /// Simulated time.
     pub simulated: Nanos,
     /// Integral of requests in flight, in nanoseconds: divide by time for the mean depth.

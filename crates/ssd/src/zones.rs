@@ -206,6 +206,16 @@ impl Zones {
         }
     }
 
+    /// Takes `request` and lets it be done at once.
+    ///
+    /// # Errors
+    /// As [`Zones::take`].
+    pub fn take_and_end(&mut self, request: &mut Request) -> Result<(), SubmitError> {
+        self.take(request)?;
+        self.done(request.op, request.offset);
+        Ok(())
+    }
+
     fn check_read(&self, request: &Request) -> Result<(), SubmitError> {
         let last = self.zone_of(request.offset + request.len - 1);
         let lost = |&zone: &u32| self.zones[zone as usize].state == ZoneState::Offline;

@@ -361,6 +361,9 @@ impl<'a> Planner<'a> {
             (Mapping::Hybrid, _) => {
                 self.skip(Change::MapCache { bytes: whole }, "a map of blocks is small");
             }
+            (Mapping::Zns, _) => {
+                self.skip(Change::MapCache { bytes: whole }, "a table of zones is small");
+            }
         }
     }
 
