@@ -3,7 +3,7 @@
 
 use prism_base::{Bytes, Rng};
 use prism_engine::{FlashCounts, Immediate};
-use prism_ftl::{Hybrid, HybridConfig, Layer, MergeCounts, VictimPolicy};
+use prism_ftl::{Hybrid, HybridConfig, Layer, Logs, MergeCounts, VictimPolicy};
 use prism_nand::{Cause, Geometry, Nand};
 
 /// Units of a logical block.
@@ -31,6 +31,8 @@ fn geometry(blocks_per_plane: u32, pages_per_block: u32) -> Geometry {
 
 fn config(group_blocks: u32, group_log_blocks: u32, log_blocks: u32) -> HybridConfig {
     HybridConfig {
+        logs: Logs::Groups,
+        gaps: false,
         logical_units: LOGICAL * BLOCK,
         group_blocks,
         group_log_blocks,
@@ -55,7 +57,7 @@ fn after_fill(config: HybridConfig, writes: impl IntoIterator<Item = u32>) -> Do
     let mut ftl = Layer::from(Hybrid::new(geometry, config).unwrap());
     let merges_of = |ftl: &Layer| match ftl {
         Layer::Hybrid(map) => *map.merges(),
-        Layer::Page(_) => unreachable!("a hybrid layer"),
+        _ => unreachable!("a hybrid layer"),
     };
     let mut engine = Immediate::new(&mut nand, &mut ftl);
     let mut version = 0;

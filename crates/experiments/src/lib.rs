@@ -9,6 +9,7 @@ pub mod judging;
 pub mod levels;
 pub mod oracles;
 pub mod preparing;
+pub mod ranges;
 pub mod recovery;
 pub mod speed;
 pub mod theory;

@@ -11,6 +11,7 @@ use crate::config::{ConfigError, FtlConfig, OverProvisioning};
 use crate::hybrid::{Hybrid, HybridConfig};
 use crate::pagemap::PageMap;
 use crate::plan::{self, CopyPlan, ReadRun, TrimRange, UnitWrite};
+use crate::ranges::{Ranges, RangesConfig};
 use crate::recover::{Recovered, Remains};
 use crate::zoned::{Zoned, ZonedConfig};
 
@@ -21,6 +22,8 @@ pub enum LayerConfig {
     Page(FtlConfig),
     /// By logical block, with log blocks mapped by unit.
     Hybrid(HybridConfig),
+    /// Ranges of addresses, each in one of the other ways.
+    Ranges(RangesConfig),
     /// By zone.
     Zoned(ZonedConfig),
 }
@@ -34,6 +37,7 @@ impl LayerConfig {
         match self {
             Self::Page(config) => config.check(geometry),
             Self::Hybrid(config) => config.check(geometry),
+            Self::Ranges(config) => config.check(geometry),
             Self::Zoned(config) => config.check(geometry),
         }
     }
@@ -44,7 +48,30 @@ impl LayerConfig {
         match self {
             Self::Page(config) => config.over_provisioning(geometry),
             Self::Hybrid(config) => config.over_provisioning(geometry),
+            Self::Ranges(config) => config.over_provisioning(geometry),
             Self::Zoned(config) => config.over_provisioning(geometry),
+        }
+    }
+
+    /// Units that can hold data in steady state.
+    #[must_use]
+    pub fn usable_units(&self, geometry: &Geometry) -> u64 {
+        match self {
+            Self::Page(config) => config.usable_units(geometry),
+            Self::Hybrid(config) => config.usable_units(geometry),
+            Self::Ranges(config) => config.usable_units(geometry),
+            Self::Zoned(config) => config.writable_units(geometry),
+        }
+    }
+
+    /// Logical units the host sees.
+    #[must_use]
+    pub fn logical_units(&self) -> u32 {
+        match self {
+            Self::Page(config) => config.logical_units,
+            Self::Hybrid(config) => config.logical_units,
+            Self::Ranges(config) => config.logical_units(),
+            Self::Zoned(config) => config.logical_units(),
         }
     }
 }
@@ -67,6 +94,8 @@ pub enum Layer {
     Page(PageMap),
     /// By logical block, with log blocks mapped by unit.
     Hybrid(Hybrid),
+    /// Ranges of addresses, each in one of the other ways.
+    Ranges(Ranges),
     /// By zone.
     Zoned(Zoned),
 }
@@ -98,6 +127,7 @@ macro_rules! delegate {
             match $self {
                 Self::Page(map) => map.$name($($arg),*),
                 Self::Hybrid(map) => map.$name($($arg),*),
+                Self::Ranges(map) => map.$name($($arg),*),
                 Self::Zoned(map) => map.$name($($arg),*),
             }
         }
@@ -109,6 +139,7 @@ macro_rules! delegate {
             match $self {
                 Self::Page(map) => map.$name($($arg),*),
                 Self::Hybrid(map) => map.$name($($arg),*),
+                Self::Ranges(map) => map.$name($($arg),*),
                 Self::Zoned(map) => map.$name($($arg),*),
             }
         }
@@ -124,6 +155,7 @@ impl Layer {
         Ok(match config {
             LayerConfig::Page(config) => Self::Page(PageMap::new(geometry, config, seed)?),
             LayerConfig::Hybrid(config) => Self::Hybrid(Hybrid::new(geometry, config)?),
+            LayerConfig::Ranges(config) => Self::Ranges(Ranges::new(geometry, config, seed)?),
             LayerConfig::Zoned(config) => Self::Zoned(Zoned::new(geometry, config)?),
         })
     }
@@ -144,7 +176,24 @@ impl Layer {
         seed: u64,
         trims: &[TrimRange],
     ) -> Result<(Self, Recovered), ConfigError> {
+        match config {
+            LayerConfig::Ranges(config) => {
+                let (map, found) = Ranges::recover(remains, config, seed, trims)?;
+                Ok((Self::Ranges(map), found))
+            }
+            config => Self::recover_one(remains, config, seed, trims),
+        }
+    }
+
+    /// The same for any layer but ranges.
+    pub(crate) fn recover_one(
+        remains: &mut impl Remains,
+        config: LayerConfig,
+        seed: u64,
+        trims: &[TrimRange],
+    ) -> Result<(Self, Recovered), ConfigError> {
         Ok(match config {
+            LayerConfig::Ranges(_) => unreachable!("ranges have no ranges"),
             LayerConfig::Page(config) => {
                 let (map, found) = PageMap::recover_from(remains, config, seed, trims)?;
                 (Self::Page(map), found)
@@ -227,8 +276,10 @@ impl Layer {
     /// If a host write was not announced by [`Layer::write_begin`].
     #[inline]
     pub fn commit(&mut self, row: RowId, units: &[UnitWrite], lost: &[usize]) {
-        if let Self::Zoned(map) = self {
-            return map.commit_row(row, units);
+        match self {
+            Self::Ranges(map) => return map.commit(row, units, lost),
+            Self::Zoned(map) => return map.commit_row(row, units),
+            Self::Page(_) | Self::Hybrid(_) => {}
         }
         let first = self.layout().first_unit(row).0;
         let kept = |place: usize| lost.is_empty() || !lost.contains(&place);
@@ -246,7 +297,7 @@ impl Layer {
                 }
                 map.row_done(row);
             }
-            Self::Zoned(_) => unreachable!("rows of zones are committed as wholes"),
+            Self::Ranges(_) | Self::Zoned(_) => unreachable!("done above"),
         }
     }
 
@@ -257,7 +308,7 @@ impl Layer {
     pub fn takes_rows_at_once(&self) -> bool {
         match self {
             Self::Page(map) => map.takes_rows_at_once(),
-            Self::Hybrid(_) | Self::Zoned(_) => false,
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => false,
         }
     }
 
@@ -266,7 +317,7 @@ impl Layer {
     pub fn prefetch_old(&self, lpn: u32) {
         match self {
             Self::Page(map) => map.prefetch_old(lpn),
-            Self::Hybrid(_) | Self::Zoned(_) => {}
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => {}
         }
     }
 
@@ -298,6 +349,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.is_frontier(block),
             Self::Hybrid(map) => map.is_writing(block),
+            Self::Ranges(map) => map.is_writing(block),
             Self::Zoned(map) => map.is_writing(block),
         }
     }
@@ -307,7 +359,7 @@ impl Layer {
     pub fn page(&self) -> Option<&PageMap> {
         match self {
             Self::Page(map) => Some(map),
-            Self::Hybrid(_) | Self::Zoned(_) => None,
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => None,
         }
     }
 
@@ -316,7 +368,7 @@ impl Layer {
     pub fn zoned(&self) -> Option<&Zoned> {
         match self {
             Self::Zoned(map) => Some(map),
-            Self::Page(_) | Self::Hybrid(_) => None,
+            Self::Page(_) | Self::Hybrid(_) | Self::Ranges(_) => None,
         }
     }
 
@@ -324,7 +376,7 @@ impl Layer {
     pub fn zoned_mut(&mut self) -> Option<&mut Zoned> {
         match self {
             Self::Zoned(map) => Some(map),
-            Self::Page(_) | Self::Hybrid(_) => None,
+            Self::Page(_) | Self::Hybrid(_) | Self::Ranges(_) => None,
         }
     }
 
@@ -335,6 +387,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.config().logical_units,
             Self::Hybrid(map) => map.config().logical_units,
+            Self::Ranges(map) => map.config().logical_units(),
             Self::Zoned(map) => map.config().logical_units(),
         }
     }
@@ -345,6 +398,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.config().frontier_count(),
             Self::Hybrid(map) => map.groups(),
+            Self::Ranges(map) => map.streams(),
             Self::Zoned(map) => map.config().zones,
         }
     }
@@ -356,34 +410,38 @@ impl Layer {
         match self {
             Self::Page(map) => map.stream_of(lpn, handle),
             Self::Hybrid(map) => map.stream_of(lpn),
+            Self::Ranges(map) => map.stream_of(lpn, handle),
             Self::Zoned(map) => map.stream_of(lpn),
         }
     }
 
-    /// Where the next row of `stream` may go.
+    /// Where the next row of `stream`, which begins with logical unit `first`, may go.
     #[must_use]
     #[inline]
-    pub fn host_place(&self, stream: u32) -> HostPlace {
+    pub fn host_place(&self, stream: u32, first: u32) -> HostPlace {
         match self {
             Self::Page(_) => HostPlace::Any,
-            Self::Hybrid(map) => map.host_place(stream),
+            Self::Hybrid(map) => map.host_place(stream, first),
+            Self::Ranges(map) => map.host_place(stream, first),
             Self::Zoned(map) => map.host_place(stream),
         }
     }
 
-    /// Whether the layer says to which lane a row goes.
+    /// Whether the layer says to which lane a row goes, of some streams at least
+    /// ([`Layer::host_place`]).
     #[must_use]
     #[inline]
     pub fn places_host(&self) -> bool {
-        matches!(self, Self::Hybrid(_) | Self::Zoned(_))
+        !matches!(self, Self::Page(_))
     }
 
-    /// `stream` is [`HostPlace::Blocked`]: returns a lane that has to merge or erase before
-    /// that changes; `None` if what is under way has to end first.
-    pub fn make_room(&mut self, stream: u32) -> Option<LaneId> {
+    /// `stream` is [`HostPlace::Blocked`] for `first`: returns a lane that has to merge or
+    /// erase before that changes; `None` if what is under way has to end first.
+    pub fn make_room(&mut self, stream: u32, first: u32) -> Option<LaneId> {
         match self {
             Self::Page(_) => None,
-            Self::Hybrid(map) => map.make_room(stream),
+            Self::Hybrid(map) => map.make_room(stream, first),
+            Self::Ranges(map) => map.make_room(stream, first),
             Self::Zoned(map) => map.make_room(),
         }
     }
@@ -393,6 +451,7 @@ impl Layer {
         match self {
             Self::Page(_) | Self::Zoned(_) => {}
             Self::Hybrid(map) => map.want_all(),
+            Self::Ranges(map) => map.want_all(),
         }
     }
 
@@ -402,51 +461,70 @@ impl Layer {
     pub fn host_may_write(&self, lane: LaneId, stream: u32) -> bool {
         match self {
             Self::Page(map) => map.host_may_write(lane, stream),
-            Self::Hybrid(map) => map.host_place(stream) == HostPlace::Lane(lane),
-            Self::Zoned(map) => map.host_place(stream) == HostPlace::Lane(lane),
+            Self::Hybrid(_) | Self::Zoned(_) => false,
+            Self::Ranges(map) => map.host_may_write(lane, stream),
         }
     }
 
-    /// Whether `lane` holds no more than its share of the data.
+    /// Whether `lane` holds no more than its share of the data that is mapped as `stream` is.
     #[must_use]
     #[inline]
-    pub fn balanced(&self, lane: LaneId) -> bool {
+    pub fn balanced(&self, lane: LaneId, stream: u32) -> bool {
         match self {
             Self::Page(map) => map.balanced(lane),
             Self::Hybrid(_) | Self::Zoned(_) => true,
+            Self::Ranges(map) => map.balanced(lane, stream),
         }
     }
 
     /// The row that [`Layer::reserve_host`] would take, if a block is open.
     #[must_use]
     #[inline]
-    pub fn next_row(&self, lane: LaneId, stream: u32) -> Option<RowId> {
+    pub fn next_row(&self, lane: LaneId, stream: u32, first: u32) -> Option<RowId> {
         match self {
             Self::Page(map) => map.next_row(lane, stream),
-            Self::Hybrid(map) => map.next_row(stream),
+            Self::Hybrid(map) => map.next_row(stream, first),
+            Self::Ranges(map) => map.next_row(lane, stream, first),
             Self::Zoned(map) => map.next_row(stream),
         }
     }
 
-    /// Takes the next row of `lane` for data of `stream`.
+    /// Takes the next row of `lane` for data of `stream` that begins with logical unit
+    /// `first`. What [`Layer::take_pad`] then returns has to be programmed before it.
     ///
     /// # Panics
-    /// If [`Layer::host_may_write`] does not hold.
+    /// If neither [`Layer::host_may_write`] nor [`Layer::host_place`] offers it.
     #[inline]
-    pub fn reserve_host(&mut self, lane: LaneId, stream: u32) -> RowId {
+    pub fn reserve_host(&mut self, lane: LaneId, stream: u32, first: u32) -> RowId {
         match self {
             Self::Page(map) => map.reserve_host(lane, stream),
-            Self::Hybrid(map) => map.reserve_host(lane, stream),
+            Self::Hybrid(map) => map.reserve_host(lane, stream, first),
+            Self::Ranges(map) => map.reserve_host(lane, stream, first),
             Self::Zoned(map) => map.reserve_host(lane, stream),
         }
     }
 
-    /// Whether copies have their rows from when they are planned on, and are programmed in
-    /// that order. Otherwise a copy takes its row when its data is there.
+    /// A row that stays empty, and has to be programmed before the row that was reserved for
+    /// the host last, because rows of a block are programmed in order.
+    #[inline]
+    pub fn take_pad(&mut self) -> Option<RowId> {
+        match self {
+            Self::Page(_) | Self::Zoned(_) => None,
+            Self::Hybrid(map) => map.take_pad(),
+            Self::Ranges(map) => map.take_pad(),
+        }
+    }
+
+    /// Whether copies out of `victim` have their rows from when they are planned on, and are
+    /// programmed in that order. Otherwise a copy takes its row when its data is there.
     #[must_use]
     #[inline]
-    pub fn copies_in_order(&self) -> bool {
-        matches!(self, Self::Hybrid(_))
+    pub fn copies_in_order(&self, victim: BlockId) -> bool {
+        match self {
+            Self::Page(_) => false,
+            Self::Hybrid(_) | Self::Zoned(_) => true,
+            Self::Ranges(map) => map.copies_in_order(victim),
+        }
     }
 
     /// Takes the next row on `lane` for copies out of `victim`.
@@ -458,6 +536,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.reserve_copy(lane, victim),
             Self::Hybrid(map) => map.reserve_copy(victim),
+            Self::Ranges(map) => map.reserve_copy(lane, victim),
             Self::Zoned(_) => panic!("{NO_COPIES}"),
         }
     }
@@ -470,6 +549,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.next_copy_row(lane, victim),
             Self::Hybrid(_) | Self::Zoned(_) => None,
+            Self::Ranges(map) => map.next_copy_row(lane, victim),
         }
     }
 
@@ -479,6 +559,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.take_parity(),
             Self::Hybrid(_) | Self::Zoned(_) => None,
+            Self::Ranges(map) => map.take_parity(),
         }
     }
 
@@ -489,6 +570,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.gather(victim, cursor, plan),
             Self::Hybrid(map) => map.gather(victim, cursor, plan),
+            Self::Ranges(map) => map.gather(victim, cursor, plan),
             Self::Zoned(_) => {
                 plan.reads.clear();
                 plan.units.clear();
@@ -503,6 +585,7 @@ impl Layer {
         match self {
             Self::Page(_) | Self::Zoned(_) => Some(victim),
             Self::Hybrid(map) => map.emptied(victim),
+            Self::Ranges(map) => map.emptied(victim),
         }
     }
 
@@ -514,6 +597,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.free_blocks(lane) < critical,
             Self::Hybrid(map) => map.is_asked(lane) || map.free_blocks(lane) < critical,
+            Self::Ranges(map) => map.is_pressed(lane, critical),
             // An erase alone is over before anybody has waited long.
             Self::Zoned(_) => true,
         }
@@ -525,6 +609,7 @@ impl Layer {
         match self {
             Self::Page(_) => None,
             Self::Hybrid(map) => map.take_idle_lane(),
+            Self::Ranges(map) => map.take_idle_lane(),
             Self::Zoned(map) => map.take_idle_lane(),
         }
     }
@@ -534,16 +619,18 @@ impl Layer {
         match self {
             Self::Page(map) => map.pick_for_wear(lane),
             Self::Hybrid(_) | Self::Zoned(_) => None,
+            Self::Ranges(map) => map.pick_for_wear(lane),
         }
     }
 
-    /// The cause of what is done to empty blocks.
+    /// The cause of what is done to empty `victim`.
     #[must_use]
     #[inline]
-    pub fn cause_of_cleaning(&self) -> Cause {
+    pub fn cause_of_cleaning(&self, victim: BlockId) -> Cause {
         match self {
             Self::Page(_) => Cause::Gc,
             Self::Hybrid(_) => Cause::Merge,
+            Self::Ranges(map) => map.cause_of_cleaning(victim),
             // Only resets lead to erases, and the host asks for them.
             Self::Zoned(_) => Cause::Host,
         }
@@ -555,7 +642,7 @@ impl Layer {
     pub fn cause_of_copies(&self, victim: BlockId, otherwise: Cause) -> Cause {
         match self {
             Self::Page(map) => map.cause_of_copies(victim, otherwise),
-            Self::Hybrid(_) | Self::Zoned(_) => otherwise,
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => otherwise,
         }
     }
 
@@ -586,14 +673,16 @@ impl Layer {
     pub fn tombstone_ranges(&self, write: &UnitWrite) -> &[TrimRange] {
         match self {
             Self::Page(map) => map.tombstone_ranges(write),
-            Self::Hybrid(_) | Self::Zoned(_) => panic!("{NO_TOMBSTONES}"),
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => panic!("{NO_TOMBSTONES}"),
         }
     }
 
     fn page_mut(&mut self) -> &mut PageMap {
         match self {
             Self::Page(map) => map,
-            Self::Hybrid(_) | Self::Zoned(_) => panic!("only a mapping by unit does this"),
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => {
+                panic!("only a mapping by unit does this")
+            }
         }
     }
 
@@ -601,7 +690,7 @@ impl Layer {
     pub fn take_moved(&mut self) -> Option<u32> {
         match self {
             Self::Page(map) => map.take_moved(),
-            Self::Hybrid(_) | Self::Zoned(_) => None,
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => None,
         }
     }
 
@@ -611,7 +700,7 @@ impl Layer {
     pub fn saved(self) -> Option<Self> {
         match self {
             Self::Page(_) => None,
-            Self::Hybrid(_) | Self::Zoned(_) => Some(self),
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => Some(self),
         }
     }
 
@@ -622,9 +711,17 @@ impl Layer {
     #[must_use]
     pub fn after_power_loss(self, nand: &Nand) -> Self {
         match self {
-            Self::Page(_) => panic!("a mapping by unit is found by a scan"),
-            Self::Hybrid(map) => Self::Hybrid(map.after_power_loss(nand)),
+            Self::Ranges(map) => Self::Ranges(map.after_power_loss(nand)),
             Self::Zoned(map) => Self::Zoned(map.after_power_loss()),
+            one => one.go_on_over(&|block| nand.rows_programmed(block)),
+        }
+    }
+
+    /// The same for any layer but ranges, told how many rows of each block are programmed.
+    pub(crate) fn go_on_over(self, rows_programmed: &dyn Fn(BlockId) -> u32) -> Self {
+        match self {
+            Self::Page(_) | Self::Ranges(_) | Self::Zoned(_) => panic!("found by a scan"),
+            Self::Hybrid(map) => Self::Hybrid(map.after_power_loss(rows_programmed)),
         }
     }
 }

@@ -173,11 +173,12 @@ impl Buffer {
 
     /// The first stream with a row to program for which `lane` finds one, and that lane: full
     /// rows first, in the order in which they filled up, then units that somebody waits for,
-    /// then, if the buffer is full, the longest rows. Asks at most `most` streams of each kind.
+    /// then, if the buffer is full, the longest rows. `lane` is asked with a stream and the
+    /// first logical unit of its row. Asks at most `most` streams of each kind.
     pub(crate) fn first_stream<T>(
         &mut self,
         most: usize,
-        mut lane: impl FnMut(u32) -> Option<T>,
+        mut lane: impl FnMut(u32, u32) -> Option<T>,
     ) -> Option<(u32, T)> {
         // Streams are there once for each of their rows; those without any leave.
         let (dirty, row) = (&self.dirty, self.row_units);
@@ -192,7 +193,8 @@ impl Buffer {
                 continue;
             }
             asked.push(stream);
-            if let Some(lane) = lane(stream) {
+            let first = self.first_unit(stream);
+            if let Some(lane) = first.and_then(|first| lane(stream, first)) {
                 self.full.remove(place);
                 return Some((stream, lane));
             }
@@ -211,7 +213,13 @@ impl Buffer {
             others.extend(waiting.into_iter().take(most));
         }
         let mut left = others.into_iter().filter(|stream| !asked.contains(stream));
-        left.find_map(|stream| Some((stream, lane(stream)?)))
+        left.find_map(|stream| Some((stream, lane(stream, self.first_unit(stream)?)?)))
+    }
+
+    /// The logical unit of `stream` that waits longest for a row.
+    pub(crate) fn first_unit(&self, stream: u32) -> Option<u32> {
+        let place = *self.dirty[stream as usize].front()?;
+        Some(self.entries[place].lpn)
     }
 
     /// Puts new content over an entry whose program has not begun. The entry stays in its
@@ -233,7 +241,7 @@ impl Buffer {
     /// for room that only a flush makes.
     pub(crate) fn add(&mut self, lpn: u32, version: u64, stream: u32, state: State) -> u32 {
         let place = self.entries.take();
-        self.entries[place] = Entry::new(lpn, version, stream as u16, state);
+        self.entries[place] = Entry::new(lpn, version, stream, state);
         self.used += 1;
         if lpn != UnitWrite::TOMBSTONE {
             self.index.insert(lpn, place);
@@ -294,12 +302,12 @@ impl Buffer {
 
     fn queue(&mut self, place: u32) {
         let stream = self.entries[place].stream;
-        let queue = &mut self.dirty[usize::from(stream)];
+        let queue = &mut self.dirty[stream as usize];
         queue.push_back(place);
-        self.occupied[usize::from(stream / 64)] |= 1 << (stream % 64);
+        self.occupied[stream as usize / 64] |= 1 << (stream % 64);
         self.dirty_total += 1;
         if queue.len().is_multiple_of(self.row_units) {
-            self.full.push_back(u32::from(stream));
+            self.full.push_back(stream);
         }
     }
 

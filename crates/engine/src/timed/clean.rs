@@ -78,8 +78,8 @@ impl Engine {
             cleaner.victim = self.ftl.pick_for_wear(lane).map(|block| (block, Cause::Wear));
         }
         if cleaner.victim.is_none() && (cleaner.active || cleaner.idle) {
-            let why = self.ftl.cause_of_cleaning();
-            cleaner.victim = self.ftl.pick_victim(lane).map(|block| (block, why));
+            let victim = self.ftl.pick_victim(lane);
+            cleaner.victim = victim.map(|block| (block, self.ftl.cause_of_cleaning(block)));
             // Some merges are a change of the map alone, and make room at once.
             self.freed |= self.ftl.places_host();
         }
@@ -157,7 +157,7 @@ impl Engine {
         job.victim = Some(victim);
         job.cause = Some(cause);
         job.copied_back = 0;
-        if self.ftl.copies_in_order() {
+        if self.ftl.copies_in_order(victim) {
             job.row = self.ftl.reserve_copy(lane, victim).0;
             cleaner.in_order.push_back(place);
         }
@@ -239,12 +239,11 @@ impl Engine {
             return;
         }
         let lane = LaneId(job.lane);
-        if self.ftl.copies_in_order() {
+        let victim = job.victim.expect("a copy empties a block");
+        if self.ftl.copies_in_order(victim) {
             self.queue_in_order(lane, now);
             return;
         }
-        let job = &self.jobs[place];
-        let victim = job.victim.expect("a copy empties a block");
         let row = self.ftl.reserve_copy(lane, victim);
         self.jobs[place].row = row.0;
         self.enqueue(self.layout.die_of(row), Op::Program { job: place }, false, now);

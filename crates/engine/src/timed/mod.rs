@@ -27,6 +27,10 @@ use die::{Die, Op, ReadOp};
 /// follow; more would only bind data to a die earlier than needed.
 const HOST_ROWS_MAX: u32 = 2;
 
+/// What a row may wait for without an operation of the flash in between: the merge of its
+/// own log block, that of another, and copies in front of it. Once more to see that it is done.
+const ROOM_STEPS: u32 = 4;
+
 /// A unit of host data to be programmed, and the tag it comes back with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostUnit {
@@ -219,19 +223,30 @@ impl Engine {
         running + die.backlog
     }
 
-    /// A lane that can take a row of `stream` now, in turn; `None` if all are busy enough,
-    /// or must clean first. Where the layer names the lane, one that has to merge first is
-    /// set to it.
-    pub fn writable_lane(&mut self, stream: u32, now: SimTime) -> Option<LaneId> {
-        if self.ftl.places_host() {
-            return self.named_lane(stream, now);
+    /// A lane that can take a row of `stream`, which begins with logical unit `first`, now, in
+    /// turn; `None` if all are busy enough, or must clean first. Where the layer names the
+    /// lane, one that has to merge first is set to it.
+    pub fn writable_lane(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
+        let places_host = self.ftl.places_host();
+        if places_host && self.ftl.host_place(stream, first) != HostPlace::Any {
+            return self.named_lane(stream, first, now);
         }
+        let most = HOST_ROWS_MAX * self.layout.dies_per_lane();
         for _ in 0..self.ready.len() {
             let lane = self.ready.pop_front().expect("as many as counted");
-            if !self.ftl.host_may_write(LaneId(lane), stream) {
-                // Comes back when an erase has made room.
+            if places_host && self.lanes[lane as usize].host_rows >= most {
+                // Busy with rows that were placed there. Comes back when one of them is done.
                 self.lanes[lane as usize].listed = false;
-            } else if !self.ftl.balanced(LaneId(lane)) || self.next_die_busy(lane, stream) {
+            } else if !self.ftl.host_may_write(LaneId(lane), stream) {
+                // Comes back when an erase has made room; at once where another stream may
+                // have some.
+                self.lanes[lane as usize].listed = places_host;
+                if places_host {
+                    self.ready.push_back(lane);
+                }
+            } else if !self.ftl.balanced(LaneId(lane), stream)
+                || self.next_die_busy(lane, stream, first)
+            {
                 self.ready.push_back(lane);
             } else {
                 self.ready.push_front(lane);
@@ -241,24 +256,28 @@ impl Engine {
         None
     }
 
-    fn named_lane(&mut self, stream: u32, now: SimTime) -> Option<LaneId> {
-        if self.ftl.host_place(stream) == HostPlace::Blocked {
-            let merges = self.ftl.make_room(stream)?;
-            // A merge without flash operations makes room at once.
+    fn named_lane(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
+        for _ in 0..ROOM_STEPS {
+            if self.ftl.host_place(stream, first) != HostPlace::Blocked {
+                break;
+            }
+            let merges = self.ftl.make_room(stream, first)?;
+            // A merge without flash operations makes room at once, or shows what else the row
+            // waits for.
             self.clean(merges, now);
         }
-        let HostPlace::Lane(lane) = self.ftl.host_place(stream) else { return None };
+        let HostPlace::Lane(lane) = self.ftl.host_place(stream, first) else { return None };
         let most = HOST_ROWS_MAX * self.layout.dies_per_lane();
         let busy = self.lanes[lane.0 as usize].host_rows >= most;
-        (!busy && !self.next_die_busy(lane.0, stream)).then_some(lane)
+        (!busy && !self.next_die_busy(lane.0, stream, first)).then_some(lane)
     }
 
     /// Whether the die of a superblock that would be next has rows enough.
-    fn next_die_busy(&self, lane: u32, stream: u32) -> bool {
+    fn next_die_busy(&self, lane: u32, stream: u32, first: u32) -> bool {
         if self.layout.dies_per_lane() == 1 {
             return false;
         }
-        let die = match self.ftl.next_row(LaneId(lane), stream) {
+        let die = match self.ftl.next_row(LaneId(lane), stream, first) {
             Some(row) => self.layout.die_of(row),
             None => DieId(lane * self.layout.dies_per_lane()),
         };
@@ -285,12 +304,16 @@ impl Engine {
         now: SimTime,
     ) {
         assert!(payloads.is_empty() || payloads.len() == units.len(), "bytes for some units only");
-        let in_turn = !self.ftl.places_host();
+        let first = units.first().expect("a row holds something").write.lpn;
+        let in_turn = self.ftl.host_place(stream, first) == HostPlace::Any;
         if in_turn {
             let front = self.ready.pop_front();
             assert!(front == Some(lane.0), "a row for a lane that was not offered");
         }
-        let row = self.ftl.reserve_host(lane, stream);
+        let row = self.ftl.reserve_host(lane, stream, first);
+        while let Some(pad) = self.ftl.take_pad() {
+            self.program_empty(lane, pad, Cause::Pad, now);
+        }
         let place = self.jobs.take();
         let job = &mut self.jobs[place];
         job.lane = lane.0;
@@ -328,29 +351,15 @@ impl Engine {
     }
 
     /// Programs the next row of `stream` on `lane`, which [`Engine::writable_lane`] has just
-    /// returned, with nothing but padding.
+    /// returned, with nothing but padding. The caller bounds how many such rows there are at
+    /// once.
     ///
     /// # Panics
     /// If the layer does not name the lane of a row.
     pub fn pad(&mut self, lane: LaneId, stream: u32, now: SimTime) {
         assert!(self.ftl.places_host(), "padding goes to a place that the layer names");
-        let row = self.ftl.reserve_host(lane, stream);
-        let place = self.jobs.take();
-        let job = &mut self.jobs[place];
-        job.lane = lane.0;
-        job.row = row.0;
-        job.cause = Some(Cause::Pad);
-        job.copied_back = 0;
-        job.plan.units.clear();
-        job.plan.units.push(UnitWrite::pad());
-        job.tags.clear();
-        job.payloads.clear();
-        let die = self.layout.die_of(row);
-        let state = &mut self.dies[die.0 as usize];
-        state.host_rows += 1;
-        state.host_ops += 1;
-        self.lanes[lane.0 as usize].host_rows += 1;
-        self.enqueue(die, Op::Program { job: place }, false, now);
+        let row = self.ftl.reserve_host(lane, stream, UnitWrite::PAD);
+        self.program_empty(lane, row, Cause::Pad, now);
     }
 
     /// Lets every program that has begun end, as capacitors do when power is lost; adds what
@@ -372,7 +381,9 @@ impl Engine {
             let (job, row) = (&self.jobs[job], RowId(self.jobs[job].row));
             self.nand.program_end(row);
             self.ftl.commit(row, &job.plan.units, &[]);
-            done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
+            if job.cause == Some(Cause::Host) {
+                done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
+            }
         }
     }
 

@@ -5,8 +5,8 @@ pub mod flash;
 use prism_base::{Bytes, Rng};
 use prism_engine::{Flash, Immediate, Pace};
 use prism_ftl::{
-    Benefit, ConfigError, Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, Placement,
-    TrimRange, UnitWrite, VictimPolicy,
+    Benefit, ConfigError, Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, Logs, Placement,
+    RangeConfig, RangesConfig, TrimRange, UnitWrite, VictimPolicy,
 };
 use prism_nand::{Geometry, Nand, UnitTag};
 
@@ -77,6 +77,8 @@ pub fn hybrid(rng: &mut Rng) -> Setup {
     let (n, k) = one_of(rng, &[(1, 1), (1, 1), (1, 2), (2, 1), (2, 2), (3, 2), (4, 4)]);
     let low = rng.below(3) as u32;
     let config = HybridConfig {
+        logs: Logs::Groups,
+        gaps: false,
         logical_units: u32::MAX >> 1,
         group_blocks: n,
         group_log_blocks: k,
@@ -88,11 +90,66 @@ pub fn hybrid(rng: &mut Rng) -> Setup {
     finish(geometry, LayerConfig::Hybrid(config), rng).unwrap_or_else(|| hybrid(rng))
 }
 
+/// A mapping whose units stand at their own offsets, in replacement blocks or as FAST has it,
+/// often as full as it may be.
+pub fn at_offsets(rng: &mut Rng) -> Setup {
+    let mut geometry = geometry(rng);
+    geometry.page = geometry.unit;
+    let low = rng.below(3) as u32;
+    let gaps = rng.chance(0.5);
+    let log_blocks = one_of(rng, &[2, 2, 3, geometry.blocks()]).min(geometry.blocks());
+    let config = match rng.chance(0.5) {
+        true => HybridConfig::fast(u32::MAX >> 1, log_blocks, gaps),
+        false => HybridConfig::block(u32::MAX >> 1, log_blocks - 1, gaps),
+    };
+    let config = HybridConfig {
+        victim: one_of(rng, &HYBRID_VICTIMS),
+        free_blocks_low: low,
+        free_blocks_high: low + rng.below(2) as u32,
+        ..config
+    };
+    finish(geometry, LayerConfig::Hybrid(config), rng).unwrap_or_else(|| at_offsets(rng))
+}
+
 fn set_units(config: &mut LayerConfig, units: u32) {
     match config {
         LayerConfig::Page(config) => config.logical_units = units,
         LayerConfig::Hybrid(config) => config.logical_units = units,
+        LayerConfig::Ranges(_) => unreachable!("each range has its own"),
     }
+}
+
+/// Two or three ranges, each with any mapping.
+pub fn ranges(rng: &mut Rng) -> Setup {
+    let mut all = Vec::new();
+    let mut whole: Option<Setup> = None;
+    for _ in 0..2 + rng.below(2) {
+        let draw = one_of(rng, &[page, hybrid, at_offsets] as &[fn(&mut Rng) -> Setup]);
+        let mut part = draw(rng);
+        if let Some(whole) = &whole {
+            // The shape of the first, with blocks of its own.
+            let blocks_per_plane = part.geometry.blocks_per_plane;
+            part.geometry = Geometry { blocks_per_plane, ..whole.geometry.clone() };
+            set_units(&mut part.config, u32::MAX >> 1);
+            let geometry = part.geometry.clone();
+            let Some(again) = finish(geometry, part.config, rng) else { return ranges(rng) };
+            part = again;
+        } else {
+            // Rows of one unit, which every mapping takes.
+            part = at_offsets(rng);
+            whole = Some(part.clone());
+        }
+        let blocks_per_plane = part.geometry.blocks_per_plane;
+        if let LayerConfig::Hybrid(config) = &mut part.config {
+            config.gaps = false;
+        }
+        all.push(RangeConfig { blocks_per_plane, layer: part.config });
+    }
+    let mut setup = whole.expect("there is a first range");
+    setup.geometry.blocks_per_plane = all.iter().map(|range| range.blocks_per_plane).sum();
+    setup.config = LayerConfig::Ranges(RangesConfig { ranges: all });
+    setup.config.check(&setup.geometry).expect("each range was checked");
+    setup
 }
 
 /// With a capacity; `None` if the flash is too small for the rest.
@@ -133,7 +190,8 @@ pub struct Life {
 
 impl Life {
     pub fn new(setup: Setup, name: String) -> Self {
-        let nand = Nand::with_content(setup.geometry.clone());
+        let gaps = matches!(&setup.config, LayerConfig::Hybrid(config) if config.gaps);
+        let nand = Nand::with_content(setup.geometry.clone()).with_gaps(gaps);
         let layer = Layer::new(setup.geometry.clone(), setup.config.clone(), 1).unwrap();
         let units = vec![Unit::default(); layer.logical_units() as usize];
         let mut engine = Immediate::new(Fragile::new(nand, setup.cache, u64::MAX), layer);

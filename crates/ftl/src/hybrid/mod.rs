@@ -17,6 +17,7 @@
 
 mod choice;
 mod config;
+mod home;
 mod host;
 mod merge;
 mod recover;
@@ -24,13 +25,13 @@ mod recover;
 use std::collections::{BTreeMap, VecDeque};
 
 use prism_base::{Divisor, FastMap, Zeroed, prefetch};
-use prism_nand::{BlockId, Geometry, LaneId, Layout, Nand, Pun, RowId};
+use prism_nand::{BlockId, Geometry, LaneId, Layout, Pun, RowId};
 
 use crate::config::ConfigError;
 use crate::plan::UnitWrite;
 use crate::under_way::UnderWay;
 
-pub use config::HybridConfig;
+pub use config::{HybridConfig, Logs};
 pub use merge::MergeCounts;
 
 /// What a block is used for.
@@ -68,6 +69,9 @@ struct Group {
     waits_for: Option<u32>,
     /// The logical block of it that is being merged: one at a time.
     merging: Option<u32>,
+    /// Its log block was opened for a row that has not come yet, so that nobody else may have
+    /// it: two that take it from each other before either has written would go on for ever.
+    awaits_row: bool,
     /// Log blocks that recovery found, which may be more than the configuration allows.
     found: u32,
 }
@@ -79,6 +83,8 @@ struct Lane {
     dead: VecDeque<u32>,
     /// Log blocks of the lane that groups wait for.
     wanted: VecDeque<u32>,
+    /// Log blocks that need the rows up to this one copied from the data block.
+    fills: VecDeque<(u32, u32)>,
     /// Full log blocks of the lane, by when they were opened.
     sealed: BTreeMap<u64, u32>,
     /// The log block that is being merged, over all its logical blocks.
@@ -121,6 +127,11 @@ pub struct Hybrid {
     /// By logical block: its data block plus one, 0 for none.
     data: Vec<u32>,
     groups: Vec<Group>,
+    /// FAST: the log block of the sequential run, and whether it takes more rows.
+    sequential: Option<u32>,
+    sequential_open: bool,
+    /// Rows to be programmed empty, because the row after them is needed.
+    pads: VecDeque<RowId>,
     lanes: Vec<Lane>,
     /// Lanes that have got something to erase since that was last asked.
     idle_lanes: Vec<u32>,
@@ -179,6 +190,9 @@ impl Hybrid {
             changes: 0,
             data: vec![0; logical_blocks as usize],
             groups: vec![Group::default(); config.groups(&geometry) as usize],
+            sequential: None,
+            sequential_open: false,
+            pads: VecDeque::new(),
             lanes: (0..geometry.lanes()).map(lane).collect(),
             idle_lanes: Vec::new(),
             wanted_by: FastMap::default(),
@@ -298,8 +312,14 @@ impl Hybrid {
         let block = self.layout.block_of(row).0;
         let index = block as usize;
         self.rows_in_flight[index] -= 1;
-        if self.uses[index] == Use::Log && self.rows_in_flight[index] == 0 && !self.is_open(block) {
-            self.seal(block);
+        if self.rows_in_flight[index] > 0 {
+            return;
+        }
+        match self.uses[index] {
+            Use::Log if !self.is_open(block) => self.seal(block),
+            // Its last unit was trimmed or replaced on its way.
+            Use::Data if self.valid[index] == 0 => self.drained(block),
+            _ => {}
         }
     }
 
@@ -307,6 +327,13 @@ impl Hybrid {
     pub fn trim_now(&mut self, start: u32, end: u32, version: u64) {
         for lpn in start..end {
             self.unmap(lpn);
+        }
+        if self.config.logs == Logs::Replacement && start < end {
+            // The row that is awaited may have been trimmed.
+            let (first, last) = (self.stream_of(start), self.stream_of(end - 1));
+            for group in &mut self.groups[first as usize..=last as usize] {
+                group.awaits_row = false;
+            }
         }
         if !self.under_way.is_empty() {
             self.under_way.raise_all(start, end, version);
@@ -346,7 +373,7 @@ impl Hybrid {
             Use::Data => {
                 let logical = self.logical[block as usize];
                 let group = self.group_of[block as usize] as usize;
-                if self.groups[group].merging != Some(logical) {
+                if self.groups[group].merging != Some(logical) && self.is_idle(block) {
                     self.data[logical as usize] = 0;
                     self.bury(block);
                 }
@@ -387,6 +414,9 @@ impl Hybrid {
     }
 
     fn is_open(&self, block: u32) -> bool {
+        if self.sequential == Some(block) {
+            return self.sequential_open;
+        }
         self.groups[self.group_of[block as usize] as usize].open == Some(block)
     }
 
@@ -415,18 +445,22 @@ impl Hybrid {
     /// What is left after power was lost, with the map as the capacitors saved it: programs
     /// under way are gone, merges begin anew, open log blocks take no more rows.
     #[must_use]
-    pub fn after_power_loss(mut self, nand: &Nand) -> Self {
+    pub(crate) fn after_power_loss(mut self, rows_programmed: &dyn Fn(BlockId) -> u32) -> Self {
         self.under_way = UnderWay::default();
         self.rows_in_flight.fill(0);
         self.open_logs.clear();
         self.wanted_by.clear();
         self.spent_total = 0;
+        (self.sequential, self.sequential_open) = (None, false);
+        self.pads.clear();
         for group in &mut self.groups {
             (group.open, group.waits_for, group.merging) = (None, None, None);
+            group.awaits_row = false;
         }
         for lane in &mut self.lanes {
             lane.dead.clear();
             lane.wanted.clear();
+            lane.fills.clear();
             lane.sealed.clear();
             lane.victim = None;
             lane.step = None;
@@ -435,13 +469,14 @@ impl Hybrid {
         for block in 0..self.uses.len() as u32 {
             match self.uses[block as usize] {
                 Use::Free => {
-                    assert!(nand.rows_programmed(BlockId(block)) == 0, "an erased block is erased");
+                    assert!(rows_programmed(BlockId(block)) == 0, "an erased block is erased");
                 }
                 Use::Data if self.valid[block as usize] == 0 => {
                     self.data[self.logical[block as usize] as usize] = 0;
                     self.bury(block);
                 }
-                Use::Data => {}
+                // Where its rows stopped is not known to be in line either.
+                Use::Data => self.next[block as usize] = self.layout.rows_per_block(),
                 Use::Target | Use::Dead => self.bury(block),
                 Use::Spent => self.spend(block),
                 Use::Log | Use::Sealed | Use::Wanted | Use::Merging => {

@@ -2,6 +2,7 @@
 
 mod hybrid;
 mod parts;
+mod ranges;
 mod spare;
 mod zoned;
 
@@ -10,12 +11,14 @@ use prism_engine::{Cleaning, EngineConfig, Scheduler, Suspend};
 use prism_ftl::{
     ConfigError, FtlConfig, LayerConfig, OverProvisioning, Placement, SteadyError, WearPolicy,
 };
-use prism_nand::{Geometry, GeometryError, PageTimes, Timing};
+use prism_nand::{Geometry, GeometryError, Nand, PageTimes, Timing};
 use serde::Deserialize;
 
 pub use parts::{
     Cell, Datasheet, DriveSpec, Flash, Ftl, MapLoad, Mapping, SuspendSpec, WriteCache,
 };
+
+pub use ranges::RangeSpec;
 
 /// Why a device file cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -71,6 +74,9 @@ pub struct Device {
     pub flash: Flash,
     /// The translation layer.
     pub ftl: Ftl,
+    /// Addresses that are mapped otherwise than `[ftl]` says, from 0 on.
+    #[serde(default, rename = "range")]
+    pub ranges: Vec<RangeSpec>,
     /// What the host sees.
     pub drive: DriveSpec,
     /// What the maker says it does, to stand beside what the simulation says.
@@ -79,7 +85,7 @@ pub struct Device {
 }
 
 /// Presets whose drives take any write.
-const PRESETS: [(&str, &str); 10] = [
+const PRESETS: &[(&str, &str)] = &[
     ("dc-tlc", include_str!("../../presets/dc-tlc.toml")),
     ("consumer-nvme", include_str!("../../presets/consumer-nvme.toml")),
     ("qlc", include_str!("../../presets/qlc.toml")),
@@ -87,13 +93,17 @@ const PRESETS: [(&str, &str); 10] = [
     ("sfs-slc", include_str!("../../presets/sfs-slc.toml")),
     ("sfs-mlc", include_str!("../../presets/sfs-mlc.toml")),
     ("slc-2008", include_str!("../../presets/slc-2008.toml")),
+    ("fast-2008", include_str!("../../presets/fast-2008.toml")),
+    ("bast-2007", include_str!("../../presets/bast-2007.toml")),
+    ("block-2007", include_str!("../../presets/block-2007.toml")),
+    ("mixed-2008", include_str!("../../presets/mixed-2008.toml")),
     ("atc08", include_str!("../../presets/atc08.toml")),
     ("wiscsim", include_str!("../../presets/wiscsim.toml")),
     ("femu", include_str!("../../presets/femu.toml")),
 ];
 
 /// Presets of zoned drives.
-const ZONED_PRESETS: [(&str, &str); 2] = [
+const ZONED_PRESETS: &[(&str, &str)] = &[
     ("zn540", include_str!("../../presets/zn540.toml")),
     ("zns-small", include_str!("../../presets/zns-small.toml")),
 ];
@@ -128,7 +138,7 @@ impl Device {
     /// # Errors
     /// [`DeviceError::UnknownPreset`] lists those that exist.
     pub fn preset_text(name: &str) -> Result<&'static str, DeviceError> {
-        let found = PRESETS.iter().chain(&ZONED_PRESETS).find(|(known, _)| *known == name);
+        let found = PRESETS.iter().chain(ZONED_PRESETS).find(|(known, _)| *known == name);
         found.map(|&(_, text)| text).ok_or_else(|| {
             let names = Self::preset_names().chain(Self::zoned_preset_names());
             let known = names.collect::<Vec<_>>().join(", ");
@@ -162,8 +172,7 @@ impl Device {
             let why = "more mapping units than can be addressed; choose a larger mapping_unit";
             return bad("drive.capacity", self.drive.capacity, why);
         }
-        self.check_ftl()?;
-        Ok(())
+        if self.ranges.is_empty() { self.check_ftl() } else { self.check_ranges() }
     }
 
     fn check_times(&self) -> Result<(), DeviceError> {
@@ -198,6 +207,10 @@ impl Device {
             return bad("flash.copy_back", true, why);
         }
         let passes = matches!(self.drive.scheduler, Scheduler::ReadFirst | Scheduler::Priority);
+        if flash.program_gaps && flash.cell != Cell::Slc {
+            let why = "only single-level cells stand pages that are left out";
+            return bad("flash.program_gaps", true, why);
+        }
         if flash.suspend != SuspendSpec::None && !passes {
             let why = "stopping for reads needs a scheduler that lets reads go first: \
                        read-first or priority";
@@ -253,10 +266,10 @@ impl Device {
             }
             _ => {}
         }
-        if ftl.mapping == Mapping::Hybrid {
-            self.check_hybrid()?;
+        if ftl.mapping.is_by_block() {
+            self.check_by_block()?;
         } else {
-            self.check_no_hybrid()?;
+            self.check_not_by_block()?;
         }
         if ftl.mapping == Mapping::Zns {
             self.check_zoned()?;
@@ -269,6 +282,18 @@ impl Device {
 
     /// Memory that a cached map entry takes: a logical and a physical unit.
     pub const MAP_ENTRY: u64 = 8;
+
+    /// Erased flash of this shape that keeps no content.
+    #[must_use]
+    pub fn erased(&self) -> Nand {
+        Nand::new(self.geometry()).with_gaps(self.flash.program_gaps)
+    }
+
+    /// Erased flash of this shape that keeps content.
+    #[must_use]
+    pub fn erased_with_content(&self) -> Nand {
+        Nand::with_content(self.geometry()).with_gaps(self.flash.program_gaps)
+    }
 
     /// The shape of the flash.
     #[must_use]
@@ -339,9 +364,14 @@ impl Device {
     /// What the translation layer is told.
     #[must_use]
     pub fn layer_config(&self) -> LayerConfig {
+        if !self.ranges.is_empty() {
+            return self.ranges_config();
+        }
         match self.ftl.mapping {
             Mapping::Page | Mapping::Dftl => LayerConfig::Page(self.ftl_config()),
-            Mapping::Hybrid => LayerConfig::Hybrid(self.hybrid_config()),
+            Mapping::Block | Mapping::Bast | Mapping::Fast | Mapping::Hybrid => {
+                LayerConfig::Hybrid(self.hybrid_config())
+            }
             Mapping::Zns => LayerConfig::Zoned(self.zoned_config()),
         }
     }
@@ -349,11 +379,7 @@ impl Device {
     /// Units that can hold data in steady state.
     #[must_use]
     pub fn usable_units(&self) -> u64 {
-        match self.layer_config() {
-            LayerConfig::Page(config) => config.usable_units(&self.geometry()),
-            LayerConfig::Hybrid(config) => config.usable_units(&self.geometry()),
-            LayerConfig::Zoned(config) => config.writable_units(&self.geometry()),
-        }
+        self.layer_config().usable_units(&self.geometry())
     }
 
     /// What a mapping by unit is told.
@@ -365,8 +391,8 @@ impl Device {
         FtlConfig {
             logical_units,
             map_units: match ftl.mapping {
-                Mapping::Page | Mapping::Hybrid | Mapping::Zns => 0,
                 Mapping::Dftl => logical_units.div_ceil(per_page),
+                _ => 0,
             },
             victim: ftl.victim,
             frontiers: ftl.frontiers,

@@ -240,6 +240,9 @@ impl Drive {
     pub(super) fn begin(&mut self, slot: u32, out: &mut Vec<Completion>) {
         if self.look_up(slot) {
             self.perform(slot, out);
+        } else if self.is_held() {
+            // Nothing may be under way that would set the rewrites going.
+            self.pump(out);
         }
     }
 

@@ -121,6 +121,11 @@ impl Drive {
         ready
     }
 
+    /// Whether commands wait for rewrites of translation pages.
+    pub(super) fn is_held(&self) -> bool {
+        self.map.as_ref().is_some_and(|map| !map.held.is_empty())
+    }
+
     /// Units that a request touches: the first, and the one behind the last.
     fn units_of(&self, request: &Request) -> (u32, u32) {
         let last = self.unit_of(request.offset + request.len - 1);

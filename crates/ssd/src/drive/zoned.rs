@@ -6,12 +6,17 @@
 
 use std::collections::VecDeque;
 
-use prism_ftl::Zoned;
+use prism_ftl::{UnitWrite, Zoned};
+use prism_nand::LaneId;
 
 use super::Drive;
 use crate::device::Device;
 use crate::request::{Completion, HostOp, Request, SubmitError};
 use crate::zones::{ZoneFault, ZoneInfo, ZoneState, Zones};
+
+/// Rows of padding for each die of a zone that may wait or run at once: those of the host come
+/// in between.
+const PAD_ROWS: u32 = 2;
 
 /// The zones of a drive, and those that are being ended.
 #[derive(Debug)]
@@ -162,7 +167,7 @@ impl Drive {
     /// Sends what is buffered of `zone` to flash. Returns whether none of it is left to send.
     fn drain_zone(&mut self, zone: u32) -> bool {
         while self.buffer.has_dirty(zone) {
-            let Some(lane) = self.engine.writable_lane(zone, self.now) else { return false };
+            let Some(lane) = self.lane_for(zone) else { return false };
             self.write_row(zone, lane);
         }
         true
@@ -170,11 +175,20 @@ impl Drive {
 
     /// Pads `zone` to its end. Returns whether all of it is on flash.
     fn pad_zone(&mut self, zone: u32) -> bool {
-        while self.engine.ftl().zoned().is_some_and(|map| map.has_rows(zone)) {
-            let Some(lane) = self.engine.writable_lane(zone, self.now) else { return false };
+        let dies = self.engine.nand().geometry().dies_per_superblock;
+        let may = |map: &Zoned| map.has_rows(zone) && map.rows_in_flight(zone) < PAD_ROWS * dies;
+        while self.engine.ftl().zoned().is_some_and(may) {
+            let Some(lane) = self.lane_for(zone) else { return false };
             self.engine.pad(lane, zone, self.now);
         }
-        self.engine.ftl().zoned().is_some_and(|map| map.rows_in_flight(zone) == 0)
+        let through = |map: &Zoned| !map.has_rows(zone) && map.rows_in_flight(zone) == 0;
+        self.engine.ftl().zoned().is_some_and(through)
+    }
+
+    /// The lane for the next row of `zone`, if it can take one now.
+    fn lane_for(&mut self, zone: u32) -> Option<LaneId> {
+        // Which unit a row begins with follows from the zone.
+        self.engine.writable_lane(zone, UnitWrite::PAD, self.now)
     }
 
     /// Finds out, after a loss of power, what zones hold on flash and in what was saved of the

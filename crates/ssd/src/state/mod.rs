@@ -82,7 +82,7 @@ impl Drive {
     ) -> Result<Option<(Self, Preparation)>, DeviceError> {
         device.check()?;
         let config = device.ftl_config();
-        let mut nand = Nand::new(device.geometry());
+        let mut nand = device.erased();
         if state == InitialState::Steady {
             let LayerConfig::Page(config) = device.layer_config() else {
                 return Err(SteadyError::Blocks.into());

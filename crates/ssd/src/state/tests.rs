@@ -163,7 +163,7 @@ fn every_kind_of_drive_has_a_steady_state() {
             for lane in (0..lanes).map(LaneId) {
                 let free = ftl.free_blocks(lane);
                 let allowed = config.free_blocks_low..=config.free_blocks_high + 2;
-                assert!(allowed.contains(&free) && ftl.balanced(lane), "{name}: {free} erased");
+                assert!(allowed.contains(&free) && ftl.balanced(lane, 0), "{name}: {free} erased");
             }
             for unit in 0..config.logical_units + config.map_units {
                 let at = ftl.lookup(unit).expect("every unit is mapped");
@@ -313,7 +313,7 @@ fn the_short_way_and_the_long_way_are_the_same() {
         }
         for lane in (0..geometry.lanes()).map(LaneId) {
             assert_eq!(short.free_blocks(lane), long.free_blocks(lane));
-            assert_eq!(short.next_row(lane, 0), long.next_row(lane, 0));
+            assert_eq!(short.next_row(lane, 0, 0), long.next_row(lane, 0, 0));
         }
         for block in (0..geometry.blocks()).map(BlockId) {
             let (short, long) = (short.page().unwrap(), long.page().unwrap());

@@ -5,7 +5,7 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::{CleaningMode, Scheduler};
 use prism_ftl::{ConfigError, Frontiers, VictimPolicy};
 use prism_nand::PageTimes;
-use prism_ssd::device::{MapLoad, Mapping, SuspendSpec, WriteCache};
+use prism_ssd::device::{Cell, MapLoad, Mapping, RangeSpec, SuspendSpec, WriteCache};
 use prism_ssd::{Device, DeviceError};
 
 /// One of `items`, each equally likely.
@@ -89,12 +89,13 @@ pub fn device(rng: &mut Rng) -> Device {
     }
 }
 
-/// A small drive with a hybrid mapping and everything drawn from `rng`, often as full as its
-/// bound allows, and often with a single log block.
-pub fn hybrid(rng: &mut Rng) -> Device {
+/// A small drive with a mapping by blocks and everything drawn from `rng`, often as full as
+/// its bound allows, and often with a single log block.
+pub fn by_block(rng: &mut Rng) -> Device {
+    let all = [Mapping::Hybrid, Mapping::Bast, Mapping::Block, Mapping::Fast];
     loop {
         let mut device = device(rng);
-        device.ftl.mapping = Mapping::Hybrid;
+        device.ftl.mapping = one_of(rng, &all);
         device.ftl.segment = None;
         device.ftl.map_cache = None;
         device.ftl.map_load = MapLoad::Entry;
@@ -106,8 +107,13 @@ pub fn hybrid(rng: &mut Rng) -> Device {
         device.flash.superblock_parity = false;
         device.ftl.victim = VictimPolicy::Fifo;
         device.ftl.frontiers = Frontiers::Separate;
-        device.ftl.group_blocks = Some(1 + rng.below(4) as u32);
-        device.ftl.group_log_blocks = Some(1 + rng.below(4) as u32);
+        if device.ftl.mapping == Mapping::Hybrid {
+            device.ftl.group_blocks = Some(1 + rng.below(4) as u32);
+            device.ftl.group_log_blocks = Some(1 + rng.below(4) as u32);
+        }
+        if matches!(device.ftl.mapping, Mapping::Block | Mapping::Fast) {
+            one_unit_a_row(&mut device, rng);
+        }
         device.ftl.log_share = Some(one_of(rng, &[0.01, 0.07, 0.5]));
         device.ftl.free_blocks_low = rng.below(3) as u32;
         device.ftl.free_blocks_high = device.ftl.free_blocks_low + rng.below(2) as u32;
@@ -119,8 +125,49 @@ pub fn hybrid(rng: &mut Rng) -> Device {
         if units >= 64 {
             device.drive.capacity = Bytes(units * device.ftl.mapping_unit.0);
             device.check().unwrap();
-            return device;
+            let mixed = with_ranges(device.clone(), rng);
+            return if rng.chance(0.3) && mixed.check().is_ok() { mixed } else { device };
         }
+    }
+}
+
+/// The same drive with its first addresses, or all but the last, mapped in another way.
+fn with_ranges(mut device: Device, rng: &mut Rng) -> Device {
+    let all = [Mapping::Page, Mapping::Page, Mapping::Block, Mapping::Bast, Mapping::Fast];
+    let mut share = one_of(rng, &[0.3, 0.5]);
+    for _ in 0..1 + rng.below(2) {
+        let mapping = one_of(rng, &all);
+        let by_unit = (mapping == Mapping::Page).then_some(2 + rng.below(2) as u32);
+        device.ranges.push(RangeSpec {
+            share,
+            flash_share: Some(share * one_of(rng, &[0.9, 1.0, 1.1])),
+            mapping,
+            victim: None,
+            free_blocks_low: by_unit,
+            free_blocks_high: by_unit,
+            group_blocks: None,
+            group_log_blocks: None,
+            log_share: (mapping != Mapping::Page).then_some(0.3),
+        });
+        share /= 2.0;
+    }
+    device.ftl.free_blocks_idle = 0;
+    device.drive.capacity.0 = device.drive.capacity.0 * 7 / 10;
+    device
+}
+
+/// Rows of one unit, for mappings whose units stand at their own offsets, and cells of which
+/// some stand pages that are left out.
+fn one_unit_a_row(device: &mut Device, rng: &mut Rng) {
+    let flash = &mut device.flash;
+    flash.pages_per_program = 1;
+    device.ftl.mapping_unit = flash.page;
+    if flash.multi_plane {
+        device.ftl.mapping_unit.0 *= u64::from(flash.planes);
+    }
+    if rng.chance(0.5) {
+        flash.cell = Cell::Slc;
+        flash.program_gaps = true;
     }
 }
 
