@@ -162,7 +162,8 @@ fn jobs_share_zones() {
         let bs = if bs.contains('-') { format!("bsrange={bs}") } else { format!("bs={bs}") };
         let text = format!(
             "[global]\nzonemode=zbd\n{bs}\niodepth={depth}\nio_size=2m\n\
-             [a]\nrw=randwrite\n[b]\nrw=randrw\n[c]\nrw=write\noffset=1280k\n[d]\nrw=write\nsize=640k\n"
+             [a]\nrw=randwrite\n[b]\nrw=randrw\n[c]\nrw=write\noffset=1280k\n\
+             [d]\nrw=write\nsize=640k\n"
         );
         let ran = Ran::of(&text, InitialState::FilledTo { share: 0.5 });
         ran.drive.assert_consistent();

@@ -169,6 +169,9 @@ pub struct HostLog {
 }
 
 impl HostLog {
+    /// Zones that do not count as spare: those being written and those kept empty.
+    pub const KEPT_ZONES: u64 = KEPT as u64;
+
     /// The most units of a log over `drive`.
     fn most_units(drive: &Drive) -> Option<u64> {
         let shape = drive.device().zone_shape()?;
