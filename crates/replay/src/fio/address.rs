@@ -11,14 +11,15 @@ use prism_trace::generate::zipf::Scatter;
 use super::job::{Job, Order};
 use super::random::Draw;
 use super::sizes::Sizes;
+use super::zbd::Zbd;
 
 /// Offsets and sizes of one job.
 #[derive(Clone, Debug)]
 pub struct Addresses {
     region: Range<u64>,
     sizes: [Sizes; 3],
-    /// Size and capacity of a zone, for jobs that go by zones.
-    zone: Option<(u64, u64)>,
+    /// For jobs that go by zones.
+    zbd: Option<Zbd>,
     place: Place,
     place_rng: Rng,
     size_rng: Rng,
@@ -79,7 +80,7 @@ impl Addresses {
         Self {
             region: job.region.clone(),
             sizes: job.sizes.clone(),
-            zone: job.zone,
+            zbd: job.zbd,
             place,
             place_rng,
             size_rng: stream("size"),
@@ -93,9 +94,9 @@ impl Addresses {
         let end = self.region.end;
         match &mut self.place {
             Place::Sequential(next) => {
-                let (offset, end) = match self.zone {
+                let (offset, end) = match &self.zbd {
                     None => (next[dir], end),
-                    Some(zone) => in_zone(zone, next[dir], sizes.min(), end)?,
+                    Some(zbd) => in_zone(zbd, next[dir], sizes.min(), end)?,
                 };
                 if end - offset < sizes.min() {
                     return None;
@@ -138,9 +139,10 @@ impl Addresses {
     }
 }
 
-/// The next place from `offset` on where `least` bytes fit into a zone of this size and
-/// capacity, and the end of what can be written there; `None` beyond `end`.
-fn in_zone((size, capacity): (u64, u64), offset: u64, least: u64, end: u64) -> Option<(u64, u64)> {
+/// The next place from `offset` on where `least` bytes fit into a zone, and the end of what can
+/// be written there; `None` beyond `end`.
+fn in_zone(zbd: &Zbd, offset: u64, least: u64, end: u64) -> Option<(u64, u64)> {
+    let (size, capacity) = (zbd.size, zbd.capacity);
     let start = offset / size * size;
     let start = if offset - start + least > capacity { start + size } else { start };
     let offset = offset.max(start);

@@ -155,8 +155,6 @@ pub struct Job {
     pub group_reporting: bool,
     /// How it treats zones, on a zoned drive.
     pub zbd: Option<Zbd>,
-    /// Size and capacity of a zone for jobs that go by zones.
-    pub zone: Option<(u64, u64)>,
     /// Percentiles listed.
     pub percentiles: Percentiles,
     /// Its own words, for the report.

@@ -136,7 +136,6 @@ impl Named<'_> {
             group: 0,
             group_reporting: s.flag("group_reporting")?,
             zbd: None,
-            zone: None,
             percentiles: self.percentiles()?,
             options: own.iter().map(|s| (s.word, s.value.clone())).collect(),
         })

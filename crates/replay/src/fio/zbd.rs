@@ -17,6 +17,10 @@ use super::worker::Io;
 /// What `zonemode=zbd` is told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Zbd {
+    /// Bytes from one zone to the next.
+    pub size: u64,
+    /// Bytes of a zone that can be written.
+    pub capacity: u64,
     /// Most zones that are written at once; 0 for no limit.
     pub max_open: u32,
     /// Share of the region that is written from which on zones are reset.

@@ -54,7 +54,6 @@ impl Named<'_> {
         }
         job.region = start..end;
         job.zbd = Some(self.zbd(&shape)?);
-        job.zone = Some((shape.size, shape.capacity));
         if job.order == Order::Map {
             // What is written where follows from the zones: a map would be of no use.
             job.order = Order::Drawn(Distribution::Uniform);
@@ -74,6 +73,8 @@ impl Named<'_> {
         let share = |word: &str| s.read(word, |text| float(text, 0.0, 1.0));
         let frequency = share("zone_reset_frequency")?.filter(|&share| share > 0.0);
         Ok(Zbd {
+            size: shape.size,
+            capacity: shape.capacity,
             max_open: if given > 0 { given } else { shape.max_open },
             reset_threshold: share("zone_reset_threshold")?.unwrap_or(0.0),
             reset_every: frequency.map(|share| ((1.0 / share) as u64).max(1)),
