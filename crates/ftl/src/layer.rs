@@ -8,7 +8,7 @@ use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Nand, Pun, RowId};
 
 use crate::bulk::{Moved, RowRun};
 use crate::config::{ConfigError, FtlConfig, OverProvisioning};
-use crate::hybrid::{Hybrid, HybridConfig};
+use crate::hybrid::{Hybrid, HybridConfig, MergeCounts};
 use crate::pagemap::PageMap;
 use crate::plan::{self, CopyPlan, ReadRun, TrimRange, UnitWrite};
 use crate::ranges::{Ranges, RangesConfig};
@@ -354,6 +354,25 @@ impl Layer {
         }
     }
 
+    /// Erased blocks of `lane`, those of all ranges together.
+    #[must_use]
+    pub fn erased_blocks(&self, lane: LaneId) -> u32 {
+        match self {
+            Self::Ranges(map) => map.erased_blocks(lane),
+            one => one.free_blocks(lane),
+        }
+    }
+
+    /// Merges done so far, by kind; `None` where nothing is mapped by block.
+    #[must_use]
+    pub fn merges(&self) -> Option<MergeCounts> {
+        match self {
+            Self::Page(_) | Self::Zoned(_) => None,
+            Self::Hybrid(map) => Some(*map.merges()),
+            Self::Ranges(map) => map.merges(),
+        }
+    }
+
     /// The map by unit, if this is one.
     #[must_use]
     pub fn page(&self) -> Option<&PageMap> {
@@ -553,6 +572,18 @@ impl Layer {
         }
     }
 
+    /// Takes the next row of `block`, to be left empty, if `block` is being written and that
+    /// row is not behind `until`. So a word line is filled up.
+    pub fn reserve_pad(&mut self, block: BlockId, until: RowId) -> Option<RowId> {
+        match self {
+            Self::Page(map) => map.reserve_pad(block, until),
+            Self::Hybrid(map) => map.reserve_pad(block, until),
+            Self::Ranges(map) => map.reserve_pad(block, until),
+            // Its drive is protected, and a row of a zone is not to be left empty.
+            Self::Zoned(_) => None,
+        }
+    }
+
     /// A parity row that has to be programmed now because its stripe is complete.
     #[inline]
     pub fn take_parity(&mut self) -> Option<RowId> {
@@ -652,6 +683,13 @@ impl Layer {
     #[inline]
     pub fn add_read(&self, at: Pun, planes: &mut u64, reads: &mut Vec<ReadRun>) {
         plan::add_read(self.layout(), at, planes, reads);
+    }
+
+    /// The same of a unit of several pages, of which only those in `wanted` are needed: a bit
+    /// for each page of the unit, the first the lowest.
+    #[inline]
+    pub fn add_read_part(&self, at: Pun, wanted: u64, planes: &mut u64, reads: &mut Vec<ReadRun>) {
+        plan::add_read_part(self.layout(), at, wanted, planes, reads);
     }
 
     /// Trims `start..end` for the reader until a tombstone holds the range. Mappings by

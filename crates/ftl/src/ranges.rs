@@ -11,6 +11,7 @@
 use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Nand, Pun, RowId, UnitTag};
 
 use crate::config::{ConfigError, OverProvisioning};
+use crate::hybrid::MergeCounts;
 use crate::layer::{HostPlace, Layer, LayerConfig};
 use crate::plan::{CopyPlan, TrimRange, UnitWrite};
 use crate::recover::{Found, Recovered, Remains};
@@ -278,6 +279,16 @@ impl Ranges {
         self.parts.iter().map(|part| part.layer.mapped()).sum()
     }
 
+    /// Merges of all ranges that are mapped by block; `None` if none is.
+    #[must_use]
+    pub fn merges(&self) -> Option<MergeCounts> {
+        let mut all = None;
+        for merges in self.parts.iter().filter_map(|part| part.layer.merges()) {
+            all.get_or_insert_with(MergeCounts::default).add(&merges);
+        }
+        all
+    }
+
     /// Streams of all ranges.
     #[must_use]
     pub fn streams(&self) -> u32 {
@@ -319,6 +330,12 @@ impl Ranges {
         let by_unit = self.parts.iter().filter(|part| !part.layer.places_host());
         let fewest = by_unit.map(free).min().or_else(|| self.parts.iter().map(free).min());
         fewest.unwrap_or(0)
+    }
+
+    /// Erased blocks of `lane` in all ranges.
+    #[must_use]
+    pub fn erased_blocks(&self, lane: LaneId) -> u32 {
+        self.parts.iter().map(|part| part.layer.free_blocks(lane)).sum()
     }
 
     /// Whether cleaning or merging on `lane` should start, for any range.
@@ -383,6 +400,13 @@ impl Ranges {
             let row = part.layer.take_pad()?;
             Some(part.row_out(row))
         })
+    }
+
+    /// Takes the next row of `block`, to be left empty, up to `until`.
+    pub fn reserve_pad(&mut self, block: BlockId, until: RowId) -> Option<RowId> {
+        let part = self.part_mut(block);
+        let (inner, until) = (part.block_in(block), part.row_in(until));
+        part.layer.reserve_pad(inner, until).map(|row| part.row_out(row))
     }
 
     /// A row of parity that is due.

@@ -2,7 +2,7 @@
 
 use prism_base::{Latencies, Nanos};
 use prism_engine::FlashCounts;
-use prism_ssd::{HostOp, MapCounts};
+use prism_ssd::{HostOp, MapCounts, MergeCounts};
 
 use crate::host_log::LogCounts;
 
@@ -31,6 +31,8 @@ pub struct Measured {
     pub map: Option<MapCounts>,
     /// What a log of the host's before the drive has done, where there is one.
     pub log: Option<LogCounts>,
+    /// Merges by kind, where the drive maps blocks.
+    pub merges: Option<MergeCounts>,
     /// Simulated time.
     pub simulated: Nanos,
     /// Integral of requests in flight, in nanoseconds: divide by time for the mean depth.
@@ -67,6 +69,12 @@ impl Measured {
         self.held_back_ns += other.held_back_ns;
         self.flash.add(&other.flash);
         self.flash_bytes += other.flash_bytes;
+        if let Some(map) = &other.map {
+            self.map.get_or_insert_default().add(map);
+        }
+        if let Some(merges) = &other.merges {
+            self.merges.get_or_insert_default().add(merges);
+        }
         self.simulated += other.simulated;
         self.in_flight_ns += other.in_flight_ns;
         self.in_flight_max = self.in_flight_max.max(other.in_flight_max);

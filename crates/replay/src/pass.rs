@@ -128,6 +128,7 @@ impl<'a, B: BlockDevice> Player<'a, B> {
         let flash_before = *self.drive.drive().flash_counts();
         let log_before = self.drive.log_counts().copied();
         let map_before = self.drive.drive().map_counts().copied();
+        let merges_before = self.drive.drive().merge_counts();
         let mut batch = Vec::new();
         let mut number = 0;
         let mut first_ns = None;
@@ -169,6 +170,9 @@ impl<'a, B: BlockDevice> Player<'a, B> {
         }
         if let Some((now, before)) = self.drive.log_counts().zip(log_before) {
             m.log.get_or_insert_default().add(&now.since(&before));
+        }
+        if let Some((now, before)) = self.drive.drive().merge_counts().zip(merges_before) {
+            m.merges.get_or_insert_default().add(&now.since(&before));
         }
         self.drive.assert_conserved();
         Ok(())

@@ -1,7 +1,7 @@
 //! Loss of power, and what is there when it comes back.
 
 use prism_engine::Done;
-use prism_ftl::{Layer, PageMap};
+use prism_ftl::Layer;
 use prism_nand::{Nand, NandError, UnitTag};
 
 use crate::buffer::State;
@@ -30,14 +30,14 @@ struct Saved {
 }
 
 impl Drive {
-    /// Power is lost now. Flash operations that have begun and not ended are torn; the
-    /// buffer is gone unless the drive is protected.
-    ///
-    /// On a zoned drive capacitors let programs end that have begun: a row has its place in a
-    /// zone and could not be programmed again.
+    /// Power is lost now. Flash operations that have begun and not ended are torn, with
+    /// earlier pages of their word lines, and the buffer is gone. A protected drive has
+    /// capacitors: programs that have begun end, the buffer is saved, and erases are cut off.
+    /// `seed` feeds what is left to chance ([`Nand::lose_power`]).
     #[must_use]
-    pub fn power_cut(mut self) -> Remains {
+    pub fn power_cut(mut self, seed: u64) -> Remains {
         if self.zones.is_some() {
+            // The table of zones is saved, so it has to know of programs that end.
             let mut done = Vec::new();
             self.engine.end_programs(&mut done);
             for event in done {
@@ -49,7 +49,12 @@ impl Drive {
         let protected = self.device.drive.power_loss_protection;
         let logical = self.device.logical_units();
         let zones = self.zones.map(|work| work.zones);
-        let (nand, ftl) = self.engine.into_parts();
+        let (mut nand, ftl) = self.engine.into_parts();
+        if protected {
+            nand.lose_power_slowly(seed);
+        } else {
+            nand.lose_power(seed);
+        }
         let saved = protected.then(|| Saved {
             units: self.buffer.newest(),
             unmapped: match zones {
@@ -84,12 +89,12 @@ impl Drive {
         let ftl = if let Some(map) = map {
             map.after_power_loss(&nand)
         } else {
-            let (mut map, newest) = PageMap::recover(&nand, device.ftl_config(), seed)?;
+            let (mut map, found) = Layer::recover(&mut &nand, device.layer_config(), seed, &[])?;
             for lpn in unmapped {
-                map.trim_now(lpn, lpn + 1, newest);
+                map.trim_now(lpn, lpn + 1, found.newest_version);
             }
-            next_version = next_version.max(newest + 1);
-            map.into()
+            next_version = next_version.max(found.newest_version + 1);
+            map
         };
         let mut drive = Self::assemble(device, nand, ftl, next_version);
         for (lpn, version) in units {

@@ -123,7 +123,7 @@ impl Host {
 
     /// Cuts the power, brings the drive back, and checks every promise.
     fn cut(mut self, seed: u64) -> Self {
-        self.drive = Drive::recover(self.drive.power_cut(), seed).unwrap();
+        self.drive = Drive::recover(self.drive.power_cut(seed), seed).unwrap();
         self.requests.clear();
         self.drive.assert_consistent();
         for number in 0..ZONES {
@@ -248,7 +248,7 @@ fn failed_zones_stay_failed() {
             host.step();
         }
         let kept = host.zones[0].acknowledged.len();
-        let mut drive = Drive::recover(host.drive.power_cut(), 1).unwrap();
+        let mut drive = Drive::recover(host.drive.power_cut(1), 1).unwrap();
         zoned::finish_all(&mut drive);
         drive.assert_consistent();
         let state = |zone| drive.zone_info(zone).unwrap().state;

@@ -32,6 +32,8 @@ pub(crate) struct Cleaner {
     cursor: u32,
     /// Copy steps under way.
     pub(super) copies: u32,
+    /// Copy steps that are programmed and wait for the rest of their word line.
+    pub(super) held: u32,
     /// Copy steps whose rows are fixed and not queued yet, in the order of the rows.
     in_order: VecDeque<u32>,
     /// Dies on which the erase of the victim has not ended.
@@ -147,7 +149,16 @@ impl Engine {
         self.ftl.gather(victim, &mut cleaner.cursor, &mut job.plan);
         if job.plan.units.is_empty() {
             self.jobs.give(place);
-            return cleaner.copies == 0 && self.all_copied(lane, victim, why, now);
+            if cleaner.copies > 0 {
+                return false;
+            }
+            if cleaner.held > 0 {
+                // Nothing is erased while its copies are on a word line that a loss of power
+                // could take.
+                self.close_copies(lane, now);
+                return false;
+            }
+            return self.all_copied(lane, victim, why, now);
         }
         let cause = self.ftl.cause_of_copies(victim, why);
         cleaner.copies += 1;

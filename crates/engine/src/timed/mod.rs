@@ -10,12 +10,13 @@
 mod clean;
 mod die;
 mod execute;
+mod word_line;
 
 use std::collections::VecDeque;
 
 use prism_base::{Bytes, Nanos, SimTime, Timers};
 use prism_ftl::{CopyPlan, HostPlace, Layer, ReadRun, UnitWrite};
-use prism_nand::{BlockId, Cause, DieId, LaneId, Layout, Nand, Pun, RowId};
+use prism_nand::{BlockId, Cause, DieId, Geometry, LaneId, Layout, Nand, Pun, RowId};
 
 use crate::config::{EngineConfig, Scheduler};
 use crate::counts::FlashCounts;
@@ -109,12 +110,23 @@ pub struct Engine {
     urgent: bool,
     /// Some lane cleans in idle time.
     idle_cleaning: bool,
-    /// An erase has ended since the caller last asked.
+    /// An erase has ended since the caller last asked, or a row where word lines count.
     freed: bool,
-    /// How long the transfer of a row takes, and of so many units of a level.
+    /// Units of the host that are programmed and wait so.
+    units_held: u32,
+    /// How long the transfer of a row takes, and of so many parts of a level: units, or pages
+    /// where these are smaller.
     row_transfer: Nanos,
     transfers: Vec<Nanos>,
     pages_per_program: u32,
+}
+
+/// How long so many parts of a level take over the channel, from none to all.
+fn part_transfers(geometry: &Geometry, config: &EngineConfig) -> Vec<Nanos> {
+    let part = geometry.unit.min(geometry.page);
+    let level = geometry.page.0 * u64::from(geometry.planes_ganged);
+    let parts = 0..=level / part.0;
+    parts.map(|parts| config.timing.transfer(Bytes(parts * part.0))).collect()
 }
 
 impl Engine {
@@ -138,10 +150,9 @@ impl Engine {
             urgent: false,
             idle_cleaning: false,
             freed: false,
+            units_held: 0,
             row_transfer: config.timing.transfer(geometry.row_bytes()),
-            transfers: (0..=u64::from(geometry.units_per_level()))
-                .map(|units| config.timing.transfer(Bytes(units * geometry.unit.0)))
-                .collect(),
+            transfers: part_transfers(geometry, &config),
             pages_per_program: geometry.pages_per_program,
             layout: *nand.layout(),
             nand,
@@ -261,7 +272,11 @@ impl Engine {
             if self.ftl.host_place(stream, first) != HostPlace::Blocked {
                 break;
             }
-            let merges = self.ftl.make_room(stream, first)?;
+            let Some(merges) = self.ftl.make_room(stream, first) else {
+                // A log block whose word line is open is not merged.
+                self.close_word_lines(|_| true, now);
+                return None;
+            };
             // A merge without flash operations makes room at once, or shows what else the row
             // waits for.
             self.clean(merges, now);
@@ -410,8 +425,8 @@ impl Engine {
         self.timers.next_at()
     }
 
-    /// Whether an erase has ended since this was last asked: rows that found no lane may
-    /// find one now.
+    /// Whether an erase has ended since this was last asked, or a row where word lines count:
+    /// rows that found no lane may find one now.
     pub fn take_freed(&mut self) -> bool {
         std::mem::take(&mut self.freed)
     }

@@ -90,14 +90,21 @@ const PRESETS: &[(&str, &str)] = &[
     ("consumer-nvme", include_str!("../../presets/consumer-nvme.toml")),
     ("qlc", include_str!("../../presets/qlc.toml")),
     ("memblaze", include_str!("../../presets/memblaze.toml")),
+    ("pcie-mlc", include_str!("../../presets/pcie-mlc.toml")),
     ("sfs-slc", include_str!("../../presets/sfs-slc.toml")),
     ("sfs-mlc", include_str!("../../presets/sfs-mlc.toml")),
+    ("sfs-usb", include_str!("../../presets/sfs-usb.toml")),
     ("slc-2008", include_str!("../../presets/slc-2008.toml")),
     ("fast-2008", include_str!("../../presets/fast-2008.toml")),
     ("bast-2007", include_str!("../../presets/bast-2007.toml")),
     ("block-2007", include_str!("../../presets/block-2007.toml")),
     ("mixed-2008", include_str!("../../presets/mixed-2008.toml")),
     ("atc08", include_str!("../../presets/atc08.toml")),
+    ("atc09-s1", include_str!("../../presets/atc09-s1.toml")),
+    ("atc09-s2", include_str!("../../presets/atc09-s2.toml")),
+    ("atc09-s3", include_str!("../../presets/atc09-s3.toml")),
+    ("atc09-s5", include_str!("../../presets/atc09-s5.toml")),
+    ("atc09-gang", include_str!("../../presets/atc09-gang.toml")),
     ("wiscsim", include_str!("../../presets/wiscsim.toml")),
     ("femu", include_str!("../../presets/femu.toml")),
 ];
@@ -314,6 +321,30 @@ impl Device {
         }
     }
 
+    /// Whether the drive can unmap units for good. A mapping by unit leaves tombstones, and
+    /// capacitors save what is unmapped; a mapping by block without them, as drives had it
+    /// before hosts discarded anything, refuses discards and writes zeroes as data, and so
+    /// does a drive that maps its ranges in several ways.
+    #[must_use]
+    pub fn unmaps(&self) -> bool {
+        let by_unit = self.ranges.is_empty() && !self.ftl.mapping.is_by_block();
+        self.drive.power_loss_protection || by_unit
+    }
+
+    /// Rows of a die that share a word line: 1 if a program writes whole word lines.
+    #[must_use]
+    pub fn rows_per_word_line(&self) -> u32 {
+        let flash = &self.flash;
+        let rows = flash.cell.bits() / flash.pages_per_program.max(1);
+        rows.clamp(1, self.geometry().rows_per_die().max(1))
+    }
+
+    /// Rows that take effect together, because a loss of power could take those that were
+    /// programmed before. Capacitors last until the programs under way have ended.
+    fn rows_at_risk(&self) -> u32 {
+        if self.drive.power_loss_protection { 1 } else { self.rows_per_word_line() }
+    }
+
     /// How the flash is driven.
     #[must_use]
     pub fn engine_config(&self) -> EngineConfig {
@@ -346,6 +377,7 @@ impl Device {
                 free_blocks_critical: self.ftl.free_blocks_critical,
                 free_blocks_idle: self.ftl.free_blocks_idle,
             },
+            word_line_rows: self.rows_at_risk(),
         }
     }
 
@@ -413,6 +445,7 @@ impl Device {
                 move_behind_mean: ftl.wear_move_behind_mean,
                 victims_above_mean: ftl.wear_victims_above_mean,
             },
+            word_line_rows: self.rows_at_risk(),
         }
     }
 
