@@ -188,7 +188,9 @@ impl Buffer {
             };
             others.extend(self.occupied().filter(wanted).take(most));
         }
-        if self.is_full() && self.dirty_total > 0 {
+        // A row that is not full is padded only if nothing else makes room: full rows that
+        // wait for a lane or a merge will, and the rest of this one may come then.
+        if self.is_full() && self.full.is_empty() && self.dirty_total > 0 {
             let mut waiting: Vec<u32> = self.occupied().collect();
             waiting.sort_by_key(|&stream| Reverse(self.dirty[stream as usize].len()));
             others.extend(waiting.into_iter().take(most));

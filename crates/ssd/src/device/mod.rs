@@ -301,10 +301,12 @@ impl Device {
 
     /// Whether the drive can unmap units for good. A mapping by unit leaves tombstones, and
     /// capacitors save what is unmapped; a mapping by block without them, as drives had it
-    /// before hosts discarded anything, refuses discards and writes zeroes as data.
+    /// before hosts discarded anything, refuses discards and writes zeroes as data, and so
+    /// does a drive that maps its ranges in several ways.
     #[must_use]
     pub fn unmaps(&self) -> bool {
-        self.drive.power_loss_protection || !self.ftl.mapping.is_by_block()
+        let by_unit = self.ranges.is_empty() && !self.ftl.mapping.is_by_block();
+        self.drive.power_loss_protection || by_unit
     }
 
     /// Rows of a die that share a word line: 1 if a program writes whole word lines.
