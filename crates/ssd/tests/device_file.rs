@@ -72,9 +72,8 @@ fn the_document_describes_the_fields_that_are_read() {
     for (heading, mut read) in sections() {
         let mut fields: Vec<_> = described(heading).into_iter().map(|(field, _)| field).collect();
         if heading.is_empty() {
-            read.retain(|field| {
-                !["flash", "ftl", "range", "drive", "datasheet"].contains(&field.as_str())
-            });
+            let sections = ["flash", "ftl", "drive", "datasheet", "range"];
+            read.retain(|field| !sections.contains(&field.as_str()));
         }
         read.sort();
         fields.sort();
@@ -105,15 +104,51 @@ fn a_field_without_a_default_is_required() {
     }
 }
 
+/// A part of the document that is not a device file by itself.
+fn part(fence: &str) -> &'static str {
+    let start = DOCUMENT.find(fence).expect("the document has the part") + fence.len();
+    let length = DOCUMENT[start..].find("```").expect("it ends");
+    &DOCUMENT[start..start + length]
+}
+
+#[test]
+fn ranges_are_described_and_read() {
+    let with = |range: &str| {
+        let text = format!("{}\n{range}", example());
+        text.replace("power_loss_protection = false", "power_loss_protection = true")
+    };
+    let range = part("```toml range\n");
+    let device = Device::from_toml(&with(range)).unwrap();
+    let shares: Vec<_> = device.range_devices().iter().map(Device::logical_units).collect();
+    assert_eq!(shares, [7 << 18, 21 << 18], "a quarter of 28 GiB, and what is left");
+
+    let message = Device::from_toml(&with(&format!("{range}unheard_of = 1\n"))).unwrap_err();
+    let message = message.to_string();
+    let (_, list) = message.split_once("expected one of ").expect(&message);
+    let mut read: Vec<_> = list.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    let rows = described("[[range]]\n");
+    let mut fields: Vec<_> = rows.iter().map(|(field, _)| field.clone()).collect();
+    read.sort();
+    fields.sort();
+    assert_eq!(fields, read, "fields of a range, as described and as read");
+    for (field, default) in rows {
+        let needed = ["share", "mapping"].contains(&field.as_str());
+        assert!(needed != default, "{field} has a default, or is required");
+        let line = range.lines().find(|line| line.starts_with(&format!("{field} = ")));
+        if let Some(line) = line.filter(|_| needed) {
+            let error = Device::from_toml(&with(&range.replace(line, ""))).unwrap_err().to_string();
+            assert!(error.contains(&format!("missing field `{field}`")), "{error}");
+        }
+    }
+}
+
 /// The example with its translation layer replaced by that of the hybrid mapping.
 fn hybrid_example() -> String {
-    let fence = "```toml hybrid\n";
-    let start = DOCUMENT.find(fence).expect("the document has the section") + fence.len();
-    let length = DOCUMENT[start..].find("```").expect("it ends");
+    let own = part("```toml hybrid\n");
     let example = example();
     let layer = example.find("[ftl]\n").expect("a layer") + 6;
     let drive = example.find("\n[drive]").expect("a drive");
-    let text = [&example[..layer], &DOCUMENT[start..start + length], &example[drive..]].concat();
+    let text = [&example[..layer], own, &example[drive..]].concat();
     text.replace("power_loss_protection = false", "power_loss_protection = true")
 }
 
