@@ -166,6 +166,7 @@ fn fit_with(device: &Device, marked: &Device, capacity: Bytes) -> Result<Scaled,
     fitted.flash.dies_per_channel = dies_per_channel as u32;
     fitted.flash.pages_per_block = rows as u32 * full.pages_per_program;
     fitted.flash.blocks_per_plane = u32::try_from(blocks_per_plane).unwrap_or(u32::MAX);
+    fitted.drive.write_buffer = fitted.drive.write_buffer.max(fitted.write_buffer_min());
     describe(device, &fitted, &mut changes);
     if fitted.ftl.free_blocks_low != device.ftl.free_blocks_low {
         let (now, before) = (fitted.ftl.free_blocks_low, device.ftl.free_blocks_low);

@@ -115,8 +115,8 @@ fn tiny_geometry(number: u32, blocks: u32) -> Device {
     device.flash.blocks_per_plane = blocks;
     device.ftl.free_blocks_low = 2;
     device.ftl.free_blocks_high = 2 + number % 2;
-    device.drive.write_buffer = Bytes(u64::from(device.geometry().units_per_row()) * 4096);
     device.drive.power_loss_protection = number.is_multiple_of(3);
+    device.drive.write_buffer = device.write_buffer_min();
     device.drive.write_cache =
         if number.is_multiple_of(5) { WriteCache::WriteThrough } else { WriteCache::WriteBack };
     device

@@ -239,9 +239,10 @@ impl Device {
             let why = "give one weight above 0 for each of the queues, or none at all";
             return bad("drive.queue_weights", format!("{weights:?}"), why);
         }
-        let row = self.geometry().row_bytes();
-        if drive.write_buffer < row || drive.write_buffer.0 > 1 << 40 {
-            let why = "must hold at least one row (what one program writes), at most 1 TiB";
+        if drive.write_buffer < self.write_buffer_min() || drive.write_buffer.0 > 1 << 40 {
+            let why = "must hold at least one row (what one program writes), or, where a loss of \
+                       power may take a word line, all of its rows on each die of a superblock; \
+                       at most 1 TiB";
             return bad("drive.write_buffer", drive.write_buffer, why);
         }
         Ok(())
@@ -337,6 +338,17 @@ impl Device {
         let flash = &self.flash;
         let rows = flash.cell.bits() / flash.pages_per_program.max(1);
         rows.clamp(1, self.geometry().rows_per_die().max(1))
+    }
+
+    /// The least that the write buffer has to hold: what is programmed before any of it takes
+    /// effect. With less every row would need padding.
+    #[must_use]
+    pub fn write_buffer_min(&self) -> Bytes {
+        let rows = match self.rows_at_risk() {
+            1 => 1,
+            rows => rows * self.flash.superblock_dies,
+        };
+        Bytes(self.geometry().row_bytes().0 * u64::from(rows))
     }
 
     /// Rows that take effect together, because a loss of power could take those that were

@@ -65,10 +65,11 @@ pub fn device(rng: &mut Rng) -> Device {
         device.ftl.free_blocks_high = device.ftl.free_blocks_low + rng.below(3) as u32;
         draw_ftl(&mut device, rng);
         let row = device.geometry().row_bytes().0;
-        device.drive.write_buffer = Bytes(row + rng.below(4 * row));
+        let beyond_least = rng.below(4 * row);
         device.drive.write_cache =
             one_of(rng, &[WriteCache::WriteBack, WriteCache::WriteBack, WriteCache::WriteThrough]);
         device.drive.power_loss_protection = rng.chance(0.4);
+        device.drive.write_buffer = Bytes(device.write_buffer_min().0 + beyond_least);
         device.drive.firmware_read = Nanos(rng.below(2_000));
         device.drive.firmware_write = Nanos(rng.below(2_000));
         device.drive.queue_depth = one_of(rng, &[1, 2, 6, 32]);
@@ -188,7 +189,7 @@ pub fn mapped_by(mapping: Mapping, rng: &mut Rng) -> Device {
             device.flash.cell = Cell::Slc;
         }
         let row = u64::from(device.geometry().units_per_row()) * device.ftl.mapping_unit.0;
-        device.drive.write_buffer = Bytes(row + rng.below(4 * row));
+        device.drive.write_buffer = Bytes(device.write_buffer_min().0 + rng.below(4 * row));
         let most = most_units(&device);
         let units = one_of(rng, &[most, most, most * 9 / 10, most / 2]);
         if units >= 64 {
