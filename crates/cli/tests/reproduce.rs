@@ -140,6 +140,31 @@ fn the_drives_of_sfs_are_repeated() {
 }
 
 #[test]
+fn atc09_puts_every_number_beside_the_published_one() {
+    let args = ["reproduce", "atc09", "--scale", "quarter", "--json", "-"];
+    let run = prism(&args);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let found: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let lines = found["comparisons"].as_array().unwrap();
+    for line in lines {
+        let difference = line["difference"].as_f64().expect("ours is there");
+        assert_eq!(line["verdict"] == "agrees", difference.abs() <= 0.15, "{line}");
+        assert_eq!(line["why"] == "", line["verdict"] == "agrees", "{line}");
+    }
+    for (part, table, count) in [
+        ("table_1", "terms", 6),
+        ("figure_2", "sizes", 28),
+        ("table_3", "closest", 5),
+        ("table_4", "improvements", 4 * 5),
+        ("table_5", "closest", 4),
+        ("figure_3", "runs", 6 * 5),
+    ] {
+        assert_eq!(rows(&found[part][table]).len(), count, "{part}");
+    }
+    assert!(rows(&found["table_2"]["closest"]).len() == 12 && lines.len() > 30, "{found}");
+}
+
+#[test]
 fn what_can_be_repeated_is_listed_and_an_empty_folder_is_refused() {
     let list = prism(&["reproduce"]);
     assert_eq!(list.code, 0);

@@ -169,6 +169,29 @@ pub enum ConfigError {
          unit in its block says which it is"
     )]
     BlockParity,
+    /// A zone holds more than it has addresses.
+    #[error(
+        "a zone holds {capacity} units and has {size} addresses; use a larger zone_size or \
+         smaller blocks"
+    )]
+    ZoneSize {
+        /// Units from one zone to the next.
+        size: u32,
+        /// Units of a block, which is what a zone holds.
+        capacity: u32,
+    },
+    /// Zones need a block each, and a stream of the write buffer.
+    #[error(
+        "{zones} zones on {blocks} blocks; there are at least 1 and at most {max}, one a block"
+    )]
+    Zones {
+        /// Zones.
+        zones: u32,
+        /// Blocks of the device.
+        blocks: u32,
+        /// The most.
+        max: u32,
+    },
     /// What stands on the flash cannot come from a layer of this configuration.
     #[error(
         "block {block} cannot come from this layer: {why}; recover it with the configuration \
@@ -328,13 +351,13 @@ impl FtlConfig {
 
     /// The most logical units with which cleaning never runs in circles.
     ///
-    /// The copies of a victim fill whole rows, or whole word lines, so its erase gains a row
-    /// only if at least a row, or a word line, of it is garbage. While cleaning goes on, every block that is neither open
-    /// nor one of the erased ones below the high watermark is a candidate; one of them
-    /// has that much garbage as long as a lane holds less than all of them less a row
-    /// each. This also bounds the choice of policies that refuse victims without gain
-    /// (greedy, cost-benefit) from below, and makes those that may take them (FIFO, LRU,
-    /// windowed greedy, random, d-choices) come to an end ([`VictimPolicy::pick`]).
+    /// The copies of a victim fill whole rows, or whole word lines, so its erase gains a row only
+    /// if at least a row, or a word line, of it is garbage. While cleaning goes on, every block
+    /// that is neither open nor one of the erased ones below the high watermark is a candidate;
+    /// one of them has that much garbage as long as a lane holds less than all of them less a row
+    /// each. This also bounds the choice of policies that refuse victims without gain (greedy,
+    /// cost-benefit) from below, and makes those that may take them (FIFO, LRU, windowed greedy,
+    /// random, d-choices) come to an end ([`VictimPolicy::pick`]).
     fn most_units(&self, geometry: &Geometry) -> u64 {
         let (block, row) = (geometry.data_units_per_block(), geometry.units_per_row());
         let (block, row, lanes) = (u64::from(block), u64::from(row), u64::from(geometry.lanes()));

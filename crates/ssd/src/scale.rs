@@ -5,6 +5,8 @@
 //! [`BLOCKS_PER_DIE_MIN`] blocks a die: first it has fewer dies, then smaller blocks. The
 //! write buffer stays as large for each die as it was.
 
+mod zoned;
+
 use prism_base::Bytes;
 use prism_ftl::LayerConfig;
 
@@ -40,6 +42,9 @@ const TURNS_MAX: u32 = 8;
 /// # Errors
 /// [`DeviceError`] if no drive of this kind can have that capacity.
 pub fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
+    if device.is_zoned() {
+        return zoned::fit(device, capacity);
+    }
     let full = device.geometry().blocks_per_lane();
     let mut marked = smallest(device);
     let mut turns = 0;
@@ -86,6 +91,9 @@ fn scale_watermarks(marked: &mut Device, device: &Device, blocks: u32, full: u32
 /// # Errors
 /// [`DeviceError`] if no drive of this kind can have that capacity.
 pub fn fit_wide(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
+    if device.is_zoned() {
+        return zoned::fit(device, capacity);
+    }
     let full = device.geometry();
     let rows = u64::from(full.rows_per_die());
     let wide = |rows: u64| {
@@ -110,14 +118,15 @@ fn fit_with(device: &Device, marked: &Device, capacity: Bytes) -> Result<Scaled,
     let row_units = u64::from(full.units_per_row());
     let spare = 1.0 + device.over_provisioning().effective;
     let per_die = BLOCKS_PER_DIE_MIN.saturating_sub(kept(&smallest(device))).max(1);
-    let min_usable = per_die * ROWS_PER_BLOCK_MIN * row_units;
+    let rows_min = ROWS_PER_BLOCK_MIN.min(u64::from(full.rows_per_die()));
+    let min_usable = per_die * rows_min * row_units;
     let min_logical = (min_usable as f64 / spare) as u64;
     let wanted = capacity.div_ceil(Bytes(unit));
     let logical = wanted.max(min_logical);
     if logical > wanted {
         changes.push(format!(
             "capacity {} instead of {}: the smallest drive with {BLOCKS_PER_DIE_MIN} blocks of \
-             {ROWS_PER_BLOCK_MIN} rows",
+             {rows_min} rows",
             Bytes(logical * unit),
             Bytes(wanted * unit)
         ));
@@ -178,6 +187,7 @@ fn kept_by(config: &LayerConfig) -> u64 {
         }
         // One of the device: a little more than needed where there are several lanes.
         LayerConfig::Hybrid(_) => 1,
+        LayerConfig::Zoned(_) => 0,
         LayerConfig::Ranges(all) => all.ranges.iter().map(|range| kept_by(&range.layer)).sum(),
     }
 }
@@ -242,7 +252,8 @@ mod tests {
             let capacity = capacity_of_all_dies(&preset);
             let dies = |capacity| fit(&preset, capacity).unwrap().device.geometry().dies();
             assert_eq!(dies(capacity), preset.geometry().dies(), "{name}");
-            assert!(dies(Bytes(capacity.0 * 9 / 10)) < preset.geometry().dies(), "{name}");
+            let less = dies(Bytes(capacity.0 * 9 / 10));
+            assert!(less < preset.geometry().dies() || less == 1, "{name}");
         }
     }
 
@@ -271,6 +282,10 @@ mod tests {
                 let Ok(scaled) = fit(&preset, capacity) else {
                     let raw = capacity.0 as f64 * (1.0 + spare);
                     let most = (Geometry::UNITS_MAX * preset.ftl.mapping_unit.0) as f64;
+                    // Where a block is a unit, there are no more blocks than a plane may have.
+                    let raw_most =
+                        preset.geometry().raw().0 / u64::from(preset.flash.blocks_per_plane);
+                    let most = most.min((raw_most << 24) as f64);
                     assert!(raw > most / 2.0, "{name} at {capacity}");
                     continue;
                 };

@@ -63,7 +63,9 @@ impl Engine {
     }
 
     fn transfer_of(&self, read: &ReadOp) -> Nanos {
-        self.transfers[usize::from(read.units)]
+        // Parts of a level: units where several share a page, else pages. There are at least as
+        // many as of the other.
+        self.transfers[usize::from(read.units.max(read.pages))]
     }
 
     /// Begins whatever can begin on `die`, and says when something there ends next.

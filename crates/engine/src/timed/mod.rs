@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 use prism_base::{Bytes, Nanos, SimTime, Timers};
 use prism_ftl::{CopyPlan, HostPlace, Layer, ReadRun, UnitWrite};
-use prism_nand::{BlockId, Cause, DieId, LaneId, Layout, Nand, Pun};
+use prism_nand::{BlockId, Cause, DieId, Geometry, LaneId, Layout, Nand, Pun, RowId};
 
 use crate::config::{EngineConfig, Scheduler};
 use crate::counts::FlashCounts;
@@ -114,10 +114,19 @@ pub struct Engine {
     freed: bool,
     /// Units of the host that are programmed and wait so.
     units_held: u32,
-    /// How long the transfer of a row takes, and of so many units of a level.
+    /// How long the transfer of a row takes, and of so many parts of a level: units, or pages
+    /// where these are smaller.
     row_transfer: Nanos,
     transfers: Vec<Nanos>,
     pages_per_program: u32,
+}
+
+/// How long so many parts of a level take over the channel, from none to all.
+fn part_transfers(geometry: &Geometry, config: &EngineConfig) -> Vec<Nanos> {
+    let part = geometry.unit.min(geometry.page);
+    let level = geometry.page.0 * u64::from(geometry.planes_ganged);
+    let parts = 0..=level / part.0;
+    parts.map(|parts| config.timing.transfer(Bytes(parts * part.0))).collect()
 }
 
 impl Engine {
@@ -143,9 +152,7 @@ impl Engine {
             freed: false,
             units_held: 0,
             row_transfer: config.timing.transfer(geometry.row_bytes()),
-            transfers: (0..=u64::from(geometry.units_per_level()))
-                .map(|units| config.timing.transfer(Bytes(units * geometry.unit.0)))
-                .collect(),
+            transfers: part_transfers(geometry, &config),
             pages_per_program: geometry.pages_per_program,
             layout: *nand.layout(),
             nand,
@@ -356,6 +363,43 @@ impl Engine {
         self.enqueue(die, Op::Program { job: place }, false, now);
         self.program_parity(lane, now);
         self.clean(lane, now);
+    }
+
+    /// Programs the next row of `stream` on `lane`, which [`Engine::writable_lane`] has just
+    /// returned, with nothing but padding. The caller bounds how many such rows there are at
+    /// once.
+    ///
+    /// # Panics
+    /// If the layer does not name the lane of a row.
+    pub fn pad(&mut self, lane: LaneId, stream: u32, now: SimTime) {
+        assert!(self.ftl.places_host(), "padding goes to a place that the layer names");
+        let row = self.ftl.reserve_host(lane, stream, UnitWrite::PAD);
+        self.program_empty(lane, row, Cause::Pad, now);
+    }
+
+    /// Lets every program that has begun end, as capacitors do when power is lost; adds what
+    /// the caller waits for to `done`. What is queued is lost, and the engine is of no further
+    /// use but for [`Engine::into_parts`].
+    pub fn end_programs(&mut self, done: &mut Vec<Done>) {
+        let mut begun = Vec::new();
+        for die in &mut self.dies {
+            // In this order they would have ended.
+            let suspended = die.suspended.take().map(|(op, ..)| op);
+            let loaded = die.loaded.take().map(|job| Op::Program { job });
+            let stations = [suspended, die.array.take(), loaded, die.register.take()];
+            begun.extend(stations.into_iter().flatten());
+            die.first.clear();
+            die.rest.clear();
+        }
+        for op in begun {
+            let Op::Program { job } = op else { continue };
+            let (job, row) = (&self.jobs[job], RowId(self.jobs[job].row));
+            self.nand.program_end(row);
+            self.ftl.commit(row, &job.plan.units, &[]);
+            if job.cause == Some(Cause::Host) {
+                done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
+            }
+        }
     }
 
     /// Whether urgent commands are in the drive, for cleaning that gives way to them.

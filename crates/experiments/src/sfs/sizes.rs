@@ -143,10 +143,11 @@ fn device(bench: Bench, ssd: Ssd, map: Map) -> Device {
         Scale::Quarter => 96,
     };
     let full = u64::from(device.flash.blocks_per_plane);
-    device.flash.blocks_per_plane = blocks;
-    // Whole blocks, so that the log of the last ones does not begin inside one.
-    let block = erase_block(&device).0;
     let capacity = device.drive.capacity.0 / full * u64::from(blocks);
+    device.flash.blocks_per_plane = blocks;
+    // Whole erase blocks: the log of a group that a fill leaves in the middle of one stays
+    // shifted against its logical blocks, and is merged for it, as long as the drive lives.
+    let block = erase_block(&device).0;
     device.drive.capacity = Bytes(capacity / block * block);
     if map == Map::Page {
         return device;
@@ -188,10 +189,15 @@ enum Order {
 }
 
 /// Bytes a second and write amplification of writes of `size`, once the drive has seen enough
-/// of them for its spare or its log to have gone round.
+/// of them for its spare or its log to have gone round: from the steady state of small random
+/// writes where pages are mapped, and from a fill in order where blocks are, or whole ones are
+/// written.
 fn run(bench: Bench, device: &Device, size: Bytes, order: Order) -> (f64, f64) {
+    // Whole erase blocks after a fill in order stay whole. After other writes a drive that maps
+    // pages begins each of them in the middle of a block, and does so for good.
+    let whole = size.0.is_multiple_of(erase_block(device).0);
     let state = match (device.ftl.mapping, order) {
-        (Mapping::Page, Order::Random) => InitialState::Steady,
+        (Mapping::Page, Order::Random) if !whole => InitialState::Steady,
         _ => InitialState::Filled,
     };
     let prepared = Drive::prepared(device.clone(), state, bench.seed, |_, _| true);
@@ -218,7 +224,7 @@ fn run(bench: Bench, device: &Device, size: Bytes, order: Order) -> (f64, f64) {
 fn writes(device: &Device, size: Bytes) -> u64 {
     let unit = device.ftl.mapping_unit;
     let units = match device.ftl.mapping {
-        Mapping::Page | Mapping::Dftl => u64::from(device.logical_units()),
+        Mapping::Page | Mapping::Dftl | Mapping::Zns => u64::from(device.logical_units()),
         Mapping::Block | Mapping::Bast => MERGED_WRITES,
         Mapping::Fast | Mapping::Hybrid => {
             (1.5 * LOG_SHARE * f64::from(device.geometry().units())) as u64
