@@ -20,5 +20,6 @@ pub mod theory;
 pub mod unwritten;
 pub mod validate;
 pub mod write_amplification;
+pub mod zones;
 
 pub use validate::{Check, Group, Scale, checks};

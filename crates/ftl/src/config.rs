@@ -169,6 +169,29 @@ pub enum ConfigError {
          unit in its block says which it is"
     )]
     BlockParity,
+    /// A zone holds more than it has addresses.
+    #[error(
+        "a zone holds {capacity} units and has {size} addresses; use a larger zone_size or \
+         smaller blocks"
+    )]
+    ZoneSize {
+        /// Units from one zone to the next.
+        size: u32,
+        /// Units of a block, which is what a zone holds.
+        capacity: u32,
+    },
+    /// Zones need a block each, and a stream of the write buffer.
+    #[error(
+        "{zones} zones on {blocks} blocks; there are at least 1 and at most {max}, one a block"
+    )]
+    Zones {
+        /// Zones.
+        zones: u32,
+        /// Blocks of the device.
+        blocks: u32,
+        /// The most.
+        max: u32,
+    },
     /// What stands on the flash cannot come from a layer of this configuration.
     #[error(
         "block {block} cannot come from this layer: {why}; recover it with the configuration \

@@ -13,6 +13,7 @@ use crate::pagemap::PageMap;
 use crate::plan::{self, CopyPlan, ReadRun, TrimRange, UnitWrite};
 use crate::ranges::{Ranges, RangesConfig};
 use crate::recover::{Recovered, Remains};
+use crate::zoned::{Zoned, ZonedConfig};
 
 /// How a layer behaves, by mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub enum LayerConfig {
     Hybrid(HybridConfig),
     /// Ranges of addresses, each in one of the other ways.
     Ranges(RangesConfig),
+    /// By zone.
+    Zoned(ZonedConfig),
 }
 
 impl LayerConfig {
@@ -35,6 +38,7 @@ impl LayerConfig {
             Self::Page(config) => config.check(geometry),
             Self::Hybrid(config) => config.check(geometry),
             Self::Ranges(config) => config.check(geometry),
+            Self::Zoned(config) => config.check(geometry),
         }
     }
 
@@ -45,6 +49,7 @@ impl LayerConfig {
             Self::Page(config) => config.over_provisioning(geometry),
             Self::Hybrid(config) => config.over_provisioning(geometry),
             Self::Ranges(config) => config.over_provisioning(geometry),
+            Self::Zoned(config) => config.over_provisioning(geometry),
         }
     }
 
@@ -55,6 +60,7 @@ impl LayerConfig {
             Self::Page(config) => config.usable_units(geometry),
             Self::Hybrid(config) => config.usable_units(geometry),
             Self::Ranges(config) => config.usable_units(geometry),
+            Self::Zoned(config) => config.writable_units(geometry),
         }
     }
 
@@ -65,6 +71,7 @@ impl LayerConfig {
             Self::Page(config) => config.logical_units,
             Self::Hybrid(config) => config.logical_units,
             Self::Ranges(config) => config.logical_units(),
+            Self::Zoned(config) => config.logical_units(),
         }
     }
 }
@@ -89,6 +96,8 @@ pub enum Layer {
     Hybrid(Hybrid),
     /// Ranges of addresses, each in one of the other ways.
     Ranges(Ranges),
+    /// By zone.
+    Zoned(Zoned),
 }
 
 impl From<PageMap> for Layer {
@@ -103,6 +112,12 @@ impl From<Hybrid> for Layer {
     }
 }
 
+impl From<Zoned> for Layer {
+    fn from(map: Zoned) -> Self {
+        Self::Zoned(map)
+    }
+}
+
 /// Calls that every mapping has under the same name.
 macro_rules! delegate {
     ($($(#[$doc:meta])* $self:ident.$name:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => {$(
@@ -113,6 +128,7 @@ macro_rules! delegate {
                 Self::Page(map) => map.$name($($arg),*),
                 Self::Hybrid(map) => map.$name($($arg),*),
                 Self::Ranges(map) => map.$name($($arg),*),
+                Self::Zoned(map) => map.$name($($arg),*),
             }
         }
     )*};
@@ -124,6 +140,7 @@ macro_rules! delegate {
                 Self::Page(map) => map.$name($($arg),*),
                 Self::Hybrid(map) => map.$name($($arg),*),
                 Self::Ranges(map) => map.$name($($arg),*),
+                Self::Zoned(map) => map.$name($($arg),*),
             }
         }
     )*};
@@ -139,6 +156,7 @@ impl Layer {
             LayerConfig::Page(config) => Self::Page(PageMap::new(geometry, config, seed)?),
             LayerConfig::Hybrid(config) => Self::Hybrid(Hybrid::new(geometry, config)?),
             LayerConfig::Ranges(config) => Self::Ranges(Ranges::new(geometry, config, seed)?),
+            LayerConfig::Zoned(config) => Self::Zoned(Zoned::new(geometry, config)?),
         })
     }
 
@@ -183,6 +201,13 @@ impl Layer {
             LayerConfig::Hybrid(config) => {
                 let (map, found) = Hybrid::recover(remains, config, trims)?;
                 (Self::Hybrid(map), found)
+            }
+            LayerConfig::Zoned(config) => {
+                let (mut map, found) = Zoned::recover(remains, config)?;
+                for trim in trims {
+                    map.trim_now(trim.start, trim.start + trim.count, trim.version);
+                }
+                (Self::Zoned(map), found)
             }
         })
     }
@@ -251,8 +276,10 @@ impl Layer {
     /// If a host write was not announced by [`Layer::write_begin`].
     #[inline]
     pub fn commit(&mut self, row: RowId, units: &[UnitWrite], lost: &[usize]) {
-        if let Self::Ranges(map) = self {
-            return map.commit(row, units, lost);
+        match self {
+            Self::Ranges(map) => return map.commit(row, units, lost),
+            Self::Zoned(map) => return map.commit_row(row, units),
+            Self::Page(_) | Self::Hybrid(_) => {}
         }
         let first = self.layout().first_unit(row).0;
         let kept = |place: usize| lost.is_empty() || !lost.contains(&place);
@@ -270,7 +297,7 @@ impl Layer {
                 }
                 map.row_done(row);
             }
-            Self::Ranges(_) => unreachable!("done above"),
+            Self::Ranges(_) | Self::Zoned(_) => unreachable!("done above"),
         }
     }
 
@@ -281,7 +308,7 @@ impl Layer {
     pub fn takes_rows_at_once(&self) -> bool {
         match self {
             Self::Page(map) => map.takes_rows_at_once(),
-            Self::Hybrid(_) | Self::Ranges(_) => false,
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => false,
         }
     }
 
@@ -290,7 +317,7 @@ impl Layer {
     pub fn prefetch_old(&self, lpn: u32) {
         match self {
             Self::Page(map) => map.prefetch_old(lpn),
-            Self::Hybrid(_) | Self::Ranges(_) => {}
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => {}
         }
     }
 
@@ -323,6 +350,7 @@ impl Layer {
             Self::Page(map) => map.is_frontier(block),
             Self::Hybrid(map) => map.is_writing(block),
             Self::Ranges(map) => map.is_writing(block),
+            Self::Zoned(map) => map.is_writing(block),
         }
     }
 
@@ -339,7 +367,7 @@ impl Layer {
     #[must_use]
     pub fn merges(&self) -> Option<MergeCounts> {
         match self {
-            Self::Page(_) => None,
+            Self::Page(_) | Self::Zoned(_) => None,
             Self::Hybrid(map) => Some(*map.merges()),
             Self::Ranges(map) => map.merges(),
         }
@@ -350,7 +378,24 @@ impl Layer {
     pub fn page(&self) -> Option<&PageMap> {
         match self {
             Self::Page(map) => Some(map),
-            Self::Hybrid(_) | Self::Ranges(_) => None,
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => None,
+        }
+    }
+
+    /// The map by zone, if this is one.
+    #[must_use]
+    pub fn zoned(&self) -> Option<&Zoned> {
+        match self {
+            Self::Zoned(map) => Some(map),
+            Self::Page(_) | Self::Hybrid(_) | Self::Ranges(_) => None,
+        }
+    }
+
+    /// The same, for what only zones have: resets and failures.
+    pub fn zoned_mut(&mut self) -> Option<&mut Zoned> {
+        match self {
+            Self::Zoned(map) => Some(map),
+            Self::Page(_) | Self::Hybrid(_) | Self::Ranges(_) => None,
         }
     }
 
@@ -362,6 +407,7 @@ impl Layer {
             Self::Page(map) => map.config().logical_units,
             Self::Hybrid(map) => map.config().logical_units,
             Self::Ranges(map) => map.config().logical_units(),
+            Self::Zoned(map) => map.config().logical_units(),
         }
     }
 
@@ -372,6 +418,7 @@ impl Layer {
             Self::Page(map) => map.config().frontier_count(),
             Self::Hybrid(map) => map.groups(),
             Self::Ranges(map) => map.streams(),
+            Self::Zoned(map) => map.config().zones,
         }
     }
 
@@ -383,6 +430,7 @@ impl Layer {
             Self::Page(map) => map.stream_of(lpn, handle),
             Self::Hybrid(map) => map.stream_of(lpn),
             Self::Ranges(map) => map.stream_of(lpn, handle),
+            Self::Zoned(map) => map.stream_of(lpn),
         }
     }
 
@@ -394,6 +442,7 @@ impl Layer {
             Self::Page(_) => HostPlace::Any,
             Self::Hybrid(map) => map.host_place(stream, first),
             Self::Ranges(map) => map.host_place(stream, first),
+            Self::Zoned(map) => map.host_place(stream),
         }
     }
 
@@ -412,13 +461,14 @@ impl Layer {
             Self::Page(_) => None,
             Self::Hybrid(map) => map.make_room(stream, first),
             Self::Ranges(map) => map.make_room(stream, first),
+            Self::Zoned(map) => map.make_room(),
         }
     }
 
     /// Every log block is to be merged; nothing to do where there are none.
     pub fn want_all(&mut self) {
         match self {
-            Self::Page(_) => {}
+            Self::Page(_) | Self::Zoned(_) => {}
             Self::Hybrid(map) => map.want_all(),
             Self::Ranges(map) => map.want_all(),
         }
@@ -430,7 +480,7 @@ impl Layer {
     pub fn host_may_write(&self, lane: LaneId, stream: u32) -> bool {
         match self {
             Self::Page(map) => map.host_may_write(lane, stream),
-            Self::Hybrid(_) => false,
+            Self::Hybrid(_) | Self::Zoned(_) => false,
             Self::Ranges(map) => map.host_may_write(lane, stream),
         }
     }
@@ -441,7 +491,7 @@ impl Layer {
     pub fn balanced(&self, lane: LaneId, stream: u32) -> bool {
         match self {
             Self::Page(map) => map.balanced(lane),
-            Self::Hybrid(_) => true,
+            Self::Hybrid(_) | Self::Zoned(_) => true,
             Self::Ranges(map) => map.balanced(lane, stream),
         }
     }
@@ -454,6 +504,7 @@ impl Layer {
             Self::Page(map) => map.next_row(lane, stream),
             Self::Hybrid(map) => map.next_row(stream, first),
             Self::Ranges(map) => map.next_row(lane, stream, first),
+            Self::Zoned(map) => map.next_row(stream),
         }
     }
 
@@ -468,6 +519,7 @@ impl Layer {
             Self::Page(map) => map.reserve_host(lane, stream),
             Self::Hybrid(map) => map.reserve_host(lane, stream, first),
             Self::Ranges(map) => map.reserve_host(lane, stream, first),
+            Self::Zoned(map) => map.reserve_host(lane, stream),
         }
     }
 
@@ -476,7 +528,7 @@ impl Layer {
     #[inline]
     pub fn take_pad(&mut self) -> Option<RowId> {
         match self {
-            Self::Page(_) => None,
+            Self::Page(_) | Self::Zoned(_) => None,
             Self::Hybrid(map) => map.take_pad(),
             Self::Ranges(map) => map.take_pad(),
         }
@@ -489,7 +541,7 @@ impl Layer {
     pub fn copies_in_order(&self, victim: BlockId) -> bool {
         match self {
             Self::Page(_) => false,
-            Self::Hybrid(_) => true,
+            Self::Hybrid(_) | Self::Zoned(_) => true,
             Self::Ranges(map) => map.copies_in_order(victim),
         }
     }
@@ -504,6 +556,7 @@ impl Layer {
             Self::Page(map) => map.reserve_copy(lane, victim),
             Self::Hybrid(map) => map.reserve_copy(victim),
             Self::Ranges(map) => map.reserve_copy(lane, victim),
+            Self::Zoned(_) => panic!("{NO_COPIES}"),
         }
     }
 
@@ -514,7 +567,7 @@ impl Layer {
     pub fn next_copy_row(&self, lane: LaneId, victim: BlockId) -> Option<RowId> {
         match self {
             Self::Page(map) => map.next_copy_row(lane, victim),
-            Self::Hybrid(_) => None,
+            Self::Hybrid(_) | Self::Zoned(_) => None,
             Self::Ranges(map) => map.next_copy_row(lane, victim),
         }
     }
@@ -526,6 +579,8 @@ impl Layer {
             Self::Page(map) => map.reserve_pad(block, until),
             Self::Hybrid(map) => map.reserve_pad(block, until),
             Self::Ranges(map) => map.reserve_pad(block, until),
+            // Its drive is protected, and a row of a zone is not to be left empty.
+            Self::Zoned(_) => None,
         }
     }
 
@@ -534,7 +589,7 @@ impl Layer {
     pub fn take_parity(&mut self) -> Option<RowId> {
         match self {
             Self::Page(map) => map.take_parity(),
-            Self::Hybrid(_) => None,
+            Self::Hybrid(_) | Self::Zoned(_) => None,
             Self::Ranges(map) => map.take_parity(),
         }
     }
@@ -547,6 +602,10 @@ impl Layer {
             Self::Page(map) => map.gather(victim, cursor, plan),
             Self::Hybrid(map) => map.gather(victim, cursor, plan),
             Self::Ranges(map) => map.gather(victim, cursor, plan),
+            Self::Zoned(_) => {
+                plan.reads.clear();
+                plan.units.clear();
+            }
         }
     }
 
@@ -555,7 +614,7 @@ impl Layer {
     #[inline]
     pub fn emptied(&mut self, victim: BlockId) -> Option<BlockId> {
         match self {
-            Self::Page(_) => Some(victim),
+            Self::Page(_) | Self::Zoned(_) => Some(victim),
             Self::Hybrid(map) => map.emptied(victim),
             Self::Ranges(map) => map.emptied(victim),
         }
@@ -570,6 +629,8 @@ impl Layer {
             Self::Page(map) => map.free_blocks(lane) < critical,
             Self::Hybrid(map) => map.is_asked(lane) || map.free_blocks(lane) < critical,
             Self::Ranges(map) => map.is_pressed(lane, critical),
+            // An erase alone is over before anybody has waited long.
+            Self::Zoned(_) => true,
         }
     }
 
@@ -580,6 +641,7 @@ impl Layer {
             Self::Page(_) => None,
             Self::Hybrid(map) => map.take_idle_lane(),
             Self::Ranges(map) => map.take_idle_lane(),
+            Self::Zoned(map) => map.take_idle_lane(),
         }
     }
 
@@ -587,7 +649,7 @@ impl Layer {
     pub fn pick_for_wear(&mut self, lane: LaneId) -> Option<BlockId> {
         match self {
             Self::Page(map) => map.pick_for_wear(lane),
-            Self::Hybrid(_) => None,
+            Self::Hybrid(_) | Self::Zoned(_) => None,
             Self::Ranges(map) => map.pick_for_wear(lane),
         }
     }
@@ -600,6 +662,8 @@ impl Layer {
             Self::Page(_) => Cause::Gc,
             Self::Hybrid(_) => Cause::Merge,
             Self::Ranges(map) => map.cause_of_cleaning(victim),
+            // Only resets lead to erases, and the host asks for them.
+            Self::Zoned(_) => Cause::Host,
         }
     }
 
@@ -609,7 +673,7 @@ impl Layer {
     pub fn cause_of_copies(&self, victim: BlockId, otherwise: Cause) -> Cause {
         match self {
             Self::Page(map) => map.cause_of_copies(victim, otherwise),
-            Self::Hybrid(_) | Self::Ranges(_) => otherwise,
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => otherwise,
         }
     }
 
@@ -647,14 +711,16 @@ impl Layer {
     pub fn tombstone_ranges(&self, write: &UnitWrite) -> &[TrimRange] {
         match self {
             Self::Page(map) => map.tombstone_ranges(write),
-            Self::Hybrid(_) | Self::Ranges(_) => panic!("{NO_TOMBSTONES}"),
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => panic!("{NO_TOMBSTONES}"),
         }
     }
 
     fn page_mut(&mut self) -> &mut PageMap {
         match self {
             Self::Page(map) => map,
-            Self::Hybrid(_) | Self::Ranges(_) => panic!("only a mapping by unit does this"),
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => {
+                panic!("only a mapping by unit does this")
+            }
         }
     }
 
@@ -662,7 +728,7 @@ impl Layer {
     pub fn take_moved(&mut self) -> Option<u32> {
         match self {
             Self::Page(map) => map.take_moved(),
-            Self::Hybrid(_) | Self::Ranges(_) => None,
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => None,
         }
     }
 
@@ -672,7 +738,7 @@ impl Layer {
     pub fn saved(self) -> Option<Self> {
         match self {
             Self::Page(_) => None,
-            Self::Hybrid(_) | Self::Ranges(_) => Some(self),
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => Some(self),
         }
     }
 
@@ -684,6 +750,7 @@ impl Layer {
     pub fn after_power_loss(self, nand: &Nand) -> Self {
         match self {
             Self::Ranges(map) => Self::Ranges(map.after_power_loss(nand)),
+            Self::Zoned(map) => Self::Zoned(map.after_power_loss()),
             one => one.go_on_over(&|block| nand.rows_programmed(block)),
         }
     }
@@ -691,7 +758,7 @@ impl Layer {
     /// The same for any layer but ranges, told how many rows of each block are programmed.
     pub(crate) fn go_on_over(self, rows_programmed: &dyn Fn(BlockId) -> u32) -> Self {
         match self {
-            Self::Page(_) | Self::Ranges(_) => panic!("found by a scan"),
+            Self::Page(_) | Self::Ranges(_) | Self::Zoned(_) => panic!("found by a scan"),
             Self::Hybrid(map) => Self::Hybrid(map.after_power_loss(rows_programmed)),
         }
     }
@@ -699,3 +766,5 @@ impl Layer {
 
 /// A device without power-loss protection is refused where the map is not on flash.
 const NO_TOMBSTONES: &str = "a mapping by block has its map protected and no tombstones";
+/// Zones are emptied by the host.
+const NO_COPIES: &str = "a mapping by zone copies nothing";

@@ -24,6 +24,7 @@ pub mod spread;
 pub mod steady;
 pub mod trims;
 pub mod victim;
+pub mod zoned;
 
 mod under_way;
 
@@ -40,3 +41,4 @@ pub use ranges::{RangeConfig, Ranges, RangesConfig};
 pub use recover::{Found, Recovered, Remains};
 pub use steady::SteadyError;
 pub use victim::{Benefit, VictimError, VictimPolicy};
+pub use zoned::{Zoned, ZonedConfig};

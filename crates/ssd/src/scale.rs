@@ -5,6 +5,8 @@
 //! [`BLOCKS_PER_DIE_MIN`] blocks a die: first it has fewer dies, then smaller blocks. The
 //! write buffer stays as large for each die as it was.
 
+mod zoned;
+
 use prism_base::Bytes;
 use prism_ftl::LayerConfig;
 
@@ -40,6 +42,9 @@ const TURNS_MAX: u32 = 8;
 /// # Errors
 /// [`DeviceError`] if no drive of this kind can have that capacity.
 pub fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
+    if device.is_zoned() {
+        return zoned::fit(device, capacity);
+    }
     let full = device.geometry().blocks_per_lane();
     let mut marked = smallest(device);
     let mut turns = 0;
@@ -86,6 +91,9 @@ fn scale_watermarks(marked: &mut Device, device: &Device, blocks: u32, full: u32
 /// # Errors
 /// [`DeviceError`] if no drive of this kind can have that capacity.
 pub fn fit_wide(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
+    if device.is_zoned() {
+        return zoned::fit(device, capacity);
+    }
     let full = device.geometry();
     let rows = u64::from(full.rows_per_die());
     let wide = |rows: u64| {
@@ -178,6 +186,7 @@ fn kept_by(config: &LayerConfig) -> u64 {
         }
         // One of the device: a little more than needed where there are several lanes.
         LayerConfig::Hybrid(_) => 1,
+        LayerConfig::Zoned(_) => 0,
         LayerConfig::Ranges(all) => all.ranges.iter().map(|range| kept_by(&range.layer)).sum(),
     }
 }

@@ -194,3 +194,48 @@ fn every_victim_policy_is_described_and_read() {
         assert_eq!(Device::from_toml(&text).unwrap().ftl_config().victim, policy);
     }
 }
+
+/// The example with its translation layer replaced by that of a zoned drive.
+fn zoned_example() -> String {
+    let fence = "```toml zoned\n";
+    let start = DOCUMENT.find(fence).expect("the document has the section") + fence.len();
+    let length = DOCUMENT[start..].find("```").expect("it ends");
+    let example = example();
+    let layer = example.find("[ftl]\n").expect("a layer") + 6;
+    let drive = example.find("\n[drive]").expect("a drive");
+    let text = [&example[..layer], &DOCUMENT[start..start + length], &example[drive..]];
+    let text =
+        text.concat().replace("power_loss_protection = false", "power_loss_protection = true");
+    text.replace("capacity = \"28GiB\"", "capacity = \"56GiB\"")
+}
+
+#[test]
+fn the_fields_of_zones_are_described_required_and_apart() {
+    let text = zoned_example();
+    let shape = Device::from_toml(&text).unwrap().zone_shape().unwrap();
+    assert_eq!((shape.count, shape.size, shape.capacity), (3584, 16 << 20, 8 << 20));
+    let message = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        Device::from_toml(&text.replace(from, to)).unwrap_err().to_string()
+    };
+    for field in ["zone_size", "max_open_zones", "max_active_zones"] {
+        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no row");
+        let line = text.lines().find(|line| line.starts_with(field)).expect("the field");
+        assert!(message(&format!("{line}\n"), "").contains("mapping \"zns\" needs"));
+        let page = example().replace("[ftl]", &format!("[ftl]\n{line}"));
+        let refused = Device::from_toml(&page).unwrap_err().to_string();
+        assert!(refused.contains(&format!("ftl.{field}")), "{refused}");
+    }
+    let check = |from: &str, to: &str, expected: &str| {
+        let message = message(from, to);
+        assert!(message.contains(expected), "{message}");
+    };
+    check("zone_size = \"16MiB\"", "zone_size = \"4MiB\"", "larger zone_size");
+    check("max_open_zones = 8", "max_open_zones = 13", "at most max_active_zones");
+    check("\"56GiB\"", "\"57GB\"", "whole number of zones");
+    check("\"56GiB\"", "\"80GiB\"", "5120 zones on 4096 blocks");
+    check("write-back", "write-through", "drive.write_cache");
+    check("protection = true", "protection = false", "drive.power_loss_protection");
+    check("\"2MiB\"", "\"256KiB\"", "a row (what one program writes) for each active zone");
+    check("victim = \"greedy\"", "victim = \"greedy\"\nsegment = \"1MiB\"", "ftl.segment");
+}

@@ -255,8 +255,8 @@ impl Plan {
                 scaled.device.flash.blocks_per_plane
             ));
         }
-        let capacity = scaled.device.capacity().0;
-        let jobs = fio::jobs(sections, &self.words, capacity, self.seed);
+        let target = fio::Target::of(&scaled.device);
+        let jobs = fio::jobs(sections, &self.words, target, self.seed);
         let jobs = jobs.map_err(|error| Failure::Usage(error.to_string()))?;
         Ok((scaled, jobs))
     }

@@ -337,7 +337,8 @@ pub fn limits(facts: &Facts<'_>) -> Section {
 #[must_use]
 pub fn measured_notes(measured: &Measured, buffered: Bytes) -> Vec<String> {
     let mut notes = Vec::new();
-    if measured.write_amplification().is_some_and(|figure| figure < 1.0) {
+    let reached = measured.flash_bytes + buffered.0;
+    if reached < measured.bytes_of(HostOp::Write) {
         notes.push(
             "Write amplification is below 1 because data was overwritten or trimmed while it was \
              still in the write buffer, and so never reached the flash."

@@ -275,7 +275,11 @@ impl FiguresObject {
     /// All of them.
     #[must_use]
     pub fn new(measured: &Measured) -> Self {
-        let latency = HostOp::ALL.map(|op| (op.name(), latency(measured.latency_of(op))));
+        // Commands of zones are there where they occur; the others always.
+        let told =
+            |op: &HostOp| HostOp::COMMON.contains(op) || measured.latency_of(*op).count() > 0;
+        let told = HostOp::ALL.into_iter().filter(told);
+        let latency = told.map(|op| (op.name(), latency(measured.latency_of(op))));
         Self {
             requests_completed: measured.requests,
             flushes_completed: measured.latency_of(HostOp::Flush).count(),
@@ -289,7 +293,7 @@ impl FiguresObject {
                 erases: by_cause(&measured.flash.erases),
                 units: by_cause(&measured.flash.units),
             },
-            latency_ns: latency.into_iter().collect(),
+            latency_ns: latency.collect(),
             iops: measured.iops(),
             bytes_per_second: measured.bytes_per_second(),
             queue_depth: DepthObject {

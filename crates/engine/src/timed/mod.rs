@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 use prism_base::{Bytes, Nanos, SimTime, Timers};
 use prism_ftl::{CopyPlan, HostPlace, Layer, ReadRun, UnitWrite};
-use prism_nand::{BlockId, Cause, DieId, Geometry, LaneId, Layout, Nand, Pun};
+use prism_nand::{BlockId, Cause, DieId, Geometry, LaneId, Layout, Nand, Pun, RowId};
 
 use crate::config::{EngineConfig, Scheduler};
 use crate::counts::FlashCounts;
@@ -363,6 +363,43 @@ impl Engine {
         self.enqueue(die, Op::Program { job: place }, false, now);
         self.program_parity(lane, now);
         self.clean(lane, now);
+    }
+
+    /// Programs the next row of `stream` on `lane`, which [`Engine::writable_lane`] has just
+    /// returned, with nothing but padding. The caller bounds how many such rows there are at
+    /// once.
+    ///
+    /// # Panics
+    /// If the layer does not name the lane of a row.
+    pub fn pad(&mut self, lane: LaneId, stream: u32, now: SimTime) {
+        assert!(self.ftl.places_host(), "padding goes to a place that the layer names");
+        let row = self.ftl.reserve_host(lane, stream, UnitWrite::PAD);
+        self.program_empty(lane, row, Cause::Pad, now);
+    }
+
+    /// Lets every program that has begun end, as capacitors do when power is lost; adds what
+    /// the caller waits for to `done`. What is queued is lost, and the engine is of no further
+    /// use but for [`Engine::into_parts`].
+    pub fn end_programs(&mut self, done: &mut Vec<Done>) {
+        let mut begun = Vec::new();
+        for die in &mut self.dies {
+            // In this order they would have ended.
+            let suspended = die.suspended.take().map(|(op, ..)| op);
+            let loaded = die.loaded.take().map(|job| Op::Program { job });
+            let stations = [suspended, die.array.take(), loaded, die.register.take()];
+            begun.extend(stations.into_iter().flatten());
+            die.first.clear();
+            die.rest.clear();
+        }
+        for op in begun {
+            let Op::Program { job } = op else { continue };
+            let (job, row) = (&self.jobs[job], RowId(self.jobs[job].row));
+            self.nand.program_end(row);
+            self.ftl.commit(row, &job.plan.units, &[]);
+            if job.cause == Some(Cause::Host) {
+                done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
+            }
+        }
     }
 
     /// Whether urgent commands are in the drive, for cleaning that gives way to them.

@@ -224,7 +224,7 @@ fn run(bench: Bench, device: &Device, size: Bytes, order: Order) -> (f64, f64) {
 fn writes(device: &Device, size: Bytes) -> u64 {
     let unit = device.ftl.mapping_unit;
     let units = match device.ftl.mapping {
-        Mapping::Page | Mapping::Dftl => u64::from(device.logical_units()),
+        Mapping::Page | Mapping::Dftl | Mapping::Zns => u64::from(device.logical_units()),
         Mapping::Block | Mapping::Bast => MERGED_WRITES,
         Mapping::Fast | Mapping::Hybrid => {
             (3.0 * LOG_SHARE * f64::from(device.geometry().units())) as u64

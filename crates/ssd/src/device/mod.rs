@@ -4,6 +4,7 @@ mod hybrid;
 mod parts;
 mod ranges;
 mod spare;
+mod zoned;
 
 use prism_base::{Bytes, Nanos};
 use prism_engine::{Cleaning, EngineConfig, Scheduler, Suspend};
@@ -46,6 +47,9 @@ pub enum DeviceError {
     /// The steady state cannot be laid out.
     #[error("{0}")]
     Steady(#[from] SteadyError),
+    /// Zones are not overwritten.
+    #[error("a zoned drive has no state of overwrites; use --state empty, filled or filled:SHARE")]
+    Overwrites,
     /// No preset has this name.
     #[error("there is no preset {name:?}; presets are {known}, or give a file ending in .toml")]
     UnknownPreset {
@@ -80,6 +84,7 @@ pub struct Device {
     pub datasheet: Datasheet,
 }
 
+/// Presets whose drives take any write.
 const PRESETS: &[(&str, &str)] = &[
     ("dc-tlc", include_str!("../../presets/dc-tlc.toml")),
     ("consumer-nvme", include_str!("../../presets/consumer-nvme.toml")),
@@ -104,6 +109,12 @@ const PRESETS: &[(&str, &str)] = &[
     ("femu", include_str!("../../presets/femu.toml")),
 ];
 
+/// Presets of zoned drives.
+const ZONED_PRESETS: &[(&str, &str)] = &[
+    ("zn540", include_str!("../../presets/zn540.toml")),
+    ("zns-small", include_str!("../../presets/zns-small.toml")),
+];
+
 impl Device {
     /// The preset that is used where none is named.
     pub const DEFAULT_PRESET: &str = "dc-tlc";
@@ -111,9 +122,14 @@ impl Device {
     /// victim, and the erase gives it back.
     const RESERVE_BLOCKS: u32 = 1;
 
-    /// The names of the presets, the default first.
+    /// The names of the presets of drives that take any write, the default first.
     pub fn preset_names() -> impl Iterator<Item = &'static str> {
         PRESETS.iter().map(|&(name, _)| name)
+    }
+
+    /// The names of the presets of zoned drives.
+    pub fn zoned_preset_names() -> impl Iterator<Item = &'static str> {
+        ZONED_PRESETS.iter().map(|&(name, _)| name)
     }
 
     /// The preset called `name`.
@@ -129,9 +145,10 @@ impl Device {
     /// # Errors
     /// [`DeviceError::UnknownPreset`] lists those that exist.
     pub fn preset_text(name: &str) -> Result<&'static str, DeviceError> {
-        let found = PRESETS.iter().find(|(known, _)| *known == name);
+        let found = PRESETS.iter().chain(ZONED_PRESETS).find(|(known, _)| *known == name);
         found.map(|&(_, text)| text).ok_or_else(|| {
-            let known = Self::preset_names().collect::<Vec<_>>().join(", ");
+            let names = Self::preset_names().chain(Self::zoned_preset_names());
+            let known = names.collect::<Vec<_>>().join(", ");
             DeviceError::UnknownPreset { name: name.into(), known }
         })
     }
@@ -261,6 +278,11 @@ impl Device {
         } else {
             self.check_not_by_block()?;
         }
+        if ftl.mapping == Mapping::Zns {
+            self.check_zoned()?;
+        } else {
+            self.check_no_zones()?;
+        }
         self.layer_config().check(&self.geometry())?;
         Ok(())
     }
@@ -382,6 +404,7 @@ impl Device {
             Mapping::Block | Mapping::Bast | Mapping::Fast | Mapping::Hybrid => {
                 LayerConfig::Hybrid(self.hybrid_config())
             }
+            Mapping::Zns => LayerConfig::Zoned(self.zoned_config()),
         }
     }
 

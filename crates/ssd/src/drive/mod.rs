@@ -11,6 +11,7 @@ mod map;
 mod reads;
 mod slots;
 mod write_path;
+mod zoned;
 
 use std::collections::VecDeque;
 
@@ -27,6 +28,7 @@ use crate::request::{Completion, HostOp};
 use commands::Queues;
 use map::{MapState, is_map_read};
 use slots::{Slot, Waiter};
+pub(crate) use zoned::ZoneWork;
 
 /// Sums that the laws are checked on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,6 +68,8 @@ pub struct Drive {
     queues: Queues,
     /// Where the map is on flash.
     map: Option<Box<MapState>>,
+    /// Where the drive has zones.
+    pub(crate) zones: Option<Box<ZoneWork>>,
     waiting_for_buffer: VecDeque<u32>,
     waiting_for_flush: VecDeque<Waiter>,
     link_in: SimTime,
@@ -125,6 +129,7 @@ impl Drive {
         let buffer_units = (device.drive.write_buffer.0 / unit).min(1 << 30) as u32;
         let row_units = nand.layout().units_per_row() as usize;
         let streams = ftl.streams();
+        let zones = ZoneWork::new(&device, ftl.zoned());
         Self {
             capacity: device.capacity().0,
             unit,
@@ -139,6 +144,7 @@ impl Drive {
             slots: Slab::new(),
             queues: Queues::new(&device.drive),
             map: MapState::new(&device),
+            zones,
             waiting_for_buffer: VecDeque::new(),
             waiting_for_flush: VecDeque::new(),
             link_in: SimTime::ZERO,
@@ -342,6 +348,7 @@ impl Drive {
         let completion = Completion {
             tag: request.tag,
             op: request.op,
+            offset: request.offset,
             len: request.len,
             submitted: state.submitted,
             completed: self.now,
@@ -351,8 +358,11 @@ impl Drive {
         self.counts.latency_ns += u128::from(self.now.since(state.submitted).0);
         match completion.op {
             HostOp::Read => self.counts.bytes_read += completion.len,
-            HostOp::Write => self.counts.bytes_written += completion.len,
-            HostOp::Discard | HostOp::WriteZeroes | HostOp::Flush => {}
+            HostOp::Write | HostOp::ZoneAppend => self.counts.bytes_written += completion.len,
+            _ => {}
+        }
+        if let Some(work) = &mut self.zones {
+            work.zones.done(request.op, request.offset);
         }
         self.slots.give(slot);
         out.push(completion);
@@ -419,5 +429,8 @@ impl Drive {
         self.assert_conserved();
         self.engine.nand().assert_conserved();
         self.engine.ftl().assert_consistent();
+        if let Some(zones) = self.zones() {
+            zones.assert_consistent();
+        }
     }
 }

@@ -41,7 +41,7 @@ impl Weights {
 
     fn op(&self, rng: &mut Rng) -> HostOp {
         let mut at = rng.below(self.ops.iter().sum());
-        for op in HostOp::ALL {
+        for op in HostOp::COMMON {
             let weight = self.ops[op as usize];
             if at < weight {
                 return op;
