@@ -12,7 +12,7 @@ use crate::store::{RowState, Store, StoredUnit};
 /// An operation has a beginning, where its legality is checked and the cells are in an
 /// unknown state, and an end, where it has taken effect. Power may go in between:
 /// whatever has begun and not ended is then torn. A superblock is erased die by die: its
-/// *members* are numbered as its rows go round them. Memory without content: 7 bytes a
+/// *members* are numbered as its rows go round them. Memory without content: 8 bytes a
 /// block of a die; content adds about 40 bytes a unit and the payload.
 #[derive(Clone, Debug)]
 pub struct Nand {

@@ -118,14 +118,15 @@ fn fit_with(device: &Device, marked: &Device, capacity: Bytes) -> Result<Scaled,
     let row_units = u64::from(full.units_per_row());
     let spare = 1.0 + device.over_provisioning().effective;
     let per_die = BLOCKS_PER_DIE_MIN.saturating_sub(kept(&smallest(device))).max(1);
-    let min_usable = per_die * ROWS_PER_BLOCK_MIN * row_units;
+    let rows_min = ROWS_PER_BLOCK_MIN.min(u64::from(full.rows_per_die()));
+    let min_usable = per_die * rows_min * row_units;
     let min_logical = (min_usable as f64 / spare) as u64;
     let wanted = capacity.div_ceil(Bytes(unit));
     let logical = wanted.max(min_logical);
     if logical > wanted {
         changes.push(format!(
             "capacity {} instead of {}: the smallest drive with {BLOCKS_PER_DIE_MIN} blocks of \
-             {ROWS_PER_BLOCK_MIN} rows",
+             {rows_min} rows",
             Bytes(logical * unit),
             Bytes(wanted * unit)
         ));

@@ -115,7 +115,7 @@ fn set_units(config: &mut LayerConfig, units: u32) {
     match config {
         LayerConfig::Page(config) => config.logical_units = units,
         LayerConfig::Hybrid(config) => config.logical_units = units,
-        LayerConfig::Ranges(_) => unreachable!("each range has its own"),
+        other => unreachable!("units are not set in {other:?}"),
     }
 }
 

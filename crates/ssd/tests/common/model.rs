@@ -165,7 +165,7 @@ impl Model {
             HostOp::WriteZeroes => (all, 0..0),
             HostOp::Discard if !self.drive.device().drive.discards => (0..0, 0..0),
             HostOp::Discard => (whole.clone(), whole),
-            HostOp::Flush => (0..0, 0..0),
+            _ => (0..0, 0..0),
         }
     }
 
