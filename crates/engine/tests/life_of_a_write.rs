@@ -104,7 +104,7 @@ impl Life {
     }
 
     /// The picture has to hold each sentence that was told.
-    fn is_in(self, picture: &str) {
+    fn is_in(&self, picture: &str) {
         let missing: Vec<_> = self.told.iter().filter(|told| !picture.contains(*told)).collect();
         assert!(missing.is_empty(), "not in the picture: {missing:#?}");
     }
