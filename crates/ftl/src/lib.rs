@@ -21,6 +21,7 @@ pub mod recover;
 pub mod snapshot;
 pub mod spread;
 pub mod steady;
+pub mod tiers;
 pub mod trims;
 pub mod victim;
 
@@ -37,4 +38,5 @@ pub use pagemap::PageMap;
 pub use plan::{CopyPlan, Program, ReadRun, TrimRange, UnitWrite};
 pub use recover::{Found, Recovered, Remains};
 pub use steady::SteadyError;
+pub use tiers::{SlcConfig, SlcRule, SlcUse};
 pub use victim::{Benefit, VictimError, VictimPolicy};

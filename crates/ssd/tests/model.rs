@@ -15,7 +15,7 @@ use model::{Model, Weights};
 use prism_base::{Bytes, Rng};
 use prism_ftl::{Frontiers, VictimPolicy};
 use prism_ssd::Device;
-use prism_ssd::device::WriteCache;
+use prism_ssd::device::{SlcUsage, WriteCache};
 
 /// Seeds of a test: the one in PRISM_SEED, or the first `count`.
 fn seeds(count: u64) -> std::ops::Range<u64> {
@@ -50,6 +50,24 @@ fn a_swarm_of_hybrid_drives_agrees_with_a_hash_map() {
         println!("PRISM_SEED={seed} cargo test -p prism-ssd --test model hybrid_drives");
         let mut rng = Rng::stream(seed, "model.hybrid");
         let device = swarm::by_block(&mut rng);
+        let weights = Weights::drawn(&mut rng);
+        let mut model = Model::new(device, weights, seed);
+        model.fill();
+        for _ in 0..3 {
+            model.run(400);
+            model.quiesce();
+        }
+    }
+}
+
+/// Both uses of blocks with one bit a cell.
+#[test]
+fn a_swarm_of_drives_with_tiers_agrees_with_a_hash_map() {
+    for seed in seeds(600) {
+        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test model with_tiers");
+        let mut rng = Rng::stream(seed, "model.tiers");
+        let usage = [SlcUsage::Cache, SlcUsage::Region][(seed % 2) as usize];
+        let device = swarm::tiers(&mut rng, usage);
         let weights = Weights::drawn(&mut rng);
         let mut model = Model::new(device, weights, seed);
         model.fill();

@@ -200,6 +200,7 @@ fn meaning(cause: Cause) -> &'static str {
             "room left empty in rows that a flush, or the end of a cleaned block, closed early"
         }
         Cause::Rmw => "the rest of units of which the host wrote a part",
+        Cause::Fold => "moves out of the SLC write cache",
     }
 }
 

@@ -10,6 +10,7 @@
 mod clean;
 mod die;
 mod execute;
+mod times;
 
 use std::collections::VecDeque;
 
@@ -111,8 +112,10 @@ pub struct Engine {
     idle_cleaning: bool,
     /// An erase has ended since the caller last asked.
     freed: bool,
-    /// How long the transfer of a row takes, and of so many units of a level.
+    /// How long the transfer of a row takes, of so many of its levels, and of so many units
+    /// of a level.
     row_transfer: Nanos,
+    level_transfers: Vec<Nanos>,
     transfers: Vec<Nanos>,
     pages_per_program: u32,
 }
@@ -139,6 +142,11 @@ impl Engine {
             idle_cleaning: false,
             freed: false,
             row_transfer: config.timing.transfer(geometry.row_bytes()),
+            level_transfers: (0..=u64::from(geometry.pages_per_program))
+                .map(|levels| levels * geometry.row_bytes().0)
+                .map(|bytes| Bytes(bytes / u64::from(geometry.pages_per_program)))
+                .map(|bytes| config.timing.transfer(bytes))
+                .collect(),
             transfers: (0..=u64::from(geometry.units_per_level()))
                 .map(|units| config.timing.transfer(Bytes(units * geometry.unit.0)))
                 .collect(),
@@ -233,9 +241,17 @@ impl Engine {
         for _ in 0..self.ready.len() {
             let lane = self.ready.pop_front().expect("as many as counted");
             if !self.ftl.host_may_write(LaneId(lane), stream) {
-                // Comes back when an erase has made room.
-                self.lanes[lane as usize].listed = false;
-            } else if !self.ftl.balanced(LaneId(lane)) || self.next_die_busy(lane, stream, first) {
+                if self.ftl.has_slc() {
+                    // It may take a row of another stream, or of this one when garbage comes
+                    // into being.
+                    self.ready.push_back(lane);
+                } else {
+                    // Comes back when an erase has made room.
+                    self.lanes[lane as usize].listed = false;
+                }
+            } else if !self.ftl.balanced(LaneId(lane), stream)
+                || self.next_die_busy(lane, stream, first)
+            {
                 self.ready.push_back(lane);
             } else {
                 self.ready.push_front(lane);
@@ -300,6 +316,9 @@ impl Engine {
         }
         let first = units.first().expect("a row holds something").write.lpn;
         let row = self.ftl.reserve_host(lane, stream, first);
+        if self.ftl.is_overflow(row, stream) {
+            self.counts.slc_overflow += units.len() as u64;
+        }
         while let Some(pad) = self.ftl.take_pad() {
             self.program_empty(lane, pad, Cause::Pad, now);
         }

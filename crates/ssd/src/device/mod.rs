@@ -2,6 +2,7 @@
 
 mod hybrid;
 mod parts;
+mod slc;
 mod spare;
 
 use prism_base::{Bytes, Nanos};
@@ -15,6 +16,7 @@ use serde::Deserialize;
 pub use parts::{
     Cell, Datasheet, DriveSpec, Flash, Ftl, MapLoad, Mapping, SuspendSpec, WriteCache,
 };
+pub use slc::{SlcSpec, SlcUsage};
 
 /// Why a device file cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -53,7 +55,7 @@ pub enum DeviceError {
     },
 }
 
-/// A drive. Every field of the file has to be there, but for `[datasheet]`.
+/// A drive. Every field of the file has to be there, but for `[slc]` and `[datasheet]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
@@ -69,6 +71,9 @@ pub struct Device {
     pub ftl: Ftl,
     /// What the host sees.
     pub drive: DriveSpec,
+    /// Blocks of one bit a cell beside the others.
+    #[serde(default)]
+    pub slc: Option<SlcSpec>,
     /// What the maker says it does, to stand beside what the simulation says.
     #[serde(default)]
     pub datasheet: Datasheet,
@@ -77,10 +82,12 @@ pub struct Device {
 const PRESETS: &[(&str, &str)] = &[
     ("dc-tlc", include_str!("../../presets/dc-tlc.toml")),
     ("consumer-nvme", include_str!("../../presets/consumer-nvme.toml")),
+    ("consumer-tlc", include_str!("../../presets/consumer-tlc.toml")),
     ("qlc", include_str!("../../presets/qlc.toml")),
     ("memblaze", include_str!("../../presets/memblaze.toml")),
     ("sfs-slc", include_str!("../../presets/sfs-slc.toml")),
     ("sfs-mlc", include_str!("../../presets/sfs-mlc.toml")),
+    ("slc-mlc", include_str!("../../presets/slc-mlc.toml")),
     ("slc-2008", include_str!("../../presets/slc-2008.toml")),
     ("fast-2008", include_str!("../../presets/fast-2008.toml")),
     ("bast-2007", include_str!("../../presets/bast-2007.toml")),
@@ -155,7 +162,11 @@ impl Device {
     fn check_times(&self) -> Result<(), DeviceError> {
         let longest = Nanos(60_000_000_000);
         let slowest = |times: &PageTimes| times.all().iter().copied().max().unwrap_or(Nanos::ZERO);
+        let slc = |time: fn(&SlcSpec) -> Nanos| self.slc.as_ref().map_or(Nanos::ZERO, time);
         let times = [
+            ("slc.t_read", slc(|slc| slc.t_read)),
+            ("slc.t_program", slc(|slc| slc.t_program)),
+            ("slc.t_erase", slc(|slc| slc.t_erase)),
             ("flash.t_read", slowest(&self.flash.t_read)),
             ("flash.t_program", slowest(&self.flash.t_program)),
             ("flash.t_erase", self.flash.t_erase),
@@ -248,6 +259,7 @@ impl Device {
         } else {
             self.check_not_by_block()?;
         }
+        self.check_slc()?;
         self.layer_config().check(&self.geometry())?;
         Ok(())
     }
@@ -283,6 +295,7 @@ impl Device {
             parity: f.superblock_parity,
             page: f.page,
             unit: self.ftl.mapping_unit,
+            slc: self.slc_blocks(),
         }
     }
 
@@ -304,6 +317,7 @@ impl Device {
                 t_command: flash.t_command,
                 bus_bytes_per_second: flash.channel_bandwidth,
             },
+            slc: self.slc_timing(),
             scheduler: self.drive.scheduler,
             cache_read: flash.cache_read,
             cache_program: flash.cache_program,
@@ -384,6 +398,7 @@ impl Device {
                 move_behind_mean: ftl.wear_move_behind_mean,
                 victims_above_mean: ftl.wear_victims_above_mean,
             },
+            slc: self.slc_config(),
         }
     }
 

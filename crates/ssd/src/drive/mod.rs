@@ -286,8 +286,8 @@ impl Drive {
 
     /// If the host has just fallen silent, looks again when that has lasted.
     fn watch_for_idle(&mut self) {
-        let wanted = self.device.ftl.free_blocks_idle > 0;
-        if wanted && self.in_flight() == 0 && self.timers.is_empty() && self.engine.is_idle() {
+        let rests = self.in_flight() == 0 && self.timers.is_empty() && self.engine.is_idle();
+        if rests && self.engine.works_when_idle() {
             // Work that the host left may have taken longer than its silence has to last.
             let at = self.last_change + self.device.ftl.idle_after;
             self.timers.push(at.max(self.now), IDLE);
