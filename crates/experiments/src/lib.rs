@@ -12,6 +12,7 @@ pub mod preparing;
 pub mod recovery;
 pub mod speed;
 pub mod theory;
+pub mod tiers;
 pub mod unwritten;
 pub mod validate;
 pub mod write_amplification;

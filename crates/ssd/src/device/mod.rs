@@ -144,6 +144,7 @@ impl Device {
     /// # Errors
     /// [`DeviceError`] names the field.
     pub fn check(&self) -> Result<(), DeviceError> {
+        self.check_slc_cells()?;
         self.geometry().check()?;
         if self.flash.endurance == 0 {
             return bad("flash.endurance", 0, "a block lasts at least one cycle");

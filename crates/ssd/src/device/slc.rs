@@ -118,12 +118,17 @@ impl Device {
         Some(SlcConfig { usage, free_blocks_low, free_blocks_high })
     }
 
+    /// There are cells to be used with fewer bits than they have.
+    pub(super) fn check_slc_cells(&self) -> Result<(), DeviceError> {
+        if self.slc.is_some() && self.flash.cell == Cell::Slc {
+            return bad("flash.cell", "slc", "[slc] is for flash with more than one bit a cell");
+        }
+        Ok(())
+    }
+
     /// Checks `[slc]` against the other sections.
     pub(super) fn check_slc(&self) -> Result<(), DeviceError> {
         let Some(slc) = &self.slc else { return Ok(()) };
-        if self.flash.cell == Cell::Slc {
-            return bad("flash.cell", "slc", "[slc] is for flash with more than one bit a cell");
-        }
         if self.ftl.mapping != Mapping::Page {
             let why = "[slc] needs mapping \"page\"";
             return bad("ftl.mapping", self.ftl.mapping.name(), why);

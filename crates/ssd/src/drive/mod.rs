@@ -246,6 +246,7 @@ impl Drive {
         } else if self.finishes.next_at() == at {
             let (_, slot) = self.finishes.pop().expect("an event was there");
             self.finish(slot, out);
+            self.watch_for_idle();
         } else {
             let (_, payload) = self.timers.pop().expect("an event was there");
             self.timer(payload, out);
@@ -272,7 +273,10 @@ impl Drive {
         match payload & ((1 << KIND_BITS) - 1) {
             IDLE => {
                 let since = self.now.since(self.last_change);
-                if self.in_flight() == 0 && since >= self.device.ftl.idle_after {
+                if since < self.device.ftl.idle_after {
+                    // Something came that took no flash operation: silence begins anew.
+                    self.watch_for_idle();
+                } else if self.in_flight() == 0 {
                     self.engine.clean_in_idle_time(self.now);
                 }
             }
