@@ -80,6 +80,12 @@ impl FlashCounts {
         }
     }
 
+    /// The share of all units programmed that went to blocks of one bit a cell.
+    #[must_use]
+    pub fn slc_share(&self) -> f64 {
+        self.slc_units.total() as f64 / self.units.total().max(1) as f64
+    }
+
     /// Adds what `other` counted.
     pub fn add(&mut self, other: &Self) {
         self.reads.add(&other.reads);

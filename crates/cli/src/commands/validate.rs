@@ -1,7 +1,7 @@
 //! `prism validate`: theory and data sheets beside the simulation.
 
 use clap::Args as ClapArgs;
-use prism_experiments::{Check, Group, Scale, checks, datasheet, oracles};
+use prism_experiments::{Check, Group, Scale, checks, datasheet, oracles, tiers};
 use prism_host::Progress;
 use prism_host::jobs::run_all;
 use prism_report::{Block, Column, Document, Section, Table, Unit, Value, json, terminal};

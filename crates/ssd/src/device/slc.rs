@@ -231,6 +231,22 @@ impl Device {
         }
     }
 
+    /// Bytes that the flash takes until the first kind of its blocks has used up its cycles,
+    /// with even wear, where `slc_share` of all bytes go to blocks of one bit a cell.
+    #[must_use]
+    pub fn writable_bytes(&self, slc_share: f64) -> f64 {
+        let geometry = self.geometry();
+        let Some(slc) = &self.slc else {
+            return geometry.raw().0 as f64 * f64::from(self.flash.endurance);
+        };
+        let kind = |raw: Bytes, cycles: u32, share: f64| {
+            if share > 0.0 { raw.0 as f64 * f64::from(cycles) / share } else { f64::INFINITY }
+        };
+        let others = Bytes(geometry.raw().0 - geometry.slc_raw().0);
+        let others = kind(others, self.flash.endurance, 1.0 - slc_share);
+        others.min(kind(geometry.slc_raw(), slc.endurance, slc_share))
+    }
+
     /// Logical units that live in blocks of one bit a cell and nowhere else.
     pub(crate) fn units_apart(&self) -> u64 {
         self.slc_config().map_or(0, |slc| u64::from(slc.units_apart()))
