@@ -8,9 +8,10 @@ use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Nand, Pun, RowId};
 
 use crate::bulk::{Moved, RowRun};
 use crate::config::{ConfigError, FtlConfig, OverProvisioning};
-use crate::hybrid::{Hybrid, HybridConfig};
+use crate::hybrid::{Hybrid, HybridConfig, MergeCounts};
 use crate::pagemap::PageMap;
 use crate::plan::{self, CopyPlan, ReadRun, TrimRange, UnitWrite};
+use crate::ranges::{Ranges, RangesConfig};
 use crate::recover::{Recovered, Remains};
 
 /// How a layer behaves, by mapping.
@@ -20,6 +21,8 @@ pub enum LayerConfig {
     Page(FtlConfig),
     /// By logical block, with log blocks mapped by unit.
     Hybrid(HybridConfig),
+    /// Ranges of addresses, each in one of the other ways.
+    Ranges(RangesConfig),
 }
 
 impl LayerConfig {
@@ -31,6 +34,7 @@ impl LayerConfig {
         match self {
             Self::Page(config) => config.check(geometry),
             Self::Hybrid(config) => config.check(geometry),
+            Self::Ranges(config) => config.check(geometry),
         }
     }
 
@@ -40,6 +44,27 @@ impl LayerConfig {
         match self {
             Self::Page(config) => config.over_provisioning(geometry),
             Self::Hybrid(config) => config.over_provisioning(geometry),
+            Self::Ranges(config) => config.over_provisioning(geometry),
+        }
+    }
+
+    /// Units that can hold data in steady state.
+    #[must_use]
+    pub fn usable_units(&self, geometry: &Geometry) -> u64 {
+        match self {
+            Self::Page(config) => config.usable_units(geometry),
+            Self::Hybrid(config) => config.usable_units(geometry),
+            Self::Ranges(config) => config.usable_units(geometry),
+        }
+    }
+
+    /// Logical units the host sees.
+    #[must_use]
+    pub fn logical_units(&self) -> u32 {
+        match self {
+            Self::Page(config) => config.logical_units,
+            Self::Hybrid(config) => config.logical_units,
+            Self::Ranges(config) => config.logical_units(),
         }
     }
 }
@@ -62,6 +87,8 @@ pub enum Layer {
     Page(PageMap),
     /// By logical block, with log blocks mapped by unit.
     Hybrid(Hybrid),
+    /// Ranges of addresses, each in one of the other ways.
+    Ranges(Ranges),
 }
 
 impl From<PageMap> for Layer {
@@ -85,6 +112,7 @@ macro_rules! delegate {
             match $self {
                 Self::Page(map) => map.$name($($arg),*),
                 Self::Hybrid(map) => map.$name($($arg),*),
+                Self::Ranges(map) => map.$name($($arg),*),
             }
         }
     )*};
@@ -95,6 +123,7 @@ macro_rules! delegate {
             match $self {
                 Self::Page(map) => map.$name($($arg),*),
                 Self::Hybrid(map) => map.$name($($arg),*),
+                Self::Ranges(map) => map.$name($($arg),*),
             }
         }
     )*};
@@ -109,6 +138,7 @@ impl Layer {
         Ok(match config {
             LayerConfig::Page(config) => Self::Page(PageMap::new(geometry, config, seed)?),
             LayerConfig::Hybrid(config) => Self::Hybrid(Hybrid::new(geometry, config)?),
+            LayerConfig::Ranges(config) => Self::Ranges(Ranges::new(geometry, config, seed)?),
         })
     }
 
@@ -128,7 +158,24 @@ impl Layer {
         seed: u64,
         trims: &[TrimRange],
     ) -> Result<(Self, Recovered), ConfigError> {
+        match config {
+            LayerConfig::Ranges(config) => {
+                let (map, found) = Ranges::recover(remains, config, seed, trims)?;
+                Ok((Self::Ranges(map), found))
+            }
+            config => Self::recover_one(remains, config, seed, trims),
+        }
+    }
+
+    /// The same for any layer but ranges.
+    pub(crate) fn recover_one(
+        remains: &mut impl Remains,
+        config: LayerConfig,
+        seed: u64,
+        trims: &[TrimRange],
+    ) -> Result<(Self, Recovered), ConfigError> {
         Ok(match config {
+            LayerConfig::Ranges(_) => unreachable!("ranges have no ranges"),
             LayerConfig::Page(config) => {
                 let (map, found) = PageMap::recover_from(remains, config, seed, trims)?;
                 (Self::Page(map), found)
@@ -204,6 +251,9 @@ impl Layer {
     /// If a host write was not announced by [`Layer::write_begin`].
     #[inline]
     pub fn commit(&mut self, row: RowId, units: &[UnitWrite], lost: &[usize]) {
+        if let Self::Ranges(map) = self {
+            return map.commit(row, units, lost);
+        }
         let first = self.layout().first_unit(row).0;
         let kept = |place: usize| lost.is_empty() || !lost.contains(&place);
         let units = units.iter().enumerate().zip(first..).filter(|((place, _), _)| kept(*place));
@@ -220,6 +270,7 @@ impl Layer {
                 }
                 map.row_done(row);
             }
+            Self::Ranges(_) => unreachable!("done above"),
         }
     }
 
@@ -230,7 +281,7 @@ impl Layer {
     pub fn takes_rows_at_once(&self) -> bool {
         match self {
             Self::Page(map) => map.takes_rows_at_once(),
-            Self::Hybrid(_) => false,
+            Self::Hybrid(_) | Self::Ranges(_) => false,
         }
     }
 
@@ -239,7 +290,7 @@ impl Layer {
     pub fn prefetch_old(&self, lpn: u32) {
         match self {
             Self::Page(map) => map.prefetch_old(lpn),
-            Self::Hybrid(_) => {}
+            Self::Hybrid(_) | Self::Ranges(_) => {}
         }
     }
 
@@ -271,6 +322,26 @@ impl Layer {
         match self {
             Self::Page(map) => map.is_frontier(block),
             Self::Hybrid(map) => map.is_writing(block),
+            Self::Ranges(map) => map.is_writing(block),
+        }
+    }
+
+    /// Erased blocks of `lane`, those of all ranges together.
+    #[must_use]
+    pub fn erased_blocks(&self, lane: LaneId) -> u32 {
+        match self {
+            Self::Ranges(map) => map.erased_blocks(lane),
+            one => one.free_blocks(lane),
+        }
+    }
+
+    /// Merges done so far, by kind; `None` where nothing is mapped by block.
+    #[must_use]
+    pub fn merges(&self) -> Option<MergeCounts> {
+        match self {
+            Self::Page(_) => None,
+            Self::Hybrid(map) => Some(*map.merges()),
+            Self::Ranges(map) => map.merges(),
         }
     }
 
@@ -279,7 +350,7 @@ impl Layer {
     pub fn page(&self) -> Option<&PageMap> {
         match self {
             Self::Page(map) => Some(map),
-            Self::Hybrid(_) => None,
+            Self::Hybrid(_) | Self::Ranges(_) => None,
         }
     }
 
@@ -290,6 +361,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.config().logical_units,
             Self::Hybrid(map) => map.config().logical_units,
+            Self::Ranges(map) => map.config().logical_units(),
         }
     }
 
@@ -299,6 +371,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.config().frontier_count(),
             Self::Hybrid(map) => map.groups(),
+            Self::Ranges(map) => map.streams(),
         }
     }
 
@@ -309,6 +382,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.stream_of(lpn, handle),
             Self::Hybrid(map) => map.stream_of(lpn),
+            Self::Ranges(map) => map.stream_of(lpn, handle),
         }
     }
 
@@ -318,7 +392,7 @@ impl Layer {
     pub fn stream_for(&self, lpn: u32, handle: u32, bytes: u64) -> u32 {
         match self {
             Self::Page(map) => map.config().stream_for(lpn, handle, bytes),
-            Self::Hybrid(map) => map.stream_of(lpn),
+            Self::Hybrid(_) | Self::Ranges(_) => self.stream_of(lpn, handle),
         }
     }
 
@@ -336,7 +410,7 @@ impl Layer {
     pub fn is_overflow(&self, row: RowId, stream: u32) -> bool {
         match self {
             Self::Page(map) => map.is_overflow(row, stream),
-            Self::Hybrid(_) => false,
+            Self::Hybrid(_) | Self::Ranges(_) => false,
         }
     }
 
@@ -350,7 +424,7 @@ impl Layer {
     pub fn pick_in_idle(&mut self, lane: LaneId) -> Option<BlockId> {
         match self {
             Self::Page(map) => map.pick_in_idle(lane),
-            Self::Hybrid(map) => map.pick_victim(lane),
+            Self::Hybrid(_) | Self::Ranges(_) => self.pick_victim(lane),
         }
     }
 
@@ -361,14 +435,16 @@ impl Layer {
         match self {
             Self::Page(_) => HostPlace::Any,
             Self::Hybrid(map) => map.host_place(stream, first),
+            Self::Ranges(map) => map.host_place(stream, first),
         }
     }
 
-    /// Whether the layer says to which lane a row goes.
+    /// Whether the layer says to which lane a row goes, of some streams at least
+    /// ([`Layer::host_place`]).
     #[must_use]
     #[inline]
     pub fn places_host(&self) -> bool {
-        matches!(self, Self::Hybrid(_))
+        !matches!(self, Self::Page(_))
     }
 
     /// `stream` is [`HostPlace::Blocked`] for `first`: returns a lane that has to merge or
@@ -377,6 +453,7 @@ impl Layer {
         match self {
             Self::Page(_) => None,
             Self::Hybrid(map) => map.make_room(stream, first),
+            Self::Ranges(map) => map.make_room(stream, first),
         }
     }
 
@@ -385,6 +462,7 @@ impl Layer {
         match self {
             Self::Page(_) => {}
             Self::Hybrid(map) => map.want_all(),
+            Self::Ranges(map) => map.want_all(),
         }
     }
 
@@ -395,17 +473,19 @@ impl Layer {
         match self {
             Self::Page(map) => map.host_may_write(lane, stream),
             Self::Hybrid(_) => false,
+            Self::Ranges(map) => map.host_may_write(lane, stream),
         }
     }
 
-    /// Whether `lane` holds no more than its share of the data, as far as that matters to a
-    /// row of `stream`.
+    /// Whether `lane` holds no more than its share of the data that is mapped as `stream` is,
+    /// as far as that matters to a row of `stream`.
     #[must_use]
     #[inline]
     pub fn balanced(&self, lane: LaneId, stream: u32) -> bool {
         match self {
             Self::Page(map) => map.balanced(lane, stream),
             Self::Hybrid(_) => true,
+            Self::Ranges(map) => map.balanced(lane, stream),
         }
     }
 
@@ -416,6 +496,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.next_row(lane, stream),
             Self::Hybrid(map) => map.next_row(stream, first),
+            Self::Ranges(map) => map.next_row(lane, stream, first),
         }
     }
 
@@ -429,6 +510,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.reserve_host(lane, stream),
             Self::Hybrid(map) => map.reserve_host(lane, stream, first),
+            Self::Ranges(map) => map.reserve_host(lane, stream, first),
         }
     }
 
@@ -439,15 +521,20 @@ impl Layer {
         match self {
             Self::Page(_) => None,
             Self::Hybrid(map) => map.take_pad(),
+            Self::Ranges(map) => map.take_pad(),
         }
     }
 
-    /// Whether copies have their rows from when they are planned on, and are programmed in
-    /// that order. Otherwise a copy takes its row when its data is there.
+    /// Whether copies out of `victim` have their rows from when they are planned on, and are
+    /// programmed in that order. Otherwise a copy takes its row when its data is there.
     #[must_use]
     #[inline]
-    pub fn copies_in_order(&self) -> bool {
-        matches!(self, Self::Hybrid(_))
+    pub fn copies_in_order(&self, victim: BlockId) -> bool {
+        match self {
+            Self::Page(_) => false,
+            Self::Hybrid(_) => true,
+            Self::Ranges(map) => map.copies_in_order(victim),
+        }
     }
 
     /// Takes the next row on `lane` for copies out of `victim`.
@@ -459,6 +546,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.reserve_copy(lane, victim),
             Self::Hybrid(map) => map.reserve_copy(victim),
+            Self::Ranges(map) => map.reserve_copy(lane, victim),
         }
     }
 
@@ -470,6 +558,17 @@ impl Layer {
         match self {
             Self::Page(map) => map.next_copy_row(lane, victim),
             Self::Hybrid(_) => None,
+            Self::Ranges(map) => map.next_copy_row(lane, victim),
+        }
+    }
+
+    /// Takes the next row of `block`, to be left empty, if `block` is being written and that
+    /// row is not behind `until`. So a word line is filled up.
+    pub fn reserve_pad(&mut self, block: BlockId, until: RowId) -> Option<RowId> {
+        match self {
+            Self::Page(map) => map.reserve_pad(block, until),
+            Self::Hybrid(map) => map.reserve_pad(block, until),
+            Self::Ranges(map) => map.reserve_pad(block, until),
         }
     }
 
@@ -479,6 +578,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.take_parity(),
             Self::Hybrid(_) => None,
+            Self::Ranges(map) => map.take_parity(),
         }
     }
 
@@ -489,6 +589,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.gather(victim, cursor, plan),
             Self::Hybrid(map) => map.gather(victim, cursor, plan),
+            Self::Ranges(map) => map.gather(victim, cursor, plan),
         }
     }
 
@@ -499,6 +600,7 @@ impl Layer {
         match self {
             Self::Page(_) => Some(victim),
             Self::Hybrid(map) => map.emptied(victim),
+            Self::Ranges(map) => map.emptied(victim),
         }
     }
 
@@ -510,6 +612,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.free_blocks(lane) < critical || map.region_is_pressed(lane),
             Self::Hybrid(map) => map.is_asked(lane) || map.free_blocks(lane) < critical,
+            Self::Ranges(map) => map.is_pressed(lane, critical),
         }
     }
 
@@ -519,6 +622,7 @@ impl Layer {
         match self {
             Self::Page(_) => None,
             Self::Hybrid(map) => map.take_idle_lane(),
+            Self::Ranges(map) => map.take_idle_lane(),
         }
     }
 
@@ -527,6 +631,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.pick_for_wear(lane),
             Self::Hybrid(_) => None,
+            Self::Ranges(map) => map.pick_for_wear(lane),
         }
     }
 
@@ -537,6 +642,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.cause_of_cleaning(victim),
             Self::Hybrid(_) => Cause::Merge,
+            Self::Ranges(map) => map.cause_of_cleaning(victim),
         }
     }
 
@@ -546,7 +652,7 @@ impl Layer {
     pub fn cause_of_copies(&self, victim: BlockId, otherwise: Cause) -> Cause {
         match self {
             Self::Page(map) => map.cause_of_copies(victim, otherwise),
-            Self::Hybrid(_) => otherwise,
+            Self::Hybrid(_) | Self::Ranges(_) => otherwise,
         }
     }
 
@@ -577,14 +683,14 @@ impl Layer {
     pub fn tombstone_ranges(&self, write: &UnitWrite) -> &[TrimRange] {
         match self {
             Self::Page(map) => map.tombstone_ranges(write),
-            Self::Hybrid(_) => panic!("{NO_TOMBSTONES}"),
+            Self::Hybrid(_) | Self::Ranges(_) => panic!("{NO_TOMBSTONES}"),
         }
     }
 
     fn page_mut(&mut self) -> &mut PageMap {
         match self {
             Self::Page(map) => map,
-            Self::Hybrid(_) => panic!("only a mapping by unit does this"),
+            Self::Hybrid(_) | Self::Ranges(_) => panic!("only a mapping by unit does this"),
         }
     }
 
@@ -592,7 +698,7 @@ impl Layer {
     pub fn take_moved(&mut self) -> Option<u32> {
         match self {
             Self::Page(map) => map.take_moved(),
-            Self::Hybrid(_) => None,
+            Self::Hybrid(_) | Self::Ranges(_) => None,
         }
     }
 
@@ -602,7 +708,7 @@ impl Layer {
     pub fn saved(self) -> Option<Self> {
         match self {
             Self::Page(_) => None,
-            Self::Hybrid(_) => Some(self),
+            Self::Hybrid(_) | Self::Ranges(_) => Some(self),
         }
     }
 
@@ -613,8 +719,16 @@ impl Layer {
     #[must_use]
     pub fn after_power_loss(self, nand: &Nand) -> Self {
         match self {
-            Self::Page(_) => panic!("a mapping by unit is found by a scan"),
-            Self::Hybrid(map) => Self::Hybrid(map.after_power_loss(nand)),
+            Self::Ranges(map) => Self::Ranges(map.after_power_loss(nand)),
+            one => one.go_on_over(&|block| nand.rows_programmed(block)),
+        }
+    }
+
+    /// The same for any layer but ranges, told how many rows of each block are programmed.
+    pub(crate) fn go_on_over(self, rows_programmed: &dyn Fn(BlockId) -> u32) -> Self {
+        match self {
+            Self::Page(_) | Self::Ranges(_) => panic!("found by a scan"),
+            Self::Hybrid(map) => Self::Hybrid(map.after_power_loss(rows_programmed)),
         }
     }
 }

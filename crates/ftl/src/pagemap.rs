@@ -59,6 +59,8 @@ pub struct PageMap {
     /// The most valid units of a lane's region of such blocks.
     pub(crate) slc_units_most: u64,
     pub(crate) parity: bool,
+    /// Data rows that are filled up together before a block is emptied.
+    pub(crate) rows_together: u32,
     pub(crate) config: FtlConfig,
     /// 0 nothing, else unit + 1, with [`TRIMMED`] if that unit is a tombstone.
     pub(crate) l2p: Zeroed<u32>,
@@ -122,6 +124,7 @@ impl PageMap {
             slc_data_rows: units[1] / geometry.units_per_row(),
             slc_units_most: config.slc.map_or(0, |slc| slc.units_most(&geometry)),
             parity: geometry.parity,
+            rows_together: config.rows_together(&geometry),
             parity_due: Vec::new(),
             moved: Vec::new(),
             valid: vec![0; blocks],

@@ -246,11 +246,12 @@ impl PageMap {
         if self.layout.is_slc(block) { Kind::Slc } else { Kind::Main }
     }
 
-    /// Rows of data that a block of `kind` holds.
-    pub(crate) fn data_rows_of(&self, kind: Kind) -> u32 {
+    /// Rows of data that a block of `kind` holds, and those of them that are filled up
+    /// together: of cells with one bit no other page can be lost.
+    pub(crate) fn data_rows_of(&self, kind: Kind) -> (u32, u32) {
         match kind {
-            Kind::Main => self.data_rows,
-            Kind::Slc => self.slc_data_rows,
+            Kind::Main => (self.data_rows, self.rows_together),
+            Kind::Slc => (self.slc_data_rows, 1),
         }
     }
 
@@ -366,7 +367,9 @@ impl PageMap {
         let state = &self.lanes[lane.0 as usize];
         let open = state.open[self.config.own_frontier_count() as usize + 1];
         let left = open.map_or(0, |open| self.data_rows_left(open));
-        left >= self.slc_data_rows || state.main().free.len() as u32 > self.config.reserve_blocks
+        // The last word line is filled up with padding.
+        let needed = self.slc_data_rows.next_multiple_of(self.rows_together);
+        left >= needed || state.main().free.len() as u32 > self.config.reserve_blocks
     }
 
     /// A row of `block`, which has one bit a cell, was reserved, or its program has ended.

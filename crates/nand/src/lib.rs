@@ -12,6 +12,8 @@ pub mod layout;
 pub mod store;
 pub mod timing;
 
+mod power;
+
 pub use array::Nand;
 pub use cause::{Cause, Counts};
 pub use error::NandError;

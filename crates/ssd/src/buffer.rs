@@ -222,7 +222,7 @@ impl Buffer {
     /// for room that only a flush makes.
     pub(crate) fn add(&mut self, lpn: u32, version: u64, stream: u32, state: State) -> u32 {
         let place = self.entries.take();
-        self.entries[place] = Entry::new(lpn, version, stream as u16, state);
+        self.entries[place] = Entry::new(lpn, version, stream, state);
         self.used += 1;
         if lpn != UnitWrite::TOMBSTONE {
             self.index.insert(lpn, place);
@@ -283,12 +283,12 @@ impl Buffer {
 
     fn queue(&mut self, place: u32) {
         let stream = self.entries[place].stream;
-        let queue = &mut self.dirty[usize::from(stream)];
+        let queue = &mut self.dirty[stream as usize];
         queue.push_back(place);
-        self.occupied[usize::from(stream / 64)] |= 1 << (stream % 64);
+        self.occupied[stream as usize / 64] |= 1 << (stream % 64);
         self.dirty_total += 1;
         if queue.len().is_multiple_of(self.row_units) {
-            self.full.push_back(u32::from(stream));
+            self.full.push_back(stream);
         }
     }
 
@@ -435,6 +435,11 @@ impl Buffer {
         let mut places: Vec<_> = self.index.values().copied().collect();
         places.sort_unstable();
         places.iter().map(|&p| (self.entries[p].lpn, self.entries[p].version)).collect()
+    }
+
+    /// Whether somebody waits for the unit at `place` to be on flash.
+    pub(crate) fn is_wanted_at(&self, place: u32) -> bool {
+        self.is_wanted(&self.entries[place])
     }
 
     /// Whether somebody waits for `entry` to be on flash.

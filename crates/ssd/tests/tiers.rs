@@ -22,6 +22,7 @@ fn tiers(usage: SlcUsage) -> Device {
     device.ftl.free_blocks_low = 4;
     device.ftl.free_blocks_high = 4;
     device.ftl.free_blocks_critical = 3;
+    device.drive.power_loss_protection = true;
     let cache = usage == SlcUsage::Cache;
     device.slc = Some(SlcSpec {
         blocks: SLC_BLOCKS,
@@ -43,7 +44,6 @@ fn tiers(usage: SlcUsage) -> Device {
 /// A region of the first `units` units.
 fn below(units: u64) -> Device {
     let mut device = tiers(SlcUsage::Region);
-    device.drive.power_loss_protection = true;
     device.slc.as_mut().unwrap().below = Some(Bytes(units * UNIT));
     device.check().unwrap();
     device
@@ -126,9 +126,7 @@ fn the_cliff_is_at_the_size_of_the_cache() {
 
 #[test]
 fn what_is_overwritten_or_trimmed_is_not_folded() {
-    let mut device = cache();
-    device.drive.power_loss_protection = true;
-    let mut drive = empty(&device);
+    let mut drive = empty(&cache());
     for unit in [0, 1, 2, 3, 0, 1, 4, 5, 6, 7, 8] {
         serve(&mut drive, write(unit));
     }
@@ -221,7 +219,6 @@ fn small_writes_live_apart() {
 fn a_saved_state_goes_on_as_it_would_have() {
     for mut device in [below(70), cache()] {
         device.drive.write_cache = WriteCache::WriteBack;
-        device.drive.power_loss_protection = true;
         let prepared = InitialState::Preconditioned { overwrites: 3.0 };
         let (mut drive, _) =
             Drive::prepared(device.clone(), prepared, 3, |_, _| true).unwrap().unwrap();

@@ -91,7 +91,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         first: u32,
         urgency: Urgency,
     ) -> Result<LaneId, F::Error> {
-        if self.ftl().places_host() {
+        if self.ftl().host_place(stream, first) != HostPlace::Any {
             return self.named_lane(stream, first, urgency);
         }
         if self.pace != Pace::ToHigh

@@ -234,13 +234,16 @@ impl Engine {
 
     fn program_done(&mut self, place: u32, done: &mut Vec<Done>, now: SimTime) {
         let job = &self.jobs[place];
-        let row = RowId(job.row);
+        let (row, cause) = (RowId(job.row), job.cause);
         let lane = LaneId(job.lane);
         self.nand.program_end(row);
-        self.ftl.commit(row, &job.plan.units, &[]);
-        match job.cause {
+        if self.config.word_line_rows > 1 {
+            self.word_line_done(place, done);
+        } else {
+            self.commit(place, done);
+        }
+        match cause {
             Some(Cause::Host) => {
-                done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
                 let die = self.layout.die_of(row);
                 self.dies[die.0 as usize].host_rows -= 1;
                 self.lanes[lane.0 as usize].host_rows -= 1;
@@ -252,9 +255,18 @@ impl Engine {
             Some(Cause::Pad) => self.freed = true,
             _ => self.lanes[lane.0 as usize].cleaner.copies -= 1,
         }
-        self.jobs.give(place);
         self.clean(lane, now);
         self.look_for_garbage(now);
+    }
+
+    /// The program takes effect, and is told to whoever asked for it.
+    pub(super) fn commit(&mut self, place: u32, done: &mut Vec<Done>) {
+        let job = &self.jobs[place];
+        self.ftl.commit(RowId(job.row), &job.plan.units, &[]);
+        if job.cause == Some(Cause::Host) {
+            done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
+        }
+        self.jobs.give(place);
     }
 
     /// One operation of the caller less on `die`.

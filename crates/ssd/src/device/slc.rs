@@ -69,19 +69,6 @@ impl SlcUsage {
     }
 }
 
-impl Cell {
-    /// Bits of a cell.
-    #[must_use]
-    pub fn bits(self) -> u32 {
-        match self {
-            Self::Slc => 1,
-            Self::Mlc => 2,
-            Self::Tlc => 3,
-            Self::Qlc => 4,
-        }
-    }
-}
-
 impl Device {
     /// Blocks with one bit a cell, as the geometry has them.
     pub(super) fn slc_blocks(&self) -> Option<Slc> {
@@ -118,8 +105,12 @@ impl Device {
         Some(SlcConfig { usage, free_blocks_low, free_blocks_high })
     }
 
-    /// There are cells to be used with fewer bits than they have.
+    /// There are cells to be used with fewer bits than they have, and one map.
     pub(super) fn check_slc_cells(&self) -> Result<(), DeviceError> {
+        if self.slc.is_some() && !self.ranges.is_empty() {
+            let value = format!("{} ranges", self.ranges.len());
+            return bad("range", value, "[slc] does not combine with ranges of other mappings");
+        }
         if self.slc.is_some() && self.flash.cell == Cell::Slc {
             return bad("flash.cell", "slc", "[slc] is for flash with more than one bit a cell");
         }

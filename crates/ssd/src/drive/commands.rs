@@ -257,7 +257,9 @@ impl Drive {
                 }
             }
             HostOp::WriteZeroes => {
-                self.trim(&request, out);
+                if self.device.unmaps() {
+                    self.trim(&request, out);
+                }
                 self.queue_write(slot);
             }
             HostOp::Flush => {

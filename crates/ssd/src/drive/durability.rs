@@ -88,6 +88,16 @@ impl Drive {
         }
     }
 
+    /// Has word lines filled up whose units somebody waits for. If requests wait for room
+    /// that only such units take, or for anything else while the drive is at rest, all are.
+    pub(super) fn close_word_lines(&mut self) {
+        let starved = self.waits_for_room() && self.engine.host_rows() == 0;
+        let all = starved || self.in_flight() > 0 && self.next_event().is_none();
+        let buffer = &self.buffer;
+        let wanted = |tag| all || buffer.is_wanted_at(tag);
+        self.engine.close_word_lines(wanted, self.now);
+    }
+
     pub(super) fn end_flushes(&mut self, out: &mut Vec<Completion>) -> bool {
         let mut progress = false;
         while let Some(&waiter) = self.waiting_for_flush.front() {
