@@ -15,6 +15,10 @@ pub enum Quantity {
     PerSecond,
     /// One number over another.
     Ratio,
+    /// Percent, as the sources give shares.
+    Percent,
+    /// Bytes.
+    Bytes,
 }
 
 /// Why ours is another number than the published one.

@@ -1,5 +1,6 @@
 //! Tables and figures, each a function of a seed and a scale: theory beside simulation.
 
+pub mod atc09;
 pub mod beside;
 pub mod calc;
 pub mod calls;
@@ -13,6 +14,7 @@ pub mod oracles;
 pub mod preparing;
 pub mod ranges;
 pub mod recovery;
+pub mod sfs;
 pub mod speed;
 pub mod theory;
 pub mod tiers;

@@ -391,13 +391,13 @@ impl FtlConfig {
 
     /// The most logical units with which cleaning never runs in circles.
     ///
-    /// The copies of a victim fill whole rows, or whole word lines, so its erase gains a row
-    /// only if at least a row, or a word line, of it is garbage. While cleaning goes on, every block that is neither open
-    /// nor one of the erased ones below the high watermark is a candidate; one of them
-    /// has that much garbage as long as a lane holds less than all of them less a row
-    /// each. This also bounds the choice of policies that refuse victims without gain
-    /// (greedy, cost-benefit) from below, and makes those that may take them (FIFO, LRU,
-    /// windowed greedy, random, d-choices) come to an end ([`VictimPolicy::pick`]).
+    /// The copies of a victim fill whole rows, or whole word lines, so its erase gains a row only
+    /// if at least a row, or a word line, of it is garbage. While cleaning goes on, every block
+    /// that is neither open nor one of the erased ones below the high watermark is a candidate;
+    /// one of them has that much garbage as long as a lane holds less than all of them less a row
+    /// each. This also bounds the choice of policies that refuse victims without gain (greedy,
+    /// cost-benefit) from below, and makes those that may take them (FIFO, LRU, windowed greedy,
+    /// random, d-choices) come to an end ([`VictimPolicy::pick`]).
     fn most_units(&self, geometry: &Geometry) -> u64 {
         let (block, row) = (geometry.data_units_per_block(), geometry.units_per_row());
         let (block, row, lanes) = (u64::from(block), u64::from(row), u64::from(geometry.lanes()));

@@ -664,6 +664,13 @@ impl Layer {
         plan::add_read(self.layout(), at, planes, reads);
     }
 
+    /// The same of a unit of several pages, of which only those in `wanted` are needed: a bit
+    /// for each page of the unit, the first the lowest.
+    #[inline]
+    pub fn add_read_part(&self, at: Pun, wanted: u64, planes: &mut u64, reads: &mut Vec<ReadRun>) {
+        plan::add_read_part(self.layout(), at, wanted, planes, reads);
+    }
+
     /// Trims `start..end` for the reader until a tombstone holds the range. Mappings by
     /// block have their map saved on loss of power and trim at once instead.
     pub fn trim_later(&mut self, start: u32, end: u32, version: u64) {

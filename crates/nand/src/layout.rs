@@ -178,7 +178,7 @@ impl Layout {
         let in_row = self.units_per_row.split(unit.0).1;
         let (level, in_level) = self.units_per_level.split(in_row);
         let pages = if self.pages_per_unit > 1 {
-            ((1 << self.pages_per_unit) - 1) << (in_level * self.pages_per_unit)
+            (u64::MAX >> (64 - self.pages_per_unit)) << (in_level * self.pages_per_unit)
         } else {
             1 << (in_level / self.units_per_page)
         };

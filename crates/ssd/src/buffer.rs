@@ -188,7 +188,9 @@ impl Buffer {
             };
             others.extend(self.occupied().filter(wanted).take(most));
         }
-        if self.is_full() && self.dirty_total > 0 {
+        // A row that is not full is padded only if nothing else makes room: full rows that
+        // wait for a lane or a merge will, and the rest of this one may come then.
+        if self.is_full() && self.full.is_empty() && self.dirty_total > 0 {
             let mut waiting: Vec<u32> = self.occupied().collect();
             waiting.sort_by_key(|&stream| Reverse(self.dirty[stream as usize].len()));
             others.extend(waiting.into_iter().take(most));
@@ -435,6 +437,11 @@ impl Buffer {
         let mut places: Vec<_> = self.index.values().copied().collect();
         places.sort_unstable();
         places.iter().map(|&p| (self.entries[p].lpn, self.entries[p].version)).collect()
+    }
+
+    /// Whether somebody waits for a unit that waits for a row.
+    pub(crate) fn has_wanted_rows(&self) -> bool {
+        self.wanted > 0
     }
 
     /// Whether somebody waits for the unit at `place` to be on flash.

@@ -100,7 +100,7 @@ fn many_cuts(device: Device, seed: u64, cuts: u64) {
 fn many_cuts_of(kind: Kind) {
     for seed in seeds(2000, KIND_LIVES) {
         say(seed, "many_cuts_of");
-        many_cuts(kind.draw(&mut Rng::stream(seed, "power.kind")), seed, KIND_CUTS);
+        many_cuts(kind.draw(&mut Rng::stream(seed, "power.hybrid")), seed, KIND_CUTS);
     }
 }
 

@@ -4,16 +4,19 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, ValueEnum};
 use prism_experiments::Scale;
+use prism_experiments::atc09::Results;
 use prism_experiments::contract_micro::{Benchmark, Comparison};
-use prism_experiments::linkedin::{Found, Part};
 use prism_experiments::unwritten::{Facts, Observed, PHASE, Pair, judge_all, observe};
+use prism_experiments::{linkedin, sfs};
 use prism_host::jobs::run_all;
 use prism_host::{HostError, LoadSpec, Progress, load_trace};
 
 use crate::failure::Failure;
 use crate::output::{json, write_whole};
 use crate::report_files::{Paths, ReportFiles};
+use crate::reproduction::atc09::Atc09;
 use crate::reproduction::linkedin::LinkedIn;
+use crate::reproduction::sfs::Sfs;
 use crate::reproduction::{self, Reproduced, scale_name};
 
 /// What can be repeated.
@@ -21,15 +24,20 @@ use crate::reproduction::{self, Reproduced, scale_name};
 enum Id {
     /// He et al., "The unwritten contract of solid state drives", EuroSys'17
     UnwrittenContract,
+    /// Rajimwale et al., "Block management in solid-state devices", USENIX ATC'09
+    Atc09,
     /// "Designing SSD-Friendly Applications", 2016
     #[value(name = "linkedin")]
     LinkedIn,
+    /// Min et al., "SFS", FAST'12: what its drives do, without the file system
+    Sfs,
 }
 
 /// Arguments of `prism reproduce`.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example:
   prism reproduce unwritten-contract --html contract.html
+  prism reproduce atc09 --html atc09.html
   prism reproduce linkedin --scale quarter")]
 pub struct Args {
     /// What to repeat; left out, what can be is listed
@@ -67,7 +75,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match args.id {
         None => Ok(write_whole(Path::new("-"), list().as_bytes())?),
         Some(Id::UnwrittenContract) => unwritten_contract(args),
+        Some(Id::Atc09) => atc09(args),
         Some(Id::LinkedIn) => linkedin(args),
+        Some(Id::Sfs) => sfs(args),
     }
 }
 
@@ -126,14 +136,36 @@ fn unwritten_contract(args: &Args) -> Result<(), Failure> {
     files.write(&document, document.clone(), &text, None)
 }
 
+fn atc09(args: &Args) -> Result<(), Failure> {
+    let files = ReportFiles::open(paths(args))?;
+    let (scale, seed) = (args.scale, args.seed);
+    let pending = prism_experiments::atc09::pending(scale, seed);
+    let parts = run_parts(pending.into_iter().map(|part| || part.run()).collect());
+    let found = Atc09 { seed, scale, results: Results::of(parts) };
+    let document = reproduction::atc09::document(&found);
+    let text = json(&reproduction::atc09::json(&found));
+    files.write(&document, document.clone(), &text, None)
+}
+
 fn linkedin(args: &Args) -> Result<(), Failure> {
     let files = ReportFiles::open(paths(args))?;
     let (scale, seed) = (args.scale, args.seed);
-    let job = |part: Part| move || part.run(scale, seed);
-    let parts = run_parts(Part::all().into_iter().map(job).collect());
-    let result = LinkedIn::new(seed, scale, Found::of(parts));
+    let job = |part: linkedin::Part| move || part.run(scale, seed);
+    let parts = run_parts(linkedin::Part::all().into_iter().map(job).collect());
+    let result = LinkedIn::new(seed, scale, linkedin::Found::of(parts));
     let document = reproduction::linkedin::document(&result);
     let text = json(&reproduction::linkedin::json(&result));
+    files.write(&document, document.clone(), &text, None)
+}
+
+fn sfs(args: &Args) -> Result<(), Failure> {
+    let files = ReportFiles::open(paths(args))?;
+    let (scale, seed) = (args.scale, args.seed);
+    let job = |part: sfs::Part| move || part.run(scale, seed);
+    let parts = run_parts(sfs::Part::all().into_iter().map(job).collect());
+    let result = Sfs::new(seed, scale, sfs::Found::of(parts));
+    let document = reproduction::sfs::document(&result);
+    let text = json(&reproduction::sfs::json(&result));
     files.write(&document, document.clone(), &text, None)
 }
 

@@ -64,6 +64,8 @@ fn show(quantity: Quantity, value: f64) -> String {
         Quantity::Milliseconds => format!("{number} ms"),
         Quantity::Days => format!("{number} days"),
         Quantity::PerSecond => format!("{number}/s"),
+        Quantity::Percent => format!("{number} %"),
+        Quantity::Bytes => Unit::Bytes.format(value),
         Quantity::Count | Quantity::Ratio => number,
     }
 }
@@ -94,5 +96,7 @@ fn quantity_key(quantity: Quantity) -> &'static str {
         Quantity::Count => "count",
         Quantity::PerSecond => "per_second",
         Quantity::Ratio => "ratio",
+        Quantity::Percent => "percent",
+        Quantity::Bytes => "bytes",
     }
 }

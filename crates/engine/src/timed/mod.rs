@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use prism_base::{Bytes, Nanos, SimTime, Timers};
 use prism_ftl::{CopyPlan, HostPlace, Layer, ReadRun, UnitWrite};
-use prism_nand::{BlockId, Cause, DieId, LaneId, Layout, Nand, Pun};
+use prism_nand::{BlockId, Cause, DieId, Geometry, LaneId, Layout, Nand, Pun};
 
 use crate::config::{EngineConfig, Scheduler};
 use crate::counts::FlashCounts;
@@ -115,12 +115,20 @@ pub struct Engine {
     freed: bool,
     /// Units of the host that are programmed and wait so.
     units_held: u32,
-    /// How long the transfer of a row takes, of so many of its levels, and of so many units
-    /// of a level.
+    /// How long the transfer of a row takes, of so many of its levels, and of so many parts of
+    /// a level: units, or pages where these are smaller.
     row_transfer: Nanos,
     level_transfers: Vec<Nanos>,
     transfers: Vec<Nanos>,
     pages_per_program: u32,
+}
+
+/// How long so many parts of a level take over the channel, from none to all.
+fn part_transfers(geometry: &Geometry, config: &EngineConfig) -> Vec<Nanos> {
+    let part = geometry.unit.min(geometry.page);
+    let level = geometry.page.0 * u64::from(geometry.planes_ganged);
+    let parts = 0..=level / part.0;
+    parts.map(|parts| config.timing.transfer(Bytes(parts * part.0))).collect()
 }
 
 impl Engine {
@@ -151,9 +159,7 @@ impl Engine {
                 .map(|bytes| Bytes(bytes / u64::from(geometry.pages_per_program)))
                 .map(|bytes| config.timing.transfer(bytes))
                 .collect(),
-            transfers: (0..=u64::from(geometry.units_per_level()))
-                .map(|units| config.timing.transfer(Bytes(units * geometry.unit.0)))
-                .collect(),
+            transfers: part_transfers(geometry, &config),
             pages_per_program: geometry.pages_per_program,
             layout: *nand.layout(),
             nand,

@@ -42,7 +42,9 @@ impl Engine {
 
     /// How long the data of a read takes over the channel.
     pub(super) fn transfer_of(&self, read: &ReadOp) -> Nanos {
-        self.transfers[usize::from(read.units)]
+        // Parts of a level: units where several share a page, else pages. There are at least as
+        // many as of the other.
+        self.transfers[usize::from(read.units.max(read.pages))]
     }
 
     /// How long the cells take for a read of `level` of `row`.

@@ -10,6 +10,7 @@ use prism_ssd::{Device, Drive, HostOp, InitialState, Request, fit};
 
 use super::bed::{PRESET, prepared};
 use super::{Bench, GIB};
+use crate::oracles::closed_loop;
 
 /// What the article counts as a large latency.
 pub const LARGE_LATENCY: Nanos = Nanos(50_000_000);
@@ -74,9 +75,23 @@ pub struct RateRow {
     pub erases: u64,
 }
 
-/// All rates, written to `place` and cleaned `when`.
+/// All rates one after another on the same drive, lowest first, written to `place` and
+/// cleaned `when`.
 pub(super) fn rows(bench: Bench, place: Place, when: When) -> Vec<RateRow> {
-    RATES.map(|rate| row(bench, rate, place, when)).into()
+    let mut drive = prepared(device(when), InitialState::Filled, bench.seed);
+    let places = drive.device().capacity().0 / SIZE.0;
+    let mut rng = Rng::stream(bench.seed, "linkedin.rates");
+    let mut turn = 0;
+    let mut next = || {
+        turn += 1;
+        let place = match place {
+            Place::Log => turn % places,
+            Place::Anywhere => rng.below(places),
+        };
+        Request::new(HostOp::Write, place * SIZE.0, SIZE.0, 0)
+    };
+    closed_loop(&mut drive, 8, WARM_UP * places, |_| next());
+    RATES.map(|rate| row(bench, &mut drive, (rate, place, when), &mut next)).into()
 }
 
 fn device(when: When) -> Device {
@@ -92,24 +107,16 @@ fn device(when: When) -> Device {
     device
 }
 
-fn row(bench: Bench, rate: u32, place: Place, when: When) -> RateRow {
-    let mut drive = prepared(device(when), InitialState::Filled, bench.seed);
-    let places = drive.device().capacity().0 / SIZE.0;
-    let mut rng = Rng::stream(bench.seed, "linkedin.rates");
-    let mut turn = 0;
-    let mut next = || {
-        turn += 1;
-        let place = match place {
-            Place::Log => turn % places,
-            Place::Anywhere => rng.below(places),
-        };
-        Request::new(HostOp::Write, place * SIZE.0, SIZE.0, 0)
-    };
-    crate::oracles::closed_loop(&mut drive, 8, WARM_UP * places, |_| next());
+fn row(
+    bench: Bench,
+    drive: &mut Drive,
+    (rate, place, when): (u32, Place, When),
+    next: impl FnMut() -> Request,
+) -> RateRow {
     let gap = Nanos(SIZE.0 * 1000 / u64::from(rate));
-    let writes = (SPAN.0 / gap.0).min(bench.bytes(48) / SIZE.0);
+    let writes = (SPAN.0 / gap.0).min(bench.bytes(24) / SIZE.0);
     let before = *drive.flash_counts();
-    let paced = paced(&mut drive, gap, writes, next);
+    let paced = paced(drive, gap, writes, next);
     let flash = drive.flash_counts().since(&before);
     let share = SPAN.0 as f64 / (gap.0 * writes) as f64;
     RateRow {

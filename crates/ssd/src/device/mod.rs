@@ -95,12 +95,18 @@ const PRESETS: &[(&str, &str)] = &[
     ("sfs-slc", include_str!("../../presets/sfs-slc.toml")),
     ("sfs-mlc", include_str!("../../presets/sfs-mlc.toml")),
     ("slc-mlc", include_str!("../../presets/slc-mlc.toml")),
+    ("sfs-usb", include_str!("../../presets/sfs-usb.toml")),
     ("slc-2008", include_str!("../../presets/slc-2008.toml")),
     ("fast-2008", include_str!("../../presets/fast-2008.toml")),
     ("bast-2007", include_str!("../../presets/bast-2007.toml")),
     ("block-2007", include_str!("../../presets/block-2007.toml")),
     ("mixed-2008", include_str!("../../presets/mixed-2008.toml")),
     ("atc08", include_str!("../../presets/atc08.toml")),
+    ("atc09-s1", include_str!("../../presets/atc09-s1.toml")),
+    ("atc09-s2", include_str!("../../presets/atc09-s2.toml")),
+    ("atc09-s3", include_str!("../../presets/atc09-s3.toml")),
+    ("atc09-s5", include_str!("../../presets/atc09-s5.toml")),
+    ("atc09-gang", include_str!("../../presets/atc09-gang.toml")),
     ("wiscsim", include_str!("../../presets/wiscsim.toml")),
     ("femu", include_str!("../../presets/femu.toml")),
 ];
@@ -309,10 +315,12 @@ impl Device {
 
     /// Whether the drive can unmap units for good. A mapping by unit leaves tombstones, and
     /// capacitors save what is unmapped; a mapping by block without them, as drives had it
-    /// before hosts discarded anything, refuses discards and writes zeroes as data.
+    /// before hosts discarded anything, refuses discards and writes zeroes as data, and so
+    /// does a drive that maps its ranges in several ways.
     #[must_use]
     pub fn unmaps(&self) -> bool {
-        self.drive.power_loss_protection || !self.ftl.mapping.is_by_block()
+        let by_unit = self.ranges.is_empty() && !self.ftl.mapping.is_by_block();
+        self.drive.power_loss_protection || by_unit
     }
 
     /// Rows of a die that share a word line: 1 if a program writes whole word lines.

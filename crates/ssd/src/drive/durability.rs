@@ -88,10 +88,18 @@ impl Drive {
         }
     }
 
-    /// Has word lines filled up whose units somebody waits for. If requests wait for room
-    /// that only such units take, or for anything else while the drive is at rest, all are.
+    /// Has word lines filled up whose units somebody waits for, unless units that he waits for
+    /// as well are about to fill them. If requests wait for room, and no row of the buffer is
+    /// going to make some, or for anything else while the drive is at rest, all are.
     pub(super) fn close_word_lines(&mut self) {
-        let starved = self.waits_for_room() && self.engine.host_rows() == 0;
+        let moving = self.engine.host_rows() > 0;
+        if moving && self.buffer.has_wanted_rows() {
+            return;
+        }
+        // Rows that wait for lanes leave when these are cleaned; where merges make room, they may
+        // wait for word lines themselves.
+        let leaving = !self.engine.ftl().places_host() && self.buffer.full_stream().is_some();
+        let starved = self.waits_for_room() && !moving && !leaving;
         let all = starved || self.in_flight() > 0 && self.next_event().is_none();
         let buffer = &self.buffer;
         let wanted = |tag| all || buffer.is_wanted_at(tag);

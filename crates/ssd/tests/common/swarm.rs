@@ -106,11 +106,13 @@ pub enum Kind {
     Handles,
     /// A mapping by blocks.
     ByBlock(Mapping),
+    /// Ranges of addresses with mappings of their own.
+    Ranges,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Page,
         Self::Dftl,
         Self::Segments,
@@ -119,17 +121,21 @@ impl Kind {
         Self::ByBlock(Mapping::Block),
         Self::ByBlock(Mapping::Bast),
         Self::ByBlock(Mapping::Fast),
+        Self::Ranges,
     ];
 
     /// A small drive of this kind with everything else drawn from `rng`.
     pub fn draw(self, rng: &mut Rng) -> Device {
-        if let Self::ByBlock(mapping) = self {
-            return mapped_by(mapping, rng);
-        }
         loop {
-            let device = device(rng);
+            let device = match self {
+                Self::ByBlock(mapping) => mapped_by(mapping, rng),
+                Self::Ranges => by_block(rng),
+                _ => device(rng),
+            };
             let ftl = &device.ftl;
             let is = match self {
+                Self::ByBlock(_) => device.ranges.is_empty(),
+                Self::Ranges => !device.ranges.is_empty(),
                 Self::Dftl => ftl.mapping == Mapping::Dftl,
                 Self::Segments => ftl.segment.is_some(),
                 Self::Handles => ftl.placement_handles > 1,
