@@ -287,7 +287,7 @@ pub fn tiers(rng: &mut Rng, usage: SlcUsage) -> Device {
             device.ftl.idle_after = Nanos(rng.below(1_000_000));
         }
         let row = device.geometry().row_bytes().0;
-        device.drive.write_buffer = Bytes(row + rng.below(4 * row));
+        device.drive.write_buffer = Bytes(device.write_buffer_min().0 + rng.below(4 * row));
         if !cache {
             draw_rule(&mut device, rng);
         }
