@@ -2,7 +2,9 @@
 
 use prism_base::{DecodeError, Decoder, Encoder, Zeroed};
 
+use crate::aging::Status;
 use crate::error::NandError;
+use crate::faults::Faults;
 use crate::geometry::{BlockId, Geometry, Pun, RowId};
 use crate::layout::Layout;
 use crate::store::{Store, StoredUnit};
@@ -24,6 +26,8 @@ pub struct Nand {
     /// Blocks whose erase has begun and not ended.
     unstable: Vec<bool>,
     store: Option<Store>,
+    /// What fails, if anything does.
+    pub(crate) faults: Option<Box<Faults>>,
     rows_programmed_total: u64,
     rows_erased_total: u64,
     erases_total: u64,
@@ -40,6 +44,7 @@ impl Nand {
             erase_counts: vec![0; blocks],
             unstable: vec![false; blocks],
             store: None,
+            faults: None,
             rows_programmed_total: 0,
             rows_erased_total: 0,
             erases_total: 0,
@@ -149,11 +154,16 @@ impl Nand {
         if fit < rows { Err(NandError::ProgramFull { row: RowId(end) }) } else { Ok(()) }
     }
 
-    /// The program of `row` has ended; it is readable from now on.
-    pub fn program_end(&mut self, row: RowId) {
+    /// The program of `row` has ended; it is readable from now on, unless it failed. It
+    /// cannot fail on a device that does not age.
+    pub fn program_end(&mut self, row: RowId) -> Status {
+        if self.faults.is_some() && self.program_status(row) == Status::Failed {
+            return Status::Failed;
+        }
         if let Some(store) = &mut self.store {
             store.open_rows[row.0 as usize] = false;
         }
+        Status::Passed
     }
 
     /// Begins to erase member `member` of `block` (0 where there are no superblocks).
@@ -171,14 +181,18 @@ impl Nand {
     }
 
     /// The erase of member `member` of `block` has ended; its rows may be programmed
-    /// again.
+    /// again, unless it failed: then nothing has changed but that the block is bad, and what
+    /// it holds is unstable. It cannot fail on a device that does not age.
     ///
     /// # Panics
     /// If it never began.
-    pub fn erase_end(&mut self, block: BlockId, member: u32) {
+    pub fn erase_end(&mut self, block: BlockId, member: u32) -> Status {
         let dies = self.layout.dies_per_lane();
         let index = (block.0 * dies + member) as usize;
         assert!(self.unstable[index], "an erase ended that never began");
+        if self.faults.is_some() && self.erase_status(block, index) == Status::Failed {
+            return Status::Failed;
+        }
         self.rows_erased_total += u64::from(self.rows_programmed[index]);
         self.rows_programmed[index] = 0;
         self.erase_counts[index] += 1;
@@ -193,6 +207,7 @@ impl Nand {
                 store.units[row as usize * units..(row as usize + 1) * units].fill(None);
             }
         }
+        Status::Passed
     }
 
     /// Checks that `unit` may be read.
@@ -310,6 +325,7 @@ impl Nand {
     /// If the device keeps content, or an erase has begun and not ended.
     pub fn encode(&self, out: &mut Encoder) {
         assert!(self.store.is_none(), "content is not part of a state at rest");
+        assert!(self.faults.is_none(), "a device that ages is not saved");
         assert!(!self.unstable.contains(&true), "an erase is under way");
         out.column_u16(&self.rows_programmed);
         out.column_u32(&self.erase_counts);
