@@ -111,6 +111,9 @@ impl PageMap {
     pub fn balanced(&self, lane: LaneId) -> bool {
         let lanes = self.lanes.len() as u64;
         let slack = u64::from(self.layout.units_per_block()) / 2;
+        if let Some(balanced) = self.balanced_by_blocks(lane, slack) {
+            return balanced;
+        }
         self.lanes[lane.0 as usize].valid * lanes <= self.valid_total + slack * lanes
     }
 

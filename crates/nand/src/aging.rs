@@ -1,7 +1,7 @@
 //! The array as a device that ages and fails. Off unless [`Nand::set_faults`] was called:
 //! then every operation succeeds and every read is right.
 
-use prism_base::SimTime;
+use prism_base::{Nanos, SimTime};
 
 use crate::array::Nand;
 use crate::faults::{Bad, FaultModel, Faults, Health, UnitRead};
@@ -59,6 +59,13 @@ impl Nand {
         (0..self.geometry().blocks()).map(BlockId).filter(|&block| self.is_bad(block))
     }
 
+    /// The clock that tells ages stands at `now` and begins again at zero.
+    pub fn clock_restarts(&mut self, now: SimTime) {
+        if let Some(faults) = &mut self.faults {
+            faults.model.age = Nanos(faults.model.age.0.saturating_add(now.0));
+        }
+    }
+
     /// A program of `row` begins at `now`. A block's data is as old as its first row, on each
     /// die.
     pub fn programmed_at(&mut self, row: RowId, now: SimTime) {
@@ -96,11 +103,18 @@ impl Nand {
         self.faults.as_ref().is_some_and(|faults| faults.is_lost(unit.0))
     }
 
-    /// Whether `row` holds what was programmed: it has been, and that did not fail.
+    /// Whether `row` holds what was programmed: that has ended, and did not fail.
     #[must_use]
     pub fn holds(&self, row: RowId) -> bool {
-        let failed = self.faults.as_ref().is_some_and(|f| f.failed_rows.contains(&row.0));
-        !failed && self.check_read_row(row).is_ok()
+        let readable = self.faults.as_ref().is_none_or(|faults| faults.is_readable(row.0));
+        readable && self.check_read_row(row).is_ok()
+    }
+
+    /// Whether a program or an erase has failed since this was last asked, for callers that
+    /// do one after another.
+    pub fn take_status(&mut self) -> Status {
+        let failed = self.faults.as_mut().is_some_and(|faults| std::mem::take(&mut faults.failed));
+        if failed { Status::Failed } else { Status::Passed }
     }
 
     /// The status of the program of `row` that ends now.
@@ -111,8 +125,8 @@ impl Nand {
         if !faults.program_fails(row.0, erases) {
             return Status::Passed;
         }
+        faults.failed = true;
         faults.bad[block.0 as usize].get_or_insert(Bad::Program);
-        faults.failed_rows.insert(row.0);
         Status::Failed
     }
 
@@ -122,6 +136,7 @@ impl Nand {
         let (layout, first) = (*self.layout(), self.layout().first_row(block));
         let Some(faults) = &mut self.faults else { return Status::Passed };
         if faults.erase_fails(index, erases) {
+            faults.failed = true;
             faults.bad[block.0 as usize].get_or_insert(Bad::Erase);
             return Status::Failed;
         }

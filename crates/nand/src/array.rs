@@ -109,6 +109,9 @@ impl Nand {
         }
         self.rows_programmed[index] += 1;
         self.rows_programmed_total += 1;
+        if let Some(faults) = &mut self.faults {
+            faults.program_begins(row.0);
+        }
         if let Some(store) = &mut self.store {
             store.open_rows[row.0 as usize] = true;
             store.sequences[row.0 as usize] = self.rows_programmed_total;
@@ -140,6 +143,7 @@ impl Nand {
     /// If the device keeps content.
     pub fn program_rows(&mut self, first: RowId, rows: u32) -> Result<(), NandError> {
         assert!(self.store.is_none(), "rows programmed at once hold nothing");
+        assert!(self.faults.is_none(), "rows that may fail are programmed one by one");
         let block = self.layout.block_of(first);
         let end = self.layout.first_row(block).0 + self.layout.rows_per_block();
         let fit = rows.min(end - first.0);

@@ -14,13 +14,15 @@ pub struct Remains {
     device: Device,
     nand: Nand,
     saved: Option<Saved>,
+    /// The drive wrote no more.
+    read_only: bool,
 }
 
 /// The dump of a protected drive: buffered units, and the map, or, where a scan of the flash
 /// finds it, which units are unmapped (the scan alone would bring trimmed data back).
 #[derive(Debug)]
 struct Saved {
-    units: Vec<(u32, u64)>,
+    units: Vec<(u32, u64, bool)>,
     unmapped: Vec<u32>,
     map: Option<Layer>,
     next_version: u64,
@@ -33,14 +35,16 @@ impl Drive {
     pub fn power_cut(self) -> Remains {
         let protected = self.device.drive.power_loss_protection;
         let logical = self.device.logical_units();
-        let (nand, ftl) = self.engine.into_parts();
+        let read_only = self.engine.is_read_only();
+        let (mut nand, ftl) = self.engine.into_parts();
         let saved = protected.then(|| Saved {
             units: self.buffer.newest(),
             unmapped: (0..logical).filter(|&lpn| ftl.lookup(lpn).is_none()).collect(),
             next_version: self.next_version,
             map: ftl.saved(),
         });
-        Remains { device: self.device, nand, saved }
+        nand.clock_restarts(self.now);
+        Remains { device: self.device, nand, saved, read_only }
     }
 
     /// Brings a drive back from what was left of it. Its clock starts anew.
@@ -51,13 +55,13 @@ impl Drive {
     /// # Panics
     /// If the flash keeps no content: nothing could be found on it.
     pub fn recover(remains: Remains, seed: u64) -> Result<Self, DeviceError> {
-        let Remains { device, nand, saved } = remains;
+        let Remains { device, nand, saved, read_only } = remains;
         let mut units = Vec::new();
         let (mut unmapped, mut map, mut next_version) = (Vec::new(), None, 0);
         if let Some(saved) = saved {
             Saved { units, unmapped, map, next_version } = saved;
         }
-        let ftl = if let Some(map) = map {
+        let mut ftl = if let Some(map) = map {
             map.after_power_loss(&nand)
         } else {
             let (mut map, newest) = PageMap::recover(&nand, device.ftl_config(), seed)?;
@@ -67,10 +71,16 @@ impl Drive {
             next_version = next_version.max(newest + 1);
             map.into()
         };
+        if read_only {
+            ftl.set_read_only();
+        }
         let mut drive = Self::assemble(device, nand, ftl, next_version);
-        for (lpn, version) in units {
+        for (lpn, version, lost) in units {
             let stream = drive.engine.ftl().stream_of(lpn, 0);
-            drive.buffer.add(lpn, version, stream, State::Dirty);
+            let place = drive.buffer.add(lpn, version, stream, State::Dirty);
+            if lost {
+                drive.buffer.mark_lost(place);
+            }
         }
         Ok(drive)
     }

@@ -1,9 +1,9 @@
 //! The stations of a die: what begins, what ends, what that leads to.
 
 use prism_base::{Nanos, SimTime};
-use prism_nand::{Cause, DieId, LaneId, RowId};
+use prism_nand::{Cause, DieId, LaneId, RowId, Status};
 
-use super::die::{Op, ReadOp};
+use super::die::{Op, ReadFor, ReadOp};
 use super::{Done, Engine, HOST_ROWS_MAX};
 use crate::config::Scheduler;
 use crate::content;
@@ -32,6 +32,9 @@ impl Engine {
             self.register_done(die, op, done, now);
         }
         self.start_next(die, now);
+        if self.faulty {
+            self.replace_rows(now);
+        }
         now
     }
 
@@ -103,6 +106,11 @@ impl Engine {
             let backlog = &mut self.dies[die.0 as usize].backlog;
             *backlog = Nanos(backlog.0 - time.0);
         }
+        if self.faulty && self.has_no_row(&op) {
+            let Op::Program { job } = op else { unreachable!("only programs have rows") };
+            self.lose_row(job);
+            return true;
+        }
         self.operations += 1;
         self.start(die, op, now);
         true
@@ -119,6 +127,9 @@ impl Engine {
             }
             Op::Program { job } => {
                 let time = self.begin_program(job);
+                if self.faulty {
+                    self.nand.programmed_at(RowId(self.jobs[job].row), now);
+                }
                 let copied_back = self.jobs[job].copied_back > 0;
                 let transfer = if copied_back { Nanos::ZERO } else { self.row_transfer };
                 let loaded = self.occupy_channel(die, transfer, begun);
@@ -148,7 +159,10 @@ impl Engine {
     fn begin_read(&mut self, read: &ReadOp) -> Nanos {
         self.nand.check_read_row(read.row).expect("the map points to readable rows only");
         self.counts.reads[read.cause] += u64::from(read.pages);
-        self.config.timing.t_read.of(self.page_of(read.row, read.level))
+        let once = self.config.timing.t_read.of(self.page_of(read.row, read.level));
+        let retries = u64::from(read.trouble.retries());
+        self.counts.faults.read_retries += retries;
+        Nanos(once.0 * (1 + retries))
     }
 
     /// The number of a page in its block on its die.
@@ -254,11 +268,13 @@ impl Engine {
     }
 
     fn read_done(&mut self, die: DieId, read: &ReadOp, done: &mut Vec<Done>, now: SimTime) {
-        if read.copy {
-            self.copy_read_done(read.tag, now);
-        } else {
-            done.push(Done::Read { tag: read.tag });
-            self.host_op_done(die, now);
+        match read.why {
+            ReadFor::Copy => self.copy_read_done(read.tag, now),
+            ReadFor::Caller => {
+                done.push(Done::Read { tag: read.tag });
+                self.host_op_done(die, now);
+            }
+            ReadFor::Rebuild => self.stripe_read_done(die, read, done, now),
         }
     }
 
@@ -266,8 +282,16 @@ impl Engine {
         let job = &self.jobs[place];
         let row = RowId(job.row);
         let lane = LaneId(job.lane);
-        self.nand.program_end(row);
+        if self.nand.program_end(row) == Status::Failed {
+            self.counts.faults.program_failures += 1;
+            self.lose_row(place);
+            return;
+        }
         self.ftl.commit(row, &job.plan.units, &[]);
+        if !job.lost.is_empty() {
+            self.mark_lost(place);
+        }
+        let job = &self.jobs[place];
         match job.cause {
             Some(Cause::Host) => {
                 done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
@@ -283,10 +307,11 @@ impl Engine {
         self.jobs.give(place);
         self.clean(lane, now);
         self.look_for_garbage(now);
+        self.house(now);
     }
 
     /// One operation of the caller less on `die`.
-    fn host_op_done(&mut self, die: DieId, now: SimTime) {
+    pub(super) fn host_op_done(&mut self, die: DieId, now: SimTime) {
         let state = &mut self.dies[die.0 as usize];
         state.host_ops -= 1;
         if state.host_ops == 0 && self.paused > 0 {
@@ -314,6 +339,7 @@ impl Engine {
             job.cause = Some(Cause::Parity);
             job.copied_back = 0;
             job.plan.units.clear();
+            job.lost.clear();
             job.payloads.clear();
             self.enqueue(self.layout.die_of(row), Op::Program { job: place }, false, now);
         }

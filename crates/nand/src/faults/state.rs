@@ -57,10 +57,12 @@ pub(crate) struct Faults {
     /// By member: when its first row was programmed. Before the run counts from minus the
     /// age of the data at the start, which is time 0 here.
     programmed_at: Vec<u64>,
-    /// Rows whose program failed.
-    pub(crate) failed_rows: FastSet<u32>,
+    /// Rows whose program failed, or has not ended.
+    unreadable_rows: FastSet<u32>,
     /// Units that say themselves that their content is lost.
     lost: FastSet<u32>,
+    /// An operation has failed and nobody has asked yet.
+    pub(crate) failed: bool,
     chances: Vec<Chances>,
 }
 
@@ -81,8 +83,9 @@ impl Faults {
             unit_bits,
             bad,
             programmed_at: vec![0; members],
-            failed_rows: FastSet::default(),
+            unreadable_rows: FastSet::default(),
             lost: FastSet::default(),
+            failed: false,
             chances: vec![nothing; members],
             model,
         }
@@ -97,10 +100,25 @@ impl Faults {
         }
     }
 
-    /// Whether the program of `row` in a block with `erases` erases fails.
-    pub(crate) fn program_fails(&self, row: u32, erases: u32) -> bool {
+    /// The program of `row` begins.
+    pub(crate) fn program_begins(&mut self, row: u32) {
+        self.unreadable_rows.insert(row);
+    }
+
+    /// The program of `row` ends, in a block with `erases` erases. Returns whether it failed;
+    /// the row is never readable then.
+    pub(crate) fn program_fails(&mut self, row: u32, erases: u32) -> bool {
         let chance = self.model.program.probability(self.model.wear_of(erases));
-        draw(self.seed, Draw::Program, u64::from(row), u64::from(erases)) < chance
+        let fails = draw(self.seed, Draw::Program, u64::from(row), u64::from(erases)) < chance;
+        if !fails {
+            self.unreadable_rows.remove(&row);
+        }
+        fails
+    }
+
+    /// Whether `row`, which was programmed or is being so, can be read.
+    pub(crate) fn is_readable(&self, row: u32) -> bool {
+        !self.unreadable_rows.contains(&row)
     }
 
     /// Whether the erase of `member` fails that would be number `erases` + 1.

@@ -118,6 +118,13 @@ fn device(blocks: u32, model: FaultModel) -> Nand {
     nand
 }
 
+fn program(nand: &mut Nand, rows: u32) {
+    for row in (0..rows).map(RowId) {
+        nand.program_begin(row, []).unwrap();
+        nand.program_end(row);
+    }
+}
+
 /// `count` of `of` draws with probability `p`, within five standard deviations.
 fn within(what: &str, count: u64, of: u64, p: f64) {
     let (mean, deviation) = (of as f64 * p, (of as f64 * p * (1.0 - p)).sqrt());
@@ -166,7 +173,7 @@ fn as_many_units_are_lost_and_read_again_as_the_forms_say() {
         let mut model = FaultModel::of_kind("tlc", 1000).unwrap();
         (model.factory_bad, model.wear, model.age) = (0.0, wear, YEAR);
         let mut nand = device(4000, model.clone());
-        (0..4000).for_each(|block| nand.program_rows(RowId(block * 16), 16).unwrap());
+        program(&mut nand, 64_000);
         let (mut count, mut lost, mut again) = (0, 0, [0; 6]);
         for unit in (0..64_000).filter(|unit| unit % 16 % 3 == kind) {
             let read = nand.read_unit(Pun(unit), SimTime::ZERO);
@@ -197,7 +204,7 @@ fn what_is_written_anew_is_young_and_lost_only_if_marked() {
     (model.factory_bad, model.wear, model.age) = (0.0, 2500, YEAR);
     (model.program.at_endurance, model.erase.at_endurance) = (0.0, 0.0);
     let mut nand = device(4, model);
-    nand.program_rows(RowId(0), 16).unwrap();
+    program(&mut nand, 16);
     assert!((0..16).any(|unit| nand.read_unit(Pun(unit), SimTime::ZERO).retries > 0));
     let again = |nand: &mut Nand| {
         nand.erase_begin(BlockId(0), 0).unwrap();

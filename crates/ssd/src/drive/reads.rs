@@ -3,6 +3,7 @@
 use prism_nand::Cause;
 
 use super::Drive;
+use crate::request::Status;
 
 impl Drive {
     pub(super) fn start_read(&mut self, slot: u32) {
@@ -14,10 +15,21 @@ impl Drive {
         let mut planes = 0;
         self.runs.clear();
         for lpn in first..=last {
-            if self.buffer.find(lpn).is_some() {
+            if let Some(place) = self.buffer.find(lpn) {
                 cost.buffer_hits += 1;
+                if self.buffer.entry(place).lost {
+                    state.status = Status::Unreadable;
+                    self.engine.note_unreadable();
+                }
             } else if let Some(at) = self.engine.ftl().lookup(lpn) {
                 self.engine.ftl().add_read(at, &mut planes, &mut self.runs);
+                if self.engine.has_faults()
+                    && let Some(run) = self.runs.last_mut()
+                    && self.engine.judge(at, self.now, &mut run.trouble)
+                {
+                    state.status = Status::Unreadable;
+                    self.engine.note_unreadable();
+                }
             } else {
                 cost.unmapped += 1;
             }

@@ -5,7 +5,7 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::{CleaningMode, Scheduler};
 use prism_ftl::{ConfigError, Frontiers, VictimPolicy};
 use prism_nand::PageTimes;
-use prism_ssd::device::{MapLoad, Mapping, SuspendSpec, WriteCache};
+use prism_ssd::device::{FaultSpec, MapLoad, Mapping, SuspendSpec, WriteCache};
 use prism_ssd::{Device, DeviceError};
 
 /// One of `items`, each equally likely.
@@ -118,6 +118,37 @@ pub fn hybrid(rng: &mut Rng) -> Device {
         let units = one_of(rng, &[most, most, most * 9 / 10, most / 2]);
         if units >= 64 {
             device.drive.capacity = Bytes(units * device.ftl.mapping_unit.0);
+            device.check().unwrap();
+            return device;
+        }
+    }
+}
+
+/// A drive with a mapping by unit whose flash fails often, with room for blocks to be retired.
+pub fn faulty(rng: &mut Rng) -> Device {
+    loop {
+        let mut device = device(rng);
+        device.flash.blocks_per_plane *= one_of(rng, &[2, 4, 8]);
+        let mut faults = FaultSpec::of_kind("tlc");
+        let often = one_of(rng, &[0.0, 0.001, 0.004]);
+        faults.factory_bad = Some(one_of(rng, &[0.0, 0.02]));
+        faults.program_failure = Some(often * rng.unit());
+        faults.program_exponent = Some(0.0);
+        faults.erase_failure = Some(one_of(rng, &[0.0, 0.004, 0.02]));
+        faults.erase_exponent = Some(0.0);
+        // About as many errors as a codeword of 512 bytes may have; then one in some hundred
+        // units is beyond help.
+        faults.codeword = Some(Bytes(512));
+        faults.correctable_bits = Some(24);
+        faults.rber_fresh = Some(one_of(rng, &[1e-9, 3e-3, 5e-3]));
+        faults.read_retries = Some(rng.below(4) as u32);
+        faults.retry_factor = Some(0.8);
+        device.faults = Some(faults);
+        let most = most_units(&device);
+        let units = one_of(rng, &[most * 9 / 10, most * 2 / 3, most / 2]);
+        device.ftl.segment = None;
+        device.drive.capacity = Bytes(units * device.ftl.mapping_unit.0);
+        if units >= 64 {
             device.check().unwrap();
             return device;
         }
