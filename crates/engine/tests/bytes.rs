@@ -69,7 +69,7 @@ fn in_time() {
     let mut version = 0;
     let mut done: Vec<Done> = Vec::new();
     while version < 20_000 {
-        let Some(lane) = engine.writable_lane(0, now) else {
+        let Some(lane) = engine.writable_lane(0, 0, now) else {
             now = engine.step(&mut done);
             continue;
         };

@@ -3,7 +3,7 @@
 
 use prism_base::{Bytes, Rng};
 use prism_engine::{FlashCounts, Immediate};
-use prism_ftl::{Hybrid, HybridConfig, Layer, MergeCounts, VictimPolicy};
+use prism_ftl::{Hybrid, HybridConfig, Layer, Logs, MergeCounts, VictimPolicy};
 use prism_nand::{Cause, Geometry, Nand};
 
 /// Units of a logical block.
@@ -31,6 +31,8 @@ fn geometry(blocks_per_plane: u32, pages_per_block: u32) -> Geometry {
 
 fn config(group_blocks: u32, group_log_blocks: u32, log_blocks: u32) -> HybridConfig {
     HybridConfig {
+        logs: Logs::Groups,
+        gaps: false,
         logical_units: LOGICAL * BLOCK,
         group_blocks,
         group_log_blocks,

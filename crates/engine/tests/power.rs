@@ -7,10 +7,12 @@ mod common;
 
 use prism_base::{Bytes, Rng};
 use prism_engine::{Immediate, Pace};
-use prism_ftl::{Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, UnitWrite, VictimPolicy};
+use prism_ftl::{
+    Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, Logs, UnitWrite, VictimPolicy,
+};
 use prism_nand::{Cause, Geometry, Nand};
 
-use common::{Life, Setup, hybrid, page};
+use common::{Life, Setup, at_offsets, hybrid, page};
 
 /// Draws a setup; what it is named by.
 fn life(seed: u64, draw: fn(&mut Rng) -> Setup) -> (Life, Rng) {
@@ -62,6 +64,16 @@ fn one_cut_with_a_map_by_block() {
 }
 
 #[test]
+fn one_cut_with_units_at_their_offsets() {
+    one_cut_after_every_operation(at_offsets);
+}
+
+#[test]
+fn many_cuts_with_units_at_their_offsets() {
+    many_cuts_in_one_life(at_offsets);
+}
+
+#[test]
 fn many_cuts_with_a_map_by_unit() {
     many_cuts_in_one_life(page);
 }
@@ -89,6 +101,8 @@ fn a_logical_block_rewritten_in_order_is_switched() {
         unit: Bytes(16),
     };
     let config = LayerConfig::Hybrid(HybridConfig {
+        logs: Logs::Groups,
+        gaps: false,
         logical_units: LOGICAL * BLOCK,
         group_blocks: 1,
         group_log_blocks: 1,
@@ -130,6 +144,8 @@ fn flash_of_another_layer_is_refused() {
     let engine = life.engine();
     let nand = &engine.flash().nand;
     let small = HybridConfig {
+        logs: Logs::Groups,
+        gaps: false,
         logical_units: nand.geometry().units_per_block(),
         group_blocks: 1,
         group_log_blocks: 1,

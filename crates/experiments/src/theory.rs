@@ -112,6 +112,52 @@ pub fn hybrid(n: u32, k: u32) -> f64 {
     1.0 + f64::from(n) / f64::from(k)
 }
 
+/// A map by blocks under uniform random writes of single units over `w` logical blocks of `b`
+/// units, one of which may be open at a time: A = b / h. Each rewriting programs the whole
+/// block once, and serves h writes: the first, and those that follow to the same block, each
+/// behind the last: h = sum over k of C(b, k) / (b^k w^(k-1)) = w ((1 + 1/(b w))^b - 1).
+/// Exact.
+#[must_use]
+pub fn block(b: u32, w: u32) -> f64 {
+    let (b, w) = (f64::from(b), f64::from(w));
+    let served = w * (b * (1.0 / (b * w)).ln_1p()).exp_m1();
+    b / served
+}
+
+/// BAST under uniform random writes over `w` logical blocks of `b` units with `l` log blocks:
+/// A = 1 + b (1 - l/w). A write whose block has no log block, 1 - l/w of them as under any
+/// policy that does not look at the future, has another one merged, which copies a block.
+/// Holds while log blocks make room long before they are full, `b` much above w/(w - l), and
+/// counts merges that are partial by chance as full.
+#[must_use]
+pub fn bast(b: u32, w: u32, l: u32) -> f64 {
+    1.0 + f64::from(b) * (1.0 - f64::from(l) / f64::from(w))
+}
+
+/// FAST under uniform random writes over `w` logical blocks of `b` units with `r` log blocks
+/// for random writes: A = 1 + full + partial. Time counts host writes, W = w b.
+///
+/// A write at offset 0, one in b, begins a run, which the next one ends: b - 1 copies for it,
+/// after which its logical block has nothing in the log (partial). Other writes go to the log;
+/// a logical block with nothing there gets its first unit after 1/a with a = (b-1)/W, and is
+/// merged as a whole when the log block that holds it becomes the oldest and makes room, T
+/// later, unless a run came first, at rate c = 1/W. T is between r - 1 and r blocks of log
+/// writes: T = (r - 1/2) b / (1 - 1/b). If that unit was rewritten meanwhile, which happens at
+/// rate c too, the next one counts, 1/a later. So a logical block is merged as a whole
+/// f = e^(-cT) / ((2 - e^(-cT))/a + (1 - e^(-cT))/c) times a write, and
+/// A = 1 + W f + (b - 1)/b. For blocks much smaller than the log, and without runs, this is
+/// the rule 1 + W/L.
+#[must_use]
+pub fn fast(b: u32, w: u32, r: u32) -> f64 {
+    let (b, w, r) = (f64::from(b), f64::from(w), f64::from(r));
+    let units = w * b;
+    let (first, run) = ((b - 1.0) / units, 1.0 / units);
+    let until_oldest = (r - 0.5) * b / (1.0 - 1.0 / b);
+    let without_run = (-run * until_oldest).exp();
+    let full = without_run / ((2.0 - without_run) / first + (1.0 - without_run) / run);
+    1.0 + units * full + (b - 1.0) / b
+}
+
 /// Where `below` turns from true to false between `low` and `high`.
 fn bisect(mut low: f64, mut high: f64, below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..200 {

@@ -124,12 +124,25 @@ pub enum ConfigError {
         blocks: u32,
     },
     /// More data groups than the write buffer has streams.
-    #[error("{groups} data groups are more than {max}; use more blocks a group (group_blocks)")]
+    #[error(
+        "{groups} data groups are more than {max}; use more blocks a group (group_blocks), or \
+         larger blocks (superblock_dies), or mapping \"fast\", which has one group"
+    )]
     Groups {
         /// Data groups.
         groups: u32,
         /// The most.
         max: u32,
+    },
+    /// A row holds several units, which a map by offsets cannot fill one by one.
+    #[error(
+        "a row holds {units} mapping units, but here each unit has a row of its own at its \
+         offset; set ftl.mapping_unit to what one program writes (page times ganged planes, with \
+         pages_per_program 1), or use mapping \"hybrid\" or \"bast\""
+    )]
+    WholeRows {
+        /// Units of a row.
+        units: u32,
     },
     /// Parity would stand between the units of a logical block.
     #[error(

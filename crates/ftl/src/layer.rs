@@ -312,13 +312,13 @@ impl Layer {
         }
     }
 
-    /// Where the next row of `stream` may go.
+    /// Where the next row of `stream`, which begins with logical unit `first`, may go.
     #[must_use]
     #[inline]
-    pub fn host_place(&self, stream: u32) -> HostPlace {
+    pub fn host_place(&self, stream: u32, first: u32) -> HostPlace {
         match self {
             Self::Page(_) => HostPlace::Any,
-            Self::Hybrid(map) => map.host_place(stream),
+            Self::Hybrid(map) => map.host_place(stream, first),
         }
     }
 
@@ -329,12 +329,12 @@ impl Layer {
         matches!(self, Self::Hybrid(_))
     }
 
-    /// `stream` is [`HostPlace::Blocked`]: returns a lane that has to merge or erase before
-    /// that changes; `None` if what is under way has to end first.
-    pub fn make_room(&mut self, stream: u32) -> Option<LaneId> {
+    /// `stream` is [`HostPlace::Blocked`] for `first`: returns a lane that has to merge or
+    /// erase before that changes; `None` if what is under way has to end first.
+    pub fn make_room(&mut self, stream: u32, first: u32) -> Option<LaneId> {
         match self {
             Self::Page(_) => None,
-            Self::Hybrid(map) => map.make_room(stream),
+            Self::Hybrid(map) => map.make_room(stream, first),
         }
     }
 
@@ -352,7 +352,7 @@ impl Layer {
     pub fn host_may_write(&self, lane: LaneId, stream: u32) -> bool {
         match self {
             Self::Page(map) => map.host_may_write(lane, stream),
-            Self::Hybrid(map) => map.host_place(stream) == HostPlace::Lane(lane),
+            Self::Hybrid(_) => false,
         }
     }
 
@@ -369,22 +369,33 @@ impl Layer {
     /// The row that [`Layer::reserve_host`] would take, if a block is open.
     #[must_use]
     #[inline]
-    pub fn next_row(&self, lane: LaneId, stream: u32) -> Option<RowId> {
+    pub fn next_row(&self, lane: LaneId, stream: u32, first: u32) -> Option<RowId> {
         match self {
             Self::Page(map) => map.next_row(lane, stream),
-            Self::Hybrid(map) => map.next_row(stream),
+            Self::Hybrid(map) => map.next_row(stream, first),
         }
     }
 
-    /// Takes the next row of `lane` for data of `stream`.
+    /// Takes the next row of `lane` for data of `stream` that begins with logical unit
+    /// `first`. What [`Layer::take_pad`] then returns has to be programmed before it.
     ///
     /// # Panics
-    /// If [`Layer::host_may_write`] does not hold.
+    /// If neither [`Layer::host_may_write`] nor [`Layer::host_place`] offers it.
     #[inline]
-    pub fn reserve_host(&mut self, lane: LaneId, stream: u32) -> RowId {
+    pub fn reserve_host(&mut self, lane: LaneId, stream: u32, first: u32) -> RowId {
         match self {
             Self::Page(map) => map.reserve_host(lane, stream),
-            Self::Hybrid(map) => map.reserve_host(lane, stream),
+            Self::Hybrid(map) => map.reserve_host(lane, stream, first),
+        }
+    }
+
+    /// A row that stays empty, and has to be programmed before the row that was reserved for
+    /// the host last, because rows of a block are programmed in order.
+    #[inline]
+    pub fn take_pad(&mut self) -> Option<RowId> {
+        match self {
+            Self::Page(_) => None,
+            Self::Hybrid(map) => map.take_pad(),
         }
     }
 

@@ -31,7 +31,7 @@ pub use bulk::{Moved, RowRun};
 pub use candidates::Candidates;
 pub use column::Column;
 pub use config::{ConfigError, Frontiers, FtlConfig, OverProvisioning, Placement, WearPolicy};
-pub use hybrid::{Hybrid, HybridConfig, MergeCounts};
+pub use hybrid::{Hybrid, HybridConfig, Logs, MergeCounts};
 pub use layer::{HostPlace, Layer, LayerConfig};
 pub use mapcache::{Evicted, MapCache, MapCounts};
 pub use pagemap::PageMap;

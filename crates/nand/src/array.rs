@@ -25,6 +25,8 @@ pub struct Nand {
     erase_counts: Vec<u32>,
     /// Blocks whose erase has begun and not ended.
     unstable: Vec<bool>,
+    /// By member: rows left out since the last erase; empty where rows may not be.
+    left_out: Vec<u16>,
     store: Option<Store>,
     /// What fails, if anything does.
     pub(crate) faults: Option<Box<Faults>>,
@@ -43,6 +45,7 @@ impl Nand {
             rows_programmed: Zeroed::new(blocks),
             erase_counts: vec![0; blocks],
             unstable: vec![false; blocks],
+            left_out: Vec::new(),
             store: None,
             faults: None,
             rows_programmed_total: 0,
@@ -59,6 +62,24 @@ impl Nand {
         let rows = (geometry.blocks() * geometry.rows_per_block()) as usize;
         let store = Some(Store { units, open_rows: vec![false; rows], sequences: vec![0; rows] });
         Self { store, ..Self::new(geometry) }
+    }
+
+    /// The device with `gaps`: whether rows of a block may be left out, as long as they are
+    /// programmed upwards. Single-level cells allow that; others need rows in order.
+    ///
+    /// # Panics
+    /// If anything was programmed before.
+    #[must_use]
+    pub fn with_gaps(mut self, gaps: bool) -> Self {
+        assert!(self.rows_programmed_total == 0, "the kind of cells does not change");
+        self.left_out = if gaps { vec![0; self.erase_counts.len()] } else { Vec::new() };
+        self
+    }
+
+    /// Whether rows may be left out.
+    #[must_use]
+    pub fn has_gaps(&self) -> bool {
+        !self.left_out.is_empty()
     }
 
     /// The shape.
@@ -103,11 +124,16 @@ impl Nand {
         if programmed * dies == self.layout.rows_per_block() {
             return Err(NandError::ProgramFull { row });
         }
-        if programmed * dies + member != in_block {
+        let place = programmed * dies + member;
+        if place != in_block && (in_block < place || !self.has_gaps()) {
             let expected = RowId(self.layout.first_row(block).0 + programmed * dies + member);
             return Err(NandError::OutOfOrderProgram { row, expected });
         }
-        self.rows_programmed[index] += 1;
+        let skipped = (in_block - place) / dies;
+        if skipped > 0 {
+            self.left_out[index] += skipped as u16;
+        }
+        self.rows_programmed[index] += 1 + skipped as u16;
         self.rows_programmed_total += 1;
         if let Some(faults) = &mut self.faults {
             faults.program_begins(row.0);
@@ -198,6 +224,9 @@ impl Nand {
             return Status::Failed;
         }
         self.rows_erased_total += u64::from(self.rows_programmed[index]);
+        if let Some(left_out) = self.left_out.get_mut(index) {
+            self.rows_erased_total -= u64::from(std::mem::take(left_out));
+        }
         self.rows_programmed[index] = 0;
         self.erase_counts[index] += 1;
         self.erases_total += 1;
@@ -268,7 +297,8 @@ impl Nand {
         self.store.as_ref().map_or(0, |store| store.sequences[row.0 as usize])
     }
 
-    /// Rows of `block` programmed since its last erase, over all members.
+    /// Rows of `block` programmed since its last erase, over all members; those left out
+    /// before others count as well.
     #[must_use]
     pub fn rows_programmed(&self, block: BlockId) -> u32 {
         self.members(block).map(|index| u32::from(self.rows_programmed[index])).sum()
@@ -331,6 +361,7 @@ impl Nand {
         assert!(self.store.is_none(), "content is not part of a state at rest");
         assert!(self.faults.is_none(), "a device that ages is not saved");
         assert!(!self.unstable.contains(&true), "an erase is under way");
+        assert!(self.left_out.iter().all(|&rows| rows == 0), "rows left out are not kept");
         out.column_u16(&self.rows_programmed);
         out.column_u32(&self.erase_counts);
         for total in [self.rows_programmed_total, self.rows_erased_total, self.erases_total] {
@@ -373,6 +404,8 @@ impl Nand {
     /// If the law is broken.
     pub fn assert_conserved(&self) {
         let standing: u64 = self.rows_programmed.iter().map(|&rows| u64::from(rows)).sum();
+        let left_out: u64 = self.left_out.iter().map(|&rows| u64::from(rows)).sum();
+        let standing = standing - left_out;
         assert_eq!(
             self.rows_programmed_total,
             self.rows_erased_total + standing,

@@ -154,11 +154,12 @@ impl Buffer {
 
     /// The first stream with a row to program for which `lane` finds one, and that lane: full
     /// rows first, in the order in which they filled up, then units that somebody waits for,
-    /// then, if the buffer is full, the longest rows. Asks at most `most` streams of each kind.
+    /// then, if the buffer is full, the longest rows. `lane` is asked with a stream and the
+    /// first logical unit of its row. Asks at most `most` streams of each kind.
     pub(crate) fn first_stream<T>(
         &mut self,
         most: usize,
-        mut lane: impl FnMut(u32) -> Option<T>,
+        mut lane: impl FnMut(u32, u32) -> Option<T>,
     ) -> Option<(u32, T)> {
         // Streams are there once for each of their rows; those without any leave.
         let (dirty, row) = (&self.dirty, self.row_units);
@@ -173,7 +174,8 @@ impl Buffer {
                 continue;
             }
             asked.push(stream);
-            if let Some(lane) = lane(stream) {
+            let first = self.first_unit(stream);
+            if let Some(lane) = first.and_then(|first| lane(stream, first)) {
                 self.full.remove(place);
                 return Some((stream, lane));
             }
@@ -192,7 +194,13 @@ impl Buffer {
             others.extend(waiting.into_iter().take(most));
         }
         let mut left = others.into_iter().filter(|stream| !asked.contains(stream));
-        left.find_map(|stream| Some((stream, lane(stream)?)))
+        left.find_map(|stream| Some((stream, lane(stream, self.first_unit(stream)?)?)))
+    }
+
+    /// The logical unit of `stream` that waits longest for a row.
+    pub(crate) fn first_unit(&self, stream: u32) -> Option<u32> {
+        let place = *self.dirty[stream as usize].front()?;
+        Some(self.entries[place].lpn)
     }
 
     /// Puts new content over an entry whose program has not begun. The entry stays in its

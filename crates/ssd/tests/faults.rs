@@ -12,10 +12,42 @@ mod swarm;
 
 use std::collections::HashMap;
 
-use prism_base::Rng;
+use prism_base::{Bytes, Rng};
 use prism_engine::FaultCounts;
 use prism_nand::Nand;
+use prism_ssd::device::FaultSpec;
 use prism_ssd::{Completion, Device, Drive, HostOp, Request, Status};
+
+/// A drive with a mapping by unit whose flash fails often, with room for blocks to be retired.
+fn faulty(rng: &mut Rng) -> Device {
+    loop {
+        let mut device = swarm::device(rng);
+        device.flash.blocks_per_plane *= swarm::one_of(rng, &[2, 4, 8]);
+        let mut faults = FaultSpec::of_kind("tlc");
+        let often = swarm::one_of(rng, &[0.0, 0.001, 0.004]);
+        faults.factory_bad = Some(swarm::one_of(rng, &[0.0, 0.02]));
+        faults.program_failure = Some(often * rng.unit());
+        faults.program_exponent = Some(0.0);
+        faults.erase_failure = Some(swarm::one_of(rng, &[0.0, 0.004, 0.02]));
+        faults.erase_exponent = Some(0.0);
+        // About as many errors as a codeword of 512 bytes may have; then one in some hundred
+        // units is beyond help.
+        faults.codeword = Some(Bytes(512));
+        faults.correctable_bits = Some(24);
+        faults.rber_fresh = Some(swarm::one_of(rng, &[1e-9, 3e-3, 5e-3]));
+        faults.read_retries = Some(rng.below(4) as u32);
+        faults.retry_factor = Some(0.8);
+        device.faults = Some(faults);
+        let most = swarm::most_units(&device);
+        let units = swarm::one_of(rng, &[most * 9 / 10, most * 2 / 3, most / 2]);
+        device.ftl.segment = None;
+        device.drive.capacity = Bytes(units * device.ftl.mapping_unit.0);
+        if units >= 64 {
+            device.check().unwrap();
+            return device;
+        }
+    }
+}
 
 /// What the model knows of a mapping unit.
 #[derive(Clone, Copy, Debug, Default)]
@@ -249,7 +281,7 @@ fn a_swarm_of_failing_drives_loses_nothing_in_silence() {
     for seed in all_seeds {
         println!("PRISM_SEED={seed} cargo test -p prism-ssd --test faults swarm");
         let mut rng = Rng::stream(seed, "faults.device");
-        let device = swarm::faulty(&mut rng);
+        let device = faulty(&mut rng);
         let protected = device.drive.power_loss_protection;
         let Some(mut model) = Model::new(device, seed) else { continue };
         model.fill();

@@ -49,7 +49,7 @@ fn a_swarm_of_hybrid_drives_agrees_with_a_hash_map() {
     for seed in seeds(1000) {
         println!("PRISM_SEED={seed} cargo test -p prism-ssd --test model hybrid_drives");
         let mut rng = Rng::stream(seed, "model.hybrid");
-        let device = swarm::hybrid(&mut rng);
+        let device = swarm::by_block(&mut rng);
         let weights = Weights::drawn(&mut rng);
         let mut model = Model::new(device, weights, seed);
         model.fill();

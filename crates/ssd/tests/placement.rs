@@ -131,6 +131,21 @@ fn a_miss_costs_one_read_of_a_translation_page() {
     assert_eq!(drive.flash_counts().reads[Cause::Map], 2);
 }
 
+/// A discard of everything leaves more translation pages to rewrite than may wait; the host
+/// then rests, and what it asks for next has to set them going.
+#[test]
+fn a_discard_of_everything_holds_nobody_up_for_ever() {
+    let device = dftl(1024, 100_000, 1024);
+    let mut drive = prepared(&device, InitialState::Filled);
+    let mut out = Vec::new();
+    let all = device.capacity().0;
+    for (op, offset, len) in [(HostOp::Discard, 0, all), (HostOp::Read, UNIT, UNIT)] {
+        drive.submit(Request::new(op, offset, len, 0), drive.now()).unwrap();
+        drive.advance(SimTime(drive.now().0 + 1_000_000_000), &mut out);
+        assert_eq!(drive.in_flight(), 0, "{op:?} ends");
+    }
+}
+
 /// Under uniform random reads, least recently used keeps what it has room for: misses are
 /// the share that does not fit.
 #[test]

@@ -14,7 +14,6 @@ mod swarm;
 
 use harness::Harness;
 use prism_base::Rng;
-use prism_nand::Nand;
 use prism_ssd::{Device, Drive};
 
 /// Seeds of a test: the one in PRISM_SEED, or those from `first` on.
@@ -85,7 +84,7 @@ fn many_cuts_in_other_lives() {
 fn many_cuts_in_hybrid_lives() {
     for seed in seeds(2000, 300) {
         println!("PRISM_SEED={seed} cargo test -p prism-ssd --test power_loss hybrid_lives");
-        let device = swarm::hybrid(&mut Rng::stream(seed, "power.hybrid"));
+        let device = swarm::by_block(&mut Rng::stream(seed, "power.hybrid"));
         let mut harness = Harness::new(device, seed);
         if seed.is_multiple_of(2) {
             harness.fill();
@@ -127,7 +126,7 @@ fn many_short_lives_leave_a_drive_that_works() {
 #[test]
 fn a_device_description_survives() {
     let device = device(1);
-    let nand = Nand::with_content(device.geometry());
+    let nand = device.erased_with_content();
     let drive = Drive::with_nand(device.clone(), nand, 1).unwrap();
     assert_eq!(*Drive::recover(drive.power_cut(), 1).unwrap().device(), device);
 }

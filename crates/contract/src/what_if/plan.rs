@@ -358,7 +358,7 @@ impl<'a> Planner<'a> {
                     Err(error) => self.skip(change, no_drive(&error)),
                 }
             }
-            (Mapping::Hybrid, _) => {
+            (_, _) => {
                 self.skip(Change::MapCache { bytes: whole }, "a map of blocks is small");
             }
         }
@@ -385,7 +385,7 @@ impl<'a> Planner<'a> {
         if !self.writes() {
             return self.skip(Change::PageMap, NOTHING_WRITTEN);
         }
-        if self.main.device.ftl.mapping == Mapping::Hybrid {
+        if self.main.device.ftl.mapping.is_by_block() {
             return self.skip(Change::PageMap, "the drive itself maps blocks");
         }
         self.page_map();
@@ -423,7 +423,7 @@ impl<'a> Planner<'a> {
 
     fn death_time(&mut self) {
         let ftl = &self.main.device.ftl;
-        let by_stream = ftl.segment.is_none() && ftl.mapping != Mapping::Hybrid;
+        let by_stream = ftl.segment.is_none() && !ftl.mapping.is_by_block();
         let now = self.main.device.over_provisioning().effective;
         let part = self.facts.duration.0 / DISCARD_DELAY_SHARE;
         let discards = Change::Discards { delay: DISCARD_DELAY.min(Nanos(part)) };
@@ -455,7 +455,7 @@ impl<'a> Planner<'a> {
         if !self.writes() {
             return self.skip(change, NOTHING_WRITTEN);
         }
-        if self.main.device.ftl.mapping == Mapping::Hybrid {
+        if self.main.device.ftl.mapping.is_by_block() {
             return self.skip(change, "mappings by block have no wear levelling");
         }
         let m = &self.outcome.measured;

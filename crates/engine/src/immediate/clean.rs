@@ -62,8 +62,8 @@ pub(super) enum Goal {
     High,
     /// Room for a row of this stream on the lane.
     Row(u32),
-    /// A place for a row of this stream, where the layer names it.
-    Place(u32),
+    /// A place for a row of this stream that begins with this unit, where the layer names it.
+    Place(u32, u32),
 }
 
 impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
@@ -86,10 +86,11 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
     pub(super) fn choose_lane(
         &mut self,
         stream: u32,
+        first: u32,
         urgency: Urgency,
     ) -> Result<LaneId, F::Error> {
         if self.ftl().places_host() {
-            return self.named_lane(stream, urgency);
+            return self.named_lane(stream, first, urgency);
         }
         if self.pace != Pace::ToHigh
             && urgency == Urgency::Normal
@@ -137,14 +138,19 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         lane
     }
 
-    fn named_lane(&mut self, stream: u32, urgency: Urgency) -> Result<LaneId, F::Error> {
+    fn named_lane(
+        &mut self,
+        stream: u32,
+        first: u32,
+        urgency: Urgency,
+    ) -> Result<LaneId, F::Error> {
         let mut cleaned = false;
         // Each turn ends with an erase or with a log block less.
         for _ in 0..=2 * self.flash.geometry().blocks() {
-            match self.ftl().host_place(stream) {
+            match self.ftl().host_place(stream, first) {
                 HostPlace::Lane(lane) if cleaned => return Ok(lane),
                 HostPlace::Lane(lane) => self.clean_for(lane, urgency)?,
-                HostPlace::Blocked => self.make_room(stream)?,
+                HostPlace::Blocked => self.make_room(stream, first)?,
                 HostPlace::Any => unreachable!("a layer that names no lane"),
             }
             cleaned = true;
@@ -174,20 +180,21 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
     }
 
     /// Merges until a row of `stream` has a place, or as far as the pace says.
-    fn make_room(&mut self, stream: u32) -> Result<(), F::Error> {
-        let goal = if self.pace == Pace::ToHigh { Goal::High } else { Goal::Place(stream) };
-        let asked = self.ftl_mut().make_room(stream);
+    fn make_room(&mut self, stream: u32, first: u32) -> Result<(), F::Error> {
+        let place = Goal::Place(stream, first);
+        let goal = if self.pace == Pace::ToHigh { Goal::High } else { place };
+        let asked = self.ftl_mut().make_room(stream, first);
         let did = match asked {
             Some(lane) => self.clean(lane, goal, &mut { ALL })?,
             None => false,
         };
-        if did || self.ftl().host_place(stream) != HostPlace::Blocked {
+        if did || self.ftl().host_place(stream, first) != HostPlace::Blocked {
             return Ok(());
         }
         // That lane waits for another: for a merge of the same group that was left half
         // done, or for the erase of a block.
         for lane in (0..self.cleaners.len() as u32).map(LaneId) {
-            let waits = !self.is_reached(lane, Goal::Place(stream));
+            let waits = !self.is_reached(lane, place);
             if waits && self.ftl().below_low(lane) {
                 self.clean(lane, goal, &mut { ALL })?;
             }
@@ -248,7 +255,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             Goal::Row(stream) => {
                 ftl.free_blocks(lane) >= Pace::CRITICAL && ftl.host_may_write(lane, stream)
             }
-            Goal::Place(stream) => ftl.host_place(stream) != HostPlace::Blocked,
+            Goal::Place(stream, first) => ftl.host_place(stream, first) != HostPlace::Blocked,
         }
     }
 

@@ -155,7 +155,8 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         let unit = self.flash.geometry().unit.0 as usize;
         assert!(units.len() <= self.flash.layout().units_per_row() as usize, "more than a row");
         assert!(bytes.is_empty() || bytes.len() == units.len() * unit, "bytes of some units only");
-        let lane = self.choose_lane(stream, urgency)?;
+        let first = units.first().expect("a row holds something").lpn;
+        let lane = self.choose_lane(stream, first, urgency)?;
         if urgency == Urgency::Normal {
             self.owed = Some(lane);
         }
@@ -175,7 +176,10 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             if self.ftl().is_read_only() {
                 return Ok(RowId(0));
             }
-            let row = self.ftl_mut().reserve_host(lane, stream);
+            let row = self.ftl_mut().reserve_host(lane, stream, first);
+            while let Some(pad) = self.ftl_mut().take_pad() {
+                self.program(pad, Cause::Pad, &[], &[], &[])?;
+            }
             let block = self.flash.layout().block_of(row);
             if self.ftl().copies_in_order() && !self.rows_unsynced.contains(&block) {
                 self.rows_unsynced.push(block);
@@ -183,7 +187,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             if self.program(row, Cause::Host, units, bytes, lost)? == Status::Passed {
                 return Ok(row);
             }
-            lane = self.choose_lane(stream, urgency)?;
+            lane = self.choose_lane(stream, first, urgency)?;
         }
     }
 

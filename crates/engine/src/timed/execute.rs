@@ -302,6 +302,8 @@ impl Engine {
                 self.host_op_done(die, now);
             }
             Some(Cause::Parity) => {}
+            // Its block may be one that a row waits for, and nothing else tells.
+            Some(Cause::Pad) => self.freed = true,
             _ => self.lanes[lane.0 as usize].cleaner.copies -= 1,
         }
         self.jobs.give(place);
@@ -332,17 +334,22 @@ impl Engine {
     /// Programs the parity of stripes that are complete.
     pub(super) fn program_parity(&mut self, lane: LaneId, now: SimTime) {
         while let Some(row) = self.ftl.take_parity() {
-            let place = self.jobs.take();
-            let job = &mut self.jobs[place];
-            job.lane = lane.0;
-            job.row = row.0;
-            job.cause = Some(Cause::Parity);
-            job.copied_back = 0;
-            job.plan.units.clear();
-            job.lost.clear();
-            job.payloads.clear();
-            self.enqueue(self.layout.die_of(row), Op::Program { job: place }, false, now);
+            self.program_empty(lane, row, Cause::Parity, now);
         }
+    }
+
+    /// Programs a row that holds no unit.
+    pub(super) fn program_empty(&mut self, lane: LaneId, row: RowId, cause: Cause, now: SimTime) {
+        let place = self.jobs.take();
+        let job = &mut self.jobs[place];
+        job.lane = lane.0;
+        job.row = row.0;
+        job.cause = Some(cause);
+        job.copied_back = 0;
+        job.plan.units.clear();
+        job.lost.clear();
+        job.payloads.clear();
+        self.enqueue(self.layout.die_of(row), Op::Program { job: place }, false, now);
     }
 
     /// Stops what the cells of `die` do, if it may be stopped for a read.

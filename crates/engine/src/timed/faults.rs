@@ -156,13 +156,13 @@ impl Engine {
         self.rowless.push_back(place);
     }
 
-    /// Finds other rows for jobs that have lost theirs; parity is given up.
+    /// Finds other rows for jobs that have lost theirs; parity and padding are given up.
     pub(super) fn replace_rows(&mut self, now: SimTime) {
         while let Some(place) = self.rowless.pop_front() {
             let job = &self.jobs[place];
             let (row, lane) = (RowId(job.row), LaneId(job.lane));
             match job.cause {
-                Some(Cause::Parity) => self.jobs.give(place),
+                Some(Cause::Parity | Cause::Pad) => self.jobs.give(place),
                 Some(Cause::Host) => {
                     let die = self.layout.die_of(row);
                     self.dies[die.0 as usize].host_rows -= 1;
@@ -190,7 +190,8 @@ impl Engine {
                 return;
             };
             self.homeless.pop_front();
-            let row = self.ftl.reserve_host(lane, stream);
+            let first = self.jobs[place].plan.units[0].lpn;
+            let row = self.ftl.reserve_host(lane, stream, first);
             (self.jobs[place].row, self.jobs[place].lane) = (row.0, lane.0);
             let die = self.layout.die_of(row);
             self.dies[die.0 as usize].host_rows += 1;

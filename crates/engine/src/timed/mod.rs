@@ -28,6 +28,10 @@ use die::{Die, Op, ReadFor, ReadOp};
 /// follow; more would only bind data to a die earlier than needed.
 const HOST_ROWS_MAX: u32 = 2;
 
+/// What a row may wait for without an operation of the flash in between: the merge of its
+/// own log block, that of another, and copies in front of it. Once more to see that it is done.
+const ROOM_STEPS: u32 = 4;
+
 /// A unit of host data to be programmed, and the tag it comes back with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostUnit {
@@ -239,12 +243,12 @@ impl Engine {
         running + die.backlog
     }
 
-    /// A lane that can take a row of `stream` now, in turn; `None` if all are busy enough,
-    /// or must clean first. Where the layer names the lane, one that has to merge first is
-    /// set to it.
-    pub fn writable_lane(&mut self, stream: u32, now: SimTime) -> Option<LaneId> {
+    /// A lane that can take a row of `stream`, which begins with logical unit `first`, now, in
+    /// turn; `None` if all are busy enough, or must clean first. Where the layer names the
+    /// lane, one that has to merge first is set to it.
+    pub fn writable_lane(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
         if self.ftl.places_host() {
-            return self.named_lane(stream, now);
+            return self.named_lane(stream, first, now);
         }
         if self.is_read_only() {
             return None;
@@ -254,7 +258,7 @@ impl Engine {
             if !self.ftl.host_may_write(LaneId(lane), stream) {
                 // Comes back when an erase has made room.
                 self.lanes[lane as usize].listed = false;
-            } else if !self.ftl.balanced(LaneId(lane)) || self.next_die_busy(lane, stream) {
+            } else if !self.ftl.balanced(LaneId(lane)) || self.next_die_busy(lane, stream, first) {
                 self.ready.push_back(lane);
             } else {
                 self.ready.push_front(lane);
@@ -264,24 +268,28 @@ impl Engine {
         None
     }
 
-    fn named_lane(&mut self, stream: u32, now: SimTime) -> Option<LaneId> {
-        if self.ftl.host_place(stream) == HostPlace::Blocked {
-            let merges = self.ftl.make_room(stream)?;
-            // A merge without flash operations makes room at once.
+    fn named_lane(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
+        for _ in 0..ROOM_STEPS {
+            if self.ftl.host_place(stream, first) != HostPlace::Blocked {
+                break;
+            }
+            let merges = self.ftl.make_room(stream, first)?;
+            // A merge without flash operations makes room at once, or shows what else the row
+            // waits for.
             self.clean(merges, now);
         }
-        let HostPlace::Lane(lane) = self.ftl.host_place(stream) else { return None };
+        let HostPlace::Lane(lane) = self.ftl.host_place(stream, first) else { return None };
         let most = HOST_ROWS_MAX * self.layout.dies_per_lane();
         let busy = self.lanes[lane.0 as usize].host_rows >= most;
-        (!busy && !self.next_die_busy(lane.0, stream)).then_some(lane)
+        (!busy && !self.next_die_busy(lane.0, stream, first)).then_some(lane)
     }
 
     /// Whether the die of a superblock that would be next has rows enough.
-    fn next_die_busy(&self, lane: u32, stream: u32) -> bool {
+    fn next_die_busy(&self, lane: u32, stream: u32, first: u32) -> bool {
         if self.layout.dies_per_lane() == 1 {
             return false;
         }
-        let die = match self.ftl.next_row(LaneId(lane), stream) {
+        let die = match self.ftl.next_row(LaneId(lane), stream, first) {
             Some(row) => self.layout.die_of(row),
             None => DieId(lane * self.layout.dies_per_lane()),
         };
@@ -313,7 +321,11 @@ impl Engine {
             let front = self.ready.pop_front();
             assert!(front == Some(lane.0), "a row for a lane that was not offered");
         }
-        let row = self.ftl.reserve_host(lane, stream);
+        let first = units.first().expect("a row holds something").write.lpn;
+        let row = self.ftl.reserve_host(lane, stream, first);
+        while let Some(pad) = self.ftl.take_pad() {
+            self.program_empty(lane, pad, Cause::Pad, now);
+        }
         let place = self.jobs.take();
         let job = &mut self.jobs[place];
         job.lane = lane.0;

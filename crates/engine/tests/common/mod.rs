@@ -5,7 +5,7 @@ pub mod flash;
 use prism_base::{Bytes, Rng};
 use prism_engine::{Flash, Immediate, Pace};
 use prism_ftl::{
-    Benefit, ConfigError, Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, Placement,
+    Benefit, ConfigError, Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, Logs, Placement,
     TrimRange, UnitWrite, VictimPolicy,
 };
 use prism_nand::{Geometry, Nand, UnitTag};
@@ -77,6 +77,8 @@ pub fn hybrid(rng: &mut Rng) -> Setup {
     let (n, k) = one_of(rng, &[(1, 1), (1, 1), (1, 2), (2, 1), (2, 2), (3, 2), (4, 4)]);
     let low = rng.below(3) as u32;
     let config = HybridConfig {
+        logs: Logs::Groups,
+        gaps: false,
         logical_units: u32::MAX >> 1,
         group_blocks: n,
         group_log_blocks: k,
@@ -86,6 +88,27 @@ pub fn hybrid(rng: &mut Rng) -> Setup {
         free_blocks_high: low + rng.below(2) as u32,
     };
     finish(geometry, LayerConfig::Hybrid(config), rng).unwrap_or_else(|| hybrid(rng))
+}
+
+/// A mapping whose units stand at their own offsets, in replacement blocks or as FAST has it,
+/// often as full as it may be.
+pub fn at_offsets(rng: &mut Rng) -> Setup {
+    let mut geometry = geometry(rng);
+    geometry.page = geometry.unit;
+    let low = rng.below(3) as u32;
+    let gaps = rng.chance(0.5);
+    let log_blocks = one_of(rng, &[2, 2, 3, geometry.blocks()]).min(geometry.blocks());
+    let config = match rng.chance(0.5) {
+        true => HybridConfig::fast(u32::MAX >> 1, log_blocks, gaps),
+        false => HybridConfig::block(u32::MAX >> 1, log_blocks - 1, gaps),
+    };
+    let config = HybridConfig {
+        victim: one_of(rng, &HYBRID_VICTIMS),
+        free_blocks_low: low,
+        free_blocks_high: low + rng.below(2) as u32,
+        ..config
+    };
+    finish(geometry, LayerConfig::Hybrid(config), rng).unwrap_or_else(|| at_offsets(rng))
 }
 
 fn set_units(config: &mut LayerConfig, units: u32) {
@@ -133,7 +156,8 @@ pub struct Life {
 
 impl Life {
     pub fn new(setup: Setup, name: String) -> Self {
-        let nand = Nand::with_content(setup.geometry.clone());
+        let gaps = matches!(&setup.config, LayerConfig::Hybrid(config) if config.gaps);
+        let nand = Nand::with_content(setup.geometry.clone()).with_gaps(gaps);
         let layer = Layer::new(setup.geometry.clone(), setup.config.clone(), 1).unwrap();
         let units = vec![Unit::default(); layer.logical_units() as usize];
         let mut engine = Immediate::new(Fragile::new(nand, setup.cache, u64::MAX), layer);

@@ -1,7 +1,7 @@
 //! Which blocks of a share a range gets, and how its translation layer is set up.
 
 use prism_ftl::{
-    Frontiers, FtlConfig, HybridConfig, LayerConfig, Placement, VictimPolicy, WearPolicy,
+    Frontiers, FtlConfig, HybridConfig, LayerConfig, Logs, Placement, VictimPolicy, WearPolicy,
 };
 
 use crate::error::{FlashError, Result};
@@ -60,6 +60,8 @@ pub(crate) fn layer_config(
     // for each lane.
     let logs = (lanes * per_lane).saturating_sub(data + 1).min(open.saturating_sub(lanes));
     LayerConfig::Hybrid(HybridConfig {
+        logs: Logs::Groups,
+        gaps: false,
         logical_units: units,
         group_blocks,
         group_log_blocks,

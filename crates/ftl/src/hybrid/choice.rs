@@ -53,16 +53,22 @@ impl Hybrid {
     /// The log block of `group` that is, or can be, merged first.
     pub(super) fn best_of(&self, group: u32) -> Option<u32> {
         let logs = self.groups[group as usize].logs.iter().copied();
-        self.best(logs.filter(|&log| self.uses[log as usize] != Use::Log))
+        let sequential = self.sequential;
+        let may = |&log: &u32| self.uses[log as usize] != Use::Log && sequential != Some(log);
+        self.best(logs.filter(may))
     }
 
     /// The log block of the device that is merged first; if none is full, the one open for
-    /// longest.
+    /// longest, or written least recently.
     pub(super) fn best_of_all(&self) -> Option<u32> {
         let lanes = (0..self.lanes.len()).filter_map(|lane| self.best_sealed(lane, |_| true));
         self.best(lanes).or_else(|| {
-            let mut open = self.open_logs.values().copied();
-            open.find(|&block| self.rows_in_flight[block as usize] == 0)
+            let open = self.open_logs.values().copied();
+            let mut idle = open.filter(|&block| self.rows_in_flight[block as usize] == 0);
+            match self.config.victim {
+                VictimPolicy::Lru => idle.min_by_key(|&block| self.changed[block as usize]),
+                _ => idle.next(),
+            }
         })
     }
 }

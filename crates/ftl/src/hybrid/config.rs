@@ -6,11 +6,30 @@ use super::choice;
 use crate::config::{ConfigError, OverProvisioning};
 use crate::victim::VictimPolicy;
 
+/// What the blocks in front of data blocks hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logs {
+    /// Units of a data group in the order in which the host writes them (N/K; with N = K = 1
+    /// BAST).
+    Groups,
+    /// Units of one logical block, each at its own offset: a rewritten block takes the place
+    /// of the old one, which is how a map of nothing but blocks rewrites anything.
+    Replacement,
+    /// One of them a sequential run of one logical block, the others any units in turn; units
+    /// whose place in the data block is still erased go there (FAST).
+    Fast,
+}
+
 /// How a hybrid mapping behaves. There is no default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HybridConfig {
     /// Logical units the host sees.
     pub logical_units: u32,
+    /// What log blocks hold.
+    pub logs: Logs,
+    /// Whether rows of a block may be left out, as long as rows go up (SLC); otherwise they
+    /// are programmed with padding, where log blocks hold units at their own offsets.
+    pub gaps: bool,
     /// N: logical blocks of a data group, which share log blocks.
     pub group_blocks: u32,
     /// K: the most log blocks of a data group.
@@ -33,6 +52,50 @@ impl HybridConfig {
 
     /// Blocks beside data and log blocks: one, for the logical block that is being merged.
     const MERGE_BLOCKS: u32 = 1;
+
+    /// The configuration of FAST (Lee and others, ACM TECS 2007) with `log_blocks` log blocks,
+    /// the sequential one included: one data group of all logical blocks, merged in turn.
+    #[must_use]
+    pub fn fast(logical_units: u32, log_blocks: u32, gaps: bool) -> Self {
+        Self {
+            logical_units,
+            logs: Logs::Fast,
+            gaps,
+            group_blocks: u32::MAX,
+            group_log_blocks: log_blocks,
+            log_blocks,
+            victim: VictimPolicy::Fifo,
+            free_blocks_low: 0,
+            free_blocks_high: 0,
+        }
+    }
+
+    /// The configuration of BAST (Kim and others, IEEE TCE 2002): each of at most `log_blocks`
+    /// log blocks is that of one logical block, and the one written least recently makes room.
+    #[must_use]
+    pub fn bast(logical_units: u32, log_blocks: u32) -> Self {
+        Self {
+            logs: Logs::Groups,
+            gaps: false,
+            group_blocks: 1,
+            group_log_blocks: 1,
+            victim: VictimPolicy::Lru,
+            ..Self::fast(logical_units, log_blocks, false)
+        }
+    }
+
+    /// The configuration of a map by blocks alone: at most `open_blocks` logical blocks are
+    /// being rewritten at a time, and the one written least recently is completed when
+    /// another has to begin.
+    #[must_use]
+    pub fn block(logical_units: u32, open_blocks: u32, gaps: bool) -> Self {
+        Self { logs: Logs::Replacement, gaps, ..Self::bast(logical_units, open_blocks) }
+    }
+
+    /// The fewest log blocks that work: FAST needs one of each kind.
+    fn logs_min(&self) -> u32 {
+        1 + u32::from(self.logs == Logs::Fast)
+    }
 
     /// Logical blocks of the device.
     #[must_use]
@@ -77,13 +140,17 @@ impl HybridConfig {
         if !choice::is_known(self.victim) {
             return Err(ConfigError::MergeChoice { victim: self.victim });
         }
+        if self.logs != Logs::Groups && geometry.units_per_row() != 1 {
+            return Err(ConfigError::WholeRows { units: geometry.units_per_row() });
+        }
         let (blocks, lanes) = (geometry.blocks(), geometry.lanes());
         let per_lane = geometry.blocks_per_lane();
         let (low, high) = (self.free_blocks_low, self.free_blocks_high);
+        let logs_min = self.logs_min();
         for (field, value, min, max) in [
-            ("group_blocks", self.group_blocks, 1, u32::from(u16::MAX)),
-            ("group_log_blocks", self.group_log_blocks, 1, u32::from(u16::MAX)),
-            ("the number of log blocks (log_share)", self.log_blocks, 1, blocks),
+            ("group_blocks", self.group_blocks, 1, u32::MAX),
+            ("group_log_blocks", self.group_log_blocks, logs_min, u32::MAX),
+            ("the number of log blocks (log_share)", self.log_blocks, logs_min, blocks),
             ("free_blocks_low", low, 0, per_lane),
             ("free_blocks_high", high, low, per_lane),
         ] {
@@ -92,7 +159,7 @@ impl HybridConfig {
             }
         }
         // At least one log block, and a high watermark that merging everything reaches.
-        let kept = (Self::MERGE_BLOCKS + 1).max(high * lanes + Self::MERGE_BLOCKS);
+        let kept = (Self::MERGE_BLOCKS + logs_min).max(high * lanes + Self::MERGE_BLOCKS);
         let block = u64::from(geometry.data_units_per_block());
         let usable = u64::from(blocks.saturating_sub(kept)) * block;
         let logical = u64::from(self.logical_units);

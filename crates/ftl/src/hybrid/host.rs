@@ -2,8 +2,8 @@
 
 use prism_nand::{BlockId, LaneId, RowId};
 
-use super::{Hybrid, Use};
-use crate::layer::HostPlace;
+use super::home::{Need, Way};
+use super::{Hybrid, Logs, Use};
 
 impl Hybrid {
     /// The stream of a logical unit: its data group.
@@ -13,20 +13,7 @@ impl Hybrid {
         self.group_units.divide(lpn)
     }
 
-    /// Where the next row of `group` goes.
-    #[must_use]
-    pub fn host_place(&self, group: u32) -> HostPlace {
-        if let Some(open) = self.groups[group as usize].open {
-            return HostPlace::Lane(LaneId(self.lane_of(open) as u32));
-        }
-        if !self.may_open(group) {
-            return HostPlace::Blocked;
-        }
-        let lane = self.freest_lane().expect("a block is erased");
-        HostPlace::Lane(LaneId(lane as u32))
-    }
-
-    fn may_open(&self, group: u32) -> bool {
+    pub(super) fn may_open(&self, group: u32) -> bool {
         let logs = self.groups[group as usize].logs.len() as u32;
         logs < self.config.group_log_blocks && self.log_total < self.logs_max && self.free_total > 0
     }
@@ -34,43 +21,38 @@ impl Hybrid {
     /// Whether further rows may be programmed into `block`.
     #[must_use]
     pub fn is_writing(&self, block: BlockId) -> bool {
-        // A log block that was closed early may be completed in place when it is merged.
-        !matches!(self.uses[block.0 as usize], Use::Free | Use::Data | Use::Dead)
-    }
-
-    /// The row that the next row of `group` would be, if a log block is open.
-    #[must_use]
-    pub fn next_row(&self, group: u32) -> Option<RowId> {
-        self.groups[group as usize].open.map(|block| self.row_of_next(block))
-    }
-
-    /// Takes the next row of the open log block of `group`, opening one if none is.
-    ///
-    /// # Panics
-    /// If [`Hybrid::host_place`] does not offer one on `lane`.
-    pub fn reserve_host(&mut self, lane: LaneId, group: u32) -> RowId {
-        assert!(self.host_place(group) == HostPlace::Lane(lane), "a row that was not offered");
-        let block = match self.groups[group as usize].open {
-            Some(block) => block,
-            None => self.open_log(group),
-        };
-        let row = self.take_row(block);
-        if self.next[block as usize] == self.layout.rows_per_block() {
-            self.close(block);
+        match self.uses[block.0 as usize] {
+            Use::Free | Use::Dead => false,
+            // Rows of the host may follow at their own offsets.
+            Use::Data => {
+                let full = self.next[block.0 as usize] == self.layout.rows_per_block();
+                self.config.logs != Logs::Groups && !full
+            }
+            // A log block that was closed early may be completed in place when it is merged.
+            _ => true,
         }
-        row
     }
 
-    fn open_log(&mut self, group: u32) -> u32 {
+    /// Opens a log block for what `group` writes.
+    pub(super) fn open_log(&mut self, group: u32) -> u32 {
+        let block = self.take_log(group);
+        self.groups[group as usize].open = Some(block);
+        block
+    }
+
+    /// Makes an erased block a log block of `group`.
+    pub(super) fn take_log(&mut self, group: u32) -> u32 {
         let block = self.take_free().expect("the block that was offered");
+        self.become_log(block, group);
+        block
+    }
+
+    pub(super) fn become_log(&mut self, block: u32, group: u32) {
         self.uses[block as usize] = Use::Log;
         self.group_of[block as usize] = group;
         self.log_total += 1;
         self.open_logs.insert(self.opened[block as usize], block);
-        let group = &mut self.groups[group as usize];
-        group.logs.push(block);
-        group.open = Some(block);
-        block
+        self.groups[group as usize].logs.push(block);
     }
 
     pub(super) fn row_of_next(&self, block: u32) -> RowId {
@@ -85,9 +67,13 @@ impl Hybrid {
     }
 
     /// An open log block takes no more rows.
-    fn close(&mut self, block: u32) {
+    pub(super) fn close(&mut self, block: u32) {
         self.open_logs.remove(&self.opened[block as usize]);
-        self.groups[self.group_of[block as usize] as usize].open = None;
+        if self.sequential == Some(block) {
+            self.sequential_open = false;
+        } else {
+            self.groups[self.group_of[block as usize] as usize].open = None;
+        }
     }
 
     /// A closed log block has no row under way any more.
@@ -100,12 +86,20 @@ impl Hybrid {
         self.note_change(block);
         let lane = self.lane_of(block);
         self.lanes[lane].sealed.insert(self.opened[block as usize], block);
+        if self.config.logs == Logs::Replacement || self.sequential == Some(block) {
+            // A block full of one logical block in order takes the place of the old one.
+            self.want(block);
+            self.idle_lanes.push(lane as u32);
+        }
     }
 
     /// `block` is no log block any more. Who waited for that looks again.
     pub(super) fn retire_log(&mut self, block: u32) {
         self.log_total -= 1;
         self.spent_total -= u32::from(self.uses[block as usize] == Use::Spent);
+        if self.sequential == Some(block) {
+            self.sequential = None;
+        }
         let group = &mut self.groups[self.group_of[block as usize] as usize];
         group.logs.retain(|&log| log != block);
         if let Some(group) = self.wanted_by.remove(&block) {
@@ -120,17 +114,67 @@ impl Hybrid {
     /// A group that has its K log blocks gives up one of them. Else a full log block of the
     /// device goes, of whatever group; if none is full, the one open for longest. Which one,
     /// the policy says.
-    pub fn make_room(&mut self, group: u32) -> Option<LaneId> {
+    pub fn make_room(&mut self, group: u32, first: u32) -> Option<LaneId> {
         let lane = |block: u32| LaneId(self.lane_of(block) as u32);
         if let Some(block) = self.groups[group as usize].waits_for {
             return Some(lane(block));
         }
-        let own = self.groups[group as usize].logs.len() as u32 >= self.config.group_log_blocks;
+        match self.way(group, first) {
+            Way::Wait(Need::Room) => self.room_for_log(group, first),
+            Way::Wait(Need::Erased) => self.lane_with_dead(),
+            Way::Wait(Need::Merge(log)) => {
+                let may = match self.uses[log as usize] {
+                    Use::Log => self.is_open(log) && self.is_idle(log),
+                    other => other == Use::Sealed,
+                };
+                if may {
+                    self.want(log);
+                }
+                // One that is being written is asked for again.
+                (may || self.uses[log as usize] != Use::Log)
+                    .then(|| LaneId(self.lane_of(log) as u32))
+            }
+            Way::Wait(Need::Fill) => self.ask_to_fill(group, first),
+            Way::Wait(Need::UnderWay) => {
+                self.groups[group as usize].logs.first().map(|&log| lane(log))
+            }
+            _ => None,
+        }
+    }
+
+    fn lane_with_dead(&self) -> Option<LaneId> {
+        let dead = self.lanes.iter().position(|lane| !lane.dead.is_empty());
+        dead.map(|lane| LaneId(lane as u32))
+    }
+
+    /// What is live before `first` in its logical block has to be copied to the block that
+    /// replaces it, which is opened if there is none.
+    fn ask_to_fill(&mut self, group: u32, first: u32) -> Option<LaneId> {
+        let row = self.block_units.split(first).1;
+        let log = match self.groups[group as usize].open {
+            Some(log) => log,
+            None => self.open_log(group),
+        };
+        let lane = self.lane_of(log);
+        let fills = &mut self.lanes[lane].fills;
+        if !fills.iter().any(|&(block, _)| block == log) {
+            fills.push_back((log, row));
+        }
+        Some(LaneId(lane as u32))
+    }
+
+    fn room_for_log(&mut self, group: u32, first: u32) -> Option<LaneId> {
+        let lane = |block: u32| LaneId(self.lane_of(block) as u32);
+        let run = self.config.logs == Logs::Fast && self.block_units.split(first).1 == 0;
+        let own = match self.config.logs {
+            // The sequential log block has a place of its own.
+            Logs::Fast => !run,
+            _ => self.groups[group as usize].logs.len() as u32 >= self.config.group_log_blocks,
+        };
         if !own && self.log_total < self.logs_max {
             // No block is erased. Merges under way will give some back, and so do blocks
             // that wait for their erase.
-            let dead = self.lanes.iter().position(|lane| !lane.dead.is_empty());
-            return dead.map(|lane| LaneId(lane as u32));
+            return self.lane_with_dead();
         }
         if let Some(spent) = self.spent_for(group, own) {
             // Its erase makes room without a copy.
@@ -138,6 +182,11 @@ impl Hybrid {
         }
         if !own && self.spent_total > 0 {
             return None;
+        }
+        if self.config.logs == Logs::Replacement
+            && let Some(switch) = self.switch_under_way()
+        {
+            return Some(lane(switch));
         }
         let victim = if own { self.best_of(group) } else { self.best_of_all() }?;
         let lane = LaneId(self.lane_of(victim) as u32);
@@ -149,9 +198,17 @@ impl Hybrid {
         Some(lane)
     }
 
+    /// A full log block that is about to take the place of a data block without a copy.
+    fn switch_under_way(&self) -> Option<u32> {
+        let full = |block: &u32| self.next[*block as usize] == self.layout.rows_per_block();
+        self.lanes.iter().flat_map(|lane| &lane.wanted).copied().find(full)
+    }
+
     /// A log block that needs only its erase: one of `group`, or any that waits for it.
     fn spent_for(&self, group: u32, own: bool) -> Option<u32> {
-        let is_spent = |&block: &u32| self.uses[block as usize] == Use::Spent;
+        let is_spent = |&block: &u32| {
+            self.uses[block as usize] == Use::Spent && self.sequential != Some(block)
+        };
         if own {
             return self.groups[group as usize].logs.iter().copied().find(is_spent);
         }
@@ -170,7 +227,7 @@ impl Hybrid {
     }
 
     /// `victim` will be merged as soon as its lane comes to it.
-    fn want(&mut self, victim: u32) {
+    pub(super) fn want(&mut self, victim: u32) {
         let lane = self.lane_of(victim);
         if self.uses[victim as usize] == Use::Log {
             self.close(victim);

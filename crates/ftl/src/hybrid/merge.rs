@@ -37,8 +37,10 @@ pub(super) enum Step {
     Erase,
     /// The same with a log block, for whose room a group may be waiting.
     EraseLog,
-    /// Rows `first..end` of `logical` are copied to `target`.
+    /// Rows `first..end` of `logical` are copied to `target`, which then is its data block.
     Copy { logical: u32, target: u32, first: u32, end: u32 },
+    /// The same, and the host goes on to write to `target`.
+    Fill { logical: u32, target: u32, first: u32, end: u32 },
 }
 
 /// How a log block can be merged.
@@ -72,8 +74,9 @@ impl Hybrid {
     #[must_use]
     pub fn is_asked(&self, lane: LaneId) -> bool {
         let lane = &self.lanes[lane.0 as usize];
-        let erases_log = matches!(lane.step, Some(Step::EraseLog));
-        erases_log || lane.victim.is_some() || !lane.dead.is_empty() || !lane.wanted.is_empty()
+        let awaited = matches!(lane.step, Some(Step::EraseLog | Step::Fill { .. }));
+        let merges = lane.victim.is_some() || !lane.wanted.is_empty();
+        awaited || merges || !lane.dead.is_empty() || !lane.fills.is_empty()
     }
 
     fn could_merge(&self, lane: LaneId, watermark: u32) -> bool {
@@ -93,6 +96,9 @@ impl Hybrid {
             self.merges.empty += 1;
             return Some(self.begin_erase(index, block));
         }
+        if let Some(log) = self.next_fill(index) {
+            return Some(BlockId(log));
+        }
         loop {
             let victim = match self.lanes[index].victim {
                 Some(victim) => victim,
@@ -109,6 +115,9 @@ impl Hybrid {
                 return Some(self.begin_erase(index, victim));
             }
             match self.kind_of(victim) {
+                Kind::InPlace(logical) | Kind::Full(logical) if self.data_is_written(logical) => {
+                    return None;
+                }
                 Kind::InPlace(logical) if self.data[logical as usize] == 0 => {
                     // Nothing to erase, nothing to copy: the map says it all.
                     self.count_in_place(victim, 0);
@@ -147,11 +156,37 @@ impl Hybrid {
         BlockId(block)
     }
 
+    /// Whether rows of the data block of `logical` are under way: what they hold would be
+    /// missed by a merge that begins now.
+    fn data_is_written(&self, logical: u32) -> bool {
+        self.data[logical as usize].checked_sub(1).is_some_and(|data| !self.is_idle(data))
+    }
+
+    /// Begins to copy what a log block needs from the data block before the host goes on.
+    fn next_fill(&mut self, lane: usize) -> Option<u32> {
+        while let Some(&(log, end)) = self.lanes[lane].fills.front() {
+            let first = self.next[log as usize];
+            let logical = self.group_of[log as usize];
+            let open = self.uses[log as usize] == Use::Log && self.is_open(log);
+            if open && first < end && !self.is_quiet(log) {
+                return None;
+            }
+            self.lanes[lane].fills.pop_front();
+            if open && first < end {
+                self.begin_copy(lane, Step::Fill { logical, target: log, first, end });
+                return Some(log);
+            }
+        }
+        None
+    }
+
     fn begin_copy(&mut self, lane: usize, step: Step) {
-        let Step::Copy { logical, .. } = step else { unreachable!("a step that copies") };
+        let (Step::Copy { logical, .. } | Step::Fill { logical, .. }) = step else {
+            unreachable!("a step that copies")
+        };
         let group = logical / self.config.group_blocks;
         self.groups[group as usize].merging = Some(logical);
-        self.lanes[lane].copied = true;
+        self.lanes[lane].copied |= matches!(step, Step::Copy { .. });
         self.lanes[lane].step = Some(step);
     }
 
@@ -230,7 +265,11 @@ impl Hybrid {
         plan.units.clear();
         let lane = self.lane_of(victim.0);
         let step = self.lanes[lane].step.expect("a step was begun");
-        let Step::Copy { logical, first, end, .. } = step else { return };
+        let (Step::Copy { logical, first, end, .. } | Step::Fill { logical, first, end, .. }) =
+            step
+        else {
+            return;
+        };
         let row = first + *cursor;
         if row >= end {
             return;
@@ -256,7 +295,9 @@ impl Hybrid {
     pub fn reserve_copy(&mut self, victim: BlockId) -> RowId {
         let lane = self.lane_of(victim.0);
         let step = self.lanes[lane].step.expect("a step was begun");
-        let Step::Copy { target, .. } = step else { unreachable!("a step that copies") };
+        let (Step::Copy { target, .. } | Step::Fill { target, .. }) = step else {
+            unreachable!("a step that copies")
+        };
         self.take_row(target)
     }
 
@@ -265,10 +306,16 @@ impl Hybrid {
     pub fn emptied(&mut self, victim: BlockId) -> Option<BlockId> {
         let lane = self.lane_of(victim.0);
         let step = self.lanes[lane].step.take().expect("a step was begun");
-        let Step::Copy { logical, target, first, end } = step else { return Some(victim) };
+        let logical = match step {
+            Step::Erase | Step::EraseLog => return Some(victim),
+            Step::Copy { logical, .. } | Step::Fill { logical, .. } => logical,
+        };
         self.apply(lane, step);
-        let group = &mut self.groups[(logical / self.config.group_blocks) as usize];
-        group.merging = None;
+        self.groups[(logical / self.config.group_blocks) as usize].merging = None;
+        let Step::Copy { target, first, end, .. } = step else {
+            self.after_fill(logical);
+            return None;
+        };
         let old = self.data[logical as usize].checked_sub(1);
         if let Some(old) = old {
             assert!(self.valid[old as usize] == 0, "a data block replaced with live units in it");
@@ -283,9 +330,22 @@ impl Hybrid {
         old.map(BlockId)
     }
 
+    /// The data block of `logical` may have lost the last it held to the copies; it is erased
+    /// once what replaces it is complete, or now.
+    fn after_fill(&mut self, logical: u32) {
+        let Some(data) = self.data[logical as usize].checked_sub(1) else { return };
+        if self.valid[data as usize] == 0 {
+            self.drained(data);
+        }
+    }
+
     /// The map goes over to the copies, where it still points to what was copied.
     fn apply(&mut self, lane: usize, step: Step) {
-        let Step::Copy { logical, target, first, end } = step else { return };
+        let (Step::Copy { logical, target, first, end }
+        | Step::Fill { logical, target, first, end }) = step
+        else {
+            return;
+        };
         let units = self.layout.units_per_row();
         let start = target * self.layout.units_per_block();
         for offset in first * units..end * units {

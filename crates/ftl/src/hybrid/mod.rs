@@ -17,6 +17,7 @@
 
 mod choice;
 mod config;
+mod home;
 mod host;
 mod merge;
 mod recover;
@@ -30,7 +31,7 @@ use crate::config::ConfigError;
 use crate::plan::UnitWrite;
 use crate::under_way::UnderWay;
 
-pub use config::HybridConfig;
+pub use config::{HybridConfig, Logs};
 pub use merge::MergeCounts;
 
 /// What a block is used for.
@@ -79,6 +80,8 @@ struct Lane {
     dead: VecDeque<u32>,
     /// Log blocks of the lane that groups wait for.
     wanted: VecDeque<u32>,
+    /// Log blocks that need the rows up to this one copied from the data block.
+    fills: VecDeque<(u32, u32)>,
     /// Full log blocks of the lane, by when they were opened.
     sealed: BTreeMap<u64, u32>,
     /// The log block that is being merged, over all its logical blocks.
@@ -121,6 +124,11 @@ pub struct Hybrid {
     /// By logical block: its data block plus one, 0 for none.
     data: Vec<u32>,
     groups: Vec<Group>,
+    /// FAST: the log block of the sequential run, and whether it takes more rows.
+    sequential: Option<u32>,
+    sequential_open: bool,
+    /// Rows to be programmed empty, because the row after them is needed.
+    pads: VecDeque<RowId>,
     lanes: Vec<Lane>,
     /// Lanes that have got something to erase since that was last asked.
     idle_lanes: Vec<u32>,
@@ -179,6 +187,9 @@ impl Hybrid {
             changes: 0,
             data: vec![0; logical_blocks as usize],
             groups: vec![Group::default(); config.groups(&geometry) as usize],
+            sequential: None,
+            sequential_open: false,
+            pads: VecDeque::new(),
             lanes: (0..geometry.lanes()).map(lane).collect(),
             idle_lanes: Vec::new(),
             wanted_by: FastMap::default(),
@@ -298,8 +309,14 @@ impl Hybrid {
         let block = self.layout.block_of(row).0;
         let index = block as usize;
         self.rows_in_flight[index] -= 1;
-        if self.uses[index] == Use::Log && self.rows_in_flight[index] == 0 && !self.is_open(block) {
-            self.seal(block);
+        if self.rows_in_flight[index] > 0 {
+            return;
+        }
+        match self.uses[index] {
+            Use::Log if !self.is_open(block) => self.seal(block),
+            // Its last unit was trimmed or replaced on its way.
+            Use::Data if self.valid[index] == 0 => self.drained(block),
+            _ => {}
         }
     }
 
@@ -346,7 +363,7 @@ impl Hybrid {
             Use::Data => {
                 let logical = self.logical[block as usize];
                 let group = self.group_of[block as usize] as usize;
-                if self.groups[group].merging != Some(logical) {
+                if self.groups[group].merging != Some(logical) && self.is_idle(block) {
                     self.data[logical as usize] = 0;
                     self.bury(block);
                 }
@@ -387,6 +404,9 @@ impl Hybrid {
     }
 
     fn is_open(&self, block: u32) -> bool {
+        if self.sequential == Some(block) {
+            return self.sequential_open;
+        }
         self.groups[self.group_of[block as usize] as usize].open == Some(block)
     }
 
@@ -421,12 +441,15 @@ impl Hybrid {
         self.open_logs.clear();
         self.wanted_by.clear();
         self.spent_total = 0;
+        (self.sequential, self.sequential_open) = (None, false);
+        self.pads.clear();
         for group in &mut self.groups {
             (group.open, group.waits_for, group.merging) = (None, None, None);
         }
         for lane in &mut self.lanes {
             lane.dead.clear();
             lane.wanted.clear();
+            lane.fills.clear();
             lane.sealed.clear();
             lane.victim = None;
             lane.step = None;
@@ -441,7 +464,8 @@ impl Hybrid {
                     self.data[self.logical[block as usize] as usize] = 0;
                     self.bury(block);
                 }
-                Use::Data => {}
+                // Where its rows stopped is not known to be in line either.
+                Use::Data => self.next[block as usize] = self.layout.rows_per_block(),
                 Use::Target | Use::Dead => self.bury(block),
                 Use::Spent => self.spend(block),
                 Use::Log | Use::Sealed | Use::Wanted | Use::Merging => {

@@ -1,49 +1,67 @@
-//! The fields of `mapping = "hybrid"`: which it needs, and which mean nothing to it.
+//! The fields of mappings by block (`block`, `bast`, `fast`, `hybrid`): which they need, and
+//! which mean nothing to them.
 
 use prism_ftl::{Frontiers, HybridConfig};
 
 use super::{Device, DeviceError, Mapping, bad};
 
 impl Device {
-    /// What a hybrid mapping is told.
+    /// What a mapping by blocks is told.
     pub(super) fn hybrid_config(&self) -> HybridConfig {
         let ftl = &self.ftl;
         let blocks = f64::from(self.geometry().blocks());
-        HybridConfig {
-            logical_units: self.logical_units(),
-            group_blocks: ftl.group_blocks.unwrap_or(0),
-            group_log_blocks: ftl.group_log_blocks.unwrap_or(0),
-            log_blocks: (ftl.log_share.unwrap_or(0.0) * blocks).max(1.0) as u32,
+        let units = self.logical_units();
+        let gaps = self.flash.program_gaps;
+        let log_blocks = (ftl.log_share.unwrap_or(0.0) * blocks).max(1.0) as u32;
+        let base = match ftl.mapping {
+            Mapping::Fast => HybridConfig::fast(units, log_blocks.max(2), gaps),
+            Mapping::Block => HybridConfig::block(units, log_blocks, gaps),
+            _ => HybridConfig::bast(units, log_blocks),
+        };
+        let base = HybridConfig {
             victim: ftl.victim,
             free_blocks_low: ftl.free_blocks_low,
             free_blocks_high: ftl.free_blocks_high,
+            ..base
+        };
+        if ftl.mapping != Mapping::Hybrid {
+            return base;
+        }
+        HybridConfig {
+            group_blocks: ftl.group_blocks.unwrap_or(0),
+            group_log_blocks: ftl.group_log_blocks.unwrap_or(0),
+            ..base
         }
     }
 
-    /// What the hybrid mapping needs is there, and nothing is that it would ignore.
-    pub(super) fn check_hybrid(&self) -> Result<(), DeviceError> {
+    /// What the mapping by blocks needs is there, and nothing is that it would ignore.
+    pub(super) fn check_by_block(&self) -> Result<(), DeviceError> {
         let (ftl, flash) = (&self.ftl, &self.flash);
         let blocks = [
             ("ftl.group_blocks", ftl.group_blocks),
             ("ftl.group_log_blocks", ftl.group_log_blocks),
         ];
-        if let Some((field, _)) = blocks.iter().find(|(_, value)| value.is_none()) {
+        if ftl.mapping != Mapping::Hybrid {
+            if let Some((field, Some(blocks))) = blocks.iter().find(|(_, value)| value.is_some()) {
+                return bad(field, blocks, "only mapping \"hybrid\" has data groups");
+            }
+        } else if let Some((field, _)) = blocks.iter().find(|(_, value)| value.is_none()) {
             return bad(field, "nothing", "mapping \"hybrid\" needs a number of blocks");
         }
         match ftl.log_share {
             Some(share) if share > 0.0 && share < 1.0 => {}
             share => {
-                let why = "mapping \"hybrid\" needs a share of all blocks, above 0 and below 1";
+                let why = "mappings by block need a share of all blocks, above 0 and below 1";
                 let value = share.map_or("nothing".into(), |share| share.to_string());
                 return bad("ftl.log_share", value, why);
             }
         }
         if !self.drive.power_loss_protection {
-            let why = "the map of mapping \"hybrid\" is not on flash: it needs protection";
+            let why = "the map of mappings by block is not on flash: it needs protection";
             return bad("drive.power_loss_protection", false, why);
         }
         if ftl.frontiers != Frontiers::Separate {
-            let why = "mapping \"hybrid\" merges into blocks of their own: separate";
+            let why = "mappings by block merge into blocks of their own: separate";
             return bad("ftl.frontiers", ftl.frontiers.name(), why);
         }
         let meaningless = [
@@ -64,15 +82,14 @@ impl Device {
         ];
         for (field, value) in meaningless {
             if let Some(value) = value {
-                return bad(field, value, "does not combine with mapping \"hybrid\"");
+                return bad(field, value, "does not combine with mappings by block");
             }
         }
         Ok(())
     }
 
-    /// No field of the hybrid mapping is there.
-    pub(super) fn check_no_hybrid(&self) -> Result<(), DeviceError> {
-        debug_assert!(self.ftl.mapping != Mapping::Hybrid);
+    /// No field of the mappings by block is there.
+    pub(super) fn check_not_by_block(&self) -> Result<(), DeviceError> {
         let fields = [
             ("ftl.group_blocks", self.ftl.group_blocks.map(|blocks| blocks.to_string())),
             ("ftl.group_log_blocks", self.ftl.group_log_blocks.map(|blocks| blocks.to_string())),
@@ -80,7 +97,7 @@ impl Device {
         ];
         for (field, value) in fields {
             if let Some(value) = value {
-                return bad(field, value, "only mapping \"hybrid\" has log blocks");
+                return bad(field, value, "only mappings by block have log blocks");
             }
         }
         Ok(())

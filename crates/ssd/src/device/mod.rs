@@ -10,7 +10,7 @@ use prism_engine::{Cleaning, EngineConfig, Scheduler, Suspend};
 use prism_ftl::{
     ConfigError, FtlConfig, LayerConfig, OverProvisioning, Placement, SteadyError, WearPolicy,
 };
-use prism_nand::{Geometry, GeometryError, PageTimes, Timing};
+use prism_nand::{Geometry, GeometryError, Nand, PageTimes, Timing};
 use serde::Deserialize;
 
 pub use faults::FaultSpec;
@@ -79,7 +79,7 @@ pub struct Device {
     pub datasheet: Datasheet,
 }
 
-const PRESETS: [(&str, &str); 10] = [
+const PRESETS: &[(&str, &str)] = &[
     ("dc-tlc", include_str!("../../presets/dc-tlc.toml")),
     ("consumer-nvme", include_str!("../../presets/consumer-nvme.toml")),
     ("qlc", include_str!("../../presets/qlc.toml")),
@@ -87,6 +87,9 @@ const PRESETS: [(&str, &str); 10] = [
     ("sfs-slc", include_str!("../../presets/sfs-slc.toml")),
     ("sfs-mlc", include_str!("../../presets/sfs-mlc.toml")),
     ("slc-2008", include_str!("../../presets/slc-2008.toml")),
+    ("fast-2008", include_str!("../../presets/fast-2008.toml")),
+    ("bast-2007", include_str!("../../presets/bast-2007.toml")),
+    ("block-2007", include_str!("../../presets/block-2007.toml")),
     ("atc08", include_str!("../../presets/atc08.toml")),
     ("wiscsim", include_str!("../../presets/wiscsim.toml")),
     ("femu", include_str!("../../presets/femu.toml")),
@@ -187,6 +190,10 @@ impl Device {
             return bad("flash.copy_back", true, why);
         }
         let passes = matches!(self.drive.scheduler, Scheduler::ReadFirst | Scheduler::Priority);
+        if flash.program_gaps && flash.cell != Cell::Slc {
+            let why = "only single-level cells stand pages that are left out";
+            return bad("flash.program_gaps", true, why);
+        }
         if flash.suspend != SuspendSpec::None && !passes {
             let why = "stopping for reads needs a scheduler that lets reads go first: \
                        read-first or priority";
@@ -242,10 +249,10 @@ impl Device {
             }
             _ => {}
         }
-        if ftl.mapping == Mapping::Hybrid {
-            self.check_hybrid()?;
+        if ftl.mapping.is_by_block() {
+            self.check_by_block()?;
         } else {
-            self.check_no_hybrid()?;
+            self.check_not_by_block()?;
         }
         self.layer_config().check(&self.geometry())?;
         Ok(())
@@ -253,6 +260,18 @@ impl Device {
 
     /// Memory that a cached map entry takes: a logical and a physical unit.
     pub const MAP_ENTRY: u64 = 8;
+
+    /// Erased flash of this shape that keeps no content.
+    #[must_use]
+    pub fn erased(&self) -> Nand {
+        Nand::new(self.geometry()).with_gaps(self.flash.program_gaps)
+    }
+
+    /// Erased flash of this shape that keeps content.
+    #[must_use]
+    pub fn erased_with_content(&self) -> Nand {
+        Nand::with_content(self.geometry()).with_gaps(self.flash.program_gaps)
+    }
 
     /// The shape of the flash.
     #[must_use]
@@ -328,7 +347,9 @@ impl Device {
     pub fn layer_config(&self) -> LayerConfig {
         match self.ftl.mapping {
             Mapping::Page | Mapping::Dftl => LayerConfig::Page(self.ftl_config()),
-            Mapping::Hybrid => LayerConfig::Hybrid(self.hybrid_config()),
+            Mapping::Block | Mapping::Bast | Mapping::Fast | Mapping::Hybrid => {
+                LayerConfig::Hybrid(self.hybrid_config())
+            }
         }
     }
 
@@ -351,8 +372,8 @@ impl Device {
         FtlConfig {
             logical_units,
             map_units: match ftl.mapping {
-                Mapping::Page | Mapping::Hybrid => 0,
                 Mapping::Dftl => logical_units.div_ceil(per_page),
+                _ => 0,
             },
             victim: ftl.victim,
             frontiers: ftl.frontiers,

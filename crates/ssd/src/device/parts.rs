@@ -30,6 +30,9 @@ pub struct Flash {
     /// Pages of a plane that one program writes: 1, or those of a word line.
     #[serde(default = "one")]
     pub pages_per_program: u32,
+    /// Whether pages of a block may be left out, as long as they are programmed upwards (SLC).
+    #[serde(default)]
+    pub program_gaps: bool,
     /// Size of a page of one plane.
     #[serde(deserialize_with = "quantity::bytes")]
     pub page: Bytes,
@@ -169,7 +172,7 @@ pub struct Ftl {
     /// K: the most log blocks of a data group, for `hybrid`.
     #[serde(default)]
     pub group_log_blocks: Option<u32>,
-    /// The most of all blocks that may be log blocks, as a share, for `hybrid`.
+    /// The most of all blocks that may be log blocks, as a share, for mappings by block.
     #[serde(default)]
     pub log_share: Option<f64>,
     /// Whether a miss brings in the one entry or the whole translation page, for `dftl`.
@@ -204,12 +207,44 @@ fn foreground() -> CleaningMode {
 pub enum Mapping {
     /// Every unit anywhere, the whole map in memory.
     Page,
-    /// Logical blocks as wholes, with log blocks in front that groups of them share (N/K,
-    /// SAST).
+    /// Logical blocks as wholes: a rewritten one is copied to another place.
+    Block,
+    /// Logical blocks as wholes, with log blocks in front that belong to one of them each (Kim
+    /// and others, IEEE TCE 2002).
+    Bast,
+    /// The same, with log blocks that all of them share, and one for a sequential run (Lee and
+    /// others, ACM TECS 2007).
+    Fast,
+    /// The same, with log blocks that groups of them share (N/K, SAST).
     Hybrid,
     /// Every unit anywhere, the map on flash and a part of it cached (Gupta, Kim,
     /// Urgaonkar, ASPLOS'09).
     Dftl,
+}
+
+impl Mapping {
+    /// Every mapping, in the order in which they came into use.
+    pub const ALL: [Self; 6] =
+        [Self::Block, Self::Bast, Self::Fast, Self::Hybrid, Self::Page, Self::Dftl];
+
+    /// The name in device files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Page => "page",
+            Self::Block => "block",
+            Self::Bast => "bast",
+            Self::Fast => "fast",
+            Self::Hybrid => "hybrid",
+            Self::Dftl => "dftl",
+        }
+    }
+
+    /// Whether the map is of logical blocks, and merges bring them together.
+    #[must_use]
+    pub fn is_by_block(self) -> bool {
+        matches!(self, Self::Block | Self::Bast | Self::Fast | Self::Hybrid)
+    }
 }
 
 /// What a miss in the map cache brings in.

@@ -239,8 +239,8 @@ impl Drive {
     pub(super) fn begin(&mut self, slot: u32, out: &mut Vec<Completion>) {
         if self.look_up(slot) {
             self.perform(slot, out);
-        } else if self.map.as_ref().is_some_and(|map| map.holds_commands()) {
-            // What it waits for may have been left from idle time, when nothing is rewritten.
+        } else if self.is_held() {
+            // Nothing may be under way that would set the rewrites going.
             self.pump(out);
         }
     }

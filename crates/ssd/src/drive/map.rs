@@ -63,11 +63,6 @@ impl MapState {
         std::mem::take(&mut self.held)
     }
 
-    /// Whether commands wait for rewrites to become fewer.
-    pub(crate) fn holds_commands(&self) -> bool {
-        !self.held.is_empty()
-    }
-
     fn queue_rewrite(&mut self, page: u32) {
         self.counts.writebacks += 1;
         if self.queued.insert(page) {
@@ -134,6 +129,11 @@ impl Drive {
         };
         self.map = Some(map);
         ready
+    }
+
+    /// Whether commands wait for rewrites of translation pages.
+    pub(super) fn is_held(&self) -> bool {
+        self.map.as_ref().is_some_and(|map| !map.held.is_empty())
     }
 
     /// Units that a request touches: the first, and the one behind the last.

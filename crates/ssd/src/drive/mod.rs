@@ -106,7 +106,7 @@ impl Drive {
     /// # Errors
     /// [`DeviceError`] if the description makes no sense.
     pub fn new(device: Device, seed: u64) -> Result<Self, DeviceError> {
-        Self::with_nand(device.clone(), Nand::new(device.geometry()), seed)
+        Self::with_nand(device.clone(), device.erased(), seed)
     }
 
     /// An empty drive over erased flash, which may keep content.
@@ -119,6 +119,7 @@ impl Drive {
     pub fn with_nand(device: Device, nand: Nand, seed: u64) -> Result<Self, DeviceError> {
         device.check()?;
         assert!(*nand.geometry() == device.geometry(), "flash of another shape");
+        assert!(nand.has_gaps() == device.flash.program_gaps, "flash of another kind");
         assert!(nand.rows_programmed_total() == 0, "flash that was written before");
         let mut nand = nand;
         device.age(&mut nand, seed);

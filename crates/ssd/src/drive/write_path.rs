@@ -70,13 +70,14 @@ impl Drive {
     fn next_row(&mut self) -> Option<(u32, LaneId)> {
         if self.engine.ftl().places_host() {
             let (engine, now) = (&mut self.engine, self.now);
-            return self
-                .buffer
-                .first_stream(STREAMS_ASKED_MAX, |stream| engine.writable_lane(stream, now));
+            return self.buffer.first_stream(STREAMS_ASKED_MAX, |stream, first| {
+                engine.writable_lane(stream, first, now)
+            });
         }
         let full = self.buffer.full_stream().or_else(|| self.buffer.wanted_stream());
         let stream = full.or_else(|| self.buffer.pressed_stream())?;
-        let lane = self.engine.writable_lane(stream, self.now)?;
+        let first = self.buffer.first_unit(stream)?;
+        let lane = self.engine.writable_lane(stream, first, self.now)?;
         self.buffer.row_leaves(stream);
         Some((stream, lane))
     }

@@ -213,7 +213,7 @@ fn the_document_tells_the_truth() {
         let drive = Drive::from_saved(device.clone(), &bytes).unwrap();
         let ftl = drive.engine().ftl();
         let lanes = (0..geometry.lanes()).map(prism_nand::LaneId);
-        lanes.filter(|&lane| ftl.next_row(lane, 0).is_some()).count() as u64
+        lanes.filter(|&lane| ftl.next_row(lane, 0, 0).is_some()).count() as u64
     };
     let head = 12 + 4 + describe(&device).len() as u64 + 8;
     let nand = (4 + 2 * blocks) + (4 + 4 * blocks) + 24;

@@ -80,7 +80,7 @@ impl Drive {
     ) -> Result<Option<(Self, Preparation)>, DeviceError> {
         device.check()?;
         let config = device.ftl_config();
-        let mut nand = Nand::new(device.geometry());
+        let mut nand = device.erased();
         device.age(&mut nand, seed);
         if state == InitialState::Steady {
             let LayerConfig::Page(config) = device.layer_config() else {

@@ -313,7 +313,7 @@ fn the_short_way_and_the_long_way_are_the_same() {
         }
         for lane in (0..geometry.lanes()).map(LaneId) {
             assert_eq!(short.free_blocks(lane), long.free_blocks(lane));
-            assert_eq!(short.next_row(lane, 0), long.next_row(lane, 0));
+            assert_eq!(short.next_row(lane, 0, 0), long.next_row(lane, 0, 0));
         }
         for block in (0..geometry.blocks()).map(BlockId) {
             let (short, long) = (short.page().unwrap(), long.page().unwrap());

@@ -1,7 +1,6 @@
 //! A drive whose power may go at any moment, and what it has promised.
 
 use prism_base::Rng;
-use prism_nand::Nand;
 use prism_ssd::device::WriteCache;
 use prism_ssd::{Completion, Device, Drive, HostOp, Request};
 
@@ -52,7 +51,7 @@ pub struct Harness {
 
 impl Harness {
     pub fn new(device: Device, seed: u64) -> Self {
-        let nand = Nand::with_content(device.geometry());
+        let nand = device.erased_with_content();
         let mut rng = Rng::stream(seed, "power");
         Self {
             unit: device.ftl.mapping_unit.0,

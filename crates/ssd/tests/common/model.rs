@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use prism_base::{Rng, SimTime};
-use prism_nand::{Cause, Nand};
+use prism_nand::Cause;
 use prism_ssd::device::Mapping;
 use prism_ssd::{Completion, Device, Drive, HostOp, Request, SubmitError};
 
@@ -91,7 +91,7 @@ pub struct Model {
 impl Model {
     /// An empty drive.
     pub fn new(device: Device, weights: Weights, seed: u64) -> Self {
-        let nand = Nand::with_content(device.geometry());
+        let nand = device.erased_with_content();
         Self {
             unit: device.ftl.mapping_unit.0,
             units: device.ftl_config().logical_units,

@@ -5,7 +5,7 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::{CleaningMode, Scheduler};
 use prism_ftl::{ConfigError, Frontiers, VictimPolicy};
 use prism_nand::PageTimes;
-use prism_ssd::device::{FaultSpec, MapLoad, Mapping, SuspendSpec, WriteCache};
+use prism_ssd::device::{Cell, MapLoad, Mapping, SuspendSpec, WriteCache};
 use prism_ssd::{Device, DeviceError};
 
 /// One of `items`, each equally likely.
@@ -89,12 +89,13 @@ pub fn device(rng: &mut Rng) -> Device {
     }
 }
 
-/// A small drive with a hybrid mapping and everything drawn from `rng`, often as full as its
-/// bound allows, and often with a single log block.
-pub fn hybrid(rng: &mut Rng) -> Device {
+/// A small drive with a mapping by blocks and everything drawn from `rng`, often as full as
+/// its bound allows, and often with a single log block.
+pub fn by_block(rng: &mut Rng) -> Device {
+    let all = [Mapping::Hybrid, Mapping::Bast, Mapping::Block, Mapping::Fast];
     loop {
         let mut device = device(rng);
-        device.ftl.mapping = Mapping::Hybrid;
+        device.ftl.mapping = one_of(rng, &all);
         device.ftl.segment = None;
         device.ftl.map_cache = None;
         device.ftl.map_load = MapLoad::Entry;
@@ -106,8 +107,13 @@ pub fn hybrid(rng: &mut Rng) -> Device {
         device.flash.superblock_parity = false;
         device.ftl.victim = VictimPolicy::Fifo;
         device.ftl.frontiers = Frontiers::Separate;
-        device.ftl.group_blocks = Some(1 + rng.below(4) as u32);
-        device.ftl.group_log_blocks = Some(1 + rng.below(4) as u32);
+        if device.ftl.mapping == Mapping::Hybrid {
+            device.ftl.group_blocks = Some(1 + rng.below(4) as u32);
+            device.ftl.group_log_blocks = Some(1 + rng.below(4) as u32);
+        }
+        if matches!(device.ftl.mapping, Mapping::Block | Mapping::Fast) {
+            one_unit_a_row(&mut device, rng);
+        }
         device.ftl.log_share = Some(one_of(rng, &[0.01, 0.07, 0.5]));
         device.ftl.free_blocks_low = rng.below(3) as u32;
         device.ftl.free_blocks_high = device.ftl.free_blocks_low + rng.below(2) as u32;
@@ -124,34 +130,18 @@ pub fn hybrid(rng: &mut Rng) -> Device {
     }
 }
 
-/// A drive with a mapping by unit whose flash fails often, with room for blocks to be retired.
-pub fn faulty(rng: &mut Rng) -> Device {
-    loop {
-        let mut device = device(rng);
-        device.flash.blocks_per_plane *= one_of(rng, &[2, 4, 8]);
-        let mut faults = FaultSpec::of_kind("tlc");
-        let often = one_of(rng, &[0.0, 0.001, 0.004]);
-        faults.factory_bad = Some(one_of(rng, &[0.0, 0.02]));
-        faults.program_failure = Some(often * rng.unit());
-        faults.program_exponent = Some(0.0);
-        faults.erase_failure = Some(one_of(rng, &[0.0, 0.004, 0.02]));
-        faults.erase_exponent = Some(0.0);
-        // About as many errors as a codeword of 512 bytes may have; then one in some hundred
-        // units is beyond help.
-        faults.codeword = Some(Bytes(512));
-        faults.correctable_bits = Some(24);
-        faults.rber_fresh = Some(one_of(rng, &[1e-9, 3e-3, 5e-3]));
-        faults.read_retries = Some(rng.below(4) as u32);
-        faults.retry_factor = Some(0.8);
-        device.faults = Some(faults);
-        let most = most_units(&device);
-        let units = one_of(rng, &[most * 9 / 10, most * 2 / 3, most / 2]);
-        device.ftl.segment = None;
-        device.drive.capacity = Bytes(units * device.ftl.mapping_unit.0);
-        if units >= 64 {
-            device.check().unwrap();
-            return device;
-        }
+/// Rows of one unit, for mappings whose units stand at their own offsets, and cells of which
+/// some stand pages that are left out.
+fn one_unit_a_row(device: &mut Device, rng: &mut Rng) {
+    let flash = &mut device.flash;
+    flash.pages_per_program = 1;
+    device.ftl.mapping_unit = flash.page;
+    if flash.multi_plane {
+        device.ftl.mapping_unit.0 *= u64::from(flash.planes);
+    }
+    if rng.chance(0.5) {
+        flash.cell = Cell::Slc;
+        flash.program_gaps = true;
     }
 }
 

@@ -1,0 +1,261 @@
+//! Where the next row of the host goes, by the kind of log blocks; rows at their own offsets.
+
+use prism_nand::{LaneId, RowId};
+
+use super::{Hybrid, Logs, Use};
+use crate::layer::HostPlace;
+
+/// Where a row of the host goes, or what has to be done first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Into this log block: the next row, or the row at its own offset.
+    Log(u32),
+    /// Into a log block that is opened for it.
+    NewLog,
+    /// Into the sequential log block, which is opened for it.
+    NewSequential,
+    /// Into this data block, which has rows left and becomes a log block again.
+    Reopened(u32),
+    /// To its own offset in this data block, which is still erased there.
+    Data(u32),
+    /// The same, in a data block that is opened for it.
+    NewData,
+    /// Nowhere yet.
+    Wait(Need),
+}
+
+/// What a row of the host waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// A log block more for its group.
+    Room,
+    /// An erased block.
+    Erased,
+    /// The merge of this log block.
+    Merge(u32),
+    /// The rows before it, copied from the data block to the log block.
+    Fill,
+    /// What is under way in its group.
+    UnderWay,
+}
+
+impl Hybrid {
+    /// The way of a row of `group` that begins with unit `first`.
+    pub(super) fn way(&self, group: u32, first: u32) -> Way {
+        match self.config.logs {
+            Logs::Groups => self.way_in_group(group),
+            Logs::Replacement => self.way_home(group, first),
+            Logs::Fast => self.way_fast(first),
+        }
+    }
+
+    fn way_in_group(&self, group: u32) -> Way {
+        match self.groups[group as usize].open {
+            Some(open) => Way::Log(open),
+            None if self.may_open(group) => Way::NewLog,
+            None => Way::Wait(Need::Room),
+        }
+    }
+
+    /// Each unit goes to its own offset of the block that replaces the data block of `logical`.
+    fn way_home(&self, logical: u32, first: u32) -> Way {
+        let row = self.block_units.split(first).1;
+        let group = &self.groups[logical as usize];
+        if group.merging.is_some() {
+            return Way::Wait(Need::UnderWay);
+        }
+        if let Some(open) = group.open {
+            let next = self.next[open as usize];
+            return if row < next {
+                Way::Wait(Need::Merge(open))
+            } else if self.is_live_between(logical, next, row) {
+                Way::Wait(Need::Fill)
+            } else {
+                Way::Log(open)
+            };
+        }
+        if let Some(&log) = group.logs.first() {
+            let sealed = self.uses[log as usize] == Use::Sealed;
+            return Way::Wait(if sealed { Need::Merge(log) } else { Need::UnderWay });
+        }
+        if !self.may_open(logical) {
+            return Way::Wait(Need::Room);
+        }
+        match self.data[logical as usize].checked_sub(1) {
+            Some(data) if self.next[data as usize] <= row => Way::Reopened(data),
+            _ if self.is_live_between(logical, 0, row) => Way::Wait(Need::Fill),
+            _ => Way::NewLog,
+        }
+    }
+
+    /// As FAST has it: in place if the place is erased; a run from the beginning of a logical
+    /// block to the sequential log block; anything else to the others (Lee and others, 2007,
+    /// section 3.2). A unit of the run that does not follow its last one goes to the others
+    /// as well, and the run has ended: the paper begins a new one with it, at whose head it
+    /// could not stand.
+    fn way_fast(&self, first: u32) -> Way {
+        let (logical, row) = self.block_units.split(first);
+        if self.groups[0].merging != Some(logical) {
+            match self.data[logical as usize].checked_sub(1) {
+                Some(data) if self.next[data as usize] <= row => return Way::Data(data),
+                None if self.free_total > 0 => return Way::NewData,
+                None => return Way::Wait(Need::Erased),
+                Some(_) => {}
+            }
+        }
+        match self.sequential {
+            Some(run) if row == 0 => return Way::Wait(Need::Merge(run)),
+            Some(run) if self.continues(run, logical, row) => return Way::Log(run),
+            None if row == 0 => {
+                let may = self.log_total < self.logs_max && self.free_total > 0;
+                return if may { Way::NewSequential } else { Way::Wait(Need::Room) };
+            }
+            _ => {}
+        }
+        let own = u32::from(self.sequential.is_some());
+        let others = self.groups[0].logs.len() as u32 - own;
+        match self.groups[0].open {
+            Some(open) => Way::Log(open),
+            None if others + 1 >= self.logs_max => Way::Wait(Need::Room),
+            None if self.free_total == 0 => Way::Wait(Need::Erased),
+            None => Way::NewLog,
+        }
+    }
+
+    fn continues(&self, run: u32, logical: u32, row: u32) -> bool {
+        let index = run as usize;
+        let open = self.uses[index] == Use::Log && self.next[index] < self.layout.rows_per_block();
+        open && self.logical[index] == logical && self.next[index] == row
+    }
+
+    /// Whether something of `logical` is live in rows `from..to`.
+    fn is_live_between(&self, logical: u32, from: u32, to: u32) -> bool {
+        let start = logical * self.block_units.get();
+        (start + from..start + to).any(|lpn| self.lookup(lpn).is_some())
+    }
+
+    /// Where the next row of `group`, which begins with unit `first`, goes.
+    #[must_use]
+    pub fn host_place(&self, group: u32, first: u32) -> HostPlace {
+        let block = match self.way(group, first) {
+            Way::Wait(_) => return HostPlace::Blocked,
+            Way::Log(block) | Way::Reopened(block) | Way::Data(block) => Some(block),
+            Way::NewLog | Way::NewSequential | Way::NewData => None,
+        };
+        let lane = match block {
+            Some(block) => self.lane_of(block),
+            None => self.freest_lane().expect("a block is erased"),
+        };
+        HostPlace::Lane(LaneId(lane as u32))
+    }
+
+    /// The row that [`Hybrid::reserve_host`] would take, if it stands in a block that is open.
+    #[must_use]
+    pub fn next_row(&self, group: u32, first: u32) -> Option<RowId> {
+        match self.way(group, first) {
+            Way::Log(block) | Way::Reopened(block) | Way::Data(block) => {
+                let row = self.home_row(block, first).unwrap_or(self.next[block as usize]);
+                Some(RowId(block * self.layout.rows_per_block() + row))
+            }
+            _ => None,
+        }
+    }
+
+    /// The row of `block` where `first` has to stand; `None` if any will do.
+    fn home_row(&self, block: u32, first: u32) -> Option<u32> {
+        let home = self.config.logs == Logs::Replacement || self.uses[block as usize] == Use::Data;
+        home.then(|| self.block_units.split(first).1)
+    }
+
+    /// Takes the row for unit `first` and those that follow it: [`Hybrid::host_place`] offered
+    /// one on `lane`. Rows before it that stay empty have to be programmed first, if rows may
+    /// not be left out: [`Hybrid::take_pad`].
+    ///
+    /// # Panics
+    /// If it did not.
+    pub fn reserve_host(&mut self, lane: LaneId, group: u32, first: u32) -> RowId {
+        let way = self.way(group, first);
+        let (logical, row) = self.block_units.split(first);
+        let block = match way {
+            Way::Wait(_) => panic!("a row that was not offered"),
+            Way::Log(block) | Way::Data(block) => block,
+            Way::NewLog => self.open_log(group),
+            Way::NewSequential => self.open_sequential(logical),
+            Way::Reopened(block) => self.reopen(block, logical),
+            Way::NewData => self.open_data(logical),
+        };
+        assert!(self.lane_of(block) == lane.0 as usize, "a row of another lane");
+        if self.home_row(block, first).is_some() {
+            self.leave_out(block, row);
+        }
+        if self.config.logs == Logs::Fast && !matches!(way, Way::Data(_) | Way::NewData) {
+            self.end_run_unless(block, logical);
+        }
+        self.note_change(block);
+        let taken = self.take_row(block);
+        if self.uses[block as usize] == Use::Log
+            && self.next[block as usize] == self.layout.rows_per_block()
+        {
+            self.close(block);
+        }
+        taken
+    }
+
+    /// Rows of `block` up to `row` stay empty.
+    fn leave_out(&mut self, block: u32, row: u32) {
+        if self.config.gaps {
+            self.next[block as usize] = row;
+        }
+        while self.next[block as usize] < row {
+            let pad = self.take_row(block);
+            self.pads.push_back(pad);
+        }
+    }
+
+    /// A row that has to be programmed empty before the row that was reserved last.
+    pub fn take_pad(&mut self) -> Option<RowId> {
+        self.pads.pop_front()
+    }
+
+    /// A unit of `logical` goes to `block`: if that is not the run of `logical`, the run can
+    /// not go on.
+    fn end_run_unless(&mut self, block: u32, logical: u32) {
+        let Some(run) = self.sequential.filter(|&run| run != block) else { return };
+        let open = self.uses[run as usize] == Use::Log && self.is_open(run);
+        if open && self.logical[run as usize] == logical && self.is_idle(run) {
+            self.want(run);
+        }
+    }
+
+    fn open_sequential(&mut self, logical: u32) -> u32 {
+        let block = self.take_log(0);
+        self.logical[block as usize] = logical;
+        self.sequential = Some(block);
+        self.sequential_open = true;
+        block
+    }
+
+    /// A data block with rows left becomes a log block again, with what it holds.
+    fn reopen(&mut self, block: u32, logical: u32) -> u32 {
+        self.data[logical as usize] = 0;
+        self.opened[block as usize] = self.opens;
+        self.opens += 1;
+        self.become_log(block, logical);
+        self.groups[logical as usize].open = Some(block);
+        block
+    }
+
+    fn open_data(&mut self, logical: u32) -> u32 {
+        let block = self.take_free().expect("the block that was offered");
+        self.uses[block as usize] = Use::Data;
+        self.group_of[block as usize] = logical / self.config.group_blocks;
+        self.logical[block as usize] = logical;
+        self.data[logical as usize] = block + 1;
+        block
+    }
+
+    /// Whether no row of `block` is under way.
+    pub(super) fn is_idle(&self, block: u32) -> bool {
+        self.rows_in_flight[block as usize] == 0
+    }
+}
