@@ -18,7 +18,7 @@ use prism_host::{HostError, LoadedTrace, OutputFile, Progress, clock, jobs};
 use prism_replay::{
     Finished, LaidOut, Layout, Options, Outcome, Pace, Passes, ReplayError, Silent,
 };
-use prism_ssd::{Device, Drive, HostOp, Preparation, Scaled};
+use prism_ssd::{Device, Drive, DriveHealth, HostOp, Preparation, Scaled};
 use prism_trace::Source;
 
 use crate::contract_report::Contract;
@@ -71,6 +71,7 @@ pub struct Analysis {
     outcome: Outcome,
     buffered: Bytes,
     wear: Wear,
+    health: Option<DriveHealth>,
     state: State,
     options: Options,
     seed: u64,
@@ -125,6 +126,7 @@ impl Analysis {
         Ok(Self {
             buffered: Bytes(u64::from(drive.buffered_units()) * unit.0),
             wear: Wear::of(drive.engine().nand().erase_counts()),
+            health: drive.health(),
             contract,
             trace,
             layout,
@@ -153,6 +155,7 @@ impl Analysis {
             outcome: &self.outcome,
             buffered: self.buffered,
             wear: self.wear,
+            health: self.health,
         }
     }
 
@@ -232,7 +235,7 @@ fn replay(
     let per_pass = trace.summary.requests + trace.summary.flushes;
     let total = match args.passes {
         Passes::Fixed(passes) => Some(per_pass * u64::from(passes)),
-        Passes::Steady => None,
+        Passes::Steady | Passes::UntilReadOnly => None,
     };
     progress.start_count("replaying:", "requests", total);
     let shared = Rc::new(RefCell::new((writer, None::<HostError>)));
@@ -251,7 +254,7 @@ fn replay(
     };
     let shown = match args.passes {
         Passes::Fixed(passes) => passes,
-        Passes::Steady => 1,
+        Passes::Steady | Passes::UntilReadOnly => 1,
     };
     let mut charts = Charts::new(drive.device().capacity(), shown, each, keep_going);
     let mut source = LaidOut::new(&mut trace.spool, layout);

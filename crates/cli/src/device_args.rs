@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use prism_base::Bytes;
+use prism_base::{Bytes, Nanos};
+use prism_nand::FaultModel;
 use prism_replay::fio::words;
+use prism_ssd::device::FaultSpec;
 use prism_ssd::scale::Scaled;
 use prism_ssd::{Device, DeviceError, fit};
 
@@ -33,6 +35,17 @@ pub struct DeviceArgs {
     /// Keep the drive as it is before the first request, for --state of later runs
     #[arg(long, value_name = "FILE.prism-state", value_parser = parse_state_file)]
     pub save_state: Option<PathBuf>,
+    /// Let the drive age and fail as cells of this kind do, unless its file has [faults]:
+    /// slc, mlc, tlc or qlc
+    #[arg(long, value_name = "KIND", value_parser = parse_kind)]
+    pub faults: Option<String>,
+    /// Cycles that every block starts with, for a drive that ages
+    #[arg(long, value_name = "CYCLES")]
+    pub wear: Option<u32>,
+    /// How long ago what the drive holds at the start was programmed, as 90d, for a drive that
+    /// ages
+    #[arg(long, value_name = "TIME", value_parser = parse_retention)]
+    pub retention: Option<Nanos>,
     /// Change a field of the drive before it is made to fit, as ftl.victim=fifo
     #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = parse_override)]
     pub overrides: Vec<Override>,
@@ -62,6 +75,39 @@ impl DeviceArgs {
     /// # Errors
     /// [`Failure`] naming the file or the preset, and the field.
     pub fn device(&self) -> Result<Device, Failure> {
+        let mut device = self.described()?;
+        if self.faults.is_none() && self.wear.is_none() && self.retention.is_none() {
+            return Ok(device);
+        }
+        let kind = self.faults.as_deref();
+        let Some(faults) = &mut device.faults else {
+            let Some(kind) = kind else {
+                let what = "--wear and --retention are for a drive that ages: give --faults KIND, \
+                            or a file with [faults]";
+                return Err(Failure::Usage(what.into()));
+            };
+            device.faults = Some(FaultSpec::of_kind(kind));
+            return self.aged(device);
+        };
+        if let Some(kind) = kind {
+            faults.kind = kind.into();
+        }
+        self.aged(device)
+    }
+
+    fn aged(&self, mut device: Device) -> Result<Device, Failure> {
+        if let Some(faults) = &mut device.faults {
+            faults.wear = self.wear.unwrap_or(faults.wear);
+            faults.retention = self.retention.unwrap_or(faults.retention);
+        }
+        match device.check() {
+            Ok(()) => Ok(device),
+            Err(error) => Err(Failure::Usage(format!("{}: {error}", self.device))),
+        }
+    }
+
+    /// The device as it is described, before it is aged.
+    fn described(&self) -> Result<Device, Failure> {
         let wrong = |error| Failure::Usage(format!("{}: {error}", self.device));
         let is_file = Path::new(&self.device).extension().is_some_and(|e| e == "toml");
         if !is_file && self.overrides.is_empty() {
@@ -123,6 +169,11 @@ fn overridden(text: &str, overrides: &[Override]) -> Result<String, String> {
         };
         let place = match section {
             None => Some(&mut table),
+            Some("faults") => {
+                // A section that files may leave out as a whole.
+                let empty = toml::Value::Table(toml::Table::new());
+                table.entry("faults").or_insert(empty).as_table_mut()
+            }
             Some(section) => table.get_mut(section).and_then(toml::Value::as_table_mut),
         };
         let Some(place) = place.filter(|_| !name.contains('.')) else {
@@ -181,6 +232,17 @@ fn parse_override(text: &str) -> Result<Override, String> {
         }
         _ => Err("give a field and its value, as ftl.victim=fifo".into()),
     }
+}
+
+fn parse_kind(text: &str) -> Result<String, String> {
+    if FaultModel::KINDS.contains(&text) {
+        return Ok(text.into());
+    }
+    Err(format!("kinds are {}", FaultModel::KINDS.join(", ")))
+}
+
+fn parse_retention(text: &str) -> Result<Nanos, String> {
+    Nanos::parse(text).map_err(|error| error.to_string())
 }
 
 pub(crate) fn parse_capacity(text: &str) -> Result<Capacity, String> {

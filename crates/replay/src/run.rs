@@ -111,7 +111,9 @@ pub fn replay(
     let passes = match options.passes {
         Passes::Fixed(passes) => passes,
         Passes::Steady => 0,
+        Passes::UntilReadOnly => u32::MAX,
     };
+    player.until_read_only = options.passes == Passes::UntilReadOnly;
     if passes > 0 {
         player.observing = Some((0, player.drive.now()));
     }
@@ -130,16 +132,24 @@ pub fn replay(
     };
     if passes > 0 {
         for _ in 1..passes {
+            if player.until_read_only && given_up(&player) {
+                break;
+            }
             player.pass(source)?;
         }
         outcome.measured = std::mem::take(&mut player.measured);
     } else {
         search(&mut player, source, &mut outcome, free_units)?;
-        outcome.warm_up_passes = player.passes;
-        player.measured = Measured::default();
-        player.observing = Some((player.passes, player.drive.now()));
-        for _ in 0..outcome.passes_per_round {
-            player.pass(source)?;
+        if player.drive.read_only().is_some() {
+            // Another pass would show how a drive refuses.
+            outcome.warm_up_passes = player.passes - player.measured.passes;
+        } else {
+            outcome.warm_up_passes = player.passes;
+            player.measured = Measured::default();
+            player.observing = Some((player.passes, player.drive.now()));
+            for _ in 0..outcome.passes_per_round {
+                player.pass(source)?;
+            }
         }
         outcome.measured = std::mem::take(&mut player.measured);
     }
@@ -176,6 +186,10 @@ fn search(
         outcome.steady = SteadyState::NoWrites;
         return Ok(());
     }
+    if player.drive.read_only().is_some() {
+        outcome.steady = SteadyState::NotReached;
+        return Ok(());
+    }
     let unit = player.drive.device().ftl.mapping_unit.0;
     let device = player.drive.device();
     let spare = (device.usable_units() - u64::from(device.logical_units())) * unit;
@@ -207,6 +221,7 @@ fn search(
 
 fn given_up(player: &Player<'_>) -> bool {
     player.passes >= PASSES_MAX
+        || player.drive.read_only().is_some()
         || player.drive.now() > SimTime::ZERO + SIMULATED_MAX
         || player.drive.host_counts().completed >= REQUESTS_MAX
         || player.drive.flash_counts().units.total() >= UNITS_MAX

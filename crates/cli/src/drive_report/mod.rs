@@ -2,6 +2,7 @@
 
 pub mod charts;
 pub mod document;
+pub mod faults;
 pub mod json;
 pub mod tables;
 
@@ -13,7 +14,7 @@ use prism_base::Bytes;
 use prism_host::LoadedTrace;
 use prism_replay::{Layout, Lifetime, Measured, Options, Outcome};
 use prism_ssd::scale::Scaled;
-use prism_ssd::{Device, Preparation};
+use prism_ssd::{Device, DriveHealth, Preparation};
 
 use crate::initial_state::State;
 
@@ -39,6 +40,8 @@ pub struct Facts<'a> {
     pub buffered: Bytes,
     /// Lowest, mean and highest number of erases of a block at the end.
     pub wear: Wear,
+    /// What age had left of the drive at the end, if it ages.
+    pub health: Option<DriveHealth>,
 }
 
 impl Facts<'_> {

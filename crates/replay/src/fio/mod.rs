@@ -23,5 +23,5 @@ pub use error::FioError;
 pub use job::{Job, Rw};
 pub use jobfile::{JobReader, Section, Setting};
 pub use resolve::jobs;
-pub use run::{Outcome, RunError, Stage, run};
+pub use run::{AtReadOnly, Outcome, RunError, Stage, run, run_until};
 pub use stats::{Dir, DirStats, JobStats};
