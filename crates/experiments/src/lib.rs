@@ -10,6 +10,7 @@ pub mod levels;
 pub mod oracles;
 pub mod preparing;
 pub mod recovery;
+pub mod retirement;
 pub mod speed;
 pub mod theory;
 pub mod unwritten;

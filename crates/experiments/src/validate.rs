@@ -3,6 +3,7 @@
 use prism_ftl::{Frontiers, VictimPolicy};
 
 use crate::hybrid;
+use crate::retirement;
 use crate::theory::{self, HotCold};
 use crate::write_amplification::{Setup, measure};
 
@@ -86,7 +87,7 @@ pub enum Scale {
 }
 
 impl Scale {
-    fn blocks(self, full: u32) -> u32 {
+    pub(crate) fn blocks(self, full: u32) -> u32 {
         match self {
             Self::Full => full,
             Self::Quarter => full / 4,
@@ -114,14 +115,15 @@ const PUBLISHED_TIES: &str =
 
 /// Write amplification without time against closed forms: of a page-mapping layer, victim
 /// policies under uniform writes, large blocks, trims, and hot and cold writes, these
-/// also against published simulations where there is no closed form; and of the hybrid
-/// mapping.
+/// also against published simulations where there is no closed form; the same of flash that
+/// loses blocks; and of mappings by block.
 #[must_use]
 pub fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
     let table = [uniform(), large_blocks(), trims(), hot_cold_theory(), hot_cold_published(scale)];
     let all = table.into_iter().flatten();
     let by_unit = all.map(|comparison| comparison.pending(seed, scale));
-    by_unit.chain(hybrid::checks(seed, scale)).collect()
+    let retiring = retirement::checks(seed, scale);
+    by_unit.chain(retiring).chain(hybrid::checks(seed, scale)).collect()
 }
 
 /// A simulation and what should come out.

@@ -5,7 +5,7 @@ use prism_nand::faults::PageFactors;
 use prism_nand::{FaultModel, Nand};
 use serde::Deserialize;
 
-use super::{Device, DeviceError, bad};
+use super::{Device, DeviceError, Mapping, bad};
 use crate::quantity;
 
 /// `[faults]`. What is left out has the value of the kind ([`FaultModel::of_kind`]).
@@ -224,9 +224,9 @@ impl Device {
     pub(super) fn check_faults(&self) -> Result<(), DeviceError> {
         let Some(faults) = &self.faults else { return Ok(()) };
         faults.check(self.flash.endurance)?;
-        if self.ftl.mapping == super::Mapping::Hybrid {
-            let why = "flash that fails needs a mapping by unit: page or dftl";
-            return bad("ftl.mapping", "hybrid", why);
+        if !matches!(self.ftl.mapping, Mapping::Page | Mapping::Dftl) {
+            let why = "flash that fails ([faults]) needs a mapping by unit: page or dftl";
+            return bad("ftl.mapping", format!("{:?}", self.ftl.mapping).to_lowercase(), why);
         }
         Ok(())
     }
