@@ -111,3 +111,26 @@ fn whole_blocks_in_order_cost_nothing_and_random_writes_do() {
     let (random, merged) = pattern("uniform", "4KiB", "131072");
     assert!(random > 1.5 && merged > 65_536.0, "{random}");
 }
+
+/// Every mapping by block as a preset: on the same recording, the more log blocks may hold, the
+/// less is merged, and what merges there were is told.
+#[test]
+fn presets_that_map_blocks_take_a_recording() {
+    let trace = sample("ext4-sqlite-wal.ftrace.zst");
+    let amplification = |device: &str| {
+        let flags = ["--device", device, "--passes", "2"];
+        let json = report(&[&[trace.as_str()], flags.as_slice()].concat());
+        assert_lawful(&json);
+        assert_eq!(json["device"]["name"], device);
+        let merges = &json["result"]["merges"];
+        let total: u64 =
+            ["switches", "partial", "full"].map(|kind| merges[kind].as_u64().unwrap()).iter().sum();
+        assert!(total > 0, "{device}: {merges}");
+        figure(&json, "result.write_amplification")
+    };
+    let [block, bast, fast] = ["block-2007", "bast-2007", "fast-2008"].map(amplification);
+    assert!(block > 2.0 * bast && bast > fast && fast > 1.0, "{block}, {bast}, {fast}");
+    assert!(amplification("mixed-2008") > bast, "the database lies in the range of blocks");
+    let json = report(&[trace.as_str(), "--passes", "1"]);
+    assert!(json["result"]["merges"].is_null(), "nothing is merged where pages are mapped");
+}

@@ -1,4 +1,4 @@
-//! `prism reproduce` on the shipped traces: the shape of what it finds.
+//! `prism reproduce` on the shipped traces and on drives alone: the shape of what it finds.
 
 mod common;
 
@@ -75,11 +75,77 @@ fn figure_1_has_a_window_in_which_rocksdb_reads_and_writes() {
     assert_eq!(most(2), ours["most_writes"].as_u64());
 }
 
+/// Runs `id` on a quarter of the work and returns the JSON, whose comparisons have a verdict
+/// and, where they differ, a reason.
+fn reproduce_alone(id: &str) -> Value {
+    let run = prism(&["reproduce", id, "--scale", "quarter", "--json", "-"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let found: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!((&found["id"], &found["scale"]), (&Value::from(id), &Value::from("quarter")));
+    for one in found["compared"].as_array().expect("comparisons") {
+        let why = one["why"].as_str().unwrap();
+        let difference = one["difference"].as_f64();
+        match one["verdict"].as_str().unwrap() {
+            "agrees" => {
+                assert!(difference.unwrap().abs() <= one["tolerance"].as_f64().unwrap(), "{one}");
+                assert!(why.is_empty(), "{one}");
+            }
+            "differs_explained" | "differs_unexplained" => assert!(!why.is_empty(), "{one}"),
+            other => panic!("{other}"),
+        }
+    }
+    found
+}
+
+fn verdict<'a>(found: &'a Value, what: &str) -> &'a str {
+    let all = found["compared"].as_array().unwrap();
+    let one = all.iter().find(|one| one["what"].as_str().unwrap().contains(what));
+    one.unwrap_or_else(|| panic!("{what} is compared"))["verdict"].as_str().unwrap()
+}
+
+#[test]
+fn the_article_on_ssd_friendly_applications_is_repeated() {
+    let found = reproduce_alone("linkedin");
+    for (table, count) in [
+        ("threads", 7),
+        ("sizes", 12),
+        ("threshold", 8),
+        ("mechanisms", 12),
+        ("rates", 24),
+        ("full", 10),
+        ("lifetimes", 2),
+        ("updates", 5),
+        ("users", 3),
+        ("changes", 5),
+    ] {
+        assert_eq!(rows(&found[table]).len(), count, "{table}");
+    }
+    assert_eq!(verdict(&found, "writes of 10 KB, 4 threads"), "agrees");
+    assert_eq!(verdict(&found, "writes of 10 MB, 8 threads"), "differs_unexplained");
+    assert_eq!(verdict(&found, "95 % full, random victims: blocks"), "agrees");
+    assert_eq!(verdict(&found, "95 % full, greedy: blocks"), "differs_explained");
+}
+
+#[test]
+fn the_drives_of_sfs_are_repeated() {
+    let found = reproduce_alone("sfs");
+    assert_eq!(rows(&found["segments"]).len(), 3 * 4);
+    let drives = ["SSD-H, page", "SSD-H, N/K", "SSD-H, FAST", "SSD-M, page", "SSD-L, BAST"];
+    for drive in drives {
+        assert_eq!(verdict(&found, &format!("{drive}: sequential")), "agrees");
+    }
+    assert_eq!(verdict(&found, "SSD-H, FAST: random writes of 10 MiB"), "agrees");
+    assert_eq!(verdict(&found, "FAST, segments, aligned: erases"), "agrees");
+    assert!(rows(&found["sizes"]).len() > 7 * 8);
+}
+
 #[test]
 fn what_can_be_repeated_is_listed_and_an_empty_folder_is_refused() {
     let list = prism(&["reproduce"]);
     assert_eq!(list.code, 0);
-    assert!(list.stdout.contains("unwritten-contract"), "{}", list.stdout);
+    for id in ["unwritten-contract", "linkedin", "sfs"] {
+        assert!(list.stdout.contains(id), "{}", list.stdout);
+    }
     let empty = folder();
     let dir = empty.path().to_str().unwrap();
     let run = prism(&["reproduce", "unwritten-contract", "--traces", dir]);

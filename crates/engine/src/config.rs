@@ -99,6 +99,10 @@ pub struct EngineConfig {
     pub suspend: Option<Suspend>,
     /// When to clean.
     pub cleaning: Cleaning,
+    /// Rows of a word line that take effect together, when the last of them is programmed,
+    /// since a loss of power amid one may take those before it. 1 where none does, or where
+    /// capacitors prevent it.
+    pub word_line_rows: u32,
 }
 
 impl EngineConfig {
@@ -117,6 +121,7 @@ impl EngineConfig {
                 free_blocks_critical: 2,
                 free_blocks_idle: 0,
             },
+            word_line_rows: 1,
         }
     }
 }

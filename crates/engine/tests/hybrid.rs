@@ -57,7 +57,7 @@ fn after_fill(config: HybridConfig, writes: impl IntoIterator<Item = u32>) -> Do
     let mut ftl = Layer::from(Hybrid::new(geometry, config).unwrap());
     let merges_of = |ftl: &Layer| match ftl {
         Layer::Hybrid(map) => *map.merges(),
-        Layer::Page(_) => unreachable!("a hybrid layer"),
+        _ => unreachable!("a hybrid layer"),
     };
     let mut engine = Immediate::new(&mut nand, &mut ftl);
     let mut version = 0;

@@ -12,7 +12,7 @@ use prism_ftl::{
 };
 use prism_nand::{Cause, Geometry, Nand};
 
-use common::{Life, Setup, at_offsets, hybrid, page};
+use common::{Life, Setup, at_offsets, hybrid, page, ranges};
 
 /// Draws a setup; what it is named by.
 fn life(seed: u64, draw: fn(&mut Rng) -> Setup) -> (Life, Rng) {
@@ -56,6 +56,16 @@ fn many_cuts_in_one_life(draw: fn(&mut Rng) -> Setup) {
 #[test]
 fn one_cut_with_a_map_by_unit() {
     one_cut_after_every_operation(page);
+}
+
+#[test]
+fn one_cut_with_ranges_of_every_mapping() {
+    one_cut_after_every_operation(ranges);
+}
+
+#[test]
+fn many_cuts_with_ranges_of_every_mapping() {
+    many_cuts_in_one_life(ranges);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Tables and figures, each a function of a seed and a scale: theory beside simulation.
 
+pub mod beside;
 pub mod calc;
 pub mod calls;
 pub mod contract_micro;
@@ -7,10 +8,13 @@ pub mod datasheet;
 pub mod hybrid;
 pub mod judging;
 pub mod levels;
+pub mod linkedin;
 pub mod oracles;
 pub mod preparing;
+pub mod ranges;
 pub mod recovery;
 pub mod retirement;
+pub mod sfs;
 pub mod speed;
 pub mod theory;
 pub mod unwritten;

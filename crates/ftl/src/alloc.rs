@@ -94,7 +94,14 @@ impl PageMap {
             return open.is_some() || free > reserve;
         }
         let rows = self.data_rows;
-        open.map_or(0, |open| self.data_rows_left(open)) + free * rows > reserve * rows
+        let left = open.map_or(0, |open| self.data_rows_left(open)) + free * rows;
+        if self.rows_together == 1 || left == 0 {
+            return left > reserve * rows;
+        }
+        // The word line of the row may have to be filled up.
+        let (blocks_after, rows_after) = ((left - 1) / rows, (left - 1) % rows);
+        let used = (rows - rows_after).next_multiple_of(self.rows_together).min(rows);
+        blocks_after * rows + rows - used >= reserve * rows
     }
 
     /// Rows for data that an open block still has.
@@ -152,6 +159,15 @@ impl PageMap {
             let block = self.lanes[lane.0 as usize].free[self.next_erased(lane)?];
             Some(self.layout.first_row(BlockId(block)))
         })
+    }
+
+    /// Takes the next row of `block`, to be left empty, if `block` is being written and that
+    /// row is not behind `until`.
+    pub fn reserve_pad(&mut self, block: BlockId, until: RowId) -> Option<RowId> {
+        let lane = self.layout.lane_of(block);
+        let frontier = u32::from(self.frontier_of[block.0 as usize]);
+        let next = self.next_row(lane, frontier).filter(|&row| row <= until)?;
+        (self.layout.block_of(next) == block).then(|| self.take_row(lane, frontier as usize))
     }
 
     /// A parity row that has to be programmed now because its stripe is complete.

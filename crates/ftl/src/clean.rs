@@ -26,8 +26,8 @@ impl PageMap {
 
     /// The policy's choice, worn blocks passed over if the configuration says so.
     fn choose(&mut self, lane: LaneId) -> Option<usize> {
-        // Copies fill whole rows, so that less garbage than a row gains nothing.
-        let most = self.data_rows.saturating_sub(1) * self.layout.units_per_row();
+        // Copies fill whole rows or word lines, so that less garbage than that gains nothing.
+        let most = self.data_rows.saturating_sub(self.rows_together) * self.layout.units_per_row();
         let policy = self.config.victim;
         let first_block = (lane.0 * self.layout.blocks_per_lane()) as usize;
         let limit = self.worn_limit(lane);

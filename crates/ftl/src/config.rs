@@ -84,6 +84,10 @@ pub struct FtlConfig {
     pub reserve_blocks: u32,
     /// Wear levelling.
     pub wear: WearPolicy,
+    /// Rows of a die that count for nothing before the last of them is programmed: those of
+    /// a word line, where a loss of power could take them with it. 1 where each row counts by
+    /// itself.
+    pub word_line_rows: u32,
 }
 
 /// How much more flash there is than the host sees, as (T - U) / U.
@@ -133,6 +137,21 @@ pub enum ConfigError {
         groups: u32,
         /// The most.
         max: u32,
+    },
+    /// Ranges that do not make a drive.
+    #[error(
+        "{ranges} ranges with {needed} blocks of each plane, where a drive has {blocks}; give at \
+         least one and at most {most} ranges, none inside another, which together have all blocks"
+    )]
+    Ranges {
+        /// How many.
+        ranges: usize,
+        /// The most.
+        most: usize,
+        /// Blocks of a plane that they have together.
+        needed: u64,
+        /// Blocks of a plane.
+        blocks: u32,
     },
     /// A row holds several units, which a map by offsets cannot fill one by one.
     #[error(
@@ -209,6 +228,19 @@ impl FtlConfig {
             free_blocks_idle: 0,
             reserve_blocks: 1,
             wear: WearPolicy::default(),
+            word_line_rows: 1,
+        }
+    }
+
+    /// Data rows of a block that are filled up together before it is emptied: a row, or a
+    /// word line on each die.
+    pub(crate) fn rows_together(&self, geometry: &Geometry) -> u32 {
+        match self.word_line_rows {
+            1 => 1,
+            rows => {
+                let dies = geometry.dies_per_superblock - u32::from(geometry.parity);
+                rows.min(geometry.rows_per_die()) * dies
+            }
         }
     }
 
@@ -292,6 +324,8 @@ impl FtlConfig {
                 Err(ConfigError::Watermark { field, value, min, max })
             }
         };
+        let rows = geometry.rows_per_die();
+        watermark("the number of rows of a word line", self.word_line_rows, 1, rows)?;
         watermark("gc.reserve_blocks", self.reserve_blocks, 1, blocks)?;
         watermark("gc.free_blocks_low", self.free_blocks_low, self.reserve_blocks + 1, blocks)?;
         watermark("gc.free_blocks_high", self.free_blocks_high, self.free_blocks_low, blocks)?;
@@ -305,8 +339,8 @@ impl FtlConfig {
 
     /// The most logical units with which cleaning never runs in circles.
     ///
-    /// The copies of a victim fill whole rows, so its erase gains a row only if at least
-    /// a row of it is garbage. While cleaning goes on, every block that is neither open
+    /// The copies of a victim fill whole rows, or whole word lines, so its erase gains a row
+    /// only if at least a row, or a word line, of it is garbage. While cleaning goes on, every block that is neither open
     /// nor one of the erased ones below the high watermark is a candidate; one of them
     /// has that much garbage as long as a lane holds less than all of them less a row
     /// each. This also bounds the choice of policies that refuse victims without gain
@@ -322,12 +356,16 @@ impl FtlConfig {
     pub(crate) fn most_of_lane(&self, geometry: &Geometry, blocks: u32) -> u64 {
         let (block, row) = (geometry.data_units_per_block(), geometry.units_per_row());
         let (block, row, lanes) = (u64::from(block), u64::from(row), u64::from(geometry.lanes()));
+        let together = u64::from(self.rows_together(geometry));
         let kept = self.free_blocks_high.max(self.free_blocks_idle) - 1 + self.frontier_count();
         let candidates = u64::from(blocks.saturating_sub(kept));
         // A lane may hold half a block more than its share when the host rows that then
         // run and wait on it are taken ([`crate::PageMap::balanced`]).
-        let uneven = if lanes > 1 { block / 2 + 2 * row } else { 0 };
-        (candidates * (block + 1 - row)).saturating_sub(1 + uneven)
+        // Rows that are not in the map yet wait in the open word line of each stream.
+        let open = (together - 1) * u64::from(self.streams());
+        let uneven = if lanes > 1 { block / 2 + (2 + open) * row } else { 0 };
+        let gained = (block + 1).saturating_sub(together * row);
+        (candidates * gained).saturating_sub(1 + uneven)
     }
 
     /// One block of slack a lane and a share of garbage keep write amplification within

@@ -8,9 +8,10 @@ use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Nand, Pun, RowId};
 
 use crate::bulk::{Moved, RowRun};
 use crate::config::{ConfigError, FtlConfig, OverProvisioning};
-use crate::hybrid::{Hybrid, HybridConfig};
+use crate::hybrid::{Hybrid, HybridConfig, MergeCounts};
 use crate::pagemap::PageMap;
 use crate::plan::{self, CopyPlan, ReadRun, TrimRange, UnitWrite};
+use crate::ranges::{Ranges, RangesConfig};
 use crate::recover::{Recovered, Remains};
 
 /// How a layer behaves, by mapping.
@@ -20,6 +21,8 @@ pub enum LayerConfig {
     Page(FtlConfig),
     /// By logical block, with log blocks mapped by unit.
     Hybrid(HybridConfig),
+    /// Ranges of addresses, each in one of the other ways.
+    Ranges(RangesConfig),
 }
 
 impl LayerConfig {
@@ -31,6 +34,7 @@ impl LayerConfig {
         match self {
             Self::Page(config) => config.check(geometry),
             Self::Hybrid(config) => config.check(geometry),
+            Self::Ranges(config) => config.check(geometry),
         }
     }
 
@@ -40,6 +44,27 @@ impl LayerConfig {
         match self {
             Self::Page(config) => config.over_provisioning(geometry),
             Self::Hybrid(config) => config.over_provisioning(geometry),
+            Self::Ranges(config) => config.over_provisioning(geometry),
+        }
+    }
+
+    /// Units that can hold data in steady state.
+    #[must_use]
+    pub fn usable_units(&self, geometry: &Geometry) -> u64 {
+        match self {
+            Self::Page(config) => config.usable_units(geometry),
+            Self::Hybrid(config) => config.usable_units(geometry),
+            Self::Ranges(config) => config.usable_units(geometry),
+        }
+    }
+
+    /// Logical units the host sees.
+    #[must_use]
+    pub fn logical_units(&self) -> u32 {
+        match self {
+            Self::Page(config) => config.logical_units,
+            Self::Hybrid(config) => config.logical_units,
+            Self::Ranges(config) => config.logical_units(),
         }
     }
 }
@@ -62,6 +87,8 @@ pub enum Layer {
     Page(PageMap),
     /// By logical block, with log blocks mapped by unit.
     Hybrid(Hybrid),
+    /// Ranges of addresses, each in one of the other ways.
+    Ranges(Ranges),
 }
 
 impl From<PageMap> for Layer {
@@ -85,6 +112,7 @@ macro_rules! delegate {
             match $self {
                 Self::Page(map) => map.$name($($arg),*),
                 Self::Hybrid(map) => map.$name($($arg),*),
+                Self::Ranges(map) => map.$name($($arg),*),
             }
         }
     )*};
@@ -95,6 +123,7 @@ macro_rules! delegate {
             match $self {
                 Self::Page(map) => map.$name($($arg),*),
                 Self::Hybrid(map) => map.$name($($arg),*),
+                Self::Ranges(map) => map.$name($($arg),*),
             }
         }
     )*};
@@ -109,6 +138,7 @@ impl Layer {
         Ok(match config {
             LayerConfig::Page(config) => Self::Page(PageMap::new(geometry, config, seed)?),
             LayerConfig::Hybrid(config) => Self::Hybrid(Hybrid::new(geometry, config)?),
+            LayerConfig::Ranges(config) => Self::Ranges(Ranges::new(geometry, config, seed)?),
         })
     }
 
@@ -128,7 +158,24 @@ impl Layer {
         seed: u64,
         trims: &[TrimRange],
     ) -> Result<(Self, Recovered), ConfigError> {
+        match config {
+            LayerConfig::Ranges(config) => {
+                let (map, found) = Ranges::recover(remains, config, seed, trims)?;
+                Ok((Self::Ranges(map), found))
+            }
+            config => Self::recover_one(remains, config, seed, trims),
+        }
+    }
+
+    /// The same for any layer but ranges.
+    pub(crate) fn recover_one(
+        remains: &mut impl Remains,
+        config: LayerConfig,
+        seed: u64,
+        trims: &[TrimRange],
+    ) -> Result<(Self, Recovered), ConfigError> {
         Ok(match config {
+            LayerConfig::Ranges(_) => unreachable!("ranges have no ranges"),
             LayerConfig::Page(config) => {
                 let (map, found) = PageMap::recover_from(remains, config, seed, trims)?;
                 (Self::Page(map), found)
@@ -204,6 +251,9 @@ impl Layer {
     /// If a host write was not announced by [`Layer::write_begin`].
     #[inline]
     pub fn commit(&mut self, row: RowId, units: &[UnitWrite], lost: &[usize]) {
+        if let Self::Ranges(map) = self {
+            return map.commit(row, units, lost);
+        }
         let first = self.layout().first_unit(row).0;
         let kept = |place: usize| lost.is_empty() || !lost.contains(&place);
         let units = units.iter().enumerate().zip(first..).filter(|((place, _), _)| kept(*place));
@@ -220,6 +270,7 @@ impl Layer {
                 }
                 map.row_done(row);
             }
+            Self::Ranges(_) => unreachable!("done above"),
         }
     }
 
@@ -230,7 +281,7 @@ impl Layer {
     pub fn takes_rows_at_once(&self) -> bool {
         match self {
             Self::Page(map) => map.takes_rows_at_once(),
-            Self::Hybrid(_) => false,
+            Self::Hybrid(_) | Self::Ranges(_) => false,
         }
     }
 
@@ -239,7 +290,7 @@ impl Layer {
     pub fn prefetch_old(&self, lpn: u32) {
         match self {
             Self::Page(map) => map.prefetch_old(lpn),
-            Self::Hybrid(_) => {}
+            Self::Hybrid(_) | Self::Ranges(_) => {}
         }
     }
 
@@ -271,6 +322,26 @@ impl Layer {
         match self {
             Self::Page(map) => map.is_frontier(block),
             Self::Hybrid(map) => map.is_writing(block),
+            Self::Ranges(map) => map.is_writing(block),
+        }
+    }
+
+    /// Erased blocks of `lane`, those of all ranges together.
+    #[must_use]
+    pub fn erased_blocks(&self, lane: LaneId) -> u32 {
+        match self {
+            Self::Ranges(map) => map.erased_blocks(lane),
+            one => one.free_blocks(lane),
+        }
+    }
+
+    /// Merges done so far, by kind; `None` where nothing is mapped by block.
+    #[must_use]
+    pub fn merges(&self) -> Option<MergeCounts> {
+        match self {
+            Self::Page(_) => None,
+            Self::Hybrid(map) => Some(*map.merges()),
+            Self::Ranges(map) => map.merges(),
         }
     }
 
@@ -279,7 +350,7 @@ impl Layer {
     pub fn page(&self) -> Option<&PageMap> {
         match self {
             Self::Page(map) => Some(map),
-            Self::Hybrid(_) => None,
+            Self::Hybrid(_) | Self::Ranges(_) => None,
         }
     }
 
@@ -290,6 +361,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.config().logical_units,
             Self::Hybrid(map) => map.config().logical_units,
+            Self::Ranges(map) => map.config().logical_units(),
         }
     }
 
@@ -299,6 +371,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.config().frontier_count(),
             Self::Hybrid(map) => map.groups(),
+            Self::Ranges(map) => map.streams(),
         }
     }
 
@@ -309,6 +382,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.stream_of(lpn, handle),
             Self::Hybrid(map) => map.stream_of(lpn),
+            Self::Ranges(map) => map.stream_of(lpn, handle),
         }
     }
 
@@ -319,14 +393,16 @@ impl Layer {
         match self {
             Self::Page(_) => HostPlace::Any,
             Self::Hybrid(map) => map.host_place(stream, first),
+            Self::Ranges(map) => map.host_place(stream, first),
         }
     }
 
-    /// Whether the layer says to which lane a row goes.
+    /// Whether the layer says to which lane a row goes, of some streams at least
+    /// ([`Layer::host_place`]).
     #[must_use]
     #[inline]
     pub fn places_host(&self) -> bool {
-        matches!(self, Self::Hybrid(_))
+        !matches!(self, Self::Page(_))
     }
 
     /// `stream` is [`HostPlace::Blocked`] for `first`: returns a lane that has to merge or
@@ -335,6 +411,7 @@ impl Layer {
         match self {
             Self::Page(_) => None,
             Self::Hybrid(map) => map.make_room(stream, first),
+            Self::Ranges(map) => map.make_room(stream, first),
         }
     }
 
@@ -343,6 +420,7 @@ impl Layer {
         match self {
             Self::Page(_) => {}
             Self::Hybrid(map) => map.want_all(),
+            Self::Ranges(map) => map.want_all(),
         }
     }
 
@@ -353,16 +431,18 @@ impl Layer {
         match self {
             Self::Page(map) => map.host_may_write(lane, stream),
             Self::Hybrid(_) => false,
+            Self::Ranges(map) => map.host_may_write(lane, stream),
         }
     }
 
-    /// Whether `lane` holds no more than its share of the data.
+    /// Whether `lane` holds no more than its share of the data that is mapped as `stream` is.
     #[must_use]
     #[inline]
-    pub fn balanced(&self, lane: LaneId) -> bool {
+    pub fn balanced(&self, lane: LaneId, stream: u32) -> bool {
         match self {
             Self::Page(map) => map.balanced(lane),
             Self::Hybrid(_) => true,
+            Self::Ranges(map) => map.balanced(lane, stream),
         }
     }
 
@@ -373,6 +453,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.next_row(lane, stream),
             Self::Hybrid(map) => map.next_row(stream, first),
+            Self::Ranges(map) => map.next_row(lane, stream, first),
         }
     }
 
@@ -386,6 +467,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.reserve_host(lane, stream),
             Self::Hybrid(map) => map.reserve_host(lane, stream, first),
+            Self::Ranges(map) => map.reserve_host(lane, stream, first),
         }
     }
 
@@ -396,15 +478,20 @@ impl Layer {
         match self {
             Self::Page(_) => None,
             Self::Hybrid(map) => map.take_pad(),
+            Self::Ranges(map) => map.take_pad(),
         }
     }
 
-    /// Whether copies have their rows from when they are planned on, and are programmed in
-    /// that order. Otherwise a copy takes its row when its data is there.
+    /// Whether copies out of `victim` have their rows from when they are planned on, and are
+    /// programmed in that order. Otherwise a copy takes its row when its data is there.
     #[must_use]
     #[inline]
-    pub fn copies_in_order(&self) -> bool {
-        matches!(self, Self::Hybrid(_))
+    pub fn copies_in_order(&self, victim: BlockId) -> bool {
+        match self {
+            Self::Page(_) => false,
+            Self::Hybrid(_) => true,
+            Self::Ranges(map) => map.copies_in_order(victim),
+        }
     }
 
     /// Takes the next row on `lane` for copies out of `victim`.
@@ -416,6 +503,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.reserve_copy(lane, victim),
             Self::Hybrid(map) => map.reserve_copy(victim),
+            Self::Ranges(map) => map.reserve_copy(lane, victim),
         }
     }
 
@@ -427,6 +515,17 @@ impl Layer {
         match self {
             Self::Page(map) => map.next_copy_row(lane, victim),
             Self::Hybrid(_) => None,
+            Self::Ranges(map) => map.next_copy_row(lane, victim),
+        }
+    }
+
+    /// Takes the next row of `block`, to be left empty, if `block` is being written and that
+    /// row is not behind `until`. So a word line is filled up.
+    pub fn reserve_pad(&mut self, block: BlockId, until: RowId) -> Option<RowId> {
+        match self {
+            Self::Page(map) => map.reserve_pad(block, until),
+            Self::Hybrid(map) => map.reserve_pad(block, until),
+            Self::Ranges(map) => map.reserve_pad(block, until),
         }
     }
 
@@ -436,6 +535,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.take_parity(),
             Self::Hybrid(_) => None,
+            Self::Ranges(map) => map.take_parity(),
         }
     }
 
@@ -446,6 +546,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.gather(victim, cursor, plan),
             Self::Hybrid(map) => map.gather(victim, cursor, plan),
+            Self::Ranges(map) => map.gather(victim, cursor, plan),
         }
     }
 
@@ -457,6 +558,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.is_to_be_erased(victim).then_some(victim),
             Self::Hybrid(map) => map.emptied(victim),
+            Self::Ranges(map) => map.emptied(victim),
         }
     }
 
@@ -468,6 +570,7 @@ impl Layer {
         match self {
             Self::Page(map) => map.free_blocks(lane) < critical,
             Self::Hybrid(map) => map.is_asked(lane) || map.free_blocks(lane) < critical,
+            Self::Ranges(map) => map.is_pressed(lane, critical),
         }
     }
 
@@ -477,6 +580,7 @@ impl Layer {
         match self {
             Self::Page(_) => None,
             Self::Hybrid(map) => map.take_idle_lane(),
+            Self::Ranges(map) => map.take_idle_lane(),
         }
     }
 
@@ -485,16 +589,18 @@ impl Layer {
         match self {
             Self::Page(map) => map.pick_for_wear(lane),
             Self::Hybrid(_) => None,
+            Self::Ranges(map) => map.pick_for_wear(lane),
         }
     }
 
-    /// The cause of what is done to empty blocks.
+    /// The cause of what is done to empty `victim`.
     #[must_use]
     #[inline]
-    pub fn cause_of_cleaning(&self) -> Cause {
+    pub fn cause_of_cleaning(&self, victim: BlockId) -> Cause {
         match self {
             Self::Page(_) => Cause::Gc,
             Self::Hybrid(_) => Cause::Merge,
+            Self::Ranges(map) => map.cause_of_cleaning(victim),
         }
     }
 
@@ -504,7 +610,7 @@ impl Layer {
     pub fn cause_of_copies(&self, victim: BlockId, otherwise: Cause) -> Cause {
         match self {
             Self::Page(map) => map.cause_of_copies(victim, otherwise),
-            Self::Hybrid(_) => otherwise,
+            Self::Hybrid(_) | Self::Ranges(_) => otherwise,
         }
     }
 
@@ -535,14 +641,14 @@ impl Layer {
     pub fn tombstone_ranges(&self, write: &UnitWrite) -> &[TrimRange] {
         match self {
             Self::Page(map) => map.tombstone_ranges(write),
-            Self::Hybrid(_) => panic!("{NO_TOMBSTONES}"),
+            Self::Hybrid(_) | Self::Ranges(_) => panic!("{NO_TOMBSTONES}"),
         }
     }
 
     fn page_mut(&mut self) -> &mut PageMap {
         match self {
             Self::Page(map) => map,
-            Self::Hybrid(_) => panic!("only a mapping by unit does this"),
+            Self::Hybrid(_) | Self::Ranges(_) => panic!("only a mapping by unit does this"),
         }
     }
 
@@ -550,7 +656,7 @@ impl Layer {
     pub fn take_moved(&mut self) -> Option<u32> {
         match self {
             Self::Page(map) => map.take_moved(),
-            Self::Hybrid(_) => None,
+            Self::Hybrid(_) | Self::Ranges(_) => None,
         }
     }
 
@@ -561,7 +667,7 @@ impl Layer {
     pub fn set_aside(&mut self, bad: impl Iterator<Item = BlockId>) -> Result<(), ConfigError> {
         match self {
             Self::Page(map) => map.set_aside(bad),
-            Self::Hybrid(_) => {
+            Self::Hybrid(_) | Self::Ranges(_) => {
                 let mut bad = bad;
                 if bad.next().is_some() { no_faults() } else { Ok(()) }
             }
@@ -574,7 +680,7 @@ impl Layer {
     pub fn program_failed(&mut self, row: RowId) {
         match self {
             Self::Page(map) => map.program_failed(row),
-            Self::Hybrid(_) => no_faults(),
+            Self::Hybrid(_) | Self::Ranges(_) => no_faults(),
         }
     }
 
@@ -584,7 +690,7 @@ impl Layer {
     pub fn has_failed(&self, block: BlockId) -> bool {
         match self {
             Self::Page(map) => map.has_failed(block),
-            Self::Hybrid(_) => false,
+            Self::Hybrid(_) | Self::Ranges(_) => false,
         }
     }
 
@@ -592,7 +698,7 @@ impl Layer {
     pub fn erase_failed(&mut self, block: BlockId) {
         match self {
             Self::Page(map) => map.erase_failed(block),
-            Self::Hybrid(_) => no_faults(),
+            Self::Hybrid(_) | Self::Ranges(_) => no_faults(),
         }
     }
 
@@ -600,7 +706,7 @@ impl Layer {
     pub fn pick_failed(&mut self, lane: LaneId) -> Option<BlockId> {
         match self {
             Self::Page(map) => map.pick_failed(lane),
-            Self::Hybrid(_) => None,
+            Self::Hybrid(_) | Self::Ranges(_) => None,
         }
     }
 
@@ -609,7 +715,7 @@ impl Layer {
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::Page(map) => map.is_read_only(),
-            Self::Hybrid(_) => false,
+            Self::Hybrid(_) | Self::Ranges(_) => false,
         }
     }
 
@@ -617,7 +723,7 @@ impl Layer {
     pub fn set_read_only(&mut self) {
         match self {
             Self::Page(map) => map.set_read_only(),
-            Self::Hybrid(_) => no_faults(),
+            Self::Hybrid(_) | Self::Ranges(_) => no_faults(),
         }
     }
 
@@ -627,7 +733,7 @@ impl Layer {
     pub fn spare_blocks(&self) -> u32 {
         match self {
             Self::Page(map) => map.spare_blocks(),
-            Self::Hybrid(_) => 0,
+            Self::Hybrid(_) | Self::Ranges(_) => 0,
         }
     }
 
@@ -637,7 +743,7 @@ impl Layer {
     pub fn saved(self) -> Option<Self> {
         match self {
             Self::Page(_) => None,
-            Self::Hybrid(_) => Some(self),
+            Self::Hybrid(_) | Self::Ranges(_) => Some(self),
         }
     }
 
@@ -648,8 +754,16 @@ impl Layer {
     #[must_use]
     pub fn after_power_loss(self, nand: &Nand) -> Self {
         match self {
-            Self::Page(_) => panic!("a mapping by unit is found by a scan"),
-            Self::Hybrid(map) => Self::Hybrid(map.after_power_loss(nand)),
+            Self::Ranges(map) => Self::Ranges(map.after_power_loss(nand)),
+            one => one.go_on_over(&|block| nand.rows_programmed(block)),
+        }
+    }
+
+    /// The same for any layer but ranges, told how many rows of each block are programmed.
+    pub(crate) fn go_on_over(self, rows_programmed: &dyn Fn(BlockId) -> u32) -> Self {
+        match self {
+            Self::Page(_) | Self::Ranges(_) => panic!("found by a scan"),
+            Self::Hybrid(map) => Self::Hybrid(map.after_power_loss(rows_programmed)),
         }
     }
 }

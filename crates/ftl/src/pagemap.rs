@@ -60,6 +60,8 @@ pub struct PageMap {
     /// Rows of a block that hold data, and whether there are others.
     pub(crate) data_rows: u32,
     pub(crate) parity: bool,
+    /// Data rows that are filled up together before a block is emptied.
+    pub(crate) rows_together: u32,
     pub(crate) config: FtlConfig,
     /// 0 nothing, else unit + 1, with [`TRIMMED`] if that unit is a tombstone.
     pub(crate) l2p: Zeroed<u32>,
@@ -122,6 +124,7 @@ impl PageMap {
             layout: Layout::new(&geometry),
             data_rows: geometry.data_rows_per_block(),
             parity: geometry.parity,
+            rows_together: config.rows_together(&geometry),
             parity_due: Vec::new(),
             moved: Vec::new(),
             valid: vec![0; blocks],

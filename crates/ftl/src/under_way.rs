@@ -22,6 +22,11 @@ impl UnderWay {
         self.units.is_empty()
     }
 
+    /// Whether a program of `lpn` is under way.
+    pub(crate) fn contains(&self, lpn: u32) -> bool {
+        self.units.contains_key(&lpn)
+    }
+
     /// A program of `lpn` begins.
     pub(crate) fn begin(&mut self, lpn: u32) {
         let entry = self.units.entry(lpn).or_insert(InFlight { programs: 0, floor: 0 });

@@ -6,6 +6,7 @@ use prism_base::{Nanos, SimTime};
 use crate::array::Nand;
 use crate::faults::{Bad, FaultModel, Faults, Health, UnitRead};
 use crate::geometry::{BlockId, Pun, RowId};
+use crate::store::RowState;
 
 /// How a program or an erase ended, as the device's status register has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +128,9 @@ impl Nand {
         }
         faults.failed = true;
         faults.bad[block.0 as usize].get_or_insert(Bad::Program);
+        if let Some(store) = &mut self.store {
+            store.states[row.0 as usize] = RowState::Torn;
+        }
         Status::Failed
     }
 

@@ -7,7 +7,7 @@ use crate::error::NandError;
 use crate::faults::Faults;
 use crate::geometry::{BlockId, Geometry, Pun, RowId};
 use crate::layout::Layout;
-use crate::store::{Store, StoredUnit};
+use crate::store::{RowState, Store, StoredUnit};
 
 /// A flash device.
 ///
@@ -19,17 +19,21 @@ use crate::store::{Store, StoredUnit};
 #[derive(Clone, Debug)]
 pub struct Nand {
     geometry: Geometry,
-    layout: Layout,
+    pub(crate) layout: Layout,
+    /// Rows of a die that share a word line.
+    pub(crate) word_line: u32,
     /// Rows programmed since the last erase, including one in progress, by member.
     rows_programmed: Zeroed<u16>,
     erase_counts: Vec<u32>,
     /// Blocks whose erase has begun and not ended.
-    unstable: Vec<bool>,
+    pub(crate) unstable: Vec<bool>,
+    /// Of these, blocks that read as if they were erased; others cannot be corrected.
+    pub(crate) reads_erased: Vec<bool>,
     /// By member: rows left out since the last erase; empty where rows may not be.
     left_out: Vec<u16>,
-    store: Option<Store>,
     /// What fails, if anything does.
     pub(crate) faults: Option<Box<Faults>>,
+    pub(crate) store: Option<Store>,
     rows_programmed_total: u64,
     rows_erased_total: u64,
     erases_total: u64,
@@ -42,9 +46,11 @@ impl Nand {
         let blocks = (geometry.blocks() * geometry.dies_per_superblock) as usize;
         Self {
             layout: Layout::new(&geometry),
+            word_line: 1,
             rows_programmed: Zeroed::new(blocks),
             erase_counts: vec![0; blocks],
             unstable: vec![false; blocks],
+            reads_erased: vec![false; blocks],
             left_out: Vec::new(),
             store: None,
             faults: None,
@@ -60,7 +66,8 @@ impl Nand {
     pub fn with_content(geometry: Geometry) -> Self {
         let units = vec![None; geometry.units() as usize];
         let rows = (geometry.blocks() * geometry.rows_per_block()) as usize;
-        let store = Some(Store { units, open_rows: vec![false; rows], sequences: vec![0; rows] });
+        let states = vec![RowState::Settled; rows];
+        let store = Some(Store { units, states, sequences: vec![0; rows] });
         Self { store, ..Self::new(geometry) }
     }
 
@@ -92,6 +99,22 @@ impl Nand {
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Says that `rows` successive rows of a block on its die share a word line: cells of
+    /// several bits that are programmed page by page. A loss of power amid one of them then
+    /// costs those before it as well ([`Nand::lose_power`]). 1 where a program writes a whole
+    /// word line. A last word line of a block may have fewer rows.
+    ///
+    /// The types of pages go round as their times do ([`PageTimes::of`](crate::PageTimes)).
+    /// Differs from real chips, which spread the pages of a word line over several
+    /// neighbours, so that a cut hits pages further back.
+    ///
+    /// # Panics
+    /// If `rows` is 0.
+    pub fn pair_rows(&mut self, rows: u32) {
+        assert!(rows > 0, "a word line has at least one row");
+        self.word_line = rows;
     }
 
     /// Whether content is kept.
@@ -139,7 +162,7 @@ impl Nand {
             faults.program_begins(row.0);
         }
         if let Some(store) = &mut self.store {
-            store.open_rows[row.0 as usize] = true;
+            store.states[row.0 as usize] = RowState::UnderWay;
             store.sequences[row.0 as usize] = self.rows_programmed_total;
             let first = self.layout.first_unit(row).0 as usize;
             let slots = &mut store.units[first..first + self.layout.units_per_row() as usize];
@@ -191,7 +214,7 @@ impl Nand {
             return Status::Failed;
         }
         if let Some(store) = &mut self.store {
-            store.open_rows[row.0 as usize] = false;
+            store.states[row.0 as usize] = RowState::Settled;
         }
         Status::Passed
     }
@@ -231,12 +254,13 @@ impl Nand {
         self.erase_counts[index] += 1;
         self.erases_total += 1;
         self.unstable[index] = false;
+        self.reads_erased[index] = false;
         if let Some(store) = &mut self.store {
             let first = self.layout.first_row(block).0;
             for row in (first + member..first + self.layout.rows_per_block()).step_by(dies as usize)
             {
                 let units = self.layout.units_per_row() as usize;
-                store.open_rows[row as usize] = false;
+                store.states[row as usize] = RowState::Settled;
                 store.units[row as usize * units..(row as usize + 1) * units].fill(None);
             }
         }
@@ -268,12 +292,13 @@ impl Nand {
         let Some(&programmed) = self.rows_programmed.get(index) else {
             return Err(NandError::OutOfRange { address: u64::from(unit.0) });
         };
-        if in_block >= u32::from(programmed) * dies + member {
+        let written = in_block < u32::from(programmed) * dies + member;
+        if self.reads_erased[index] || !written && !self.unstable[index] {
             return Err(NandError::ReadErased { unit });
         }
         // Members that an interrupted erase has not reached may still be read here; it is
         // for recovery to know better.
-        let torn = self.store.as_ref().is_some_and(|s| s.open_rows[row.0 as usize]);
+        let torn = self.store.as_ref().is_some_and(|s| s.is_torn(row));
         if torn || self.unstable[index] {
             return Err(NandError::Uncorrectable { unit });
         }
@@ -306,7 +331,9 @@ impl Nand {
 
     /// Whether an erase of `block` was interrupted, or is going on: a member is half
     /// erased, or some members are erased and others are not yet. Whatever still stands on
-    /// those was given up.
+    /// those was given up. A drive knows this of a block however its cells read: an erase
+    /// ends with a mark in the out-of-band bytes (as the clean marker of JFFS2), and a block
+    /// without it, and without data, is one whose erase did not end.
     #[must_use]
     pub fn is_unstable(&self, block: BlockId) -> bool {
         let most = self.erased_most(block);

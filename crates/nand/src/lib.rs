@@ -14,6 +14,8 @@ pub mod layout;
 pub mod store;
 pub mod timing;
 
+mod power;
+
 pub use aging::Status;
 pub use array::Nand;
 pub use cause::{Cause, Counts};

@@ -5,6 +5,8 @@
 //! programmed: the out-of-band tag and version of each unit, and its bytes if it has
 //! any.
 
+use crate::geometry::RowId;
+
 /// What a unit is, in its out-of-band bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitTag {
@@ -27,12 +29,29 @@ pub struct StoredUnit {
     pub payload: Option<Box<[u8]>>,
 }
 
+/// Where a row stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowState {
+    /// Erased, or programmed to its end.
+    Settled,
+    /// Its program has begun and not ended: torn if power goes now.
+    UnderWay,
+    /// Power went amid its program, or amid a later one of its word line.
+    Torn,
+}
+
 /// The content of the device: one slot a unit.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     pub(crate) units: Vec<Option<StoredUnit>>,
-    /// Rows whose program has begun and not ended: torn if power goes now.
-    pub(crate) open_rows: Vec<bool>,
+    pub(crate) states: Vec<RowState>,
     /// Number of the program that wrote each row, growing over the device's life.
     pub(crate) sequences: Vec<u64>,
+}
+
+impl Store {
+    /// Whether `row` cannot be read, now or any more.
+    pub(crate) fn is_torn(&self, row: RowId) -> bool {
+        self.states[row.0 as usize] != RowState::Settled
+    }
 }

@@ -2,7 +2,7 @@
 
 use prism_base::{Latencies, Nanos};
 use prism_engine::FlashCounts;
-use prism_ssd::{HostOp, MapCounts, Status};
+use prism_ssd::{HostOp, MapCounts, MergeCounts, Status};
 
 /// Figures over a part of a replay, all of them over the same passes.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +29,8 @@ pub struct Measured {
     pub flash_bytes: u64,
     /// Looks at a cached map, where the drive has one.
     pub map: Option<MapCounts>,
+    /// Merges by kind, where the drive maps blocks.
+    pub merges: Option<MergeCounts>,
     /// Simulated time.
     pub simulated: Nanos,
     /// Integral of requests in flight, in nanoseconds: divide by time for the mean depth.
@@ -68,6 +70,12 @@ impl Measured {
         self.held_back_ns += other.held_back_ns;
         self.flash.add(&other.flash);
         self.flash_bytes += other.flash_bytes;
+        if let Some(map) = &other.map {
+            self.map.get_or_insert_default().add(map);
+        }
+        if let Some(merges) = &other.merges {
+            self.merges.get_or_insert_default().add(merges);
+        }
         self.simulated += other.simulated;
         self.in_flight_ns += other.in_flight_ns;
         self.in_flight_max = self.in_flight_max.max(other.in_flight_max);

@@ -129,6 +129,7 @@ impl<'a> Player<'a> {
         let host_before = *self.drive.host_counts();
         let flash_before = *self.drive.flash_counts();
         let map_before = self.drive.map_counts().copied();
+        let merges_before = self.drive.merge_counts();
         let mut batch = Vec::new();
         let mut number = 0;
         let mut first_ns = None;
@@ -169,6 +170,9 @@ impl<'a> Player<'a> {
         m.flash.add(&flash);
         if let Some(map) = map {
             m.map.get_or_insert_default().add(&map);
+        }
+        if let Some((now, before)) = self.drive.merge_counts().zip(merges_before) {
+            m.merges.get_or_insert_default().add(&now.since(&before));
         }
         self.drive.assert_conserved();
         Ok(())

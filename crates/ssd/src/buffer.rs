@@ -223,7 +223,7 @@ impl Buffer {
     /// for room that only a flush makes.
     pub(crate) fn add(&mut self, lpn: u32, version: u64, stream: u32, state: State) -> u32 {
         let place = self.entries.take();
-        self.entries[place] = Entry::new(lpn, version, stream as u16, state);
+        self.entries[place] = Entry::new(lpn, version, stream, state);
         self.used += 1;
         if lpn != UnitWrite::TOMBSTONE {
             self.index.insert(lpn, place);
@@ -284,12 +284,12 @@ impl Buffer {
 
     fn queue(&mut self, place: u32) {
         let stream = self.entries[place].stream;
-        let queue = &mut self.dirty[usize::from(stream)];
+        let queue = &mut self.dirty[stream as usize];
         queue.push_back(place);
-        self.occupied[usize::from(stream / 64)] |= 1 << (stream % 64);
+        self.occupied[stream as usize / 64] |= 1 << (stream % 64);
         self.dirty_total += 1;
         if queue.len().is_multiple_of(self.row_units) {
-            self.full.push_back(u32::from(stream));
+            self.full.push_back(stream);
         }
     }
 
@@ -460,6 +460,16 @@ impl Buffer {
             }
         }
         waiters
+    }
+
+    /// Whether somebody waits for a unit that waits for a row.
+    pub(crate) fn has_wanted_rows(&self) -> bool {
+        self.wanted > 0
+    }
+
+    /// Whether somebody waits for the unit at `place` to be on flash.
+    pub(crate) fn is_wanted_at(&self, place: u32) -> bool {
+        self.is_wanted(&self.entries[place])
     }
 
     /// Whether somebody waits for `entry` to be on flash.

@@ -17,7 +17,7 @@ mod quantity;
 pub use device::{Device, DeviceError};
 pub use drive::{Drive, DriveHealth, HostCounts, ReadOnly};
 pub use power::Remains;
-pub use prism_ftl::MapCounts;
+pub use prism_ftl::{MapCounts, MergeCounts};
 pub use request::{Completion, Cost, HostOp, Request, Status, SubmitError};
 pub use scale::{Scaled, fit};
 pub use snapshot::SnapshotError;

@@ -1,6 +1,6 @@
 //! Loss of power, and what is there when it comes back.
 
-use prism_ftl::{Layer, PageMap};
+use prism_ftl::Layer;
 use prism_nand::{Nand, NandError, UnitTag};
 
 use crate::buffer::State;
@@ -29,14 +29,21 @@ struct Saved {
 }
 
 impl Drive {
-    /// Power is lost now. Flash operations that have begun and not ended are torn; the
-    /// buffer is gone unless the drive is protected.
+    /// Power is lost now. Flash operations that have begun and not ended are torn, with
+    /// earlier pages of their word lines, and the buffer is gone. A protected drive has
+    /// capacitors: programs that have begun end, the buffer is saved, and erases are cut off.
+    /// `seed` feeds what is left to chance ([`Nand::lose_power`]).
     #[must_use]
-    pub fn power_cut(self) -> Remains {
+    pub fn power_cut(self, seed: u64) -> Remains {
         let protected = self.device.drive.power_loss_protection;
         let logical = self.device.logical_units();
         let read_only = self.engine.is_read_only();
         let (mut nand, ftl) = self.engine.into_parts();
+        if protected {
+            nand.lose_power_slowly(seed);
+        } else {
+            nand.lose_power(seed);
+        }
         let saved = protected.then(|| Saved {
             units: self.buffer.newest(),
             unmapped: (0..logical).filter(|&lpn| ftl.lookup(lpn).is_none()).collect(),
@@ -64,12 +71,12 @@ impl Drive {
         let mut ftl = if let Some(map) = map {
             map.after_power_loss(&nand)
         } else {
-            let (mut map, newest) = PageMap::recover(&nand, device.ftl_config(), seed)?;
+            let (mut map, found) = Layer::recover(&mut &nand, device.layer_config(), seed, &[])?;
             for lpn in unmapped {
-                map.trim_now(lpn, lpn + 1, newest);
+                map.trim_now(lpn, lpn + 1, found.newest_version);
             }
-            next_version = next_version.max(newest + 1);
-            map.into()
+            next_version = next_version.max(found.newest_version + 1);
+            map
         };
         if read_only {
             ftl.set_read_only();

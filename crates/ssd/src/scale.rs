@@ -168,12 +168,17 @@ fn fit_with(device: &Device, marked: &Device, capacity: Bytes) -> Result<Scaled,
 
 /// Blocks of a lane that cleaning and frontiers keep from holding data.
 fn kept(device: &Device) -> u64 {
-    match device.layer_config() {
+    kept_by(&device.layer_config())
+}
+
+fn kept_by(config: &LayerConfig) -> u64 {
+    match config {
         LayerConfig::Page(config) => {
             u64::from(config.free_blocks_low - 1 + config.frontier_count())
         }
         // One of the device: a little more than needed where there are several lanes.
         LayerConfig::Hybrid(_) => 1,
+        LayerConfig::Ranges(all) => all.ranges.iter().map(|range| kept_by(&range.layer)).sum(),
     }
 }
 

@@ -76,14 +76,14 @@ fn what_is_unreadable_says_so_until_it_is_written_anew() {
     spec(&mut device).retention = Nanos(365 * 86_400 * 1_000_000_000);
     let mut drive = filled(&device);
     assert_eq!(one(&mut drive, HostOp::Read, 3).status, Status::Unreadable);
-    // Cleaning moves what cannot be read as lost.
-    for turn in 0..3000 {
-        assert_eq!(one(&mut drive, HostOp::Write, 100 + turn % 100).status, Status::Done);
+    // Cleaning moves what cannot be read as lost: every fourth unit is never written anew.
+    for unit in (0..4000).map(|turn| turn * 7 % 600).filter(|unit| unit % 4 > 0) {
+        assert_eq!(one(&mut drive, HostOp::Write, unit).status, Status::Done);
     }
     let lost = (0..600).filter(|&lpn| drive.is_lost(lpn)).count();
     let counted = drive.flash_counts().faults.lost_units;
     assert!(lost > 100 && lost as u64 <= counted, "{lost} of {counted} lost");
-    let victim = (200..600).find(|&lpn| drive.is_lost(lpn)).expect("something was moved");
+    let victim = (0..600).find(|&lpn| drive.is_lost(lpn)).expect("something was moved");
     let at = u64::from(victim);
     assert_eq!(one(&mut drive, HostOp::Read, at).status, Status::Unreadable);
     // A part of it is not enough.
@@ -99,7 +99,7 @@ fn what_is_unreadable_says_so_until_it_is_written_anew() {
     one(&mut drive, HostOp::Write, at);
     assert_eq!(one(&mut drive, HostOp::Read, at).status, Status::Done);
     assert!(!drive.is_lost(victim));
-    let other = (200..600).find(|&lpn| drive.is_lost(lpn)).expect("more was lost");
+    let other = (0..600).find(|&lpn| drive.is_lost(lpn)).expect("more was lost");
     one(&mut drive, HostOp::Discard, u64::from(other));
     assert_eq!(one(&mut drive, HostOp::Read, u64::from(other)).status, Status::Done);
     drive.assert_consistent();
@@ -113,7 +113,7 @@ fn parity_rebuilds_what_one_member_has_lost() {
     device.flash.superblock_parity = true;
     device.drive.capacity = Bytes(1200 * UNIT);
     // A few units in a hundred are beyond help.
-    spec(&mut device).rber_fresh = Some(0.0073);
+    spec(&mut device).rber_fresh = Some(0.0066);
     spec(&mut device).read_retries = Some(0);
     let mut drive = filled(&device);
     let (mut clean, mut rebuilt, mut unreadable) = (0, 0, 0);
@@ -141,7 +141,7 @@ fn parity_rebuilds_what_one_member_has_lost() {
     }
     println!("{clean} clean, {rebuilt} rebuilt, {unreadable} unreadable");
     // Two members of four are lost together far less often than one.
-    assert!(rebuilt > 20 && unreadable * 5 < rebuilt && clean > 1000);
+    assert!(rebuilt > 15 && unreadable * 5 < rebuilt && clean > 1100);
 }
 
 #[test]

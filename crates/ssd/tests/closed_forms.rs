@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use common::tiny;
 use prism_base::{Bytes, Nanos, SimTime};
 use prism_nand::timing::transfer_time;
-use prism_ssd::device::WriteCache;
+use prism_ssd::device::{Cell, WriteCache};
 use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
 
 fn request(op: HostOp, unit: u64, units: u64) -> Request {
@@ -83,24 +83,41 @@ fn cached_writes_are_link_and_firmware() {
     check(&device, writes, expected);
 }
 
-#[test]
-fn written_through_adds_bus_and_program() {
-    let mut device = tiny(64, 1500, false);
-    device.drive.write_cache = WriteCache::WriteThrough;
-    let (f, d) = (&device.flash, &device.drive);
-    let row = Bytes(2 * 8192);
-    let expected = d.firmware_write
-        + transfer_time(Bytes(4096), d.link_bandwidth.unwrap())
-        + transfer_time(row, f.channel_bandwidth.unwrap())
-        + f.t_program.of(0);
-    let writes = (0..300).map(|i| request(HostOp::Write, i * 7 % 1500, 1)).collect();
-    check(&device, writes, expected);
+/// The time of the programs that make a row of a fresh word line durable: its own and, without
+/// protection, those of the padding that fills up the word line.
+fn word_line(device: &Device) -> Nanos {
+    let flash = &device.flash;
+    let row = transfer_time(Bytes(2 * 8192), flash.channel_bandwidth.unwrap());
+    let rows = 0..device.rows_per_word_line();
+    Nanos(rows.map(|page| (row + flash.t_program.of(page)).0).sum())
 }
 
 #[test]
-fn a_flush_is_a_padded_row_or_nothing() {
-    for protected in [true, false] {
-        let device = tiny(64, 1500, protected);
+fn written_through_adds_bus_and_programs_of_the_word_line() {
+    for (cell, rows) in [(Cell::Slc, 1), (Cell::Mlc, 2), (Cell::Qlc, 4)] {
+        let mut device = tiny(64, 1500, false);
+        device.drive.write_cache = WriteCache::WriteThrough;
+        device.flash.cell = cell;
+        assert_eq!(device.rows_per_word_line(), rows);
+        let d = &device.drive;
+        let expected = d.firmware_write
+            + transfer_time(Bytes(4096), d.link_bandwidth.unwrap())
+            + word_line(&device);
+        let writes: Vec<_> = (0..300).map(|i| request(HostOp::Write, i * 7 % 1500, 1)).collect();
+        // On a drive that was never written each write begins a word line.
+        let (mean, max) = run(&mut Drive::new(device.clone(), 1).unwrap(), writes);
+        assert_eq!((mean, max), (expected.0 as f64, expected));
+    }
+}
+
+#[test]
+fn a_flush_is_a_padded_word_line_or_nothing() {
+    let cases = [(Cell::Slc, 3), (Cell::Mlc, 7), (Cell::Qlc, 15)];
+    for (protected, (cell, padding)) in
+        [true, false].into_iter().flat_map(|p| cases.map(|c| (p, c)))
+    {
+        let mut device = tiny(64, 1500, protected);
+        device.flash.cell = cell;
         let mut drive = Drive::new(device.clone(), 1).unwrap();
         let mut out = Vec::new();
         drive.submit(request(HostOp::Write, 3, 1), SimTime::ZERO).unwrap();
@@ -108,11 +125,10 @@ fn a_flush_is_a_padded_row_or_nothing() {
         drive.submit(Request { len: 0, ..request(HostOp::Flush, 0, 0) }, drive.now()).unwrap();
         drive.advance(SimTime(100_000_000), &mut out);
         let flush = out[1].completed.since(out[1].submitted);
-        let (f, d) = (&device.flash, &device.drive);
-        let row = transfer_time(Bytes(2 * 8192), f.channel_bandwidth.unwrap()) + f.t_program.of(0);
-        let expected = if protected { d.firmware_read } else { d.firmware_read + row };
+        let firmware = device.drive.firmware_read;
+        let expected = if protected { firmware } else { firmware + word_line(&device) };
         assert_eq!(flush, expected);
         let pads = drive.flash_counts().units[prism_nand::Cause::Pad];
-        assert_eq!(pads, if protected { 0 } else { 3 });
+        assert_eq!(pads, if protected { 0 } else { padding });
     }
 }

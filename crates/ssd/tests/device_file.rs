@@ -80,7 +80,7 @@ fn the_document_describes_the_fields_that_are_read() {
     for (heading, mut read) in sections() {
         let mut fields: Vec<_> = described(heading).into_iter().map(|(field, _)| field).collect();
         if heading.is_empty() {
-            let sections = ["flash", "ftl", "drive", "faults", "datasheet"];
+            let sections = ["flash", "ftl", "range", "drive", "faults", "datasheet"];
             read.retain(|field| !sections.contains(&field.as_str()));
         }
         read.sort();
@@ -148,7 +148,7 @@ fn the_hybrid_fields_are_described_required_and_apart() {
     };
     check("victim = \"fifo\"", "victim = \"random\"", "random does not combine");
     check("\"separate\"", "\"shared\"", "ftl.frontiers = shared");
-    check("protection = true", "protection = false", "drive.power_loss_protection = false");
+    check("protection = true", "protection = false", "drive.discards = true");
     check("group_blocks = 4", "group_blocks = 0", "group_blocks is 0");
     check("log_share = 0.07", "log_share = 1.5", "ftl.log_share = 1.5");
     check("log_share = 0.07", "log_share = 0.07\nsegment = \"1MiB\"", "ftl.segment");

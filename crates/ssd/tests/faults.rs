@@ -236,7 +236,7 @@ impl Model {
     fn cut(mut self, seed: u64) -> Self {
         let was_read_only = self.drive.read_only().is_some();
         self.faults.add(self.drive.flash_counts().faults);
-        self.drive = Drive::recover(self.drive.power_cut(), seed).unwrap();
+        self.drive = Drive::recover(self.drive.power_cut(seed), seed).unwrap();
         self.drive.assert_consistent();
         assert!(!was_read_only || self.drive.read_only().is_some(), "writes again");
         let requests = std::mem::take(&mut self.requests);

@@ -1,9 +1,9 @@
 //! What was promised durable is there after power was cut, wherever it was cut.
 //!
-//! The drives are drawn at random ([`swarm`]). The model ([`harness`]) keeps, for each
-//! mapping unit, what has happened to it and since when that is promised. A drive may
-//! come back with anything newer than the promise, never with anything older, and never
-//! with another unit's data.
+//! The drives are drawn at random ([`swarm`]), with and without protection, of cells with one
+//! to four bits. The model ([`harness`]) keeps, for each mapping unit, what has happened to it
+//! and since when that is promised. A drive may come back with anything newer than the promise,
+//! never with anything older, and never with another unit's data.
 
 #![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
 
@@ -15,6 +15,20 @@ mod swarm;
 use harness::Harness;
 use prism_base::Rng;
 use prism_ssd::{Device, Drive};
+use swarm::Kind;
+
+/// Lives in which power is cut after so many operations, from none on.
+const SINGLE_LIVES: u64 = 40;
+const SINGLE_CUTS: u64 = 200;
+/// Lives of each kind of drive with many cuts each.
+const KIND_LIVES: u64 = 50;
+const KIND_CUTS: u64 = 100;
+/// Lives of drives of any mapping by unit with many cuts each.
+const MIXED_LIVES: u64 = 400;
+const MIXED_CUTS: u64 = 100;
+/// Lives of each kind of drive with cuts so close that cleaning never ends between two.
+const SHORT_LIVES: u64 = 25;
+const SHORT_CUTS: u64 = 61;
 
 /// Seeds of a test: the one in PRISM_SEED, or those from `first` on.
 fn seeds(first: u64, count: u64) -> std::ops::Range<u64> {
@@ -27,16 +41,30 @@ fn seeds(first: u64, count: u64) -> std::ops::Range<u64> {
     }
 }
 
+/// Says how to run a test again for one seed.
+fn say(seed: u64, test: &str) {
+    println!("PRISM_SEED={seed} cargo test -p prism-ssd --test power_loss {test}");
+}
+
 fn device(seed: u64) -> Device {
     swarm::device(&mut Rng::stream(seed, "power.device"))
 }
 
 #[test]
+fn cuts_are_as_many_as_promised() {
+    let each = KIND_LIVES * KIND_CUTS + SHORT_LIVES * SHORT_CUTS;
+    let kinds = Kind::ALL.len() as u64;
+    let all = SINGLE_LIVES * SINGLE_CUTS + MIXED_LIVES * MIXED_CUTS + kinds * each;
+    println!("power is cut {all} times, {each} times for each of {kinds} kinds of drives alone");
+    assert!(all >= 50_000 && each >= 3_000, "{all} cuts, {each} for each kind");
+}
+
+#[test]
 fn one_cut_after_every_operation() {
-    for seed in seeds(0, 40) {
-        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test power_loss one_cut");
+    for seed in seeds(0, SINGLE_LIVES) {
+        say(seed, "one_cut");
         let protected = device(seed).drive.power_loss_protection;
-        for operations in 0..200 {
+        for operations in 0..SINGLE_CUTS {
             let mut harness = Harness::new(device(seed), seed);
             harness.run(operations);
             harness = harness.cut(seed);
@@ -45,82 +73,85 @@ fn one_cut_after_every_operation() {
     }
 }
 
-/// Lives of a drive with cuts mostly close together, at times long enough for cleaning
-/// to be in full swing, and at times before the drive has done anything at all.
-fn many_cuts(first: u64) {
-    for seed in seeds(first, 300) {
-        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test power_loss many_cuts");
-        let mut harness = Harness::new(device(seed), seed);
-        if seed.is_multiple_of(2) {
-            harness.fill();
-        }
-        let mut rng = Rng::stream(seed, "power.cuts");
-        for _ in 0..100 {
-            let most = match rng.below(10) {
-                0..2 => 1,
-                2..8 => 25,
-                _ => 600,
-            };
-            harness.run(rng.below(most));
-            harness = harness.cut(seed);
-        }
-        harness.come_to_rest();
-    }
-}
-
-#[test]
-fn many_cuts_in_one_life() {
-    many_cuts(0);
-}
-
-#[test]
-fn many_cuts_in_other_lives() {
-    many_cuts(300);
-}
-
-/// The hybrid mapping saves its map, but merges are cut off in the middle, and their blocks
-/// must not be lost.
-#[test]
-fn many_cuts_in_hybrid_lives() {
-    for seed in seeds(2000, 300) {
-        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test power_loss hybrid_lives");
-        let device = swarm::by_block(&mut Rng::stream(seed, "power.hybrid"));
-        let mut harness = Harness::new(device, seed);
-        if seed.is_multiple_of(2) {
-            harness.fill();
-        }
-        let mut rng = Rng::stream(seed, "power.cuts");
-        for _ in 0..100 {
-            let most = match rng.below(10) {
-                0..2 => 1,
-                2..8 => 25,
-                _ => 600,
-            };
-            harness.run(rng.below(most));
-            harness = harness.cut(seed);
-        }
+/// A life with cuts mostly close together, at times long enough for cleaning to be in full
+/// swing, and at times before the drive has done anything at all, as if power went while it
+/// came back. Then the drive works, and no block is lost.
+fn many_cuts(device: Device, seed: u64, cuts: u64) {
+    let mut harness = Harness::new(device, seed);
+    if seed.is_multiple_of(2) {
         harness.fill();
-        harness.come_to_rest();
+    }
+    let mut rng = Rng::stream(seed, "power.cuts");
+    for _ in 0..cuts {
+        let most = match rng.below(10) {
+            0..2 => 1,
+            2..8 => 25,
+            _ => 600,
+        };
+        harness.run(rng.below(most));
+        harness = harness.cut(seed);
+    }
+    harness.fill();
+    harness.come_to_rest();
+    harness.assert_no_block_is_lost();
+}
+
+fn many_cuts_of(kind: Kind) {
+    for seed in seeds(2000, KIND_LIVES) {
+        say(seed, "many_cuts_of");
+        many_cuts(kind.draw(&mut Rng::stream(seed, "power.kind")), seed, KIND_CUTS);
     }
 }
 
 /// Lives so short that cleaning never ends in one of them must not use up the erased
 /// blocks: the drive still takes every write in the end.
-#[test]
-fn many_short_lives_leave_a_drive_that_works() {
-    for seed in seeds(1000, 200) {
-        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test power_loss short_lives");
-        let mut harness = Harness::new(device(seed), seed);
+fn short_lives_of(kind: Kind) {
+    for seed in seeds(1000, SHORT_LIVES) {
+        say(seed, "short_lives");
+        let mut harness = Harness::new(kind.draw(&mut Rng::stream(seed, "power.short")), seed);
         harness.fill();
         harness.run(300);
-        for operations in 0..60 {
+        for operations in 1..SHORT_CUTS {
             harness = harness.cut(seed);
             harness.run(operations % 12);
         }
         harness = harness.cut(seed);
         harness.fill();
         harness.come_to_rest();
+        harness.assert_no_block_is_lost();
     }
+}
+
+#[test]
+fn many_cuts_in_one_life() {
+    for seed in seeds(0, MIXED_LIVES / 2) {
+        say(seed, "many_cuts_in_one_life");
+        many_cuts(device(seed), seed, MIXED_CUTS);
+    }
+}
+
+#[test]
+fn many_cuts_in_other_lives() {
+    for seed in seeds(300, MIXED_LIVES / 2) {
+        say(seed, "many_cuts_in_other_lives");
+        many_cuts(device(seed), seed, MIXED_CUTS);
+    }
+}
+
+#[test]
+fn many_cuts_of_mappings_by_unit() {
+    Kind::ALL[..4].iter().for_each(|&kind| many_cuts_of(kind));
+}
+
+/// Merges are cut off in the middle, and their blocks must not be lost.
+#[test]
+fn many_cuts_of_mappings_by_block() {
+    Kind::ALL[4..].iter().for_each(|&kind| many_cuts_of(kind));
+}
+
+#[test]
+fn many_short_lives_leave_a_drive_that_works() {
+    Kind::ALL.iter().for_each(|&kind| short_lives_of(kind));
 }
 
 #[test]
@@ -128,5 +159,5 @@ fn a_device_description_survives() {
     let device = device(1);
     let nand = device.erased_with_content();
     let drive = Drive::with_nand(device.clone(), nand, 1).unwrap();
-    assert_eq!(*Drive::recover(drive.power_cut(), 1).unwrap().device(), device);
+    assert_eq!(*Drive::recover(drive.power_cut(1), 1).unwrap().device(), device);
 }

@@ -6,12 +6,15 @@ use clap::{Args as ClapArgs, ValueEnum};
 use prism_experiments::Scale;
 use prism_experiments::contract_micro::{Benchmark, Comparison};
 use prism_experiments::unwritten::{Facts, Observed, PHASE, Pair, judge_all, observe};
+use prism_experiments::{linkedin, sfs};
 use prism_host::jobs::run_all;
 use prism_host::{HostError, LoadSpec, Progress, load_trace};
 
 use crate::failure::Failure;
 use crate::output::{json, write_whole};
 use crate::report_files::{Paths, ReportFiles};
+use crate::reproduction::linkedin::LinkedIn;
+use crate::reproduction::sfs::Sfs;
 use crate::reproduction::{self, Reproduced, scale_name};
 
 /// What can be repeated.
@@ -19,20 +22,27 @@ use crate::reproduction::{self, Reproduced, scale_name};
 enum Id {
     /// He et al., "The unwritten contract of solid state drives", EuroSys'17
     UnwrittenContract,
+    /// "Designing SSD-Friendly Applications", 2016
+    #[value(name = "linkedin")]
+    LinkedIn,
+    /// Min et al., "SFS", FAST'12: what its drives do, without the file system
+    Sfs,
 }
 
 /// Arguments of `prism reproduce`.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example:
-  prism reproduce unwritten-contract --html contract.html")]
+  prism reproduce unwritten-contract --html contract.html
+  prism reproduce linkedin --scale quarter")]
 pub struct Args {
     /// What to repeat; left out, what can be is listed
     #[arg(value_name = "ID", value_enum)]
     id: Option<Id>,
-    /// Folder with the traces, FS-APP.ftrace.zst in it or in its folder app-fs
+    /// Folder with the traces of unwritten-contract, FS-APP.ftrace.zst in it or in its folder
+    /// app-fs
     #[arg(long, value_name = "DIR", default_value = "samples")]
     traces: PathBuf,
-    /// Drive of the micro-benchmarks: full, or a quarter of its channels
+    /// How much is simulated: full, or a quarter
     #[arg(long, value_name = "SCALE", default_value = "full", value_parser = parse_scale)]
     scale: Scale,
     /// Seed of everything random
@@ -60,6 +70,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match args.id {
         None => Ok(write_whole(Path::new("-"), list().as_bytes())?),
         Some(Id::UnwrittenContract) => unwritten_contract(args),
+        Some(Id::LinkedIn) => linkedin(args),
+        Some(Id::Sfs) => sfs(args),
     }
 }
 
@@ -74,8 +86,8 @@ fn list() -> String {
     text
 }
 
-/// A part of the work, done on any thread.
-enum Part {
+/// A part of the work on the contract, done on any thread.
+enum ContractPart {
     Benchmark(Vec<Comparison>),
     Trace(Box<Result<Observed, HostError>>),
 }
@@ -91,31 +103,22 @@ fn unwritten_contract(args: &Args) -> Result<(), Failure> {
              its folder app-fs; name their folder with --traces"
         )));
     }
-    let paths = Paths {
-        html: args.html.as_deref(),
-        json: args.json.as_deref(),
-        requests: None,
-        text: None,
-    };
-    let files = ReportFiles::open(paths)?;
+    let files = ReportFiles::open(paths(args))?;
     let (scale, seed) = (args.scale, args.seed);
-    let mut jobs: Vec<Box<dyn FnOnce() -> Part + Send>> = Vec::new();
+    let mut jobs: Vec<Box<dyn FnOnce() -> ContractPart + Send>> = Vec::new();
     for (pair, path) in found {
         let Some(path) = path else { continue };
-        jobs.push(Box::new(move || Part::Trace(Box::new(read(pair, path)))));
+        jobs.push(Box::new(move || ContractPart::Trace(Box::new(read(pair, path)))));
     }
     for benchmark in Benchmark::ALL {
-        jobs.push(Box::new(move || Part::Benchmark(benchmark.run(scale, seed))));
+        jobs.push(Box::new(move || ContractPart::Benchmark(benchmark.run(scale, seed))));
     }
-    let progress = Progress::on_stderr();
-    progress.start_count("reproducing:", "parts", Some(jobs.len() as u64));
-    let parts = run_all(jobs, |finished| progress.reached(finished as u64));
-    progress.clear();
+    let parts = run_parts(jobs);
     let (mut comparisons, mut observed) = (Vec::new(), Vec::new());
     for part in parts {
         match part {
-            Part::Benchmark(some) => comparisons.extend(some),
-            Part::Trace(one) => observed.push((*one)?),
+            ContractPart::Benchmark(some) => comparisons.extend(some),
+            ContractPart::Trace(one) => observed.push((*one)?),
         }
     }
     let facts: Vec<Facts> = observed.iter().map(|one| one.facts.clone()).collect();
@@ -125,6 +128,42 @@ fn unwritten_contract(args: &Args) -> Result<(), Failure> {
     let text = json(&reproduction::json(&result));
     let document = reproduction::document(&result);
     files.write(&document, document.clone(), &text, None)
+}
+
+fn linkedin(args: &Args) -> Result<(), Failure> {
+    let files = ReportFiles::open(paths(args))?;
+    let (scale, seed) = (args.scale, args.seed);
+    let job = |part: linkedin::Part| move || part.run(scale, seed);
+    let parts = run_parts(linkedin::Part::all().into_iter().map(job).collect());
+    let result = LinkedIn::new(seed, scale, linkedin::Found::of(parts));
+    let document = reproduction::linkedin::document(&result);
+    let text = json(&reproduction::linkedin::json(&result));
+    files.write(&document, document.clone(), &text, None)
+}
+
+fn sfs(args: &Args) -> Result<(), Failure> {
+    let files = ReportFiles::open(paths(args))?;
+    let (scale, seed) = (args.scale, args.seed);
+    let job = |part: sfs::Part| move || part.run(scale, seed);
+    let parts = run_parts(sfs::Part::all().into_iter().map(job).collect());
+    let result = Sfs::new(seed, scale, sfs::Found::of(parts));
+    let document = reproduction::sfs::document(&result);
+    let text = json(&reproduction::sfs::json(&result));
+    files.write(&document, document.clone(), &text, None)
+}
+
+fn paths(args: &Args) -> Paths<'_> {
+    let (html, json) = (args.html.as_deref(), args.json.as_deref());
+    Paths { html, json, requests: None, text: None }
+}
+
+/// Runs `jobs` on all cores and says how many are done.
+fn run_parts<T: Send>(jobs: Vec<impl FnOnce() -> T + Send>) -> Vec<T> {
+    let progress = Progress::on_stderr();
+    progress.start_count("reproducing:", "parts", Some(jobs.len() as u64));
+    let parts = run_all(jobs, |finished| progress.reached(finished as u64));
+    progress.clear();
+    parts
 }
 
 /// The trace of `pair` in `dir` or in its folder of such traces.

@@ -287,6 +287,13 @@ pub fn wear_figures(measured: &Measured, device: &Device, wear: Wear) -> Block {
             ),
         ));
     }
+    if let Some(merges) = measured.merges {
+        let all = merges.switches + merges.partial + merges.full;
+        figures.push(Figure::new("Merges", Unit::Count, all).note(format!(
+            "{} switches, {} partial, {} full; {} blocks erased with nothing left in them",
+            merges.switches, merges.partial, merges.full, merges.empty
+        )));
+    }
     Block::KeyFigures(figures)
 }
 

@@ -113,6 +113,7 @@ pub struct FiguresObject {
     /// Only where the map lies on flash.
     #[serde(skip_serializing_if = "Option::is_none")]
     map_cache: Option<MapObject>,
+    merges: Option<MergesObject>,
     unmapped_reads: u64,
     held_back: u64,
     behind_ns: u64,
@@ -127,6 +128,15 @@ struct MapObject {
     miss_ratio: f64,
     pages_loaded: u64,
     pages_rewritten: u64,
+}
+
+/// Merges of a drive that maps blocks.
+#[derive(Debug, Serialize)]
+struct MergesObject {
+    switches: u64,
+    partial: u64,
+    full: u64,
+    empty: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -298,6 +308,12 @@ impl FiguresObject {
                 miss_ratio: map.miss_ratio(),
                 pages_loaded: map.loads,
                 pages_rewritten: map.writebacks,
+            }),
+            merges: measured.merges.map(|merges| MergesObject {
+                switches: merges.switches,
+                partial: merges.partial,
+                full: merges.full,
+                empty: merges.empty,
             }),
             unmapped_reads: measured.unmapped,
             held_back: measured.held_back,

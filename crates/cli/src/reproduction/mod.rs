@@ -1,8 +1,12 @@
-//! What `prism reproduce unwritten-contract` found, as a document and as JSON.
+//! What `prism reproduce` found, as documents and as JSON: here the unwritten contract, in
+//! modules of their own the others.
 
+mod beside_tables;
 mod contract_tables;
 mod document;
+pub mod linkedin;
 mod micro_tables;
+pub mod sfs;
 
 use prism_experiments::Scale;
 use prism_experiments::contract_micro::Comparison;

@@ -89,7 +89,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         first: u32,
         urgency: Urgency,
     ) -> Result<LaneId, F::Error> {
-        if self.ftl().places_host() {
+        if self.ftl().host_place(stream, first) != HostPlace::Any {
             return self.named_lane(stream, first, urgency);
         }
         if self.pace != Pace::ToHigh
@@ -103,7 +103,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             // The next in turn that has room as it is.
             for _ in 0..lanes {
                 let lane = self.take_turn(lanes);
-                if self.ftl().balanced(lane) && self.is_reached(lane, Goal::Row(stream)) {
+                if self.ftl().balanced(lane, stream) && self.is_reached(lane, Goal::Row(stream)) {
                     return Ok(lane);
                 }
             }
@@ -111,7 +111,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         // The next in turn that holds no more than its share.
         for _ in 0..lanes {
             let lane = self.take_turn(lanes);
-            if !self.ftl().balanced(lane) {
+            if !self.ftl().balanced(lane, stream) {
                 continue;
             }
             if self.pace == Pace::ToHigh {
@@ -243,8 +243,8 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         // live units on account of rows that are lost.
         self.sync()?;
         let ftl: &mut Layer = self.ftl.borrow_mut();
-        let why = ftl.cause_of_cleaning();
-        self.cleaners[index].victim = ftl.pick_victim(lane).map(|victim| (victim, why));
+        let victim = ftl.pick_victim(lane);
+        self.cleaners[index].victim = victim.map(|block| (block, ftl.cause_of_cleaning(block)));
         Ok(self.cleaners[index].victim.is_some())
     }
 

@@ -181,7 +181,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
                 self.program(pad, Cause::Pad, &[], &[], &[])?;
             }
             let block = self.flash.layout().block_of(row);
-            if self.ftl().copies_in_order() && !self.rows_unsynced.contains(&block) {
+            if self.ftl().copies_in_order(block) && !self.rows_unsynced.contains(&block) {
                 self.rows_unsynced.push(block);
             }
             if self.program(row, Cause::Host, units, bytes, lost)? == Status::Passed {

@@ -32,6 +32,8 @@ pub(crate) struct Cleaner {
     cursor: u32,
     /// Copy steps under way.
     pub(super) copies: u32,
+    /// Copy steps that are programmed and wait for the rest of their word line.
+    pub(super) held: u32,
     /// Copy steps whose rows are fixed and not queued yet, in the order of the rows.
     in_order: VecDeque<u32>,
     /// Dies on which the erase of the victim has not ended, and whether it failed on one.
@@ -88,8 +90,8 @@ impl Engine {
             cleaner.victim = self.ftl.pick_for_wear(lane).map(|block| (block, Cause::Wear));
         }
         if cleaner.victim.is_none() && (cleaner.active || cleaner.idle) {
-            let why = self.ftl.cause_of_cleaning();
-            cleaner.victim = self.ftl.pick_victim(lane).map(|block| (block, why));
+            let victim = self.ftl.pick_victim(lane);
+            cleaner.victim = victim.map(|block| (block, self.ftl.cause_of_cleaning(block)));
             // Some merges are a change of the map alone, and make room at once.
             self.freed |= self.ftl.places_host();
         }
@@ -157,7 +159,16 @@ impl Engine {
         self.ftl.gather(victim, &mut cleaner.cursor, &mut job.plan);
         if job.plan.units.is_empty() {
             self.jobs.give(place);
-            return cleaner.copies == 0 && self.all_copied(lane, victim, why, now);
+            if cleaner.copies > 0 {
+                return false;
+            }
+            if cleaner.held > 0 {
+                // Nothing is erased while its copies are on a word line that a loss of power
+                // could take.
+                self.close_copies(lane, now);
+                return false;
+            }
+            return self.all_copied(lane, victim, why, now);
         }
         let cause = self.ftl.cause_of_copies(victim, why);
         cleaner.copies += 1;
@@ -168,7 +179,7 @@ impl Engine {
         job.victim = Some(victim);
         job.cause = Some(cause);
         job.copied_back = 0;
-        if self.ftl.copies_in_order() {
+        if self.ftl.copies_in_order(victim) {
             job.row = self.ftl.reserve_copy(lane, victim).0;
             cleaner.in_order.push_back(place);
         }
@@ -261,7 +272,8 @@ impl Engine {
             return;
         }
         let lane = LaneId(job.lane);
-        if self.ftl.copies_in_order() {
+        let victim = job.victim.expect("a copy empties a block");
+        if self.ftl.copies_in_order(victim) {
             self.queue_in_order(lane, now);
             return;
         }

@@ -79,6 +79,8 @@ pub(crate) struct Die {
     pub(crate) host_rows: u32,
     /// Operations of the caller that wait or run.
     pub(crate) host_ops: u32,
+    /// Programs that have ended, of word lines that are not full.
+    pub(crate) held: Vec<u32>,
     /// Time that what waits will take; kept only where a scheduler asks for it.
     pub(crate) backlog: Nanos,
 }

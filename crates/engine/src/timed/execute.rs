@@ -280,21 +280,27 @@ impl Engine {
 
     fn program_done(&mut self, place: u32, done: &mut Vec<Done>, now: SimTime) {
         let job = &self.jobs[place];
-        let row = RowId(job.row);
+        let (row, cause) = (RowId(job.row), job.cause);
         let lane = LaneId(job.lane);
+        let block = self.layout.block_of(row);
         if self.nand.program_end(row) == Status::Failed {
             self.counts.faults.program_failures += 1;
             self.lose_row(place);
+            self.lose_held(lane);
             return;
         }
-        self.ftl.commit(row, &job.plan.units, &[]);
-        if !job.lost.is_empty() {
-            self.mark_lost(place);
+        if self.config.word_line_rows > 1 {
+            if self.faulty && self.ftl.has_failed(block) && row != self.nand.word_line_end(row) {
+                // The rest of its word line is never programmed.
+                self.lose_row(place);
+                return;
+            }
+            self.word_line_done(place, done);
+        } else {
+            self.commit(place, done);
         }
-        let job = &self.jobs[place];
-        match job.cause {
+        match cause {
             Some(Cause::Host) => {
-                done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
                 let die = self.layout.die_of(row);
                 self.dies[die.0 as usize].host_rows -= 1;
                 self.lanes[lane.0 as usize].host_rows -= 1;
@@ -306,10 +312,23 @@ impl Engine {
             Some(Cause::Pad) => self.freed = true,
             _ => self.lanes[lane.0 as usize].cleaner.copies -= 1,
         }
-        self.jobs.give(place);
         self.clean(lane, now);
         self.look_for_garbage(now);
         self.house(now);
+    }
+
+    /// The program takes effect, and is told to whoever asked for it.
+    pub(super) fn commit(&mut self, place: u32, done: &mut Vec<Done>) {
+        let job = &self.jobs[place];
+        self.ftl.commit(RowId(job.row), &job.plan.units, &[]);
+        if !job.lost.is_empty() {
+            self.mark_lost(place);
+        }
+        let job = &self.jobs[place];
+        if job.cause == Some(Cause::Host) {
+            done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
+        }
+        self.jobs.give(place);
     }
 
     /// One operation of the caller less on `die`.

@@ -156,6 +156,34 @@ impl Engine {
         self.rowless.push_back(place);
     }
 
+    /// Rows of `lane` that are programmed and wait for the rest of a word line in a block that
+    /// has failed: that is never programmed, so they get other rows.
+    pub(super) fn lose_held(&mut self, lane: LaneId) {
+        if self.config.word_line_rows == 1 {
+            return;
+        }
+        for die in self.layout.dies_of(lane) {
+            let (lost, kept) = std::mem::take(&mut self.dies[die.0 as usize].held)
+                .into_iter()
+                .partition(|&place| self.has_no_row(&Op::Program { job: place }));
+            self.dies[die.0 as usize].held = kept;
+            let lost: Vec<u32> = lost;
+            for place in lost {
+                self.count_held(place, false);
+                // As if it were still to be programmed.
+                if self.jobs[place].cause == Some(Cause::Host) {
+                    self.dies[die.0 as usize].host_rows += 1;
+                    self.dies[die.0 as usize].host_ops += 1;
+                    self.lanes[lane.0 as usize].host_rows += 1;
+                } else {
+                    let lane = self.jobs[place].lane;
+                    self.lanes[lane as usize].cleaner.copies += 1;
+                }
+                self.lose_row(place);
+            }
+        }
+    }
+
     /// Finds other rows for jobs that have lost theirs; parity and padding are given up.
     pub(super) fn replace_rows(&mut self, now: SimTime) {
         while let Some(place) = self.rowless.pop_front() {

@@ -11,6 +11,7 @@ mod clean;
 mod die;
 mod execute;
 mod faults;
+mod word_line;
 
 use std::collections::VecDeque;
 
@@ -116,8 +117,10 @@ pub struct Engine {
     urgent: bool,
     /// Some lane cleans in idle time.
     idle_cleaning: bool,
-    /// An erase has ended since the caller last asked.
+    /// An erase has ended since the caller last asked, or a row where word lines count.
     freed: bool,
+    /// Units of the host that are programmed and wait so.
+    units_held: u32,
     /// How long the transfer of a row takes, and of so many units of a level.
     row_transfer: Nanos,
     transfers: Vec<Nanos>,
@@ -151,6 +154,7 @@ impl Engine {
             urgent: false,
             idle_cleaning: false,
             freed: false,
+            units_held: 0,
             row_transfer: config.timing.transfer(geometry.row_bytes()),
             transfers: (0..=u64::from(geometry.units_per_level()))
                 .map(|units| config.timing.transfer(Bytes(units * geometry.unit.0)))
@@ -247,18 +251,29 @@ impl Engine {
     /// turn; `None` if all are busy enough, or must clean first. Where the layer names the
     /// lane, one that has to merge first is set to it.
     pub fn writable_lane(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
-        if self.ftl.places_host() {
+        let places_host = self.ftl.places_host();
+        if places_host && self.ftl.host_place(stream, first) != HostPlace::Any {
             return self.named_lane(stream, first, now);
         }
         if self.is_read_only() {
             return None;
         }
+        let most = HOST_ROWS_MAX * self.layout.dies_per_lane();
         for _ in 0..self.ready.len() {
             let lane = self.ready.pop_front().expect("as many as counted");
-            if !self.ftl.host_may_write(LaneId(lane), stream) {
-                // Comes back when an erase has made room.
+            if places_host && self.lanes[lane as usize].host_rows >= most {
+                // Busy with rows that were placed there. Comes back when one of them is done.
                 self.lanes[lane as usize].listed = false;
-            } else if !self.ftl.balanced(LaneId(lane)) || self.next_die_busy(lane, stream, first) {
+            } else if !self.ftl.host_may_write(LaneId(lane), stream) {
+                // Comes back when an erase has made room; at once where another stream may
+                // have some.
+                self.lanes[lane as usize].listed = places_host;
+                if places_host {
+                    self.ready.push_back(lane);
+                }
+            } else if !self.ftl.balanced(LaneId(lane), stream)
+                || self.next_die_busy(lane, stream, first)
+            {
                 self.ready.push_back(lane);
             } else {
                 self.ready.push_front(lane);
@@ -273,7 +288,11 @@ impl Engine {
             if self.ftl.host_place(stream, first) != HostPlace::Blocked {
                 break;
             }
-            let merges = self.ftl.make_room(stream, first)?;
+            let Some(merges) = self.ftl.make_room(stream, first) else {
+                // A log block whose word line is open is not merged.
+                self.close_word_lines(|_| true, now);
+                return None;
+            };
             // A merge without flash operations makes room at once, or shows what else the row
             // waits for.
             self.clean(merges, now);
@@ -316,12 +335,12 @@ impl Engine {
         now: SimTime,
     ) {
         assert!(payloads.is_empty() || payloads.len() == units.len(), "bytes for some units only");
-        let in_turn = !self.ftl.places_host();
+        let first = units.first().expect("a row holds something").write.lpn;
+        let in_turn = self.ftl.host_place(stream, first) == HostPlace::Any;
         if in_turn {
             let front = self.ready.pop_front();
             assert!(front == Some(lane.0), "a row for a lane that was not offered");
         }
-        let first = units.first().expect("a row holds something").write.lpn;
         let row = self.ftl.reserve_host(lane, stream, first);
         while let Some(pad) = self.ftl.take_pad() {
             self.program_empty(lane, pad, Cause::Pad, now);
@@ -390,8 +409,8 @@ impl Engine {
         self.timers.next_at()
     }
 
-    /// Whether an erase has ended since this was last asked: rows that found no lane may
-    /// find one now.
+    /// Whether an erase has ended since this was last asked, or a row where word lines count:
+    /// rows that found no lane may find one now.
     pub fn take_freed(&mut self) -> bool {
         std::mem::take(&mut self.freed)
     }

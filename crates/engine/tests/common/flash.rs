@@ -57,7 +57,11 @@ impl Fragile {
 
     /// The cells after the power went.
     pub fn after_cut(self, rng: &mut Rng) -> Nand {
-        let Some((mut nand, ops)) = self.durable else { return self.nand };
+        let Some((mut nand, ops)) = self.durable else {
+            let mut nand = self.nand;
+            nand.lose_power(self.done);
+            return nand;
+        };
         let block_of = |op: &Op| match op {
             Op::Program(row, _) => nand.layout().block_of(*row).0,
             Op::Erase(block) => block.0,
@@ -88,6 +92,7 @@ impl Fragile {
                 Op::Erase(block) => erase(&mut nand, block, !whole, rng),
             }
         }
+        nand.lose_power(self.done);
         nand
     }
 }

@@ -6,7 +6,7 @@ use prism_base::{Bytes, Rng};
 use prism_engine::{Flash, Immediate, Pace};
 use prism_ftl::{
     Benefit, ConfigError, Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, Logs, Placement,
-    TrimRange, UnitWrite, VictimPolicy,
+    RangeConfig, RangesConfig, TrimRange, UnitWrite, VictimPolicy,
 };
 use prism_nand::{Geometry, Nand, UnitTag};
 
@@ -115,7 +115,41 @@ fn set_units(config: &mut LayerConfig, units: u32) {
     match config {
         LayerConfig::Page(config) => config.logical_units = units,
         LayerConfig::Hybrid(config) => config.logical_units = units,
+        LayerConfig::Ranges(_) => unreachable!("each range has its own"),
     }
+}
+
+/// Two or three ranges, each with any mapping.
+pub fn ranges(rng: &mut Rng) -> Setup {
+    let mut all = Vec::new();
+    let mut whole: Option<Setup> = None;
+    for _ in 0..2 + rng.below(2) {
+        let draw = one_of(rng, &[page, hybrid, at_offsets] as &[fn(&mut Rng) -> Setup]);
+        let mut part = draw(rng);
+        if let Some(whole) = &whole {
+            // The shape of the first, with blocks of its own.
+            let blocks_per_plane = part.geometry.blocks_per_plane;
+            part.geometry = Geometry { blocks_per_plane, ..whole.geometry.clone() };
+            set_units(&mut part.config, u32::MAX >> 1);
+            let geometry = part.geometry.clone();
+            let Some(again) = finish(geometry, part.config, rng) else { return ranges(rng) };
+            part = again;
+        } else {
+            // Rows of one unit, which every mapping takes.
+            part = at_offsets(rng);
+            whole = Some(part.clone());
+        }
+        let blocks_per_plane = part.geometry.blocks_per_plane;
+        if let LayerConfig::Hybrid(config) = &mut part.config {
+            config.gaps = false;
+        }
+        all.push(RangeConfig { blocks_per_plane, layer: part.config });
+    }
+    let mut setup = whole.expect("there is a first range");
+    setup.geometry.blocks_per_plane = all.iter().map(|range| range.blocks_per_plane).sum();
+    setup.config = LayerConfig::Ranges(RangesConfig { ranges: all });
+    setup.config.check(&setup.geometry).expect("each range was checked");
+    setup
 }
 
 /// With a capacity; `None` if the flash is too small for the rest.

@@ -27,6 +27,11 @@ impl Hybrid {
         }
     }
 
+    /// Whether the open log block `block` waits for the row that it was opened for.
+    fn awaits_row(&self, block: u32) -> bool {
+        self.groups[self.group_of[block as usize] as usize].awaits_row
+    }
+
     /// (1 - u) age / 2u, with the age in changes of any log block since one of this.
     fn benefit(&self, block: u32) -> f64 {
         let (all, valid) = (self.block_units.get(), self.valid[block as usize]);
@@ -64,7 +69,7 @@ impl Hybrid {
         let lanes = (0..self.lanes.len()).filter_map(|lane| self.best_sealed(lane, |_| true));
         self.best(lanes).or_else(|| {
             let open = self.open_logs.values().copied();
-            let mut idle = open.filter(|&block| self.rows_in_flight[block as usize] == 0);
+            let mut idle = open.filter(|&block| self.is_idle(block) && !self.awaits_row(block));
             match self.config.victim {
                 VictimPolicy::Lru => idle.min_by_key(|&block| self.changed[block as usize]),
                 _ => idle.next(),

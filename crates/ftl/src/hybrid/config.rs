@@ -48,7 +48,7 @@ pub struct HybridConfig {
 
 impl HybridConfig {
     /// Most data groups: a group is a stream of the write buffer.
-    pub const GROUPS_MAX: u32 = 1 << 16;
+    pub const GROUPS_MAX: u32 = 1 << 23;
 
     /// Blocks beside data and log blocks: one, for the logical block that is being merged.
     const MERGE_BLOCKS: u32 = 1;
@@ -148,9 +148,9 @@ impl HybridConfig {
         let (low, high) = (self.free_blocks_low, self.free_blocks_high);
         let logs_min = self.logs_min();
         for (field, value, min, max) in [
+            ("the number of log blocks (log_share)", self.log_blocks, logs_min, blocks),
             ("group_blocks", self.group_blocks, 1, u32::MAX),
             ("group_log_blocks", self.group_log_blocks, logs_min, u32::MAX),
-            ("the number of log blocks (log_share)", self.log_blocks, logs_min, blocks),
             ("free_blocks_low", low, 0, per_lane),
             ("free_blocks_high", high, low, per_lane),
         ] {

@@ -191,6 +191,7 @@ impl Hybrid {
         if self.config.logs == Logs::Fast && !matches!(way, Way::Data(_) | Way::NewData) {
             self.end_run_unless(block, logical);
         }
+        self.groups[group as usize].awaits_row = false;
         self.note_change(block);
         let taken = self.take_row(block);
         if self.uses[block as usize] == Use::Log

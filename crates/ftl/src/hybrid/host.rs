@@ -33,6 +33,26 @@ impl Hybrid {
         }
     }
 
+    /// Takes the next row of `block`, to be left empty, if `block` is being written and that
+    /// row is not behind `until`.
+    pub fn reserve_pad(&mut self, block: BlockId, until: RowId) -> Option<RowId> {
+        let index = block.0;
+        let rows = self.layout.rows_per_block();
+        let open = match self.uses[index as usize] {
+            Use::Log => self.is_open(index),
+            Use::Target | Use::Merging | Use::Data => self.next[index as usize] < rows,
+            _ => false,
+        };
+        if !open || self.row_of_next(index) > until {
+            return None;
+        }
+        let row = self.take_row(index);
+        if self.uses[index as usize] == Use::Log && self.next[index as usize] == rows {
+            self.close(index);
+        }
+        Some(row)
+    }
+
     /// Opens a log block for what `group` writes.
     pub(super) fn open_log(&mut self, group: u32) -> u32 {
         let block = self.take_log(group);
@@ -155,6 +175,7 @@ impl Hybrid {
             Some(log) => log,
             None => self.open_log(group),
         };
+        self.groups[group as usize].awaits_row = true;
         let lane = self.lane_of(log);
         let fills = &mut self.lanes[lane].fills;
         if !fills.iter().any(|&(block, _)| block == log) {

@@ -30,6 +30,27 @@ pub struct MergeCounts {
     pub empty: u64,
 }
 
+impl MergeCounts {
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            switches: self.switches - earlier.switches,
+            partial: self.partial - earlier.partial,
+            full: self.full - earlier.full,
+            empty: self.empty - earlier.empty,
+        }
+    }
+
+    /// Adds what `other` counted.
+    pub fn add(&mut self, other: &Self) {
+        self.switches += other.switches;
+        self.partial += other.partial;
+        self.full += other.full;
+        self.empty += other.empty;
+    }
+}
+
 /// What a lane does until its next erase.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
@@ -247,19 +268,23 @@ impl Hybrid {
         (start..start + end).any(|at| self.live(Pun(at)).is_some())
     }
 
-    /// Rows that `logical` needs up to its last unit outside of `target`.
+    /// Rows that `logical` needs up to its last unit outside of `target`, those on their way
+    /// to flash included.
     fn rows_of(&self, logical: u32, target: u32) -> u32 {
         let units = self.block_units.get();
         let last = (0..units).rev().find(|offset| {
-            let at = self.lookup(logical * units + offset);
-            at.is_some_and(|at| self.layout.block_of_unit(at).0 != target)
+            let lpn = logical * units + offset;
+            let outside = |at| self.layout.block_of_unit(at).0 != target;
+            self.under_way.contains(lpn) || self.lookup(lpn).is_some_and(outside)
         });
         last.map_or(0, |last| last / self.layout.units_per_row() + 1)
     }
 
     /// Plans the next row of the merge that [`Hybrid::pick_victim`] began with `victim`;
     /// `cursor` counts its rows. The plan is empty once all rows are planned. Places whose
-    /// unit does not exist are padding.
+    /// unit does not exist are padding. What the host writes behind the last row meanwhile
+    /// makes the merge longer, so that one which is complete has reached every unit that was
+    /// programmed before its last row: recovery tells it by that.
     pub fn gather(&mut self, victim: BlockId, cursor: &mut u32, plan: &mut CopyPlan) {
         plan.reads.clear();
         plan.units.clear();
@@ -270,11 +295,12 @@ impl Hybrid {
         else {
             return;
         };
-        let row = first + *cursor;
+        let mut row = first + *cursor;
         if row >= end {
-            return;
+            let Some(further) = self.extend(lane, row) else { return };
+            row = further;
         }
-        *cursor += 1;
+        *cursor = row - first + 1;
         let units = self.layout.units_per_row();
         let mut pages = 0;
         for offset in row * units..(row + 1) * units {
@@ -288,6 +314,21 @@ impl Hybrid {
                 plan.units.push(UnitWrite::pad());
             }
         }
+    }
+
+    /// Lets the merge of `lane` go on from `row` on, or behind the padding that stands there,
+    /// if the host has written so far meanwhile. Returns the row that is next then.
+    fn extend(&mut self, lane: usize, row: u32) -> Option<u32> {
+        let Some(Step::Copy { logical, target, first, .. }) = self.lanes[lane].step else {
+            return None;
+        };
+        let row = row.max(self.next[target as usize]);
+        let end = self.rows_of(logical, target);
+        if end <= row {
+            return None;
+        }
+        self.lanes[lane].step = Some(Step::Copy { logical, target, first, end });
+        Some(row)
     }
 
     /// Takes the row for what [`Hybrid::gather`] has just planned; rows are to be programmed
@@ -325,7 +366,7 @@ impl Hybrid {
             self.lanes[lane].victim = None;
             self.retire_log(target);
         }
-        debug_assert!(self.next[target as usize] == end.max(first), "all rows are taken");
+        debug_assert!(self.next[target as usize] >= end.max(first), "all rows are taken");
         self.become_data(target, logical);
         old.map(BlockId)
     }

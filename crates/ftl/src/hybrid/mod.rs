@@ -25,7 +25,7 @@ mod recover;
 use std::collections::{BTreeMap, VecDeque};
 
 use prism_base::{Divisor, FastMap, Zeroed, prefetch};
-use prism_nand::{BlockId, Geometry, LaneId, Layout, Nand, Pun, RowId};
+use prism_nand::{BlockId, Geometry, LaneId, Layout, Pun, RowId};
 
 use crate::config::ConfigError;
 use crate::plan::UnitWrite;
@@ -69,6 +69,9 @@ struct Group {
     waits_for: Option<u32>,
     /// The logical block of it that is being merged: one at a time.
     merging: Option<u32>,
+    /// Its log block was opened for a row that has not come yet, so that nobody else may have
+    /// it: two that take it from each other before either has written would go on for ever.
+    awaits_row: bool,
     /// Log blocks that recovery found, which may be more than the configuration allows.
     found: u32,
 }
@@ -325,6 +328,13 @@ impl Hybrid {
         for lpn in start..end {
             self.unmap(lpn);
         }
+        if self.config.logs == Logs::Replacement && start < end {
+            // The row that is awaited may have been trimmed.
+            let (first, last) = (self.stream_of(start), self.stream_of(end - 1));
+            for group in &mut self.groups[first as usize..=last as usize] {
+                group.awaits_row = false;
+            }
+        }
         if !self.under_way.is_empty() {
             self.under_way.raise_all(start, end, version);
         }
@@ -435,7 +445,7 @@ impl Hybrid {
     /// What is left after power was lost, with the map as the capacitors saved it: programs
     /// under way are gone, merges begin anew, open log blocks take no more rows.
     #[must_use]
-    pub fn after_power_loss(mut self, nand: &Nand) -> Self {
+    pub(crate) fn after_power_loss(mut self, rows_programmed: &dyn Fn(BlockId) -> u32) -> Self {
         self.under_way = UnderWay::default();
         self.rows_in_flight.fill(0);
         self.open_logs.clear();
@@ -445,6 +455,7 @@ impl Hybrid {
         self.pads.clear();
         for group in &mut self.groups {
             (group.open, group.waits_for, group.merging) = (None, None, None);
+            group.awaits_row = false;
         }
         for lane in &mut self.lanes {
             lane.dead.clear();
@@ -458,7 +469,7 @@ impl Hybrid {
         for block in 0..self.uses.len() as u32 {
             match self.uses[block as usize] {
                 Use::Free => {
-                    assert!(nand.rows_programmed(BlockId(block)) == 0, "an erased block is erased");
+                    assert!(rows_programmed(BlockId(block)) == 0, "an erased block is erased");
                 }
                 Use::Data if self.valid[block as usize] == 0 => {
                     self.data[self.logical[block as usize] as usize] = 0;

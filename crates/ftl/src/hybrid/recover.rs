@@ -6,8 +6,8 @@
 //! target of a merge that was not complete, beside the data block that still holds the rest.
 //! Such a target is *given up*: everything in it stands elsewhere as well, for what a merge
 //! reads is not erased before it is complete. It is told from a complete one by a unit of the
-//! logical block that it would have reached and has not: behind the end of what it holds, and
-//! programmed before it was begun.
+//! logical block that it would have reached and has not: at the place of a row that cannot be
+//! read in it, and programmed before its first one.
 //!
 //! Why the log blocks found are never more than those allowed, so that merges can go on
 //! (see [`HybridConfig::log_blocks_max`]): docs/design/hybrid.md.
@@ -39,7 +39,7 @@ struct Tie {
 /// What the scan knows of a block.
 #[derive(Clone, Copy, Default)]
 struct Scanned {
-    /// The place of its first program that can be read; 0 if there is none.
+    /// The earliest of its programs that can be read; 0 if there is none.
     first: u64,
     /// Places from its beginning to behind the last unit that can be read.
     end: u32,
@@ -52,6 +52,9 @@ struct Scan {
     /// By logical unit, later programs behind earlier ones.
     ties: Vec<Tie>,
     blocks: Vec<Scanned>,
+    /// By row: whether it can be read. On the dies of a superblock later rows may be there
+    /// without earlier ones.
+    readable: Vec<bool>,
     newest: Recovered,
 }
 
@@ -68,6 +71,7 @@ impl Hybrid {
             best: vec![Best::default(); map.l2p.len()],
             ties: Vec::new(),
             blocks: vec![Scanned::default(); blocks as usize],
+            readable: vec![false; (blocks * map.layout.rows_per_block()) as usize],
             newest: Recovered::default(),
         };
         for lane in &mut map.lanes {
@@ -114,7 +118,10 @@ impl Hybrid {
             found.clear();
             let sequence = remains.row(row, &mut found);
             let known = &mut scan.blocks[block.0 as usize];
-            known.first = if known.first == 0 { sequence } else { known.first };
+            if sequence > 0 {
+                scan.readable[row.0 as usize] = true;
+                known.first = if known.first == 0 { sequence } else { known.first.min(sequence) };
+            }
             scan.newest.newest_sequence = scan.newest.newest_sequence.max(sequence);
             for unit in &found {
                 let at = self.layout.first_unit(row).0 + unit.place;
@@ -160,12 +167,13 @@ impl Hybrid {
     /// Gives `block` up, if it is the target of a merge that was not complete.
     fn give_up_incomplete(&self, block: u32, scan: &mut Scan) {
         let Some(logical) = self.data_of(block, scan) else { return };
-        let Scanned { first, end, .. } = scan.blocks[block as usize];
+        let Scanned { first, .. } = scan.blocks[block as usize];
+        let start = Pun(block * self.layout.units_per_block());
         let units = self.block_units.get();
-        let behind = logical * units + end..(logical + 1) * units;
-        let not_reached = behind.into_iter().any(|lpn| {
-            let best = scan.best[lpn as usize];
-            best.at != 0 && best.sequence < first
+        let not_reached = (0..units).any(|place| {
+            let best = scan.best[(logical * units + place) as usize];
+            let row = self.layout.row_of(Pun(start.0 + place));
+            best.at != 0 && best.sequence < first && !scan.readable[row.0 as usize]
         });
         if !not_reached {
             return;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use prism_base::{EventQueue, Nanos, SimTime};
 use prism_engine::FlashCounts;
 use prism_engine::slab::Slab;
-use prism_ssd::{Completion, Drive, HostOp, Request, Status};
+use prism_ssd::{Completion, Drive, HostOp, MapCounts, MergeCounts, Request, Status};
 use prism_trace::{Flags, Op, Record, Symbol, Symbols};
 
 use super::job::Job;
@@ -148,6 +148,8 @@ impl Default for Pending {
 struct Before {
     at: SimTime,
     flash: FlashCounts,
+    map: Option<MapCounts>,
+    merges: Option<MergeCounts>,
 }
 
 struct Runner<'a> {
@@ -391,7 +393,12 @@ impl<'a> Runner<'a> {
             return Ok(());
         }
         self.change(now, self.in_flight);
-        self.before = Some(Before { at: now, flash: *self.drive.flash_counts() });
+        self.before = Some(Before {
+            at: now,
+            flash: *self.drive.flash_counts(),
+            map: self.drive.map_counts().copied(),
+            merges: self.drive.merge_counts(),
+        });
         if self.origin.is_none() {
             self.origin = Some(now);
             return self.report(0);
@@ -484,6 +491,10 @@ impl<'a> Runner<'a> {
         m.simulated = now.since(before.at);
         m.flash = self.drive.flash_counts().since(&before.flash);
         m.flash_bytes = m.flash.units.total() * unit;
+        let map = self.drive.map_counts().zip(before.map);
+        m.map = map.map(|(now, before)| now.since(&before));
+        let merges = self.drive.merge_counts().zip(before.merges);
+        m.merges = merges.map(|(now, before)| now.since(&before));
     }
 
     fn report(&mut self, submitted: u64) -> Result<(), RunError> {

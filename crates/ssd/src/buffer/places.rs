@@ -45,7 +45,7 @@ impl Default for Link {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) lpn: u32,
-    pub(crate) stream: u16,
+    pub(crate) stream: u32,
     pub(crate) state: State,
     /// Trimmed while it was being filled: dropped as soon as that ends.
     pub(crate) dropped: bool,
@@ -62,7 +62,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(crate) fn new(lpn: u32, version: u64, stream: u16, state: State) -> Self {
+    pub(crate) fn new(lpn: u32, version: u64, stream: u32, state: State) -> Self {
         let (waiters, covered, deadline) = (NOBODY, 0, SimTime::ZERO);
         let (dropped, lost, epoch) = (false, false, 0);
         Self { lpn, stream, state, dropped, lost, version, epoch, waiters, covered, deadline }

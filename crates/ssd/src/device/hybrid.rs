@@ -56,9 +56,16 @@ impl Device {
                 return bad("ftl.log_share", value, why);
             }
         }
-        if !self.drive.power_loss_protection {
-            let why = "the map of mappings by block is not on flash: it needs protection";
-            return bad("drive.power_loss_protection", false, why);
+        if self.drive.discards && !self.unmaps() {
+            let why = "without power_loss_protection a mapping by block has nothing on flash that \
+                       would keep discarded data from coming back: set discards = false";
+            return bad("drive.discards", true, why);
+        }
+        if ftl.mapping == Mapping::Block && self.rows_at_risk() > 1 {
+            let why = "mapping \"block\" has one place for each page and cannot fill up a word \
+                       line, which a loss of power may take: it needs cell = \"slc\", programs of \
+                       whole word lines (pages_per_program), or power_loss_protection";
+            return bad("flash.cell", self.flash.cell.name(), why);
         }
         if ftl.frontiers != Frontiers::Separate {
             let why = "mappings by block merge into blocks of their own: separate";

@@ -3,6 +3,7 @@
 mod faults;
 mod hybrid;
 mod parts;
+mod ranges;
 mod spare;
 
 use prism_base::{Bytes, Nanos};
@@ -17,6 +18,8 @@ pub use faults::FaultSpec;
 pub use parts::{
     Cell, Datasheet, DriveSpec, Flash, Ftl, MapLoad, Mapping, SuspendSpec, WriteCache,
 };
+
+pub use ranges::RangeSpec;
 
 /// Why a device file cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -69,6 +72,9 @@ pub struct Device {
     pub flash: Flash,
     /// The translation layer.
     pub ftl: Ftl,
+    /// Addresses that are mapped otherwise than `[ftl]` says, from 0 on.
+    #[serde(default, rename = "range")]
+    pub ranges: Vec<RangeSpec>,
     /// What the host sees.
     pub drive: DriveSpec,
     /// How the flash ages and fails; without it nothing ever does.
@@ -84,12 +90,15 @@ const PRESETS: &[(&str, &str)] = &[
     ("consumer-nvme", include_str!("../../presets/consumer-nvme.toml")),
     ("qlc", include_str!("../../presets/qlc.toml")),
     ("memblaze", include_str!("../../presets/memblaze.toml")),
+    ("pcie-mlc", include_str!("../../presets/pcie-mlc.toml")),
     ("sfs-slc", include_str!("../../presets/sfs-slc.toml")),
     ("sfs-mlc", include_str!("../../presets/sfs-mlc.toml")),
+    ("sfs-usb", include_str!("../../presets/sfs-usb.toml")),
     ("slc-2008", include_str!("../../presets/slc-2008.toml")),
     ("fast-2008", include_str!("../../presets/fast-2008.toml")),
     ("bast-2007", include_str!("../../presets/bast-2007.toml")),
     ("block-2007", include_str!("../../presets/block-2007.toml")),
+    ("mixed-2008", include_str!("../../presets/mixed-2008.toml")),
     ("atc08", include_str!("../../presets/atc08.toml")),
     ("wiscsim", include_str!("../../presets/wiscsim.toml")),
     ("femu", include_str!("../../presets/femu.toml")),
@@ -154,8 +163,7 @@ impl Device {
             return bad("drive.capacity", self.drive.capacity, why);
         }
         self.check_faults()?;
-        self.check_ftl()?;
-        Ok(())
+        if self.ranges.is_empty() { self.check_ftl() } else { self.check_ranges() }
     }
 
     fn check_times(&self) -> Result<(), DeviceError> {
@@ -292,6 +300,28 @@ impl Device {
         }
     }
 
+    /// Whether the drive can unmap units for good. A mapping by unit leaves tombstones, and
+    /// capacitors save what is unmapped; a mapping by block without them, as drives had it
+    /// before hosts discarded anything, refuses discards and writes zeroes as data.
+    #[must_use]
+    pub fn unmaps(&self) -> bool {
+        self.drive.power_loss_protection || !self.ftl.mapping.is_by_block()
+    }
+
+    /// Rows of a die that share a word line: 1 if a program writes whole word lines.
+    #[must_use]
+    pub fn rows_per_word_line(&self) -> u32 {
+        let flash = &self.flash;
+        let rows = flash.cell.bits() / flash.pages_per_program.max(1);
+        rows.clamp(1, self.geometry().rows_per_die().max(1))
+    }
+
+    /// Rows that take effect together, because a loss of power could take those that were
+    /// programmed before. Capacitors last until the programs under way have ended.
+    fn rows_at_risk(&self) -> u32 {
+        if self.drive.power_loss_protection { 1 } else { self.rows_per_word_line() }
+    }
+
     /// How the flash is driven.
     #[must_use]
     pub fn engine_config(&self) -> EngineConfig {
@@ -327,6 +357,7 @@ impl Device {
                     .saturating_add(self.kept_for_faults()),
                 free_blocks_idle: self.ftl.free_blocks_idle,
             },
+            word_line_rows: self.rows_at_risk(),
         }
     }
 
@@ -345,6 +376,9 @@ impl Device {
     /// What the translation layer is told.
     #[must_use]
     pub fn layer_config(&self) -> LayerConfig {
+        if !self.ranges.is_empty() {
+            return self.ranges_config();
+        }
         match self.ftl.mapping {
             Mapping::Page | Mapping::Dftl => LayerConfig::Page(self.ftl_config()),
             Mapping::Block | Mapping::Bast | Mapping::Fast | Mapping::Hybrid => {
@@ -356,10 +390,7 @@ impl Device {
     /// Units that can hold data in steady state.
     #[must_use]
     pub fn usable_units(&self) -> u64 {
-        match self.layer_config() {
-            LayerConfig::Page(config) => config.usable_units(&self.geometry()),
-            LayerConfig::Hybrid(config) => config.usable_units(&self.geometry()),
-        }
+        self.layer_config().usable_units(&self.geometry())
     }
 
     /// What a mapping by unit is told.
@@ -397,6 +428,7 @@ impl Device {
                 move_behind_mean: ftl.wear_move_behind_mean,
                 victims_above_mean: ftl.wear_victims_above_mean,
             },
+            word_line_rows: self.rows_at_risk(),
         }
     }
 

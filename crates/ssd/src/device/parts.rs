@@ -13,7 +13,8 @@ use crate::quantity;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flash {
-    /// Bits a cell, for the reader: slc, mlc, tlc, qlc.
+    /// Bits a cell: slc, mlc, tlc, qlc. With several, and pages programmed one by one, a loss
+    /// of power may take earlier pages of a word line.
     pub cell: Cell,
     /// Buses; packages that share a bus (a gang) are one channel.
     pub channels: u32,
@@ -97,6 +98,17 @@ pub enum Cell {
 impl Cell {
     /// Every kind, fewest bits first.
     pub const ALL: [Self; 4] = [Self::Slc, Self::Mlc, Self::Tlc, Self::Qlc];
+
+    /// Bits a cell.
+    #[must_use]
+    pub fn bits(self) -> u32 {
+        match self {
+            Self::Slc => 1,
+            Self::Mlc => 2,
+            Self::Tlc => 3,
+            Self::Qlc => 4,
+        }
+    }
 
     /// Upper-case abbreviation, for reports.
     #[must_use]
@@ -256,6 +268,12 @@ pub enum MapLoad {
     Entry,
     /// All entries of its translation page, the others as the first to go.
     Page,
+}
+
+pub(super) fn opt_victim<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<VictimPolicy>, D::Error> {
+    victim(deserializer).map(Some)
 }
 
 fn victim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VictimPolicy, D::Error> {

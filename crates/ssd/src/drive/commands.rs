@@ -265,7 +265,9 @@ impl Drive {
                 }
             }
             HostOp::WriteZeroes => {
-                self.trim(&request, out);
+                if self.device.unmaps() {
+                    self.trim(&request, out);
+                }
                 self.queue_write(slot);
             }
             HostOp::Flush => {

@@ -88,6 +88,24 @@ impl Drive {
         }
     }
 
+    /// Has word lines filled up whose units somebody waits for, unless units that he waits for
+    /// as well are about to fill them. If requests wait for room, and no row of the buffer is
+    /// going to make some, or for anything else while the drive is at rest, all are.
+    pub(super) fn close_word_lines(&mut self) {
+        let moving = self.engine.host_rows() > 0;
+        if moving && self.buffer.has_wanted_rows() {
+            return;
+        }
+        // Rows that wait for lanes leave when these are cleaned; where merges make room, they may
+        // wait for word lines themselves.
+        let leaving = !self.engine.ftl().places_host() && self.buffer.full_stream().is_some();
+        let starved = self.waits_for_room() && !moving && !leaving;
+        let all = starved || self.in_flight() > 0 && self.next_event().is_none();
+        let buffer = &self.buffer;
+        let wanted = |tag| all || buffer.is_wanted_at(tag);
+        self.engine.close_word_lines(wanted, self.now);
+    }
+
     pub(super) fn end_flushes(&mut self, out: &mut Vec<Completion>) -> bool {
         let mut progress = false;
         while let Some(&waiter) = self.waiting_for_flush.front() {

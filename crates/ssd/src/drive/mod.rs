@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use prism_base::{Bytes, EventQueue, Nanos, Pipe, SimTime};
 use prism_engine::slab::Slab;
 use prism_engine::{Done, Engine, FlashCounts, HostUnit};
-use prism_ftl::{Layer, ReadRun, TrimRange};
+use prism_ftl::{Layer, MergeCounts, ReadRun, TrimRange};
 use prism_nand::Nand;
 use prism_nand::timing::transfer_time;
 
@@ -128,7 +128,8 @@ impl Drive {
         Ok(Self::assemble(device, nand, ftl, 1))
     }
 
-    pub(crate) fn assemble(device: Device, nand: Nand, ftl: Layer, next_version: u64) -> Self {
+    pub(crate) fn assemble(device: Device, mut nand: Nand, ftl: Layer, next_version: u64) -> Self {
+        nand.pair_rows(device.rows_per_word_line());
         let unit = device.ftl.mapping_unit.0;
         let buffer_units = (device.drive.write_buffer.0 / unit).min(1 << 30) as u32;
         let row_units = nand.layout().units_per_row() as usize;
@@ -183,6 +184,12 @@ impl Drive {
     #[must_use]
     pub fn flash_counts(&self) -> &FlashCounts {
         self.engine.counts()
+    }
+
+    /// Merges by kind since the drive was made; `None` where nothing is mapped by block.
+    #[must_use]
+    pub fn merge_counts(&self) -> Option<MergeCounts> {
+        self.engine.ftl().merges()
     }
 
     /// Sums over requests.
@@ -259,6 +266,9 @@ impl Drive {
         } else {
             let (_, payload) = self.timers.pop().expect("an event was there");
             self.timer(payload, out);
+        }
+        if self.engine.units_held() > 0 {
+            self.close_word_lines();
         }
     }
 
@@ -395,7 +405,7 @@ impl Drive {
     /// Units in the write buffer that are not on flash.
     #[must_use]
     pub fn buffered_units(&self) -> u32 {
-        self.buffer.used()
+        self.buffer.used() - self.engine.units_held()
     }
 
     /// Whether trims wait for the tombstone that makes them durable.

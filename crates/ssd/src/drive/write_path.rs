@@ -47,6 +47,11 @@ impl Drive {
         self.pumping = false;
     }
 
+    /// Whether requests wait for units to leave the buffer.
+    pub(super) fn waits_for_room(&self) -> bool {
+        !self.waiting_for_buffer.is_empty() || self.is_held()
+    }
+
     /// Programs full rows, rows that are not full if somebody waits for them, and, where
     /// streams have filled the buffer without filling a row, the longest.
     fn drain_buffer(&mut self) {
@@ -100,7 +105,7 @@ impl Drive {
             state.cost.buffer_wait = self.now.since(state.waits_since);
             let request = state.request;
             let done = match request.op {
-                HostOp::WriteZeroes => {
+                HostOp::WriteZeroes if self.device.unmaps() => {
                     // The units it unmapped have to become durable as well.
                     !(self.waits_for_flash(&request) && self.wait_for_flush(slot, Then::Finish))
                 }
@@ -122,7 +127,8 @@ impl Drive {
                 return true;
             }
             let covered = self.covered(&request, lpn);
-            if request.op == HostOp::WriteZeroes && covered == u64::MAX {
+            let unmapped = request.op == HostOp::WriteZeroes && self.device.unmaps();
+            if unmapped && covered == u64::MAX {
                 // Whole units are unmapped already; only the last may be left to write.
                 self.slots[slot].next = (lpn + 1).max(end - 1);
                 let last = u64::from(end) * self.unit <= request.offset + request.len;
@@ -157,7 +163,8 @@ impl Drive {
 
     fn admit_unit(&mut self, slot: u32, lpn: u32, covered: u64) -> bool {
         let request = self.slots[slot].request;
-        let waits = request.op == HostOp::Write && self.waits_for_flash(&request);
+        let data = request.op == HostOp::Write || !self.device.unmaps();
+        let waits = data && self.waits_for_flash(&request);
         let found = self.buffer.find(lpn);
         if let Some(place) = found.filter(|&place| self.buffer.entry(place).state.may_change()) {
             let version = self.version();

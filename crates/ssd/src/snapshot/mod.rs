@@ -87,7 +87,7 @@ impl Drive {
         if self.next_event().is_some() || self.in_flight() > 0 {
             return busy("operations are under way; let it finish");
         }
-        if self.buffered_units() > 0 || self.trims_waiting() {
+        if self.buffer.used() > 0 || self.trims_waiting() {
             return busy("its buffer is not empty; send a flush first");
         }
         if self.map_counts().is_some_and(|counts| *counts != MapCounts::default()) {

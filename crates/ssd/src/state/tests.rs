@@ -163,7 +163,7 @@ fn every_kind_of_drive_has_a_steady_state() {
             for lane in (0..lanes).map(LaneId) {
                 let free = ftl.free_blocks(lane);
                 let allowed = config.free_blocks_low..=config.free_blocks_high + 2;
-                assert!(allowed.contains(&free) && ftl.balanced(lane), "{name}: {free} erased");
+                assert!(allowed.contains(&free) && ftl.balanced(lane, 0), "{name}: {free} erased");
             }
             for unit in 0..config.logical_units + config.map_units {
                 let at = ftl.lookup(unit).expect("every unit is mapped");

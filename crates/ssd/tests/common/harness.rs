@@ -1,6 +1,7 @@
 //! A drive whose power may go at any moment, and what it has promised.
 
 use prism_base::Rng;
+use prism_nand::{BlockId, LaneId};
 use prism_ssd::device::WriteCache;
 use prism_ssd::{Completion, Device, Drive, HostOp, Request};
 
@@ -119,6 +120,18 @@ impl Harness {
         }
     }
 
+    /// Checks, on a drive at rest, that no block was lost track of: what is erased can be
+    /// written.
+    pub fn assert_no_block_is_lost(&self) {
+        let (nand, ftl) = (self.drive.engine().nand(), self.drive.engine().ftl());
+        let blocks = (0..nand.geometry().blocks()).map(BlockId);
+        let is_erased = |&block: &BlockId| nand.rows_programmed(block) == 0;
+        let erased = blocks.filter(|block| is_erased(block) && !nand.is_unstable(*block)).count();
+        let free: u32 =
+            (0..nand.geometry().lanes()).map(|lane| ftl.erased_blocks(LaneId(lane))).sum();
+        assert_eq!(free as usize, erased, "{:?}", self.drive.device());
+    }
+
     /// Submits a random request, or lets the drive take a step.
     fn turn(&mut self) {
         let room = self.drive.in_flight() < self.drive.device().drive.queue_depth.min(6);
@@ -166,14 +179,15 @@ impl Harness {
     fn effects(&self, request: &Request) -> Vec<(usize, UnderWay)> {
         let (start, end) = (request.offset, request.offset + request.len);
         let touched = (start / self.unit) as usize..end.div_ceil(self.unit) as usize;
+        let device = self.drive.device();
         let effect = |lpn: usize| {
             let begin = lpn as u64 * self.unit;
             let whole = start <= begin && begin + self.unit <= end;
             match request.op {
                 HostOp::Write => Some(UnderWay::Write),
-                HostOp::WriteZeroes if whole => Some(UnderWay::Trim),
+                HostOp::WriteZeroes if whole && device.unmaps() => Some(UnderWay::Trim),
                 HostOp::WriteZeroes => Some(UnderWay::Write),
-                HostOp::Discard => whole.then_some(UnderWay::Trim),
+                HostOp::Discard => (whole && device.drive.discards).then_some(UnderWay::Trim),
                 HostOp::Read | HostOp::Flush => None,
             }
         };
@@ -229,7 +243,7 @@ impl Harness {
     /// Cuts the power, brings the drive back, and checks every promise.
     pub fn cut(self, seed: u64) -> Self {
         let Self { drive, mut units, .. } = self;
-        let drive = Drive::recover(drive.power_cut(), seed).unwrap();
+        let drive = Drive::recover(drive.power_cut(seed), seed).unwrap();
         drive.assert_consistent();
         for (lpn, unit) in units.iter_mut().enumerate() {
             let found = drive.version_of(lpn as u32).unwrap();

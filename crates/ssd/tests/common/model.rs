@@ -161,7 +161,9 @@ impl Model {
         let whole = if whole.is_empty() { 0..0 } else { whole };
         match request.op {
             HostOp::Read | HostOp::Write => (all, 0..0),
-            HostOp::WriteZeroes => (all, whole),
+            HostOp::WriteZeroes if self.drive.device().unmaps() => (all, whole),
+            HostOp::WriteZeroes => (all, 0..0),
+            HostOp::Discard if !self.drive.device().drive.discards => (0..0, 0..0),
             HostOp::Discard => (whole.clone(), whole),
             HostOp::Flush => (0..0, 0..0),
         }

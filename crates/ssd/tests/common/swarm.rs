@@ -1,11 +1,13 @@
 //! Drives drawn at random: every option of a device file takes part, each run has
 //! another mixture, and many are as full as a device file allows.
 
+#![allow(dead_code, reason = "each test file takes what it needs")]
+
 use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::{CleaningMode, Scheduler};
 use prism_ftl::{ConfigError, Frontiers, VictimPolicy};
 use prism_nand::PageTimes;
-use prism_ssd::device::{Cell, MapLoad, Mapping, SuspendSpec, WriteCache};
+use prism_ssd::device::{Cell, MapLoad, Mapping, RangeSpec, SuspendSpec, WriteCache};
 use prism_ssd::{Device, DeviceError};
 
 /// One of `items`, each equally likely.
@@ -89,13 +91,70 @@ pub fn device(rng: &mut Rng) -> Device {
     }
 }
 
+/// What a mapping by unit can do beside mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One stream, the map in memory.
+    Page,
+    /// The map on flash.
+    Dftl,
+    /// Streams by address.
+    Segments,
+    /// Streams by placement handle.
+    Handles,
+    /// A mapping by blocks.
+    ByBlock(Mapping),
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 8] = [
+        Self::Page,
+        Self::Dftl,
+        Self::Segments,
+        Self::Handles,
+        Self::ByBlock(Mapping::Hybrid),
+        Self::ByBlock(Mapping::Block),
+        Self::ByBlock(Mapping::Bast),
+        Self::ByBlock(Mapping::Fast),
+    ];
+
+    /// A small drive of this kind with everything else drawn from `rng`.
+    pub fn draw(self, rng: &mut Rng) -> Device {
+        if let Self::ByBlock(mapping) = self {
+            return mapped_by(mapping, rng);
+        }
+        loop {
+            let device = device(rng);
+            let ftl = &device.ftl;
+            let is = match self {
+                Self::Dftl => ftl.mapping == Mapping::Dftl,
+                Self::Segments => ftl.segment.is_some(),
+                Self::Handles => ftl.placement_handles > 1,
+                _ => ftl.mapping == Mapping::Page && ftl.segment.is_none(),
+            };
+            if is {
+                return device;
+            }
+        }
+    }
+}
+
+/// Mappings by blocks.
+pub const BY_BLOCK: [Mapping; 4] = [Mapping::Hybrid, Mapping::Bast, Mapping::Block, Mapping::Fast];
+
 /// A small drive with a mapping by blocks and everything drawn from `rng`, often as full as
 /// its bound allows, and often with a single log block.
 pub fn by_block(rng: &mut Rng) -> Device {
-    let all = [Mapping::Hybrid, Mapping::Bast, Mapping::Block, Mapping::Fast];
+    let mapping = one_of(rng, &BY_BLOCK);
+    mapped_by(mapping, rng)
+}
+
+/// The same, with this mapping by blocks.
+pub fn mapped_by(mapping: Mapping, rng: &mut Rng) -> Device {
     loop {
         let mut device = device(rng);
-        device.ftl.mapping = one_of(rng, &all);
+        device.ftl.mapping = mapping;
         device.ftl.segment = None;
         device.ftl.map_cache = None;
         device.ftl.map_load = MapLoad::Entry;
@@ -117,7 +176,11 @@ pub fn by_block(rng: &mut Rng) -> Device {
         device.ftl.log_share = Some(one_of(rng, &[0.01, 0.07, 0.5]));
         device.ftl.free_blocks_low = rng.below(3) as u32;
         device.ftl.free_blocks_high = device.ftl.free_blocks_low + rng.below(2) as u32;
-        device.drive.power_loss_protection = true;
+        device.drive.power_loss_protection = rng.chance(0.3);
+        device.drive.discards = device.drive.power_loss_protection;
+        if mapping == Mapping::Block && !device.drive.power_loss_protection {
+            device.flash.cell = Cell::Slc;
+        }
         let row = u64::from(device.geometry().units_per_row()) * device.ftl.mapping_unit.0;
         device.drive.write_buffer = Bytes(row + rng.below(4 * row));
         let most = most_units(&device);
@@ -125,9 +188,35 @@ pub fn by_block(rng: &mut Rng) -> Device {
         if units >= 64 {
             device.drive.capacity = Bytes(units * device.ftl.mapping_unit.0);
             device.check().unwrap();
-            return device;
+            let mixed = with_ranges(device.clone(), rng);
+            return if rng.chance(0.3) && mixed.check().is_ok() { mixed } else { device };
         }
     }
+}
+
+/// The same drive with its first addresses, or all but the last, mapped in another way.
+fn with_ranges(mut device: Device, rng: &mut Rng) -> Device {
+    let all = [Mapping::Page, Mapping::Page, Mapping::Block, Mapping::Bast, Mapping::Fast];
+    let mut share = one_of(rng, &[0.3, 0.5]);
+    for _ in 0..1 + rng.below(2) {
+        let mapping = one_of(rng, &all);
+        let by_unit = (mapping == Mapping::Page).then_some(2 + rng.below(2) as u32);
+        device.ranges.push(RangeSpec {
+            share,
+            flash_share: Some(share * one_of(rng, &[0.9, 1.0, 1.1])),
+            mapping,
+            victim: None,
+            free_blocks_low: by_unit,
+            free_blocks_high: by_unit,
+            group_blocks: None,
+            group_log_blocks: None,
+            log_share: (mapping != Mapping::Page).then_some(0.3),
+        });
+        share /= 2.0;
+    }
+    device.ftl.free_blocks_idle = 0;
+    device.drive.capacity.0 = device.drive.capacity.0 * 7 / 10;
+    device
 }
 
 /// Rows of one unit, for mappings whose units stand at their own offsets, and cells of which
@@ -154,6 +243,7 @@ fn draw_flash(device: &mut Device, rng: &mut Rng) {
         let all = [2, 3, 4].into_iter().find(|&n| flash.pages_per_block.is_multiple_of(n));
         flash.pages_per_program = all.unwrap_or(1);
     }
+    flash.cell = one_of(rng, &Cell::ALL);
     let types = 1 + rng.below(4);
     let times: Vec<_> = (0..types).map(|_| Nanos(1_000 + rng.below(50_000))).collect();
     flash.t_read = PageTimes::by_type(&times).unwrap();

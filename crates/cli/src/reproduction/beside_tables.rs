@@ -1,0 +1,98 @@
+//! Published numbers beside ours, as a table and as JSON.
+
+use prism_experiments::beside::{Beside, Quantity, Verdict};
+use prism_report::{Block, Column, Figure, Section, Table, Unit, Value};
+use serde_json::{Value as Json, json};
+
+/// How many of all have each verdict, and all of them below.
+pub fn section(title: &str, lead: &str, all: &[Beside]) -> Section {
+    let mut section = Section::new(title, lead);
+    let figure = |verdict: Verdict| {
+        Figure::new(verdict.name(), Unit::Count, count(all, verdict))
+            .note(format!("of {}", all.len()))
+    };
+    section.push(Block::KeyFigures(Verdict::ALL.map(figure).into()));
+    section.push(Block::Table(table(all)));
+    let mut reasons: Vec<String> = Vec::new();
+    for one in all.iter().filter(|one| !one.reason().is_empty()) {
+        let (unexplained, reason) = (one.verdict() == Verdict::Unexplained, one.reason());
+        let word = if unexplained { "unexplained" } else { "explained" };
+        let others = |other: &&Beside| other.verdict() == one.verdict() && other.reason() == reason;
+        let same: Vec<&str> = all.iter().filter(others).map(|other| &*other.what).collect();
+        let note = format!("{} ({word}): {reason}.", same.join("; "));
+        if !reasons.contains(&note) {
+            reasons.push(note);
+        }
+    }
+    section.push(Block::Notes(reasons));
+    section
+}
+
+fn count(all: &[Beside], verdict: Verdict) -> u64 {
+    all.iter().filter(|one| one.verdict() == verdict).count() as u64
+}
+
+/// A row for each comparison.
+pub fn table(all: &[Beside]) -> Table {
+    let columns = vec![
+        Column::text("what"),
+        Column::text("place"),
+        Column::text("published"),
+        Column::text("ours"),
+        Column::number("difference", Unit::Percent),
+        Column::text("verdict"),
+    ];
+    let mut table = Table::new("", columns).whole();
+    for one in all {
+        let show = |value| show(one.quantity, value);
+        table.rows.push(vec![
+            one.what.as_str().into(),
+            one.place.into(),
+            show(one.published).into(),
+            one.ours.map(show).into(),
+            Value::from(one.difference()),
+            one.verdict().name().into(),
+        ]);
+    }
+    table
+}
+
+fn show(quantity: Quantity, value: f64) -> String {
+    let number = Unit::Ratio.format(value);
+    match quantity {
+        Quantity::MegabytesPerSecond => format!("{number} MB/s"),
+        Quantity::Milliseconds => format!("{number} ms"),
+        Quantity::Days => format!("{number} days"),
+        Quantity::PerSecond => format!("{number}/s"),
+        Quantity::Count | Quantity::Ratio => number,
+    }
+}
+
+/// The same for programs.
+pub fn json(all: &[Beside]) -> Json {
+    let one = |one: &Beside| {
+        json!({
+            "what": one.what,
+            "place": one.place,
+            "quantity": quantity_key(one.quantity),
+            "published": one.published,
+            "ours": one.ours,
+            "difference": one.difference(),
+            "tolerance": one.tolerance,
+            "verdict": one.verdict().name().replace(", ", "_"),
+            "why": one.reason(),
+        })
+    };
+    all.iter().map(one).collect()
+}
+
+fn quantity_key(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::MegabytesPerSecond => "megabytes_per_second",
+        Quantity::Milliseconds => "milliseconds",
+        Quantity::Days => "days",
+        Quantity::Count => "count",
+        Quantity::PerSecond => "per_second",
+        Quantity::Ratio => "ratio",
+    }
+}

@@ -1,0 +1,201 @@
+//! The document: the article's numbers first, then what ours rest on.
+
+use prism_experiments::Scale;
+use prism_experiments::linkedin::{
+    Found, FullRow, LARGE, Price, RATE_SIZE, RECORD, SKEW, SMALL, ThreadsRow, changes,
+};
+use prism_report::{
+    Axis, Block, Chart, Curve, CurveShape, Curves, Document, Mark, Section, Table, Unit,
+};
+
+use super::{LinkedIn, tables};
+use crate::reproduction::{beside_tables, scale_name};
+
+/// What was found, for people.
+#[must_use]
+pub fn document(result: &LinkedIn) -> Document {
+    let subtitle = format!(
+        "the article of 2016 on the preset pcie-mlc, scale {}, seed {}",
+        scale_name(result.scale),
+        result.seed
+    );
+    let lead = "What the article says, by the heading under which it says so, beside what a \
+                simulated drive gives.";
+    let mut document = Document::new("Designing SSD-friendly applications", subtitle);
+    document.sections = vec![beside_tables::section("Compared", lead, &result.compared)];
+    document.sections.extend(sections(&result.found));
+    document.sections.push(limits(result.scale));
+    document
+}
+
+fn with_table(title: &str, lead: &str, table: Table) -> Section {
+    let mut section = Section::new(title, lead);
+    section.push(Block::Table(table));
+    section
+}
+
+fn sections(found: &Found) -> Vec<Section> {
+    vec![
+        lives(found),
+        updates(found),
+        users(found),
+        small_changes(found),
+        rates(found),
+        full(found),
+        threads(found),
+        sizes(found),
+        mechanisms(found),
+    ]
+}
+
+fn threads(found: &Found) -> Section {
+    let lead = format!(
+        "Writes of {SMALL} and {LARGE} to new files, each thread one at a time in a place of its \
+         own."
+    );
+    with_table("Threads", &lead, tables::threads(&found.threads))
+}
+
+fn sizes(found: &Found) -> Section {
+    let lead = "The larger a write, the less several threads add. Below: the article's example, \
+                16 dies of one page of 4 KiB, where nothing but the dies takes time and a write \
+                is complete on flash.";
+    let mut section = with_table("Sizes", lead, tables::sizes(&found.sizes));
+    let of = |threads: u32| {
+        let rows = found.sizes.iter().filter(move |row| row.threads == threads);
+        rows.map(|row: &ThreadsRow| (row.size.0 as f64, row.stretch.rate)).collect()
+    };
+    section.push(Block::Chart(Chart::Curves(Curves {
+        title: "Bandwidth by size".into(),
+        caption: "One thread and eight, each with one write at a time.".into(),
+        x: Axis::log("size", Unit::Bytes),
+        y: Axis::linear("bandwidth", Unit::BytesPerSec),
+        series: vec![
+            Curve::new("1 thread", CurveShape::Line, of(1)),
+            Curve::new("8 threads", CurveShape::Line, of(8)),
+        ],
+        marks: vec![mark(SMALL.0, "10 KB"), mark(LARGE.0, "10 MB")],
+    })));
+    section.push(Block::Table(tables::threshold(&found.threshold)));
+    section
+}
+
+fn mark(x: u64, label: &str) -> Mark {
+    Mark { x: x as f64, label: label.into() }
+}
+
+fn mechanisms(found: &Found) -> Section {
+    let lead = "What could make eight threads of large writes slower than two.";
+    let mut section =
+        with_table("Why eight threads are slower", lead, tables::mechanisms(&found.slower));
+    section.push(Block::Notes(vec![
+        "A used drive that has to clean is about half as fast, with two threads as with eight, \
+         and the published 500 MB/s lie between: the run with eight threads may have come when \
+         the free space of the drive was used up. The article does not say what its drive held, \
+         and gives contention and the write-back of the operating system as reasons, of which \
+         there is nothing in a drive."
+            .into(),
+    ]));
+    section
+}
+
+fn rates(found: &Found) -> Section {
+    let lead = format!(
+        "Writes of {RATE_SIZE} at fixed rates; latency counts from when a write is due. Counts of \
+         writes that take more than 50 ms are scaled from the time simulated to two hours."
+    );
+    let mut section = with_table("Rates", &lead, tables::rates(&found.rates));
+    section.push(Block::Notes(vec![
+        "Cleaning goes a row at a time in turn with the host, so that no write waits for a block \
+         to be emptied as a whole, which is several times ten milliseconds of programs on one \
+         die. Where the drive cannot follow, what waits grows without end, and with it the \
+         latency."
+            .into(),
+        "In the background more blocks are cleaned than have to be, with more that is valid in \
+         them: write amplification is higher."
+            .into(),
+    ]));
+    section
+}
+
+fn full(found: &Found) -> Section {
+    let lead = "What it takes to free a block of 128 pages, net, under uniform random writes: by \
+                the article's 1/(1-A) and P A/(1-A), and simulated.";
+    let mut section = with_table("Full drives", lead, tables::full(&found.full));
+    let curve = |name: &str, of: fn(&FullRow) -> Price| {
+        let points = found.full.iter().map(|row| (row.full, of(row).pages)).collect();
+        Curve::new(name, CurveShape::Line, points)
+    };
+    section.push(Block::Chart(Chart::Curves(Curves {
+        title: "Pages copied for a free block".into(),
+        caption: "By how full the drive is.".into(),
+        x: Axis::linear("full", Unit::Percent),
+        y: Axis::linear("pages", Unit::Count),
+        series: vec![
+            curve("formula", |row| row.formula),
+            curve("random victims", |row| row.random),
+            curve("greedy", |row| row.greedy),
+        ],
+        marks: Vec::new(),
+    })));
+    section
+}
+
+fn lives(found: &Found) -> Section {
+    let lead = "1 TB at 100 MB/s: by the article's formula, by the formula with the write \
+                amplification of a simulated drive whose spare should give the supposed one, and \
+                by the erases of that simulation.";
+    with_table("Lifetimes", lead, tables::lives(&found.lives))
+}
+
+fn updates(found: &Found) -> Section {
+    let lead = "One thread on a drive in steady state. To flash, bare: until the data is on flash, \
+                on a filled drive without write-back and firmware time.";
+    let mut section = with_table("Updates in place", lead, tables::updates(&found.updates));
+    section.push(Block::Notes(vec![
+        "Published: about 20,000 a second in place and elsewhere on an SSD, 280 and 170 on a hard \
+         disk. A write-back cache makes all of them equal; a drive that was asked to have a part \
+         of a page on flash would have to read the rest first."
+            .into(),
+    ]));
+    section
+}
+
+fn users(found: &Found) -> Section {
+    let lead = format!(
+        "Users of {RECORD}, of whom {:.0} % get {:.0} % of the updates; the pages touched are \
+         written at checkpoints. The article names no numbers.",
+        100.0 * SKEW.units,
+        100.0 * SKEW.writes
+    );
+    let mut section = with_table("Hot and cold data", &lead, tables::users(&found.users));
+    section.push(Block::Notes(vec![
+        "Pages of hot users take several updates between two checkpoints, so fewer are written. \
+         A drive with one open block mixes them with cold pages all the same, and copies more \
+         for it; told apart on flash as well, they leave blocks that are nearly empty."
+            .into(),
+    ]));
+    section
+}
+
+fn small_changes(found: &Found) -> Section {
+    let lead = "Bytes written, and bytes programmed to flash, for each byte that changes: each \
+                change in a page of its own, in sectors of its own, or as many as have room in a \
+                page of a log. Drive in steady state.";
+    with_table("Compact data", lead, tables::changes(&changes(&found.updates)))
+}
+
+fn limits(scale: Scale) -> Section {
+    let mut notes = vec![
+        "The host is threads that wait for their writes. File system, page cache and processors \
+         are in the time of a write, which is fitted."
+            .into(),
+        "Figures of hard disks are quoted where they stand and not simulated.".into(),
+    ];
+    if scale == Scale::Quarter {
+        notes.push("A quarter of the work: the noise is larger.".into());
+    }
+    let mut section = Section::new("Limits", "");
+    section.push(Block::Notes(notes));
+    section
+}

@@ -1,0 +1,57 @@
+//! What `prism reproduce linkedin` found, as a document and as JSON.
+
+mod document;
+mod tables;
+
+use prism_experiments::Scale;
+use prism_experiments::beside::Beside;
+use prism_experiments::linkedin::{Found, changes, compare};
+use prism_report::json::table;
+use serde_json::{Value, json};
+
+use super::{beside_tables, scale_name};
+
+pub use document::document;
+
+/// Everything that was computed.
+pub struct LinkedIn {
+    /// Seed of everything random.
+    pub seed: u64,
+    /// How much was simulated.
+    pub scale: Scale,
+    /// What was measured.
+    pub found: Found,
+    /// The article's numbers beside ours.
+    pub compared: Vec<Beside>,
+}
+
+impl LinkedIn {
+    /// What was found, compared with the article.
+    #[must_use]
+    pub fn new(seed: u64, scale: Scale, found: Found) -> Self {
+        let compared = compare(&found);
+        Self { seed, scale, found, compared }
+    }
+}
+
+/// The result for programs.
+#[must_use]
+pub fn json(result: &LinkedIn) -> Value {
+    let found = &result.found;
+    json!({
+        "id": "linkedin",
+        "seed": result.seed,
+        "scale": scale_name(result.scale),
+        "compared": beside_tables::json(&result.compared),
+        "threads": table(&tables::threads(&found.threads)),
+        "sizes": table(&tables::sizes(&found.sizes)),
+        "threshold": table(&tables::threshold(&found.threshold)),
+        "mechanisms": table(&tables::mechanisms(&found.slower)),
+        "rates": table(&tables::rates(&found.rates)),
+        "full": table(&tables::full(&found.full)),
+        "updates": table(&tables::updates(&found.updates)),
+        "users": table(&tables::users(&found.users)),
+        "changes": table(&tables::changes(&changes(&found.updates))),
+        "lifetimes": table(&tables::lives(&found.lives)),
+    })
+}

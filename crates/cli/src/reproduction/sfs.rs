@@ -1,0 +1,170 @@
+//! What `prism reproduce sfs` found, as a document and as JSON.
+
+use prism_experiments::Scale;
+use prism_experiments::beside::Beside;
+use prism_experiments::sfs::{
+    Found, Map, SEGMENT_GROUP, SIZE_GROUP, SegmentRow, SizeRow, Ssd, compare,
+};
+use prism_report::json::table;
+use prism_report::{
+    Axis, Block, Chart, Column, Curve, CurveShape, Curves, Document, Section, Table, Unit, Value,
+};
+use serde_json::{Value as Json, json};
+
+use super::{beside_tables, scale_name};
+
+/// Everything that was computed.
+pub struct Sfs {
+    /// Seed of everything random.
+    pub seed: u64,
+    /// How much was simulated.
+    pub scale: Scale,
+    /// What was measured.
+    pub found: Found,
+    /// The paper's numbers beside ours.
+    pub compared: Vec<Beside>,
+}
+
+impl Sfs {
+    /// What was found, compared with the paper.
+    #[must_use]
+    pub fn new(seed: u64, scale: Scale, found: Found) -> Self {
+        let compared = compare(&found);
+        Self { seed, scale, found, compared }
+    }
+}
+
+/// The result for programs.
+#[must_use]
+pub fn json(result: &Sfs) -> Json {
+    json!({
+        "id": "sfs",
+        "seed": result.seed,
+        "scale": scale_name(result.scale),
+        "compared": beside_tables::json(&result.compared),
+        "sizes": table(&sizes(&result.found.sizes)),
+        "segments": table(&segments(&result.found.segments)),
+    })
+}
+
+/// What was found, for people.
+#[must_use]
+pub fn document(result: &Sfs) -> Document {
+    let subtitle = format!(
+        "Min, Kim, Cho, Lee, Eom, FAST 2012: the drives without the file system, scale {}, seed {}",
+        scale_name(result.scale),
+        result.seed
+    );
+    let title = "Random write considered harmful in solid state drives";
+    let lead = "What the paper and its slides say of drives beside what simulated ones give.";
+    let mut document = Document::new(title, subtitle);
+    document.sections = vec![
+        beside_tables::section("Compared", lead, &result.compared),
+        by_size(&result.found),
+        of_segments(&result.found),
+        limits(result.scale),
+    ];
+    document
+}
+
+fn by_size(found: &Found) -> Section {
+    let lead = format!(
+        "Random writes of each size at multiples of it, four in flight, beside writes of a block \
+         each in order. An erase block is one of every die. N/K: {} logical blocks, {} log blocks.",
+        SIZE_GROUP.0, SIZE_GROUP.1
+    );
+    let mut section = Section::new("Random writes by size", lead);
+    section.push(Block::Table(sizes(&found.sizes)));
+    for ssd in Ssd::ALL {
+        let curve = |map: Map| {
+            let points: Vec<_> =
+                found.sizes_of(ssd, map).map(|row| (row.size.0 as f64, row.share())).collect();
+            (!points.is_empty()).then(|| Curve::new(map.name(), CurveShape::Line, points))
+        };
+        section.push(Block::Chart(Chart::Curves(Curves {
+            title: format!("Random over sequential writes, {}", ssd.name()),
+            caption: "By size of the random writes.".into(),
+            x: Axis::log("size", Unit::Bytes),
+            y: Axis::linear("of sequential", Unit::Percent),
+            series: [Map::Page, Map::Groups, Map::Fast, Map::Bast]
+                .into_iter()
+                .filter_map(curve)
+                .collect(),
+            marks: Vec::new(),
+        })));
+    }
+    section
+}
+
+fn sizes(rows: &[SizeRow]) -> Table {
+    let columns = vec![
+        Column::text("drive"),
+        Column::text("mapping"),
+        Column::number("write", Unit::Bytes),
+        Column::number("of an erase block", Unit::Ratio),
+        Column::number("MB/s", Unit::Ratio),
+        Column::number("sequential MB/s", Unit::Ratio),
+        Column::number("of it", Unit::Percent),
+        Column::number("WA", Unit::Ratio),
+    ];
+    let mut table = Table::new("", columns).whole();
+    for row in rows {
+        table.rows.push(vec![
+            row.ssd.name().into(),
+            row.map.name().into(),
+            row.size.into(),
+            Value::from(row.size.0 as f64 / row.erase_block.0 as f64),
+            Value::from(row.rate / 1e6),
+            Value::from(row.sequential / 1e6),
+            row.share().into(),
+            row.write_amplification.into(),
+        ]);
+    }
+    table
+}
+
+fn of_segments(found: &Found) -> Section {
+    let lead = format!(
+        "Segments of 32 MiB at random places, as a log-structured file system writes them, on \
+         pages of 4 KiB and blocks of 512 KiB; beside the data there is a tenth of it in log \
+         blocks or spare. In turn: four segments at once, 64 KiB of each. N/K: {} logical blocks, \
+         {} log blocks.",
+        SEGMENT_GROUP.0, SEGMENT_GROUP.1
+    );
+    let mut section = Section::new("Segments", lead);
+    section.push(Block::Table(segments(&found.segments)));
+    section
+}
+
+fn segments(rows: &[SegmentRow]) -> Table {
+    let columns = vec![
+        Column::text("mapping"),
+        Column::text("stream"),
+        Column::number("WA", Unit::Ratio),
+        Column::number("erases/1000 pages", Unit::Ratio),
+    ];
+    let mut table = Table::new("", columns).whole();
+    for row in rows {
+        table.rows.push(vec![
+            row.map.name().into(),
+            row.stream.name().into(),
+            row.write_amplification.into(),
+            row.erases.into(),
+        ]);
+    }
+    table
+}
+
+fn limits(scale: Scale) -> Section {
+    let mut notes = vec![
+        "The mappings of the real drives are not known, and drives have fewer blocks here, with \
+         the same share of them to spare."
+            .into(),
+    ];
+    if scale == Scale::Quarter {
+        notes.push("Fewer blocks still: the noise is larger.".into());
+    }
+    let mut section = Section::new("Limits", "");
+    section.push(Block::Notes(notes));
+    section
+}

@@ -1,0 +1,265 @@
+//! Maps by blocks, BAST and FAST, counted to the unit on sequences made by hand.
+
+use prism_base::Bytes;
+use prism_engine::{FlashCounts, Immediate};
+use prism_ftl::{Hybrid, HybridConfig, Layer, MergeCounts};
+use prism_nand::{Cause, Geometry, Nand};
+
+/// Units of a logical block, each with a row of its own.
+const BLOCK: u32 = 16;
+/// Logical blocks of the drive.
+const LOGICAL: u32 = 12;
+const UNITS: u32 = LOGICAL * BLOCK;
+
+/// What a sequence of writes did to flash that was filled in order before.
+struct Done {
+    copied: u64,
+    padded: u64,
+    erased: u64,
+    merges: MergeCounts,
+}
+
+struct Drive {
+    engine: Immediate<Nand, Layer>,
+    version: u64,
+    before: (FlashCounts, MergeCounts),
+}
+
+impl Drive {
+    fn new(config: HybridConfig) -> Self {
+        let geometry = Geometry {
+            channels: 2,
+            dies_per_channel: 1,
+            planes: 1,
+            planes_ganged: 1,
+            blocks_per_plane: 12,
+            pages_per_block: BLOCK,
+            pages_per_program: 1,
+            dies_per_superblock: 1,
+            parity: false,
+            page: Bytes(4096),
+            unit: Bytes(4096),
+        };
+        let nand = Nand::with_content(geometry.clone()).with_gaps(config.gaps);
+        let layer = Layer::from(Hybrid::new(geometry, config).unwrap());
+        let before = Default::default();
+        Self { engine: Immediate::new(nand, layer), version: 0, before }
+    }
+
+    fn filled(config: HybridConfig) -> Self {
+        let mut drive = Self::new(config);
+        drive.write(0..UNITS);
+        drive.engine.merge_all();
+        let counts = *drive.engine.counts();
+        assert_eq!(counts.units.total(), u64::from(UNITS), "the first writes are not copied");
+        drive.before = (counts, drive.merges());
+        drive
+    }
+
+    fn write(&mut self, units: impl IntoIterator<Item = u32>) {
+        for lpn in units {
+            self.version += 1;
+            self.engine.write(lpn, self.version);
+        }
+    }
+
+    fn merges(&self) -> MergeCounts {
+        match self.engine.ftl() {
+            Layer::Hybrid(map) => *map.merges(),
+            other => panic!("another layer: {other:?}"),
+        }
+    }
+
+    /// What was done since the drive was filled, and holds what it should.
+    fn done(&self) -> Done {
+        self.engine.ftl().assert_consistent();
+        self.engine.flash().assert_conserved();
+        let counts = self.engine.counts().since(&self.before.0);
+        let (after, before) = (self.merges(), self.before.1);
+        Done {
+            copied: counts.units[Cause::Merge],
+            padded: counts.units[Cause::Pad],
+            erased: counts.erases[Cause::Merge],
+            merges: MergeCounts {
+                switches: after.switches - before.switches,
+                partial: after.partial - before.partial,
+                full: after.full - before.full,
+                empty: after.empty - before.empty,
+            },
+        }
+    }
+}
+
+fn merges(switches: u64, partial: u64, full: u64, empty: u64) -> MergeCounts {
+    MergeCounts { switches, partial, full, empty }
+}
+
+/// What the writes cost, with all merges that they leave behind.
+fn cost(config: &HybridConfig, writes: impl IntoIterator<Item = u32>) -> Done {
+    let mut drive = Drive::filled(config.clone());
+    drive.write(writes);
+    drive.engine.merge_all();
+    drive.done()
+}
+
+#[test]
+fn a_map_by_blocks_rewrites_a_block_for_a_unit() {
+    let block = HybridConfig::block(UNITS, 2, false);
+    let b = u64::from(BLOCK);
+    for offset in 0..BLOCK {
+        let one = cost(&block, [BLOCK + offset]);
+        assert_eq!((one.copied, one.erased, one.padded), (b - 1, 1, 0), "offset {offset}");
+    }
+    // Upwards in one block is one rewriting, downwards is as many as there are units.
+    let up = cost(&block, [3, 7, 9]);
+    assert_eq!((up.copied, up.erased), (b - 3, 1));
+    let down = cost(&block, [9, 7, 3]);
+    assert_eq!((down.copied, down.erased), (3 * (b - 1), 3));
+    // Two blocks may be open at a time, a third one completes the one written least recently.
+    let two = cost(&block, [0, BLOCK, 1, BLOCK + 1, 2, BLOCK + 2]);
+    assert_eq!((two.copied, two.erased), (2 * (b - 3), 2));
+    let three = cost(&block, [0, BLOCK, 2 * BLOCK, 1]);
+    assert_eq!((three.copied, three.erased), (4 * b - 4, 4));
+}
+
+#[test]
+fn a_map_by_blocks_takes_whole_blocks_as_they_are() {
+    for open in 1..4 {
+        let config = HybridConfig::block(UNITS, open, false);
+        let done = cost(&config, (0..3).flat_map(|_| 0..UNITS));
+        assert_eq!((done.copied, done.padded), (0, 0));
+        assert_eq!(done.erased, u64::from(3 * LOGICAL));
+        assert_eq!(done.merges, merges(u64::from(3 * LOGICAL), 0, 0, done.erased));
+    }
+}
+
+#[test]
+fn places_that_are_left_out_are_padded_where_cells_need_it() {
+    for (gaps, padded) in [(false, 5 + 4), (true, 0)] {
+        for config in [HybridConfig::block(UNITS, 2, gaps), HybridConfig::fast(UNITS, 2, gaps)] {
+            let mut drive = Drive::new(config);
+            drive.write([5, 10]);
+            let done = drive.done();
+            assert_eq!((done.copied, done.padded, done.erased), (0, padded, 0), "{gaps}");
+            // What was left out is behind the last row now.
+            assert_eq!(drive.engine.ftl().lookup(5).map(|at| at.0 % BLOCK), Some(5));
+            assert_eq!(drive.engine.ftl().lookup(10).map(|at| at.0 % BLOCK), Some(10));
+        }
+    }
+}
+
+#[test]
+fn a_block_that_is_not_full_goes_on_where_it_ended() {
+    let mut drive = Drive::new(HybridConfig::block(UNITS, 1, false));
+    // With one block open at a time, each turn completes the other one.
+    for turn in 0..4 {
+        let first = turn * BLOCK / 4;
+        drive.write(first..first + BLOCK / 4);
+        drive.write(BLOCK + first..BLOCK + first + BLOCK / 4);
+    }
+    let done = drive.done();
+    assert_eq!((done.copied, done.padded, done.erased), (0, 0, 0));
+}
+
+#[test]
+fn fast_writes_in_place_what_was_never_written() {
+    let mut drive = Drive::new(HybridConfig::fast(UNITS, 3, false));
+    for offset in 0..BLOCK {
+        drive.write((0..LOGICAL).map(|block| block * BLOCK + offset));
+    }
+    let done = drive.done();
+    assert_eq!((done.copied, done.padded, done.erased), (0, 0, 0));
+    let Layer::Hybrid(map) = drive.engine.ftl() else { panic!("a map by blocks") };
+    assert_eq!((map.log_blocks(), drive.merges()), (0, merges(0, 0, 0, 0)));
+}
+
+#[test]
+fn fast_switches_what_is_written_in_order() {
+    let config = HybridConfig::fast(UNITS, 2, false);
+    let done = cost(&config, (0..3).flat_map(|_| 0..UNITS));
+    assert_eq!((done.copied, done.padded, done.erased), (0, 0, u64::from(3 * LOGICAL)));
+    // By then nothing is live in the block that is replaced.
+    assert_eq!(done.merges, merges(u64::from(3 * LOGICAL), 0, 0, done.erased));
+}
+
+#[test]
+fn a_run_that_ends_early_is_completed() {
+    let config = HybridConfig::fast(UNITS, 3, false);
+    for rows in 1..BLOCK {
+        let done =
+            cost(&config, (0..LOGICAL).flat_map(|block| block * BLOCK..block * BLOCK + rows));
+        let rest = u64::from(LOGICAL * (BLOCK - rows));
+        assert_eq!((done.copied, done.erased), (rest, u64::from(LOGICAL)), "{rows} rows");
+        assert_eq!(done.merges, merges(0, u64::from(LOGICAL), 0, 0));
+    }
+}
+
+#[test]
+fn a_unit_that_does_not_follow_the_run_ends_it() {
+    let config = HybridConfig::fast(UNITS, 3, false);
+    let mut drive = Drive::filled(config);
+    // Units 0 to 4 are a run; 9 does not follow and goes to the log, as 5 does then.
+    drive.write([0, 1, 2, 3, 4, 9, 5]);
+    drive.engine.merge_all();
+    let done = drive.done();
+    // The run is completed with the newest of all units, 5 and 9 among them, which leaves the
+    // log block with nothing.
+    assert_eq!(done.merges, merges(0, 1, 0, 1));
+    assert_eq!((done.copied, done.erased), (u64::from(BLOCK) - 5, 2));
+}
+
+#[test]
+fn the_oldest_log_block_is_gathered_for_each_of_its_blocks() {
+    // One log block for random writes: sixteen units of four logical blocks, none at offset 0.
+    let config = HybridConfig::fast(UNITS, 2, false);
+    let mut drive = Drive::filled(config);
+    let units = (0..BLOCK).map(|turn| (turn % 4) * BLOCK + 1 + turn / 4);
+    drive.write(units);
+    assert_eq!(drive.done().copied, 0, "the log block is full, and nothing had to move");
+    drive.write([5 * BLOCK + 1]);
+    let done = drive.done();
+    assert_eq!(done.merges, merges(0, 0, 4, 0));
+    assert_eq!((done.copied, done.erased), (4 * u64::from(BLOCK), 4 + 1));
+}
+
+#[test]
+fn units_overwritten_in_the_log_are_not_gathered() {
+    let config = HybridConfig::fast(UNITS, 3, false);
+    let mut drive = Drive::filled(config);
+    // The second log block has everything that the first one has.
+    let units = || (0..BLOCK).map(|turn| (turn % 4) * BLOCK + 1 + turn / 4);
+    drive.write(units().chain(units()));
+    drive.write([5 * BLOCK + 1]);
+    let done = drive.done();
+    assert_eq!((done.merges, done.copied, done.erased), (merges(0, 0, 0, 1), 0, 1));
+}
+
+#[test]
+fn bast_merges_the_log_block_written_least_recently() {
+    // Two log blocks: that of logical block 0 is written again, so that of 1 makes room.
+    let config = HybridConfig::bast(UNITS, 2);
+    let mut drive = Drive::filled(config);
+    drive.write([3, BLOCK + 3, 7, 2 * BLOCK + 3]);
+    let done = drive.done();
+    assert_eq!((done.merges.full, done.copied, done.erased), (1, u64::from(BLOCK), 2));
+    drive.write([11]);
+    assert_eq!(drive.done().merges.full, 1, "logical block 0 still has its log block");
+    drive.write([BLOCK + 4]);
+    assert_eq!(drive.done().merges.full, 2, "and logical block 1 has not");
+}
+
+#[test]
+fn what_the_mappings_need_is_said() {
+    let geometry = |page: u64| Geometry {
+        page: Bytes(page),
+        ..Drive::new(HybridConfig::block(UNITS, 1, false)).engine.ftl().geometry().clone()
+    };
+    let wide = geometry(8192);
+    for config in [HybridConfig::block(64, 1, false), HybridConfig::fast(64, 2, false)] {
+        let message = config.check(&wide).unwrap_err().to_string();
+        assert!(message.contains("ftl.mapping_unit"), "{message}");
+    }
+    HybridConfig::bast(64, 1).check(&wide).unwrap();
+    let message = HybridConfig::fast(64, 1, false).check(&geometry(4096)).unwrap_err().to_string();
+    assert!(message.contains("log_share") && message.contains("between 2"), "{message}");
+}

@@ -1,0 +1,70 @@
+//! The shape of what SFS says of drives, on a quarter of the work.
+
+use prism_experiments::sfs::{Done, Found, Map, Part, SegmentRow, SizeRow, Ssd, Stream};
+use prism_experiments::{Scale, theory};
+
+fn found(parts: &[Part]) -> Found {
+    Found::of(parts.iter().map(|part| part.run(Scale::Quarter, 1)).collect())
+}
+
+fn sizes(ssd: Ssd, map: Map) -> Vec<SizeRow> {
+    found(&[Part::Sizes(ssd, map)]).sizes
+}
+
+#[test]
+fn random_writes_of_an_erase_block_are_as_fast_as_sequential_ones() {
+    for (ssd, map) in [(Ssd::H, Map::Fast), (Ssd::L, Map::Bast)] {
+        let rows = sizes(ssd, map);
+        let shares: Vec<f64> = rows.iter().map(SizeRow::share).collect();
+        for row in &rows {
+            let share = row.share();
+            if row.size >= row.erase_block {
+                assert!((0.97..1.03).contains(&share), "{row:?}");
+                assert!(row.write_amplification < 1.01, "{row:?}");
+            } else {
+                assert!(share < 0.6 && row.write_amplification > 1.5, "{row:?}");
+            }
+        }
+        let below = rows.iter().filter(|row| row.size <= row.erase_block).count();
+        assert!(shares[..below].is_sorted(), "{shares:?}");
+        assert!(shares[0] < 0.02, "{shares:?}");
+    }
+}
+
+#[test]
+fn a_map_by_pages_is_faster_where_writes_are_small() {
+    let (page, fast) = (sizes(Ssd::M, Map::Page), sizes(Ssd::M, Map::Fast));
+    assert!(page[0].rate > 3.0 * fast[0].rate, "{:?} {:?}", page[0], fast[0]);
+    assert!((page[0].sequential / fast[0].sequential - 1.0).abs() < 0.1);
+}
+
+#[test]
+fn segments_of_whole_blocks_are_switched() {
+    let found = found(&Map::SEGMENTS.map(Part::Segments));
+    let row = |map, stream| {
+        let same = |row: &&SegmentRow| (row.map, row.stream) == (map, stream);
+        *found.segments.iter().find(same).expect("every stream on every mapping")
+    };
+    for map in Map::SEGMENTS {
+        let aligned = row(map, Stream::Aligned);
+        assert!((aligned.write_amplification - 1.0).abs() < 1e-3, "{aligned:?}");
+        assert!((aligned.erases - 7.8125).abs() < 0.02, "{aligned:?}");
+    }
+    // A block at either end of a segment of 64 is copied in part.
+    let shifted = row(Map::Fast, Stream::Misaligned);
+    assert!((1.01..1.02).contains(&shifted.write_amplification), "{shifted:?}");
+    // The log of runs has one block, and a group's log has several.
+    assert!(row(Map::Fast, Stream::Interleaved).write_amplification > 2.0);
+    assert!(row(Map::Groups, Stream::Interleaved).write_amplification < 1.01);
+    // 512 blocks of data, 51 log blocks of which one is for runs.
+    let random = row(Map::Fast, Stream::Pages).write_amplification;
+    let expected = theory::fast(128, 512, 50);
+    assert!((random / expected - 1.0).abs() < 0.05, "{random} for {expected}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_rows() {
+    let run = || Part::Segments(Map::Fast).run(Scale::Quarter, 7);
+    let Done::Segments(first) = run() else { panic!("segments were asked for") };
+    assert_eq!(Done::Segments(first), run());
+}

@@ -1,0 +1,668 @@
+//! Ranges of addresses with mappings of their own on one drive.
+//!
+//! Each range is a layer over its own part of the blocks: of every plane as many as its share,
+//! so that all ranges use all dies. A range knows nothing of the others; here its addresses
+//! are moved to where they are on the whole. Source: the ranges that `FTL_Ioctl` configures
+//! (Shen, Chen, Jia, Shao, Prism-SSD, TPDS 2019, section IV-C), and drives whose first megabytes
+//! are mapped otherwise than the rest because a file system keeps its tables there.
+//!
+//! Ranges neither lend each other blocks nor level wear among them.
+
+use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Nand, Pun, RowId, UnitTag};
+
+use crate::config::{ConfigError, OverProvisioning};
+use crate::hybrid::MergeCounts;
+use crate::layer::{HostPlace, Layer, LayerConfig};
+use crate::plan::{CopyPlan, TrimRange, UnitWrite};
+use crate::recover::{Found, Recovered, Remains};
+
+/// One range: how it is mapped, and how much flash it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeConfig {
+    /// Blocks of each plane.
+    pub blocks_per_plane: u32,
+    /// Its layer; logical units count from the beginning of the range.
+    pub layer: LayerConfig,
+}
+
+/// The ranges of a drive, in the order of their addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangesConfig {
+    /// One after another, from address 0 on.
+    pub ranges: Vec<RangeConfig>,
+}
+
+impl RangesConfig {
+    /// Logical units of all ranges.
+    #[must_use]
+    pub fn logical_units(&self) -> u32 {
+        self.ranges.iter().map(|range| range.layer.logical_units()).sum()
+    }
+
+    /// Checks each range against its part of the flash.
+    ///
+    /// # Errors
+    /// [`ConfigError`] of the first range that does not fit.
+    pub fn check(&self, geometry: &Geometry) -> Result<(), ConfigError> {
+        let (blocks, needed) = (geometry.blocks_per_plane, self.blocks_per_plane());
+        if self.ranges.is_empty() || self.ranges.len() > Self::MOST || needed != u64::from(blocks) {
+            let ranges = self.ranges.len();
+            return Err(ConfigError::Ranges { ranges, most: Self::MOST, needed, blocks });
+        }
+        self.ranges.iter().try_for_each(|range| {
+            if matches!(range.layer, LayerConfig::Ranges(_)) {
+                let ranges = self.ranges.len();
+                return Err(ConfigError::Ranges { ranges, most: Self::MOST, needed, blocks });
+            }
+            range.layer.check(&part_of(geometry, range))
+        })
+    }
+
+    /// Most ranges of a drive.
+    pub const MOST: usize = 16;
+
+    fn blocks_per_plane(&self) -> u64 {
+        self.ranges.iter().map(|range| u64::from(range.blocks_per_plane)).sum()
+    }
+
+    /// Over-provisioning of all ranges together, both ways.
+    #[must_use]
+    pub fn over_provisioning(&self, geometry: &Geometry) -> OverProvisioning {
+        let logical = f64::from(self.logical_units());
+        let spare = |units: u64| (units as f64 - logical) / logical;
+        OverProvisioning {
+            nominal: spare(u64::from(geometry.units())),
+            effective: spare(self.usable_units(geometry)),
+        }
+    }
+
+    /// Units that can hold data in steady state, in all ranges.
+    #[must_use]
+    pub fn usable_units(&self, geometry: &Geometry) -> u64 {
+        let usable = |range: &RangeConfig| range.layer.usable_units(&part_of(geometry, range));
+        self.ranges.iter().map(usable).sum()
+    }
+}
+
+fn part_of(geometry: &Geometry, range: &RangeConfig) -> Geometry {
+    Geometry { blocks_per_plane: range.blocks_per_plane, ..geometry.clone() }
+}
+
+/// A range, and where it lies.
+#[derive(Clone, Debug)]
+struct Part {
+    layer: Layer,
+    /// Its first logical unit, stream and block of each plane.
+    first_unit: u32,
+    first_stream: u32,
+    first_block: u32,
+    /// Blocks of each plane: its own, and those of the device.
+    blocks: u32,
+    blocks_of_all: u32,
+}
+
+/// Moves blocks, rows and units between a range and the whole.
+impl Part {
+    fn block_out(&self, block: BlockId) -> BlockId {
+        let (lane, place) = self.layer.layout().split_block(block);
+        let (plane, in_plane) = (place as u32 / self.blocks, place as u32 % self.blocks);
+        let planes = self.layer.layout().blocks_per_lane() / self.blocks;
+        let in_lane = plane * self.blocks_of_all + self.first_block + in_plane;
+        BlockId(lane.0 * planes * self.blocks_of_all + in_lane)
+    }
+
+    fn block_in(&self, block: BlockId) -> BlockId {
+        let (plane, in_plane) = (block.0 / self.blocks_of_all, block.0 % self.blocks_of_all);
+        BlockId(plane * self.blocks + in_plane - self.first_block)
+    }
+
+    fn row_out(&self, row: RowId) -> RowId {
+        let rows = self.layer.layout().rows_per_block();
+        RowId(self.block_out(BlockId(row.0 / rows)).0 * rows + row.0 % rows)
+    }
+
+    fn row_in(&self, row: RowId) -> RowId {
+        let rows = self.layer.layout().rows_per_block();
+        RowId(self.block_in(BlockId(row.0 / rows)).0 * rows + row.0 % rows)
+    }
+
+    fn unit_out(&self, unit: Pun) -> Pun {
+        let units = self.layer.layout().units_per_block();
+        Pun(self.block_out(BlockId(unit.0 / units)).0 * units + unit.0 % units)
+    }
+
+    fn unit_in(&self, unit: Pun) -> Pun {
+        let units = self.layer.layout().units_per_block();
+        Pun(self.block_in(BlockId(unit.0 / units)).0 * units + unit.0 % units)
+    }
+
+    fn write_in(&self, write: &UnitWrite) -> UnitWrite {
+        let lpn = if write.lpn >= UnitWrite::PAD { write.lpn } else { write.lpn - self.first_unit };
+        UnitWrite { lpn, source: write.source.map(|at| self.unit_in(at)), version: write.version }
+    }
+
+    fn write_out(&self, write: &mut UnitWrite) {
+        if write.lpn < UnitWrite::PAD {
+            write.lpn += self.first_unit;
+        }
+        write.source = write.source.map(|at| self.unit_out(at));
+    }
+}
+
+/// The layers of all ranges as one.
+#[derive(Clone, Debug)]
+pub struct Ranges {
+    geometry: Geometry,
+    layout: Layout,
+    config: RangesConfig,
+    parts: Vec<Part>,
+    /// By block of a plane: its range.
+    owners: Vec<u8>,
+    /// Erases of every block.
+    erases: Vec<u32>,
+    /// By lane: the range that looks for a victim first.
+    turns: Vec<u8>,
+    seed: u64,
+}
+
+impl Ranges {
+    /// Empty ranges over erased flash.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the numbers do not fit the flash.
+    pub fn new(geometry: Geometry, config: RangesConfig, seed: u64) -> Result<Self, ConfigError> {
+        config.check(&geometry)?;
+        let layers = config.ranges.iter();
+        let layers = layers
+            .map(|range| Layer::new(part_of(&geometry, range), range.layer.clone(), seed))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Self::of(geometry, config, layers, seed))
+    }
+
+    fn of(geometry: Geometry, config: RangesConfig, layers: Vec<Layer>, seed: u64) -> Self {
+        let (mut parts, mut owners): (Vec<Part>, _) = (Vec::new(), Vec::new());
+        let (mut first_unit, mut first_stream, mut first_block) = (0, 0, 0);
+        for (place, (layer, range)) in layers.into_iter().zip(&config.ranges).enumerate() {
+            let (units, streams) = (layer.logical_units(), layer.streams());
+            let blocks = range.blocks_per_plane;
+            let blocks_of_all = geometry.blocks_per_plane;
+            owners.extend((0..blocks).map(|_| place as u8));
+            parts.push(Part {
+                layer,
+                first_unit,
+                first_stream,
+                first_block,
+                blocks,
+                blocks_of_all,
+            });
+            first_unit += units;
+            first_stream += streams;
+            first_block += blocks;
+        }
+        let mut ranges = Self {
+            layout: Layout::new(&geometry),
+            erases: vec![0; geometry.blocks() as usize],
+            turns: vec![0; geometry.lanes() as usize],
+            geometry,
+            config,
+            parts,
+            owners,
+            seed,
+        };
+        for part in &ranges.parts {
+            for (block, &erases) in (0..).zip(part.layer.erases()) {
+                ranges.erases[part.block_out(BlockId(block)).0 as usize] = erases;
+            }
+        }
+        ranges
+    }
+
+    fn owner(&self, block: BlockId) -> usize {
+        usize::from(self.owners[(block.0 % self.geometry.blocks_per_plane) as usize])
+    }
+
+    fn part(&self, block: BlockId) -> &Part {
+        &self.parts[self.owner(block)]
+    }
+
+    fn part_mut(&mut self, block: BlockId) -> &mut Part {
+        let owner = self.owner(block);
+        &mut self.parts[owner]
+    }
+
+    fn place_of_unit(&self, lpn: u32) -> usize {
+        self.parts.partition_point(|part| part.first_unit <= lpn) - 1
+    }
+
+    fn of_unit(&self, lpn: u32) -> &Part {
+        &self.parts[self.place_of_unit(lpn)]
+    }
+
+    fn place_of_stream(&self, stream: u32) -> usize {
+        self.parts.partition_point(|part| part.first_stream <= stream) - 1
+    }
+
+    fn of_stream(&self, stream: u32) -> &Part {
+        &self.parts[self.place_of_stream(stream)]
+    }
+}
+
+/// What [`Layer`] asks of every mapping.
+impl Ranges {
+    /// The shape of the flash below.
+    #[must_use]
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Its addresses.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &RangesConfig {
+        &self.config
+    }
+
+    /// Erases of every block since the layer began.
+    #[must_use]
+    pub fn erases(&self) -> &[u32] {
+        &self.erases
+    }
+
+    /// Logical units that hold data.
+    #[must_use]
+    pub fn mapped(&self) -> u64 {
+        self.parts.iter().map(|part| part.layer.mapped()).sum()
+    }
+
+    /// Merges of all ranges that are mapped by block; `None` if none is.
+    #[must_use]
+    pub fn merges(&self) -> Option<MergeCounts> {
+        let mut all = None;
+        for merges in self.parts.iter().filter_map(|part| part.layer.merges()) {
+            all.get_or_insert_with(MergeCounts::default).add(&merges);
+        }
+        all
+    }
+
+    /// Streams of all ranges.
+    #[must_use]
+    pub fn streams(&self) -> u32 {
+        self.parts.iter().map(|part| part.layer.streams()).sum()
+    }
+
+    /// The stream of `lpn`.
+    #[must_use]
+    pub fn stream_of(&self, lpn: u32, handle: u32) -> u32 {
+        let part = self.of_unit(lpn);
+        part.first_stream + part.layer.stream_of(lpn - part.first_unit, handle)
+    }
+
+    /// Where `lpn` is.
+    #[must_use]
+    pub fn lookup(&self, lpn: u32) -> Option<Pun> {
+        let part = self.of_unit(lpn);
+        part.layer.lookup(lpn - part.first_unit).map(|at| part.unit_out(at))
+    }
+
+    /// Says that `lpn` will be looked up or changed soon.
+    pub fn prefetch(&self, lpn: u32) {
+        let part = self.of_unit(lpn);
+        part.layer.prefetch(lpn - part.first_unit);
+    }
+
+    /// Whether the map points to the unit at `at`; its logical unit if so.
+    #[must_use]
+    pub fn live(&self, at: Pun) -> Option<u32> {
+        let part = self.part(self.layout.block_of_unit(at));
+        part.layer.live(part.unit_in(at)).map(|lpn| lpn + part.first_unit)
+    }
+
+    /// Erased blocks of `lane`, where they are fewest, of the ranges that need some there: those
+    /// mapped by unit, if there are any.
+    #[must_use]
+    pub fn free_blocks(&self, lane: LaneId) -> u32 {
+        let free = |part: &Part| part.layer.free_blocks(lane);
+        let by_unit = self.parts.iter().filter(|part| !part.layer.places_host());
+        let fewest = by_unit.map(free).min().or_else(|| self.parts.iter().map(free).min());
+        fewest.unwrap_or(0)
+    }
+
+    /// Erased blocks of `lane` in all ranges.
+    #[must_use]
+    pub fn erased_blocks(&self, lane: LaneId) -> u32 {
+        self.parts.iter().map(|part| part.layer.free_blocks(lane)).sum()
+    }
+
+    /// Whether cleaning or merging on `lane` should start, for any range.
+    #[must_use]
+    pub fn below_low(&self, lane: LaneId) -> bool {
+        self.parts.iter().any(|part| part.layer.below_low(lane))
+    }
+
+    /// Whether it may stop, for all ranges.
+    #[must_use]
+    pub fn reached_high(&self, lane: LaneId) -> bool {
+        self.parts.iter().all(|part| part.layer.reached_high(lane))
+    }
+
+    /// Whether cleaning of `lane` waits for nobody, for any range.
+    #[must_use]
+    pub fn is_pressed(&self, lane: LaneId, critical: u32) -> bool {
+        self.parts.iter().any(|part| part.layer.is_pressed(lane, critical))
+    }
+
+    /// Whether `lane` holds no more than its share of the data of the range of `stream`.
+    #[must_use]
+    pub fn balanced(&self, lane: LaneId, stream: u32) -> bool {
+        self.of_stream(stream).layer.balanced(lane, 0)
+    }
+
+    /// Where the next row of `stream` may go.
+    #[must_use]
+    pub fn host_place(&self, stream: u32, first: u32) -> HostPlace {
+        let part = self.of_stream(stream);
+        part.layer.host_place(stream - part.first_stream, first.wrapping_sub(part.first_unit))
+    }
+
+    /// Whether `lane` may take a row of `stream`.
+    #[must_use]
+    pub fn host_may_write(&self, lane: LaneId, stream: u32) -> bool {
+        let part = self.of_stream(stream);
+        part.layer.host_may_write(lane, stream - part.first_stream)
+    }
+
+    /// The row that [`Ranges::reserve_host`] would take, if a block is open.
+    #[must_use]
+    pub fn next_row(&self, lane: LaneId, stream: u32, first: u32) -> Option<RowId> {
+        let part = self.of_stream(stream);
+        let first = first.wrapping_sub(part.first_unit);
+        let row = part.layer.next_row(lane, stream - part.first_stream, first);
+        row.map(|row| part.row_out(row))
+    }
+
+    /// Takes the next row of `lane` for `stream`.
+    pub fn reserve_host(&mut self, lane: LaneId, stream: u32, first: u32) -> RowId {
+        let place = self.place_of_stream(stream);
+        let part = &mut self.parts[place];
+        let first = first.wrapping_sub(part.first_unit);
+        let row = part.layer.reserve_host(lane, stream - part.first_stream, first);
+        part.row_out(row)
+    }
+
+    /// A row to be programmed empty before the one reserved last.
+    pub fn take_pad(&mut self) -> Option<RowId> {
+        self.parts.iter_mut().find_map(|part| {
+            let row = part.layer.take_pad()?;
+            Some(part.row_out(row))
+        })
+    }
+
+    /// Takes the next row of `block`, to be left empty, up to `until`.
+    pub fn reserve_pad(&mut self, block: BlockId, until: RowId) -> Option<RowId> {
+        let part = self.part_mut(block);
+        let (inner, until) = (part.block_in(block), part.row_in(until));
+        part.layer.reserve_pad(inner, until).map(|row| part.row_out(row))
+    }
+
+    /// A row of parity that is due.
+    pub fn take_parity(&mut self) -> Option<RowId> {
+        self.parts.iter_mut().find_map(|part| {
+            let row = part.layer.take_parity()?;
+            Some(part.row_out(row))
+        })
+    }
+
+    /// A lane that has to merge before `stream` has a place.
+    pub fn make_room(&mut self, stream: u32, first: u32) -> Option<LaneId> {
+        let place = self.place_of_stream(stream);
+        let part = &mut self.parts[place];
+        let first = first.wrapping_sub(part.first_unit);
+        part.layer.make_room(stream - part.first_stream, first)
+    }
+
+    /// Every log block is to be merged.
+    pub fn want_all(&mut self) {
+        self.parts.iter_mut().for_each(|part| part.layer.want_all());
+    }
+
+    /// A lane that has got something to erase and may not know.
+    pub fn take_idle_lane(&mut self) -> Option<LaneId> {
+        self.parts.iter_mut().find_map(|part| part.layer.take_idle_lane())
+    }
+
+    /// A program of `lpn` is on its way to flash.
+    pub fn write_begin(&mut self, lpn: u32) {
+        let place = self.place_of_unit(lpn);
+        let part = &mut self.parts[place];
+        part.layer.write_begin(lpn - part.first_unit);
+    }
+
+    /// `row` is programmed.
+    pub fn commit(&mut self, row: RowId, units: &[UnitWrite], lost: &[usize]) {
+        let block = self.layout.block_of(row);
+        let part = self.part_mut(block);
+        let inner: Vec<UnitWrite> = units.iter().map(|write| part.write_in(write)).collect();
+        let row = part.row_in(row);
+        part.layer.commit(row, &inner, lost);
+    }
+
+    /// Trims `start..end` at once.
+    pub fn trim_now(&mut self, start: u32, end: u32, version: u64) {
+        for part in &mut self.parts {
+            let (first, units) = (part.first_unit, part.layer.logical_units());
+            let (from, to) = (start.max(first), end.min(first + units));
+            if from < to {
+                part.layer.trim_now(from - first, to - first, version);
+            }
+        }
+    }
+
+    /// The next victim on `lane`: of the ranges in turn that are not at their high watermark.
+    /// One that is would be cleaned without end while another waits for something.
+    pub fn pick_victim(&mut self, lane: LaneId) -> Option<BlockId> {
+        let (count, turn) = (self.parts.len(), usize::from(self.turns[lane.0 as usize]));
+        for place in (0..count).map(|i| (turn + i) % count) {
+            let part = &mut self.parts[place];
+            if part.layer.reached_high(lane) {
+                continue;
+            }
+            if let Some(victim) = part.layer.pick_victim(lane) {
+                self.turns[lane.0 as usize] = ((place + 1) % count) as u8;
+                return Some(self.parts[place].block_out(victim));
+            }
+        }
+        None
+    }
+
+    /// A block to be moved because it is worn less than others of its range.
+    pub fn pick_for_wear(&mut self, lane: LaneId) -> Option<BlockId> {
+        self.parts.iter_mut().find_map(|part| {
+            let block = part.layer.pick_for_wear(lane)?;
+            Some(part.block_out(block))
+        })
+    }
+
+    /// Whether copies out of `victim` have their rows from when they are planned on.
+    #[must_use]
+    pub fn copies_in_order(&self, victim: BlockId) -> bool {
+        self.part(victim).layer.places_host()
+    }
+
+    /// Plans the next row of copies out of `victim`.
+    pub fn gather(&mut self, victim: BlockId, cursor: &mut u32, plan: &mut CopyPlan) {
+        let part = self.part_mut(victim);
+        let inner = part.block_in(victim);
+        part.layer.gather(inner, cursor, plan);
+        plan.reads.iter_mut().for_each(|run| run.row = part.row_out(run.row));
+        plan.units.iter_mut().for_each(|unit| part.write_out(unit));
+    }
+
+    /// Takes the row for copies out of `victim`.
+    pub fn reserve_copy(&mut self, lane: LaneId, victim: BlockId) -> RowId {
+        let part = self.part_mut(victim);
+        let inner = part.block_in(victim);
+        let row = part.layer.reserve_copy(lane, inner);
+        part.row_out(row)
+    }
+
+    /// The row that [`Ranges::reserve_copy`] would take.
+    #[must_use]
+    pub fn next_copy_row(&self, lane: LaneId, victim: BlockId) -> Option<RowId> {
+        let part = self.part(victim);
+        part.layer.next_copy_row(lane, part.block_in(victim)).map(|row| part.row_out(row))
+    }
+
+    /// Every copy out of `victim` is programmed: what is to be erased now.
+    pub fn emptied(&mut self, victim: BlockId) -> Option<BlockId> {
+        let part = self.part_mut(victim);
+        let inner = part.block_in(victim);
+        part.layer.emptied(inner).map(|block| part.block_out(block))
+    }
+
+    /// The erase of `block` has ended.
+    pub fn erased(&mut self, block: BlockId) {
+        self.erases[block.0 as usize] += 1;
+        let part = self.part_mut(block);
+        let inner = part.block_in(block);
+        part.layer.erased(inner);
+    }
+
+    /// Whether further rows may be programmed into `block`.
+    #[must_use]
+    pub fn is_writing(&self, block: BlockId) -> bool {
+        let part = self.part(block);
+        part.layer.is_writing(part.block_in(block))
+    }
+
+    /// The cause of what is done to empty `victim`.
+    #[must_use]
+    pub fn cause_of_cleaning(&self, victim: BlockId) -> Cause {
+        let part = self.part(victim);
+        part.layer.cause_of_cleaning(part.block_in(victim))
+    }
+
+    /// The laws of every range.
+    ///
+    /// # Panics
+    /// If one is broken.
+    pub fn assert_conserved(&self) {
+        self.parts.iter().for_each(|part| part.layer.assert_conserved());
+    }
+
+    /// The same, counted anew, and the erases.
+    ///
+    /// # Panics
+    /// If one is broken.
+    pub fn assert_consistent(&self) {
+        for part in &self.parts {
+            part.layer.assert_consistent();
+            for (block, erases) in (0..).zip(part.layer.erases()) {
+                let out = part.block_out(BlockId(block));
+                assert_eq!(part.block_in(out), BlockId(block), "there and back");
+                assert_eq!(self.erases[out.0 as usize], *erases, "erases of {out:?}");
+            }
+        }
+    }
+}
+
+/// The remains of one range.
+struct PartRemains<'a, R> {
+    all: &'a mut R,
+    geometry: Geometry,
+    part: Part,
+}
+
+impl<R: Remains> Remains for PartRemains<'_, R> {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn erases(&self, block: BlockId) -> u32 {
+        self.all.erases(self.part.block_out(block))
+    }
+
+    fn is_erased(&self, block: BlockId) -> bool {
+        self.all.is_erased(self.part.block_out(block))
+    }
+
+    fn is_unstable(&self, block: BlockId) -> bool {
+        self.all.is_unstable(self.part.block_out(block))
+    }
+
+    fn row(&mut self, row: RowId, found: &mut Vec<Found>) -> u64 {
+        let sequence = self.all.row(self.part.row_out(row), found);
+        for unit in found {
+            if let UnitTag::Data(lpn) = &mut unit.tag {
+                // A unit of another range is beyond this one on either side.
+                *lpn = lpn.wrapping_sub(self.part.first_unit);
+            }
+        }
+        sequence
+    }
+}
+
+impl Ranges {
+    /// As [`Layer::recover`], range by range.
+    pub(crate) fn recover(
+        remains: &mut impl Remains,
+        config: RangesConfig,
+        seed: u64,
+        trims: &[TrimRange],
+    ) -> Result<(Self, Recovered), ConfigError> {
+        let mut ranges = Self::new(remains.geometry().clone(), config, seed)?;
+        let mut newest = Recovered::default();
+        let mut layers = Vec::new();
+        for (part, range) in ranges.parts.drain(..).zip(&ranges.config.ranges) {
+            let (first, units) = (part.first_unit, range.layer.logical_units());
+            let own = trims.iter().filter_map(|trim| {
+                let start = trim.start.max(first);
+                let end = (trim.start + trim.count).min(first + units);
+                let count = end.checked_sub(start).filter(|&count| count > 0)?;
+                Some(TrimRange { start: start - first, count, version: trim.version })
+            });
+            let own: Vec<TrimRange> = own.collect();
+            let geometry = part.layer.geometry().clone();
+            let mut remains = PartRemains { all: remains, geometry, part };
+            let found = Layer::recover_one(&mut remains, range.layer.clone(), seed, &own)?;
+            let (layer, found) = found;
+            newest.newest_version = newest.newest_version.max(found.newest_version);
+            newest.newest_sequence = newest.newest_sequence.max(found.newest_sequence);
+            layers.push(layer);
+        }
+        Ok((Self::of(ranges.geometry, ranges.config, layers, seed), newest))
+    }
+
+    /// The ranges over what the flash holds, with the map as the capacitors saved it.
+    ///
+    /// # Panics
+    /// If the flash holds what no range has written.
+    #[must_use]
+    pub fn after_power_loss(self, nand: &Nand) -> Self {
+        let Self { geometry, config, parts, seed, .. } = self;
+        let restore = |part: Part, range: &RangeConfig| {
+            let Layer::Page(saved) = &part.layer else {
+                let layer = part.layer.clone();
+                return layer.go_on_over(&|block| nand.rows_programmed(part.block_out(block)));
+            };
+            // Where units are is found on the flash; that some are nowhere is not.
+            let unmapped: Vec<u32> =
+                (0..range.layer.logical_units()).filter(|&u| saved.lookup(u).is_none()).collect();
+            let geometry = part.layer.geometry().clone();
+            let mut remains = PartRemains { all: &mut { nand }, geometry, part };
+            let found = Layer::recover_one(&mut remains, range.layer.clone(), seed, &[]);
+            let (mut layer, newest) = found.expect("flash that these ranges have written");
+            for lpn in unmapped {
+                layer.trim_now(lpn, lpn + 1, newest.newest_version);
+            }
+            layer
+        };
+        let layers = parts.into_iter().zip(&config.ranges);
+        let layers = layers.map(|(part, range)| restore(part, range)).collect();
+        Self::of(geometry, config, layers, seed)
+    }
+}

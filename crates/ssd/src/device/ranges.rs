@@ -1,0 +1,143 @@
+//! `[[range]]`: addresses that are mapped in a way of their own.
+
+use prism_base::Bytes;
+use prism_ftl::{Frontiers, LayerConfig, RangeConfig, RangesConfig, VictimPolicy};
+use serde::Deserialize;
+
+use super::parts::opt_victim;
+use super::{Device, DeviceError, Mapping, bad};
+
+/// One `[[range]]`. What is not given is as in `[ftl]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RangeSpec {
+    /// Its part of the capacity, behind the ranges before it.
+    pub share: f64,
+    /// Its part of the flash; as large as that of the capacity if not given.
+    #[serde(default)]
+    pub flash_share: Option<f64>,
+    /// Its mapping.
+    pub mapping: Mapping,
+    /// Which block is cleaned or merged.
+    #[serde(default, deserialize_with = "opt_victim")]
+    pub victim: Option<VictimPolicy>,
+    /// Cleaning starts below so many erased blocks of a lane; 0 for mappings by block, if not
+    /// given: they merge when they have to.
+    #[serde(default)]
+    pub free_blocks_low: Option<u32>,
+    /// And stops at so many.
+    #[serde(default)]
+    pub free_blocks_high: Option<u32>,
+    /// N, for `hybrid`.
+    #[serde(default)]
+    pub group_blocks: Option<u32>,
+    /// K, for `hybrid`.
+    #[serde(default)]
+    pub group_log_blocks: Option<u32>,
+    /// Share of the blocks of the range that may be log blocks, for mappings by block.
+    #[serde(default)]
+    pub log_share: Option<f64>,
+}
+
+impl RangeSpec {
+    fn flash(&self) -> f64 {
+        self.flash_share.unwrap_or(self.share)
+    }
+
+    /// What `[ftl]` would say if this were the whole drive.
+    fn apply(&self, device: &mut Device) {
+        let ftl = &mut device.ftl;
+        let by_block = self.mapping.is_by_block();
+        ftl.mapping = self.mapping;
+        ftl.victim = self.victim.unwrap_or(ftl.victim);
+        let watermark = |own: Option<u32>, all: u32| own.unwrap_or(if by_block { 0 } else { all });
+        ftl.free_blocks_low = watermark(self.free_blocks_low, ftl.free_blocks_low);
+        ftl.free_blocks_high = watermark(self.free_blocks_high, ftl.free_blocks_high);
+        if by_block {
+            ftl.frontiers = Frontiers::Separate;
+        }
+        ftl.group_blocks = self.group_blocks;
+        ftl.group_log_blocks = self.group_log_blocks;
+        ftl.log_share = self.log_share;
+    }
+}
+
+impl Device {
+    /// Each range as a drive of its own, in the order of their addresses; what the shares
+    /// leave is one more, mapped as `[ftl]` says. Empty if there is no `[[range]]`.
+    #[must_use]
+    pub fn range_devices(&self) -> Vec<Self> {
+        if self.ranges.is_empty() {
+            return Vec::new();
+        }
+        let (units, blocks) = (self.logical_units(), self.flash.blocks_per_plane);
+        let part = |sum: f64, all: u32| (sum * f64::from(all)).round().min(f64::from(all)) as u32;
+        let (mut share, mut flash, mut first_unit, mut first_block) = (0.0, 0.0, 0, 0);
+        let mut all = Vec::new();
+        let mut add = |spec: Option<&RangeSpec>, end_unit: u32, end_block: u32| {
+            let mut device = Self { ranges: Vec::new(), ..self.clone() };
+            let unit = self.ftl.mapping_unit.0;
+            device.drive.capacity = Bytes(u64::from(end_unit - first_unit) * unit);
+            device.flash.blocks_per_plane = end_block - first_block;
+            if let Some(spec) = spec {
+                spec.apply(&mut device);
+            }
+            (first_unit, first_block) = (end_unit, end_block);
+            all.push(device);
+        };
+        for spec in &self.ranges {
+            share += spec.share;
+            flash += spec.flash();
+            add(Some(spec), part(share, units), part(flash, blocks));
+        }
+        if share < Self::SHARES_ALL {
+            add(None, units, blocks);
+        }
+        all
+    }
+
+    /// Shares that sum up to this much leave nothing.
+    const SHARES_ALL: f64 = 0.9999;
+
+    pub(super) fn ranges_config(&self) -> LayerConfig {
+        let config = |device: Self| RangeConfig {
+            blocks_per_plane: device.flash.blocks_per_plane,
+            layer: device.layer_config(),
+        };
+        let ranges = self.range_devices().into_iter().map(config).collect();
+        LayerConfig::Ranges(RangesConfig { ranges })
+    }
+
+    pub(super) fn check_ranges(&self) -> Result<(), DeviceError> {
+        let in_order = |shares: &mut dyn Iterator<Item = f64>| {
+            let shares: Vec<f64> = shares.collect();
+            shares.iter().all(|&share| share > 0.0) && shares.iter().sum::<f64>() < 1.0 + 1e-9
+        };
+        let ranges = &self.ranges;
+        let given = |shares: Vec<String>| shares.join(", ");
+        if !in_order(&mut ranges.iter().map(|range| range.share)) {
+            let why = "each share is above 0, and all together are at most 1";
+            let shares = ranges.iter().map(|range| range.share.to_string()).collect();
+            return bad("range.share", given(shares), why);
+        }
+        if !in_order(&mut ranges.iter().map(RangeSpec::flash)) {
+            let why = "each share is above 0, and all together are at most 1";
+            let shares = ranges.iter().map(|range| range.flash().to_string()).collect();
+            return bad("range.flash_share", given(shares), why);
+        }
+        if self.ftl.mapping == Mapping::Dftl || ranges.iter().any(|r| r.mapping == Mapping::Dftl) {
+            return bad("range.mapping", "dftl", "a map on flash is that of a whole drive");
+        }
+        if self.ftl.free_blocks_idle > 0 {
+            let why = "ranges are cleaned when they have to be, not in idle time: 0";
+            return bad("ftl.free_blocks_idle", self.ftl.free_blocks_idle, why);
+        }
+        if !self.drive.power_loss_protection {
+            let why = "trims of ranges are not on flash: they need protection";
+            return bad("drive.power_loss_protection", false, why);
+        }
+        self.range_devices().iter().try_for_each(Self::check_ftl)?;
+        self.layer_config().check(&self.geometry())?;
+        Ok(())
+    }
+}
