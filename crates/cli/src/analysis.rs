@@ -98,6 +98,10 @@ impl Analysis {
         let scaled = given.device.scaled(layout.span())?;
         check_fits(&trace, &layout, scaled.device.capacity())?;
         let progress = Progress::on_stderr();
+        if given.replay.passes == Passes::UntilReadOnly && scaled.device.faults.is_none() {
+            let what = "--passes until-read-only needs a drive that ages: give --faults KIND";
+            return Err(Failure::Usage(what.into()));
+        }
         let began = clock::seconds();
         let (mut drive, prepared) =
             given.device.prepared(&scaled.device, given.replay.seed, &progress)?;

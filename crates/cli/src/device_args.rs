@@ -6,7 +6,6 @@ use clap::Args;
 use prism_base::{Bytes, Nanos};
 use prism_nand::FaultModel;
 use prism_replay::fio::words;
-use prism_ssd::device::FaultSpec;
 use prism_ssd::scale::Scaled;
 use prism_ssd::{Device, DeviceError, fit};
 
@@ -35,8 +34,7 @@ pub struct DeviceArgs {
     /// Keep the drive as it is before the first request, for --state of later runs
     #[arg(long, value_name = "FILE.prism-state", value_parser = parse_state_file)]
     pub save_state: Option<PathBuf>,
-    /// Let the drive age and fail as cells of this kind do, unless its file has [faults]:
-    /// slc, mlc, tlc or qlc
+    /// Let the drive age and fail as cells of this kind do: slc, mlc, tlc or qlc
     #[arg(long, value_name = "KIND", value_parser = parse_kind)]
     pub faults: Option<String>,
     /// Cycles that every block starts with, for a drive that ages
@@ -69,6 +67,12 @@ pub enum Capacity {
     Bytes(Bytes),
 }
 
+impl Override {
+    fn new(field: &str, value: &str) -> Self {
+        Self { field: field.into(), value: value.into() }
+    }
+}
+
 impl DeviceArgs {
     /// The device as it is asked for, before it is made to fit.
     ///
@@ -76,30 +80,16 @@ impl DeviceArgs {
     /// [`Failure`] naming the file or the preset, and the field.
     pub fn device(&self) -> Result<Device, Failure> {
         let mut device = self.described()?;
-        if self.faults.is_none() && self.wear.is_none() && self.retention.is_none() {
+        if self.wear.is_none() && self.retention.is_none() {
             return Ok(device);
         }
-        let kind = self.faults.as_deref();
         let Some(faults) = &mut device.faults else {
-            let Some(kind) = kind else {
-                let what = "--wear and --retention are for a drive that ages: give --faults KIND, \
-                            or a file with [faults]";
-                return Err(Failure::Usage(what.into()));
-            };
-            device.faults = Some(FaultSpec::of_kind(kind));
-            return self.aged(device);
+            let what = "--wear and --retention are for a drive that ages: give --faults KIND, or \
+                        a file with [faults]";
+            return Err(Failure::Usage(what.into()));
         };
-        if let Some(kind) = kind {
-            faults.kind = kind.into();
-        }
-        self.aged(device)
-    }
-
-    fn aged(&self, mut device: Device) -> Result<Device, Failure> {
-        if let Some(faults) = &mut device.faults {
-            faults.wear = self.wear.unwrap_or(faults.wear);
-            faults.retention = self.retention.unwrap_or(faults.retention);
-        }
+        faults.wear = self.wear.unwrap_or(faults.wear);
+        faults.retention = self.retention.unwrap_or(faults.retention);
         match device.check() {
             Ok(()) => Ok(device),
             Err(error) => Err(Failure::Usage(format!("{}: {error}", self.device))),
@@ -108,9 +98,11 @@ impl DeviceArgs {
 
     /// The device as it is described, before it is aged.
     fn described(&self) -> Result<Device, Failure> {
+        let kind = self.faults.iter().map(|kind| Override::new("faults.kind", kind));
+        let overrides: Vec<_> = kind.chain(self.overrides.iter().cloned()).collect();
         let wrong = |error| Failure::Usage(format!("{}: {error}", self.device));
         let is_file = Path::new(&self.device).extension().is_some_and(|e| e == "toml");
-        if !is_file && self.overrides.is_empty() {
+        if !is_file && overrides.is_empty() {
             return Device::preset(&self.device).map_err(|e| Failure::Usage(e.to_string()));
         }
         let text = if is_file {
@@ -120,10 +112,10 @@ impl DeviceArgs {
             let text = Device::preset_text(&self.device);
             text.map_err(|e| Failure::Usage(e.to_string()))?.to_owned()
         };
-        let device = if self.overrides.is_empty() {
+        let device = if overrides.is_empty() {
             Device::from_toml(&text)
         } else {
-            let text = overridden(&text, &self.overrides).map_err(Failure::Usage)?;
+            let text = overridden(&text, &overrides).map_err(Failure::Usage)?;
             Device::from_toml(&text)
         };
         device.map_err(wrong)
@@ -227,9 +219,7 @@ fn fields(table: &toml::Table) -> Vec<String> {
 
 fn parse_override(text: &str) -> Result<Override, String> {
     match text.split_once('=') {
-        Some((field, value)) if !field.is_empty() => {
-            Ok(Override { field: field.into(), value: value.into() })
-        }
+        Some((field, value)) if !field.is_empty() => Ok(Override::new(field, value)),
         _ => Err("give a field and its value, as ftl.victim=fifo".into()),
     }
 }
@@ -263,7 +253,7 @@ mod tests {
     #[test]
     fn fields_are_changed_and_unknown_ones_named() {
         let change = |field: &str, value: &str| {
-            let change = Override { field: field.into(), value: value.into() };
+            let change = Override::new(field, value);
             overridden(Device::preset_text("dc-tlc").unwrap(), &[change])
         };
         let device = |text: &str| Device::from_toml(text).unwrap();

@@ -131,6 +131,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let progress = Progress::on_stderr();
     let setup = plan.setup(&sections, &progress)?;
+    if args.until_read_only && setup.scaled.device.faults.is_none() {
+        let what = "--until-read-only needs a drive that ages: give --faults KIND";
+        return Err(Failure::Usage(what.into()));
+    }
     let writer = match files.requests.take() {
         Some(file) => Some(RequestsWriter::create(file, fio::run::symbols(&setup.jobs).0)?),
         None => None,
