@@ -19,7 +19,7 @@ use prism_replay::{
     BareWrites, BlockDevice, Finished, HostLog, LaidOut, Layout, LogError, Options, Outcome, Pace,
     Passes, ReplayError, Silent,
 };
-use prism_ssd::{Device, Drive, HostOp, Preparation, Scaled};
+use prism_ssd::{Device, Drive, DriveHealth, HostOp, Preparation, Scaled};
 use prism_trace::Source;
 
 use crate::contract_report::Contract;
@@ -77,6 +77,7 @@ pub struct Analysis {
     buffered: Bytes,
     wear: Wear,
     slc_wear: Option<Wear>,
+    health: Option<DriveHealth>,
     state: State,
     options: Options,
     seed: u64,
@@ -105,6 +106,10 @@ impl Analysis {
         let scaled = scaled(given.device, layout.span())?;
         check_fits(&trace, &layout, scaled.device.capacity())?;
         let progress = Progress::on_stderr();
+        if given.replay.passes == Passes::UntilReadOnly && scaled.device.faults.is_none() {
+            let what = "--passes until-read-only needs a drive that ages: give --faults KIND";
+            return Err(Failure::Usage(what.into()));
+        }
         let began = clock::seconds();
         let (drive, prepared) = prepared(given, &scaled.device, layout.span(), &progress)?;
         let writer = match requests {
@@ -133,6 +138,7 @@ impl Analysis {
             buffered: Bytes(u64::from(drive.buffered_units()) * unit.0),
             wear: Wear::of(drive.engine().nand().erase_counts()),
             slc_wear: Wear::of_slc(drive.engine().nand()),
+            health: drive.health(),
             contract,
             trace,
             layout,
@@ -163,6 +169,7 @@ impl Analysis {
             buffered: self.buffered,
             wear: self.wear,
             slc_wear: self.slc_wear,
+            health: self.health,
         }
     }
 
@@ -298,7 +305,7 @@ fn replay<B: BlockDevice>(
     let per_pass = trace.summary.requests + trace.summary.flushes;
     let total = match args.passes {
         Passes::Fixed(passes) => Some(per_pass * u64::from(passes)),
-        Passes::Steady => None,
+        Passes::Steady | Passes::UntilReadOnly => None,
     };
     progress.start_count("replaying:", "requests", total);
     let shared = Rc::new(RefCell::new((writer, None::<HostError>)));
@@ -317,7 +324,7 @@ fn replay<B: BlockDevice>(
     };
     let shown = match args.passes {
         Passes::Fixed(passes) => passes,
-        Passes::Steady => 1,
+        Passes::Steady | Passes::UntilReadOnly => 1,
     };
     let mut charts = Charts::new(drive.drive().device().capacity(), shown, each, keep_going);
     let mut source = LaidOut::new(&mut trace.spool, layout);

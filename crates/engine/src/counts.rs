@@ -21,6 +21,56 @@ pub struct FlashCounts {
     /// Mapping units of the host that were meant for blocks of one bit a cell and found no
     /// room there.
     pub slc_overflow: u64,
+    /// What failed, and what that took.
+    pub faults: FaultCounts,
+}
+
+/// What failed on flash that ages, and what that took. Programs and erases that failed are
+/// counted as operations like others, but for erases, of which only those count that ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultCounts {
+    /// Programs of a row that failed.
+    pub program_failures: u64,
+    /// Erases of a block of a die that failed.
+    pub erase_failures: u64,
+    /// Readings of a page beyond its first.
+    pub read_retries: u64,
+    /// Mapping units that needed such.
+    pub retried_units: u64,
+    /// Mapping units rebuilt from the rest of their stripe.
+    pub rebuilt_units: u64,
+    /// Mapping units that the host asked for and that could not be read.
+    pub unreadable_units: u64,
+    /// Mapping units whose content was given up, because a copy or the completion of a
+    /// partial write could not read them.
+    pub lost_units: u64,
+}
+
+impl FaultCounts {
+    /// Each count, in the order of the fields.
+    fn all(&mut self) -> [&mut u64; 7] {
+        [
+            &mut self.program_failures,
+            &mut self.erase_failures,
+            &mut self.read_retries,
+            &mut self.retried_units,
+            &mut self.rebuilt_units,
+            &mut self.unreadable_units,
+            &mut self.lost_units,
+        ]
+    }
+
+    /// Adds what `other` counted.
+    pub fn add(&mut self, mut other: Self) {
+        self.all().into_iter().zip(other.all()).for_each(|(ours, theirs)| *ours += *theirs);
+    }
+
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(mut self, mut earlier: Self) -> Self {
+        self.all().into_iter().zip(earlier.all()).for_each(|(ours, before)| *ours -= *before);
+        self
+    }
 }
 
 impl FlashCounts {
@@ -94,6 +144,7 @@ impl FlashCounts {
         self.units.add(&other.units);
         self.slc_units.add(&other.slc_units);
         self.slc_overflow += other.slc_overflow;
+        self.faults.add(other.faults);
     }
 
     /// What was added since `earlier`.
@@ -106,6 +157,7 @@ impl FlashCounts {
             units: self.units.since(&earlier.units),
             slc_units: self.slc_units.since(&earlier.slc_units),
             slc_overflow: self.slc_overflow - earlier.slc_overflow,
+            faults: self.faults.since(earlier.faults),
         }
     }
 }

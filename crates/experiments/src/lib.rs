@@ -14,6 +14,7 @@ pub mod oracles;
 pub mod preparing;
 pub mod ranges;
 pub mod recovery;
+pub mod retirement;
 pub mod sfs;
 pub mod speed;
 pub mod theory;

@@ -174,6 +174,9 @@ impl PageMap {
     pub fn balanced(&self, lane: LaneId, stream: u32) -> bool {
         let lanes = self.lanes.len() as u64;
         let slack = u64::from(self.layout.units_per_block()) / 2;
+        if let Some(balanced) = self.balanced_by_blocks(lane, slack) {
+            return balanced;
+        }
         let valid = self.lanes[lane.0 as usize].valid;
         if self.config.slc.is_some_and(|slc| !slc.is_cache()) {
             // What lives in a region is bounded there, and never becomes a burden of the

@@ -251,6 +251,17 @@ pub enum ConfigError {
         /// The most that would work.
         usable: u64,
     },
+    /// The blocks that are not bad are too few.
+    #[error(
+        "of {blocks} blocks {bad} are bad from the factory, and the others are too few for the \
+         capacity; lower it, add blocks, or let fewer be bad"
+    )]
+    BadBlocks {
+        /// Bad blocks.
+        bad: u32,
+        /// All blocks.
+        blocks: u32,
+    },
     /// A watermark makes no sense.
     #[error("{field} is {value}; it must be between {min} and {max}")]
     Watermark {
@@ -422,12 +433,18 @@ impl FtlConfig {
     /// cost-benefit) from below, and makes those that may take them (FIFO, LRU, windowed greedy,
     /// random, d-choices) come to an end ([`VictimPolicy::pick`]).
     fn most_units(&self, geometry: &Geometry) -> u64 {
+        let lanes = u64::from(geometry.lanes());
+        let a_lane = self.most_of_lane(geometry, geometry.blocks_per_lane());
+        (lanes * a_lane).min(self.most_units_without(geometry, 0))
+    }
+
+    /// The same for one lane with so many blocks.
+    pub(crate) fn most_of_lane(&self, geometry: &Geometry, blocks: u32) -> u64 {
         let (block, row) = (geometry.data_units_per_block(), geometry.units_per_row());
         let (block, row, lanes) = (u64::from(block), u64::from(row), u64::from(geometry.lanes()));
         let together = u64::from(self.rows_together(geometry));
         let kept =
             self.free_blocks_high.max(self.free_blocks_idle) - 1 + self.main_frontier_count();
-        let blocks = geometry.main_blocks_per_lane();
         let candidates = u64::from(blocks.saturating_sub(kept));
         // A lane may hold half a block more than its share when the host rows that then
         // run and wait on it are taken ([`crate::PageMap::balanced`]).
@@ -435,12 +452,17 @@ impl FtlConfig {
         let open = (together - 1) * u64::from(self.streams());
         let uneven = if lanes > 1 { block / 2 + (2 + open) * row } else { 0 };
         let gained = (block + 1).saturating_sub(together * row);
-        let a_lane = (candidates * gained).saturating_sub(1 + uneven);
-        // One block of slack a lane and a share of garbage keep write amplification
-        // within reason where the bound above is generous.
+        (candidates * gained).saturating_sub(1 + uneven)
+    }
+
+    /// One block of slack a lane and a share of garbage keep write amplification within
+    /// reason where the bound by lanes is generous; `bad` blocks are out of use.
+    pub(crate) fn most_units_without(&self, geometry: &Geometry, bad: u64) -> u64 {
+        let block = u64::from(geometry.data_units_per_block());
+        let kept = (u64::from(geometry.lanes()) + bad) * block;
         let apart = u64::from(self.units_apart());
-        let most = (self.usable_units(geometry) - apart).saturating_sub(lanes * block);
-        (lanes * a_lane).min(most - most / 64) + apart
+        let most = (self.usable_units(geometry) - apart).saturating_sub(kept);
+        most - most / 64
     }
 
     /// Logical units that live in blocks of one bit a cell and nowhere else.

@@ -15,6 +15,7 @@ use prism_nand::{BlockId, Geometry, Layout, Pun, RowId};
 use crate::alloc::LaneState;
 use crate::config::{ConfigError, FtlConfig};
 use crate::plan::{TrimRange, UnitWrite};
+use crate::retire::Retirement;
 use crate::trims::PendingTrims;
 use crate::under_way::UnderWay;
 
@@ -29,6 +30,10 @@ pub(crate) enum BlockState {
     Sealed,
     /// Chosen for cleaning, until it is erased.
     Victim,
+    /// A program of it failed: closed, and to be emptied.
+    Failed,
+    /// Bad, and empty.
+    Retired,
 }
 
 /// A record of trimmed ranges on flash, and how many logical units the map sends to it.
@@ -50,7 +55,7 @@ struct FreshTombstone {
 /// The state of the translation layer.
 #[derive(Clone, Debug)]
 pub struct PageMap {
-    geometry: Geometry,
+    pub(crate) geometry: Geometry,
     pub(crate) layout: Layout,
     /// Rows of a block that hold data, and whether there are others.
     pub(crate) data_rows: u32,
@@ -90,6 +95,8 @@ pub struct PageMap {
     pub(crate) mapped: u64,
     pub(crate) live_tombstones: u64,
     pub(crate) valid_total: u64,
+    /// Blocks out of use.
+    pub(crate) retirement: Retirement,
     pub(crate) rng: Rng,
 }
 
@@ -138,6 +145,7 @@ impl PageMap {
             mapped: 0,
             live_tombstones: 0,
             valid_total: 0,
+            retirement: Retirement::default(),
             rng: Rng::stream(seed, "ftl.victim"),
             geometry,
             config,
@@ -424,6 +432,15 @@ impl PageMap {
             self.count_region_row(block, -1);
         }
         if self.rows_in_flight[index] == 0 && !self.is_frontier(block) {
+            self.close(block);
+        }
+    }
+
+    /// The block takes no more rows and has none under way.
+    pub(crate) fn close(&mut self, block: BlockId) {
+        if self.retirement.take_closing(block) {
+            self.close_failed(block);
+        } else {
             self.seal(block);
         }
     }

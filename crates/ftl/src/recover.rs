@@ -35,6 +35,12 @@ pub trait Remains {
     /// up before.
     fn is_unstable(&self, block: BlockId) -> bool;
 
+    /// Whether `block` is bad, from the factory or grown: what it holds is moved, and it is
+    /// not used again.
+    fn is_bad(&self, _block: BlockId) -> bool {
+        false
+    }
+
     /// Adds to `found`, which is empty, what can be read of `row`, and returns the place of
     /// its program in the order of all programs; 0 if nothing can be read. Padding need not
     /// be listed.
@@ -59,6 +65,10 @@ impl Remains for &Nand {
 
     fn is_unstable(&self, block: BlockId) -> bool {
         Nand::is_unstable(self, block)
+    }
+
+    fn is_bad(&self, block: BlockId) -> bool {
+        Nand::is_bad(self, block)
     }
 
     fn row(&mut self, row: RowId, found: &mut Vec<Found>) -> u64 {
@@ -164,10 +174,15 @@ impl PageMap {
             map.erases[block.0 as usize] = erases;
             let (lane, place) = map.layout.split_block(block);
             let kind = map.kind_at(place);
-            let part = map.lanes[lane.0 as usize].part_mut(kind);
-            part.erases += u64::from(erases);
-            if remains.is_erased(block) {
-                part.free.push_back(block.0);
+            map.lanes[lane.0 as usize].part_mut(kind).erases += u64::from(erases);
+            if remains.is_bad(block) {
+                let holds = !remains.is_erased(block) && !remains.is_unstable(block);
+                map.found_bad(block, holds);
+                if !holds {
+                    continue;
+                }
+            } else if remains.is_erased(block) {
+                map.lanes[lane.0 as usize].part_mut(kind).free.push_back(block.0);
                 continue;
             }
             // Open for as long as units are put into it, sealed at the end.
@@ -274,8 +289,9 @@ impl PageMap {
             .collect();
         written.sort_by_key(|&index| scan.first_sequence[index as usize]);
         for index in written {
-            self.seal(BlockId(index));
-            if self.is_dead(BlockId(index)) {
+            self.close(BlockId(index));
+            let sealed = self.state[index as usize] == BlockState::Sealed;
+            if sealed && self.is_dead(BlockId(index)) {
                 let (lane, _) = self.layout.split_block(BlockId(index));
                 self.lanes[lane.0 as usize].dead.push(index);
             }

@@ -67,7 +67,21 @@ impl PageMap {
     /// # Errors
     /// [`SteadyError`] if no closed form is known, or the configuration makes no sense.
     pub fn steady(geometry: Geometry, config: FtlConfig, seed: u64) -> Result<Self, SteadyError> {
+        Self::steady_without(geometry, config, seed, std::iter::empty())
+    }
+
+    /// The same on flash of which `bad` blocks are not used.
+    ///
+    /// # Errors
+    /// The same, and [`ConfigError::BadBlocks`].
+    pub fn steady_without(
+        geometry: Geometry,
+        config: FtlConfig,
+        seed: u64,
+        bad: impl Iterator<Item = BlockId>,
+    ) -> Result<Self, SteadyError> {
         let mut map = Self::new(geometry, config, seed)?;
+        map.set_aside(bad)?;
         if let Placement::Segments(_) = map.config.placement {
             return Err(SteadyError::Segments);
         }
@@ -95,7 +109,7 @@ impl PageMap {
     #[must_use]
     pub fn rows_written(&self, block: BlockId) -> u32 {
         match self.state[block.0 as usize] {
-            BlockState::Free => 0,
+            BlockState::Free | BlockState::Failed | BlockState::Retired => 0,
             BlockState::Sealed | BlockState::Victim => self.layout.rows_of(block),
             BlockState::Open => {
                 let lane = &self.lanes[self.layout.lane_of(block).0 as usize];
@@ -107,7 +121,9 @@ impl PageMap {
 
     fn plan(&self, lane: u32, left: u32, rng: &mut Rng) -> Plan {
         let per_lane = self.layout.blocks_per_lane();
-        let mut blocks: Vec<u32> = (lane * per_lane..(lane + 1) * per_lane).collect();
+        let all = lane * per_lane..(lane + 1) * per_lane;
+        let is_free = |&block: &u32| self.state[block as usize] == BlockState::Free;
+        let mut blocks: Vec<u32> = all.filter(is_free).collect();
         for i in (1..blocks.len()).rev() {
             blocks.swap(i, rng.below(i as u64 + 1) as usize);
         }

@@ -26,11 +26,13 @@ pub enum Cause {
     Rmw = 8,
     /// Moves of data from a write cache of one bit a cell to its place.
     Fold = 9,
+    /// Moving what is valid out of a block that has failed.
+    Retire = 10,
 }
 
 impl Cause {
     /// How many there are.
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 11;
     /// Every cause, in the order of its number.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Host,
@@ -43,6 +45,7 @@ impl Cause {
         Self::Pad,
         Self::Rmw,
         Self::Fold,
+        Self::Retire,
     ];
 
     /// The name used in reports and JSON.
@@ -59,6 +62,7 @@ impl Cause {
             Self::Pad => "pad",
             Self::Rmw => "rmw",
             Self::Fold => "fold",
+            Self::Retire => "retire",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use prism_base::{Latencies, Nanos};
 use prism_engine::FlashCounts;
-use prism_ssd::{HostOp, MapCounts, MergeCounts};
+use prism_ssd::{HostOp, MapCounts, MergeCounts, Status};
 
 use crate::host_log::LogCounts;
 
@@ -16,8 +16,10 @@ pub struct Measured {
     pub latency: [Latencies; HostOp::COUNT],
     /// Bytes of completed requests, in the same order.
     pub bytes: [u64; HostOp::COUNT],
-    /// Requests completed that were no flush.
+    /// Requests completed that were no flush, failed ones included.
     pub requests: u64,
+    /// Requests that failed, in the same order: they have no latency and no bytes.
+    pub errors: [u64; 5],
     /// Requests that came while the drive's queue was full, and how long they waited in
     /// all.
     pub held_back: u64,
@@ -64,6 +66,9 @@ impl Measured {
         for (ours, theirs) in self.bytes.iter_mut().zip(other.bytes) {
             *ours += theirs;
         }
+        for (ours, theirs) in self.errors.iter_mut().zip(other.errors) {
+            *ours += theirs;
+        }
         self.requests += other.requests;
         self.held_back += other.held_back;
         self.held_back_ns += other.held_back_ns;
@@ -81,6 +86,17 @@ impl Measured {
         self.buffer_hits += other.buffer_hits;
         self.unmapped += other.unmapped;
         self.behind_max = self.behind_max.max(other.behind_max);
+    }
+
+    /// Adds a completion of `op` over `len` bytes, so long after it was due.
+    pub(crate) fn completed(&mut self, op: HostOp, len: u64, status: Status, latency: Nanos) {
+        if status == Status::Done {
+            self.latency[op as usize].record(latency);
+            self.bytes[op as usize] += len;
+        } else {
+            self.errors[op as usize] += 1;
+        }
+        self.requests += u64::from(op != HostOp::Flush);
     }
 
     /// Latencies of `op`.

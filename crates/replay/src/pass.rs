@@ -92,6 +92,8 @@ pub(crate) struct Player<'a, B> {
     pub(crate) observing: Option<(u32, SimTime)>,
     pub(crate) passes: u32,
     pub(crate) last_round: Option<f64>,
+    /// Nothing is submitted to a drive that writes no more.
+    pub(crate) until_read_only: bool,
 }
 
 /// The latest time in nanoseconds at which a request may come: 292 years, which leaves as
@@ -115,6 +117,7 @@ impl<'a, B: BlockDevice> Player<'a, B> {
             observing: None,
             passes: 0,
             last_round: None,
+            until_read_only: false,
         }
     }
 
@@ -139,6 +142,9 @@ impl<'a, B: BlockDevice> Player<'a, B> {
                 break;
             }
             for record in &batch {
+                if self.until_read_only && self.drive.drive().read_only().is_some() {
+                    break;
+                }
                 if number % PROGRESS_STEP == 0 && !self.report(number) {
                     return Err(ReplayError::Interrupted);
                 }
@@ -275,10 +281,8 @@ impl<'a, B: BlockDevice> Player<'a, B> {
                 self.dependencies.completed(pending.number, &record, completion.completed);
             }
             let m = &mut self.measured;
-            let op = completion.op as usize;
-            m.latency[op].record(completion.completed.since(pending.arrival));
-            m.bytes[op] += completion.len;
-            m.requests += u64::from(completion.op != HostOp::Flush);
+            let latency = completion.completed.since(pending.arrival);
+            m.completed(completion.op, completion.len, completion.status, latency);
             m.buffer_hits += u64::from(completion.cost.buffer_hits);
             m.unmapped += u64::from(completion.cost.unmapped);
             self.in_flight -= 1;

@@ -112,7 +112,9 @@ pub fn replay<B: BlockDevice>(
     let passes = match options.passes {
         Passes::Fixed(passes) => passes,
         Passes::Steady => 0,
+        Passes::UntilReadOnly => u32::MAX,
     };
+    player.until_read_only = options.passes == Passes::UntilReadOnly;
     if passes > 0 {
         player.observing = Some((0, player.drive.drive().now()));
     }
@@ -131,16 +133,24 @@ pub fn replay<B: BlockDevice>(
     };
     if passes > 0 {
         for _ in 1..passes {
+            if player.until_read_only && given_up(&player) {
+                break;
+            }
             player.pass(source)?;
         }
         outcome.measured = std::mem::take(&mut player.measured);
     } else {
         search(&mut player, source, &mut outcome, free_units)?;
-        outcome.warm_up_passes = player.passes;
-        player.measured = Measured::default();
-        player.observing = Some((player.passes, player.drive.drive().now()));
-        for _ in 0..outcome.passes_per_round {
-            player.pass(source)?;
+        if player.drive.drive().read_only().is_some() {
+            // Another pass would show how a drive refuses.
+            outcome.warm_up_passes = player.passes - player.measured.passes;
+        } else {
+            outcome.warm_up_passes = player.passes;
+            player.measured = Measured::default();
+            player.observing = Some((player.passes, player.drive.drive().now()));
+            for _ in 0..outcome.passes_per_round {
+                player.pass(source)?;
+            }
         }
         outcome.measured = std::mem::take(&mut player.measured);
     }
@@ -177,6 +187,10 @@ fn search<B: BlockDevice>(
         outcome.steady = SteadyState::NoWrites;
         return Ok(());
     }
+    if player.drive.drive().read_only().is_some() {
+        outcome.steady = SteadyState::NotReached;
+        return Ok(());
+    }
     let unit = player.drive.drive().device().ftl.mapping_unit.0;
     let spare = player.drive.spare_units() * unit;
     let round = spare.div_ceil(4 * written).clamp(1, u64::from(PASSES_MAX)) as u32;
@@ -207,6 +221,7 @@ fn search<B: BlockDevice>(
 
 fn given_up<B: BlockDevice>(player: &Player<'_, B>) -> bool {
     player.passes >= PASSES_MAX
+        || player.drive.drive().read_only().is_some()
         || player.drive.drive().now() > SimTime::ZERO + SIMULATED_MAX
         || player.drive.host_counts().completed >= REQUESTS_MAX
         || player.drive.drive().flash_counts().units.total() >= UNITS_MAX

@@ -233,6 +233,7 @@ impl Buffer {
         assert!(entry.state.may_change(), "its program has begun");
         entry.version = version;
         entry.covered |= covered;
+        entry.lost &= covered != u64::MAX;
         if entry.state == State::Partial && entry.covered == u64::MAX {
             self.make_dirty(place);
         }
@@ -451,11 +452,35 @@ impl Buffer {
     }
 
     /// The newest content of every buffered logical unit, in order of place, for a dump
-    /// on loss of power.
-    pub(crate) fn newest(&self) -> Vec<(u32, u64)> {
+    /// on loss of power: unit, version, and whether it is lost.
+    pub(crate) fn newest(&self) -> Vec<(u32, u64, bool)> {
         let mut places: Vec<_> = self.index.values().copied().collect();
         places.sort_unstable();
-        places.iter().map(|&p| (self.entries[p].lpn, self.entries[p].version)).collect()
+        let entries = places.iter().map(|&place| &self.entries[place]);
+        entries.map(|entry| (entry.lpn, entry.version, entry.lost)).collect()
+    }
+
+    /// A part of the unit at `place` that was not written could not be read.
+    pub(crate) fn mark_lost(&mut self, place: u32) {
+        self.entries[place].lost = true;
+    }
+
+    /// Everybody who waits for a unit, once for each, and nobody waits any more.
+    pub(crate) fn take_waiters(&mut self) -> Vec<u32> {
+        let mut waiters = Vec::new();
+        let places = self.entries.places();
+        for place in 0..places {
+            if self.entries[place].state == State::Vacant {
+                continue;
+            }
+            while self.entries[place].waiters != NOBODY {
+                let entry = self.entries[place];
+                self.leave_epoch(&entry);
+                waiters.extend(self.next_waiter(place));
+                self.enter_epoch(place, entry.epoch);
+            }
+        }
+        waiters
     }
 
     /// Whether somebody waits for a unit that waits for a row.

@@ -16,10 +16,10 @@ mod buffer;
 mod quantity;
 
 pub use device::{Device, DeviceError};
-pub use drive::{Drive, HostCounts};
+pub use drive::{Drive, DriveHealth, HostCounts, ReadOnly};
 pub use power::Remains;
 pub use prism_ftl::{MapCounts, MergeCounts};
-pub use request::{Completion, Cost, HostOp, Request, SubmitError};
+pub use request::{Completion, Cost, HostOp, Request, Status, SubmitError};
 pub use scale::{Scaled, fit};
 pub use snapshot::SnapshotError;
 pub use state::{InitialState, Preparation};

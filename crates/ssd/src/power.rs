@@ -16,13 +16,15 @@ pub struct Remains {
     device: Device,
     nand: Nand,
     saved: Option<Saved>,
+    /// The drive wrote no more.
+    read_only: bool,
 }
 
 /// The dump of a protected drive: buffered units, and the map, or, where a scan of the flash
 /// finds it, which units are unmapped (the scan alone would bring trimmed data back).
 #[derive(Debug)]
 struct Saved {
-    units: Vec<(u32, u64)>,
+    units: Vec<(u32, u64, bool)>,
     unmapped: Vec<u32>,
     map: Option<Layer>,
     zones: Option<Zones>,
@@ -49,6 +51,7 @@ impl Drive {
         let protected = self.device.drive.power_loss_protection;
         let logical = self.device.logical_units();
         let zones = self.zones.map(|work| work.zones);
+        let read_only = self.engine.is_read_only();
         let (mut nand, ftl) = self.engine.into_parts();
         if protected {
             nand.lose_power_slowly(seed);
@@ -65,7 +68,8 @@ impl Drive {
             next_version: self.next_version,
             map: ftl.saved(),
         });
-        Remains { device: self.device, nand, saved }
+        nand.clock_restarts(self.now);
+        Remains { device: self.device, nand, saved, read_only }
     }
 
     /// Brings a drive back from what was left of it. Its clock starts anew.
@@ -76,7 +80,7 @@ impl Drive {
     /// # Panics
     /// If the flash keeps no content: nothing could be found on it.
     pub fn recover(remains: Remains, seed: u64) -> Result<Self, DeviceError> {
-        let Remains { device, nand, saved } = remains;
+        let Remains { device, nand, saved, read_only } = remains;
         let mut units = Vec::new();
         let (mut unmapped, mut map, mut zones, mut next_version) = (Vec::new(), None, None, 0);
         if let Some(saved) = saved {
@@ -86,7 +90,7 @@ impl Drive {
             // Rows of a zone take its units in order.
             units.sort_unstable();
         }
-        let ftl = if let Some(map) = map {
+        let mut ftl = if let Some(map) = map {
             map.after_power_loss(&nand)
         } else {
             let (mut map, found) = Layer::recover(&mut &nand, device.layer_config(), seed, &[])?;
@@ -96,10 +100,16 @@ impl Drive {
             next_version = next_version.max(found.newest_version + 1);
             map
         };
+        if read_only {
+            ftl.set_read_only();
+        }
         let mut drive = Self::assemble(device, nand, ftl, next_version);
-        for (lpn, version) in units {
+        for (lpn, version, lost) in units {
             let stream = drive.engine.ftl().stream_of(lpn, 0);
-            drive.buffer.add(lpn, version, stream, State::Dirty);
+            let place = drive.buffer.add(lpn, version, stream, State::Dirty);
+            if lost {
+                drive.buffer.mark_lost(place);
+            }
         }
         if let Some(zones) = zones {
             drive.restore_zones(&zones);

@@ -128,6 +128,31 @@ pub struct Cost {
     pub buffer_wait: Nanos,
 }
 
+/// How a request ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// It was done.
+    #[default]
+    Done,
+    /// A read found units that cannot be corrected, or whose content was lost before.
+    Unreadable,
+    /// A request that would write, or make what was written durable, came to a drive that
+    /// writes no more.
+    ReadOnly,
+}
+
+impl Status {
+    /// The name used in reports and JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Unreadable => "unreadable",
+            Self::ReadOnly => "read_only",
+        }
+    }
+}
+
 /// A finished request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
@@ -143,6 +168,8 @@ pub struct Completion {
     pub submitted: SimTime,
     /// When it was done.
     pub completed: SimTime,
+    /// How it ended.
+    pub status: Status,
     /// What it cost.
     pub cost: Cost,
 }

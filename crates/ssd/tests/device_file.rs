@@ -13,6 +13,14 @@ fn example() -> &'static str {
     &DOCUMENT[start..start + length]
 }
 
+/// The example with the document's `[faults]`.
+fn aged_example() -> String {
+    let fence = "```toml faults\n";
+    let start = DOCUMENT.find(fence).expect("the document has faults") + fence.len();
+    let length = DOCUMENT[start..].find("```").expect("they end");
+    format!("{}\n[faults]\n{}", example(), &DOCUMENT[start..start + length])
+}
+
 #[test]
 fn the_example_is_what_the_document_says() {
     let device = Device::from_toml(example()).unwrap();
@@ -34,14 +42,14 @@ fn sections() -> Vec<(&'static str, Vec<String>)> {
     let known = |heading: &'static str| {
         let with = format!("{heading}unheard_of = 1\n");
         let text = match heading {
-            "" => format!("{with}{}", example()),
-            _ => example().replacen(heading, &with, 1),
+            "" => format!("{with}{}", aged_example()),
+            _ => aged_example().replacen(heading, &with, 1),
         };
         let message = Device::from_toml(&text).unwrap_err().to_string();
         let (_, list) = message.split_once("expected one of ").expect(&message);
         (heading, list.split('`').skip(1).step_by(2).map(str::to_owned).collect())
     };
-    ["", "[flash]\n", "[ftl]\n", "[drive]\n", "[datasheet]\n"].map(known).into()
+    ["", "[flash]\n", "[ftl]\n", "[drive]\n", "[faults]\n", "[datasheet]\n"].map(known).into()
 }
 
 /// The rows of the document's tables of fields in a section: field, and whether it may be
@@ -72,7 +80,7 @@ fn the_document_describes_the_fields_that_are_read() {
     for (heading, mut read) in sections() {
         let mut fields: Vec<_> = described(heading).into_iter().map(|(field, _)| field).collect();
         if heading.is_empty() {
-            let sections = ["flash", "ftl", "range", "drive", "slc", "datasheet"];
+            let sections = ["flash", "ftl", "range", "drive", "slc", "faults", "datasheet"];
             read.retain(|field| !sections.contains(&field.as_str()));
         }
         read.sort();
@@ -85,13 +93,14 @@ fn the_document_describes_the_fields_that_are_read() {
 fn a_field_without_a_default_is_required() {
     for (heading, _) in sections() {
         for (field, default) in described(heading) {
-            let line = example().lines().find(|line| line.starts_with(&format!("{field} = ")));
+            let example = aged_example();
+            let line = example.lines().find(|line| line.starts_with(&format!("{field} = ")));
             let optional = default || heading == "[datasheet]\n";
             let Some(line) = line else {
                 assert!(optional, "the example lacks {field}, which has no default");
                 continue;
             };
-            let without = example().replacen(&format!("{line}\n"), "", 1);
+            let without = example.replacen(&format!("{line}\n"), "", 1);
             match Device::from_toml(&without) {
                 Ok(_) => assert!(optional, "{field} may be left out"),
                 Err(error) => {
@@ -265,4 +274,38 @@ fn the_slc_fields_are_described_and_required() {
     for field in ["below", "handle", "up_to"] {
         assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no row");
     }
+}
+
+#[test]
+fn what_makes_no_sense_under_faults_is_named() {
+    let aged = aged_example();
+    let device = Device::from_toml(&aged).unwrap();
+    let model = device.fault_model().unwrap();
+    assert_eq!((model.wear, model.factory_bad, model.ecc.retries), (2500, 0.01, 5));
+    // Two more erased blocks of each lane are kept.
+    let (ours, other) = (device.ftl_config(), Device::from_toml(example()).unwrap().ftl_config());
+    assert_eq!(ours.reserve_blocks, other.reserve_blocks + 2);
+    assert_eq!(ours.free_blocks_low, other.free_blocks_low + 2);
+    let check = |line: &str, expected: &str| {
+        let field = line.split(" = ").next().unwrap();
+        let others = aged.lines().filter(|other| !other.starts_with(&format!("{field} = ")));
+        let text = others.chain([line]).collect::<Vec<_>>().join("\n");
+        let message = Device::from_toml(&text).unwrap_err().to_string();
+        assert!(message.contains(expected), "{line}: {message}");
+    };
+    check("kind = \"plc\"", "faults.kind = plc: kinds are slc, mlc, tlc and qlc");
+    check("wear = 2000000000", "faults.wear = 2000000000: must be at most");
+    check("retention = \"40000d\"", "faults.retention");
+    check("retention = 90", "invalid type");
+    check("factory_bad = 1.5", "faults.factory_bad = 1.5: must be between 0 and 1");
+    check("erase_failure = -0.1", "faults.erase_failure = -0.1");
+    check("rber_wear_exponent = 17.0", "faults.rber_wear_exponent = 17");
+    check("page_factors = []", "faults.page_factors = []: give one to eight factors");
+    check("codeword = \"32B\"", "faults.codeword");
+    check("correctable_bits = 8192", "faults.correctable_bits = 8192: must be fewer");
+    check("read_retries = 101", "faults.read_retries = 101");
+    check("retry_factor = nan", "faults.retry_factor = NaN");
+    let hybrid = format!("{}\n[faults]\nkind = \"tlc\"\n", hybrid_example());
+    let message = Device::from_toml(&hybrid).unwrap_err().to_string();
+    assert!(message.contains("ftl.mapping = hybrid: flash that fails"), "{message}");
 }

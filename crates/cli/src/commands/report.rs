@@ -194,6 +194,7 @@ fn documents(analysis: &Analysis, against: Option<&Against>) -> (Document, Docum
         long = long.with(zoned.section());
     }
     short = short.with(document::brief(&facts));
+    short.sections.extend(document::aged(&facts));
     short.sections.extend(tables::section(contract, false));
     short = short.with(document::limits(&facts));
     long = long.with(document::summary(&facts));

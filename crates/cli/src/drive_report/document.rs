@@ -7,7 +7,7 @@ use prism_report::{Block, Chart, Document, Figure, Section, Segment, Stacked, Un
 use prism_ssd::device::SlcUsage;
 use prism_ssd::{Device, HostOp};
 
-use super::{Facts, Wear, tables};
+use super::{Facts, Wear, faults, tables};
 use crate::commands::trace_info::limit_notes;
 use crate::replay_args::describe;
 use crate::trace_json::trace_object;
@@ -22,7 +22,16 @@ pub fn head(facts: &Facts<'_>) -> Document {
 /// What more there is to say of the drive, what to keep in mind last.
 #[must_use]
 pub fn sections(facts: &Facts<'_>) -> Vec<Section> {
-    vec![latency(facts), cleaning(facts), limits(facts)]
+    let mut sections = vec![latency(facts), cleaning(facts)];
+    sections.extend(aged(facts));
+    sections.push(limits(facts));
+    sections
+}
+
+/// What age has made of the drive, if it ages.
+#[must_use]
+pub fn aged(facts: &Facts<'_>) -> Option<Section> {
+    faults::section(&facts.outcome.measured, &facts.scaled.device, facts.health)
 }
 
 /// What a screen has room for: write amplification, latencies, lifetime.
@@ -210,6 +219,7 @@ fn meaning(cause: Cause) -> &'static str {
         }
         Cause::Rmw => "the rest of units of which the host wrote a part",
         Cause::Fold => "moves out of the SLC write cache",
+        Cause::Retire => "what was moved out of blocks that failed",
     }
 }
 

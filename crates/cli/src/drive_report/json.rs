@@ -9,6 +9,7 @@ use prism_ssd::HostOp;
 use prism_ssd::scale::Scaled;
 use serde::Serialize;
 
+use super::faults::FaultsObject;
 use super::{Facts, Wear};
 use crate::replay_args::describe;
 use crate::trace_json::{TraceObject, trace_object};
@@ -101,6 +102,9 @@ struct ResultObject {
     buffered_bytes: u64,
     lifetime: LifetimeObject,
     wear: WearObject,
+    /// Only where the drive ages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    faults: Option<FaultsObject>,
     /// The first pass alone, on the drive in its initial state.
     single_pass: FiguresObject,
 }
@@ -239,6 +243,7 @@ impl ReportObject {
                 buffered_bytes: facts.buffered.0,
                 lifetime: LifetimeObject::new(facts.lifetime()),
                 wear: WearObject::new(facts.wear),
+                faults: FaultsObject::new(&outcome.measured, &facts.scaled.device, facts.health),
                 single_pass: FiguresObject::new(&outcome.single_pass),
             },
             seed: facts.seed,

@@ -2,6 +2,7 @@
 
 pub mod charts;
 pub mod document;
+pub mod faults;
 pub mod json;
 pub mod tables;
 
@@ -13,7 +14,7 @@ use prism_base::Bytes;
 use prism_host::LoadedTrace;
 use prism_replay::{Layout, Lifetime, Measured, Options, Outcome};
 use prism_ssd::scale::Scaled;
-use prism_ssd::{Device, Preparation};
+use prism_ssd::{Device, DriveHealth, Preparation};
 
 use crate::initial_state::State;
 
@@ -41,6 +42,8 @@ pub struct Facts<'a> {
     pub wear: Wear,
     /// The same of blocks of one bit a cell, where the drive has such beside others.
     pub slc_wear: Option<Wear>,
+    /// What age had left of the drive at the end, if it ages.
+    pub health: Option<DriveHealth>,
 }
 
 impl Facts<'_> {

@@ -12,12 +12,12 @@ use prism_replay::fio::stats::Dir;
 use prism_replay::fio::{Job, Outcome};
 use prism_report::{Block, Column, Document, Section, Table, Unit, Value};
 use prism_ssd::HostOp;
-use prism_ssd::Preparation;
 use prism_ssd::scale::Scaled;
+use prism_ssd::{DriveHealth, Preparation};
 
 pub use json::SimObject;
 
-use crate::drive_report::{Wear, document as drive, lifetime, tables};
+use crate::drive_report::{Wear, document as drive, faults, lifetime, tables};
 use crate::initial_state::State;
 
 /// Everything that a report is made from.
@@ -42,6 +42,8 @@ pub struct Facts<'a> {
     pub wear: Wear,
     /// The same of blocks of one bit a cell, where the drive has such beside others.
     pub slc_wear: Option<Wear>,
+    /// What age had left of the drive at the end, if it ages.
+    pub health: Option<DriveHealth>,
 }
 
 impl Facts<'_> {
@@ -68,11 +70,13 @@ pub fn document(facts: &Facts<'_>) -> Document {
         [first, rest @ ..] => format!("Jobs {first} and {} more", rest.len()),
         [] => unreachable!("a run has at least one job"),
     };
-    Document::new(title, drive::drive(&facts.scaled.device))
+    let mut document = Document::new(title, drive::drive(&facts.scaled.device))
         .with(jobs(facts))
         .with(summary(facts))
-        .with(cleaning(facts))
-        .with(limits(facts))
+        .with(cleaning(facts));
+    let (total, device) = (&facts.outcome.total, &facts.scaled.device);
+    document.sections.extend(faults::section(total, device, facts.health));
+    document.with(limits(facts))
 }
 
 fn jobs(facts: &Facts<'_>) -> Section {

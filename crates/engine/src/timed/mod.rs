@@ -10,6 +10,7 @@
 mod clean;
 mod die;
 mod execute;
+mod faults;
 mod times;
 mod word_line;
 
@@ -23,7 +24,7 @@ use crate::config::{EngineConfig, Scheduler};
 use crate::counts::FlashCounts;
 use crate::slab::Slab;
 use clean::Cleaner;
-use die::{Die, Op, ReadOp};
+use die::{Die, Op, ReadFor, ReadOp};
 
 /// Host rows that may wait for or run on a die at once. One runs, one is ready to
 /// follow; more would only bind data to a die earlier than needed.
@@ -40,6 +41,8 @@ pub struct HostUnit {
     pub write: UnitWrite,
     /// Whatever the caller wants to find again.
     pub tag: u32,
+    /// Part of its content is lost: once on flash, it reads as that.
+    pub lost: bool,
 }
 
 /// Something the caller asked for has ended.
@@ -70,6 +73,10 @@ struct Job {
     copied_back: u32,
     plan: CopyPlan,
     tags: Vec<u32>,
+    /// The stream of the host's units.
+    stream: u32,
+    /// Places of units whose content is lost.
+    lost: Vec<u32>,
     /// Bytes of the host's units, one each, or none at all.
     payloads: Vec<Box<[u8]>>,
 }
@@ -121,6 +128,12 @@ pub struct Engine {
     level_transfers: Vec<Nanos>,
     transfers: Vec<Nanos>,
     pages_per_program: u32,
+    /// The flash ages and fails.
+    faulty: bool,
+    /// Rows of the host whose programs have failed and that wait for a place.
+    homeless: VecDeque<u32>,
+    /// Jobs whose rows were lost in the present event.
+    rowless: VecDeque<u32>,
 }
 
 /// How long so many parts of a level take over the channel, from none to all.
@@ -162,6 +175,9 @@ impl Engine {
             transfers: part_transfers(geometry, &config),
             pages_per_program: geometry.pages_per_program,
             layout: *nand.layout(),
+            faulty: nand.has_faults(),
+            homeless: VecDeque::new(),
+            rowless: VecDeque::new(),
             nand,
             ftl,
             config,
@@ -217,9 +233,9 @@ impl Engine {
     /// Asks for `run`; [`Done::Read`] comes with `tag`. `urgent` is for the scheduler
     /// that asks for it.
     pub fn read(&mut self, run: ReadRun, cause: Cause, tag: u32, urgent: bool, now: SimTime) {
-        let ReadRun { row, level, pages, units } = run;
+        let ReadRun { row, level, pages, units, trouble } = run;
         let die = self.layout.die_of(row);
-        let op = Op::Read(ReadOp { tag, row, units, pages, level, cause, copy: false });
+        let read = ReadOp { tag, row, units, pages, level, cause, why: ReadFor::Caller, trouble };
         self.dies[die.0 as usize].host_ops += 1;
         self.stop_idle_cleaning();
         let passes = match self.config.scheduler {
@@ -230,7 +246,11 @@ impl Engine {
         if passes {
             self.suspend(die, now);
         }
-        self.enqueue(die, op, passes, now);
+        if trouble.is_rebuilt() {
+            self.read_stripe(read, passes, now);
+        } else {
+            self.enqueue(die, Op::Read(read), passes, now);
+        }
     }
 
     /// How long a read of `at` would wait for its die.
@@ -248,6 +268,9 @@ impl Engine {
         let places_host = self.ftl.places_host();
         if places_host && self.ftl.host_place(stream, first) != HostPlace::Any {
             return self.named_lane(stream, first, now);
+        }
+        if self.is_read_only() {
+            return None;
         }
         let most = HOST_ROWS_MAX * self.layout.dies_per_lane();
         for _ in 0..self.ready.len() {
@@ -348,8 +371,13 @@ impl Engine {
         job.copied_back = 0;
         job.plan.units.clear();
         job.tags.clear();
+        job.lost.clear();
+        job.stream = stream;
         job.payloads = payloads;
-        for unit in units {
+        for (number, unit) in (0..).zip(units) {
+            if unit.lost {
+                job.lost.push(number);
+            }
             self.ftl.prefetch(unit.write.lpn);
             if unit.write.lpn != UnitWrite::TOMBSTONE {
                 self.ftl.write_begin(unit.write.lpn);

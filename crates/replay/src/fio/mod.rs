@@ -25,5 +25,5 @@ pub use error::FioError;
 pub use job::{Job, Rw};
 pub use jobfile::{JobReader, Section, Setting};
 pub use resolve::{Target, jobs};
-pub use run::{Outcome, RunError, Stage, run};
+pub use run::{AtReadOnly, Outcome, RunError, Stage, run, run_until};
 pub use stats::{Dir, DirStats, JobStats};

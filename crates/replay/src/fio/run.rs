@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 use prism_base::{EventQueue, Nanos, SimTime};
 use prism_engine::FlashCounts;
 use prism_engine::slab::Slab;
-use prism_ssd::{Completion, Drive, HostOp, MapCounts, MergeCounts, Request};
+use prism_ssd::{Completion, Drive, HostOp, MapCounts, MergeCounts, Request, Status};
 use prism_trace::{Flags, Op, Record, Symbol, Symbols};
 
 use super::job::Job;
-use super::stats::{Dir, JobStats};
+use super::stats::JobStats;
 use super::worker::{Io, State, Want, Worker};
 use super::zbd::{Placed, ZoneBook};
 use crate::measure::Measured;
@@ -67,6 +67,15 @@ pub struct Outcome {
     pub busy: Nanos,
 }
 
+/// What jobs do when the drive writes no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtReadOnly {
+    /// They go on to their end; what the drive refuses is counted.
+    GoOn,
+    /// They issue nothing more.
+    Stop,
+}
+
 /// Latest time at which something may begin; see `pass`.
 const CLOCK_END: SimTime = SimTime(u64::MAX / 2);
 /// Completions between two checks of the laws.
@@ -93,7 +102,24 @@ pub fn run(
     jobs: &[Job],
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RunError> {
+    run_until(drive, jobs, observer, AtReadOnly::GoOn)
+}
+
+/// As [`run`]; says what jobs do when the drive writes no more.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Panics
+/// As [`run`].
+pub fn run_until(
+    drive: &mut Drive,
+    jobs: &[Job],
+    observer: &mut dyn Observer,
+    at_read_only: AtReadOnly,
+) -> Result<Outcome, RunError> {
     let mut runner = Runner::new(drive, jobs, observer);
+    runner.at_read_only = at_read_only;
     runner.start_jobs();
     runner.work()?;
     let outcome = runner.outcome();
@@ -159,6 +185,7 @@ struct Runner<'a> {
     origin: Option<SimTime>,
     issued: u64,
     completed: u64,
+    at_read_only: AtReadOnly,
 }
 
 impl<'a> Runner<'a> {
@@ -205,6 +232,7 @@ impl<'a> Runner<'a> {
             origin: None,
             issued: 0,
             completed: 0,
+            at_read_only: AtReadOnly::GoOn,
             drive,
         }
     }
@@ -304,6 +332,9 @@ impl<'a> Runner<'a> {
         if self.workers[number].measures(now) {
             self.rows[self.row_of[number]].stats.begin(now);
             self.begin_stage(now)?;
+        }
+        if self.at_read_only == AtReadOnly::Stop && self.drive.read_only().is_some() {
+            self.workers[number].stop();
         }
         loop {
             if let Some(io) = self.held[number].take()
@@ -464,15 +495,16 @@ impl<'a> Runner<'a> {
         if self.workers[number].measures(at) && !manages {
             let stats = &mut self.rows[self.row_of[number]].stats;
             stats.begin(self.workers[number].measured_from);
-            stats.record(io.op, io.len, pending.depth, at, latency);
+            match completion.status {
+                Status::Done => stats.record(io.op, io.len, pending.depth, at, latency),
+                status => stats.fail(status, at),
+            }
         }
         if self.before.is_none() {
             return;
         }
         let m = &mut self.stages[self.stage].measured;
-        m.latency[io.op as usize].record(latency);
-        m.bytes[io.op as usize] += io.len;
-        m.requests += u64::from(Dir::of(io.op).is_some());
+        m.completed(io.op, io.len, completion.status, latency);
         m.buffer_hits += u64::from(completion.cost.buffer_hits);
         m.unmapped += u64::from(completion.cost.unmapped);
         let origin = self.origin.filter(|&origin| pending.issued >= origin && !manages);

@@ -297,6 +297,12 @@ impl<'a> Worker<'a> {
         self.ended = true;
     }
 
+    /// It issues nothing more, whatever is left to do.
+    pub fn stop(&mut self) {
+        self.ended = true;
+        self.flushed_at_end = true;
+    }
+
     /// One of its I/Os is done.
     pub fn completed(&mut self, op: HostOp) {
         self.in_flight -= 1;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use prism_base::SimTime;
-use prism_ssd::{Completion, Cost, HostOp, Request, SubmitError};
+use prism_ssd::{Completion, Cost, HostOp, Request, Status, SubmitError};
 
 use super::clean::COPY;
 use super::{HostLog, Place, Use};
@@ -230,6 +230,7 @@ impl HostLog {
             len: request.len,
             submitted: *submitted,
             completed: now,
+            status: Status::Done,
             cost: *cost,
         };
         self.counts.completed += 1;

@@ -1,5 +1,6 @@
 //! A drive as a TOML file describes it, and the presets that ship with Prism.
 
+mod faults;
 mod hybrid;
 mod parts;
 mod ranges;
@@ -15,6 +16,7 @@ use prism_ftl::{
 use prism_nand::{Geometry, GeometryError, Nand, PageTimes, Timing};
 use serde::Deserialize;
 
+pub use faults::FaultSpec;
 pub use parts::{
     Cell, Datasheet, DriveSpec, Flash, Ftl, MapLoad, Mapping, SuspendSpec, WriteCache,
 };
@@ -62,7 +64,8 @@ pub enum DeviceError {
     },
 }
 
-/// A drive. Every field of the file has to be there, but for `[slc]` and `[datasheet]`.
+/// A drive. Every field of the file has to be there, but for `[slc]`, `[faults]` and
+/// `[datasheet]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
@@ -84,6 +87,9 @@ pub struct Device {
     /// Blocks of one bit a cell beside the others.
     #[serde(default)]
     pub slc: Option<SlcSpec>,
+    /// How the flash ages and fails; without it nothing ever does.
+    #[serde(default)]
+    pub faults: Option<FaultSpec>,
     /// What the maker says it does, to stand beside what the simulation says.
     #[serde(default)]
     pub datasheet: Datasheet,
@@ -187,6 +193,7 @@ impl Device {
             let why = "more mapping units than can be addressed; choose a larger mapping_unit";
             return bad("drive.capacity", self.drive.capacity, why);
         }
+        self.check_faults()?;
         if self.ranges.is_empty() { self.check_ftl() } else { self.check_ranges() }
     }
 
@@ -401,7 +408,10 @@ impl Device {
             }),
             cleaning: Cleaning {
                 mode: self.ftl.cleaning,
-                free_blocks_critical: self.ftl.free_blocks_critical,
+                free_blocks_critical: self
+                    .ftl
+                    .free_blocks_critical
+                    .saturating_add(self.kept_for_faults()),
                 free_blocks_idle: self.ftl.free_blocks_idle,
             },
             word_line_rows: self.rows_at_risk(),
@@ -447,6 +457,7 @@ impl Device {
         let ftl = &self.ftl;
         let logical_units = self.logical_units();
         let per_page = self.entries_per_translation_page();
+        let kept = self.kept_for_faults();
         FtlConfig {
             logical_units,
             map_units: match ftl.mapping {
@@ -463,10 +474,13 @@ impl Device {
                 (None, 0) => Placement::Any,
                 (None, handles) => Placement::Handles(handles),
             },
-            free_blocks_low: ftl.free_blocks_low,
-            free_blocks_high: ftl.free_blocks_high,
-            free_blocks_idle: ftl.free_blocks_idle,
-            reserve_blocks: Self::RESERVE_BLOCKS,
+            free_blocks_low: ftl.free_blocks_low.saturating_add(kept),
+            free_blocks_high: ftl.free_blocks_high.saturating_add(kept),
+            free_blocks_idle: match ftl.free_blocks_idle {
+                0 => 0,
+                idle => idle.saturating_add(kept),
+            },
+            reserve_blocks: Self::RESERVE_BLOCKS + kept,
             wear: WearPolicy {
                 least_worn_first: ftl.wear_least_worn_first,
                 move_behind_mean: ftl.wear_move_behind_mean,

@@ -229,7 +229,9 @@ impl Drive {
 
     pub(super) fn start(&mut self, slot: u32, out: &mut Vec<Completion>) {
         let preflush = self.slots[slot].request.preflush;
-        if preflush && self.wait_for_flush(slot, Then::Perform) {
+        if preflush && self.read_only.is_some() && !self.is_durable() {
+            self.refuse(slot);
+        } else if preflush && self.wait_for_flush(slot, Then::Perform) {
             self.pump(out);
         } else {
             self.begin(slot, out);
@@ -248,6 +250,12 @@ impl Drive {
 
     pub(super) fn perform(&mut self, slot: u32, out: &mut Vec<Completion>) {
         let request = self.slots[slot].request;
+        if self.engine.is_read_only() && request.op != HostOp::Read {
+            if self.read_only.is_none() {
+                self.become_read_only(out);
+            }
+            return self.perform_read_only(slot, out);
+        }
         match request.op {
             HostOp::Read => return self.start_read(slot),
             HostOp::Write | HostOp::ZoneAppend => self.queue_write(slot),

@@ -7,6 +7,7 @@
 
 mod commands;
 mod durability;
+mod health;
 mod map;
 mod reads;
 mod slots;
@@ -24,8 +25,9 @@ use prism_nand::timing::transfer_time;
 
 use crate::buffer::Buffer;
 use crate::device::{Device, DeviceError};
-use crate::request::{Completion, HostOp};
+use crate::request::{Completion, HostOp, Status};
 use commands::Queues;
+pub use health::{DriveHealth, ReadOnly};
 use map::{MapState, is_map_read};
 use slots::{Slot, Waiter};
 pub(crate) use zoned::ZoneWork;
@@ -37,6 +39,8 @@ pub struct HostCounts {
     pub submitted: u64,
     /// Requests done, flushes included.
     pub completed: u64,
+    /// Of these, requests that failed ([`Status`]).
+    pub failed: u64,
     /// Bytes of completed writes.
     pub bytes_written: u64,
     /// Bytes of completed reads.
@@ -80,6 +84,8 @@ pub struct Drive {
     /// Trimmed ranges that no tombstone holds yet (without power-loss protection).
     open_trims: Vec<TrimRange>,
     counts: HostCounts,
+    /// Since when nothing is written any more.
+    read_only: Option<ReadOnly>,
     last_change: SimTime,
     pumping: bool,
     pump_again: bool,
@@ -119,7 +125,10 @@ impl Drive {
         assert!(*nand.geometry() == device.geometry(), "flash of another shape");
         assert!(nand.has_gaps() == device.flash.program_gaps, "flash of another kind");
         assert!(nand.rows_programmed_total() == 0, "flash that was written before");
-        let ftl = Layer::new(device.geometry(), device.layer_config(), seed)?;
+        let mut nand = nand;
+        device.age(&mut nand, seed);
+        let mut ftl = Layer::new(device.geometry(), device.layer_config(), seed)?;
+        ftl.set_aside(nand.bad_blocks())?;
         Ok(Self::assemble(device, nand, ftl, 1))
     }
 
@@ -154,6 +163,7 @@ impl Drive {
             next_version,
             open_trims: Vec::new(),
             counts: HostCounts::default(),
+            read_only: None,
             last_change: SimTime::ZERO,
             pumping: false,
             pump_again: false,
@@ -282,6 +292,9 @@ impl Drive {
         if moves {
             self.pump(out);
         }
+        if self.engine.is_read_only() && self.read_only.is_none() {
+            self.become_read_only(out);
+        }
         self.watch_for_idle();
     }
 
@@ -356,11 +369,14 @@ impl Drive {
             len: request.len,
             submitted: state.submitted,
             completed: self.now,
+            status: state.status,
             cost: state.cost,
         };
         self.counts.completed += 1;
+        self.counts.failed += u64::from(completion.status != Status::Done);
         self.counts.latency_ns += u128::from(self.now.since(state.submitted).0);
         match completion.op {
+            _ if completion.status != Status::Done => {}
             HostOp::Read => self.counts.bytes_read += completion.len,
             HostOp::Write | HostOp::ZoneAppend => self.counts.bytes_written += completion.len,
             _ => {}

@@ -1,7 +1,7 @@
 //! From a write command into the buffer, and from the buffer to flash.
 
 use prism_engine::HostUnit;
-use prism_ftl::{ReadRun, UnitWrite};
+use prism_ftl::{ReadRun, Trouble, UnitWrite};
 use prism_nand::{Cause, LaneId, Pun};
 
 use super::slots::Then;
@@ -69,7 +69,7 @@ impl Drive {
             let Some(tag) = self.buffer.take_dirty(stream) else { break };
             let entry = self.buffer.entry(tag);
             let write = UnitWrite { lpn: entry.lpn, source: None, version: entry.version };
-            row.push(HostUnit { write, tag });
+            row.push(HostUnit { write, tag, lost: entry.lost });
         }
         self.engine.write(lane, stream, &row, self.now);
         self.row = row;
@@ -200,7 +200,12 @@ impl Drive {
         let whole = covered == u64::MAX || found.is_some();
         let wait = self.device.drive.merge_wait;
         let place = if whole {
-            self.buffer.add(lpn, version, stream, State::Dirty)
+            let place = self.buffer.add(lpn, version, stream, State::Dirty);
+            let lost = found.is_some_and(|older| self.buffer.entry(older).lost);
+            if lost && covered != u64::MAX {
+                self.buffer.mark_lost(place);
+            }
+            place
         } else if wait.0 > 0 && !waits {
             let deadline = self.now + wait;
             let place = self.buffer.add_partial(lpn, version, stream, covered, deadline);
@@ -235,7 +240,17 @@ impl Drive {
         let layout = self.engine.nand().layout();
         let (level, pages) = layout.pages_of(at);
         let pages = pages.count_ones() as u16;
-        let run = ReadRun { row: layout.row_of(at), level: level as u8, pages, units: 1 };
+        let row = layout.row_of(at);
+        let mut trouble = Trouble::default();
+        if self.engine.has_faults()
+            && self.engine.judge(at, self.now, &mut trouble)
+            && cause == Cause::Rmw
+        {
+            // The host wrote a part of what is now one unit that cannot be read.
+            self.buffer.mark_lost(place);
+            self.engine.note_lost(at);
+        }
+        let run = ReadRun { row, level: level as u8, pages, units: 1, trouble };
         self.engine.read(run, cause, place | FILL, urgent, self.now);
         u32::from(pages)
     }

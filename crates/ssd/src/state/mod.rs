@@ -83,11 +83,13 @@ impl Drive {
         device.check()?;
         let config = device.ftl_config();
         let mut nand = device.erased();
+        device.age(&mut nand, seed);
         if state == InitialState::Steady {
             let LayerConfig::Page(config) = device.layer_config() else {
                 return Err(SteadyError::Blocks.into());
             };
-            let ftl = PageMap::steady(device.geometry(), config, seed)?;
+            let geometry = device.geometry();
+            let ftl = PageMap::steady_without(geometry, config, seed, nand.bad_blocks())?;
             program_as(&mut nand, &ftl);
             let next_version = u64::from(ftl.config().logical_units) + 1;
             let drive = Self::assemble(device, nand, ftl.into(), next_version);
@@ -101,6 +103,7 @@ impl Drive {
             return Err(DeviceError::Overwrites);
         }
         let mut ftl = Layer::new(device.geometry(), device.layer_config(), seed)?;
+        ftl.set_aside(nand.bad_blocks())?;
         let mut writer = Writer {
             engine: Immediate::new(&mut nand, &mut ftl),
             rng: Rng::stream(seed, "drive.precondition"),
