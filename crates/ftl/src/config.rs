@@ -340,8 +340,8 @@ impl FtlConfig {
     /// The most logical units with which cleaning never runs in circles.
     ///
     /// The copies of a victim fill whole rows, or whole word lines, so its erase gains a row
-    /// only if at least a row, or a word line, of it is garbage. While cleaning goes on, every block that is neither open
-    /// nor one of the erased ones below the high watermark is a candidate; one of them
+    /// only if at least a row, or a word line, of it is garbage. While cleaning goes on, every
+    /// block that is neither open nor one of the erased ones below the high watermark is a candidate; one of them
     /// has that much garbage as long as a lane holds less than all of them less a row
     /// each. This also bounds the choice of policies that refuse victims without gain
     /// (greedy, cost-benefit) from below, and makes those that may take them (FIFO, LRU,
