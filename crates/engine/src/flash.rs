@@ -50,8 +50,8 @@ pub trait Flash {
     ) -> Result<(), Self::Error>;
 
     /// Erases all members of `block` that have to be ([`Nand::members_to_erase`]); returns
-    /// how many that were, 1 where there are no superblocks, not counting any that failed. Everything programmed before is
-    /// on flash for good before the erase begins.
+    /// how many that were, 1 where there are no superblocks, not counting any that failed.
+    /// Everything programmed before is on flash for good before the erase begins.
     ///
     /// # Errors
     /// If the flash fails.

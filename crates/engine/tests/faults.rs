@@ -1,6 +1,8 @@
 //! The engine without time over flash that fails: every unit stands where the map says, blocks
 //! retire, and the layer becomes read-only before it could get stuck.
 
+#![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
+
 use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::Immediate;
 use prism_ftl::{Frontiers, FtlConfig, Layer, PageMap, VictimPolicy};
@@ -56,7 +58,7 @@ fn config(geometry: &Geometry, share: f64, rng: &mut Rng) -> FtlConfig {
 
 #[test]
 fn everything_written_without_time_stands_where_the_map_says() {
-    let (mut failures, mut ended) = (0, 0);
+    let (mut failures, mut retired, mut ended) = (0, 0, 0);
     for seed in 0..60 {
         let mut rng = Rng::stream(seed, "immediate.faults");
         let geometry = geometry(&mut rng);
@@ -104,11 +106,12 @@ fn everything_written_without_time_stands_where_the_map_says() {
         assert_eq!(counts.programs.total(), rows, "failed programs count as programs");
         assert_eq!(counts.erases.total(), engine.flash().erases_total());
         assert!(u64::from(health.failed_programs) <= counts.faults.program_failures);
-        assert!(health.failed_programs == 0 || counts.units[Cause::Retire] > 0 || read_only);
+        retired += counts.units[Cause::Retire];
         failures += counts.faults.program_failures + counts.faults.erase_failures;
         ended += u32::from(read_only);
         let free: u32 = (0..geometry.lanes()).map(|l| engine.ftl().free_blocks(LaneId(l))).sum();
         assert!(free + health.factory_bad < geometry.blocks());
     }
-    assert!(failures > 500 && ended > 3, "{failures} failures, {ended} drives at their end");
+    println!("{failures} failures, {retired} units moved for them, {ended} drives at their end");
+    assert!(failures > 500 && retired > 500 && ended > 3);
 }
