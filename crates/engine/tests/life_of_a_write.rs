@@ -42,6 +42,7 @@ impl Life {
             pages_per_program: 1,
             dies_per_superblock: 1,
             parity: false,
+            slc: None,
             page: Bytes(4096),
             unit: Bytes(4096),
         };
@@ -104,7 +105,7 @@ impl Life {
     }
 
     /// The picture has to hold each sentence that was told.
-    fn is_in(self, picture: &str) {
+    fn is_in(&self, picture: &str) {
         let missing: Vec<_> = self.told.iter().filter(|told| !picture.contains(*told)).collect();
         assert!(missing.is_empty(), "not in the picture: {missing:#?}");
     }

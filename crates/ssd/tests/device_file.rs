@@ -72,7 +72,7 @@ fn the_document_describes_the_fields_that_are_read() {
     for (heading, mut read) in sections() {
         let mut fields: Vec<_> = described(heading).into_iter().map(|(field, _)| field).collect();
         if heading.is_empty() {
-            let sections = ["flash", "ftl", "drive", "datasheet", "range"];
+            let sections = ["flash", "ftl", "range", "drive", "slc", "datasheet"];
             read.retain(|field| !sections.contains(&field.as_str()));
         }
         read.sort();
@@ -238,4 +238,31 @@ fn the_fields_of_zones_are_described_required_and_apart() {
     check("protection = true", "protection = false", "drive.power_loss_protection");
     check("\"2MiB\"", "\"256KiB\"", "a row (what one program writes) for each active zone");
     check("victim = \"greedy\"", "victim = \"greedy\"\nsegment = \"1MiB\"", "ftl.segment");
+}
+
+/// The example with the part of one bit a cell that the document shows, and less capacity.
+#[test]
+fn the_slc_fields_are_described_and_required() {
+    let fence = "```toml slc\n";
+    let start = DOCUMENT.find(fence).expect("the document has the section") + fence.len();
+    let length = DOCUMENT[start..].find("```").expect("it ends");
+    let section = &DOCUMENT[start..start + length];
+    let text = example()
+        .replace("capacity = \"28GiB\"", "capacity = \"18GiB\"")
+        .replace("[drive]\n", "free_blocks_critical = 3\n\n[drive]\n")
+        .replace("[datasheet]\n", &format!("[slc]\n{section}\n[datasheet]\n"));
+    let device = Device::from_toml(&text).unwrap();
+    let geometry = device.geometry();
+    assert_eq!((geometry.slc_blocks_per_lane(), geometry.slc_rows_per_block()), (164, 256 / 3));
+    assert_eq!(geometry.slc_raw(), Bytes(8 * 164 * 85 * 2 * 16384));
+    for line in section.lines() {
+        let field = line.split(" = ").next().expect("a field");
+        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no row");
+        let message = Device::from_toml(&text.replace(&format!("\n{line}\n"), "\n"));
+        let message = message.unwrap_err().to_string();
+        assert!(message.contains(field), "{field}: {message}");
+    }
+    for field in ["below", "handle", "up_to"] {
+        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no row");
+    }
 }

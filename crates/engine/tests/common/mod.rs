@@ -41,6 +41,7 @@ fn geometry(rng: &mut Rng) -> Geometry {
         parity: false,
         page: Bytes(16 * one_of(rng, &[1, 2, 4])),
         unit: Bytes(16),
+        slc: None,
     }
 }
 

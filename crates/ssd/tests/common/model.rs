@@ -106,6 +106,11 @@ impl Model {
         }
     }
 
+    /// The drive.
+    pub fn drive(&self) -> &Drive {
+        &self.drive
+    }
+
     /// Writes every mapping unit once, in requests of random length.
     pub fn fill(&mut self) {
         let mut next = 0;
