@@ -76,6 +76,7 @@ pub struct Analysis {
     outcome: Outcome,
     buffered: Bytes,
     wear: Wear,
+    slc_wear: Option<Wear>,
     state: State,
     options: Options,
     seed: u64,
@@ -131,6 +132,7 @@ impl Analysis {
         Ok(Self {
             buffered: Bytes(u64::from(drive.buffered_units()) * unit.0),
             wear: Wear::of(drive.engine().nand().erase_counts()),
+            slc_wear: Wear::of_slc(drive.engine().nand()),
             contract,
             trace,
             layout,
@@ -160,6 +162,7 @@ impl Analysis {
             outcome: &self.outcome,
             buffered: self.buffered,
             wear: self.wear,
+            slc_wear: self.slc_wear,
         }
     }
 

@@ -17,6 +17,7 @@ pub mod recovery;
 pub mod sfs;
 pub mod speed;
 pub mod theory;
+pub mod tiers;
 pub mod unwritten;
 pub mod validate;
 pub mod write_amplification;

@@ -434,6 +434,48 @@ impl Layer {
         }
     }
 
+    /// The same for a request of `bytes`, where that decides the place as well.
+    #[must_use]
+    #[inline]
+    pub fn stream_for(&self, lpn: u32, handle: u32, bytes: u64) -> u32 {
+        match self {
+            Self::Page(map) => map.config().stream_for(lpn, handle, bytes),
+            _ => self.stream_of(lpn, handle),
+        }
+    }
+
+    /// Whether lanes have blocks of two kinds, so that one that cannot take a row of one
+    /// stream may take one of another.
+    #[must_use]
+    pub fn has_slc(&self) -> bool {
+        self.page().is_some_and(|map| map.config().slc.is_some())
+    }
+
+    /// Whether a row of `stream` that stands on `row` found no room in the blocks of one bit
+    /// a cell that it was meant for.
+    #[must_use]
+    #[inline]
+    pub fn is_overflow(&self, row: RowId, stream: u32) -> bool {
+        match self {
+            Self::Page(map) => map.is_overflow(row, stream),
+            _ => false,
+        }
+    }
+
+    /// Whether idle time has a write cache to empty on `lane`.
+    #[must_use]
+    pub fn folds_when_idle(&self, lane: LaneId) -> bool {
+        self.page().is_some_and(|map| map.folds_when_idle(lane))
+    }
+
+    /// As [`Layer::pick_victim`], in idle time.
+    pub fn pick_in_idle(&mut self, lane: LaneId) -> Option<BlockId> {
+        match self {
+            Self::Page(map) => map.pick_in_idle(lane),
+            _ => self.pick_victim(lane),
+        }
+    }
+
     /// Where the next row of `stream`, which begins with logical unit `first`, may go.
     #[must_use]
     #[inline]
@@ -485,12 +527,13 @@ impl Layer {
         }
     }
 
-    /// Whether `lane` holds no more than its share of the data that is mapped as `stream` is.
+    /// Whether `lane` holds no more than its share of the data that is mapped as `stream` is,
+    /// as far as that matters to a row of `stream`.
     #[must_use]
     #[inline]
     pub fn balanced(&self, lane: LaneId, stream: u32) -> bool {
         match self {
-            Self::Page(map) => map.balanced(lane),
+            Self::Page(map) => map.balanced(lane, stream),
             Self::Hybrid(_) | Self::Zoned(_) => true,
             Self::Ranges(map) => map.balanced(lane, stream),
         }
@@ -626,7 +669,7 @@ impl Layer {
     #[inline]
     pub fn is_pressed(&self, lane: LaneId, critical: u32) -> bool {
         match self {
-            Self::Page(map) => map.free_blocks(lane) < critical,
+            Self::Page(map) => map.free_blocks(lane) < critical || map.region_is_pressed(lane),
             Self::Hybrid(map) => map.is_asked(lane) || map.free_blocks(lane) < critical,
             Self::Ranges(map) => map.is_pressed(lane, critical),
             // An erase alone is over before anybody has waited long.
@@ -659,7 +702,7 @@ impl Layer {
     #[inline]
     pub fn cause_of_cleaning(&self, victim: BlockId) -> Cause {
         match self {
-            Self::Page(_) => Cause::Gc,
+            Self::Page(map) => map.cause_of_cleaning(victim),
             Self::Hybrid(_) => Cause::Merge,
             Self::Ranges(map) => map.cause_of_cleaning(victim),
             // Only resets lead to erases, and the host asks for them.

@@ -17,6 +17,7 @@ fn geometry() -> Geometry {
         pages_per_program: 1,
         dies_per_superblock: 2,
         parity: false,
+        slc: None,
         page: Bytes(8192),
         unit: Bytes(4096),
     }

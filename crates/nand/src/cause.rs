@@ -24,11 +24,13 @@ pub enum Cause {
     Pad = 7,
     /// Completing a unit of which the host wrote a part.
     Rmw = 8,
+    /// Moves of data from a write cache of one bit a cell to its place.
+    Fold = 9,
 }
 
 impl Cause {
     /// How many there are.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 10;
     /// Every cause, in the order of its number.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Host,
@@ -40,6 +42,7 @@ impl Cause {
         Self::Parity,
         Self::Pad,
         Self::Rmw,
+        Self::Fold,
     ];
 
     /// The name used in reports and JSON.
@@ -55,6 +58,7 @@ impl Cause {
             Self::Parity => "parity",
             Self::Pad => "pad",
             Self::Rmw => "rmw",
+            Self::Fold => "fold",
         }
     }
 }

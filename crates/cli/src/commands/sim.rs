@@ -225,6 +225,8 @@ pub struct Simulated {
     pub buffered: Bytes,
     /// Erases at the end.
     pub wear: Wear,
+    /// Those of blocks of one bit a cell, where the drive has such beside others.
+    pub slc_wear: Option<Wear>,
 }
 
 impl Plan {
@@ -280,6 +282,7 @@ impl Setup {
             outcome,
             buffered: Bytes(u64::from(self.drive.buffered_units()) * unit),
             wear: Wear::of(self.drive.engine().nand().erase_counts()),
+            slc_wear: Wear::of_slc(self.drive.engine().nand()),
             scaled: self.scaled,
             prepared: self.prepared,
             jobs: self.jobs,
@@ -301,6 +304,7 @@ impl Simulated {
             outcome: &self.outcome,
             buffered: self.buffered,
             wear: self.wear,
+            slc_wear: self.slc_wear,
         }
     }
 }

@@ -39,6 +39,8 @@ pub struct Facts<'a> {
     pub buffered: Bytes,
     /// Lowest, mean and highest number of erases of a block at the end.
     pub wear: Wear,
+    /// The same of blocks of one bit a cell, where the drive has such beside others.
+    pub slc_wear: Option<Wear>,
 }
 
 impl Facts<'_> {
@@ -52,9 +54,8 @@ impl Facts<'_> {
 /// Endurance of `device` at the measured rate.
 #[must_use]
 pub fn lifetime(measured: &Measured, device: &Device) -> Option<Lifetime> {
-    prism_replay::lifetime::lifetime(
-        device.geometry().raw(),
-        device.flash.endurance,
+    prism_replay::lifetime::lifetime_of(
+        device.writable_bytes(measured.flash.slc_share()),
         device.capacity(),
         measured.write_amplification()?,
         Bytes(measured.bytes_of(prism_ssd::HostOp::Write)),

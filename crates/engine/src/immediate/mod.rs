@@ -167,10 +167,12 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         if lost.is_empty() && self.at_once() {
             let row = self.ftl_mut().put_row(lane, stream, units);
             self.flash.program_rows(row, 1)?;
-            self.count(Cause::Host, units);
+            self.count(row, Cause::Host, units);
+            self.count_overflow(row, stream, units);
             return Ok(row);
         }
         let row = self.ftl_mut().reserve_host(lane, stream, first);
+        self.count_overflow(row, stream, units);
         while let Some(pad) = self.ftl_mut().take_pad() {
             self.program(pad, Cause::Pad, &[], &[], &[])?;
         }
@@ -193,14 +195,22 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         !self.flash.keeps_content() && self.ftl().takes_rows_at_once()
     }
 
-    fn count(&mut self, cause: Cause, units: &[UnitWrite]) {
+    fn count(&mut self, row: RowId, cause: Cause, units: &[UnitWrite]) {
         let logical = self.ftl().logical_units();
         let (geometry, layout) = (self.flash.geometry(), self.flash.layout());
         let full = units.len() == layout.units_per_row() as usize;
-        if full && units.iter().all(|unit| unit.lpn < logical) {
-            self.counts.count_full_rows(geometry, cause, 1);
-        } else {
-            self.counts.count_program(geometry, layout, cause, logical, units);
+        self.counts.of_kind(layout, row, |counts| {
+            if full && units.iter().all(|unit| unit.lpn < logical) {
+                counts.count_full_rows(geometry, cause, 1);
+            } else {
+                counts.count_program(geometry, layout, cause, logical, units);
+            }
+        });
+    }
+
+    fn count_overflow(&mut self, row: RowId, stream: u32, units: &[UnitWrite]) {
+        if self.ftl().is_overflow(row, stream) {
+            self.counts.slc_overflow += units.len() as u64;
         }
     }
 
@@ -214,7 +224,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         lost: &[usize],
     ) -> Result<(), F::Error> {
         self.flash.program(row, cause, units, bytes, self.ftl.borrow())?;
-        self.count(cause, units);
+        self.count(row, cause, units);
         let ftl: &mut Layer = self.ftl.borrow_mut();
         if cause == Cause::Host {
             for (place, write) in units.iter().enumerate() {
@@ -329,6 +339,15 @@ impl<F: Flash<Error = NandError>, L: BorrowMut<Layer>> Immediate<F, L> {
                     at_rest &= self.ftl().reached_high(lane);
                 }
             }
+        }
+    }
+
+    /// Does what a drive does in a long idle time, which is to empty a write cache of one bit
+    /// a cell. Rows that wait for more units are programmed first.
+    pub fn rest(&mut self) {
+        self.flush();
+        for lane in (0..self.flash.geometry().lanes()).map(LaneId) {
+            self.clean(lane, Goal::Folded, &mut { ALL }).expect(LAWFUL);
         }
     }
 

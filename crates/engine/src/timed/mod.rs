@@ -10,6 +10,7 @@
 mod clean;
 mod die;
 mod execute;
+mod times;
 mod word_line;
 
 use std::collections::VecDeque;
@@ -114,9 +115,10 @@ pub struct Engine {
     freed: bool,
     /// Units of the host that are programmed and wait so.
     units_held: u32,
-    /// How long the transfer of a row takes, and of so many parts of a level: units, or pages
-    /// where these are smaller.
+    /// How long the transfer of a row takes, of so many of its levels, and of so many parts of
+    /// a level: units, or pages where these are smaller.
     row_transfer: Nanos,
+    level_transfers: Vec<Nanos>,
     transfers: Vec<Nanos>,
     pages_per_program: u32,
 }
@@ -152,6 +154,11 @@ impl Engine {
             freed: false,
             units_held: 0,
             row_transfer: config.timing.transfer(geometry.row_bytes()),
+            level_transfers: (0..=u64::from(geometry.pages_per_program))
+                .map(|levels| levels * geometry.row_bytes().0)
+                .map(|bytes| Bytes(bytes / u64::from(geometry.pages_per_program)))
+                .map(|bytes| config.timing.transfer(bytes))
+                .collect(),
             transfers: part_transfers(geometry, &config),
             pages_per_program: geometry.pages_per_program,
             layout: *nand.layout(),
@@ -250,9 +257,10 @@ impl Engine {
                 self.lanes[lane as usize].listed = false;
             } else if !self.ftl.host_may_write(LaneId(lane), stream) {
                 // Comes back when an erase has made room; at once where another stream may
-                // have some.
-                self.lanes[lane as usize].listed = places_host;
-                if places_host {
+                // have some, or this one when garbage comes into being.
+                let several = places_host || self.ftl.has_slc();
+                self.lanes[lane as usize].listed = several;
+                if several {
                     self.ready.push_back(lane);
                 }
             } else if !self.ftl.balanced(LaneId(lane), stream)
@@ -326,6 +334,9 @@ impl Engine {
             assert!(front == Some(lane.0), "a row for a lane that was not offered");
         }
         let row = self.ftl.reserve_host(lane, stream, first);
+        if self.ftl.is_overflow(row, stream) {
+            self.counts.slc_overflow += units.len() as u64;
+        }
         while let Some(pad) = self.ftl.take_pad() {
             self.program_empty(lane, pad, Cause::Pad, now);
         }

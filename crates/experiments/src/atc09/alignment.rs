@@ -142,8 +142,8 @@ impl Alignment {
 
     pub(super) fn lines(&self) -> Vec<Beside> {
         let reason = Why::Explained(
-            "how writes arrive and how many are looked at to be merged is not given; here all \
-             that wait are, which merges more where few are sequential",
+            "how writes arrive, how many are looked at to be merged and how long they wait is \
+             not given; one setting has to serve all probabilities",
         );
         let Some(setting) = self.closest() else { return Vec::new() };
         let mut lines = Vec::new();

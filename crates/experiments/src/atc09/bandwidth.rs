@@ -85,9 +85,9 @@ impl Drive {
     /// Why writes differ, where they do.
     fn reason(self) -> Why {
         match self {
-            Self::S1 => Why::Explained(
-                "S1: firmware is a fixed time and the link as fast both ways here; what else \
-                 slows sequential writes down is not known",
+            Self::S1 => Why::Unexplained(
+                "S1: what keeps sequential writes below sequential reads is not known; the link \
+                 is as fast both ways here",
             ),
             Self::S2 => Why::Explained(
                 "S2: random writes are printed with one digit, 0.1, which stands for 0.05 to \

@@ -54,8 +54,8 @@ pub struct Moved {
     pub time: f64,
     /// Pages that the host wrote.
     pub written: u64,
-    /// Simulated time of the whole run in milliseconds.
-    pub run: f64,
+    /// How many times smaller than the paper's the drive is, and with it all of these.
+    pub smaller: u32,
 }
 
 /// Both drives with one pool, by [`TRANSACTIONS`].
@@ -124,7 +124,7 @@ pub(super) fn measure(pool: Pool, informed: bool, scale: Scale, seed: u64) -> Ve
             postmark.until_commit(&mut steps);
             issue(&mut drive, &mut steps);
         }
-        found.push(moved(&drive, transactions));
+        found.push(moved(&drive, transactions, smaller));
     }
     drive.assert_consistent();
     found
@@ -149,13 +149,13 @@ fn issue(drive: &mut Drive, steps: &mut Vec<Step>) {
     closed_loop(drive, DEPTH, requests.len() as u64, |number| requests[number as usize]);
 }
 
-fn moved(drive: &Drive, transactions: u32) -> Moved {
+fn moved(drive: &Drive, transactions: u32, smaller: u32) -> Moved {
     let (counts, flash) = (drive.flash_counts(), &drive.device().flash);
     let (pages, blocks) = (counts.programs[Cause::Gc], counts.erases.total());
     let copy = flash.t_read.mean().0 + flash.t_program.mean().0;
     let time = (pages * copy + blocks * flash.t_erase.0) as f64 / 1e6;
     let written = counts.programs[Cause::Host];
-    Moved { transactions, pages, blocks, time, written, run: drive.now().0 as f64 / 1e6 }
+    Moved { transactions, pages, blocks, time, written, smaller }
 }
 
 impl PoolRun {
@@ -223,6 +223,10 @@ impl Cleaning {
         };
         add("relative pages moved", Quantity::Ratio, PAGES, run.pages());
         add("relative cleaning time", Quantity::Ratio, TIMES, run.times());
+        let full = run.of(|default, _| (default.pages * u64::from(default.smaller)) as f64);
+        add("default, pages moved", Quantity::Count, DEFAULT_PAGES, full);
+        let full = run.of(|default, _| default.time * f64::from(default.smaller));
+        add("default, cleaning time", Quantity::Milliseconds, DEFAULT_TIMES, full);
         let each: [f64; 4] = std::array::from_fn(|n| DEFAULT_TIMES[n] / DEFAULT_PAGES[n]);
         let ours = run.of(|default, _| default.time / default.pages.max(1) as f64);
         add("default, time for a page moved", Quantity::Milliseconds, each, ours);

@@ -29,7 +29,7 @@ pub use macros::{Macro, MacroResult, closest_depth};
 pub use priority::{IMPROVEMENT, Order, PLACES, Places, Priority, Responses, Run, WRITES};
 pub use scheduling::{PUBLISHED_GAIN, Scheduling, gain};
 pub use stripes::{Point, STRIPE, Stripes};
-pub use terms::{DriveTerms, IdleReads, Reads};
+pub use terms::{DriveTerms, Ends, IdleReads, Reads};
 
 /// A difference of less than this share of the published number needs no reason: the paper
 /// prints two or three digits, and sweeps here go in steps.
@@ -68,6 +68,7 @@ impl Pending {
 
 enum Found {
     Terms(DriveTerms),
+    Ends(Ends),
     IdleReads(IdleReads),
     Bandwidths(Bandwidths),
     Curve(Curve),
@@ -83,6 +84,8 @@ enum Found {
 pub struct Results {
     /// Table 1, drive by drive.
     pub terms: Vec<DriveTerms>,
+    /// Whether the two ends of the addresses differ, for the third term.
+    pub ends: Vec<Ends>,
     /// What a host sees of background activity.
     pub idle_reads: IdleReads,
     /// Table 2, drive by drive.
@@ -130,6 +133,7 @@ pub fn pending(scale: Scale, seed: u64) -> Vec<Pending> {
     }
     for preset in terms::judged() {
         add(Box::new(move || Found::Terms(terms::judge(preset, scale, seed))));
+        add(Box::new(move || Found::Ends(terms::ends(preset, seed))));
     }
     for drive in DRIVES {
         add(Box::new(move || Found::Bandwidths(bandwidth::measure(drive, scale, seed))));
@@ -147,6 +151,7 @@ impl Results {
         for Part(found) in parts {
             match found {
                 Found::Terms(one) => results.terms.push(one),
+                Found::Ends(one) => results.ends.push(one),
                 Found::IdleReads(one) => results.idle_reads = one,
                 Found::Bandwidths(one) => results.bandwidths.push(one),
                 Found::Curve(one) => results.scheduling.curves.push(one),

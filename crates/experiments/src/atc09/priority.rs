@@ -5,8 +5,8 @@
 //! request is outstanding. The paper gives neither sizes nor places nor the length of a run.
 //! That nothing improves with 20 % writes, because "cleaning does not happen frequently", bounds
 //! the length: those runs end before the spare pages above 5 % are used up, and runs with 40 %
-//! do not. So here a run has [`LENGTH`] times as many requests as there are such pages. Places
-//! and sizes are swept.
+//! do not. So here a run has [`LENGTH`] times as many requests as there are such pages. Requests
+//! have 4 KiB; their places are swept.
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::CleaningMode;
@@ -32,14 +32,12 @@ const PAGE: u64 = 4096;
 /// Requests that may be outstanding; a drive that is behind by more cannot keep up.
 const OUTSTANDING_MAX: u32 = 1 << 14;
 
-/// Where requests go, and how large they are.
+/// Where requests of 4 KiB go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Places {
     /// The part of the addresses that is used: one in so many.
     pub one_in: u64,
-    /// Pages of 4 KiB of a request.
-    pub pages: u64,
-    /// One after the other, and not at random.
+    /// In which order.
     pub order: Order,
 }
 
@@ -54,12 +52,12 @@ pub enum Order {
 
 /// Those that are tried; the first is that of the validation runs of the paper's simulator.
 pub const PLACES: [Places; 6] = [
-    Places { one_in: 8, pages: 1, order: Order::Random },
-    Places { one_in: 7, pages: 1, order: Order::Random },
-    Places { one_in: 6, pages: 1, order: Order::Random },
-    Places { one_in: 4, pages: 1, order: Order::Random },
-    Places { one_in: 1, pages: 1, order: Order::Random },
-    Places { one_in: 8, pages: 1, order: Order::Sequential },
+    Places { one_in: 8, order: Order::Random },
+    Places { one_in: 7, order: Order::Random },
+    Places { one_in: 6, order: Order::Random },
+    Places { one_in: 4, order: Order::Random },
+    Places { one_in: 1, order: Order::Random },
+    Places { one_in: 8, order: Order::Sequential },
 ];
 
 /// Mean responses in milliseconds.
@@ -69,6 +67,8 @@ pub struct Responses {
     pub foreground: f64,
     /// Of the others.
     pub background: f64,
+    /// Blocks erased in the run.
+    pub erases: u64,
 }
 
 /// One share of writes.
@@ -126,8 +126,8 @@ impl Sums {
 fn responses(device: &Device, places: Places, writes: u64, seed: u64) -> Option<Responses> {
     let mut drive = ready(device.clone(), seed);
     let spare = device.usable_units().saturating_sub(u64::from(device.logical_units()));
-    let count = (LENGTH * spare as f64) as u64 / places.pages;
-    let span = device.capacity().0 / PAGE / places.one_in / places.pages;
+    let count = (LENGTH * spare as f64) as u64;
+    let span = device.capacity().0 / PAGE / places.one_in;
     let stream = |label| Rng::stream(seed, label);
     let (mut gaps, mut kinds) = (stream("atc09.priority.gap"), stream("atc09.priority.kind"));
     let (mut at, mut urgent) = (stream("atc09.priority.at"), stream("atc09.priority.urgent"));
@@ -148,7 +148,7 @@ fn responses(device: &Device, places: Places, writes: u64, seed: u64) -> Option<
             Order::Sequential => (next + 1) % span,
         };
         let urgent = urgent.chance(PRIORITY);
-        let (offset, len) = (next * places.pages * PAGE, places.pages * PAGE);
+        let (offset, len) = (next * PAGE, PAGE);
         let request = Request::new(op, offset, len, u64::from(urgent));
         drive.submit(Request { urgent, ..request }, now).expect("it accepts one more");
     }
@@ -157,7 +157,8 @@ fn responses(device: &Device, places: Places, writes: u64, seed: u64) -> Option<
         add(&mut sums, &mut done);
     }
     drive.assert_conserved();
-    Some(Responses { foreground: sums[1].mean(), background: sums[0].mean() })
+    let [background, foreground] = sums.map(Sums::mean);
+    Some(Responses { foreground, background, erases: drive.flash_counts().erases.total() })
 }
 
 fn add(sums: &mut [Sums; 2], done: &mut Vec<Completion>) {
@@ -169,18 +170,17 @@ fn add(sums: &mut [Sums; 2], done: &mut Vec<Completion>) {
 }
 
 impl Places {
-    /// In a few words.
+    /// In a few words: the part of the addresses, and the order.
     #[must_use]
     pub fn name(&self) -> String {
         let order = match self.order {
             Order::Random => "random",
             Order::Sequential => "sequential",
         };
-        let where_to = match self.one_in {
-            1 => "everywhere".to_owned(),
-            part => format!("in 1/{part} of the addresses"),
-        };
-        format!("{order} {} KiB {where_to}", self.pages * PAGE / 1024)
+        match self.one_in {
+            1 => format!("all, {order}"),
+            part => format!("1/{part}, {order}"),
+        }
     }
 }
 
@@ -214,9 +214,8 @@ impl Priority {
 
     pub(super) fn lines(&self) -> Vec<Beside> {
         let reason = Why::Explained(
-            "places, sizes and lengths of the runs are not given; there a block is cleaned in \
-             one operation, here in steps between which requests are served, so that less can \
-             be gained by waiting",
+            "places, sizes and lengths of the runs are not given, and the gain grows with how \
+             near cleaning brings the drive to its limit: see the runs",
         );
         let Some(places) = self.closest() else { return Vec::new() };
         let mut lines = Vec::new();

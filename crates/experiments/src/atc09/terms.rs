@@ -12,7 +12,7 @@ use prism_replay::{Options, Pace, Passes, Silent, replay};
 use prism_ssd::{Device, Drive, HostOp, Request, fit};
 use prism_trace::{Op, Record, VecSource};
 
-use super::bandwidth::{DRIVES, ready};
+use super::bandwidth::{DRIVES, megabytes, ready};
 use crate::oracles::{Tally, closed_loop, open_loop};
 use crate::validate::Scale;
 
@@ -56,6 +56,49 @@ pub(super) fn judge(preset: &'static str, scale: Scale, seed: u64) -> DriveTerms
     let measured = run().measured;
     let inputs = Inputs::of(&measured, drive.device(), Probe::of(&full, seed));
     DriveTerms { preset, terms: terms(&inputs) }
+}
+
+/// Speeds at the two ends of a drive's addresses, 10^6 bytes a second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ends {
+    /// The preset.
+    pub preset: &'static str,
+    /// Random reads of 4 KiB among the first sixteenth of the addresses, and the last.
+    pub reads: [f64; 2],
+    /// The same of writes.
+    pub writes: [f64; 2],
+}
+
+/// The part of the addresses at an end: one in so many.
+const END: u64 = 16;
+/// Requests of a run, one at a time: few enough that nothing is cleaned.
+const END_REQUESTS: u64 = 500;
+
+pub(super) fn ends(preset: &'static str, seed: u64) -> Ends {
+    let full = Device::preset(preset).expect("a preset");
+    let device = fit(&full, Bytes(1 << 30)).expect("a smaller drive").device;
+    let places = device.capacity().0 / PAGE;
+    let mut rng = Rng::stream(seed, "atc09.ends");
+    let mut rates = |op| {
+        [0, places - places / END].map(|first| {
+            let mut drive = ready(device.clone(), seed);
+            megabytes(&closed_loop(&mut drive, 1, END_REQUESTS, |number| {
+                let place = first + rng.below(places / END);
+                Request::new(op, place * PAGE, PAGE, number)
+            }))
+        })
+    };
+    Ends { preset, reads: rates(HostOp::Read), writes: rates(HostOp::Write) }
+}
+
+impl Ends {
+    /// How many times faster one end is than the other, for reads or for writes, whichever is
+    /// more.
+    #[must_use]
+    pub fn ratio(&self) -> f64 {
+        let ratio = |[first, last]: [f64; 2]| f64::max(first / last, last / first);
+        ratio(self.reads).max(ratio(self.writes))
+    }
 }
 
 /// Reads of 4 KiB, one every two milliseconds in the mean, in milliseconds.

@@ -3,6 +3,7 @@
 mod hybrid;
 mod parts;
 mod ranges;
+mod slc;
 mod spare;
 mod zoned;
 
@@ -17,6 +18,7 @@ use serde::Deserialize;
 pub use parts::{
     Cell, Datasheet, DriveSpec, Flash, Ftl, MapLoad, Mapping, SuspendSpec, WriteCache,
 };
+pub use slc::{SlcSpec, SlcUsage};
 
 pub use ranges::RangeSpec;
 
@@ -60,7 +62,7 @@ pub enum DeviceError {
     },
 }
 
-/// A drive. Every field of the file has to be there, but for `[datasheet]`.
+/// A drive. Every field of the file has to be there, but for `[slc]` and `[datasheet]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
@@ -79,6 +81,9 @@ pub struct Device {
     pub ranges: Vec<RangeSpec>,
     /// What the host sees.
     pub drive: DriveSpec,
+    /// Blocks of one bit a cell beside the others.
+    #[serde(default)]
+    pub slc: Option<SlcSpec>,
     /// What the maker says it does, to stand beside what the simulation says.
     #[serde(default)]
     pub datasheet: Datasheet,
@@ -88,11 +93,13 @@ pub struct Device {
 const PRESETS: &[(&str, &str)] = &[
     ("dc-tlc", include_str!("../../presets/dc-tlc.toml")),
     ("consumer-nvme", include_str!("../../presets/consumer-nvme.toml")),
+    ("consumer-tlc", include_str!("../../presets/consumer-tlc.toml")),
     ("qlc", include_str!("../../presets/qlc.toml")),
     ("memblaze", include_str!("../../presets/memblaze.toml")),
     ("pcie-mlc", include_str!("../../presets/pcie-mlc.toml")),
     ("sfs-slc", include_str!("../../presets/sfs-slc.toml")),
     ("sfs-mlc", include_str!("../../presets/sfs-mlc.toml")),
+    ("slc-mlc", include_str!("../../presets/slc-mlc.toml")),
     ("sfs-usb", include_str!("../../presets/sfs-usb.toml")),
     ("slc-2008", include_str!("../../presets/slc-2008.toml")),
     ("fast-2008", include_str!("../../presets/fast-2008.toml")),
@@ -168,6 +175,7 @@ impl Device {
     /// # Errors
     /// [`DeviceError`] names the field.
     pub fn check(&self) -> Result<(), DeviceError> {
+        self.check_slc_cells()?;
         self.geometry().check()?;
         if self.flash.endurance == 0 {
             return bad("flash.endurance", 0, "a block lasts at least one cycle");
@@ -185,7 +193,11 @@ impl Device {
     fn check_times(&self) -> Result<(), DeviceError> {
         let longest = Nanos(60_000_000_000);
         let slowest = |times: &PageTimes| times.all().iter().copied().max().unwrap_or(Nanos::ZERO);
+        let slc = |time: fn(&SlcSpec) -> Nanos| self.slc.as_ref().map_or(Nanos::ZERO, time);
         let times = [
+            ("slc.t_read", slc(|slc| slc.t_read)),
+            ("slc.t_program", slc(|slc| slc.t_program)),
+            ("slc.t_erase", slc(|slc| slc.t_erase)),
             ("flash.t_read", slowest(&self.flash.t_read)),
             ("flash.t_program", slowest(&self.flash.t_program)),
             ("flash.t_erase", self.flash.t_erase),
@@ -239,9 +251,10 @@ impl Device {
             let why = "give one weight above 0 for each of the queues, or none at all";
             return bad("drive.queue_weights", format!("{weights:?}"), why);
         }
-        let row = self.geometry().row_bytes();
-        if drive.write_buffer < row || drive.write_buffer.0 > 1 << 40 {
-            let why = "must hold at least one row (what one program writes), at most 1 TiB";
+        if drive.write_buffer < self.write_buffer_min() || drive.write_buffer.0 > 1 << 40 {
+            let why = "must hold at least one row (what one program writes), or, where a loss of \
+                       power may take a word line, all of its rows on each die of a superblock; \
+                       at most 1 TiB";
             return bad("drive.write_buffer", drive.write_buffer, why);
         }
         Ok(())
@@ -283,6 +296,7 @@ impl Device {
         } else {
             self.check_no_zones()?;
         }
+        self.check_slc()?;
         self.layer_config().check(&self.geometry())?;
         Ok(())
     }
@@ -318,6 +332,7 @@ impl Device {
             parity: f.superblock_parity,
             page: f.page,
             unit: self.ftl.mapping_unit,
+            slc: self.slc_blocks(),
         }
     }
 
@@ -337,6 +352,17 @@ impl Device {
         let flash = &self.flash;
         let rows = flash.cell.bits() / flash.pages_per_program.max(1);
         rows.clamp(1, self.geometry().rows_per_die().max(1))
+    }
+
+    /// The least that the write buffer has to hold: what is programmed before any of it takes
+    /// effect. With less every row would need padding.
+    #[must_use]
+    pub fn write_buffer_min(&self) -> Bytes {
+        let rows = match self.rows_at_risk() {
+            1 => 1,
+            rows => rows * self.flash.superblock_dies,
+        };
+        Bytes(self.geometry().row_bytes().0 * u64::from(rows))
     }
 
     /// Rows that take effect together, because a loss of power could take those that were
@@ -363,6 +389,7 @@ impl Device {
                 t_command: flash.t_command,
                 bus_bytes_per_second: flash.channel_bandwidth,
             },
+            slc: self.slc_timing(),
             scheduler: self.drive.scheduler,
             cache_read: flash.cache_read,
             cache_program: flash.cache_program,
@@ -445,6 +472,7 @@ impl Device {
                 move_behind_mean: ftl.wear_move_behind_mean,
                 victims_above_mean: ftl.wear_victims_above_mean,
             },
+            slc: self.slc_config(),
             word_line_rows: self.rows_at_risk(),
         }
     }

@@ -259,6 +259,7 @@ impl Drive {
         } else if self.finishes.next_at() == at {
             let (_, slot) = self.finishes.pop().expect("an event was there");
             self.finish(slot, out);
+            self.watch_for_idle();
         } else {
             let (_, payload) = self.timers.pop().expect("an event was there");
             self.timer(payload, out);
@@ -288,7 +289,10 @@ impl Drive {
         match payload & ((1 << KIND_BITS) - 1) {
             IDLE => {
                 let since = self.now.since(self.last_change);
-                if self.in_flight() == 0 && since >= self.device.ftl.idle_after {
+                if since < self.device.ftl.idle_after {
+                    // Something came that took no flash operation: silence begins anew.
+                    self.watch_for_idle();
+                } else if self.in_flight() == 0 {
                     self.engine.clean_in_idle_time(self.now);
                 }
             }
@@ -302,8 +306,8 @@ impl Drive {
 
     /// If the host has just fallen silent, looks again when that has lasted.
     fn watch_for_idle(&mut self) {
-        let wanted = self.device.ftl.free_blocks_idle > 0;
-        if wanted && self.in_flight() == 0 && self.timers.is_empty() && self.engine.is_idle() {
+        let rests = self.in_flight() == 0 && self.timers.is_empty() && self.engine.is_idle();
+        if rests && self.engine.works_when_idle() {
             // Work that the host left may have taken longer than its silence has to last.
             let at = self.last_change + self.device.ftl.idle_after;
             self.timers.push(at.max(self.now), IDLE);

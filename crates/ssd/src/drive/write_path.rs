@@ -76,8 +76,9 @@ impl Drive {
     }
 
     /// The stream whose row leaves next, and its lane. Where any lane takes any stream, the
-    /// first stream that has a row; where the layer names lanes, the first of those asked
-    /// whose lane takes one, so that streams do not wait for the merges of others.
+    /// first stream that has a row; where the layer names lanes, or lanes have blocks of two
+    /// kinds, the first of those asked whose lane takes one, so that streams do not wait for
+    /// the merges, or the cleaning, of others.
     fn next_row(&mut self) -> Option<(u32, LaneId)> {
         if self.zones.is_some() {
             let (engine, now) = (&mut self.engine, self.now);
@@ -85,7 +86,7 @@ impl Drive {
             let lane = |zone| engine.writable_lane(zone, UnitWrite::PAD, now);
             return self.buffer.first_full(lane);
         }
-        if self.engine.ftl().places_host() {
+        if self.engine.ftl().places_host() || self.engine.ftl().has_slc() {
             let (engine, now) = (&mut self.engine, self.now);
             return self.buffer.first_stream(STREAMS_ASKED_MAX, |stream, first| {
                 engine.writable_lane(stream, first, now)
@@ -190,7 +191,8 @@ impl Drive {
             self.end_oldest_merge();
             return false;
         }
-        let stream = self.engine.ftl().stream_of(lpn, u32::from(request.handle));
+        let ftl = self.engine.ftl();
+        let stream = ftl.stream_for(lpn, u32::from(request.handle), request.len);
         let version = self.version();
         self.slots[slot].cost.units_written += 1;
         // A newer part over a unit that is on its way to flash finds the rest in the

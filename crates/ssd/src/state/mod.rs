@@ -170,7 +170,7 @@ impl<P: FnMut(u64, u64) -> bool> Writer<'_, P> {
         } else {
             self.at_random(overwrites)?;
         }
-        self.engine.flush();
+        self.engine.rest();
         Some(outcome)
     }
 

@@ -163,7 +163,7 @@ pub fn pools(cleaning: &Cleaning) -> Table {
 /// Every run of Figure 3 and Table 6.
 pub fn priority(priority: &Priority) -> Table {
     let columns = vec![
-        Column::text("requests"),
+        Column::text("places"),
         Column::number("writes", Unit::Percent),
         Column::number("priority, agnostic", Unit::Nanos),
         Column::number("aware", Unit::Nanos),
@@ -171,6 +171,8 @@ pub fn priority(priority: &Priority) -> Table {
         Column::number("published", Unit::Percent),
         Column::number("others, agnostic", Unit::Nanos),
         Column::number("others, aware", Unit::Nanos),
+        Column::number("erases, agnostic", Unit::Count),
+        Column::number("erases, aware", Unit::Count),
     ];
     let mut table = Table::new("Mean response", columns).whole();
     for (run, published) in priority.runs.iter().zip(IMPROVEMENT.into_iter().cycle()) {
@@ -184,6 +186,8 @@ pub fn priority(priority: &Priority) -> Table {
             (published / 100.0).into(),
             agnostic.map(|responses| responses.background * 1e6).into(),
             aware.map(|responses| responses.background * 1e6).into(),
+            agnostic.map(|responses| responses.erases).into(),
+            aware.map(|responses| responses.erases).into(),
         ]);
     }
     table

@@ -55,6 +55,7 @@ fn table_1(results: &Results) -> Experiment {
                judged as a report judges it for a trace of random writes of 4 KiB.",
         tables: vec![
             ("terms", tables::terms(&results.terms)),
+            ("ends", tables::ends(&results.ends)),
             ("reads_when_idle", tables::idle_reads(&results.idle_reads)),
         ],
         charts: Vec::new(),
@@ -165,9 +166,11 @@ fn figure_3(results: &Results) -> Experiment {
         tables: vec![("runs", tables::priority(&results.priority))],
         charts: charts::priority(&results.priority).into_iter().collect(),
         notes: vec![
-            "Missing is a drive that cannot keep up. Responses of other requests improve here \
-             as well, where the paper's became longer: what waits for priority requests is \
-             partly not cleaned within the run."
+            "Places are the part of the addresses that is used, and the order. Missing is a \
+             drive that cannot keep up. Responses of other requests improve here as well, where \
+             the paper's became longer: cleaning goes in steps here, and a step that is put off \
+             meets fewer requests of either kind. With few writes part of it also falls behind \
+             the end of the run (see the erases)."
                 .into(),
         ],
     }

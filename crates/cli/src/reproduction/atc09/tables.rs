@@ -8,7 +8,7 @@ use prism_report::{Column, Table, Unit, Value};
 pub use super::later_tables::{
     alignment, informed, macro_notes, macros, pools, priority, settings,
 };
-pub use super::term_tables::{idle_reads, term_notes, terms};
+pub use super::term_tables::{ends, idle_reads, term_notes, terms};
 
 /// The bandwidths that come closest to those of the paper, and with what; of the disk, those of
 /// the paper.

@@ -1,7 +1,7 @@
 //! Table 1 of ATC'09: the terms by drive.
 
 use prism_contract::terms::Quoted;
-use prism_experiments::atc09::{DriveTerms, IdleReads};
+use prism_experiments::atc09::{DriveTerms, Ends, IdleReads};
 use prism_report::{Column, Table, Unit};
 
 fn quoted(quoted: Quoted) -> &'static str {
@@ -50,6 +50,27 @@ pub fn term_notes(all: &[DriveTerms]) -> Vec<String> {
         }
     }
     notes
+}
+
+/// The two ends of the addresses of each drive.
+pub fn ends(all: &[Ends]) -> Table {
+    let columns = vec![
+        Column::text("drive"),
+        Column::number("reads, first", Unit::Ratio),
+        Column::number("reads, last", Unit::Ratio),
+        Column::number("writes, first", Unit::Ratio),
+        Column::number("writes, last", Unit::Ratio),
+        Column::number("ends differ", Unit::Ratio),
+    ];
+    let caption = "Term 3: random 4 KiB, one at a time, MB/s in the first and the last sixteenth";
+    let mut table = Table::new(caption, columns).whole();
+    for one in all {
+        let mut row = vec![one.preset.into()];
+        row.extend([one.reads, one.writes].into_iter().flatten().map(prism_report::Value::from));
+        row.push(one.ratio().into());
+        table.rows.push(row);
+    }
+    table
 }
 
 /// What a host sees of background activity.
