@@ -287,7 +287,11 @@ fn replayed(
     let mut source = LaidOut::new(&mut trace.spool, layout);
     let bare = BareWrites::of(&mut source, shape).map_err(HostError::from)?;
     let named = |error| Failure::Usage(format!("{}: {error}", given.device.device));
-    let mut log = HostLog::new(drive, layout.span()).map_err(named)?;
+    let log = match given.device.capacity {
+        None => HostLog::fitted(drive, layout.span()),
+        Some(_) => HostLog::new(drive, layout.span()),
+    };
+    let mut log = log.map_err(named)?;
     let over_provisioning = log.over_provisioning();
     let replayed = replay(given.replay, trace, layout, &mut log, writer, progress)?;
     let facts = ZonedFacts { shape, bare, over_provisioning, log: replayed.0.measured.log };

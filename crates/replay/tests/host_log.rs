@@ -234,6 +234,13 @@ fn a_log_that_does_not_fit_is_refused() {
         assert!(log.over_provisioning() >= 0.1, "{bytes}: {}", log.over_provisioning());
         assert!(bytes < 10 << 30 || log.over_provisioning() < 0.4, "{}", log.over_provisioning());
     }
+    // Of a drive that is too large for it, a log takes a part.
+    let units = 9 * 64;
+    let state = HostLog::drive_state(&device(48), units * UNIT, InitialState::Filled).unwrap();
+    let drive = Drive::prepared(device(48), state, 1, |_, _| true).unwrap().unwrap().0;
+    let mut log = HostLog::fitted(drive, units * UNIT).unwrap();
+    assert!((log.over_provisioning() - 1.0 / 9.0).abs() < 1e-9, "{}", log.over_provisioning());
+    assert!(overwrite(&mut log, 3) > 2.0);
 }
 
 #[test]

@@ -237,7 +237,8 @@ fn a_drive_begins_filled_by_zones_and_not_overwritten() {
     assert!(empty.iter().all(|&state| state == ZoneState::Empty));
     drive.assert_consistent();
     assert_eq!(serve(&mut drive, request(HostOp::Read, 0, 4)).cost.unmapped, 0);
-    for state in [InitialState::Settled, InitialState::Preconditioned { overwrites: 1.0 }] {
+    let overwritten = InitialState::Preconditioned { overwrites: 1.0 };
+    for state in [InitialState::Settled, InitialState::Steady, overwritten] {
         assert_eq!(prepared(state).unwrap_err(), DeviceError::Overwrites);
     }
 }

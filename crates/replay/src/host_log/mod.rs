@@ -185,7 +185,24 @@ impl HostLog {
     /// # Errors
     /// [`LogError`] if the drive cannot carry it.
     pub fn new(drive: Drive, bytes: u64) -> Result<Self, LogError> {
+        Self::over(drive, bytes, u32::MAX)
+    }
+
+    /// As [`HostLog::new`], over as many of the zones only as leave a tenth of the log to
+    /// spare: a drive that is as small as it can be may still be large for a small log.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn fitted(drive: Drive, bytes: u64) -> Result<Self, LogError> {
         let shape = drive.device().zone_shape().ok_or(LogError::NoZones)?;
+        let data = (bytes as f64 * (1.0 + SPARE) / shape.capacity as f64).ceil();
+        Self::over(drive, bytes, data as u32 + KEPT)
+    }
+
+    /// A log over the first `zones` zones, or all if there are fewer.
+    fn over(drive: Drive, bytes: u64, zones: u32) -> Result<Self, LogError> {
+        let shape = drive.device().zone_shape().ok_or(LogError::NoZones)?;
+        let zones = zones.min(shape.count);
         if (1..2).contains(&shape.max_active) || (1..2).contains(&shape.max_open) {
             return Err(LogError::TooFewActive(1));
         }
@@ -196,14 +213,14 @@ impl HostLog {
         }
         let zone_units = (shape.capacity / shape.block) as u32;
         let zone = Zone { used: Use::Empty, next: 0, valid: 0, readers: 0, writers: 0 };
-        let places = shape.count as usize * zone_units as usize;
+        let places = zones as usize * zone_units as usize;
         let mut log = Self {
             unit: shape.block,
             zone_units,
             zone_size: shape.size,
             map: vec![0; units as usize],
             back: vec![0; places],
-            zones: vec![zone; shape.count as usize],
+            zones: vec![zone; zones as usize],
             empty: VecDeque::new(),
             host_zone: None,
             cleaner: Cleaner::default(),
@@ -265,7 +282,7 @@ impl HostLog {
             None => return Err(LogError::NoZones),
         };
         let mut lpn = 0;
-        for (zone, state) in (0..).zip(states) {
+        for (zone, state) in (0..self.zones.len() as u32).zip(states) {
             match state {
                 ZoneState::Empty => self.empty.push_back(zone),
                 ZoneState::Full => {

@@ -81,6 +81,13 @@ impl Drive {
         progress: impl FnMut(u64, u64) -> bool,
     ) -> Result<Option<(Self, Preparation)>, DeviceError> {
         device.check()?;
+        let overwrites = !matches!(
+            state,
+            InitialState::Empty | InitialState::Filled | InitialState::FilledTo { .. }
+        );
+        if device.is_zoned() && overwrites {
+            return Err(DeviceError::Overwrites);
+        }
         let config = device.ftl_config();
         let mut nand = device.erased();
         device.age(&mut nand, seed);
@@ -94,13 +101,6 @@ impl Drive {
             let next_version = u64::from(ftl.config().logical_units) + 1;
             let drive = Self::assemble(device, nand, ftl.into(), next_version);
             return Ok(Some((drive, Preparation::default())));
-        }
-        let overwrites = !matches!(
-            state,
-            InitialState::Empty | InitialState::Filled | InitialState::FilledTo { .. }
-        );
-        if device.is_zoned() && overwrites {
-            return Err(DeviceError::Overwrites);
         }
         let mut ftl = Layer::new(device.geometry(), device.layer_config(), seed)?;
         ftl.set_aside(nand.bad_blocks())?;
