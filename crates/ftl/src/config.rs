@@ -434,8 +434,9 @@ impl FtlConfig {
     /// random, d-choices) come to an end ([`VictimPolicy::pick`]).
     fn most_units(&self, geometry: &Geometry) -> u64 {
         let lanes = u64::from(geometry.lanes());
-        let a_lane = self.most_of_lane(geometry, geometry.blocks_per_lane());
-        (lanes * a_lane).min(self.most_units_without(geometry, 0))
+        let a_lane = self.most_of_lane(geometry, geometry.main_blocks_per_lane());
+        let main = (lanes * a_lane).min(self.most_units_without(geometry, 0));
+        main + u64::from(self.units_apart())
     }
 
     /// The same for one lane with so many blocks.

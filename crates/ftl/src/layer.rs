@@ -4,77 +4,21 @@
 //! each call is at [`PageMap`], which came first; what a mapping by blocks does otherwise is
 //! said here.
 
+mod config;
+mod faults;
+
 use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Nand, Pun, RowId};
 
 use crate::bulk::{Moved, RowRun};
-use crate::config::{ConfigError, FtlConfig, OverProvisioning};
-use crate::hybrid::{Hybrid, HybridConfig, MergeCounts};
+use crate::config::ConfigError;
+use crate::hybrid::{Hybrid, MergeCounts};
 use crate::pagemap::PageMap;
 use crate::plan::{self, CopyPlan, ReadRun, TrimRange, UnitWrite};
-use crate::ranges::{Ranges, RangesConfig};
+use crate::ranges::Ranges;
 use crate::recover::{Recovered, Remains};
-use crate::zoned::{Zoned, ZonedConfig};
+use crate::zoned::Zoned;
 
-/// How a layer behaves, by mapping.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LayerConfig {
-    /// By unit.
-    Page(FtlConfig),
-    /// By logical block, with log blocks mapped by unit.
-    Hybrid(HybridConfig),
-    /// Ranges of addresses, each in one of the other ways.
-    Ranges(RangesConfig),
-    /// By zone.
-    Zoned(ZonedConfig),
-}
-
-impl LayerConfig {
-    /// Checks the numbers against the flash.
-    ///
-    /// # Errors
-    /// [`ConfigError`] names the field and what is allowed.
-    pub fn check(&self, geometry: &Geometry) -> Result<(), ConfigError> {
-        match self {
-            Self::Page(config) => config.check(geometry),
-            Self::Hybrid(config) => config.check(geometry),
-            Self::Ranges(config) => config.check(geometry),
-            Self::Zoned(config) => config.check(geometry),
-        }
-    }
-
-    /// Over-provisioning, both ways.
-    #[must_use]
-    pub fn over_provisioning(&self, geometry: &Geometry) -> OverProvisioning {
-        match self {
-            Self::Page(config) => config.over_provisioning(geometry),
-            Self::Hybrid(config) => config.over_provisioning(geometry),
-            Self::Ranges(config) => config.over_provisioning(geometry),
-            Self::Zoned(config) => config.over_provisioning(geometry),
-        }
-    }
-
-    /// Units that can hold data in steady state.
-    #[must_use]
-    pub fn usable_units(&self, geometry: &Geometry) -> u64 {
-        match self {
-            Self::Page(config) => config.usable_units(geometry),
-            Self::Hybrid(config) => config.usable_units(geometry),
-            Self::Ranges(config) => config.usable_units(geometry),
-            Self::Zoned(config) => config.writable_units(geometry),
-        }
-    }
-
-    /// Logical units the host sees.
-    #[must_use]
-    pub fn logical_units(&self) -> u32 {
-        match self {
-            Self::Page(config) => config.logical_units,
-            Self::Hybrid(config) => config.logical_units,
-            Self::Ranges(config) => config.logical_units(),
-            Self::Zoned(config) => config.logical_units(),
-        }
-    }
-}
+pub use config::LayerConfig;
 
 /// Where the next row of a stream may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -777,83 +721,6 @@ impl Layer {
         }
     }
 
-    /// Takes `bad` blocks out of use, before anything was written.
-    ///
-    /// # Errors
-    /// [`ConfigError::BadBlocks`] if the rest is too little for what the host sees.
-    pub fn set_aside(&mut self, bad: impl Iterator<Item = BlockId>) -> Result<(), ConfigError> {
-        match self {
-            Self::Page(map) => map.set_aside(bad),
-            _ => {
-                let mut bad = bad;
-                if bad.next().is_some() { no_faults() } else { Ok(()) }
-            }
-        }
-    }
-
-    /// The program of `row`, which was reserved, has failed or will not be made, because
-    /// another of its block has failed: its units are not there. The block takes no more
-    /// rows, what is valid in it is moved, and it is retired.
-    pub fn program_failed(&mut self, row: RowId) {
-        match self {
-            Self::Page(map) => map.program_failed(row),
-            _ => no_faults(),
-        }
-    }
-
-    /// Whether a program of `block` has failed, so that a row reserved in it must not be
-    /// programmed.
-    #[must_use]
-    pub fn has_failed(&self, block: BlockId) -> bool {
-        match self {
-            Self::Page(map) => map.has_failed(block),
-            _ => false,
-        }
-    }
-
-    /// The erase of `block` has failed on one of its dies: it is retired.
-    pub fn erase_failed(&mut self, block: BlockId) {
-        match self {
-            Self::Page(map) => map.erase_failed(block),
-            _ => no_faults(),
-        }
-    }
-
-    /// A block of `lane` that has failed and can be emptied now.
-    pub fn pick_failed(&mut self, lane: LaneId) -> Option<BlockId> {
-        match self {
-            Self::Page(map) => map.pick_failed(lane),
-            _ => None,
-        }
-    }
-
-    /// Whether the layer takes no more data.
-    #[must_use]
-    pub fn is_read_only(&self) -> bool {
-        match self {
-            Self::Page(map) => map.is_read_only(),
-            _ => false,
-        }
-    }
-
-    /// From now on the layer takes no more data.
-    pub fn set_read_only(&mut self) {
-        match self {
-            Self::Page(map) => map.set_read_only(),
-            _ => no_faults(),
-        }
-    }
-
-    /// How many more blocks the lane with the least spare can lose before the layer takes no
-    /// more data.
-    #[must_use]
-    pub fn spare_blocks(&self) -> u32 {
-        match self {
-            Self::Page(map) => map.spare_blocks(),
-            _ => 0,
-        }
-    }
-
     /// The map as capacitors save it when power is lost, for mappings that are not found by
     /// a scan of the flash.
     #[must_use]
@@ -884,11 +751,6 @@ impl Layer {
             Self::Hybrid(map) => Self::Hybrid(map.after_power_loss(rows_programmed)),
         }
     }
-}
-
-/// A mapping by blocks is refused on flash that fails.
-fn no_faults() -> ! {
-    panic!("a mapping by block runs on flash without faults only")
 }
 
 /// A device without power-loss protection is refused where the map is not on flash.

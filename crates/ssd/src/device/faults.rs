@@ -228,6 +228,10 @@ impl Device {
             let why = "flash that fails ([faults]) needs a mapping by unit: page or dftl";
             return bad("ftl.mapping", format!("{:?}", self.ftl.mapping).to_lowercase(), why);
         }
+        if self.slc.is_some() {
+            let why = "flash that fails ([faults]) does not combine with blocks of two kinds";
+            return bad("slc.blocks", "given", why);
+        }
         if !self.ranges.is_empty() {
             let why = "flash that fails ([faults]) needs one mapping for all addresses";
             return bad("range", format!("{} of them", self.ranges.len()), why);

@@ -149,8 +149,8 @@ fn lives(found: &Found) -> Section {
 }
 
 fn updates(found: &Found) -> Section {
-    let lead = "One thread on a drive that such updates have filled. To flash, bare: until the data \
-                is on flash, without write-back and firmware time.";
+    let lead = "One thread on a drive that such updates have filled. To flash, bare: until the \
+                data is on flash, without write-back and firmware time.";
     let mut section = with_table("Updates in place", lead, tables::updates(&found.updates));
     section.push(Block::Notes(vec![
         "Published: about 20,000 a second in place and elsewhere on an SSD, 280 and 170 on a hard \
