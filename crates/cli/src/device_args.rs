@@ -145,7 +145,7 @@ impl DeviceArgs {
 }
 
 fn device_help() -> String {
-    let names: Vec<_> = Device::preset_names().collect();
+    let names: Vec<_> = Device::preset_names().chain(Device::zoned_preset_names()).collect();
     format!("The drive: a preset ({}) or a TOML file", names.join(", "))
 }
 

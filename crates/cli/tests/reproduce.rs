@@ -90,7 +90,7 @@ fn reproduce_alone(id: &str) -> Value {
                 assert!(difference.unwrap().abs() <= one["tolerance"].as_f64().unwrap(), "{one}");
                 assert!(why.is_empty(), "{one}");
             }
-            "differs_explained" | "differs_unexplained" => assert!(!why.is_empty(), "{one}"),
+            "explained" | "unexplained" => assert!(!why.is_empty(), "{one}"),
             other => panic!("{other}"),
         }
     }
@@ -121,9 +121,9 @@ fn the_article_on_ssd_friendly_applications_is_repeated() {
         assert_eq!(rows(&found[table]).len(), count, "{table}");
     }
     assert_eq!(verdict(&found, "writes of 10 KB, 4 threads"), "agrees");
-    assert_eq!(verdict(&found, "writes of 10 MB, 8 threads"), "differs_unexplained");
+    assert_eq!(verdict(&found, "writes of 10 MB, 8 threads"), "unexplained");
     assert_eq!(verdict(&found, "95 % full, random victims: blocks"), "agrees");
-    assert_eq!(verdict(&found, "95 % full, greedy: blocks"), "differs_explained");
+    assert_eq!(verdict(&found, "95 % full, greedy: blocks"), "explained");
 }
 
 #[test]
@@ -137,6 +137,31 @@ fn the_drives_of_sfs_are_repeated() {
     assert_eq!(verdict(&found, "SSD-H, FAST: random writes of 10 MiB"), "agrees");
     assert_eq!(verdict(&found, "FAST, segments, aligned: erases"), "agrees");
     assert!(rows(&found["sizes"]).len() > 7 * 8);
+}
+
+#[test]
+fn atc09_puts_every_number_beside_the_published_one() {
+    let args = ["reproduce", "atc09", "--scale", "quarter", "--json", "-"];
+    let run = prism(&args);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let found: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let lines = found["comparisons"].as_array().unwrap();
+    for line in lines {
+        let difference = line["difference"].as_f64().expect("ours is there");
+        assert_eq!(line["verdict"] == "agrees", difference.abs() <= 0.15, "{line}");
+        assert_eq!(line["why"] == "", line["verdict"] == "agrees", "{line}");
+    }
+    for (part, table, count) in [
+        ("table_1", "terms", 6),
+        ("figure_2", "sizes", 28),
+        ("table_3", "closest", 5),
+        ("table_4", "improvements", 4 * 5),
+        ("table_5", "closest", 4),
+        ("figure_3", "runs", 6 * 5),
+    ] {
+        assert_eq!(rows(&found[part][table]).len(), count, "{part}");
+    }
+    assert!(rows(&found["table_2"]["closest"]).len() == 12 && lines.len() > 30, "{found}");
 }
 
 #[test]

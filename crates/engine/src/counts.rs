@@ -1,7 +1,7 @@
 //! Flash operations by cause.
 
 use prism_ftl::UnitWrite;
-use prism_nand::{Cause, Counts, Geometry, Layout};
+use prism_nand::{Cause, Counts, Geometry, Layout, RowId};
 
 /// What was done to the flash, by cause. Reads and programs are counted in pages of one
 /// plane, erases in blocks of one plane, so that figures compare with data sheets
@@ -16,6 +16,11 @@ pub struct FlashCounts {
     pub erases: Counts,
     /// Mapping units programmed; a page's units may have several causes (its padding).
     pub units: Counts,
+    /// Of these, the ones programmed in blocks of one bit a cell.
+    pub slc_units: Counts,
+    /// Mapping units of the host that were meant for blocks of one bit a cell and found no
+    /// room there.
+    pub slc_overflow: u64,
     /// What failed, and what that took.
     pub faults: FaultCounts,
 }
@@ -111,6 +116,26 @@ impl FlashCounts {
         self.units[cause] += u64::from(rows * geometry.units_per_row());
     }
 
+    /// Counts what `count` counts, the program of rows of the block of `row`, for the kind of
+    /// that block as well.
+    #[inline]
+    pub(crate) fn of_kind(&mut self, layout: &Layout, row: RowId, count: impl FnOnce(&mut Self)) {
+        if layout.is_slc(layout.block_of(row)) {
+            let before = self.units;
+            count(self);
+            let counted = self.units.since(&before);
+            self.slc_units.add(&counted);
+        } else {
+            count(self);
+        }
+    }
+
+    /// The share of all units programmed that went to blocks of one bit a cell.
+    #[must_use]
+    pub fn slc_share(&self) -> f64 {
+        self.slc_units.total() as f64 / self.units.total().max(1) as f64
+    }
+
     /// Adds what `other` counted.
     pub fn add(&mut self, other: &Self) {
         self.reads.add(&other.reads);
@@ -118,6 +143,8 @@ impl FlashCounts {
         self.erases.add(&other.erases);
         self.units.add(&other.units);
         self.faults.add(other.faults);
+        self.slc_units.add(&other.slc_units);
+        self.slc_overflow += other.slc_overflow;
     }
 
     /// What was added since `earlier`.
@@ -129,6 +156,8 @@ impl FlashCounts {
             erases: self.erases.since(&earlier.erases),
             units: self.units.since(&earlier.units),
             faults: self.faults.since(earlier.faults),
+            slc_units: self.slc_units.since(&earlier.slc_units),
+            slc_overflow: self.slc_overflow - earlier.slc_overflow,
         }
     }
 }

@@ -13,7 +13,7 @@ pub mod timeline;
 
 mod content;
 
-pub use config::{Cleaning, CleaningMode, EngineConfig, Scheduler, Suspend};
+pub use config::{Cleaning, CleaningMode, EngineConfig, Scheduler, SlcTiming, Suspend};
 pub use counts::{FaultCounts, FlashCounts};
 pub use flash::Flash;
 pub use immediate::{Immediate, Pace};

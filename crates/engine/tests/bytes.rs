@@ -20,6 +20,7 @@ fn parts() -> (Nand, Layer) {
         parity: false,
         page: Bytes(8192),
         unit: Bytes(4096),
+        slc: None,
     };
     let config = FtlConfig::simple(LOGICAL, VictimPolicy::Greedy, Frontiers::Separate);
     let ftl = PageMap::new(geometry.clone(), config, 1).unwrap();

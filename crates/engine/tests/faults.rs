@@ -22,6 +22,7 @@ fn geometry(rng: &mut Rng) -> Geometry {
         pages_per_program: 1,
         dies_per_superblock: if together { dies } else { 1 },
         parity: together && rng.chance(0.5),
+        slc: None,
         page: Bytes(4096 * (1 + rng.below(2))),
         unit: Bytes(4096),
     }

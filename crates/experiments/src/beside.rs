@@ -15,6 +15,10 @@ pub enum Quantity {
     PerSecond,
     /// One number over another.
     Ratio,
+    /// Percent, as the sources give shares.
+    Percent,
+    /// Bytes.
+    Bytes,
 }
 
 /// Why ours is another number than the published one.
@@ -48,8 +52,8 @@ impl Verdict {
     pub fn name(self) -> &'static str {
         match self {
             Self::Agrees => "agrees",
-            Self::Explained => "differs, explained",
-            Self::Unexplained => "differs, unexplained",
+            Self::Explained => "explained",
+            Self::Unexplained => "unexplained",
         }
     }
 }

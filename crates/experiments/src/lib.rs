@@ -1,5 +1,6 @@
 //! Tables and figures, each a function of a seed and a scale: theory beside simulation.
 
+pub mod atc09;
 pub mod beside;
 pub mod calc;
 pub mod calls;
@@ -17,8 +18,10 @@ pub mod retirement;
 pub mod sfs;
 pub mod speed;
 pub mod theory;
+pub mod tiers;
 pub mod unwritten;
 pub mod validate;
 pub mod write_amplification;
+pub mod zones;
 
 pub use validate::{Check, Group, Scale, checks};

@@ -110,6 +110,7 @@ fn geometry(blocks: u32) -> Geometry {
         pages_per_program: 1,
         dies_per_superblock: 1,
         parity: false,
+        slc: None,
         page: Bytes(4096),
         unit: Bytes(4096),
     }

@@ -23,8 +23,10 @@ pub mod retire;
 pub mod snapshot;
 pub mod spread;
 pub mod steady;
+pub mod tiers;
 pub mod trims;
 pub mod victim;
+pub mod zoned;
 
 mod under_way;
 
@@ -40,4 +42,6 @@ pub use plan::{CopyPlan, Program, ReadRun, TrimRange, Trouble, UnitWrite};
 pub use ranges::{RangeConfig, Ranges, RangesConfig};
 pub use recover::{Found, Recovered, Remains};
 pub use steady::SteadyError;
+pub use tiers::{SlcConfig, SlcRule, SlcUse};
 pub use victim::{Benefit, VictimError, VictimPolicy};
+pub use zoned::{Zoned, ZonedConfig};

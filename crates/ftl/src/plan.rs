@@ -92,7 +92,7 @@ pub struct ReadRun {
     pub level: u8,
     /// Pages (one a plane) that hold the units.
     pub pages: u16,
-    /// Units fetched.
+    /// Units fetched, in whole or, where they are larger than a page, in part.
     pub units: u16,
     /// What it takes beyond a first reading.
     pub trouble: Trouble,
@@ -145,8 +145,25 @@ pub struct CopyPlan {
 /// each other, and one page for each plane that is needed. `planes` has a bit for each page
 /// in the last command.
 pub(crate) fn add_read(layout: &Layout, at: Pun, planes: &mut u64, reads: &mut Vec<ReadRun>) {
-    let row = layout.row_of(at);
     let (level, pages) = layout.pages_of(at);
+    add_pages(layout.row_of(at), level, pages, planes, reads);
+}
+
+/// The same of a unit of several pages, of which those in `wanted` are read: a bit for each
+/// page of the unit, the first the lowest.
+pub(crate) fn add_read_part(
+    layout: &Layout,
+    at: Pun,
+    wanted: u64,
+    planes: &mut u64,
+    reads: &mut Vec<ReadRun>,
+) {
+    let (level, pages) = layout.pages_of(at);
+    let wanted = wanted << pages.trailing_zeros() & pages;
+    add_pages(layout.row_of(at), level, wanted, planes, reads);
+}
+
+fn add_pages(row: RowId, level: u32, pages: u64, planes: &mut u64, reads: &mut Vec<ReadRun>) {
     match reads.last_mut() {
         Some(run) if run.row == row && u32::from(run.level) == level => {
             run.units += 1;

@@ -43,8 +43,10 @@ impl PageMap {
     pub fn set_aside(&mut self, bad: impl Iterator<Item = BlockId>) -> Result<(), ConfigError> {
         for block in bad {
             assert!(self.state[block.0 as usize] == BlockState::Free, "{block:?} is in use");
-            let lane = &mut self.lanes[self.layout.lane_of(block).0 as usize];
-            lane.free.retain(|&free| free != block.0);
+            let (lane, place) = self.layout.split_block(block);
+            let kind = self.kind_at(place);
+            let part = self.lanes[lane.0 as usize].part_mut(kind);
+            part.free.retain(|&free| free != block.0);
             self.state[block.0 as usize] = BlockState::Retired;
             self.count_bad(block);
         }

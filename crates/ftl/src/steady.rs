@@ -11,6 +11,7 @@ use crate::alloc::OpenBlock;
 use crate::config::{ConfigError, FtlConfig, Placement};
 use crate::pagemap::{BlockState, PageMap};
 use crate::spread::{SpreadError, spread};
+use crate::tiers::Kind;
 
 /// Why there is no steady state to lay out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +29,12 @@ pub enum SteadyError {
          which reaches it by writing"
     )]
     Segments,
+    /// Data stands in blocks of two kinds.
+    #[error(
+        "a drive with blocks of one bit a cell ([slc]) has no steady state in closed form; use \
+         the state preconditioned, which reaches it by writing"
+    )]
+    Slc,
     /// Data stands in logical blocks.
     #[error(
         "a mapping by block has no steady state in closed form; use the state preconditioned, \
@@ -78,6 +85,9 @@ impl PageMap {
         if let Placement::Segments(_) = map.config.placement {
             return Err(SteadyError::Segments);
         }
+        if map.config.slc.is_some() {
+            return Err(SteadyError::Slc);
+        }
         let mut rng = Rng::stream(seed, "ftl.steady");
         let mut units = Scramble::new(map.config.logical_units, &mut rng);
         let mut next_map_unit = map.config.logical_units;
@@ -89,7 +99,7 @@ impl PageMap {
             map.place_translation_pages(&mut plan, next_map_unit, map_share);
             next_map_unit += map_share;
             map.place_data(&mut plan, &mut units, &mut rng)?;
-            map.lanes[lane as usize].free = plan.blocks.into();
+            map.lanes[lane as usize].part_mut(Kind::Main).free = plan.blocks.into();
         }
         Ok(map)
     }
@@ -100,11 +110,11 @@ impl PageMap {
     pub fn rows_written(&self, block: BlockId) -> u32 {
         match self.state[block.0 as usize] {
             BlockState::Free | BlockState::Failed | BlockState::Retired => 0,
-            BlockState::Sealed | BlockState::Victim => self.layout.rows_per_block(),
+            BlockState::Sealed | BlockState::Victim => self.layout.rows_of(block),
             BlockState::Open => {
                 let lane = &self.lanes[self.layout.lane_of(block).0 as usize];
                 let open = lane.open.iter().flatten().find(|open| open.block == block);
-                open.map_or(self.layout.rows_per_block(), |open| open.next)
+                open.map_or(self.layout.rows_of(block), |open| open.next)
             }
         }
     }
@@ -250,7 +260,7 @@ impl PageMap {
         self.valid[block.0 as usize] += 1;
         self.valid_total += 1;
         self.mapped += 1;
-        self.lanes[self.layout.lane_of(block).0 as usize].valid += 1;
+        self.count_valid(block, 1);
     }
 }
 

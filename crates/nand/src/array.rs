@@ -14,7 +14,7 @@ use crate::store::{RowState, Store, StoredUnit};
 /// An operation has a beginning, where its legality is checked and the cells are in an
 /// unknown state, and an end, where it has taken effect. Power may go in between:
 /// whatever has begun and not ended is then torn. A superblock is erased die by die: its
-/// *members* are numbered as its rows go round them. Memory without content: 7 bytes a
+/// *members* are numbered as its rows go round them. Memory without content: 8 bytes a
 /// block of a die; content adds about 40 bytes a unit and the payload.
 #[derive(Clone, Debug)]
 pub struct Nand {
@@ -144,7 +144,7 @@ impl Nand {
         if self.unstable[index] {
             return Err(NandError::UnstableErase { block });
         }
-        if programmed * dies == self.layout.rows_per_block() {
+        if programmed * dies == self.layout.rows_of(block) {
             return Err(NandError::ProgramFull { row });
         }
         let place = programmed * dies + member;
@@ -194,8 +194,8 @@ impl Nand {
         assert!(self.store.is_none(), "rows programmed at once hold nothing");
         assert!(self.faults.is_none(), "rows that may fail are programmed one by one");
         let block = self.layout.block_of(first);
-        let end = self.layout.first_row(block).0 + self.layout.rows_per_block();
-        let fit = rows.min(end - first.0);
+        let end = self.layout.first_row(block).0 + self.layout.rows_of(block);
+        let fit = rows.min(end.saturating_sub(first.0));
         if self.layout.dies_per_lane() > 1 {
             (first.0..first.0 + fit).try_for_each(|row| self.program_begin(RowId(row), []))?;
         } else if fit > 0 {
@@ -405,8 +405,9 @@ impl Nand {
         let blocks = nand.rows_programmed.len();
         let saved = from.column_u16(blocks)?;
         nand.rows_programmed.iter_mut().zip(saved).for_each(|(rows, saved)| *rows = saved);
-        let most = nand.geometry.rows_per_die();
-        if nand.rows_programmed.iter().any(|&rows| u32::from(rows) > most) {
+        let dies = nand.layout.dies_per_lane();
+        let most = |index: u32| nand.layout.rows_of(BlockId(index / dies)) / dies;
+        if (0..).zip(nand.rows_programmed.iter()).any(|(i, &rows)| u32::from(rows) > most(i)) {
             return Err(from.wrong("a block has more rows programmed than it has"));
         }
         nand.erase_counts = from.column_u32(blocks)?.collect();
@@ -444,6 +445,7 @@ impl Nand {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::geometry::Slc;
     use crate::store::UnitTag;
     use prism_base::Bytes;
 
@@ -460,6 +462,7 @@ mod tests {
             parity: false,
             page: Bytes(4096),
             unit: Bytes(4096),
+            slc: None,
         })
     }
 
@@ -532,6 +535,26 @@ mod tests {
             assert_eq!(at_once.rows_programmed(BlockId(1)), per_block);
             at_once.assert_conserved();
         }
+    }
+
+    #[test]
+    fn blocks_of_one_bit_a_cell_are_full_sooner() {
+        let one = device().geometry().clone();
+        let slc = Some(Slc { blocks: 1, bits: 2 });
+        let geometry = Geometry { pages_per_block: 5, slc, ..one };
+        let mut nand = Nand::with_content(geometry.clone());
+        assert_eq!([0, 1].map(|block| nand.layout().rows_of(BlockId(block))), [2, 5]);
+        assert_eq!((program(&mut nand, 0), program(&mut nand, 1)), (Ok(()), Ok(())));
+        assert_eq!(program(&mut nand, 2), Err(NandError::ProgramFull { row: RowId(2) }));
+        assert!((5..10).all(|row| program(&mut nand, row).is_ok()));
+        assert_eq!(nand.read(Pun(2)), Err(NandError::ReadErased { unit: Pun(2) }));
+        nand.erase_begin(BlockId(0), 0).unwrap();
+        nand.erase_end(BlockId(0), 0);
+        nand.assert_conserved();
+        let mut bare = Nand::new(geometry);
+        assert_eq!(bare.program_rows(RowId(1), 0), Ok(()));
+        let past = Err(NandError::ProgramFull { row: RowId(2) });
+        assert_eq!((bare.program_rows(RowId(0), 3), bare.rows_programmed(BlockId(0))), (past, 2));
     }
 
     #[test]

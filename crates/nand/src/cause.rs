@@ -24,13 +24,15 @@ pub enum Cause {
     Pad = 7,
     /// Completing a unit of which the host wrote a part.
     Rmw = 8,
+    /// Moves of data from a write cache of one bit a cell to its place.
+    Fold = 9,
     /// Moving what is valid out of a block that has failed.
-    Retire = 9,
+    Retire = 10,
 }
 
 impl Cause {
     /// How many there are.
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 11;
     /// Every cause, in the order of its number.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Host,
@@ -42,6 +44,7 @@ impl Cause {
         Self::Parity,
         Self::Pad,
         Self::Rmw,
+        Self::Fold,
         Self::Retire,
     ];
 
@@ -58,6 +61,7 @@ impl Cause {
             Self::Parity => "parity",
             Self::Pad => "pad",
             Self::Rmw => "rmw",
+            Self::Fold => "fold",
             Self::Retire => "retire",
         }
     }

@@ -21,7 +21,7 @@ pub use array::Nand;
 pub use cause::{Cause, Counts};
 pub use error::NandError;
 pub use faults::{FaultModel, Health, UnitRead};
-pub use geometry::{BlockId, DieId, Geometry, GeometryError, LaneId, Pun, RowId};
+pub use geometry::{BlockId, DieId, Geometry, GeometryError, LaneId, Pun, RowId, Slc};
 pub use layout::Layout;
 pub use store::{StoredUnit, UnitTag};
 pub use timing::{PageTimes, Timing};

@@ -4,6 +4,8 @@ use prism_base::{Latencies, Nanos};
 use prism_engine::FlashCounts;
 use prism_ssd::{HostOp, MapCounts, MergeCounts, Status};
 
+use crate::host_log::LogCounts;
+
 /// Figures over a part of a replay, all of them over the same passes.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
@@ -11,13 +13,13 @@ pub struct Measured {
     pub passes: u32,
     /// Latencies by operation, in the order of [`HostOp::ALL`], from the time a request
     /// should have been submitted to its completion.
-    pub latency: [Latencies; 5],
+    pub latency: [Latencies; HostOp::COUNT],
     /// Bytes of completed requests, in the same order.
-    pub bytes: [u64; 5],
+    pub bytes: [u64; HostOp::COUNT],
     /// Requests completed that were no flush, failed ones included.
     pub requests: u64,
     /// Requests that failed, in the same order: they have no latency and no bytes.
-    pub errors: [u64; 5],
+    pub errors: [u64; HostOp::COUNT],
     /// Requests that came while the drive's queue was full, and how long they waited in
     /// all.
     pub held_back: u64,
@@ -29,6 +31,8 @@ pub struct Measured {
     pub flash_bytes: u64,
     /// Looks at a cached map, where the drive has one.
     pub map: Option<MapCounts>,
+    /// What a log of the host's before the drive has done, where there is one.
+    pub log: Option<LogCounts>,
     /// Merges by kind, where the drive maps blocks.
     pub merges: Option<MergeCounts>,
     /// Simulated time.
@@ -50,7 +54,7 @@ impl Measured {
     /// nothing.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
-        let written = self.bytes[HostOp::Write as usize];
+        let written = self.bytes_of(HostOp::Write) + self.bytes_of(HostOp::ZoneAppend);
         (written > 0).then(|| self.flash_bytes as f64 / written as f64)
     }
 
@@ -92,7 +96,7 @@ impl Measured {
         } else {
             self.errors[op as usize] += 1;
         }
-        self.requests += u64::from(op != HostOp::Flush);
+        self.requests += u64::from(op != HostOp::Flush && !op.manages_zone());
     }
 
     /// Latencies of `op`.

@@ -152,6 +152,25 @@ impl Buffer {
         most.map(|stream| stream as u32)
     }
 
+    /// Whether units of `stream` wait for a row.
+    pub(crate) fn has_dirty(&self, stream: u32) -> bool {
+        !self.dirty[stream as usize].is_empty()
+    }
+
+    /// The first stream with a full row, in the order in which they filled up, for which `lane`
+    /// finds one, and that lane.
+    pub(crate) fn first_full<T>(
+        &mut self,
+        mut lane: impl FnMut(u32) -> Option<T>,
+    ) -> Option<(u32, T)> {
+        let (dirty, row) = (&self.dirty, self.row_units);
+        self.full.retain(|&stream| dirty[stream as usize].len() >= row);
+        let mut found = self.full.iter().enumerate();
+        let (place, found) = found.find_map(|(place, &s)| Some((place, (s, lane(s)?))))?;
+        self.full.remove(place);
+        Some(found)
+    }
+
     /// The first stream with a row to program for which `lane` finds one, and that lane: full
     /// rows first, in the order in which they filled up, then units that somebody waits for,
     /// then, if the buffer is full, the longest rows. `lane` is asked with a stream and the
@@ -188,7 +207,9 @@ impl Buffer {
             };
             others.extend(self.occupied().filter(wanted).take(most));
         }
-        if self.is_full() && self.dirty_total > 0 {
+        // A row that is not full is padded only if nothing else makes room: full rows that
+        // wait for a lane or a merge will, and the rest of this one may come then.
+        if self.is_full() && self.full.is_empty() && self.dirty_total > 0 {
             let mut waiting: Vec<u32> = self.occupied().collect();
             waiting.sort_by_key(|&stream| Reverse(self.dirty[stream as usize].len()));
             others.extend(waiting.into_iter().take(most));

@@ -10,6 +10,7 @@ pub mod request;
 pub mod scale;
 pub mod snapshot;
 pub mod state;
+pub mod zones;
 
 mod buffer;
 mod quantity;
@@ -22,3 +23,4 @@ pub use request::{Completion, Cost, HostOp, Request, Status, SubmitError};
 pub use scale::{Scaled, fit};
 pub use snapshot::SnapshotError;
 pub use state::{InitialState, Preparation};
+pub use zones::{ZoneFault, ZoneInfo, ZoneShape, ZoneState, Zones};

@@ -1,11 +1,13 @@
 //! Loss of power, and what is there when it comes back.
 
+use prism_engine::Done;
 use prism_ftl::Layer;
 use prism_nand::{Nand, NandError, UnitTag};
 
 use crate::buffer::State;
 use crate::device::{Device, DeviceError};
 use crate::drive::Drive;
+use crate::zones::Zones;
 
 /// What is left of a drive without power: the flash, and, with power-loss protection,
 /// what the capacitors had time to save.
@@ -25,6 +27,7 @@ struct Saved {
     units: Vec<(u32, u64, bool)>,
     unmapped: Vec<u32>,
     map: Option<Layer>,
+    zones: Option<Zones>,
     next_version: u64,
 }
 
@@ -34,10 +37,21 @@ impl Drive {
     /// capacitors: programs that have begun end, the buffer is saved, and erases are cut off.
     /// `seed` feeds what is left to chance ([`Nand::lose_power`]).
     #[must_use]
-    pub fn power_cut(self, seed: u64) -> Remains {
+    pub fn power_cut(mut self, seed: u64) -> Remains {
+        if self.zones.is_some() {
+            // The table of zones is saved, so it has to know of programs that end.
+            let mut done = Vec::new();
+            self.engine.end_programs(&mut done);
+            for event in done {
+                if let Done::Wrote { tag } = event {
+                    self.buffer.remove(tag);
+                }
+            }
+        }
         let protected = self.device.drive.power_loss_protection;
         let logical = self.device.logical_units();
         let read_only = self.engine.is_read_only();
+        let zones = self.zones.map(|work| work.zones);
         let (mut nand, ftl) = self.engine.into_parts();
         if protected {
             nand.lose_power_slowly(seed);
@@ -46,7 +60,11 @@ impl Drive {
         }
         let saved = protected.then(|| Saved {
             units: self.buffer.newest(),
-            unmapped: (0..logical).filter(|&lpn| ftl.lookup(lpn).is_none()).collect(),
+            unmapped: match zones {
+                None => (0..logical).filter(|&lpn| ftl.lookup(lpn).is_none()).collect(),
+                Some(_) => Vec::new(),
+            },
+            zones,
             next_version: self.next_version,
             map: ftl.saved(),
         });
@@ -64,9 +82,13 @@ impl Drive {
     pub fn recover(remains: Remains, seed: u64) -> Result<Self, DeviceError> {
         let Remains { device, nand, saved, read_only } = remains;
         let mut units = Vec::new();
-        let (mut unmapped, mut map, mut next_version) = (Vec::new(), None, 0);
+        let (mut unmapped, mut map, mut zones, mut next_version) = (Vec::new(), None, None, 0);
         if let Some(saved) = saved {
-            Saved { units, unmapped, map, next_version } = saved;
+            Saved { units, unmapped, map, zones, next_version } = saved;
+        }
+        if zones.is_some() {
+            // Rows of a zone take its units in order.
+            units.sort_unstable();
         }
         let mut ftl = if let Some(map) = map {
             map.after_power_loss(&nand)
@@ -88,6 +110,9 @@ impl Drive {
             if lost {
                 drive.buffer.mark_lost(place);
             }
+        }
+        if let Some(zones) = zones {
+            drive.restore_zones(&zones);
         }
         Ok(drive)
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, ValueEnum};
 use prism_experiments::Scale;
+use prism_experiments::atc09::Results;
 use prism_experiments::contract_micro::{Benchmark, Comparison};
 use prism_experiments::unwritten::{Facts, Observed, PHASE, Pair, judge_all, observe};
 use prism_experiments::{linkedin, sfs};
@@ -13,6 +14,7 @@ use prism_host::{HostError, LoadSpec, Progress, load_trace};
 use crate::failure::Failure;
 use crate::output::{json, write_whole};
 use crate::report_files::{Paths, ReportFiles};
+use crate::reproduction::atc09::Atc09;
 use crate::reproduction::linkedin::LinkedIn;
 use crate::reproduction::sfs::Sfs;
 use crate::reproduction::{self, Reproduced, scale_name};
@@ -22,6 +24,8 @@ use crate::reproduction::{self, Reproduced, scale_name};
 enum Id {
     /// He et al., "The unwritten contract of solid state drives", EuroSys'17
     UnwrittenContract,
+    /// Rajimwale et al., "Block management in solid-state devices", USENIX ATC'09
+    Atc09,
     /// "Designing SSD-Friendly Applications", 2016
     #[value(name = "linkedin")]
     LinkedIn,
@@ -33,6 +37,7 @@ enum Id {
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example:
   prism reproduce unwritten-contract --html contract.html
+  prism reproduce atc09 --html atc09.html
   prism reproduce linkedin --scale quarter")]
 pub struct Args {
     /// What to repeat; left out, what can be is listed
@@ -70,6 +75,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match args.id {
         None => Ok(write_whole(Path::new("-"), list().as_bytes())?),
         Some(Id::UnwrittenContract) => unwritten_contract(args),
+        Some(Id::Atc09) => atc09(args),
         Some(Id::LinkedIn) => linkedin(args),
         Some(Id::Sfs) => sfs(args),
     }
@@ -127,6 +133,17 @@ fn unwritten_contract(args: &Args) -> Result<(), Failure> {
     let result = Reproduced { seed, scale, comparisons, observed, missing, judged };
     let text = json(&reproduction::json(&result));
     let document = reproduction::document(&result);
+    files.write(&document, document.clone(), &text, None)
+}
+
+fn atc09(args: &Args) -> Result<(), Failure> {
+    let files = ReportFiles::open(paths(args))?;
+    let (scale, seed) = (args.scale, args.seed);
+    let pending = prism_experiments::atc09::pending(scale, seed);
+    let parts = run_parts(pending.into_iter().map(|part| || part.run()).collect());
+    let found = Atc09 { seed, scale, results: Results::of(parts) };
+    let document = reproduction::atc09::document(&found);
+    let text = json(&reproduction::atc09::json(&found));
     files.write(&document, document.clone(), &text, None)
 }
 

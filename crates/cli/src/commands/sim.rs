@@ -238,6 +238,8 @@ pub struct Simulated {
     pub wear: Wear,
     /// What age had left of the drive at the end, if it ages.
     pub health: Option<DriveHealth>,
+    /// Those of blocks of one bit a cell, where the drive has such beside others.
+    pub slc_wear: Option<Wear>,
 }
 
 impl Plan {
@@ -268,8 +270,8 @@ impl Plan {
                 scaled.device.flash.blocks_per_plane
             ));
         }
-        let capacity = scaled.device.capacity().0;
-        let jobs = fio::jobs(sections, &self.words, capacity, self.seed);
+        let target = fio::Target::of(&scaled.device);
+        let jobs = fio::jobs(sections, &self.words, target, self.seed);
         let jobs = jobs.map_err(|error| Failure::Usage(error.to_string()))?;
         Ok((scaled, jobs))
     }
@@ -294,6 +296,7 @@ impl Setup {
             buffered: Bytes(u64::from(self.drive.buffered_units()) * unit),
             wear: Wear::of(self.drive.engine().nand().erase_counts()),
             health: self.drive.health(),
+            slc_wear: Wear::of_slc(self.drive.engine().nand()),
             scaled: self.scaled,
             prepared: self.prepared,
             jobs: self.jobs,
@@ -316,6 +319,7 @@ impl Simulated {
             buffered: self.buffered,
             wear: self.wear,
             health: self.health,
+            slc_wear: self.slc_wear,
         }
     }
 }

@@ -42,6 +42,8 @@ pub struct Facts<'a> {
     pub wear: Wear,
     /// What age had left of the drive at the end, if it ages.
     pub health: Option<DriveHealth>,
+    /// The same of blocks of one bit a cell, where the drive has such beside others.
+    pub slc_wear: Option<Wear>,
 }
 
 impl Facts<'_> {
@@ -55,9 +57,8 @@ impl Facts<'_> {
 /// Endurance of `device` at the measured rate.
 #[must_use]
 pub fn lifetime(measured: &Measured, device: &Device) -> Option<Lifetime> {
-    prism_replay::lifetime::lifetime(
-        device.geometry().raw(),
-        device.flash.endurance,
+    prism_replay::lifetime::lifetime_of(
+        device.writable_bytes(measured.flash.slc_share()),
         device.capacity(),
         measured.write_amplification()?,
         Bytes(measured.bytes_of(prism_ssd::HostOp::Write)),

@@ -1,6 +1,7 @@
 //! What `prism reproduce` found, as documents and as JSON: here the unwritten contract, in
 //! modules of their own the others.
 
+pub mod atc09;
 mod beside_tables;
 mod contract_tables;
 mod document;

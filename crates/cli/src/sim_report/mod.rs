@@ -42,6 +42,8 @@ pub struct Facts<'a> {
     pub wear: Wear,
     /// What age had left of the drive at the end, if it ages.
     pub health: Option<DriveHealth>,
+    /// The same of blocks of one bit a cell, where the drive has such beside others.
+    pub slc_wear: Option<Wear>,
 }
 
 impl Facts<'_> {
@@ -190,6 +192,10 @@ fn cleaning(facts: &Facts<'_>) -> Section {
     let mut section = Section::new("Cleaning and wear", "");
     let figures = drive::wear_figures(&facts.outcome.total, &facts.scaled.device, facts.wear);
     section.push(figures);
+    let (total, device) = (&facts.outcome.total, &facts.scaled.device);
+    if let Some(figures) = drive::slc_figures(total, device, facts.slc_wear) {
+        section.push(figures);
+    }
     section
 }
 

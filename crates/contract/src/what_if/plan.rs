@@ -358,6 +358,9 @@ impl<'a> Planner<'a> {
                     Err(error) => self.skip(change, no_drive(&error)),
                 }
             }
+            (Mapping::Zns, _) => {
+                self.skip(Change::MapCache { bytes: whole }, "a table of zones is small");
+            }
             (_, _) => {
                 self.skip(Change::MapCache { bytes: whole }, "a map of blocks is small");
             }

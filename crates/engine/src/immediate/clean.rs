@@ -64,6 +64,8 @@ pub(super) enum Goal {
     Row(u32),
     /// A place for a row of this stream that begins with this unit, where the layer names it.
     Place(u32, u32),
+    /// Nothing in a write cache that idle time would empty.
+    Folded,
 }
 
 impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
@@ -243,8 +245,11 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         // live units on account of rows that are lost.
         self.sync()?;
         let ftl: &mut Layer = self.ftl.borrow_mut();
-        let victim = ftl.pick_victim(lane);
-        self.cleaners[index].victim = victim.map(|block| (block, ftl.cause_of_cleaning(block)));
+        let chosen = match goal {
+            Goal::Folded => ftl.pick_in_idle(lane),
+            Goal::High | Goal::Row(_) | Goal::Place(..) => ftl.pick_victim(lane),
+        };
+        self.cleaners[index].victim = chosen.map(|victim| (victim, ftl.cause_of_cleaning(victim)));
         Ok(self.cleaners[index].victim.is_some())
     }
 
@@ -256,6 +261,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
                 ftl.free_blocks(lane) >= Pace::CRITICAL && ftl.host_may_write(lane, stream)
             }
             Goal::Place(stream, first) => ftl.host_place(stream, first) != HostPlace::Blocked,
+            Goal::Folded => !ftl.folds_when_idle(lane),
         }
     }
 
@@ -345,12 +351,15 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         for run in &self.runs {
             self.flash.program_rows(run.first, run.rows)?;
             let full = run.rows.min(left / per_row);
-            self.counts.count_full_rows(self.flash.geometry(), cause, full);
+            let (geometry, layout) = (self.flash.geometry(), self.flash.layout());
+            self.counts.of_kind(layout, run.first, |counts| {
+                counts.count_full_rows(geometry, cause, full);
+            });
             left -= full * per_row;
         }
-        if left > 0 {
+        if let (Some(run), 1..) = (self.runs.last().copied(), left) {
             let unit = UnitWrite { lpn: 0, source: Some(Pun(0)), version: 0 };
-            self.count(cause, &vec![unit; left as usize]);
+            self.count(run.first, cause, &vec![unit; left as usize]);
         }
         Ok(())
     }

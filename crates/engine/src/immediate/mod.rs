@@ -168,7 +168,8 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         if lost.is_empty() && self.at_once() {
             let row = self.ftl_mut().put_row(lane, stream, units);
             self.flash.program_rows(row, 1)?;
-            self.count(Cause::Host, units);
+            self.count(row, Cause::Host, units);
+            self.count_overflow(row, stream, units);
             return Ok(row);
         }
         let mut lane = lane;
@@ -177,6 +178,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
                 return Ok(RowId(0));
             }
             let row = self.ftl_mut().reserve_host(lane, stream, first);
+            self.count_overflow(row, stream, units);
             while let Some(pad) = self.ftl_mut().take_pad() {
                 self.program(pad, Cause::Pad, &[], &[], &[])?;
             }
@@ -202,14 +204,22 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         !self.flash.keeps_content() && !self.flash.may_fail() && self.ftl().takes_rows_at_once()
     }
 
-    fn count(&mut self, cause: Cause, units: &[UnitWrite]) {
+    fn count(&mut self, row: RowId, cause: Cause, units: &[UnitWrite]) {
         let logical = self.ftl().logical_units();
         let (geometry, layout) = (self.flash.geometry(), self.flash.layout());
         let full = units.len() == layout.units_per_row() as usize;
-        if full && units.iter().all(|unit| unit.lpn < logical) {
-            self.counts.count_full_rows(geometry, cause, 1);
-        } else {
-            self.counts.count_program(geometry, layout, cause, logical, units);
+        self.counts.of_kind(layout, row, |counts| {
+            if full && units.iter().all(|unit| unit.lpn < logical) {
+                counts.count_full_rows(geometry, cause, 1);
+            } else {
+                counts.count_program(geometry, layout, cause, logical, units);
+            }
+        });
+    }
+
+    fn count_overflow(&mut self, row: RowId, stream: u32, units: &[UnitWrite]) {
+        if self.ftl().is_overflow(row, stream) {
+            self.counts.slc_overflow += units.len() as u64;
         }
     }
 
@@ -224,7 +234,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         lost: &[usize],
     ) -> Result<Status, F::Error> {
         self.flash.program(row, cause, units, bytes, self.ftl.borrow())?;
-        self.count(cause, units);
+        self.count(row, cause, units);
         let status = self.flash.take_status();
         if status == Status::Failed {
             self.counts.faults.program_failures += 1;
@@ -354,6 +364,15 @@ impl<F: Flash<Error = NandError>, L: BorrowMut<Layer>> Immediate<F, L> {
                     at_rest &= self.ftl().reached_high(lane);
                 }
             }
+        }
+    }
+
+    /// Does what a drive does in a long idle time, which is to empty a write cache of one bit
+    /// a cell. Rows that wait for more units are programmed first.
+    pub fn rest(&mut self) {
+        self.flush();
+        for lane in (0..self.flash.geometry().lanes()).map(LaneId) {
+            self.clean(lane, Goal::Folded, &mut { ALL }).expect(LAWFUL);
         }
     }
 

@@ -77,7 +77,7 @@ impl Engine {
         let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
         cleaner.active &= !self.ftl.reached_high(lane);
         let idle_goal = self.config.cleaning.free_blocks_idle;
-        cleaner.idle &= self.ftl.free_blocks(lane) < idle_goal;
+        cleaner.idle &= self.ftl.free_blocks(lane) < idle_goal || self.ftl.folds_when_idle(lane);
         cleaner.cursor = 0;
         if self.faulty {
             cleaner.victim = self.ftl.pick_failed(lane).map(|block| (block, Cause::Retire));
@@ -90,8 +90,11 @@ impl Engine {
             cleaner.victim = self.ftl.pick_for_wear(lane).map(|block| (block, Cause::Wear));
         }
         if cleaner.victim.is_none() && (cleaner.active || cleaner.idle) {
-            let victim = self.ftl.pick_victim(lane);
-            cleaner.victim = victim.map(|block| (block, self.ftl.cause_of_cleaning(block)));
+            let chosen = match cleaner.active {
+                true => self.ftl.pick_victim(lane),
+                false => self.ftl.pick_in_idle(lane),
+            };
+            cleaner.victim = chosen.map(|block| (block, self.ftl.cause_of_cleaning(block)));
             // Some merges are a change of the map alone, and make room at once.
             self.freed |= self.ftl.places_host();
         }
@@ -127,10 +130,19 @@ impl Engine {
         }
     }
 
+    /// Whether idle time has anything to do: cleaning, or a write cache to be emptied.
+    #[must_use]
+    pub fn works_when_idle(&self) -> bool {
+        let folds = |lane| self.ftl.folds_when_idle(LaneId(lane));
+        self.config.cleaning.free_blocks_idle > 0
+            || self.ftl.has_slc() && (0..self.lanes.len() as u32).any(folds)
+    }
+
     /// The host has been idle for a while: lanes with fewer erased blocks than
-    /// `free_blocks_idle` clean until they have them, or the host is back.
+    /// `free_blocks_idle` clean until they have them, and write caches are emptied, or the
+    /// host is back.
     pub fn clean_in_idle_time(&mut self, now: SimTime) {
-        if self.config.cleaning.free_blocks_idle == 0 {
+        if !self.works_when_idle() {
             return;
         }
         self.idle_cleaning = true;

@@ -55,20 +55,6 @@ impl Engine {
         }
     }
 
-    /// How long an operation takes on a die that is free.
-    fn estimate(&self, op: &Op) -> Nanos {
-        let timing = &self.config.timing;
-        match op {
-            Op::Read(read) => timing.t_read.mean() + self.transfer_of(read),
-            Op::Program { .. } => timing.t_program.mean() + self.row_transfer,
-            Op::Erase { .. } => timing.t_erase,
-        }
-    }
-
-    fn transfer_of(&self, read: &ReadOp) -> Nanos {
-        self.transfers[usize::from(read.units)]
-    }
-
     /// Begins whatever can begin on `die`, and says when something there ends next.
     pub(super) fn start_next(&mut self, die: DieId, now: SimTime) {
         while self.start_one(die, now) {}
@@ -131,7 +117,7 @@ impl Engine {
                     self.nand.programmed_at(RowId(self.jobs[job].row), now);
                 }
                 let copied_back = self.jobs[job].copied_back > 0;
-                let transfer = if copied_back { Nanos::ZERO } else { self.row_transfer };
+                let transfer = if copied_back { Nanos::ZERO } else { self.program_transfer(job) };
                 let loaded = self.occupy_channel(die, transfer, begun);
                 if self.config.cache_program {
                     let state = &mut self.dies[die.0 as usize];
@@ -143,7 +129,7 @@ impl Engine {
             }
             Op::Erase { block, member, .. } => {
                 self.nand.erase_begin(block, member).expect("a victim is on the device");
-                self.set_array(die, op, begun, begun + self.config.timing.t_erase);
+                self.set_array(die, op, begun, begun + self.erase_time(block));
             }
         }
     }
@@ -159,16 +145,10 @@ impl Engine {
     fn begin_read(&mut self, read: &ReadOp) -> Nanos {
         self.nand.check_read_row(read.row).expect("the map points to readable rows only");
         self.counts.reads[read.cause] += u64::from(read.pages);
-        let once = self.config.timing.t_read.of(self.page_of(read.row, read.level));
+        let once = self.read_time(read.row, read.level);
         let retries = u64::from(read.trouble.retries());
         self.counts.faults.read_retries += retries;
         Nanos(once.0 * (1 + retries))
-    }
-
-    /// The number of a page in its block on its die.
-    fn page_of(&self, row: RowId, level: u8) -> u32 {
-        let (_, on_die) = self.layout.place_of(row);
-        on_die * self.pages_per_program + u32::from(level)
     }
 
     /// Tells flash and counts; returns how long the cells will take.
@@ -180,25 +160,15 @@ impl Engine {
             .expect("a reserved row is the next of its block");
         let logical = self.ftl.logical_units();
         let (geometry, layout) = (self.nand.geometry(), self.nand.layout());
-        self.counts.count_program(geometry, layout, cause, logical, &job.plan.units);
+        self.counts.of_kind(layout, row, |counts| {
+            counts.count_program(geometry, layout, cause, logical, &job.plan.units);
+        });
         if job.copied_back > 0 {
             for run in &job.plan.reads {
                 self.counts.reads[cause] += u64::from(run.pages);
             }
         }
         self.program_time(place)
-    }
-
-    /// How long the cells take for a program, and for the reads of a copy-back before it.
-    fn program_time(&self, place: u32) -> Nanos {
-        let job = &self.jobs[place];
-        let mut time = self.config.timing.t_program.of(self.layout.place_of(RowId(job.row)).1);
-        if job.copied_back > 0 {
-            for run in &job.plan.reads {
-                time += self.config.timing.t_read.of(self.page_of(run.row, run.level));
-            }
-        }
-        time
     }
 
     /// Reserves the channel of `die` for `time` as soon as it is free; returns when that

@@ -11,13 +11,14 @@ mod clean;
 mod die;
 mod execute;
 mod faults;
+mod times;
 mod word_line;
 
 use std::collections::VecDeque;
 
 use prism_base::{Bytes, Nanos, SimTime, Timers};
 use prism_ftl::{CopyPlan, HostPlace, Layer, ReadRun, UnitWrite};
-use prism_nand::{BlockId, Cause, DieId, LaneId, Layout, Nand, Pun};
+use prism_nand::{BlockId, Cause, DieId, Geometry, LaneId, Layout, Nand, Pun, RowId};
 
 use crate::config::{EngineConfig, Scheduler};
 use crate::counts::FlashCounts;
@@ -121,8 +122,10 @@ pub struct Engine {
     freed: bool,
     /// Units of the host that are programmed and wait so.
     units_held: u32,
-    /// How long the transfer of a row takes, and of so many units of a level.
+    /// How long the transfer of a row takes, of so many of its levels, and of so many parts of
+    /// a level: units, or pages where these are smaller.
     row_transfer: Nanos,
+    level_transfers: Vec<Nanos>,
     transfers: Vec<Nanos>,
     pages_per_program: u32,
     /// The flash ages and fails.
@@ -131,6 +134,14 @@ pub struct Engine {
     homeless: VecDeque<u32>,
     /// Jobs whose rows were lost in the present event.
     rowless: VecDeque<u32>,
+}
+
+/// How long so many parts of a level take over the channel, from none to all.
+fn part_transfers(geometry: &Geometry, config: &EngineConfig) -> Vec<Nanos> {
+    let part = geometry.unit.min(geometry.page);
+    let level = geometry.page.0 * u64::from(geometry.planes_ganged);
+    let parts = 0..=level / part.0;
+    parts.map(|parts| config.timing.transfer(Bytes(parts * part.0))).collect()
 }
 
 impl Engine {
@@ -156,9 +167,12 @@ impl Engine {
             freed: false,
             units_held: 0,
             row_transfer: config.timing.transfer(geometry.row_bytes()),
-            transfers: (0..=u64::from(geometry.units_per_level()))
-                .map(|units| config.timing.transfer(Bytes(units * geometry.unit.0)))
+            level_transfers: (0..=u64::from(geometry.pages_per_program))
+                .map(|levels| levels * geometry.row_bytes().0)
+                .map(|bytes| Bytes(bytes / u64::from(geometry.pages_per_program)))
+                .map(|bytes| config.timing.transfer(bytes))
                 .collect(),
+            transfers: part_transfers(geometry, &config),
             pages_per_program: geometry.pages_per_program,
             layout: *nand.layout(),
             faulty: nand.has_faults(),
@@ -266,9 +280,10 @@ impl Engine {
                 self.lanes[lane as usize].listed = false;
             } else if !self.ftl.host_may_write(LaneId(lane), stream) {
                 // Comes back when an erase has made room; at once where another stream may
-                // have some.
-                self.lanes[lane as usize].listed = places_host;
-                if places_host {
+                // have some, or this one when garbage comes into being.
+                let several = places_host || self.ftl.has_slc();
+                self.lanes[lane as usize].listed = several;
+                if several {
                     self.ready.push_back(lane);
                 }
             } else if !self.ftl.balanced(LaneId(lane), stream)
@@ -342,6 +357,9 @@ impl Engine {
             assert!(front == Some(lane.0), "a row for a lane that was not offered");
         }
         let row = self.ftl.reserve_host(lane, stream, first);
+        if self.ftl.is_overflow(row, stream) {
+            self.counts.slc_overflow += units.len() as u64;
+        }
         while let Some(pad) = self.ftl.take_pad() {
             self.program_empty(lane, pad, Cause::Pad, now);
         }
@@ -384,6 +402,43 @@ impl Engine {
         self.enqueue(die, Op::Program { job: place }, false, now);
         self.program_parity(lane, now);
         self.clean(lane, now);
+    }
+
+    /// Programs the next row of `stream` on `lane`, which [`Engine::writable_lane`] has just
+    /// returned, with nothing but padding. The caller bounds how many such rows there are at
+    /// once.
+    ///
+    /// # Panics
+    /// If the layer does not name the lane of a row.
+    pub fn pad(&mut self, lane: LaneId, stream: u32, now: SimTime) {
+        assert!(self.ftl.places_host(), "padding goes to a place that the layer names");
+        let row = self.ftl.reserve_host(lane, stream, UnitWrite::PAD);
+        self.program_empty(lane, row, Cause::Pad, now);
+    }
+
+    /// Lets every program that has begun end, as capacitors do when power is lost; adds what
+    /// the caller waits for to `done`. What is queued is lost, and the engine is of no further
+    /// use but for [`Engine::into_parts`].
+    pub fn end_programs(&mut self, done: &mut Vec<Done>) {
+        let mut begun = Vec::new();
+        for die in &mut self.dies {
+            // In this order they would have ended.
+            let suspended = die.suspended.take().map(|(op, ..)| op);
+            let loaded = die.loaded.take().map(|job| Op::Program { job });
+            let stations = [suspended, die.array.take(), loaded, die.register.take()];
+            begun.extend(stations.into_iter().flatten());
+            die.first.clear();
+            die.rest.clear();
+        }
+        for op in begun {
+            let Op::Program { job } = op else { continue };
+            let (job, row) = (&self.jobs[job], RowId(self.jobs[job].row));
+            self.nand.program_end(row);
+            self.ftl.commit(row, &job.plan.units, &[]);
+            if job.cause == Some(Cause::Host) {
+                done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
+            }
+        }
     }
 
     /// Whether urgent commands are in the drive, for cleaning that gives way to them.

@@ -7,7 +7,7 @@ use crate::beside::{Beside, Quantity, Why};
 
 const TABLE: &str = "table of SSDs";
 const CHARACTERISTICS: &str = "characteristics";
-const SIMULATED: &str = "FTL simulator";
+const ARITHMETIC: &str = "arithmetic";
 
 /// Everything that can be compared.
 #[must_use]
@@ -73,15 +73,7 @@ fn meets(found: &Found) -> Vec<Beside> {
         published: 1.0,
         ours: Some(row.share()),
         tolerance: 0.1,
-        why: match row.map {
-            Map::Page => Why::Explained(
-                "pages are cleaned by die: a write of that size begins and ends within a block of \
-                 each, which dies in two parts",
-            ),
-            Map::Groups | Map::Fast | Map::Bast => {
-                Why::Unexplained("whole blocks should be switched, at no cost")
-            }
-        },
+        why: Why::Unexplained("whole blocks should be switched, or die as a whole, at no cost"),
     };
     rows.map(beside).collect()
 }
@@ -96,7 +88,7 @@ fn segment(row: &SegmentRow) -> Vec<Beside> {
     };
     let beside = |what: &str, published: f64, ours| Beside {
         what: format!("{}, {}: {what}", row.map.name(), row.stream.name()),
-        place: SIMULATED,
+        place: ARITHMETIC,
         quantity: Quantity::Ratio,
         published,
         ours: Some(ours),

@@ -111,6 +111,7 @@ fn device(blocks: u32, model: FaultModel) -> Nand {
         pages_per_program: 1,
         dies_per_superblock: 1,
         parity: false,
+        slc: None,
         page: Bytes(4096),
         unit: Bytes(4096),
     });

@@ -28,14 +28,14 @@ impl Dir {
         }
     }
 
-    /// The direction of a command; `None` for a FLUSH.
+    /// The direction of a command; `None` for a FLUSH and for what manages a zone.
     #[must_use]
     pub fn of(op: HostOp) -> Option<Self> {
         match op {
             HostOp::Read => Some(Self::Read),
-            HostOp::Write | HostOp::WriteZeroes => Some(Self::Write),
+            HostOp::Write | HostOp::WriteZeroes | HostOp::ZoneAppend => Some(Self::Write),
             HostOp::Discard => Some(Self::Trim),
-            HostOp::Flush => None,
+            _ => None,
         }
     }
 }

@@ -228,6 +228,10 @@ impl Device {
             let why = "flash that fails ([faults]) needs a mapping by unit: page or dftl";
             return bad("ftl.mapping", format!("{:?}", self.ftl.mapping).to_lowercase(), why);
         }
+        if self.slc.is_some() {
+            let why = "flash that fails ([faults]) has cells of one kind only";
+            return bad("slc", "given", why);
+        }
         if !self.ranges.is_empty() {
             let why = "flash that fails ([faults]) needs one mapping for all addresses";
             return bad("range", format!("{} of them", self.ranges.len()), why);

@@ -125,6 +125,10 @@ impl Device {
             let shares = ranges.iter().map(|range| range.flash().to_string()).collect();
             return bad("range.flash_share", given(shares), why);
         }
+        let zones = |mapping: Mapping| mapping == Mapping::Zns;
+        if zones(self.ftl.mapping) || ranges.iter().any(|range| zones(range.mapping)) {
+            return bad("range.mapping", "zns", "a drive is zoned as a whole or not at all");
+        }
         if self.ftl.mapping == Mapping::Dftl || ranges.iter().any(|r| r.mapping == Mapping::Dftl) {
             return bad("range.mapping", "dftl", "a map on flash is that of a whole drive");
         }
@@ -132,9 +136,10 @@ impl Device {
             let why = "ranges are cleaned when they have to be, not in idle time: 0";
             return bad("ftl.free_blocks_idle", self.ftl.free_blocks_idle, why);
         }
-        if !self.drive.power_loss_protection {
-            let why = "trims of ranges are not on flash: they need protection";
-            return bad("drive.power_loss_protection", false, why);
+        if self.drive.discards && !self.unmaps() {
+            let why = "without power_loss_protection nothing on flash would keep discarded data of \
+                       ranges from coming back: set discards = false";
+            return bad("drive.discards", true, why);
         }
         self.range_devices().iter().try_for_each(Self::check_ftl)?;
         self.layer_config().check(&self.geometry())?;

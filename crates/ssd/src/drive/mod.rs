@@ -12,6 +12,7 @@ mod map;
 mod reads;
 mod slots;
 mod write_path;
+mod zoned;
 
 use std::collections::VecDeque;
 
@@ -29,6 +30,7 @@ use commands::Queues;
 pub use health::{DriveHealth, ReadOnly};
 use map::{MapState, is_map_read};
 use slots::{Slot, Waiter};
+pub(crate) use zoned::ZoneWork;
 
 /// Sums that the laws are checked on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +72,8 @@ pub struct Drive {
     queues: Queues,
     /// Where the map is on flash.
     map: Option<Box<MapState>>,
+    /// Where the drive has zones.
+    pub(crate) zones: Option<Box<ZoneWork>>,
     waiting_for_buffer: VecDeque<u32>,
     waiting_for_flush: VecDeque<Waiter>,
     link_in: SimTime,
@@ -134,6 +138,7 @@ impl Drive {
         let buffer_units = (device.drive.write_buffer.0 / unit).min(1 << 30) as u32;
         let row_units = nand.layout().units_per_row() as usize;
         let streams = ftl.streams();
+        let zones = ZoneWork::new(&device, ftl.zoned());
         Self {
             capacity: device.capacity().0,
             unit,
@@ -148,6 +153,7 @@ impl Drive {
             slots: Slab::new(),
             queues: Queues::new(&device.drive),
             map: MapState::new(&device),
+            zones,
             waiting_for_buffer: VecDeque::new(),
             waiting_for_flush: VecDeque::new(),
             link_in: SimTime::ZERO,
@@ -263,6 +269,7 @@ impl Drive {
         } else if self.finishes.next_at() == at {
             let (_, slot) = self.finishes.pop().expect("an event was there");
             self.finish(slot, out);
+            self.watch_for_idle();
         } else {
             let (_, payload) = self.timers.pop().expect("an event was there");
             self.timer(payload, out);
@@ -295,7 +302,10 @@ impl Drive {
         match payload & ((1 << KIND_BITS) - 1) {
             IDLE => {
                 let since = self.now.since(self.last_change);
-                if self.in_flight() == 0 && since >= self.device.ftl.idle_after {
+                if since < self.device.ftl.idle_after {
+                    // Something came that took no flash operation: silence begins anew.
+                    self.watch_for_idle();
+                } else if self.in_flight() == 0 {
                     self.engine.clean_in_idle_time(self.now);
                 }
             }
@@ -309,8 +319,8 @@ impl Drive {
 
     /// If the host has just fallen silent, looks again when that has lasted.
     fn watch_for_idle(&mut self) {
-        let wanted = self.device.ftl.free_blocks_idle > 0;
-        if wanted && self.in_flight() == 0 && self.timers.is_empty() && self.engine.is_idle() {
+        let rests = self.in_flight() == 0 && self.timers.is_empty() && self.engine.is_idle();
+        if rests && self.engine.works_when_idle() {
             // Work that the host left may have taken longer than its silence has to last.
             let at = self.last_change + self.device.ftl.idle_after;
             self.timers.push(at.max(self.now), IDLE);
@@ -355,6 +365,7 @@ impl Drive {
         let completion = Completion {
             tag: request.tag,
             op: request.op,
+            offset: request.offset,
             len: request.len,
             submitted: state.submitted,
             completed: self.now,
@@ -367,8 +378,11 @@ impl Drive {
         match completion.op {
             _ if completion.status != Status::Done => {}
             HostOp::Read => self.counts.bytes_read += completion.len,
-            HostOp::Write => self.counts.bytes_written += completion.len,
-            HostOp::Discard | HostOp::WriteZeroes | HostOp::Flush => {}
+            HostOp::Write | HostOp::ZoneAppend => self.counts.bytes_written += completion.len,
+            _ => {}
+        }
+        if let Some(work) = &mut self.zones {
+            work.zones.done(request.op, request.offset);
         }
         self.slots.give(slot);
         out.push(completion);
@@ -435,5 +449,8 @@ impl Drive {
         self.assert_conserved();
         self.engine.nand().assert_conserved();
         self.engine.ftl().assert_consistent();
+        if let Some(zones) = self.zones() {
+            zones.assert_consistent();
+        }
     }
 }

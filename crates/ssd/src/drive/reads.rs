@@ -3,7 +3,7 @@
 use prism_nand::Cause;
 
 use super::Drive;
-use crate::request::Status;
+use crate::request::{Request, Status};
 
 impl Drive {
     pub(super) fn start_read(&mut self, slot: u32) {
@@ -13,6 +13,7 @@ impl Drive {
         let state = &mut self.slots[slot];
         let cost = &mut state.cost;
         let mut planes = 0;
+        let parts = self.engine.nand().layout().pages_per_unit() > 1;
         self.runs.clear();
         for lpn in first..=last {
             if let Some(place) = self.buffer.find(lpn) {
@@ -22,7 +23,14 @@ impl Drive {
                     self.engine.note_unreadable();
                 }
             } else if let Some(at) = self.engine.ftl().lookup(lpn) {
-                self.engine.ftl().add_read(at, &mut planes, &mut self.runs);
+                if parts {
+                    let page = self.device.flash.page.0;
+                    let wanted =
+                        pages_wanted(&request, u64::from(lpn) * self.unit, self.unit, page);
+                    self.engine.ftl().add_read_part(at, wanted, &mut planes, &mut self.runs);
+                } else {
+                    self.engine.ftl().add_read(at, &mut planes, &mut self.runs);
+                }
                 if self.engine.has_faults()
                     && let Some(run) = self.runs.last_mut()
                     && self.engine.judge(at, self.now, &mut run.trouble)
@@ -58,5 +66,36 @@ impl Drive {
         let len = self.slots[slot].request.len;
         self.link_out = self.now.max(self.link_out) + self.link_time(len);
         self.finishes.push(self.link_out, slot);
+    }
+}
+
+/// The pages of a unit of several, which begins at byte `begin`, that `request` needs: a bit
+/// for each, the first the lowest.
+fn pages_wanted(request: &Request, begin: u64, unit: u64, page: u64) -> u64 {
+    let first = request.offset.saturating_sub(begin) / page;
+    let end = (request.offset + request.len - begin).min(unit).div_ceil(page);
+    // A level has 64 planes at most, so that the shifts of whole words are kept out.
+    (u64::MAX >> (64 - (end - first))) << first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::HostOp;
+
+    #[test]
+    fn only_pages_that_are_asked_for_are_wanted() {
+        let wanted = |offset, len| {
+            let request = Request::new(HostOp::Read, offset, len, 0);
+            // The second unit of four pages of 4 KiB.
+            pages_wanted(&request, 16384, 16384, 4096)
+        };
+        assert_eq!(wanted(16384, 16384), 0b1111);
+        assert_eq!(wanted(16384 + 4096, 4096), 0b0010);
+        assert_eq!(wanted(16384 + 4095, 2), 0b0011);
+        assert_eq!(wanted(0, 16384 + 1), 0b0001);
+        assert_eq!(wanted(16384 + 12288, 1 << 20), 0b1000);
+        let whole = Request::new(HostOp::Read, 0, 64 * 512, 0);
+        assert_eq!(pages_wanted(&whole, 0, 64 * 512, 512), u64::MAX);
     }
 }

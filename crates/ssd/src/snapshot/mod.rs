@@ -28,7 +28,7 @@ pub enum SnapshotError {
     #[error("the drive is not at rest: {0}")]
     NotAtRest(&'static str),
     /// There is no format for the mapping.
-    #[error("a drive with a mapping by block cannot be saved; prepare its state anew")]
+    #[error("a drive with a mapping by block or by zone cannot be saved; prepare its state anew")]
     Mapping,
     /// There is no format for what ages.
     #[error("a drive that ages ([faults]) cannot be saved; prepare its state anew")]

@@ -1,0 +1,130 @@
+//! The experiments of ATC'09 have the shape that the paper found, on small drives.
+
+use prism_experiments::Scale;
+use prism_experiments::atc09::{
+    Bandwidths, Drive, MacroResult, Results, STRIPE, closest_depth, gain, pending,
+};
+use prism_experiments::beside::Verdict;
+
+fn results() -> Results {
+    Results::of(pending(Scale::Quarter, 1).into_iter().map(|part| part.run()).collect())
+}
+
+fn ratio([sequential, random]: [f64; 2]) -> f64 {
+    sequential / random
+}
+
+/// Order, and order of magnitude, of the ratios of sequential to random bandwidth.
+fn bandwidths(all: &[Bandwidths]) {
+    let of = |drive: Drive| all.iter().find(|one| one.drive == drive).expect("every drive");
+    for one in all {
+        let (ours, published) = (one.ours(), one.drive.published());
+        for (ours, published) in [(ours.read, published.read), (ours.write, published.write)] {
+            let off = ratio(ours) / ratio(published);
+            assert!((0.5..2.0).contains(&off), "{:?}: {ours:?} for {published:?}", one.drive);
+        }
+    }
+    let writes = [Drive::S4, Drive::S5, Drive::S1, Drive::S3, Drive::S2];
+    let ratios = writes.map(|drive| ratio(of(drive).ours().write));
+    assert!(ratios.is_sorted(), "mapped by the page, by 16, by 256 and by 1024 KiB: {ratios:?}");
+    // Whatever the depth, a write of 4 KiB costs S2 and S3 the whole of a unit.
+    for (drive, least) in [(Drive::S2, 200.0), (Drive::S3, 50.0)] {
+        let one = of(drive);
+        let fastest = one.sequential.iter().map(|s| s.write).fold(0.0, f64::max);
+        assert!(one.random.iter().all(|r| fastest / r.write > least), "{one:?}");
+    }
+}
+
+#[test]
+fn every_experiment_has_the_shape_of_the_paper() {
+    let results = results();
+    bandwidths(&results.bandwidths);
+
+    // SWTF gains with load, and never loses.
+    let gains: Vec<f64> = results.scheduling.curves.iter().map(gain).collect();
+    assert!(gains.iter().all(|&gain| gain > -1.0), "{gains:?}");
+    assert!(gains.is_sorted() && gains[gains.len() - 1] > 5.0, "{gains:?}");
+
+    // The saw-tooth: best for whole stripes, half or less a sector behind the first.
+    let stripes = &results.stripes;
+    assert_eq!(stripes.best(), Some(STRIPE));
+    let at = |size| stripes.at(size).expect("it was measured");
+    for n in 1..4 {
+        assert!(at(n * STRIPE + 512) < at(n * STRIPE) * n as f64 / (n + 1) as f64, "{stripes:?}");
+        assert!(at(n * STRIPE) > 0.97 * at(STRIPE), "{stripes:?}");
+    }
+    for point in &stripes.points {
+        // The closed form leaves the reads out, which takes at most as long as the writes.
+        let share = point.ours / point.closed_form;
+        assert!((0.5..1.01).contains(&share), "{point:?}");
+    }
+
+    terms_hold_where_the_paper_says(&results);
+    alignment(&results);
+    informed_cleaning(&results);
+    priorities(&results);
+
+    let lines = results.lines();
+    let unexplained = lines.iter().filter(|line| line.verdict() == Verdict::Unexplained).count();
+    let agree = lines.iter().filter(|line| line.verdict() == Verdict::Agrees).count();
+    assert!(unexplained * 20 < lines.len() && agree * 2 > lines.len(), "{lines:#?}");
+}
+
+/// Table 1: F for SSDs, but for random writes of drives with large units (3.1) and for
+/// addresses as long as all flash is of one type (3.3).
+fn terms_hold_where_the_paper_says(results: &Results) {
+    for drive in &results.terms {
+        let holds: Vec<_> = drive.terms.iter().map(|term| term.holds).collect();
+        let large = ["atc09-s2", "atc09-s3"].contains(&drive.preset);
+        let expected = [large, false, true, false, false, false].map(Some);
+        assert_eq!(holds, expected, "{drive:#?}");
+    }
+    assert!(results.ends.iter().all(|ends| ends.ratio() < 1.25), "{:?}", results.ends);
+    let reads = results.idle_reads;
+    assert!(reads.after.mean > 1.2 * reads.before.mean, "{reads:?}");
+    assert!(reads.after.longest > 3.0 * reads.before.longest, "{reads:?}");
+}
+
+/// Table 3: nothing to gain at random, about half where four of five follow the last; Table 4:
+/// large sequential writes gain most by far.
+fn alignment(results: &Results) {
+    let closest = results.alignment.closest().expect("settings were tried");
+    let gains = closest.gains();
+    assert!(gains.is_sorted() && gains[0].abs() < 1.0 && gains[4] > 35.0, "{gains:?}");
+    let most = closest.unaligned.iter().fold(0.0, |most: f64, &one| most.max(one));
+    assert!(closest.unaligned.iter().all(|one| one / most > 0.95), "{closest:?}");
+    let depth = closest_depth(&results.macros).expect("depths were tried");
+    let gains: Vec<f64> =
+        results.macros.iter().filter(|one| one.depth == depth).map(MacroResult::gain).collect();
+    assert!(gains.is_sorted() && gains[3] > 4.0 * gains[2], "in the paper's order: {gains:?}");
+}
+
+/// Table 5: about half of the pages or fewer are moved, cleaning takes a third less; the more
+/// has been written, the more is moved.
+fn informed_cleaning(results: &Results) {
+    let run = results.cleaning.closest().expect("pools were tried");
+    assert!(run.pages().iter().all(|&share| share < 0.65), "{run:?}");
+    assert!(run.times().iter().all(|&share| (0.4..0.9).contains(&share)), "{run:?}");
+    for run in &results.cleaning.runs {
+        assert!(run.default.is_sorted_by_key(|moved| moved.pages), "{run:?}");
+        for (default, informed) in run.pairs() {
+            assert_eq!(default.written, informed.written, "the same writes");
+            assert!(informed.pages < default.pages, "{run:?}");
+        }
+    }
+}
+
+/// Table 6: no cleaning, and so no gain, with 20 % writes; gains with more.
+fn priorities(results: &Results) {
+    let places = results.priority.closest().expect("the drive keeps up somewhere");
+    let runs: Vec<_> = results.priority.of(places).collect();
+    for run in runs {
+        let (agnostic, aware) = (run.agnostic.unwrap(), run.aware.unwrap());
+        let gain = run.improvement().unwrap();
+        if run.writes == 20 {
+            assert_eq!((gain, agnostic.erases), (0.0, 0), "{run:?}");
+        } else {
+            assert!((2.0..30.0).contains(&gain) && aware.erases <= agnostic.erases, "{run:?}");
+        }
+    }
+}

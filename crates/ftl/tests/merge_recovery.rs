@@ -1,0 +1,161 @@
+//! What a scan makes of a merge during which the host went on writing, operation by operation.
+
+use prism_base::Bytes;
+use prism_ftl::{CopyPlan, HybridConfig, Layer, LayerConfig, Logs, UnitWrite, VictimPolicy};
+use prism_nand::{Geometry, LaneId, Nand, RowId, StoredUnit, UnitTag};
+
+const LANE: LaneId = LaneId(0);
+/// Units of a logical block, one a row.
+const BLOCK: u32 = 4;
+
+/// When the program ends that the host begins during the merge.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ends {
+    /// Before the copies are programmed.
+    Before,
+    /// After the merge has taken effect.
+    After,
+}
+
+struct Flash {
+    nand: Nand,
+    layer: Layer,
+    config: LayerConfig,
+    version: u64,
+}
+
+impl Flash {
+    fn new() -> Self {
+        let geometry = Geometry {
+            channels: 1,
+            dies_per_channel: 1,
+            planes: 1,
+            planes_ganged: 1,
+            blocks_per_plane: 8,
+            pages_per_block: BLOCK,
+            pages_per_program: 1,
+            dies_per_superblock: 1,
+            parity: false,
+            page: Bytes(4096),
+            unit: Bytes(4096),
+            slc: None,
+        };
+        let config = LayerConfig::Hybrid(HybridConfig {
+            logical_units: 3 * BLOCK,
+            logs: Logs::Groups,
+            gaps: false,
+            group_blocks: 1,
+            group_log_blocks: 3,
+            log_blocks: 4,
+            victim: VictimPolicy::Fifo,
+            free_blocks_low: 0,
+            free_blocks_high: 0,
+        });
+        let layer = Layer::new(geometry.clone(), config.clone(), 1).unwrap();
+        Self { nand: Nand::with_content(geometry), layer, config, version: 0 }
+    }
+
+    /// Begins to program `lpn` as the host wrote it.
+    fn begin(&mut self, lpn: u32) -> (RowId, UnitWrite) {
+        self.version += 1;
+        let write = UnitWrite { lpn, source: None, version: self.version };
+        let row = self.layer.reserve_host(LANE, self.layer.stream_of(lpn, 0), lpn);
+        self.layer.write_begin(lpn);
+        let unit = StoredUnit { tag: UnitTag::Data(lpn), version: self.version, payload: None };
+        self.nand.program_begin(row, [unit]).unwrap();
+        (row, write)
+    }
+
+    fn end(&mut self, (row, write): (RowId, UnitWrite)) {
+        self.nand.program_end(row);
+        self.layer.commit(row, &[write], &[]);
+    }
+
+    fn write(&mut self, lpn: u32) {
+        let begun = self.begin(lpn);
+        self.end(begun);
+    }
+
+    fn copy(&mut self, row: RowId, units: &[UnitWrite]) {
+        let pad = StoredUnit { tag: UnitTag::Pad, version: 0, payload: None };
+        let stored = units.iter().map(|unit| match unit.source {
+            Some(source) => self.nand.read(source).unwrap().cloned().unwrap(),
+            None => pad.clone(),
+        });
+        let stored: Vec<_> = stored.collect();
+        self.nand.program_begin(row, stored).unwrap();
+        self.nand.program_end(row);
+        self.layer.commit(row, units, &[]);
+    }
+
+    /// Where each unit is, by the layer and by a scan of the flash.
+    fn places(&self) -> [Vec<Option<u32>>; 2] {
+        let (found, _) = Layer::recover(&mut &self.nand, self.config.clone(), 1, &[]).unwrap();
+        found.assert_consistent();
+        [&self.layer, &found]
+            .map(|layer| (0..3 * BLOCK).map(|lpn| layer.lookup(lpn).map(|at| at.0)).collect())
+    }
+}
+
+#[test]
+fn a_merge_reaches_what_the_host_writes_meanwhile() {
+    for ends in [Ends::Before, Ends::After] {
+        let mut flash = Flash::new();
+        // Out of order, so that the merge is a full one of two rows.
+        flash.write(1);
+        flash.write(0);
+        flash.layer.want_all();
+        let victim = flash.layer.pick_victim(LANE).expect("a log block to merge");
+        let mut plan = CopyPlan::default();
+        let mut cursor = 0;
+        let mut planned = Vec::new();
+        for _ in 0..2 {
+            flash.layer.gather(victim, &mut cursor, &mut plan);
+            planned.push((flash.layer.reserve_copy(LANE, victim), plan.units.clone()));
+        }
+        // The host comes before the first copy, with a unit behind the last.
+        let begun = flash.begin(3);
+        if ends == Ends::Before {
+            flash.end(begun);
+        }
+        for (row, units) in planned {
+            flash.copy(row, &units);
+        }
+        loop {
+            flash.layer.gather(victim, &mut cursor, &mut plan);
+            if plan.units.is_empty() {
+                break;
+            }
+            let row = flash.layer.reserve_copy(LANE, victim);
+            flash.copy(row, &plan.units.clone());
+        }
+        assert_eq!(cursor, BLOCK, "{ends:?}: it goes on to the unit behind");
+        assert_eq!(flash.layer.emptied(victim), None, "there was no data block before");
+        if ends == Ends::After {
+            flash.end(begun);
+        }
+        // All copies have their source still, and yet the merge counts.
+        let [kept, found] = flash.places();
+        assert_eq!(found, kept, "{ends:?}");
+    }
+}
+
+#[test]
+fn a_merge_that_is_not_complete_is_given_up() {
+    let mut flash = Flash::new();
+    for lpn in [1, 0, 2] {
+        flash.write(lpn);
+    }
+    let before = flash.places()[1].clone();
+    flash.layer.want_all();
+    let victim = flash.layer.pick_victim(LANE).expect("a log block to merge");
+    let mut plan = CopyPlan::default();
+    let mut cursor = 0;
+    for rows in 0..3 {
+        assert_eq!(flash.places()[1], before, "after {rows} rows of 3");
+        flash.layer.gather(victim, &mut cursor, &mut plan);
+        let row = flash.layer.reserve_copy(LANE, victim);
+        flash.copy(row, &plan.units.clone());
+    }
+    assert_ne!(flash.places()[1], before, "complete, if not yet in the map");
+}
