@@ -168,9 +168,9 @@ fn figure_3(results: &Results) -> Experiment {
         notes: vec![
             "Places are the part of the addresses that is used, and the order. Missing is a \
              drive that cannot keep up. Responses of other requests improve here as well, where \
-             the paper's became longer: cleaning goes in steps here, and a step that is put off \
-             meets fewer requests of either kind. With few writes part of it also falls behind \
-             the end of the run (see the erases)."
+             the paper's became longer: as many blocks are erased, but in steps, and probably a \
+             step that waits for a moment without priority requests meets fewer requests of \
+             either kind."
                 .into(),
         ],
     }
