@@ -19,7 +19,7 @@ pub struct Measured {
     /// Requests completed that were no flush, failed ones included.
     pub requests: u64,
     /// Requests that failed, in the same order: they have no latency and no bytes.
-    pub errors: [u64; 5],
+    pub errors: [u64; HostOp::COUNT],
     /// Requests that came while the drive's queue was full, and how long they waited in
     /// all.
     pub held_back: u64,
