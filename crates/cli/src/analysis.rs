@@ -16,9 +16,10 @@ use prism_contract::what_if::{
 use prism_host::parquet::RequestsWriter;
 use prism_host::{HostError, LoadedTrace, OutputFile, Progress, clock, jobs};
 use prism_replay::{
-    Finished, LaidOut, Layout, Options, Outcome, Pace, Passes, ReplayError, Silent,
+    BareWrites, BlockDevice, Finished, HostLog, LaidOut, Layout, LogError, Options, Outcome, Pace,
+    Passes, ReplayError, Silent,
 };
-use prism_ssd::{Device, Drive, HostOp, Preparation, Scaled};
+use prism_ssd::{Device, Drive, DriveHealth, HostOp, Preparation, Scaled};
 use prism_trace::Source;
 
 use crate::contract_report::Contract;
@@ -29,6 +30,7 @@ use crate::failure::Failure;
 use crate::initial_state::{State, StateSource};
 use crate::replay_args::ReplayArgs;
 use crate::trace_args::SelectArgs;
+use crate::zoned_report::ZonedFacts;
 
 /// What is to be analysed, and how.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +61,9 @@ pub enum WhatIfs {
 const SAVED_STATE: &str = "The drive begins with a saved state, which fits no changed drive; \
                            simulate changes with --state filled, preconditioned or steady.";
 
+const ZONED: &str = "The drive is zoned and the trace goes through a log of the host's: the fixes \
+                     are about drives that clean by themselves.";
+
 /// Draws the charts, and hands each request on to whoever writes them down.
 type Drawn = Charts<Box<dyn FnMut(&Finished)>>;
 
@@ -71,9 +76,13 @@ pub struct Analysis {
     outcome: Outcome,
     buffered: Bytes,
     wear: Wear,
+    slc_wear: Option<Wear>,
+    health: Option<DriveHealth>,
     state: State,
     options: Options,
     seed: u64,
+    /// What it means that the drive is zoned.
+    pub zoned: Option<ZonedFacts>,
     /// The charts of the replay.
     pub charts: Drawn,
     /// The rules, and the fixes.
@@ -94,21 +103,24 @@ impl Analysis {
         check_source(given.replay, &trace)?;
         let layout = Layout::of(&mut trace.spool).map_err(HostError::from)?;
         check_ranges(given.ranges, &trace, &layout)?;
-        let scaled = given.device.scaled(layout.span())?;
+        let scaled = scaled(given.device, layout.span())?;
         check_fits(&trace, &layout, scaled.device.capacity())?;
         let progress = Progress::on_stderr();
+        if given.replay.passes == Passes::UntilReadOnly && scaled.device.faults.is_none() {
+            let what = "--passes until-read-only needs a drive that ages: give --faults KIND";
+            return Err(Failure::Usage(what.into()));
+        }
         let began = clock::seconds();
-        let (mut drive, prepared) =
-            given.device.prepared(&scaled.device, given.replay.seed, &progress)?;
+        let (drive, prepared) = prepared(given, &scaled.device, layout.span(), &progress)?;
         let writer = match requests {
             Some(file) => Some(RequestsWriter::create(file, trace.symbols.clone())?),
             None => None,
         };
-        let (outcome, charts, writer) =
-            replay(given.replay, &mut trace, &layout, &mut drive, writer, &progress)?;
+        let (drive, zoned, (outcome, charts, writer)) =
+            replayed(given, &mut trace, &layout, drive, writer, &progress)?;
         let took = Nanos(((clock::seconds() - began) * 1e9) as u64);
         let findings = judge(&mut trace, &layout, &scaled, given, &progress)?;
-        let run = main_run(&scaled, given);
+        let run = main_run(&scaled, given).filter(|_| zoned.is_none());
         let (what_ifs, skipped) = match &run {
             Some(run) => fixes(&trace, &layout, run, &outcome, &drive, given, took, &progress)?,
             None => (Vec::new(), Vec::new()),
@@ -116,7 +128,7 @@ impl Analysis {
         let unit = scaled.device.ftl.mapping_unit;
         let mut contract = decided(findings, what_ifs, skipped, &outcome, &drive, given)?;
         if run.is_none() && *given.what_ifs != WhatIfs::Only(Vec::new()) {
-            contract.unsimulated = Some(SAVED_STATE);
+            contract.unsimulated = Some(if zoned.is_some() { ZONED } else { SAVED_STATE });
         }
         let requests = match writer {
             Some(writer) => Some(writer.finish()?),
@@ -125,6 +137,8 @@ impl Analysis {
         Ok(Self {
             buffered: Bytes(u64::from(drive.buffered_units()) * unit.0),
             wear: Wear::of(drive.engine().nand().erase_counts()),
+            slc_wear: Wear::of_slc(drive.engine().nand()),
+            health: drive.health(),
             contract,
             trace,
             layout,
@@ -134,6 +148,7 @@ impl Analysis {
             state: given.device.state.clone(),
             options: given.replay.options(),
             seed: given.replay.seed,
+            zoned,
             charts,
             requests,
         })
@@ -153,6 +168,8 @@ impl Analysis {
             outcome: &self.outcome,
             buffered: self.buffered,
             wear: self.wear,
+            slc_wear: self.slc_wear,
+            health: self.health,
         }
     }
 
@@ -219,20 +236,80 @@ fn check_source(replay: &ReplayArgs, trace: &LoadedTrace) -> Result<(), Failure>
     Ok(())
 }
 
+/// The drive, made to fit the trace, or the log that the trace needs on a zoned one.
+fn scaled(device: &DeviceArgs, span: u64) -> Result<Scaled, Failure> {
+    let full = device.device()?;
+    if !full.is_zoned() {
+        return device.scaled(span);
+    }
+    let addresses = HostLog::addresses_for(&full, span);
+    device.scaled(addresses.map_err(|error| Failure::Usage(format!("{}: {error}", device.device)))?)
+}
+
+/// The drive in the state that was asked for; a zoned one so that a log over it is.
+fn prepared(
+    given: Subjects<'_>,
+    device: &Device,
+    span: u64,
+    progress: &Progress,
+) -> Result<(Drive, Preparation), Failure> {
+    let seed = given.replay.seed;
+    if !device.is_zoned() {
+        return given.device.prepared(device, seed, progress);
+    }
+    let state = match given.device.state.source {
+        StateSource::Prepared(state) => HostLog::drive_state(device, span, state),
+        StateSource::File(_) => None,
+    };
+    let Some(state) = state else {
+        return Err(Failure::Usage(format!("{}: {}", given.device.device, LogError::State)));
+    };
+    let mut args = given.device.clone();
+    args.state.source = StateSource::Prepared(state);
+    args.prepared(device, seed, progress)
+}
+
 type Replayed = (Outcome, Drawn, Option<RequestsWriter>);
 
-fn replay(
+/// Replays the trace: on the drive itself, or, if it is zoned, on a log over it.
+fn replayed(
+    given: Subjects<'_>,
+    trace: &mut LoadedTrace,
+    layout: &Layout,
+    mut drive: Drive,
+    writer: Option<RequestsWriter>,
+    progress: &Progress,
+) -> Result<(Drive, Option<ZonedFacts>, Replayed), Failure> {
+    let Some(shape) = drive.device().zone_shape() else {
+        let replayed = replay(given.replay, trace, layout, &mut drive, writer, progress)?;
+        return Ok((drive, None, replayed));
+    };
+    let mut source = LaidOut::new(&mut trace.spool, layout);
+    let bare = BareWrites::of(&mut source, shape).map_err(HostError::from)?;
+    let named = |error| Failure::Usage(format!("{}: {error}", given.device.device));
+    let log = match given.device.capacity {
+        None => HostLog::fitted(drive, layout.span()),
+        Some(_) => HostLog::new(drive, layout.span()),
+    };
+    let mut log = log.map_err(named)?;
+    let over_provisioning = log.over_provisioning();
+    let replayed = replay(given.replay, trace, layout, &mut log, writer, progress)?;
+    let facts = ZonedFacts { shape, bare, over_provisioning, log: replayed.0.measured.log };
+    Ok((log.into_drive(), Some(facts), replayed))
+}
+
+fn replay<B: BlockDevice>(
     args: &ReplayArgs,
     trace: &mut LoadedTrace,
     layout: &Layout,
-    drive: &mut Drive,
+    drive: &mut B,
     writer: Option<RequestsWriter>,
     progress: &Progress,
 ) -> Result<Replayed, Failure> {
     let per_pass = trace.summary.requests + trace.summary.flushes;
     let total = match args.passes {
         Passes::Fixed(passes) => Some(per_pass * u64::from(passes)),
-        Passes::Steady => None,
+        Passes::Steady | Passes::UntilReadOnly => None,
     };
     progress.start_count("replaying:", "requests", total);
     let shared = Rc::new(RefCell::new((writer, None::<HostError>)));
@@ -251,9 +328,9 @@ fn replay(
     };
     let shown = match args.passes {
         Passes::Fixed(passes) => passes,
-        Passes::Steady => 1,
+        Passes::Steady | Passes::UntilReadOnly => 1,
     };
-    let mut charts = Charts::new(drive.device().capacity(), shown, each, keep_going);
+    let mut charts = Charts::new(drive.drive().device().capacity(), shown, each, keep_going);
     let mut source = LaidOut::new(&mut trace.spool, layout);
     let outcome = prism_replay::replay(drive, &mut source, &args.options(), &mut charts);
     progress.clear();
@@ -406,5 +483,6 @@ pub fn parse_what_ifs(text: &str) -> Result<WhatIfs, String> {
 #[must_use]
 pub fn is_device(text: &str) -> bool {
     let is_file = std::path::Path::new(text).extension().is_some_and(|e| e == "toml");
-    is_file || Device::preset_names().any(|name| name == text)
+    let mut presets = Device::preset_names().chain(Device::zoned_preset_names());
+    is_file || presets.any(|name| name == text)
 }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use prism_base::Bytes;
+use prism_base::{Bytes, Nanos};
+use prism_nand::FaultModel;
 use prism_replay::fio::words;
 use prism_ssd::scale::Scaled;
 use prism_ssd::{Device, DeviceError, fit};
@@ -33,6 +34,16 @@ pub struct DeviceArgs {
     /// Keep the drive as it is before the first request, for --state of later runs
     #[arg(long, value_name = "FILE.prism-state", value_parser = parse_state_file)]
     pub save_state: Option<PathBuf>,
+    /// Let the drive age and fail as cells of this kind do: slc, mlc, tlc or qlc
+    #[arg(long, value_name = "KIND", value_parser = parse_kind)]
+    pub faults: Option<String>,
+    /// Cycles that every block starts with, for a drive that ages
+    #[arg(long, value_name = "CYCLES")]
+    pub wear: Option<u32>,
+    /// How long ago what the drive holds at the start was programmed, as 90d, for a drive that
+    /// ages
+    #[arg(long, value_name = "TIME", value_parser = parse_retention)]
+    pub retention: Option<Nanos>,
     /// Change a field of the drive before it is made to fit, as ftl.victim=fifo
     #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = parse_override)]
     pub overrides: Vec<Override>,
@@ -56,15 +67,42 @@ pub enum Capacity {
     Bytes(Bytes),
 }
 
+impl Override {
+    fn new(field: &str, value: &str) -> Self {
+        Self { field: field.into(), value: value.into() }
+    }
+}
+
 impl DeviceArgs {
     /// The device as it is asked for, before it is made to fit.
     ///
     /// # Errors
     /// [`Failure`] naming the file or the preset, and the field.
     pub fn device(&self) -> Result<Device, Failure> {
+        let mut device = self.described()?;
+        if self.wear.is_none() && self.retention.is_none() {
+            return Ok(device);
+        }
+        let Some(faults) = &mut device.faults else {
+            let what = "--wear and --retention are for a drive that ages: give --faults KIND, or \
+                        a file with [faults]";
+            return Err(Failure::Usage(what.into()));
+        };
+        faults.wear = self.wear.unwrap_or(faults.wear);
+        faults.retention = self.retention.unwrap_or(faults.retention);
+        match device.check() {
+            Ok(()) => Ok(device),
+            Err(error) => Err(Failure::Usage(format!("{}: {error}", self.device))),
+        }
+    }
+
+    /// The device as it is described, before it is aged.
+    fn described(&self) -> Result<Device, Failure> {
+        let kind = self.faults.iter().map(|kind| Override::new("faults.kind", kind));
+        let overrides: Vec<_> = kind.chain(self.overrides.iter().cloned()).collect();
         let wrong = |error| Failure::Usage(format!("{}: {error}", self.device));
         let is_file = Path::new(&self.device).extension().is_some_and(|e| e == "toml");
-        if !is_file && self.overrides.is_empty() {
+        if !is_file && overrides.is_empty() {
             return Device::preset(&self.device).map_err(|e| Failure::Usage(e.to_string()));
         }
         let text = if is_file {
@@ -74,10 +112,10 @@ impl DeviceArgs {
             let text = Device::preset_text(&self.device);
             text.map_err(|e| Failure::Usage(e.to_string()))?.to_owned()
         };
-        let device = if self.overrides.is_empty() {
+        let device = if overrides.is_empty() {
             Device::from_toml(&text)
         } else {
-            let text = overridden(&text, &self.overrides).map_err(Failure::Usage)?;
+            let text = overridden(&text, &overrides).map_err(Failure::Usage)?;
             Device::from_toml(&text)
         };
         device.map_err(wrong)
@@ -107,7 +145,7 @@ impl DeviceArgs {
 }
 
 fn device_help() -> String {
-    let names: Vec<_> = Device::preset_names().collect();
+    let names: Vec<_> = Device::preset_names().chain(Device::zoned_preset_names()).collect();
     format!("The drive: a preset ({}) or a TOML file", names.join(", "))
 }
 
@@ -123,6 +161,11 @@ fn overridden(text: &str, overrides: &[Override]) -> Result<String, String> {
         };
         let place = match section {
             None => Some(&mut table),
+            Some("faults") => {
+                // A section that files may leave out as a whole.
+                let empty = toml::Value::Table(toml::Table::new());
+                table.entry("faults").or_insert(empty).as_table_mut()
+            }
             Some(section) => table.get_mut(section).and_then(toml::Value::as_table_mut),
         };
         let Some(place) = place.filter(|_| !name.contains('.')) else {
@@ -176,11 +219,20 @@ fn fields(table: &toml::Table) -> Vec<String> {
 
 fn parse_override(text: &str) -> Result<Override, String> {
     match text.split_once('=') {
-        Some((field, value)) if !field.is_empty() => {
-            Ok(Override { field: field.into(), value: value.into() })
-        }
+        Some((field, value)) if !field.is_empty() => Ok(Override::new(field, value)),
         _ => Err("give a field and its value, as ftl.victim=fifo".into()),
     }
+}
+
+fn parse_kind(text: &str) -> Result<String, String> {
+    if FaultModel::KINDS.contains(&text) {
+        return Ok(text.into());
+    }
+    Err(format!("kinds are {}", FaultModel::KINDS.join(", ")))
+}
+
+fn parse_retention(text: &str) -> Result<Nanos, String> {
+    Nanos::parse(text).map_err(|error| error.to_string())
 }
 
 pub(crate) fn parse_capacity(text: &str) -> Result<Capacity, String> {
@@ -201,7 +253,7 @@ mod tests {
     #[test]
     fn fields_are_changed_and_unknown_ones_named() {
         let change = |field: &str, value: &str| {
-            let change = Override { field: field.into(), value: value.into() };
+            let change = Override::new(field, value);
             overridden(Device::preset_text("dc-tlc").unwrap(), &[change])
         };
         let device = |text: &str| Device::from_toml(text).unwrap();

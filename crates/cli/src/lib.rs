@@ -23,6 +23,7 @@ pub mod sweep;
 pub mod trace_args;
 pub mod trace_json;
 pub mod trace_write;
+mod zoned_report;
 
 use std::io::Write;
 use std::process::ExitCode;

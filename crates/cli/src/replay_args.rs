@@ -11,9 +11,11 @@ pub struct ReplayArgs {
     /// completions in the trace)
     #[arg(long, value_name = "PACE", default_value = "open", value_parser = parse_pace)]
     pub pace: Pace,
-    /// How often the trace is replayed: a number, or `steady` to repeat it until write
-    /// amplification is steady and measure then
-    #[arg(long, value_name = "N|steady", default_value = "steady", value_parser = parse_passes)]
+    /// How often the trace is replayed: a number; `steady` to repeat it until write
+    /// amplification is steady and measure then; or `until-read-only`, for a drive that ages,
+    /// to repeat it until the drive writes no more
+    #[arg(long, value_name = "N|steady|until-read-only", default_value = "steady",
+          value_parser = parse_passes)]
     pub passes: Passes,
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -72,8 +74,9 @@ fn parse_pace(text: &str) -> Result<Pace, String> {
 fn parse_passes(text: &str) -> Result<Passes, String> {
     match (text, text.parse::<u32>()) {
         ("steady", _) => Ok(Passes::Steady),
+        ("until-read-only", _) => Ok(Passes::UntilReadOnly),
         (_, Ok(passes)) if passes > 0 => Ok(Passes::Fixed(passes)),
-        _ => Err("give a number from 1 on, or `steady`".into()),
+        _ => Err("give a number from 1 on, `steady` or `until-read-only`".into()),
     }
 }
 
@@ -90,6 +93,7 @@ mod tests {
             assert!(parse_pace(text).is_err(), "{text}");
         }
         assert_eq!(parse_passes("3"), Ok(Passes::Fixed(3)));
+        assert_eq!(parse_passes("until-read-only"), Ok(Passes::UntilReadOnly));
         assert!(parse_passes("0").is_err());
     }
 }

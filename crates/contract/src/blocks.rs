@@ -15,7 +15,8 @@ const UNITS_MAX: u32 = 1 << 26;
 /// The blocks of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriveBlocks {
-    /// Those that hold data, by valid units; open ones apart. None on a drive with more units
+    /// Those that hold data, by valid units; open ones apart, and without those of one bit a
+    /// cell beside others, which hold less. None on a drive with more units
     /// than can be looked at.
     pub data: Option<Zombies>,
     /// Those that hold the map.
@@ -60,7 +61,7 @@ fn held(drive: &Drive) -> (Zombies, Zombies) {
     };
     let (mut data, mut map) = (empty(), empty());
     for block in (0..geometry.blocks()).map(BlockId) {
-        if nand.rows_programmed(block) == 0 {
+        if nand.rows_programmed(block) == 0 || layout.is_slc(block) {
             continue;
         }
         let first = layout.first_unit(layout.first_row(block)).0;

@@ -82,11 +82,24 @@ pub struct Cleaning {
     pub free_blocks_idle: u32,
 }
 
+/// Times of blocks with one bit a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlcTiming {
+    /// Array to page register, of any page.
+    pub t_read: Nanos,
+    /// Page register to array, of one level of a row; a row takes one after another.
+    pub t_program: Nanos,
+    /// Erase of a block.
+    pub t_erase: Nanos,
+}
+
 /// How the flash is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
     /// Times of the flash.
     pub timing: Timing,
+    /// Those of its blocks with one bit a cell, where it has any.
+    pub slc: Option<SlcTiming>,
     /// What goes first.
     pub scheduler: Scheduler,
     /// The next read of a die begins while the data of the last one leaves it.
@@ -111,6 +124,7 @@ impl EngineConfig {
     pub fn simple(timing: Timing) -> Self {
         Self {
             timing,
+            slc: None,
             scheduler: Scheduler::Fcfs,
             cache_read: false,
             cache_program: false,

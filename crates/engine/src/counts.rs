@@ -1,7 +1,7 @@
 //! Flash operations by cause.
 
 use prism_ftl::UnitWrite;
-use prism_nand::{Cause, Counts, Geometry, Layout};
+use prism_nand::{Cause, Counts, Geometry, Layout, RowId};
 
 /// What was done to the flash, by cause. Reads and programs are counted in pages of one
 /// plane, erases in blocks of one plane, so that figures compare with data sheets
@@ -16,6 +16,61 @@ pub struct FlashCounts {
     pub erases: Counts,
     /// Mapping units programmed; a page's units may have several causes (its padding).
     pub units: Counts,
+    /// Of these, the ones programmed in blocks of one bit a cell.
+    pub slc_units: Counts,
+    /// Mapping units of the host that were meant for blocks of one bit a cell and found no
+    /// room there.
+    pub slc_overflow: u64,
+    /// What failed, and what that took.
+    pub faults: FaultCounts,
+}
+
+/// What failed on flash that ages, and what that took. Programs and erases that failed are
+/// counted as operations like others, but for erases, of which only those count that ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultCounts {
+    /// Programs of a row that failed.
+    pub program_failures: u64,
+    /// Erases of a block of a die that failed.
+    pub erase_failures: u64,
+    /// Readings of a page beyond its first.
+    pub read_retries: u64,
+    /// Mapping units that needed such.
+    pub retried_units: u64,
+    /// Mapping units rebuilt from the rest of their stripe.
+    pub rebuilt_units: u64,
+    /// Mapping units that the host asked for and that could not be read.
+    pub unreadable_units: u64,
+    /// Mapping units whose content was given up, because a copy or the completion of a
+    /// partial write could not read them.
+    pub lost_units: u64,
+}
+
+impl FaultCounts {
+    /// Each count, in the order of the fields.
+    fn all(&mut self) -> [&mut u64; 7] {
+        [
+            &mut self.program_failures,
+            &mut self.erase_failures,
+            &mut self.read_retries,
+            &mut self.retried_units,
+            &mut self.rebuilt_units,
+            &mut self.unreadable_units,
+            &mut self.lost_units,
+        ]
+    }
+
+    /// Adds what `other` counted.
+    pub fn add(&mut self, mut other: Self) {
+        self.all().into_iter().zip(other.all()).for_each(|(ours, theirs)| *ours += *theirs);
+    }
+
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(mut self, mut earlier: Self) -> Self {
+        self.all().into_iter().zip(earlier.all()).for_each(|(ours, before)| *ours -= *before);
+        self
+    }
 }
 
 impl FlashCounts {
@@ -61,12 +116,35 @@ impl FlashCounts {
         self.units[cause] += u64::from(rows * geometry.units_per_row());
     }
 
+    /// Counts what `count` counts, the program of rows of the block of `row`, for the kind of
+    /// that block as well.
+    #[inline]
+    pub(crate) fn of_kind(&mut self, layout: &Layout, row: RowId, count: impl FnOnce(&mut Self)) {
+        if layout.is_slc(layout.block_of(row)) {
+            let before = self.units;
+            count(self);
+            let counted = self.units.since(&before);
+            self.slc_units.add(&counted);
+        } else {
+            count(self);
+        }
+    }
+
+    /// The share of all units programmed that went to blocks of one bit a cell.
+    #[must_use]
+    pub fn slc_share(&self) -> f64 {
+        self.slc_units.total() as f64 / self.units.total().max(1) as f64
+    }
+
     /// Adds what `other` counted.
     pub fn add(&mut self, other: &Self) {
         self.reads.add(&other.reads);
         self.programs.add(&other.programs);
         self.erases.add(&other.erases);
         self.units.add(&other.units);
+        self.slc_units.add(&other.slc_units);
+        self.slc_overflow += other.slc_overflow;
+        self.faults.add(other.faults);
     }
 
     /// What was added since `earlier`.
@@ -77,6 +155,9 @@ impl FlashCounts {
             programs: self.programs.since(&earlier.programs),
             erases: self.erases.since(&earlier.erases),
             units: self.units.since(&earlier.units),
+            slc_units: self.slc_units.since(&earlier.slc_units),
+            slc_overflow: self.slc_overflow - earlier.slc_overflow,
+            faults: self.faults.since(earlier.faults),
         }
     }
 }

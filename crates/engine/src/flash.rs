@@ -2,7 +2,7 @@
 //! programs and erases.
 
 use prism_ftl::{Layer, UnitWrite};
-use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, NandError, RowId};
+use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, NandError, RowId, Status};
 
 use crate::content;
 
@@ -50,12 +50,24 @@ pub trait Flash {
     ) -> Result<(), Self::Error>;
 
     /// Erases all members of `block` that have to be ([`Nand::members_to_erase`]); returns
-    /// how many that were, 1 where there are no superblocks. Everything programmed before is
-    /// on flash for good before the erase begins.
+    /// how many that were, 1 where there are no superblocks, not counting any that failed.
+    /// Everything programmed before is on flash for good before the erase begins.
     ///
     /// # Errors
     /// If the flash fails.
     fn erase(&mut self, block: BlockId, cause: Cause) -> Result<u32, Self::Error>;
+
+    /// Whether programs and erases may fail although the flash as a whole works
+    /// ([`Flash::take_status`]). Rows are then programmed one by one.
+    fn may_fail(&self) -> bool {
+        false
+    }
+
+    /// How the last program or erase ended. One that failed has made its block bad: what
+    /// was programmed there before can be read, and nothing more is programmed.
+    fn take_status(&mut self) -> Status {
+        Status::Passed
+    }
 
     /// Everything programmed and erased before is on flash for good when this returns;
     /// nothing to do where operations are so by themselves. Asked for before each
@@ -105,10 +117,17 @@ impl Flash for Nand {
         // Which members are behind is asked before any of them is erased.
         for member in self.members_to_erase(block).collect::<Vec<_>>() {
             self.erase_begin(block, member)?;
-            self.erase_end(block, member);
-            erased += 1;
+            erased += u32::from(self.erase_end(block, member) == Status::Passed);
         }
         Ok(erased)
+    }
+
+    fn may_fail(&self) -> bool {
+        self.has_faults()
+    }
+
+    fn take_status(&mut self) -> Status {
+        self.take_status()
     }
 
     fn sync(&mut self) -> Result<(), NandError> {
@@ -148,6 +167,14 @@ impl<F: Flash> Flash for &mut F {
 
     fn erase(&mut self, block: BlockId, cause: Cause) -> Result<u32, F::Error> {
         (**self).erase(block, cause)
+    }
+
+    fn may_fail(&self) -> bool {
+        (**self).may_fail()
+    }
+
+    fn take_status(&mut self) -> Status {
+        (**self).take_status()
     }
 
     fn sync(&mut self) -> Result<(), F::Error> {

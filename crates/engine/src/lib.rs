@@ -13,8 +13,8 @@ pub mod timeline;
 
 mod content;
 
-pub use config::{Cleaning, CleaningMode, EngineConfig, Scheduler, Suspend};
-pub use counts::FlashCounts;
+pub use config::{Cleaning, CleaningMode, EngineConfig, Scheduler, SlcTiming, Suspend};
+pub use counts::{FaultCounts, FlashCounts};
 pub use flash::Flash;
 pub use immediate::{Immediate, Pace};
 pub use timed::{Done, Engine, HostUnit};

@@ -28,6 +28,12 @@ impl<T: Default> Slab<T> {
         self.free.push(place);
     }
 
+    /// Places there are, in use or not.
+    #[must_use]
+    pub fn places(&self) -> u32 {
+        self.places.len() as u32
+    }
+
     /// Places in use.
     #[must_use]
     pub fn in_use(&self) -> usize {

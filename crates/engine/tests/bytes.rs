@@ -20,6 +20,7 @@ fn parts() -> (Nand, Layer) {
         parity: false,
         page: Bytes(8192),
         unit: Bytes(4096),
+        slc: None,
     };
     let config = FtlConfig::simple(LOGICAL, VictimPolicy::Greedy, Frontiers::Separate);
     let ftl = PageMap::new(geometry.clone(), config, 1).unwrap();
@@ -78,7 +79,7 @@ fn in_time() {
                 version += 1;
                 let lpn = rng.below(u64::from(LOGICAL)) as u32;
                 newest[lpn as usize] = version;
-                HostUnit { write: UnitWrite { lpn, source: None, version }, tag }
+                HostUnit { write: UnitWrite { lpn, source: None, version }, tag, lost: false }
             })
             .collect();
         let payloads = row.iter().map(|u| bytes_of(u.write.lpn, u.write.version)).collect();

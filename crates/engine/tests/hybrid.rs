@@ -26,6 +26,7 @@ fn geometry(blocks_per_plane: u32, pages_per_block: u32) -> Geometry {
         parity: false,
         page: Bytes(u64::from(ROW) * 4096),
         unit: Bytes(4096),
+        slc: None,
     }
 }
 

@@ -39,6 +39,7 @@ impl Drive {
             parity: false,
             page: Bytes(4096),
             unit: Bytes(4096),
+            slc: None,
         };
         let nand = Nand::with_content(geometry.clone()).with_gaps(config.gaps);
         let layer = Layer::from(Hybrid::new(geometry, config).unwrap());

@@ -24,6 +24,7 @@ fn used(pace: Pace, victim: VictimPolicy) -> (Owner, Rng, u64) {
         parity: false,
         page: Bytes(32),
         unit: Bytes(16),
+        slc: None,
     };
     let config = FtlConfig {
         free_blocks_low: 4,

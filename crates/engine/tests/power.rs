@@ -109,6 +109,7 @@ fn a_logical_block_rewritten_in_order_is_switched() {
         parity: false,
         page: Bytes(32),
         unit: Bytes(16),
+        slc: None,
     };
     let config = LayerConfig::Hybrid(HybridConfig {
         logs: Logs::Groups,

@@ -52,8 +52,8 @@ impl Verdict {
     pub fn name(self) -> &'static str {
         match self {
             Self::Agrees => "agrees",
-            Self::Explained => "differs, explained",
-            Self::Unexplained => "differs, unexplained",
+            Self::Explained => "explained",
+            Self::Unexplained => "unexplained",
         }
     }
 }

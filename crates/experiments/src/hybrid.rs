@@ -73,6 +73,7 @@ impl HybridSetup {
             parity: false,
             page: Bytes(4096),
             unit: Bytes(4096),
+            slc: None,
         }
     }
 }

@@ -14,11 +14,14 @@ pub mod oracles;
 pub mod preparing;
 pub mod ranges;
 pub mod recovery;
+pub mod retirement;
 pub mod sfs;
 pub mod speed;
 pub mod theory;
+pub mod tiers;
 pub mod unwritten;
 pub mod validate;
 pub mod write_amplification;
+pub mod zones;
 
 pub use validate::{Check, Group, Scale, checks};

@@ -38,6 +38,7 @@ fn measure(share: f64, by_unit_blocks: u32, seed: u64) -> f64 {
         parity: false,
         page: Bytes(4096),
         unit: Bytes(4096),
+        slc: None,
     };
     let mut page = FtlConfig::simple(1, VictimPolicy::Greedy, Frontiers::Shared);
     let usable = page.usable_units(&geometry(by_unit_blocks)) as f64;

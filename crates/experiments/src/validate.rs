@@ -4,7 +4,7 @@ use prism_ftl::{Frontiers, VictimPolicy};
 
 use crate::theory::{self, HotCold};
 use crate::write_amplification::{Setup, measure};
-use crate::{hybrid, ranges};
+use crate::{hybrid, ranges, retirement, zones};
 
 /// What kind of thing is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub enum Scale {
 }
 
 impl Scale {
-    fn blocks(self, full: u32) -> u32 {
+    pub(crate) fn blocks(self, full: u32) -> u32 {
         match self {
             Self::Full => full,
             Self::Quarter => full / 4,
@@ -114,14 +114,17 @@ const PUBLISHED_TIES: &str =
 
 /// Write amplification without time against closed forms: of a page-mapping layer, victim
 /// policies under uniform writes, large blocks, trims, and hot and cold writes, these
-/// also against published simulations where there is no closed form; of the mappings by
-/// block; and of two mappings on one drive.
+/// also against published simulations where there is no closed form; the same of flash that
+/// loses blocks; of the mappings by block; of two mappings on one drive; and what zoned drives
+/// and logs over them write.
 #[must_use]
 pub fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
     let table = [uniform(), large_blocks(), trims(), hot_cold_theory(), hot_cold_published(scale)];
     let all = table.into_iter().flatten();
     let by_unit = all.map(|comparison| comparison.pending(seed, scale));
-    by_unit.chain(hybrid::checks(seed, scale)).chain(ranges::checks(seed, scale)).collect()
+    let by_block = hybrid::checks(seed, scale).into_iter().chain(ranges::checks(seed, scale));
+    let by_unit = by_unit.chain(retirement::checks(seed, scale)).chain(by_block);
+    by_unit.chain(zones::checks(seed, scale)).collect()
 }
 
 /// A simulation and what should come out.

@@ -44,6 +44,7 @@ impl Setup {
             parity: false,
             page: Bytes(4096),
             unit: Bytes(4096),
+            slc: None,
         }
     }
 

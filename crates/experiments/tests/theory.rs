@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use prism_experiments::theory::HotCold;
 use prism_experiments::write_amplification::{Setup, measure};
-use prism_experiments::{Check, Scale, checks, theory};
+use prism_experiments::{Check, Scale, checks, retirement, theory};
 use prism_ftl::{Frontiers, VictimPolicy};
 
 #[test]
@@ -102,4 +102,16 @@ fn policies_order_as_published() {
     let apart = theory::separated_pools(0.15, HotCold { units: 0.1, writes: 0.9 });
     let least = kawaguchi.min(rosenblum);
     assert!(least > apart, "{least} is less than knowing what is hot gives, {apart}");
+}
+
+/// Blocks that fail take their share of the over-provisioning, and no more.
+#[test]
+fn blocks_that_fail_cost_what_their_room_is_worth() {
+    let run = retirement::measure(VictimPolicy::Greedy, 1024, 0.28, 3).unwrap();
+    let expected = theory::greedy(run.effective, 64);
+    let off = run.write_amplification / expected - 1.0;
+    assert!(off.abs() < 0.02, "{run:?}: {expected}");
+    assert!(run.effective < run.effective_at_first - 0.05, "{run:?}");
+    assert!(run.write_amplification > 1.2 * theory::greedy(run.effective_at_first, 64), "{run:?}");
+    assert!(run.faults.erase_failures > 10 && run.faults.program_failures > 0, "{run:?}");
 }

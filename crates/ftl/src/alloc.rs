@@ -12,6 +12,7 @@ use prism_nand::{BlockId, LaneId, RowId};
 use crate::candidates::Candidates;
 use crate::config::FtlConfig;
 use crate::pagemap::{BlockState, PageMap};
+use crate::tiers::Kind;
 use crate::victim::VictimPolicy;
 
 /// An open block and its next row.
@@ -21,58 +22,103 @@ pub(crate) struct OpenBlock {
     pub(crate) next: u32,
 }
 
+/// The blocks of one kind on a lane.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    /// Erased blocks; the one erased longest ago is opened first, or the least worn.
+    pub(crate) free: VecDeque<u32>,
+    /// The sealed blocks: what victim policies see.
+    pub(crate) candidates: Candidates,
+    /// Erases of all its blocks together.
+    pub(crate) erases: u64,
+}
+
 /// The part of the state that belongs to one lane.
 #[derive(Clone, Debug)]
 pub(crate) struct LaneState {
-    /// Erased blocks; the one erased longest ago is opened first, or the least worn.
-    pub(crate) free: VecDeque<u32>,
+    /// By [`Kind`].
+    pub(crate) parts: [Part; 2],
     /// By frontier.
     pub(crate) open: Vec<Option<OpenBlock>>,
     /// Blocks that recovery found to hold nothing: erased before any other, whatever the
     /// victim policy, since cleaning may need them to get anywhere.
     pub(crate) dead: Vec<u32>,
-    /// The sealed blocks: what victim policies see.
-    pub(crate) candidates: Candidates,
-    /// Valid units on the lane.
+    /// Valid units on the lane, and those of them in blocks of one bit a cell.
     pub(crate) valid: u64,
-    /// Erases of all its blocks together.
-    pub(crate) erases: u64,
+    pub(crate) slc_valid: u64,
+    /// Rows of the host on their way to a region of such blocks.
+    pub(crate) slc_rows_in_flight: u32,
 }
 
 impl LaneState {
-    pub(crate) fn erased(blocks: Range<u32>, config: &FtlConfig, units_per_block: u32) -> Self {
+    /// A lane of erased blocks, of which the first `slc` have one bit a cell; `units` are
+    /// those of a block of each kind.
+    pub(crate) fn erased(
+        blocks: Range<u32>,
+        slc: u32,
+        config: &FtlConfig,
+        units: [u32; 2],
+    ) -> Self {
         let candidates = match config.victim {
             VictimPolicy::Lru => Candidates::with_changes,
             _ => Candidates::new,
         };
+        let all = blocks.len();
+        let part = |free: Range<u32>, places, units| Part {
+            free: free.collect(),
+            candidates: candidates(places, units),
+            erases: 0,
+        };
+        let first_main = blocks.start + slc;
         Self {
-            candidates: candidates(blocks.len(), units_per_block),
-            free: blocks.collect(),
+            parts: [
+                part(first_main..blocks.end, all, units[0]),
+                part(blocks.start..first_main, slc as usize, units[1]),
+            ],
             open: vec![None; config.frontier_count() as usize],
             dead: Vec::new(),
             valid: 0,
-            erases: 0,
+            slc_valid: 0,
+            slc_rows_in_flight: 0,
         }
+    }
+
+    pub(crate) fn part(&self, kind: Kind) -> &Part {
+        &self.parts[kind as usize]
+    }
+
+    pub(crate) fn part_mut(&mut self, kind: Kind) -> &mut Part {
+        &mut self.parts[kind as usize]
+    }
+
+    /// Its blocks with more than one bit a cell.
+    pub(crate) fn main(&self) -> &Part {
+        self.part(Kind::Main)
+    }
+
+    /// Its blocks with one.
+    pub(crate) fn slc(&self) -> &Part {
+        self.part(Kind::Slc)
     }
 }
 
 impl PageMap {
-    /// Erased blocks of `lane`.
+    /// Erased blocks of `lane`, those of one bit a cell apart.
     #[must_use]
     pub fn free_blocks(&self, lane: LaneId) -> u32 {
-        self.lanes[lane.0 as usize].free.len() as u32
+        self.lanes[lane.0 as usize].main().free.len() as u32
     }
 
     /// Whether cleaning of `lane` should start.
     #[must_use]
     pub fn below_low(&self, lane: LaneId) -> bool {
-        self.free_blocks(lane) < self.config.free_blocks_low
+        self.free_blocks(lane) < self.config.free_blocks_low || self.slc_below_low(lane)
     }
 
     /// Whether cleaning of `lane` may stop.
     #[must_use]
     pub fn reached_high(&self, lane: LaneId) -> bool {
-        self.free_blocks(lane) >= self.config.free_blocks_high
+        self.free_blocks(lane) >= self.config.free_blocks_high && self.slc_reached_high(lane)
     }
 
     /// The stream of a logical unit that the host writes with placement handle `handle`
@@ -87,9 +133,18 @@ impl PageMap {
     #[must_use]
     pub fn host_may_write(&self, lane: LaneId, stream: u32) -> bool {
         let state = &self.lanes[lane.0 as usize];
-        let free = state.free.len() as u32;
-        let open = state.open[stream as usize];
-        let reserve = self.config.reserve_blocks;
+        let free = state.main().free.len() as u32;
+        let frontier = self.host_frontier(lane, stream);
+        let open = state.open[frontier];
+        let mut reserve = self.config.reserve_blocks;
+        if let Some(slc) = self.config.slc {
+            if self.config.kind_of_frontier(frontier) == Kind::Slc {
+                // A cache is asked for its room when the frontier is chosen.
+                return slc.is_cache() || self.region_may_take(lane, open);
+            }
+            reserve = self.config.reserve_for_copies();
+        }
+        let stream = frontier as u32;
         if !self.config.copies_share(stream) {
             return open.is_some() || free > reserve;
         }
@@ -105,26 +160,41 @@ impl PageMap {
     }
 
     /// Rows for data that an open block still has.
-    fn data_rows_left(&self, open: OpenBlock) -> u32 {
-        let left = self.layout.rows_per_block() - open.next;
+    pub(crate) fn data_rows_left(&self, open: OpenBlock) -> u32 {
+        let left = self.layout.rows_of(open.block) - open.next;
         // The last row of each stripe is parity, and what is left ends with a whole one.
         if self.parity { left - left.div_ceil(self.layout.dies_per_lane()) } else { left }
     }
 
-    /// Whether `lane` holds no more than its share of the data. Placing by load alone can
+    /// Whether `lane` holds no more than its share of the data, as far as that matters to a
+    /// row of `stream`. Placing by load alone can
     /// send all cold data to one lane until that lane cannot be cleaned any more; a lane
     /// above the average by half a block waits until the others have caught up.
     #[must_use]
-    pub fn balanced(&self, lane: LaneId) -> bool {
+    pub fn balanced(&self, lane: LaneId, stream: u32) -> bool {
         let lanes = self.lanes.len() as u64;
         let slack = u64::from(self.layout.units_per_block()) / 2;
-        self.lanes[lane.0 as usize].valid * lanes <= self.valid_total + slack * lanes
+        if let Some(balanced) = self.balanced_by_blocks(lane, slack) {
+            return balanced;
+        }
+        let valid = self.lanes[lane.0 as usize].valid;
+        if self.config.slc.is_some_and(|slc| !slc.is_cache()) {
+            // What lives in a region is bounded there, and never becomes a burden of the
+            // other blocks.
+            if self.config.kind_of_frontier(self.host_frontier(lane, stream)) == Kind::Slc {
+                return true;
+            }
+            let apart: u64 = self.lanes.iter().map(|lane| lane.slc_valid).sum();
+            let valid = valid - self.slc_valid(lane);
+            return valid * lanes <= self.valid_total - apart + slack * lanes;
+        }
+        valid * lanes <= self.valid_total + slack * lanes
     }
 
     /// The row that [`PageMap::reserve_host`] would take, if a block is open.
     #[must_use]
     pub fn next_row(&self, lane: LaneId, stream: u32) -> Option<RowId> {
-        let open = self.lanes[lane.0 as usize].open[stream as usize]?;
+        let open = self.lanes[lane.0 as usize].open[self.host_frontier(lane, stream)]?;
         Some(RowId(self.layout.first_row(open.block).0 + open.next))
     }
 
@@ -135,7 +205,7 @@ impl PageMap {
     /// If [`PageMap::host_may_write`] does not hold.
     pub fn reserve_host(&mut self, lane: LaneId, stream: u32) -> RowId {
         assert!(self.host_may_write(lane, stream), "host write into the reserve of {lane:?}");
-        self.take_row(lane, stream as usize)
+        self.take_row(lane, self.host_frontier(lane, stream))
     }
 
     /// Takes the next row of `lane` for copies out of `victim`.
@@ -152,8 +222,12 @@ impl PageMap {
     #[must_use]
     pub fn next_copy_row(&self, lane: LaneId, victim: BlockId) -> Option<RowId> {
         let frontier = self.config.frontier_of_copies(self.frontier_of[victim.0 as usize]);
-        self.next_row(lane, frontier).or_else(|| {
-            let block = self.lanes[lane.0 as usize].free[self.next_erased(lane)?];
+        let open = self.lanes[lane.0 as usize].open[frontier as usize];
+        let next = |open: OpenBlock| RowId(self.layout.first_row(open.block).0 + open.next);
+        open.map(next).or_else(|| {
+            let kind = self.config.kind_of_frontier(frontier as usize);
+            let erased = self.next_erased(lane, kind)?;
+            let block = self.lanes[lane.0 as usize].part(kind).free[erased];
             Some(self.layout.first_row(BlockId(block)))
         })
     }
@@ -163,7 +237,11 @@ impl PageMap {
     pub fn reserve_pad(&mut self, block: BlockId, until: RowId) -> Option<RowId> {
         let lane = self.layout.lane_of(block);
         let frontier = u32::from(self.frontier_of[block.0 as usize]);
-        let next = self.next_row(lane, frontier).filter(|&row| row <= until)?;
+        let open = self.lanes[lane.0 as usize].open[frontier as usize]?;
+        let next = RowId(self.layout.first_row(open.block).0 + open.next);
+        if next > until {
+            return None;
+        }
         (self.layout.block_of(next) == block).then(|| self.take_row(lane, frontier as usize))
     }
 
@@ -182,7 +260,7 @@ impl PageMap {
             let parity = self.next_of(&mut open);
             self.parity_due.push(parity);
         }
-        let left = open.next < self.layout.rows_per_block();
+        let left = open.next < self.layout.rows_of(open.block);
         self.lanes[lane.0 as usize].open[frontier] = left.then_some(open);
         row
     }
@@ -191,12 +269,15 @@ impl PageMap {
         let row = RowId(self.layout.first_row(open.block).0 + open.next);
         open.next += 1;
         self.rows_in_flight[open.block.0 as usize] += 1;
+        if self.layout.is_slc(open.block) {
+            self.count_region_row(open.block, 1);
+        }
         row
     }
 
     /// The place in the list of erased blocks of the one that is opened next.
-    fn next_erased(&self, lane: LaneId) -> Option<usize> {
-        let free = &self.lanes[lane.0 as usize].free;
+    fn next_erased(&self, lane: LaneId, kind: Kind) -> Option<usize> {
+        let free = &self.lanes[lane.0 as usize].part(kind).free;
         if self.config.wear.least_worn_first {
             return (0..free.len()).min_by_key(|&place| self.erases[free[place] as usize]);
         }
@@ -204,8 +285,9 @@ impl PageMap {
     }
 
     pub(crate) fn open_block(&mut self, lane: LaneId, frontier: usize) -> OpenBlock {
-        let place = self.next_erased(lane);
-        let free = &mut self.lanes[lane.0 as usize].free;
+        let kind = self.config.kind_of_frontier(frontier);
+        let place = self.next_erased(lane, kind);
+        let free = &mut self.lanes[lane.0 as usize].part_mut(kind).free;
         let block = place.and_then(|place| free.remove(place));
         let block = block.expect("no erased block left on the lane: the reserve was too small");
         self.state[block as usize] = BlockState::Open;

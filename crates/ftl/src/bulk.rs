@@ -4,7 +4,7 @@
 //! Everything here leaves the layer as the steps it stands for would; a test compares them.
 
 use prism_base::prefetch;
-use prism_nand::{BlockId, LaneId, Pun, RowId};
+use prism_nand::{BlockId, Cause, LaneId, Pun, RowId};
 
 use crate::alloc::OpenBlock;
 use crate::pagemap::{PageMap, TRIMMED};
@@ -47,7 +47,8 @@ impl PageMap {
             prefetch(&self.live_bits, at as usize / 64);
             prefetch(&self.valid, block.0 as usize);
             let (lane, place) = self.layout.split_block(block);
-            prefetch(self.lanes[lane.0 as usize].candidates.valid().values(), place);
+            let part = self.lanes[lane.0 as usize].part(self.kind_at(place));
+            prefetch(part.candidates.valid().values(), place);
         }
     }
 
@@ -59,11 +60,12 @@ impl PageMap {
     /// If [`PageMap::host_may_write`] or [`PageMap::takes_rows_at_once`] does not hold.
     pub fn put_row(&mut self, lane: LaneId, stream: u32, units: &[UnitWrite]) -> RowId {
         debug_assert!(self.takes_rows_at_once() && self.host_may_write(lane, stream));
-        let (run, block) = self.take_rows(lane, stream as usize, 1);
+        let frontier = self.host_frontier(lane, stream);
+        let (run, block) = self.take_rows(lane, frontier, 1);
         let first = self.layout.first_unit(run.first).0;
         let count = units.len() as u32;
         self.valid[block.0 as usize] += count;
-        self.lanes[lane.0 as usize].valid += u64::from(count);
+        self.count_valid(block, count);
         self.valid_total += u64::from(count);
         self.mapped += u64::from(count);
         for (at, write) in (first..).zip(units) {
@@ -72,7 +74,7 @@ impl PageMap {
             self.p2l[at as usize] = write.lpn + 1;
             self.l2p[write.lpn as usize] = at + 1;
         }
-        self.close_if_full(lane, stream as usize, block);
+        self.close_if_full(lane, frontier, block);
         run.first
     }
 
@@ -112,6 +114,9 @@ impl PageMap {
         }
         let units = scratch.len() as u32;
         self.valid[victim.0 as usize] -= units;
+        if self.cause_of_cleaning(victim) == Cause::Fold {
+            self.lanes[lane.0 as usize].slc_valid -= u64::from(units);
+        }
         self.clear_live(victim);
         if self.config.map_units > 0 {
             let logical = self.config.logical_units;
@@ -157,7 +162,7 @@ impl PageMap {
         let open = self.lanes[lane.0 as usize].open[frontier];
         let open = open.unwrap_or_else(|| self.open_block(lane, frontier));
         let OpenBlock { block, next } = open;
-        let rows = most.min(self.layout.rows_per_block() - next);
+        let rows = most.min(self.layout.rows_of(block) - next);
         let first = RowId(self.layout.first_row(block).0 + next);
         let open = OpenBlock { block, next: next + rows };
         self.lanes[lane.0 as usize].open[frontier] = Some(open);
@@ -166,7 +171,7 @@ impl PageMap {
 
     fn close_if_full(&mut self, lane: LaneId, frontier: usize, block: BlockId) {
         let open = &mut self.lanes[lane.0 as usize].open[frontier];
-        if open.is_some_and(|open| open.next == self.layout.rows_per_block()) {
+        if open.is_some_and(|open| open.next == self.layout.rows_of(block)) {
             *open = None;
             self.seal(block);
         }

@@ -5,6 +5,7 @@ use prism_nand::{BlockId, Cause, LaneId, Pun};
 use crate::candidates::NOT_SEALED;
 use crate::pagemap::{BlockState, P2L_TOMBSTONE, PageMap};
 use crate::plan::{self, CopyPlan, ReadRun, UnitWrite};
+use crate::tiers::Kind;
 
 /// Victims passed over because they are worn, before the choice is taken as it is.
 const WORN_PASSED_MAX: usize = 8;
@@ -13,25 +14,56 @@ impl PageMap {
     /// Chooses the next victim on `lane` and takes it out of the candidates; `None` if
     /// there is none, or none whose cleaning would gain anything.
     pub fn pick_victim(&mut self, lane: LaneId) -> Option<BlockId> {
-        let per_lane = self.layout.blocks_per_lane();
-        let state = &mut self.lanes[lane.0 as usize];
-        let chosen = match state.dead.pop() {
-            Some(block) => block % per_lane,
-            None => self.choose(lane)? as u32,
-        };
-        let block = BlockId(lane.0 * per_lane + chosen);
+        if let Some(block) = self.lanes[lane.0 as usize].dead.pop() {
+            self.take_candidate(lane, BlockId(block));
+            return Some(BlockId(block));
+        }
+        if self.config.slc.is_none() {
+            return self.pick_main(lane);
+        }
+        // Blocks of one bit a cell come second: folding needs erased blocks of the others.
+        if self.free_blocks(lane) < self.config.free_blocks_low
+            && let Some(block) = self.pick_main(lane)
+        {
+            return Some(block);
+        }
+        if !self.slc_reached_high(lane)
+            && let Some(block) = self.pick_slc(lane)
+        {
+            return Some(block);
+        }
+        let wanted = self.free_blocks(lane) < self.config.free_blocks_high;
+        if wanted { self.pick_main(lane) } else { None }
+    }
+
+    /// Chooses what to empty in idle time: what cleaning needs, then the oldest block of a
+    /// write cache, then whatever gains room.
+    pub fn pick_in_idle(&mut self, lane: LaneId) -> Option<BlockId> {
+        let dead = !self.lanes[lane.0 as usize].dead.is_empty();
+        if dead || self.config.slc.is_none() || self.below_low(lane) {
+            return self.pick_victim(lane);
+        }
+        let folded = if self.folds_when_idle(lane) { self.pick_slc(lane) } else { None };
+        let wanted = self.free_blocks(lane) < self.config.free_blocks_idle;
+        if folded.is_none() && wanted { self.pick_main(lane) } else { folded }
+    }
+
+    fn pick_main(&mut self, lane: LaneId) -> Option<BlockId> {
+        let chosen = self.choose(lane, Kind::Main)? as u32;
+        let block = BlockId(lane.0 * self.layout.blocks_per_lane() + chosen);
         self.take_candidate(lane, block);
         Some(block)
     }
 
     /// The policy's choice, worn blocks passed over if the configuration says so.
-    fn choose(&mut self, lane: LaneId) -> Option<usize> {
+    pub(crate) fn choose(&mut self, lane: LaneId, kind: Kind) -> Option<usize> {
         // Copies fill whole rows or word lines, so that less garbage than that gains nothing.
-        let most = self.data_rows.saturating_sub(self.rows_together) * self.layout.units_per_row();
+        let (rows, together) = self.data_rows_of(kind);
+        let most = rows.saturating_sub(together) * self.layout.units_per_row();
         let policy = self.config.victim;
         let first_block = (lane.0 * self.layout.blocks_per_lane()) as usize;
-        let limit = self.worn_limit(lane);
-        let state = &mut self.lanes[lane.0 as usize];
+        let limit = self.worn_limit(lane, kind);
+        let state = self.lanes[lane.0 as usize].part_mut(kind);
         let mut passed = [(0, 0); WORN_PASSED_MAX];
         let mut count = 0;
         let chosen = loop {
@@ -52,45 +84,56 @@ impl PageMap {
     }
 
     /// Erases above which a block is passed over as a victim.
-    fn worn_limit(&self, lane: LaneId) -> Option<u32> {
+    fn worn_limit(&self, lane: LaneId, kind: Kind) -> Option<u32> {
         let above = self.config.wear.victims_above_mean?;
-        Some(self.mean_erases(lane) + above)
+        Some(self.mean_erases(lane, kind) + above)
     }
 
-    /// Mean erases of the blocks of a lane, rounded down.
-    fn mean_erases(&self, lane: LaneId) -> u32 {
-        (self.lanes[lane.0 as usize].erases / u64::from(self.layout.blocks_per_lane())) as u32
+    /// Mean erases of the blocks of a kind on a lane, rounded down.
+    fn mean_erases(&self, lane: LaneId, kind: Kind) -> u32 {
+        let blocks = match kind {
+            Kind::Main => self.layout.blocks_per_lane() - self.layout.slc_blocks(),
+            Kind::Slc => self.layout.slc_blocks(),
+        };
+        (self.lanes[lane.0 as usize].part(kind).erases / u64::from(blocks)) as u32
     }
 
     /// The sealed block of `lane` that has been erased least, if it lags behind the mean
     /// by more than the configuration allows: its data has not changed for long and keeps
     /// a young block from being used. Takes it out of the candidates. The move gains no
-    /// room, so it needs an erased block beside the reserve.
+    /// room, so it needs an erased block beside the reserve. A cache takes its blocks in turn,
+    /// which wears them evenly.
     pub fn pick_for_wear(&mut self, lane: LaneId) -> Option<BlockId> {
+        let region = self.config.slc.is_some_and(|slc| !slc.is_cache());
+        let of_region = || self.coldest(lane, Kind::Slc);
+        let main = self.coldest(lane, Kind::Main);
+        let block = if region { main.or_else(of_region) } else { main }?;
+        self.take_candidate(lane, block);
+        Some(block)
+    }
+
+    fn coldest(&self, lane: LaneId, kind: Kind) -> Option<BlockId> {
         let behind = self.config.wear.move_behind_mean?;
-        let dead = !self.lanes[lane.0 as usize].dead.is_empty();
-        if dead || self.free_blocks(lane) <= self.config.reserve_blocks {
+        let state = &self.lanes[lane.0 as usize];
+        let free = state.part(kind).free.len() as u32;
+        if !state.dead.is_empty() || free <= self.config.reserve_blocks {
             return None;
         }
-        let limit = self.mean_erases(lane).checked_sub(behind)?;
+        let limit = self.mean_erases(lane, kind).checked_sub(behind)?;
         let first = lane.0 * self.layout.blocks_per_lane();
-        let sealed = self.lanes[lane.0 as usize].candidates.valid().values();
+        let sealed = state.part(kind).candidates.valid().values();
         let coldest = (first..)
             .zip(sealed)
             .filter(|&(_, &valid)| valid != NOT_SEALED)
             .map(|(block, _)| block)
             .min_by_key(|&block| self.erases[block as usize])?;
-        if self.erases[coldest as usize] >= limit {
-            return None;
-        }
-        self.take_candidate(lane, BlockId(coldest));
-        Some(BlockId(coldest))
+        (self.erases[coldest as usize] < limit).then_some(BlockId(coldest))
     }
 
-    fn take_candidate(&mut self, lane: LaneId, block: BlockId) {
+    pub(crate) fn take_candidate(&mut self, lane: LaneId, block: BlockId) {
         let (_, place) = self.layout.split_block(block);
-        let state = &mut self.lanes[lane.0 as usize];
-        state.candidates.take(place);
+        let kind = self.kind_at(place);
+        self.lanes[lane.0 as usize].part_mut(kind).candidates.take(place);
         self.state[block.0 as usize] = BlockState::Victim;
     }
 
@@ -157,6 +200,13 @@ impl PageMap {
         if self.config.map_frontier() == Some(frontier) { Cause::Map } else { otherwise }
     }
 
+    /// Why `victim` is emptied to gain room.
+    #[must_use]
+    pub fn cause_of_cleaning(&self, victim: BlockId) -> Cause {
+        let cache = self.config.slc.is_some_and(|slc| slc.is_cache());
+        if cache && self.layout.is_slc(victim) { Cause::Fold } else { Cause::Gc }
+    }
+
     /// The erase of a victim has ended, on all its dies: it is free again.
     ///
     /// # Panics
@@ -167,8 +217,9 @@ impl PageMap {
         assert!(self.is_dead(block), "{block:?} was erased with valid units in it");
         self.state[index] = BlockState::Free;
         self.erases[index] += 1;
-        let lane = &mut self.lanes[self.layout.lane_of(block).0 as usize];
-        lane.erases += 1;
-        lane.free.push_back(block.0);
+        let kind = self.kind_of(block);
+        let part = self.lanes[self.layout.lane_of(block).0 as usize].part_mut(kind);
+        part.erases += 1;
+        part.free.push_back(block.0);
     }
 }

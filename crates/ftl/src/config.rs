@@ -3,6 +3,7 @@
 use prism_nand::Geometry;
 
 use crate::plan::UnitWrite;
+use crate::tiers::SlcConfig;
 use crate::victim::VictimPolicy;
 
 /// Where copies go: open blocks a lane writes to beside those of the host's streams.
@@ -84,6 +85,8 @@ pub struct FtlConfig {
     pub reserve_blocks: u32,
     /// Wear levelling.
     pub wear: WearPolicy,
+    /// Use of the blocks with one bit a cell, where the flash has any.
+    pub slc: Option<SlcConfig>,
     /// Rows of a die that count for nothing before the last of them is programmed: those of
     /// a word line, where a loss of power could take them with it. 1 where each row counts by
     /// itself.
@@ -169,6 +172,29 @@ pub enum ConfigError {
          unit in its block says which it is"
     )]
     BlockParity,
+    /// A zone holds more than it has addresses.
+    #[error(
+        "a zone holds {capacity} units and has {size} addresses; use a larger zone_size or \
+         smaller blocks"
+    )]
+    ZoneSize {
+        /// Units from one zone to the next.
+        size: u32,
+        /// Units of a block, which is what a zone holds.
+        capacity: u32,
+    },
+    /// Zones need a block each, and a stream of the write buffer.
+    #[error(
+        "{zones} zones on {blocks} blocks; there are at least 1 and at most {max}, one a block"
+    )]
+    Zones {
+        /// Zones.
+        zones: u32,
+        /// Blocks of the device.
+        blocks: u32,
+        /// The most.
+        max: u32,
+    },
     /// What stands on the flash cannot come from a layer of this configuration.
     #[error(
         "block {block} cannot come from this layer: {why}; recover it with the configuration \
@@ -187,6 +213,54 @@ pub enum ConfigError {
     MergeChoice {
         /// The policy.
         victim: VictimPolicy,
+    },
+    /// The flash has no blocks of one bit a cell that could be used.
+    #[error("the flash has no blocks of one bit a cell; give slc.blocks")]
+    SlcMissing,
+    /// Nobody says what blocks of one bit a cell are for.
+    #[error("{blocks} blocks of each lane have one bit a cell, and nothing says what for")]
+    SlcUnused {
+        /// Such blocks.
+        blocks: u32,
+    },
+    /// Streams would be mixed.
+    #[error("{what} do not combine with this use of blocks of one bit a cell (slc.use)")]
+    SlcStreams {
+        /// What makes the streams.
+        what: &'static str,
+    },
+    /// The rule names a handle that the drive has not.
+    #[error(
+        "slc.handle is {handle}, but there are {handles} placement handles from 0 on; give \
+         ftl.placement_handles"
+    )]
+    SlcHandle {
+        /// The handle.
+        handle: u32,
+        /// Handles there are.
+        handles: u32,
+    },
+    /// More is to live in the region than fits.
+    #[error(
+        "{units} units are to live in blocks of one bit a cell, which hold at most {usable} \
+         beside open and reserved blocks; lower slc.below or give more slc.blocks"
+    )]
+    SlcRegion {
+        /// Units by the rule.
+        units: u64,
+        /// The most that would work.
+        usable: u64,
+    },
+    /// The blocks that are not bad are too few.
+    #[error(
+        "of {blocks} blocks {bad} are bad from the factory, and the others are too few for the \
+         capacity; lower it, add blocks, or let fewer be bad"
+    )]
+    BadBlocks {
+        /// Bad blocks.
+        bad: u32,
+        /// All blocks.
+        blocks: u32,
     },
     /// A watermark makes no sense.
     #[error("{field} is {value}; it must be between {min} and {max}")]
@@ -217,6 +291,7 @@ impl FtlConfig {
             free_blocks_idle: 0,
             reserve_blocks: 1,
             wear: WearPolicy::default(),
+            slc: None,
             word_line_rows: 1,
         }
     }
@@ -244,10 +319,22 @@ impl FtlConfig {
     }
 
     /// Frontiers of a lane: one a stream, then those for copies, then that of
-    /// translation pages.
+    /// translation pages, then those of blocks with one bit a cell.
     #[must_use]
     pub fn frontier_count(&self) -> u32 {
+        self.own_frontier_count() + if self.slc.is_some() { 2 } else { 0 }
+    }
+
+    /// The same without those that exist because of blocks with one bit a cell.
+    #[must_use]
+    pub(crate) fn own_frontier_count(&self) -> u32 {
         self.streams() + self.copy_frontiers() + u32::from(self.map_units > 0)
+    }
+
+    /// Frontiers that keep a block of more than one bit a cell open.
+    #[must_use]
+    pub fn main_frontier_count(&self) -> u32 {
+        self.own_frontier_count() + u32::from(self.slc.is_some_and(|slc| slc.is_cache()))
     }
 
     fn copy_frontiers(&self) -> u32 {
@@ -271,6 +358,9 @@ impl FtlConfig {
             // Translation pages, or a tombstone, which is nobody's data.
             return if lpn == UnitWrite::TOMBSTONE { 0 } else { self.map_frontier().unwrap_or(0) };
         }
+        if self.slc.is_some() && self.lives_in_region(lpn, handle) {
+            return self.own_frontier_count();
+        }
         match self.placement {
             Placement::Any => 0,
             Placement::Handles(handles) => handle.min(handles - 1),
@@ -284,6 +374,11 @@ impl FtlConfig {
         if self.map_frontier() == Some(frontier) {
             return frontier;
         }
+        if let Some(frontier) = self.frontier_of_slc_copies(frontier) {
+            return frontier;
+        }
+        // What was folded is data of the first stream.
+        let frontier = if frontier < self.own_frontier_count() { frontier } else { 0 };
         match self.frontiers {
             Frontiers::Shared => 0,
             Frontiers::Separate => self.streams(),
@@ -302,7 +397,7 @@ impl FtlConfig {
     /// # Errors
     /// [`ConfigError`] names the field and what is allowed.
     pub fn check(&self, geometry: &Geometry) -> Result<(), ConfigError> {
-        let blocks = geometry.blocks_per_lane();
+        let blocks = geometry.main_blocks_per_lane();
         if self.streams() == 0 || self.frontier_count() > blocks.min(1 << 16) / 2 {
             return Err(ConfigError::Streams { streams: self.streams(), blocks });
         }
@@ -316,8 +411,10 @@ impl FtlConfig {
         let rows = geometry.rows_per_die();
         watermark("the number of rows of a word line", self.word_line_rows, 1, rows)?;
         watermark("gc.reserve_blocks", self.reserve_blocks, 1, blocks)?;
-        watermark("gc.free_blocks_low", self.free_blocks_low, self.reserve_blocks + 1, blocks)?;
+        let least = self.reserve_for_copies() + 1;
+        watermark("gc.free_blocks_low", self.free_blocks_low, least, blocks)?;
         watermark("gc.free_blocks_high", self.free_blocks_high, self.free_blocks_low, blocks)?;
+        self.check_slc(geometry)?;
         let logical = u64::from(self.logical_units);
         let usable = self.most_units(geometry).saturating_sub(u64::from(self.map_units));
         if logical == 0 || logical > usable {
@@ -336,42 +433,71 @@ impl FtlConfig {
     /// cost-benefit) from below, and makes those that may take them (FIFO, LRU, windowed greedy,
     /// random, d-choices) come to an end ([`VictimPolicy::pick`]).
     fn most_units(&self, geometry: &Geometry) -> u64 {
+        let lanes = u64::from(geometry.lanes());
+        let a_lane = self.most_of_lane(geometry, geometry.main_blocks_per_lane());
+        let main = (lanes * a_lane).min(self.most_units_without(geometry, 0));
+        main + u64::from(self.units_apart())
+    }
+
+    /// The same for one lane with so many blocks.
+    pub(crate) fn most_of_lane(&self, geometry: &Geometry, blocks: u32) -> u64 {
         let (block, row) = (geometry.data_units_per_block(), geometry.units_per_row());
         let (block, row, lanes) = (u64::from(block), u64::from(row), u64::from(geometry.lanes()));
         let together = u64::from(self.rows_together(geometry));
-        let kept = self.free_blocks_high.max(self.free_blocks_idle) - 1 + self.frontier_count();
-        let candidates = u64::from(geometry.blocks_per_lane().saturating_sub(kept));
+        let kept =
+            self.free_blocks_high.max(self.free_blocks_idle) - 1 + self.main_frontier_count();
+        let candidates = u64::from(blocks.saturating_sub(kept));
         // A lane may hold half a block more than its share when the host rows that then
         // run and wait on it are taken ([`crate::PageMap::balanced`]).
         // Rows that are not in the map yet wait in the open word line of each stream.
         let open = (together - 1) * u64::from(self.streams());
         let uneven = if lanes > 1 { block / 2 + (2 + open) * row } else { 0 };
         let gained = (block + 1).saturating_sub(together * row);
-        let a_lane = (candidates * gained).saturating_sub(1 + uneven);
-        // One block of slack a lane and a share of garbage keep write amplification
-        // within reason where the bound above is generous.
-        let most = self.usable_units(geometry).saturating_sub(lanes * block);
-        (lanes * a_lane).min(most - most / 64)
+        (candidates * gained).saturating_sub(1 + uneven)
+    }
+
+    /// One block of slack a lane and a share of garbage keep write amplification within
+    /// reason where the bound by lanes is generous; `bad` blocks are out of use.
+    pub(crate) fn most_units_without(&self, geometry: &Geometry, bad: u64) -> u64 {
+        let block = u64::from(geometry.data_units_per_block());
+        let kept = (u64::from(geometry.lanes()) + bad) * block;
+        let apart = u64::from(self.units_apart());
+        let most = (self.usable_units(geometry) - apart).saturating_sub(kept);
+        most - most / 64
+    }
+
+    /// Logical units that live in blocks of one bit a cell and nowhere else.
+    fn units_apart(&self) -> u32 {
+        self.slc.map_or(0, |slc| slc.units_apart())
     }
 
     /// Units that can hold data in steady state: all but open blocks and the erased
-    /// blocks that cleaning keeps.
+    /// blocks that cleaning keeps. Of blocks with one bit a cell only the logical units count
+    /// that live nowhere else.
     #[must_use]
     pub fn usable_units(&self, geometry: &Geometry) -> u64 {
         // In steady state the number of erased blocks wanders between one below the low
         // watermark, where cleaning starts, and the high one, where it stops.
         let kept = self.free_blocks_low - 1;
-        let out = u64::from(kept + self.frontier_count()) * u64::from(geometry.lanes());
+        let out = kept + self.main_frontier_count() + geometry.slc_blocks_per_lane();
+        let out = u64::from(out) * u64::from(geometry.lanes());
         u64::from(geometry.blocks()).saturating_sub(out)
             * u64::from(geometry.data_units_per_block())
+            + u64::from(self.units_apart())
     }
 
-    /// Over-provisioning, both ways.
+    /// Over-provisioning, both ways. Where logical units live in blocks of one bit a cell and
+    /// nowhere else, the effective one is that of all others.
     #[must_use]
     pub fn over_provisioning(&self, geometry: &Geometry) -> OverProvisioning {
-        let logical = f64::from(self.logical_units);
-        let spare = |units: u64| (units as f64 - logical) / logical;
-        let usable = self.usable_units(geometry).saturating_sub(u64::from(self.map_units));
-        OverProvisioning { nominal: spare(u64::from(geometry.units())), effective: spare(usable) }
+        let spare = |units: u64, of: u32| (units as f64 - f64::from(of)) / f64::from(of);
+        let apart = self.units_apart();
+        let usable = self.usable_units(geometry).saturating_sub(u64::from(self.map_units + apart));
+        let others = self.logical_units.saturating_sub(apart).max(1);
+        let raw = geometry.raw().0 / geometry.unit.0;
+        OverProvisioning {
+            nominal: spare(raw, self.logical_units),
+            effective: spare(usable, others),
+        }
     }
 }

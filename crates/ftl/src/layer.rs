@@ -4,70 +4,21 @@
 //! each call is at [`PageMap`], which came first; what a mapping by blocks does otherwise is
 //! said here.
 
+mod config;
+mod faults;
+
 use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Nand, Pun, RowId};
 
 use crate::bulk::{Moved, RowRun};
-use crate::config::{ConfigError, FtlConfig, OverProvisioning};
-use crate::hybrid::{Hybrid, HybridConfig, MergeCounts};
+use crate::config::ConfigError;
+use crate::hybrid::{Hybrid, MergeCounts};
 use crate::pagemap::PageMap;
 use crate::plan::{self, CopyPlan, ReadRun, TrimRange, UnitWrite};
-use crate::ranges::{Ranges, RangesConfig};
+use crate::ranges::Ranges;
 use crate::recover::{Recovered, Remains};
+use crate::zoned::Zoned;
 
-/// How a layer behaves, by mapping.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LayerConfig {
-    /// By unit.
-    Page(FtlConfig),
-    /// By logical block, with log blocks mapped by unit.
-    Hybrid(HybridConfig),
-    /// Ranges of addresses, each in one of the other ways.
-    Ranges(RangesConfig),
-}
-
-impl LayerConfig {
-    /// Checks the numbers against the flash.
-    ///
-    /// # Errors
-    /// [`ConfigError`] names the field and what is allowed.
-    pub fn check(&self, geometry: &Geometry) -> Result<(), ConfigError> {
-        match self {
-            Self::Page(config) => config.check(geometry),
-            Self::Hybrid(config) => config.check(geometry),
-            Self::Ranges(config) => config.check(geometry),
-        }
-    }
-
-    /// Over-provisioning, both ways.
-    #[must_use]
-    pub fn over_provisioning(&self, geometry: &Geometry) -> OverProvisioning {
-        match self {
-            Self::Page(config) => config.over_provisioning(geometry),
-            Self::Hybrid(config) => config.over_provisioning(geometry),
-            Self::Ranges(config) => config.over_provisioning(geometry),
-        }
-    }
-
-    /// Units that can hold data in steady state.
-    #[must_use]
-    pub fn usable_units(&self, geometry: &Geometry) -> u64 {
-        match self {
-            Self::Page(config) => config.usable_units(geometry),
-            Self::Hybrid(config) => config.usable_units(geometry),
-            Self::Ranges(config) => config.usable_units(geometry),
-        }
-    }
-
-    /// Logical units the host sees.
-    #[must_use]
-    pub fn logical_units(&self) -> u32 {
-        match self {
-            Self::Page(config) => config.logical_units,
-            Self::Hybrid(config) => config.logical_units,
-            Self::Ranges(config) => config.logical_units(),
-        }
-    }
-}
+pub use config::LayerConfig;
 
 /// Where the next row of a stream may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +40,8 @@ pub enum Layer {
     Hybrid(Hybrid),
     /// Ranges of addresses, each in one of the other ways.
     Ranges(Ranges),
+    /// By zone.
+    Zoned(Zoned),
 }
 
 impl From<PageMap> for Layer {
@@ -103,6 +56,12 @@ impl From<Hybrid> for Layer {
     }
 }
 
+impl From<Zoned> for Layer {
+    fn from(map: Zoned) -> Self {
+        Self::Zoned(map)
+    }
+}
+
 /// Calls that every mapping has under the same name.
 macro_rules! delegate {
     ($($(#[$doc:meta])* $self:ident.$name:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => {$(
@@ -113,6 +72,7 @@ macro_rules! delegate {
                 Self::Page(map) => map.$name($($arg),*),
                 Self::Hybrid(map) => map.$name($($arg),*),
                 Self::Ranges(map) => map.$name($($arg),*),
+                Self::Zoned(map) => map.$name($($arg),*),
             }
         }
     )*};
@@ -124,6 +84,7 @@ macro_rules! delegate {
                 Self::Page(map) => map.$name($($arg),*),
                 Self::Hybrid(map) => map.$name($($arg),*),
                 Self::Ranges(map) => map.$name($($arg),*),
+                Self::Zoned(map) => map.$name($($arg),*),
             }
         }
     )*};
@@ -139,6 +100,7 @@ impl Layer {
             LayerConfig::Page(config) => Self::Page(PageMap::new(geometry, config, seed)?),
             LayerConfig::Hybrid(config) => Self::Hybrid(Hybrid::new(geometry, config)?),
             LayerConfig::Ranges(config) => Self::Ranges(Ranges::new(geometry, config, seed)?),
+            LayerConfig::Zoned(config) => Self::Zoned(Zoned::new(geometry, config)?),
         })
     }
 
@@ -183,6 +145,13 @@ impl Layer {
             LayerConfig::Hybrid(config) => {
                 let (map, found) = Hybrid::recover(remains, config, trims)?;
                 (Self::Hybrid(map), found)
+            }
+            LayerConfig::Zoned(config) => {
+                let (mut map, found) = Zoned::recover(remains, config)?;
+                for trim in trims {
+                    map.trim_now(trim.start, trim.start + trim.count, trim.version);
+                }
+                (Self::Zoned(map), found)
             }
         })
     }
@@ -251,8 +220,10 @@ impl Layer {
     /// If a host write was not announced by [`Layer::write_begin`].
     #[inline]
     pub fn commit(&mut self, row: RowId, units: &[UnitWrite], lost: &[usize]) {
-        if let Self::Ranges(map) = self {
-            return map.commit(row, units, lost);
+        match self {
+            Self::Ranges(map) => return map.commit(row, units, lost),
+            Self::Zoned(map) => return map.commit_row(row, units),
+            Self::Page(_) | Self::Hybrid(_) => {}
         }
         let first = self.layout().first_unit(row).0;
         let kept = |place: usize| lost.is_empty() || !lost.contains(&place);
@@ -270,7 +241,7 @@ impl Layer {
                 }
                 map.row_done(row);
             }
-            Self::Ranges(_) => unreachable!("done above"),
+            Self::Ranges(_) | Self::Zoned(_) => unreachable!("done above"),
         }
     }
 
@@ -281,7 +252,7 @@ impl Layer {
     pub fn takes_rows_at_once(&self) -> bool {
         match self {
             Self::Page(map) => map.takes_rows_at_once(),
-            Self::Hybrid(_) | Self::Ranges(_) => false,
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => false,
         }
     }
 
@@ -290,7 +261,7 @@ impl Layer {
     pub fn prefetch_old(&self, lpn: u32) {
         match self {
             Self::Page(map) => map.prefetch_old(lpn),
-            Self::Hybrid(_) | Self::Ranges(_) => {}
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => {}
         }
     }
 
@@ -323,6 +294,7 @@ impl Layer {
             Self::Page(map) => map.is_frontier(block),
             Self::Hybrid(map) => map.is_writing(block),
             Self::Ranges(map) => map.is_writing(block),
+            Self::Zoned(map) => map.is_writing(block),
         }
     }
 
@@ -339,7 +311,7 @@ impl Layer {
     #[must_use]
     pub fn merges(&self) -> Option<MergeCounts> {
         match self {
-            Self::Page(_) => None,
+            Self::Page(_) | Self::Zoned(_) => None,
             Self::Hybrid(map) => Some(*map.merges()),
             Self::Ranges(map) => map.merges(),
         }
@@ -350,7 +322,24 @@ impl Layer {
     pub fn page(&self) -> Option<&PageMap> {
         match self {
             Self::Page(map) => Some(map),
-            Self::Hybrid(_) | Self::Ranges(_) => None,
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => None,
+        }
+    }
+
+    /// The map by zone, if this is one.
+    #[must_use]
+    pub fn zoned(&self) -> Option<&Zoned> {
+        match self {
+            Self::Zoned(map) => Some(map),
+            Self::Page(_) | Self::Hybrid(_) | Self::Ranges(_) => None,
+        }
+    }
+
+    /// The same, for what only zones have: resets and failures.
+    pub fn zoned_mut(&mut self) -> Option<&mut Zoned> {
+        match self {
+            Self::Zoned(map) => Some(map),
+            Self::Page(_) | Self::Hybrid(_) | Self::Ranges(_) => None,
         }
     }
 
@@ -362,6 +351,7 @@ impl Layer {
             Self::Page(map) => map.config().logical_units,
             Self::Hybrid(map) => map.config().logical_units,
             Self::Ranges(map) => map.config().logical_units(),
+            Self::Zoned(map) => map.config().logical_units(),
         }
     }
 
@@ -372,6 +362,7 @@ impl Layer {
             Self::Page(map) => map.config().frontier_count(),
             Self::Hybrid(map) => map.groups(),
             Self::Ranges(map) => map.streams(),
+            Self::Zoned(map) => map.config().zones,
         }
     }
 
@@ -383,6 +374,49 @@ impl Layer {
             Self::Page(map) => map.stream_of(lpn, handle),
             Self::Hybrid(map) => map.stream_of(lpn),
             Self::Ranges(map) => map.stream_of(lpn, handle),
+            Self::Zoned(map) => map.stream_of(lpn),
+        }
+    }
+
+    /// The same for a request of `bytes`, where that decides the place as well.
+    #[must_use]
+    #[inline]
+    pub fn stream_for(&self, lpn: u32, handle: u32, bytes: u64) -> u32 {
+        match self {
+            Self::Page(map) => map.config().stream_for(lpn, handle, bytes),
+            _ => self.stream_of(lpn, handle),
+        }
+    }
+
+    /// Whether lanes have blocks of two kinds, so that one that cannot take a row of one
+    /// stream may take one of another.
+    #[must_use]
+    pub fn has_slc(&self) -> bool {
+        self.page().is_some_and(|map| map.config().slc.is_some())
+    }
+
+    /// Whether a row of `stream` that stands on `row` found no room in the blocks of one bit
+    /// a cell that it was meant for.
+    #[must_use]
+    #[inline]
+    pub fn is_overflow(&self, row: RowId, stream: u32) -> bool {
+        match self {
+            Self::Page(map) => map.is_overflow(row, stream),
+            _ => false,
+        }
+    }
+
+    /// Whether idle time has a write cache to empty on `lane`.
+    #[must_use]
+    pub fn folds_when_idle(&self, lane: LaneId) -> bool {
+        self.page().is_some_and(|map| map.folds_when_idle(lane))
+    }
+
+    /// As [`Layer::pick_victim`], in idle time.
+    pub fn pick_in_idle(&mut self, lane: LaneId) -> Option<BlockId> {
+        match self {
+            Self::Page(map) => map.pick_in_idle(lane),
+            _ => self.pick_victim(lane),
         }
     }
 
@@ -394,6 +428,7 @@ impl Layer {
             Self::Page(_) => HostPlace::Any,
             Self::Hybrid(map) => map.host_place(stream, first),
             Self::Ranges(map) => map.host_place(stream, first),
+            Self::Zoned(map) => map.host_place(stream),
         }
     }
 
@@ -412,13 +447,14 @@ impl Layer {
             Self::Page(_) => None,
             Self::Hybrid(map) => map.make_room(stream, first),
             Self::Ranges(map) => map.make_room(stream, first),
+            Self::Zoned(map) => map.make_room(),
         }
     }
 
     /// Every log block is to be merged; nothing to do where there are none.
     pub fn want_all(&mut self) {
         match self {
-            Self::Page(_) => {}
+            Self::Page(_) | Self::Zoned(_) => {}
             Self::Hybrid(map) => map.want_all(),
             Self::Ranges(map) => map.want_all(),
         }
@@ -430,18 +466,19 @@ impl Layer {
     pub fn host_may_write(&self, lane: LaneId, stream: u32) -> bool {
         match self {
             Self::Page(map) => map.host_may_write(lane, stream),
-            Self::Hybrid(_) => false,
+            Self::Hybrid(_) | Self::Zoned(_) => false,
             Self::Ranges(map) => map.host_may_write(lane, stream),
         }
     }
 
-    /// Whether `lane` holds no more than its share of the data that is mapped as `stream` is.
+    /// Whether `lane` holds no more than its share of the data that is mapped as `stream` is,
+    /// as far as that matters to a row of `stream`.
     #[must_use]
     #[inline]
     pub fn balanced(&self, lane: LaneId, stream: u32) -> bool {
         match self {
-            Self::Page(map) => map.balanced(lane),
-            Self::Hybrid(_) => true,
+            Self::Page(map) => map.balanced(lane, stream),
+            Self::Hybrid(_) | Self::Zoned(_) => true,
             Self::Ranges(map) => map.balanced(lane, stream),
         }
     }
@@ -454,6 +491,7 @@ impl Layer {
             Self::Page(map) => map.next_row(lane, stream),
             Self::Hybrid(map) => map.next_row(stream, first),
             Self::Ranges(map) => map.next_row(lane, stream, first),
+            Self::Zoned(map) => map.next_row(stream),
         }
     }
 
@@ -468,6 +506,7 @@ impl Layer {
             Self::Page(map) => map.reserve_host(lane, stream),
             Self::Hybrid(map) => map.reserve_host(lane, stream, first),
             Self::Ranges(map) => map.reserve_host(lane, stream, first),
+            Self::Zoned(map) => map.reserve_host(lane, stream),
         }
     }
 
@@ -476,7 +515,7 @@ impl Layer {
     #[inline]
     pub fn take_pad(&mut self) -> Option<RowId> {
         match self {
-            Self::Page(_) => None,
+            Self::Page(_) | Self::Zoned(_) => None,
             Self::Hybrid(map) => map.take_pad(),
             Self::Ranges(map) => map.take_pad(),
         }
@@ -489,7 +528,7 @@ impl Layer {
     pub fn copies_in_order(&self, victim: BlockId) -> bool {
         match self {
             Self::Page(_) => false,
-            Self::Hybrid(_) => true,
+            Self::Hybrid(_) | Self::Zoned(_) => true,
             Self::Ranges(map) => map.copies_in_order(victim),
         }
     }
@@ -504,6 +543,7 @@ impl Layer {
             Self::Page(map) => map.reserve_copy(lane, victim),
             Self::Hybrid(map) => map.reserve_copy(victim),
             Self::Ranges(map) => map.reserve_copy(lane, victim),
+            Self::Zoned(_) => panic!("{NO_COPIES}"),
         }
     }
 
@@ -514,7 +554,7 @@ impl Layer {
     pub fn next_copy_row(&self, lane: LaneId, victim: BlockId) -> Option<RowId> {
         match self {
             Self::Page(map) => map.next_copy_row(lane, victim),
-            Self::Hybrid(_) => None,
+            Self::Hybrid(_) | Self::Zoned(_) => None,
             Self::Ranges(map) => map.next_copy_row(lane, victim),
         }
     }
@@ -526,6 +566,8 @@ impl Layer {
             Self::Page(map) => map.reserve_pad(block, until),
             Self::Hybrid(map) => map.reserve_pad(block, until),
             Self::Ranges(map) => map.reserve_pad(block, until),
+            // Its drive is protected, and a row of a zone is not to be left empty.
+            Self::Zoned(_) => None,
         }
     }
 
@@ -534,7 +576,7 @@ impl Layer {
     pub fn take_parity(&mut self) -> Option<RowId> {
         match self {
             Self::Page(map) => map.take_parity(),
-            Self::Hybrid(_) => None,
+            Self::Hybrid(_) | Self::Zoned(_) => None,
             Self::Ranges(map) => map.take_parity(),
         }
     }
@@ -547,15 +589,21 @@ impl Layer {
             Self::Page(map) => map.gather(victim, cursor, plan),
             Self::Hybrid(map) => map.gather(victim, cursor, plan),
             Self::Ranges(map) => map.gather(victim, cursor, plan),
+            Self::Zoned(_) => {
+                plan.reads.clear();
+                plan.units.clear();
+            }
         }
     }
 
     /// Every copy out of `victim` is programmed. Returns the block to be erased now: the
-    /// victim, or what the merge has replaced; `None` if there is nothing to erase.
+    /// victim, or what the merge has replaced; `None` if there is nothing to erase, as in a
+    /// block that has failed and is retired.
     #[inline]
     pub fn emptied(&mut self, victim: BlockId) -> Option<BlockId> {
         match self {
-            Self::Page(_) => Some(victim),
+            Self::Page(map) => map.is_to_be_erased(victim).then_some(victim),
+            Self::Zoned(_) => Some(victim),
             Self::Hybrid(map) => map.emptied(victim),
             Self::Ranges(map) => map.emptied(victim),
         }
@@ -567,9 +615,11 @@ impl Layer {
     #[inline]
     pub fn is_pressed(&self, lane: LaneId, critical: u32) -> bool {
         match self {
-            Self::Page(map) => map.free_blocks(lane) < critical,
+            Self::Page(map) => map.free_blocks(lane) < critical || map.region_is_pressed(lane),
             Self::Hybrid(map) => map.is_asked(lane) || map.free_blocks(lane) < critical,
             Self::Ranges(map) => map.is_pressed(lane, critical),
+            // An erase alone is over before anybody has waited long.
+            Self::Zoned(_) => true,
         }
     }
 
@@ -580,6 +630,7 @@ impl Layer {
             Self::Page(_) => None,
             Self::Hybrid(map) => map.take_idle_lane(),
             Self::Ranges(map) => map.take_idle_lane(),
+            Self::Zoned(map) => map.take_idle_lane(),
         }
     }
 
@@ -587,7 +638,7 @@ impl Layer {
     pub fn pick_for_wear(&mut self, lane: LaneId) -> Option<BlockId> {
         match self {
             Self::Page(map) => map.pick_for_wear(lane),
-            Self::Hybrid(_) => None,
+            Self::Hybrid(_) | Self::Zoned(_) => None,
             Self::Ranges(map) => map.pick_for_wear(lane),
         }
     }
@@ -597,9 +648,11 @@ impl Layer {
     #[inline]
     pub fn cause_of_cleaning(&self, victim: BlockId) -> Cause {
         match self {
-            Self::Page(_) => Cause::Gc,
+            Self::Page(map) => map.cause_of_cleaning(victim),
             Self::Hybrid(_) => Cause::Merge,
             Self::Ranges(map) => map.cause_of_cleaning(victim),
+            // Only resets lead to erases, and the host asks for them.
+            Self::Zoned(_) => Cause::Host,
         }
     }
 
@@ -609,7 +662,7 @@ impl Layer {
     pub fn cause_of_copies(&self, victim: BlockId, otherwise: Cause) -> Cause {
         match self {
             Self::Page(map) => map.cause_of_copies(victim, otherwise),
-            Self::Hybrid(_) | Self::Ranges(_) => otherwise,
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => otherwise,
         }
     }
 
@@ -647,14 +700,16 @@ impl Layer {
     pub fn tombstone_ranges(&self, write: &UnitWrite) -> &[TrimRange] {
         match self {
             Self::Page(map) => map.tombstone_ranges(write),
-            Self::Hybrid(_) | Self::Ranges(_) => panic!("{NO_TOMBSTONES}"),
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => panic!("{NO_TOMBSTONES}"),
         }
     }
 
     fn page_mut(&mut self) -> &mut PageMap {
         match self {
             Self::Page(map) => map,
-            Self::Hybrid(_) | Self::Ranges(_) => panic!("only a mapping by unit does this"),
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => {
+                panic!("only a mapping by unit does this")
+            }
         }
     }
 
@@ -662,7 +717,7 @@ impl Layer {
     pub fn take_moved(&mut self) -> Option<u32> {
         match self {
             Self::Page(map) => map.take_moved(),
-            Self::Hybrid(_) | Self::Ranges(_) => None,
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => None,
         }
     }
 
@@ -672,7 +727,7 @@ impl Layer {
     pub fn saved(self) -> Option<Self> {
         match self {
             Self::Page(_) => None,
-            Self::Hybrid(_) | Self::Ranges(_) => Some(self),
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => Some(self),
         }
     }
 
@@ -684,6 +739,7 @@ impl Layer {
     pub fn after_power_loss(self, nand: &Nand) -> Self {
         match self {
             Self::Ranges(map) => Self::Ranges(map.after_power_loss(nand)),
+            Self::Zoned(map) => Self::Zoned(map.after_power_loss()),
             one => one.go_on_over(&|block| nand.rows_programmed(block)),
         }
     }
@@ -691,7 +747,7 @@ impl Layer {
     /// The same for any layer but ranges, told how many rows of each block are programmed.
     pub(crate) fn go_on_over(self, rows_programmed: &dyn Fn(BlockId) -> u32) -> Self {
         match self {
-            Self::Page(_) | Self::Ranges(_) => panic!("found by a scan"),
+            Self::Page(_) | Self::Ranges(_) | Self::Zoned(_) => panic!("found by a scan"),
             Self::Hybrid(map) => Self::Hybrid(map.after_power_loss(rows_programmed)),
         }
     }
@@ -699,3 +755,5 @@ impl Layer {
 
 /// A device without power-loss protection is refused where the map is not on flash.
 const NO_TOMBSTONES: &str = "a mapping by block has its map protected and no tombstones";
+/// Zones are emptied by the host.
+const NO_COPIES: &str = "a mapping by zone copies nothing";

@@ -19,11 +19,14 @@ pub mod pagemap;
 pub mod plan;
 pub mod ranges;
 pub mod recover;
+pub mod retire;
 pub mod snapshot;
 pub mod spread;
 pub mod steady;
+pub mod tiers;
 pub mod trims;
 pub mod victim;
+pub mod zoned;
 
 mod under_way;
 
@@ -35,8 +38,10 @@ pub use hybrid::{Hybrid, HybridConfig, Logs, MergeCounts};
 pub use layer::{HostPlace, Layer, LayerConfig};
 pub use mapcache::{Evicted, MapCache, MapCounts};
 pub use pagemap::PageMap;
-pub use plan::{CopyPlan, Program, ReadRun, TrimRange, UnitWrite};
+pub use plan::{CopyPlan, Program, ReadRun, TrimRange, Trouble, UnitWrite};
 pub use ranges::{RangeConfig, Ranges, RangesConfig};
 pub use recover::{Found, Recovered, Remains};
 pub use steady::SteadyError;
+pub use tiers::{SlcConfig, SlcRule, SlcUse};
 pub use victim::{Benefit, VictimError, VictimPolicy};
+pub use zoned::{Zoned, ZonedConfig};

@@ -15,6 +15,7 @@ use prism_nand::{BlockId, Geometry, Layout, Pun, RowId};
 use crate::alloc::LaneState;
 use crate::config::{ConfigError, FtlConfig};
 use crate::plan::{TrimRange, UnitWrite};
+use crate::retire::Retirement;
 use crate::trims::PendingTrims;
 use crate::under_way::UnderWay;
 
@@ -29,6 +30,10 @@ pub(crate) enum BlockState {
     Sealed,
     /// Chosen for cleaning, until it is erased.
     Victim,
+    /// A program of it failed: closed, and to be emptied.
+    Failed,
+    /// Bad, and empty.
+    Retired,
 }
 
 /// A record of trimmed ranges on flash, and how many logical units the map sends to it.
@@ -50,10 +55,14 @@ struct FreshTombstone {
 /// The state of the translation layer.
 #[derive(Clone, Debug)]
 pub struct PageMap {
-    geometry: Geometry,
+    pub(crate) geometry: Geometry,
     pub(crate) layout: Layout,
     /// Rows of a block that hold data, and whether there are others.
     pub(crate) data_rows: u32,
+    /// Of a block with one bit a cell, those that hold data.
+    pub(crate) slc_data_rows: u32,
+    /// The most valid units of a lane's region of such blocks.
+    pub(crate) slc_units_most: u64,
     pub(crate) parity: bool,
     /// Data rows that are filled up together before a block is emptied.
     pub(crate) rows_together: u32,
@@ -86,6 +95,8 @@ pub struct PageMap {
     pub(crate) mapped: u64,
     pub(crate) live_tombstones: u64,
     pub(crate) valid_total: u64,
+    /// Blocks out of use.
+    pub(crate) retirement: Retirement,
     pub(crate) rng: Rng,
 }
 
@@ -103,8 +114,9 @@ impl PageMap {
         config.check(&geometry)?;
         let blocks = geometry.blocks() as usize;
         let per_lane = geometry.blocks_per_lane();
-        let units = geometry.data_units_per_block();
-        let erased = |blocks| LaneState::erased(blocks, &config, units);
+        let units = [geometry.data_units_per_block(), geometry.slc_data_units_per_block()];
+        let slc = geometry.slc_blocks_per_lane();
+        let erased = |blocks| LaneState::erased(blocks, slc, &config, units);
         let lanes = (0..geometry.lanes())
             .map(|lane| erased(lane * per_lane..(lane + 1) * per_lane))
             .collect();
@@ -116,6 +128,8 @@ impl PageMap {
             frontier_of: vec![0; blocks],
             layout: Layout::new(&geometry),
             data_rows: geometry.data_rows_per_block(),
+            slc_data_rows: units[1] / geometry.units_per_row(),
+            slc_units_most: config.slc.map_or(0, |slc| slc.units_most(&geometry)),
             parity: geometry.parity,
             rows_together: config.rows_together(&geometry),
             parity_due: Vec::new(),
@@ -131,6 +145,7 @@ impl PageMap {
             mapped: 0,
             live_tombstones: 0,
             valid_total: 0,
+            retirement: Retirement::default(),
             rng: Rng::stream(seed, "ftl.victim"),
             geometry,
             config,
@@ -378,7 +393,7 @@ impl PageMap {
         self.live_bits[at.0 as usize / 64] |= 1 << (at.0 % 64);
         self.valid[block.0 as usize] += 1;
         self.valid_total += 1;
-        self.lanes[self.layout.lane_of(block).0 as usize].valid += 1;
+        self.count_valid(block, 1);
         debug_assert!(self.state[block.0 as usize] == BlockState::Open, "data in a closed block");
     }
 
@@ -389,11 +404,23 @@ impl PageMap {
         self.valid[index] -= 1;
         self.valid_total -= 1;
         let (lane, place) = self.layout.split_block(block);
+        let kind = self.kind_at(place);
         let lane = &mut self.lanes[lane.0 as usize];
         lane.valid -= 1;
+        lane.slc_valid -= kind as u64;
         if self.state[index] == BlockState::Sealed {
-            lane.candidates.lower(place, self.valid[index]);
+            lane.part_mut(kind).candidates.lower(place, self.valid[index]);
         }
+    }
+
+    /// `units` more are valid in `block`: counts them for its lane.
+    #[inline]
+    pub(crate) fn count_valid(&mut self, block: BlockId, units: u32) {
+        let (lane, place) = self.layout.split_block(block);
+        let kind = self.kind_at(place);
+        let lane = &mut self.lanes[lane.0 as usize];
+        lane.valid += u64::from(units);
+        lane.slc_valid += u64::from(units) * kind as u64;
     }
 
     /// Every unit of `row` is committed.
@@ -401,7 +428,19 @@ impl PageMap {
         let block = self.layout.block_of(row);
         let index = block.0 as usize;
         self.rows_in_flight[index] -= 1;
+        if self.layout.is_slc(block) {
+            self.count_region_row(block, -1);
+        }
         if self.rows_in_flight[index] == 0 && !self.is_frontier(block) {
+            self.close(block);
+        }
+    }
+
+    /// The block takes no more rows and has none under way.
+    pub(crate) fn close(&mut self, block: BlockId) {
+        if self.retirement.take_closing(block) {
+            self.close_failed(block);
+        } else {
             self.seal(block);
         }
     }
@@ -410,7 +449,9 @@ impl PageMap {
         let index = block.0 as usize;
         self.state[index] = BlockState::Sealed;
         let (lane, place) = self.layout.split_block(block);
-        self.lanes[lane.0 as usize].candidates.seal(place, self.valid[index]);
+        let kind = self.kind_at(place);
+        let part = self.lanes[lane.0 as usize].part_mut(kind);
+        part.candidates.seal(place, self.valid[index]);
     }
 
     /// Valid units = mapped logical units + live tombstones (law 2), by the running
@@ -452,6 +493,7 @@ impl PageMap {
         assert_eq!(live, self.valid_total, "a bit for each live unit and no other");
         assert_eq!(valid, self.valid, "valid counts must be what the map says");
         assert_eq!(self.valid_total, valid.iter().map(|&v| u64::from(v)).sum::<u64>());
+        self.assert_kinds();
     }
 }
 

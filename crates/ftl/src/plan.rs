@@ -94,6 +94,42 @@ pub struct ReadRun {
     pub pages: u16,
     /// Units fetched, in whole or, where they are larger than a page, in part.
     pub units: u16,
+    /// What it takes beyond a first reading.
+    pub trouble: Trouble,
+}
+
+/// Readings beyond the first, and whether what cannot be read is rebuilt from the other
+/// members of its stripe: one byte, since most reads have none of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trouble(u8);
+
+impl Trouble {
+    /// Readings beyond the first that can be told.
+    pub const RETRIES_MAX: u32 = 127;
+    const REBUILT: u8 = 128;
+
+    /// A unit of the run takes `retries`, beside what others take.
+    pub fn add_retries(&mut self, retries: u32) {
+        let most = (self.0 & !Self::REBUILT).max(retries.min(Self::RETRIES_MAX) as u8);
+        self.0 = self.0 & Self::REBUILT | most;
+    }
+
+    /// A unit of the run is rebuilt.
+    pub fn add_rebuild(&mut self) {
+        self.0 |= Self::REBUILT;
+    }
+
+    /// Readings beyond the first.
+    #[must_use]
+    pub fn retries(self) -> u32 {
+        u32::from(self.0 & !Self::REBUILT)
+    }
+
+    /// Whether other members of the stripe are read after that.
+    #[must_use]
+    pub fn is_rebuilt(self) -> bool {
+        self.0 & Self::REBUILT != 0
+    }
 }
 
 /// One step of cleaning: read these, then program the units.
@@ -136,7 +172,8 @@ fn add_pages(row: RowId, level: u32, pages: u64, planes: &mut u64, reads: &mut V
         }
         _ => {
             let (level, count) = (level as u8, pages.count_ones() as u16);
-            reads.push(ReadRun { row, level, pages: count, units: 1 });
+            let trouble = Trouble::default();
+            reads.push(ReadRun { row, level, pages: count, units: 1, trouble });
             *planes = pages;
         }
     }

@@ -35,6 +35,12 @@ pub trait Remains {
     /// up before.
     fn is_unstable(&self, block: BlockId) -> bool;
 
+    /// Whether `block` is bad, from the factory or grown: what it holds is moved, and it is
+    /// not used again.
+    fn is_bad(&self, _block: BlockId) -> bool {
+        false
+    }
+
     /// Adds to `found`, which is empty, what can be read of `row`, and returns the place of
     /// its program in the order of all programs; 0 if nothing can be read. Padding need not
     /// be listed.
@@ -59,6 +65,10 @@ impl Remains for &Nand {
 
     fn is_unstable(&self, block: BlockId) -> bool {
         Nand::is_unstable(self, block)
+    }
+
+    fn is_bad(&self, block: BlockId) -> bool {
+        Nand::is_bad(self, block)
     }
 
     fn row(&mut self, row: RowId, found: &mut Vec<Found>) -> u64 {
@@ -156,16 +166,23 @@ impl PageMap {
             first_sequence: vec![0; blocks as usize],
             newest: Recovered::default(),
         };
-        for lane in &mut map.lanes {
-            lane.free.clear();
+        for part in map.lanes.iter_mut().flat_map(|lane| &mut lane.parts) {
+            part.free.clear();
         }
         for block in (0..blocks).map(BlockId) {
             let erases = remains.erases(block);
             map.erases[block.0 as usize] = erases;
-            let (lane, _) = map.layout.split_block(block);
-            map.lanes[lane.0 as usize].erases += u64::from(erases);
-            if remains.is_erased(block) {
-                map.lanes[lane.0 as usize].free.push_back(block.0);
+            let (lane, place) = map.layout.split_block(block);
+            let kind = map.kind_at(place);
+            map.lanes[lane.0 as usize].part_mut(kind).erases += u64::from(erases);
+            if remains.is_bad(block) {
+                let holds = !remains.is_erased(block) && !remains.is_unstable(block);
+                map.found_bad(block, holds);
+                if !holds {
+                    continue;
+                }
+            } else if remains.is_erased(block) {
+                map.lanes[lane.0 as usize].part_mut(kind).free.push_back(block.0);
                 continue;
             }
             // Open for as long as units are put into it, sealed at the end.
@@ -214,9 +231,7 @@ impl PageMap {
                         let best = best.ok_or_else(|| foreign("a unit is beyond the drive"))?;
                         best.offer(unit.version, at + 1, sequence);
                         self.p2l[at as usize] = lpn + 1;
-                        // Its handle is not on flash; only segments and the map stay apart.
-                        let stream = self.config.stream_of(lpn, 0);
-                        self.frontier_of[block.0 as usize] = stream as u16;
+                        self.frontier_of[block.0 as usize] = self.frontier_found(block, lpn);
                         *newest = unit.version.max(*newest);
                     }
                     UnitTag::Tombstone => {
@@ -236,6 +251,21 @@ impl PageMap {
             }
         }
         Ok(())
+    }
+
+    /// The frontier that may have written `lpn` to `block`.
+    fn frontier_found(&self, block: BlockId, lpn: u32) -> u16 {
+        if let Some(first) = self.config.slc_frontier() {
+            let overflowed = !self.layout.is_slc(block) && self.config.lives_in_region(lpn, 0);
+            if overflowed {
+                return 0;
+            }
+            if self.layout.is_slc(block) {
+                return first as u16;
+            }
+        }
+        // Its handle is not on flash; only segments and the map stay apart.
+        self.config.stream_of(lpn, 0) as u16
     }
 
     fn settle(&mut self, scan: Scan) {
@@ -259,8 +289,9 @@ impl PageMap {
             .collect();
         written.sort_by_key(|&index| scan.first_sequence[index as usize]);
         for index in written {
-            self.seal(BlockId(index));
-            if self.is_dead(BlockId(index)) {
+            self.close(BlockId(index));
+            let sealed = self.state[index as usize] == BlockState::Sealed;
+            if sealed && self.is_dead(BlockId(index)) {
                 let (lane, _) = self.layout.split_block(BlockId(index));
                 self.lanes[lane.0 as usize].dead.push(index);
             }
@@ -307,6 +338,7 @@ mod tests {
             parity: false,
             page: Bytes(4096),
             unit: Bytes(4096),
+            slc: None,
         };
         let config = FtlConfig::simple(5, VictimPolicy::Fifo, Frontiers::Shared);
         let mut nand = Nand::with_content(geometry.clone());

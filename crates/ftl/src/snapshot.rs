@@ -10,6 +10,7 @@ use crate::alloc::OpenBlock;
 use crate::config::FtlConfig;
 use crate::pagemap::{BlockState, P2L_TOMBSTONE, PageMap, TRIMMED};
 use crate::plan::TrimRange;
+use crate::tiers::Kind;
 
 /// Stands for a frontier without an open block.
 const NO_BLOCK: u32 = u32::MAX;
@@ -41,14 +42,17 @@ impl PageMap {
         out.column_u32(&self.erases);
         out.column_u16(&self.frontier_of);
         for lane in &self.lanes {
-            out.column_u32(&lane.free.iter().copied().collect::<Vec<_>>());
+            let free = lane.parts.iter().flat_map(|part| &part.free);
+            out.column_u32(&free.copied().collect::<Vec<_>>());
             for open in &lane.open {
                 let (block, next) = open.map_or((NO_BLOCK, 0), |open| (open.block.0, open.next));
                 out.u32(block);
                 out.u32(next);
             }
             out.column_u32(&lane.dead);
-            lane.candidates.encode(out);
+            for &kind in self.kinds() {
+                lane.part(kind).candidates.encode(out);
+            }
         }
         for word in self.rng.state() {
             out.u64(word);
@@ -140,7 +144,12 @@ impl PageMap {
         let block = self.layout.block_of_unit(Pun(at));
         self.valid[block.0 as usize] += 1;
         self.valid_total += 1;
-        self.lanes[self.layout.lane_of(block).0 as usize].valid += 1;
+        self.count_valid(block, 1);
+    }
+
+    /// The kinds of blocks there are.
+    fn kinds(&self) -> &'static [Kind] {
+        if self.config.slc.is_some() { &Kind::ALL } else { &Kind::ALL[..1] }
     }
 
     fn decode_lane(&mut self, index: usize, from: &mut Decoder<'_>) -> Result<(), DecodeError> {
@@ -150,16 +159,20 @@ impl PageMap {
         let mut open = Vec::new();
         for _ in 0..self.config.frontier_count() {
             let (block, next) = (from.u32()?, from.u32()?);
-            if block != NO_BLOCK && !(1..self.layout.rows_per_block()).contains(&next) {
+            let rows = |block| self.layout.rows_of(BlockId(block));
+            if block != NO_BLOCK && !(1..rows(block)).contains(&next) {
                 return Err(from.wrong("an open block is not open"));
             }
             open.push((block != NO_BLOCK).then_some(OpenBlock { block: BlockId(block), next }));
         }
         let dead = from.list_u32(per_lane as usize)?;
         let valid = &self.valid[first as usize..(first + per_lane) as usize];
-        self.lanes[index].candidates.decode(from, |place| valid[place])?;
+        for &kind in self.kinds() {
+            let candidates = &mut self.lanes[index].part_mut(kind).candidates;
+            candidates.decode(from, |place| valid[place])?;
+        }
         let opened = open.iter().flatten().map(|open| (open.block.0, BlockState::Open));
-        let sealed = self.lanes[index].candidates.by_age();
+        let sealed = self.lanes[index].parts.iter().flat_map(|part| part.candidates.by_age());
         let states: Vec<_> = (free.iter().map(|&block| (block, BlockState::Free)))
             .chain(opened)
             .chain(sealed.map(|place| (first + place as u32, BlockState::Sealed)))
@@ -181,10 +194,18 @@ impl PageMap {
         if !dead.iter().all(is_dead) {
             return Err(from.wrong("a block that should be dead is not"));
         }
-        let erases = &self.erases[first as usize..(first + per_lane) as usize];
-        let lane = &mut self.lanes[index];
-        lane.erases = erases.iter().map(|&count| u64::from(count)).sum();
-        lane.free = free.into();
+        let (lane, slc) = (&mut self.lanes[index], self.layout.slc_blocks());
+        for block in first..first + per_lane {
+            let kind = if block - first < slc { Kind::Slc } else { Kind::Main };
+            lane.part_mut(kind).erases += u64::from(self.erases[block as usize]);
+        }
+        for part in &mut lane.parts {
+            part.free.clear();
+        }
+        for block in free {
+            let kind = if block - first < slc { Kind::Slc } else { Kind::Main };
+            lane.part_mut(kind).free.push_back(block);
+        }
         lane.open = open;
         lane.dead = dead;
         Ok(())

@@ -11,6 +11,7 @@ use crate::alloc::OpenBlock;
 use crate::config::{ConfigError, FtlConfig, Placement};
 use crate::pagemap::{BlockState, PageMap};
 use crate::spread::{SpreadError, spread};
+use crate::tiers::Kind;
 
 /// Why there is no steady state to lay out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +29,12 @@ pub enum SteadyError {
          which reaches it by writing"
     )]
     Segments,
+    /// Data stands in blocks of two kinds.
+    #[error(
+        "a drive with blocks of one bit a cell ([slc]) has no steady state in closed form; use \
+         the state preconditioned, which reaches it by writing"
+    )]
+    Slc,
     /// Data stands in logical blocks.
     #[error(
         "a mapping by block has no steady state in closed form; use the state preconditioned, \
@@ -60,9 +67,26 @@ impl PageMap {
     /// # Errors
     /// [`SteadyError`] if no closed form is known, or the configuration makes no sense.
     pub fn steady(geometry: Geometry, config: FtlConfig, seed: u64) -> Result<Self, SteadyError> {
+        Self::steady_without(geometry, config, seed, std::iter::empty())
+    }
+
+    /// The same on flash of which `bad` blocks are not used.
+    ///
+    /// # Errors
+    /// The same, and [`ConfigError::BadBlocks`].
+    pub fn steady_without(
+        geometry: Geometry,
+        config: FtlConfig,
+        seed: u64,
+        bad: impl Iterator<Item = BlockId>,
+    ) -> Result<Self, SteadyError> {
         let mut map = Self::new(geometry, config, seed)?;
+        map.set_aside(bad)?;
         if let Placement::Segments(_) = map.config.placement {
             return Err(SteadyError::Segments);
+        }
+        if map.config.slc.is_some() {
+            return Err(SteadyError::Slc);
         }
         let mut rng = Rng::stream(seed, "ftl.steady");
         let mut units = Scramble::new(map.config.logical_units, &mut rng);
@@ -75,7 +99,7 @@ impl PageMap {
             map.place_translation_pages(&mut plan, next_map_unit, map_share);
             next_map_unit += map_share;
             map.place_data(&mut plan, &mut units, &mut rng)?;
-            map.lanes[lane as usize].free = plan.blocks.into();
+            map.lanes[lane as usize].part_mut(Kind::Main).free = plan.blocks.into();
         }
         Ok(map)
     }
@@ -85,19 +109,21 @@ impl PageMap {
     #[must_use]
     pub fn rows_written(&self, block: BlockId) -> u32 {
         match self.state[block.0 as usize] {
-            BlockState::Free => 0,
-            BlockState::Sealed | BlockState::Victim => self.layout.rows_per_block(),
+            BlockState::Free | BlockState::Failed | BlockState::Retired => 0,
+            BlockState::Sealed | BlockState::Victim => self.layout.rows_of(block),
             BlockState::Open => {
                 let lane = &self.lanes[self.layout.lane_of(block).0 as usize];
                 let open = lane.open.iter().flatten().find(|open| open.block == block);
-                open.map_or(self.layout.rows_per_block(), |open| open.next)
+                open.map_or(self.layout.rows_of(block), |open| open.next)
             }
         }
     }
 
     fn plan(&self, lane: u32, left: u32, rng: &mut Rng) -> Plan {
         let per_lane = self.layout.blocks_per_lane();
-        let mut blocks: Vec<u32> = (lane * per_lane..(lane + 1) * per_lane).collect();
+        let all = lane * per_lane..(lane + 1) * per_lane;
+        let is_free = |&block: &u32| self.state[block as usize] == BlockState::Free;
+        let mut blocks: Vec<u32> = all.filter(is_free).collect();
         for i in (1..blocks.len()).rev() {
             blocks.swap(i, rng.below(i as u64 + 1) as usize);
         }
@@ -234,7 +260,7 @@ impl PageMap {
         self.valid[block.0 as usize] += 1;
         self.valid_total += 1;
         self.mapped += 1;
-        self.lanes[self.layout.lane_of(block).0 as usize].valid += 1;
+        self.count_valid(block, 1);
     }
 }
 

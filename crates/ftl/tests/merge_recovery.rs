@@ -38,6 +38,7 @@ impl Flash {
             parity: false,
             page: Bytes(4096),
             unit: Bytes(4096),
+            slc: None,
         };
         let config = LayerConfig::Hybrid(HybridConfig {
             logical_units: 3 * BLOCK,

@@ -39,6 +39,7 @@ fn geometry() -> Geometry {
         parity: false,
         page: Bytes(8192),
         unit: Bytes(4096),
+        slc: None,
     }
 }
 
@@ -91,7 +92,7 @@ impl Run {
     fn write(&mut self) {
         let die = LaneId(self.rng.below(2) as u32);
         let waiting = self.in_flight[die.0 as usize].len();
-        if waiting > 3 || !self.map.host_may_write(die, 0) || !self.map.balanced(die) {
+        if waiting > 3 || !self.map.host_may_write(die, 0) || !self.map.balanced(die, 0) {
             return;
         }
         let row = self.map.reserve_host(die, 0);

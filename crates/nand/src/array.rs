@@ -2,7 +2,9 @@
 
 use prism_base::{DecodeError, Decoder, Encoder, Zeroed};
 
+use crate::aging::Status;
 use crate::error::NandError;
+use crate::faults::Faults;
 use crate::geometry::{BlockId, Geometry, Pun, RowId};
 use crate::layout::Layout;
 use crate::store::{RowState, Store, StoredUnit};
@@ -12,7 +14,7 @@ use crate::store::{RowState, Store, StoredUnit};
 /// An operation has a beginning, where its legality is checked and the cells are in an
 /// unknown state, and an end, where it has taken effect. Power may go in between:
 /// whatever has begun and not ended is then torn. A superblock is erased die by die: its
-/// *members* are numbered as its rows go round them. Memory without content: 7 bytes a
+/// *members* are numbered as its rows go round them. Memory without content: 8 bytes a
 /// block of a die; content adds about 40 bytes a unit and the payload.
 #[derive(Clone, Debug)]
 pub struct Nand {
@@ -29,6 +31,8 @@ pub struct Nand {
     pub(crate) reads_erased: Vec<bool>,
     /// By member: rows left out since the last erase; empty where rows may not be.
     left_out: Vec<u16>,
+    /// What fails, if anything does.
+    pub(crate) faults: Option<Box<Faults>>,
     pub(crate) store: Option<Store>,
     rows_programmed_total: u64,
     rows_erased_total: u64,
@@ -49,6 +53,7 @@ impl Nand {
             reads_erased: vec![false; blocks],
             left_out: Vec::new(),
             store: None,
+            faults: None,
             rows_programmed_total: 0,
             rows_erased_total: 0,
             erases_total: 0,
@@ -139,7 +144,7 @@ impl Nand {
         if self.unstable[index] {
             return Err(NandError::UnstableErase { block });
         }
-        if programmed * dies == self.layout.rows_per_block() {
+        if programmed * dies == self.layout.rows_of(block) {
             return Err(NandError::ProgramFull { row });
         }
         let place = programmed * dies + member;
@@ -153,6 +158,9 @@ impl Nand {
         }
         self.rows_programmed[index] += 1 + skipped as u16;
         self.rows_programmed_total += 1;
+        if let Some(faults) = &mut self.faults {
+            faults.program_begins(row.0);
+        }
         if let Some(store) = &mut self.store {
             store.states[row.0 as usize] = RowState::UnderWay;
             store.sequences[row.0 as usize] = self.rows_programmed_total;
@@ -184,9 +192,10 @@ impl Nand {
     /// If the device keeps content.
     pub fn program_rows(&mut self, first: RowId, rows: u32) -> Result<(), NandError> {
         assert!(self.store.is_none(), "rows programmed at once hold nothing");
+        assert!(self.faults.is_none(), "rows that may fail are programmed one by one");
         let block = self.layout.block_of(first);
-        let end = self.layout.first_row(block).0 + self.layout.rows_per_block();
-        let fit = rows.min(end - first.0);
+        let end = self.layout.first_row(block).0 + self.layout.rows_of(block);
+        let fit = rows.min(end.saturating_sub(first.0));
         if self.layout.dies_per_lane() > 1 {
             (first.0..first.0 + fit).try_for_each(|row| self.program_begin(RowId(row), []))?;
         } else if fit > 0 {
@@ -198,11 +207,16 @@ impl Nand {
         if fit < rows { Err(NandError::ProgramFull { row: RowId(end) }) } else { Ok(()) }
     }
 
-    /// The program of `row` has ended; it is readable from now on.
-    pub fn program_end(&mut self, row: RowId) {
+    /// The program of `row` has ended; it is readable from now on, unless it failed. It
+    /// cannot fail on a device that does not age.
+    pub fn program_end(&mut self, row: RowId) -> Status {
+        if self.faults.is_some() && self.program_status(row) == Status::Failed {
+            return Status::Failed;
+        }
         if let Some(store) = &mut self.store {
             store.states[row.0 as usize] = RowState::Settled;
         }
+        Status::Passed
     }
 
     /// Begins to erase member `member` of `block` (0 where there are no superblocks).
@@ -220,14 +234,18 @@ impl Nand {
     }
 
     /// The erase of member `member` of `block` has ended; its rows may be programmed
-    /// again.
+    /// again, unless it failed: then nothing has changed but that the block is bad, and what
+    /// it holds is unstable. It cannot fail on a device that does not age.
     ///
     /// # Panics
     /// If it never began.
-    pub fn erase_end(&mut self, block: BlockId, member: u32) {
+    pub fn erase_end(&mut self, block: BlockId, member: u32) -> Status {
         let dies = self.layout.dies_per_lane();
         let index = (block.0 * dies + member) as usize;
         assert!(self.unstable[index], "an erase ended that never began");
+        if self.faults.is_some() && self.erase_status(block, index) == Status::Failed {
+            return Status::Failed;
+        }
         self.rows_erased_total += u64::from(self.rows_programmed[index]);
         if let Some(left_out) = self.left_out.get_mut(index) {
             self.rows_erased_total -= u64::from(std::mem::take(left_out));
@@ -246,6 +264,7 @@ impl Nand {
                 store.units[row as usize * units..(row as usize + 1) * units].fill(None);
             }
         }
+        Status::Passed
     }
 
     /// Checks that `unit` may be read.
@@ -367,6 +386,7 @@ impl Nand {
     /// If the device keeps content, or an erase has begun and not ended.
     pub fn encode(&self, out: &mut Encoder) {
         assert!(self.store.is_none(), "content is not part of a state at rest");
+        assert!(self.faults.is_none(), "a device that ages is not saved");
         assert!(!self.unstable.contains(&true), "an erase is under way");
         assert!(self.left_out.iter().all(|&rows| rows == 0), "rows left out are not kept");
         out.column_u16(&self.rows_programmed);
@@ -385,8 +405,9 @@ impl Nand {
         let blocks = nand.rows_programmed.len();
         let saved = from.column_u16(blocks)?;
         nand.rows_programmed.iter_mut().zip(saved).for_each(|(rows, saved)| *rows = saved);
-        let most = nand.geometry.rows_per_die();
-        if nand.rows_programmed.iter().any(|&rows| u32::from(rows) > most) {
+        let dies = nand.layout.dies_per_lane();
+        let most = |index: u32| nand.layout.rows_of(BlockId(index / dies)) / dies;
+        if (0..).zip(nand.rows_programmed.iter()).any(|(i, &rows)| u32::from(rows) > most(i)) {
             return Err(from.wrong("a block has more rows programmed than it has"));
         }
         nand.erase_counts = from.column_u32(blocks)?.collect();
@@ -424,6 +445,7 @@ impl Nand {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::geometry::Slc;
     use crate::store::UnitTag;
     use prism_base::Bytes;
 
@@ -440,6 +462,7 @@ mod tests {
             parity: false,
             page: Bytes(4096),
             unit: Bytes(4096),
+            slc: None,
         })
     }
 
@@ -512,6 +535,26 @@ mod tests {
             assert_eq!(at_once.rows_programmed(BlockId(1)), per_block);
             at_once.assert_conserved();
         }
+    }
+
+    #[test]
+    fn blocks_of_one_bit_a_cell_are_full_sooner() {
+        let one = device().geometry().clone();
+        let slc = Some(Slc { blocks: 1, bits: 2 });
+        let geometry = Geometry { pages_per_block: 5, slc, ..one };
+        let mut nand = Nand::with_content(geometry.clone());
+        assert_eq!([0, 1].map(|block| nand.layout().rows_of(BlockId(block))), [2, 5]);
+        assert_eq!((program(&mut nand, 0), program(&mut nand, 1)), (Ok(()), Ok(())));
+        assert_eq!(program(&mut nand, 2), Err(NandError::ProgramFull { row: RowId(2) }));
+        assert!((5..10).all(|row| program(&mut nand, row).is_ok()));
+        assert_eq!(nand.read(Pun(2)), Err(NandError::ReadErased { unit: Pun(2) }));
+        nand.erase_begin(BlockId(0), 0).unwrap();
+        nand.erase_end(BlockId(0), 0);
+        nand.assert_conserved();
+        let mut bare = Nand::new(geometry);
+        assert_eq!(bare.program_rows(RowId(1), 0), Ok(()));
+        let past = Err(NandError::ProgramFull { row: RowId(2) });
+        assert_eq!((bare.program_rows(RowId(0), 3), bare.rows_programmed(BlockId(0))), (past, 2));
     }
 
     #[test]

@@ -24,11 +24,15 @@ pub enum Cause {
     Pad = 7,
     /// Completing a unit of which the host wrote a part.
     Rmw = 8,
+    /// Moves of data from a write cache of one bit a cell to its place.
+    Fold = 9,
+    /// Moving what is valid out of a block that has failed.
+    Retire = 10,
 }
 
 impl Cause {
     /// How many there are.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 11;
     /// Every cause, in the order of its number.
     pub const ALL: [Self; Self::COUNT] = [
         Self::Host,
@@ -40,6 +44,8 @@ impl Cause {
         Self::Parity,
         Self::Pad,
         Self::Rmw,
+        Self::Fold,
+        Self::Retire,
     ];
 
     /// The name used in reports and JSON.
@@ -55,6 +61,8 @@ impl Cause {
             Self::Parity => "parity",
             Self::Pad => "pad",
             Self::Rmw => "rmw",
+            Self::Fold => "fold",
+            Self::Retire => "retire",
         }
     }
 }

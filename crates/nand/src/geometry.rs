@@ -34,6 +34,19 @@ pub struct RowId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pun(pub u32);
 
+/// Blocks whose cells hold one bit each, on flash whose cells can hold more.
+///
+/// They are the first of every lane. Addresses stay as they are: a row of such a block has as
+/// many units as any other, spread over as many word lines as it has levels, each of which is
+/// programmed by itself. So the block has fewer rows, and its last addresses hold nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slc {
+    /// Blocks of each lane.
+    pub blocks: u32,
+    /// Bits that a cell of the other blocks holds.
+    pub bits: u32,
+}
+
 /// The shape of the flash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Geometry {
@@ -59,6 +72,8 @@ pub struct Geometry {
     pub page: Bytes,
     /// Mapping unit: divides a level (a page times the ganged planes).
     pub unit: Bytes,
+    /// Blocks with one bit a cell, where there are any.
+    pub slc: Option<Slc>,
 }
 
 /// Why a geometry makes no sense.
@@ -110,6 +125,19 @@ pub enum GeometryError {
         ganged: u32,
         /// Planes of a die.
         planes: u32,
+    },
+    /// The blocks with one bit a cell are none, all, or without a row.
+    #[error(
+        "{blocks} blocks of one bit a cell are too many or too few; a lane has {of} blocks, of \
+         which at least one is and one is not, and a block needs {bits} rows a die or more"
+    )]
+    Slc {
+        /// Blocks of a lane with one bit a cell.
+        blocks: u32,
+        /// Blocks of a lane.
+        of: u32,
+        /// Bits of a cell of the others.
+        bits: u32,
     },
     /// More units than addresses.
     #[error(
@@ -174,6 +202,12 @@ impl Geometry {
         }
         if self.planes_ganged != 1 && self.planes_ganged != self.planes {
             return Err(GeometryError::Ganged { ganged: self.planes_ganged, planes: self.planes });
+        }
+        if let Some(Slc { blocks, bits }) = self.slc {
+            let of = self.blocks_per_lane();
+            if blocks == 0 || blocks >= of || bits < 2 || bits > self.rows_per_die() {
+                return Err(GeometryError::Slc { blocks, of, bits });
+            }
         }
         let dies = u128::from(self.channels) * u128::from(self.dies_per_channel);
         let pages_per_die = u128::from(self.planes)
@@ -264,6 +298,31 @@ impl Geometry {
         self.units_per_row() * self.data_rows_per_block()
     }
 
+    /// Blocks of a lane with one bit a cell.
+    #[must_use]
+    pub fn slc_blocks_per_lane(&self) -> u32 {
+        self.slc.map_or(0, |slc| slc.blocks)
+    }
+
+    /// Blocks of a lane with more than one bit a cell, or all where no others are.
+    #[must_use]
+    pub fn main_blocks_per_lane(&self) -> u32 {
+        self.blocks_per_lane().saturating_sub(self.slc_blocks_per_lane())
+    }
+
+    /// Rows of a block with one bit a cell, parity included; 0 if there are none.
+    #[must_use]
+    pub fn slc_rows_per_block(&self) -> u32 {
+        self.slc.map_or(0, |slc| self.rows_per_die() / slc.bits * self.dies_per_superblock)
+    }
+
+    /// Units of a block with one bit a cell that hold data; 0 if there are none.
+    #[must_use]
+    pub fn slc_data_units_per_block(&self) -> u32 {
+        let data = self.dies_per_superblock - u32::from(self.parity);
+        self.slc_rows_per_block() / self.dies_per_superblock * data * self.units_per_row()
+    }
+
     /// Addresses of units in the device, those of parity rows included.
     #[must_use]
     pub fn units(&self) -> u32 {
@@ -282,10 +341,20 @@ impl Geometry {
         Bytes(self.page.0 * u64::from(self.pages_per_row()))
     }
 
-    /// Raw size of the flash.
+    /// Raw size of the flash: what can be programmed.
     #[must_use]
     pub fn raw(&self) -> Bytes {
-        Bytes(u64::from(self.units()) * self.unit.0)
+        let less = self.units_per_block() - self.slc_rows_per_block() * self.units_per_row();
+        let fewer = u64::from(self.lanes() * self.slc_blocks_per_lane()) * u64::from(less);
+        Bytes((u64::from(self.units()) - fewer) * self.unit.0)
+    }
+
+    /// Raw size of the blocks with one bit a cell.
+    #[must_use]
+    pub fn slc_raw(&self) -> Bytes {
+        let rows = u64::from(self.lanes() * self.slc_blocks_per_lane())
+            * u64::from(self.slc_rows_per_block());
+        Bytes(rows * self.row_bytes().0)
     }
 }
 
@@ -306,6 +375,7 @@ mod tests {
             parity: false,
             page: Bytes(8192),
             unit: Bytes(4096),
+            slc: None,
         }
     }
 
@@ -322,9 +392,25 @@ mod tests {
         assert!(bad(|g| g.dies_per_superblock = 3).contains("superblock_dies is 3"));
         assert!(bad(|g| g.parity = true).contains("at least two dies"));
         assert!(bad(|g| g.planes_ganged = 3).contains("planes_ganged is 3"));
+        for (blocks, bits) in [(0, 2), (8, 2), (1, 1), (1, 5)] {
+            let slc = Some(Slc { blocks, bits });
+            assert!(Geometry { slc, ..tiny() }.check().is_err(), "{slc:?}");
+        }
         assert!(
             bad(|g| (g.blocks_per_plane, g.pages_per_block) = (1 << 20, 4096))
                 .contains("more than 2147483646")
         );
+    }
+
+    #[test]
+    fn blocks_of_one_bit_a_cell_hold_a_share() {
+        let one = tiny();
+        let mixed = Geometry { slc: Some(Slc { blocks: 3, bits: 2 }), ..tiny() };
+        assert_eq!((mixed.slc_rows_per_block(), mixed.units()), (2, one.units()));
+        // Four dies of eight blocks of four rows of 16 KiB; three of them lose two rows.
+        assert_eq!(one.raw().0 - mixed.raw().0, 4 * 3 * 2 * 16384);
+        assert_eq!((one.slc_raw(), mixed.slc_raw()), (Bytes(0), Bytes(4 * 3 * 2 * 16384)));
+        let wide = Geometry { dies_per_superblock: 4, parity: true, ..mixed };
+        assert_eq!((wide.slc_rows_per_block(), wide.slc_data_units_per_block()), (8, 24));
     }
 }

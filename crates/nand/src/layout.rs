@@ -19,6 +19,9 @@ pub struct Layout {
     dies_per_superblock: Divisor,
     channels: Divisor,
     parity: bool,
+    /// Blocks of a lane with one bit a cell, and the rows of such a block.
+    slc_blocks: u32,
+    slc_rows: u32,
 }
 
 impl Layout {
@@ -36,6 +39,8 @@ impl Layout {
             dies_per_superblock: Divisor::new(geometry.dies_per_superblock),
             channels: Divisor::new(geometry.channels),
             parity: geometry.parity,
+            slc_blocks: geometry.slc_blocks_per_lane(),
+            slc_rows: geometry.slc_rows_per_block(),
         }
     }
 
@@ -51,7 +56,28 @@ impl Layout {
         self.units_per_block.get()
     }
 
-    /// Rows of a block, parity included.
+    /// Blocks of each lane with one bit a cell: its first ones.
+    #[must_use]
+    pub fn slc_blocks(&self) -> u32 {
+        self.slc_blocks
+    }
+
+    /// Whether the cells of `block` hold one bit each, while others hold more.
+    #[must_use]
+    #[inline]
+    pub fn is_slc(&self, block: BlockId) -> bool {
+        self.slc_blocks > 0 && self.blocks_per_lane.split(block.0).1 < self.slc_blocks
+    }
+
+    /// Rows of `block` that can be programmed, parity included.
+    #[must_use]
+    #[inline]
+    pub fn rows_of(&self, block: BlockId) -> u32 {
+        if self.is_slc(block) { self.slc_rows } else { self.rows_per_block.get() }
+    }
+
+    /// Addresses of rows of a block, parity included; all of them can be programmed unless
+    /// the block has one bit a cell ([`Layout::rows_of`]).
     #[must_use]
     pub fn rows_per_block(&self) -> u32 {
         self.rows_per_block.get()
@@ -159,6 +185,14 @@ impl Layout {
         (level, pages)
     }
 
+    /// Levels of a row that its first `units` units stand on; all of them for none, which
+    /// is how a row of parity looks.
+    #[must_use]
+    pub fn levels_for(&self, units: u32) -> u32 {
+        let units = if units == 0 { self.units_per_row() } else { units };
+        units.div_ceil(self.units_per_level.get())
+    }
+
     /// Pages that `units` units from the beginning of a row on take.
     #[must_use]
     pub fn pages_for(&self, units: u32) -> u32 {
@@ -201,6 +235,7 @@ mod tests {
             parity: true,
             page: Bytes(8192),
             unit: Bytes(4096),
+            slc: None,
         }
     }
 

@@ -4,9 +4,11 @@
 //! rows of a block are programmed in order and only after an erase; a violation is a
 //! typed error, never silently accepted.
 
+pub mod aging;
 pub mod array;
 pub mod cause;
 pub mod error;
+pub mod faults;
 pub mod geometry;
 pub mod layout;
 pub mod store;
@@ -14,10 +16,12 @@ pub mod timing;
 
 mod power;
 
+pub use aging::Status;
 pub use array::Nand;
 pub use cause::{Cause, Counts};
 pub use error::NandError;
-pub use geometry::{BlockId, DieId, Geometry, GeometryError, LaneId, Pun, RowId};
+pub use faults::{FaultModel, Health, UnitRead};
+pub use geometry::{BlockId, DieId, Geometry, GeometryError, LaneId, Pun, RowId, Slc};
 pub use layout::Layout;
 pub use store::{StoredUnit, UnitTag};
 pub use timing::{PageTimes, Timing};

@@ -10,6 +10,7 @@ use prism_base::Rng;
 
 use crate::array::Nand;
 use crate::geometry::RowId;
+use crate::layout::Layout;
 use crate::store::RowState;
 
 /// How likely an earlier page of the word line is lost. There is no published figure: often
@@ -39,7 +40,8 @@ impl Nand {
         for row in rows {
             store.states[row] = RowState::Torn;
             let (_, on_die) = self.layout.place_of(RowId(row as u32));
-            for back in 1..=on_die % self.word_line {
+            let word_line = word_line_of(&self.layout, self.word_line, RowId(row as u32));
+            for back in 1..=on_die % word_line {
                 if rng.chance(PAIRED_LOST) {
                     store.states[row - (back * step) as usize] = RowState::Torn;
                 }
@@ -65,7 +67,7 @@ impl Nand {
     /// programmed on, nothing threatens `row`.
     #[must_use]
     pub fn word_line_end(&self, row: RowId) -> RowId {
-        if self.word_line == 1 {
+        if word_line_of(&self.layout, self.word_line, row) == 1 {
             return row;
         }
         let (_, on_die) = self.layout.place_of(row);
@@ -77,6 +79,12 @@ impl Nand {
     fn rows_per_die(&self) -> u32 {
         self.layout.rows_per_block() / self.layout.dies_per_lane()
     }
+}
+
+/// Rows of a die that share the word line of `row`: one where cells hold one bit, elsewhere
+/// `rows`.
+fn word_line_of(layout: &Layout, rows: u32, row: RowId) -> u32 {
+    if layout.is_slc(layout.block_of(row)) { 1 } else { rows }
 }
 
 #[cfg(test)]
@@ -101,6 +109,7 @@ mod tests {
             parity: false,
             page: Bytes(4096),
             unit: Bytes(4096),
+            slc: None,
         });
         nand.pair_rows(word_line);
         nand

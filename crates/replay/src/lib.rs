@@ -5,7 +5,9 @@
 //! amplification passes a steady-state test ([`steady`]). How results are printed is
 //! unknown here. Design: docs/design/replay.md.
 
+pub mod block_device;
 pub mod fio;
+pub mod host_log;
 pub mod layout;
 pub mod lifetime;
 pub mod measure;
@@ -16,6 +18,8 @@ pub mod steady;
 
 mod dependency;
 
+pub use block_device::BlockDevice;
+pub use host_log::{BareWrites, HostLog, LogCounts, LogError};
 pub use layout::{LaidOut, Layout, Place};
 pub use lifetime::Lifetime;
 pub use measure::Measured;

@@ -30,10 +30,23 @@ pub fn lifetime(
     written: Bytes,
     span: Nanos,
 ) -> Option<Lifetime> {
+    let writable = raw.0 as f64 * f64::from(cycles);
+    lifetime_of(writable, capacity, write_amplification, written, span)
+}
+
+/// The same of flash that takes `writable` bytes in all.
+#[must_use]
+pub fn lifetime_of(
+    writable: f64,
+    capacity: Bytes,
+    write_amplification: f64,
+    written: Bytes,
+    span: Nanos,
+) -> Option<Lifetime> {
     if written.0 == 0 || span.0 == 0 || write_amplification <= 0.0 {
         return None;
     }
-    let host_bytes = raw.0 as f64 * f64::from(cycles) / write_amplification;
+    let host_bytes = writable / write_amplification;
     let rate = written.0 as f64 / span.as_secs_f64();
     Some(Lifetime {
         days: host_bytes / rate / 86_400.0,

@@ -2,7 +2,9 @@
 
 use prism_base::{Latencies, Nanos};
 use prism_engine::FlashCounts;
-use prism_ssd::{HostOp, MapCounts, MergeCounts};
+use prism_ssd::{HostOp, MapCounts, MergeCounts, Status};
+
+use crate::host_log::LogCounts;
 
 /// Figures over a part of a replay, all of them over the same passes.
 #[derive(Clone, Debug, Default)]
@@ -11,11 +13,13 @@ pub struct Measured {
     pub passes: u32,
     /// Latencies by operation, in the order of [`HostOp::ALL`], from the time a request
     /// should have been submitted to its completion.
-    pub latency: [Latencies; 5],
+    pub latency: [Latencies; HostOp::COUNT],
     /// Bytes of completed requests, in the same order.
-    pub bytes: [u64; 5],
-    /// Requests completed that were no flush.
+    pub bytes: [u64; HostOp::COUNT],
+    /// Requests completed that were no flush, failed ones included.
     pub requests: u64,
+    /// Requests that failed, in the same order: they have no latency and no bytes.
+    pub errors: [u64; 5],
     /// Requests that came while the drive's queue was full, and how long they waited in
     /// all.
     pub held_back: u64,
@@ -27,6 +31,8 @@ pub struct Measured {
     pub flash_bytes: u64,
     /// Looks at a cached map, where the drive has one.
     pub map: Option<MapCounts>,
+    /// What a log of the host's before the drive has done, where there is one.
+    pub log: Option<LogCounts>,
     /// Merges by kind, where the drive maps blocks.
     pub merges: Option<MergeCounts>,
     /// Simulated time.
@@ -48,7 +54,7 @@ impl Measured {
     /// nothing.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
-        let written = self.bytes[HostOp::Write as usize];
+        let written = self.bytes_of(HostOp::Write) + self.bytes_of(HostOp::ZoneAppend);
         (written > 0).then(|| self.flash_bytes as f64 / written as f64)
     }
 
@@ -58,6 +64,9 @@ impl Measured {
             ours.merge(theirs);
         }
         for (ours, theirs) in self.bytes.iter_mut().zip(other.bytes) {
+            *ours += theirs;
+        }
+        for (ours, theirs) in self.errors.iter_mut().zip(other.errors) {
             *ours += theirs;
         }
         self.requests += other.requests;
@@ -77,6 +86,17 @@ impl Measured {
         self.buffer_hits += other.buffer_hits;
         self.unmapped += other.unmapped;
         self.behind_max = self.behind_max.max(other.behind_max);
+    }
+
+    /// Adds a completion of `op` over `len` bytes, so long after it was due.
+    pub(crate) fn completed(&mut self, op: HostOp, len: u64, status: Status, latency: Nanos) {
+        if status == Status::Done {
+            self.latency[op as usize].record(latency);
+            self.bytes[op as usize] += len;
+        } else {
+            self.errors[op as usize] += 1;
+        }
+        self.requests += u64::from(op != HostOp::Flush);
     }
 
     /// Latencies of `op`.

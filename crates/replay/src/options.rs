@@ -29,8 +29,12 @@ pub enum Pace {
 pub enum Passes {
     /// This many times; all of them are measured.
     Fixed(u32),
-    /// Until the steady-state test passes; what follows is measured.
+    /// Until the steady-state test passes; what follows is measured. A drive that becomes
+    /// read-only meanwhile ends the search, and the passes of its last round are measured.
     Steady,
+    /// Until the drive writes no more; all of it is measured, and nothing is submitted after
+    /// that. Given up as the search for the steady state is.
+    UntilReadOnly,
 }
 
 /// All of it.

@@ -2,9 +2,10 @@
 
 use prism_base::{Nanos, SimTime};
 use prism_engine::slab::Slab;
-use prism_ssd::{Completion, Drive, HostOp, Request};
+use prism_ssd::{Completion, HostOp, Request};
 use prism_trace::{Flags, Op, Record, Source};
 
+use crate::block_device::BlockDevice;
 use crate::dependency::Dependencies;
 use crate::measure::Measured;
 use crate::options::Pace;
@@ -78,8 +79,8 @@ struct Pending {
 }
 
 /// A replay in progress over one drive.
-pub(crate) struct Player<'a> {
-    pub(crate) drive: &'a mut Drive,
+pub(crate) struct Player<'a, B> {
+    pub(crate) drive: &'a mut B,
     pub(crate) observer: &'a mut dyn Observer,
     pace: Pace,
     pending: Slab<Pending>,
@@ -91,6 +92,8 @@ pub(crate) struct Player<'a> {
     pub(crate) observing: Option<(u32, SimTime)>,
     pub(crate) passes: u32,
     pub(crate) last_round: Option<f64>,
+    /// Nothing is submitted to a drive that writes no more.
+    pub(crate) until_read_only: bool,
 }
 
 /// The latest time in nanoseconds at which a request may come: 292 years, which leaves as
@@ -100,8 +103,8 @@ const CLOCK_END: u64 = u64::MAX / 2;
 /// Records between two calls of [`Observer::keep_going`].
 const PROGRESS_STEP: u64 = 4096;
 
-impl<'a> Player<'a> {
-    pub(crate) fn new(drive: &'a mut Drive, observer: &'a mut dyn Observer, pace: Pace) -> Self {
+impl<'a, B: BlockDevice> Player<'a, B> {
+    pub(crate) fn new(drive: &'a mut B, observer: &'a mut dyn Observer, pace: Pace) -> Self {
         Self {
             drive,
             observer,
@@ -114,6 +117,7 @@ impl<'a> Player<'a> {
             observing: None,
             passes: 0,
             last_round: None,
+            until_read_only: false,
         }
     }
 
@@ -122,11 +126,12 @@ impl<'a> Player<'a> {
     pub(crate) fn pass(&mut self, source: &mut dyn Source) -> Result<(), ReplayError> {
         source.rewind()?;
         self.dependencies = Dependencies::default();
-        let start = self.drive.now();
+        let start = self.drive.drive().now();
         let host_before = *self.drive.host_counts();
-        let flash_before = *self.drive.flash_counts();
-        let map_before = self.drive.map_counts().copied();
-        let merges_before = self.drive.merge_counts();
+        let flash_before = *self.drive.drive().flash_counts();
+        let log_before = self.drive.log_counts().copied();
+        let map_before = self.drive.drive().map_counts().copied();
+        let merges_before = self.drive.drive().merge_counts();
         let mut batch = Vec::new();
         let mut number = 0;
         let mut first_ns = None;
@@ -137,6 +142,9 @@ impl<'a> Player<'a> {
                 break;
             }
             for record in &batch {
+                if self.until_read_only && self.drive.drive().read_only().is_some() {
+                    break;
+                }
                 if number % PROGRESS_STEP == 0 && !self.report(number) {
                     return Err(ReplayError::Interrupted);
                 }
@@ -155,17 +163,21 @@ impl<'a> Player<'a> {
         self.passes += 1;
         let m = &mut self.measured;
         m.passes += 1;
-        m.simulated += self.drive.now().since(start);
+        m.simulated += self.drive.drive().now().since(start);
         let host = self.drive.host_counts();
         m.in_flight_ns += host.in_flight_ns - host_before.in_flight_ns;
-        let flash = self.drive.flash_counts().since(&flash_before);
-        let map = self.drive.map_counts().zip(map_before).map(|(now, before)| now.since(&before));
-        m.flash_bytes += flash.units.total() * self.drive.device().ftl.mapping_unit.0;
+        let flash = self.drive.drive().flash_counts().since(&flash_before);
+        let map =
+            self.drive.drive().map_counts().zip(map_before).map(|(now, before)| now.since(&before));
+        m.flash_bytes += flash.units.total() * self.drive.drive().device().ftl.mapping_unit.0;
         m.flash.add(&flash);
         if let Some(map) = map {
             m.map.get_or_insert_default().add(&map);
         }
-        if let Some((now, before)) = self.drive.merge_counts().zip(merges_before) {
+        if let Some((now, before)) = self.drive.log_counts().zip(log_before) {
+            m.log.get_or_insert_default().add(&now.since(&before));
+        }
+        if let Some((now, before)) = self.drive.drive().merge_counts().zip(merges_before) {
             m.merges.get_or_insert_default().add(&now.since(&before));
         }
         self.drive.assert_conserved();
@@ -197,7 +209,7 @@ impl<'a> Player<'a> {
                 while self.drive.in_flight() >= depth {
                     self.step();
                 }
-                return Ok(self.drive.now());
+                return Ok(self.drive.drive().now());
             }
             Pace::Dependent { speed } => match self.dependencies.next(number, record) {
                 None => (start, since, speed),
@@ -220,22 +232,23 @@ impl<'a> Player<'a> {
         arrival: SimTime,
     ) -> Result<(), ReplayError> {
         let mut done = std::mem::take(&mut self.done);
-        self.drive.advance(arrival.max(self.drive.now()), &mut done);
+        self.drive.advance(arrival.max(self.drive.drive().now()), &mut done);
         self.done = done;
         self.take_done();
         let in_flight = self.drive.in_flight();
-        if !self.drive.can_accept(0) {
+        if !self.drive.can_accept() {
             self.measured.held_back += 1;
-            while !self.drive.can_accept(0) {
+            while !self.drive.can_accept() {
                 self.step();
             }
-            self.measured.held_back_ns += u128::from(self.drive.now().since(arrival).0);
+            self.measured.held_back_ns += u128::from(self.drive.drive().now().since(arrival).0);
         }
-        let late = self.drive.now().since(arrival);
+        let late = self.drive.drive().now().since(arrival);
         self.measured.behind_max = self.measured.behind_max.max(late);
         let tag = self.pending.take();
         let request = request_of(record, tag);
-        self.drive.submit(request, self.drive.now()).map_err(|error| ReplayError::Refused {
+        let now = self.drive.drive().now();
+        self.drive.submit(request, now).map_err(|error| ReplayError::Refused {
             number: number + 1,
             at_ns: record.issue_ns,
             error,
@@ -244,7 +257,7 @@ impl<'a> Player<'a> {
         self.in_flight += 1;
         self.measured.in_flight_max = self.measured.in_flight_max.max(self.in_flight);
         if let Some((_, origin)) = self.observing {
-            let at = SimTime(self.drive.now().since(origin).0);
+            let at = SimTime(self.drive.drive().now().since(origin).0);
             self.observer.in_flight(at, self.in_flight);
         }
         Ok(())
@@ -268,10 +281,8 @@ impl<'a> Player<'a> {
                 self.dependencies.completed(pending.number, &record, completion.completed);
             }
             let m = &mut self.measured;
-            let op = completion.op as usize;
-            m.latency[op].record(completion.completed.since(pending.arrival));
-            m.bytes[op] += completion.len;
-            m.requests += u64::from(completion.op != HostOp::Flush);
+            let latency = completion.completed.since(pending.arrival);
+            m.completed(completion.op, completion.len, completion.status, latency);
             m.buffer_hits += u64::from(completion.cost.buffer_hits);
             m.unmapped += u64::from(completion.cost.unmapped);
             self.in_flight -= 1;

@@ -1,9 +1,10 @@
 //! A whole replay: passes, the steady-state test, and what is measured.
 
 use prism_base::{Nanos, SimTime};
-use prism_ssd::{Drive, HostOp, SubmitError};
+use prism_ssd::{HostOp, SubmitError};
 use prism_trace::{Source, SourceError};
 
+use crate::block_device::BlockDevice;
 use crate::measure::Measured;
 use crate::options::{Options, Pace, Passes};
 use crate::pass::{Observer, Player};
@@ -99,21 +100,23 @@ pub struct Outcome {
 ///
 /// # Panics
 /// If a law of conservation is broken, which would be a bug in the drive.
-pub fn replay(
-    drive: &mut Drive,
+pub fn replay<B: BlockDevice>(
+    drive: &mut B,
     source: &mut dyn Source,
     options: &Options,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, ReplayError> {
     check(options)?;
-    let free_units = erased_units(drive);
+    let free_units = drive.erased_units();
     let mut player = Player::new(drive, observer, options.pace);
     let passes = match options.passes {
         Passes::Fixed(passes) => passes,
         Passes::Steady => 0,
+        Passes::UntilReadOnly => u32::MAX,
     };
+    player.until_read_only = options.passes == Passes::UntilReadOnly;
     if passes > 0 {
-        player.observing = Some((0, player.drive.now()));
+        player.observing = Some((0, player.drive.drive().now()));
     }
     player.pass(source)?;
     let single_pass = player.measured.clone();
@@ -130,16 +133,24 @@ pub fn replay(
     };
     if passes > 0 {
         for _ in 1..passes {
+            if player.until_read_only && given_up(&player) {
+                break;
+            }
             player.pass(source)?;
         }
         outcome.measured = std::mem::take(&mut player.measured);
     } else {
         search(&mut player, source, &mut outcome, free_units)?;
-        outcome.warm_up_passes = player.passes;
-        player.measured = Measured::default();
-        player.observing = Some((player.passes, player.drive.now()));
-        for _ in 0..outcome.passes_per_round {
-            player.pass(source)?;
+        if player.drive.drive().read_only().is_some() {
+            // Another pass would show how a drive refuses.
+            outcome.warm_up_passes = player.passes - player.measured.passes;
+        } else {
+            outcome.warm_up_passes = player.passes;
+            player.measured = Measured::default();
+            player.observing = Some((player.passes, player.drive.drive().now()));
+            for _ in 0..outcome.passes_per_round {
+                player.pass(source)?;
+            }
         }
         outcome.measured = std::mem::take(&mut player.measured);
     }
@@ -165,8 +176,8 @@ fn check(options: &Options) -> Result<(), ReplayError> {
 }
 
 /// Repeats the trace until write amplification is steady or the search is given up.
-fn search(
-    player: &mut Player<'_>,
+fn search<B: BlockDevice>(
+    player: &mut Player<'_, B>,
     source: &mut dyn Source,
     outcome: &mut Outcome,
     free_units: u64,
@@ -176,13 +187,16 @@ fn search(
         outcome.steady = SteadyState::NoWrites;
         return Ok(());
     }
-    let unit = player.drive.device().ftl.mapping_unit.0;
-    let device = player.drive.device();
-    let spare = (device.usable_units() - u64::from(device.logical_units())) * unit;
+    if player.drive.drive().read_only().is_some() {
+        outcome.steady = SteadyState::NotReached;
+        return Ok(());
+    }
+    let unit = player.drive.drive().device().ftl.mapping_unit.0;
+    let spare = player.drive.spare_units() * unit;
     let round = spare.div_ceil(4 * written).clamp(1, u64::from(PASSES_MAX)) as u32;
     outcome.passes_per_round = round;
     loop {
-        let cleaning = cleaning_everywhere(player.drive, free_units);
+        let cleaning = player.drive.is_cleaning(free_units);
         player.measured = Measured::default();
         for _ in 0..round {
             player.pass(source)?;
@@ -205,27 +219,10 @@ fn search(
     }
 }
 
-fn given_up(player: &Player<'_>) -> bool {
+fn given_up<B: BlockDevice>(player: &Player<'_, B>) -> bool {
     player.passes >= PASSES_MAX
-        || player.drive.now() > SimTime::ZERO + SIMULATED_MAX
+        || player.drive.drive().read_only().is_some()
+        || player.drive.drive().now() > SimTime::ZERO + SIMULATED_MAX
         || player.drive.host_counts().completed >= REQUESTS_MAX
-        || player.drive.flash_counts().units.total() >= UNITS_MAX
-}
-
-/// Units in erased blocks.
-fn erased_units(drive: &Drive) -> u64 {
-    let geometry = drive.engine().nand().geometry();
-    let blocks: u64 = (0..geometry.lanes())
-        .map(|lane| u64::from(drive.engine().ftl().free_blocks(prism_nand::LaneId(lane))))
-        .sum();
-    blocks * u64::from(geometry.data_units_per_block())
-}
-
-/// Whether all that was erased at the start has been used up, and cleaning goes on.
-fn cleaning_everywhere(drive: &Drive, free_units: u64) -> bool {
-    let counts = drive.flash_counts();
-    let geometry = drive.engine().nand().geometry();
-    // Erases are counted in blocks of one plane.
-    let planes = u64::from(geometry.dies()) * u64::from(geometry.planes_ganged);
-    counts.units.total() >= free_units && counts.erases.total() >= planes
+        || player.drive.drive().flash_counts().units.total() >= UNITS_MAX
 }

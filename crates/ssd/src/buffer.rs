@@ -152,6 +152,25 @@ impl Buffer {
         most.map(|stream| stream as u32)
     }
 
+    /// Whether units of `stream` wait for a row.
+    pub(crate) fn has_dirty(&self, stream: u32) -> bool {
+        !self.dirty[stream as usize].is_empty()
+    }
+
+    /// The first stream with a full row, in the order in which they filled up, for which `lane`
+    /// finds one, and that lane.
+    pub(crate) fn first_full<T>(
+        &mut self,
+        mut lane: impl FnMut(u32) -> Option<T>,
+    ) -> Option<(u32, T)> {
+        let (dirty, row) = (&self.dirty, self.row_units);
+        self.full.retain(|&stream| dirty[stream as usize].len() >= row);
+        let mut found = self.full.iter().enumerate();
+        let (place, found) = found.find_map(|(place, &s)| Some((place, (s, lane(s)?))))?;
+        self.full.remove(place);
+        Some(found)
+    }
+
     /// The first stream with a row to program for which `lane` finds one, and that lane: full
     /// rows first, in the order in which they filled up, then units that somebody waits for,
     /// then, if the buffer is full, the longest rows. `lane` is asked with a stream and the
@@ -214,6 +233,7 @@ impl Buffer {
         assert!(entry.state.may_change(), "its program has begun");
         entry.version = version;
         entry.covered |= covered;
+        entry.lost &= covered != u64::MAX;
         if entry.state == State::Partial && entry.covered == u64::MAX {
             self.make_dirty(place);
         }
@@ -432,11 +452,35 @@ impl Buffer {
     }
 
     /// The newest content of every buffered logical unit, in order of place, for a dump
-    /// on loss of power.
-    pub(crate) fn newest(&self) -> Vec<(u32, u64)> {
+    /// on loss of power: unit, version, and whether it is lost.
+    pub(crate) fn newest(&self) -> Vec<(u32, u64, bool)> {
         let mut places: Vec<_> = self.index.values().copied().collect();
         places.sort_unstable();
-        places.iter().map(|&p| (self.entries[p].lpn, self.entries[p].version)).collect()
+        let entries = places.iter().map(|&place| &self.entries[place]);
+        entries.map(|entry| (entry.lpn, entry.version, entry.lost)).collect()
+    }
+
+    /// A part of the unit at `place` that was not written could not be read.
+    pub(crate) fn mark_lost(&mut self, place: u32) {
+        self.entries[place].lost = true;
+    }
+
+    /// Everybody who waits for a unit, once for each, and nobody waits any more.
+    pub(crate) fn take_waiters(&mut self) -> Vec<u32> {
+        let mut waiters = Vec::new();
+        let places = self.entries.places();
+        for place in 0..places {
+            if self.entries[place].state == State::Vacant {
+                continue;
+            }
+            while self.entries[place].waiters != NOBODY {
+                let entry = self.entries[place];
+                self.leave_epoch(&entry);
+                waiters.extend(self.next_waiter(place));
+                self.enter_epoch(place, entry.epoch);
+            }
+        }
+        waiters
     }
 
     /// Whether somebody waits for a unit that waits for a row.

@@ -10,15 +10,17 @@ pub mod request;
 pub mod scale;
 pub mod snapshot;
 pub mod state;
+pub mod zones;
 
 mod buffer;
 mod quantity;
 
 pub use device::{Device, DeviceError};
-pub use drive::{Drive, HostCounts};
+pub use drive::{Drive, DriveHealth, HostCounts, ReadOnly};
 pub use power::Remains;
 pub use prism_ftl::{MapCounts, MergeCounts};
-pub use request::{Completion, Cost, HostOp, Request, SubmitError};
+pub use request::{Completion, Cost, HostOp, Request, Status, SubmitError};
 pub use scale::{Scaled, fit};
 pub use snapshot::SnapshotError;
 pub use state::{InitialState, Preparation};
+pub use zones::{ZoneFault, ZoneInfo, ZoneShape, ZoneState, Zones};

@@ -1,11 +1,13 @@
 //! Loss of power, and what is there when it comes back.
 
+use prism_engine::Done;
 use prism_ftl::Layer;
 use prism_nand::{Nand, NandError, UnitTag};
 
 use crate::buffer::State;
 use crate::device::{Device, DeviceError};
 use crate::drive::Drive;
+use crate::zones::Zones;
 
 /// What is left of a drive without power: the flash, and, with power-loss protection,
 /// what the capacitors had time to save.
@@ -14,15 +16,18 @@ pub struct Remains {
     device: Device,
     nand: Nand,
     saved: Option<Saved>,
+    /// The drive wrote no more.
+    read_only: bool,
 }
 
 /// The dump of a protected drive: buffered units, and the map, or, where a scan of the flash
 /// finds it, which units are unmapped (the scan alone would bring trimmed data back).
 #[derive(Debug)]
 struct Saved {
-    units: Vec<(u32, u64)>,
+    units: Vec<(u32, u64, bool)>,
     unmapped: Vec<u32>,
     map: Option<Layer>,
+    zones: Option<Zones>,
     next_version: u64,
 }
 
@@ -32,9 +37,21 @@ impl Drive {
     /// capacitors: programs that have begun end, the buffer is saved, and erases are cut off.
     /// `seed` feeds what is left to chance ([`Nand::lose_power`]).
     #[must_use]
-    pub fn power_cut(self, seed: u64) -> Remains {
+    pub fn power_cut(mut self, seed: u64) -> Remains {
+        if self.zones.is_some() {
+            // The table of zones is saved, so it has to know of programs that end.
+            let mut done = Vec::new();
+            self.engine.end_programs(&mut done);
+            for event in done {
+                if let Done::Wrote { tag } = event {
+                    self.buffer.remove(tag);
+                }
+            }
+        }
         let protected = self.device.drive.power_loss_protection;
         let logical = self.device.logical_units();
+        let zones = self.zones.map(|work| work.zones);
+        let read_only = self.engine.is_read_only();
         let (mut nand, ftl) = self.engine.into_parts();
         if protected {
             nand.lose_power_slowly(seed);
@@ -43,11 +60,16 @@ impl Drive {
         }
         let saved = protected.then(|| Saved {
             units: self.buffer.newest(),
-            unmapped: (0..logical).filter(|&lpn| ftl.lookup(lpn).is_none()).collect(),
+            unmapped: match zones {
+                None => (0..logical).filter(|&lpn| ftl.lookup(lpn).is_none()).collect(),
+                Some(_) => Vec::new(),
+            },
+            zones,
             next_version: self.next_version,
             map: ftl.saved(),
         });
-        Remains { device: self.device, nand, saved }
+        nand.clock_restarts(self.now);
+        Remains { device: self.device, nand, saved, read_only }
     }
 
     /// Brings a drive back from what was left of it. Its clock starts anew.
@@ -58,13 +80,17 @@ impl Drive {
     /// # Panics
     /// If the flash keeps no content: nothing could be found on it.
     pub fn recover(remains: Remains, seed: u64) -> Result<Self, DeviceError> {
-        let Remains { device, nand, saved } = remains;
+        let Remains { device, nand, saved, read_only } = remains;
         let mut units = Vec::new();
-        let (mut unmapped, mut map, mut next_version) = (Vec::new(), None, 0);
+        let (mut unmapped, mut map, mut zones, mut next_version) = (Vec::new(), None, None, 0);
         if let Some(saved) = saved {
-            Saved { units, unmapped, map, next_version } = saved;
+            Saved { units, unmapped, map, zones, next_version } = saved;
         }
-        let ftl = if let Some(map) = map {
+        if zones.is_some() {
+            // Rows of a zone take its units in order.
+            units.sort_unstable();
+        }
+        let mut ftl = if let Some(map) = map {
             map.after_power_loss(&nand)
         } else {
             let (mut map, found) = Layer::recover(&mut &nand, device.layer_config(), seed, &[])?;
@@ -74,10 +100,19 @@ impl Drive {
             next_version = next_version.max(found.newest_version + 1);
             map
         };
+        if read_only {
+            ftl.set_read_only();
+        }
         let mut drive = Self::assemble(device, nand, ftl, next_version);
-        for (lpn, version) in units {
+        for (lpn, version, lost) in units {
             let stream = drive.engine.ftl().stream_of(lpn, 0);
-            drive.buffer.add(lpn, version, stream, State::Dirty);
+            let place = drive.buffer.add(lpn, version, stream, State::Dirty);
+            if lost {
+                drive.buffer.mark_lost(place);
+            }
+        }
+        if let Some(zones) = zones {
+            drive.restore_zones(&zones);
         }
         Ok(drive)
     }

@@ -5,6 +5,8 @@
 //! [`BLOCKS_PER_DIE_MIN`] blocks a die: first it has fewer dies, then smaller blocks. The
 //! write buffer stays as large for each die as it was.
 
+mod zoned;
+
 use prism_base::Bytes;
 use prism_ftl::LayerConfig;
 
@@ -40,6 +42,9 @@ const TURNS_MAX: u32 = 8;
 /// # Errors
 /// [`DeviceError`] if no drive of this kind can have that capacity.
 pub fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
+    if device.is_zoned() {
+        return zoned::fit(device, capacity);
+    }
     let full = device.geometry().blocks_per_lane();
     let mut marked = smallest(device);
     let mut turns = 0;
@@ -86,6 +91,9 @@ fn scale_watermarks(marked: &mut Device, device: &Device, blocks: u32, full: u32
 /// # Errors
 /// [`DeviceError`] if no drive of this kind can have that capacity.
 pub fn fit_wide(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
+    if device.is_zoned() {
+        return zoned::fit(device, capacity);
+    }
     let full = device.geometry();
     let rows = u64::from(full.rows_per_die());
     let wide = |rows: u64| {
@@ -93,6 +101,7 @@ pub fn fit_wide(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError>
         wide.flash.pages_per_block = rows as u32 * full.pages_per_program;
         wide.drive.capacity =
             Bytes(device.drive.capacity.0 / u64::from(full.rows_per_die()) * rows);
+        wide.scale_slc_below(device);
         wide
     };
     let least = capacity_of_all_dies(&wide(ROWS_PER_BLOCK_MIN.min(rows)));
@@ -110,21 +119,24 @@ fn fit_with(device: &Device, marked: &Device, capacity: Bytes) -> Result<Scaled,
     let row_units = u64::from(full.units_per_row());
     let spare = 1.0 + device.over_provisioning().effective;
     let per_die = BLOCKS_PER_DIE_MIN.saturating_sub(kept(&smallest(device))).max(1);
-    let min_usable = per_die * ROWS_PER_BLOCK_MIN * row_units;
-    let min_logical = (min_usable as f64 / spare) as u64;
+    let rows_min = ROWS_PER_BLOCK_MIN.min(u64::from(full.rows_per_die()));
+    let min_usable = per_die * rows_min * row_units;
+    let min_logical = (min_usable as f64 / spare * all_of_main(device)) as u64;
     let wanted = capacity.div_ceil(Bytes(unit));
     let logical = wanted.max(min_logical);
     if logical > wanted {
         changes.push(format!(
             "capacity {} instead of {}: the smallest drive with {BLOCKS_PER_DIE_MIN} blocks of \
-             {ROWS_PER_BLOCK_MIN} rows",
+             {rows_min} rows",
             Bytes(logical * unit),
             Bytes(wanted * unit)
         ));
     }
     fitted.drive.capacity = Bytes(logical * unit);
+    fitted.scale_slc_below(device);
     let kept = kept(&fitted);
-    let usable = (logical as f64 * spare).ceil() as u64 + u64::from(fitted.ftl_config().map_units);
+    let main = logical.saturating_sub(fitted.units_apart());
+    let usable = (main as f64 * spare).ceil() as u64 + u64::from(fitted.ftl_config().map_units);
     let rows_full = u64::from(full.rows_per_die());
     let data_blocks = usable.div_ceil(rows_full * row_units);
     let dies_wanted = (data_blocks / per_die).clamp(1, u64::from(full.dies()));
@@ -141,22 +153,24 @@ fn fit_with(device: &Device, marked: &Device, capacity: Bytes) -> Result<Scaled,
         rows = (usable / (per_die * row_units)).clamp(ROWS_PER_BLOCK_MIN.min(rows_full), rows_full);
     }
     let blocks = usable.div_ceil(rows * row_units * dies) + kept;
+    fitted.flash.channels = channels as u32;
+    fitted.flash.dies_per_channel = dies_per_channel as u32;
+    fitted.flash.pages_per_block = rows as u32 * full.pages_per_program;
+    fitted.flash.superblock_dies = members as u32;
+    fitted.flash.superblock_parity = parity > 0;
+    let blocks = blocks + fitted.scale_slc_blocks(device, blocks);
     let blocks_per_plane = if device.flash.multi_plane {
         blocks
     } else {
         blocks.div_ceil(u64::from(device.flash.planes))
     };
-    fitted.flash.superblock_dies = members as u32;
-    fitted.flash.superblock_parity = parity > 0;
     // A buffer of the full size would swallow what a small drive is asked to write.
     let row = row_units * unit;
     let share = device.drive.write_buffer.0 * dies / u64::from(full.dies());
     fitted.drive.write_buffer =
         Bytes((share / row).max(BUFFER_ROWS_MIN.min(device.drive.write_buffer.0 / row)) * row);
-    fitted.flash.channels = channels as u32;
-    fitted.flash.dies_per_channel = dies_per_channel as u32;
-    fitted.flash.pages_per_block = rows as u32 * full.pages_per_program;
     fitted.flash.blocks_per_plane = u32::try_from(blocks_per_plane).unwrap_or(u32::MAX);
+    fitted.drive.write_buffer = fitted.drive.write_buffer.max(fitted.write_buffer_min());
     describe(device, &fitted, &mut changes);
     if fitted.ftl.free_blocks_low != device.ftl.free_blocks_low {
         let (now, before) = (fitted.ftl.free_blocks_low, device.ftl.free_blocks_low);
@@ -174,10 +188,11 @@ fn kept(device: &Device) -> u64 {
 fn kept_by(config: &LayerConfig) -> u64 {
     match config {
         LayerConfig::Page(config) => {
-            u64::from(config.free_blocks_low - 1 + config.frontier_count())
+            u64::from(config.free_blocks_low - 1 + config.main_frontier_count())
         }
         // One of the device: a little more than needed where there are several lanes.
         LayerConfig::Hybrid(_) => 1,
+        LayerConfig::Zoned(_) => 0,
         LayerConfig::Ranges(all) => all.ranges.iter().map(|range| kept_by(&range.layer)).sum(),
     }
 }
@@ -189,7 +204,14 @@ fn capacity_of_all_dies(device: &Device) -> Bytes {
     let blocks = BLOCKS_PER_DIE_MIN.saturating_sub(kept) * u64::from(geometry.dies());
     let usable = blocks * u64::from(geometry.rows_per_die() * geometry.units_per_row());
     let logical = usable as f64 / (1.0 + device.over_provisioning().effective);
+    let logical = logical * all_of_main(device);
     Bytes((logical * geometry.unit.0 as f64) as u64 + geometry.unit.0)
+}
+
+/// Logical units over those that do not live in blocks of one bit a cell.
+fn all_of_main(device: &Device) -> f64 {
+    let logical = f64::from(device.logical_units());
+    logical / (logical - device.units_apart() as f64).max(1.0)
 }
 
 fn describe(full: &Device, fitted: &Device, changes: &mut Vec<String>) {
@@ -222,6 +244,16 @@ fn describe(full: &Device, fitted: &Device, changes: &mut Vec<String>) {
     let (now, before) = (b.blocks_per_lane(), a.blocks_per_lane());
     if now != before {
         changes.push(format!("{now} blocks a die instead of {before}"));
+    }
+    let (now, before) = (b.slc_blocks_per_lane(), a.slc_blocks_per_lane());
+    if now != before {
+        changes.push(format!("{now} of them with one bit a cell instead of {before}"));
+    }
+    let below = |device: &Device| device.slc.as_ref().and_then(|slc| slc.below);
+    if let (Some(now), Some(before)) = (below(fitted), below(full))
+        && now != before
+    {
+        changes.push(format!("the first {now} in them instead of {before}"));
     }
 }
 

@@ -14,8 +14,9 @@ mod swarm;
 use model::{Model, Weights};
 use prism_base::{Bytes, Rng};
 use prism_ftl::{Frontiers, VictimPolicy};
+use prism_nand::Cause;
 use prism_ssd::Device;
-use prism_ssd::device::WriteCache;
+use prism_ssd::device::{SlcUsage, WriteCache};
 
 /// Seeds of a test: the one in PRISM_SEED, or the first `count`.
 fn seeds(count: u64) -> std::ops::Range<u64> {
@@ -57,6 +58,33 @@ fn a_swarm_of_hybrid_drives_agrees_with_a_hash_map() {
             model.run(400);
             model.quiesce();
         }
+    }
+}
+
+/// Both uses of blocks with one bit a cell.
+#[test]
+fn a_swarm_of_drives_with_tiers_agrees_with_a_hash_map() {
+    let (mut folded, mut cleaned, mut overflowed) = (0, 0, 0);
+    for seed in seeds(600) {
+        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test model with_tiers");
+        let mut rng = Rng::stream(seed, "model.tiers");
+        let usage = [SlcUsage::Cache, SlcUsage::Region][(seed % 2) as usize];
+        let device = swarm::tiers(&mut rng, usage);
+        let weights = Weights::drawn(&mut rng);
+        let mut model = Model::new(device, weights, seed);
+        model.fill();
+        for _ in 0..3 {
+            model.run(400);
+            model.quiesce();
+        }
+        let counts = model.drive().flash_counts();
+        folded += u32::from(counts.units[Cause::Fold] > 0);
+        cleaned += u32::from(counts.slc_units[Cause::Gc] > 0);
+        overflowed += u32::from(counts.slc_overflow > 0);
+    }
+    if std::env::var("PRISM_SEED").is_err() {
+        let seen = [folded, cleaned, overflowed];
+        assert!(seen.iter().all(|&drives| drives > 100), "drives that did it: {seen:?}");
     }
 }
 
@@ -115,8 +143,8 @@ fn tiny_geometry(number: u32, blocks: u32) -> Device {
     device.flash.blocks_per_plane = blocks;
     device.ftl.free_blocks_low = 2;
     device.ftl.free_blocks_high = 2 + number % 2;
-    device.drive.write_buffer = Bytes(u64::from(device.geometry().units_per_row()) * 4096);
     device.drive.power_loss_protection = number.is_multiple_of(3);
+    device.drive.write_buffer = device.write_buffer_min();
     device.drive.write_cache =
         if number.is_multiple_of(5) { WriteCache::WriteThrough } else { WriteCache::WriteBack };
     device

@@ -14,6 +14,7 @@ mod swarm;
 
 use harness::Harness;
 use prism_base::Rng;
+use prism_ssd::device::SlcUsage;
 use prism_ssd::{Device, Drive};
 use swarm::Kind;
 
@@ -101,6 +102,41 @@ fn many_cuts_of(kind: Kind) {
         say(seed, "many_cuts_of");
         many_cuts(kind.draw(&mut Rng::stream(seed, "power.hybrid")), seed, KIND_CUTS);
     }
+}
+
+/// Both uses of blocks with one bit a cell: a fold or a cleaning that is cut off leaves copies
+/// in blocks of either kind.
+fn many_cuts_with_tiers(usage: SlcUsage, first: u64, name: &str) {
+    for seed in seeds(first, 100) {
+        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test power_loss {name}");
+        let device = swarm::tiers(&mut Rng::stream(seed, "power.tiers"), usage);
+        let mut harness = Harness::new(device, seed);
+        if seed.is_multiple_of(2) {
+            harness.fill();
+        }
+        let mut rng = Rng::stream(seed, "power.cuts");
+        for _ in 0..60 {
+            let most = match rng.below(10) {
+                0..2 => 1,
+                2..8 => 25,
+                _ => 600,
+            };
+            harness.run(rng.below(most));
+            harness = harness.cut(seed);
+        }
+        harness.fill();
+        harness.come_to_rest();
+    }
+}
+
+#[test]
+fn many_cuts_with_a_cache() {
+    many_cuts_with_tiers(SlcUsage::Cache, 3000, "with_a_cache");
+}
+
+#[test]
+fn many_cuts_with_a_region() {
+    many_cuts_with_tiers(SlcUsage::Region, 4000, "with_a_region");
 }
 
 /// Lives so short that cleaning never ends in one of them must not use up the erased

@@ -117,3 +117,26 @@ fn cleaning_fills_up_half_a_word_line_a_victim() {
         }
     }
 }
+
+#[test]
+fn what_cannot_keep_its_promises_is_refused() {
+    let unprotected = |mapping, change: fn(&mut Device)| {
+        let mut device = Device::preset(mapping).unwrap();
+        device.drive.power_loss_protection = false;
+        device.drive.discards = false;
+        change(&mut device);
+        device.check().map_err(|error| error.to_string())
+    };
+    for preset in ["block-2007", "bast-2007", "fast-2008", "mixed-2008"] {
+        assert_eq!(unprotected(preset, |_| {}), Ok(()), "{preset}");
+        let refused = unprotected(preset, |device| device.drive.discards = true).unwrap_err();
+        assert!(refused.contains("drive.discards = true"), "{preset}: {refused}");
+    }
+    let two_bits: fn(&mut Device) = |device| {
+        device.flash.cell = Cell::Mlc;
+        device.flash.program_gaps = false;
+    };
+    let refused = unprotected("block-2007", two_bits).unwrap_err();
+    assert!(refused.contains("flash.cell = MLC") && refused.contains("word line"), "{refused}");
+    assert_eq!(unprotected("bast-2007", two_bits), Ok(()), "log blocks can be padded");
+}

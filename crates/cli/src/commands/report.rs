@@ -20,6 +20,7 @@ use crate::output::{JsonArg, json};
 use crate::replay_args::ReplayArgs;
 use crate::report_files::{Paths, ReportFiles};
 use crate::trace_args::TraceArgs;
+use crate::zoned_report::ZonedObject;
 
 /// Arguments of `prism report`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -73,6 +74,8 @@ struct Object {
     what_if_left_out: Vec<LeftOutObject>,
     terms: Vec<TermObject>,
     advice: Vec<AdviceObject>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    zoned: Option<ZonedObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
     against: Option<AgainstObject>,
 }
@@ -171,6 +174,7 @@ fn object(analysis: &Analysis, against: Option<&Against>) -> Object {
         what_if_left_out: LeftOutObject::all(&analysis.contract),
         terms: TermObject::all(&analysis.contract.terms),
         advice: AdviceObject::all(&analysis.contract.advice),
+        zoned: analysis.zoned.as_ref().map(ZonedObject::new),
         against: against.map(Against::object),
     }
 }
@@ -185,7 +189,12 @@ fn documents(analysis: &Analysis, against: Option<&Against>) -> (Document, Docum
         short = short.with(against.section());
         long = long.with(against.section());
     }
+    if let Some(zoned) = &analysis.zoned {
+        short = short.with(zoned.section());
+        long = long.with(zoned.section());
+    }
     short = short.with(document::brief(&facts));
+    short.sections.extend(document::aged(&facts));
     short.sections.extend(tables::section(contract, false));
     short = short.with(document::limits(&facts));
     long = long.with(document::summary(&facts));

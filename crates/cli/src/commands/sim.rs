@@ -11,7 +11,7 @@ use prism_host::{HostError, Progress};
 use prism_replay::Finished;
 use prism_replay::fio::{self, Job, JobReader, Outcome, Section, Setting, words};
 use prism_ssd::scale::Scaled;
-use prism_ssd::{Drive, Preparation};
+use prism_ssd::{Drive, DriveHealth, Preparation};
 
 use crate::device_args::{Capacity, DeviceArgs};
 use crate::drive_report::charts::with_charts;
@@ -53,6 +53,10 @@ pub struct Args {
     /// Write the text to FILE instead of standard output
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// End all jobs when the drive, which ages, writes no more; else they go on, and what is
+    /// refused is counted
+    #[arg(long)]
+    until_read_only: bool,
     /// Run every combination of these values, as gc=greedy,fifo op=7%,15% iodepth=1,32.
     /// Axes: gc, op, scheduler, frontiers, mapping, device, capacity, state, seed, a field of
     /// the device (ftl.victim), or a word of fio
@@ -127,11 +131,17 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let progress = Progress::on_stderr();
     let setup = plan.setup(&sections, &progress)?;
+    if args.until_read_only && setup.scaled.device.faults.is_none() {
+        let what = "--until-read-only needs a drive that ages: give --faults KIND";
+        return Err(Failure::Usage(what.into()));
+    }
     let writer = match files.requests.take() {
         Some(file) => Some(RequestsWriter::create(file, fio::run::symbols(&setup.jobs).0)?),
         None => None,
     };
-    let (simulated, charts, writer) = watch(setup, writer, &progress)?;
+    let at_read_only =
+        if args.until_read_only { fio::AtReadOnly::Stop } else { fio::AtReadOnly::GoOn };
+    let (simulated, charts, writer) = watch(setup, at_read_only, writer, &progress)?;
     if let Some(writer) = writer {
         files.requests = Some(writer.finish()?);
     }
@@ -154,6 +164,7 @@ fn sweep_all(args: &Args, sections: &[Section], plan: &Plan) -> Result<(), Failu
         ("--html", args.html.is_some()),
         ("--requests", args.requests.is_some()),
         ("--save-state", plan.device.save_state.is_some()),
+        ("--until-read-only", args.until_read_only),
     ];
     if let Some((flag, _)) = single.into_iter().find(|(_, given)| *given) {
         let what = format!("{flag} is about a single run; leave out --sweep");
@@ -225,6 +236,10 @@ pub struct Simulated {
     pub buffered: Bytes,
     /// Erases at the end.
     pub wear: Wear,
+    /// Those of blocks of one bit a cell, where the drive has such beside others.
+    pub slc_wear: Option<Wear>,
+    /// What age had left of the drive at the end, if it ages.
+    pub health: Option<DriveHealth>,
 }
 
 impl Plan {
@@ -255,8 +270,8 @@ impl Plan {
                 scaled.device.flash.blocks_per_plane
             ));
         }
-        let capacity = scaled.device.capacity().0;
-        let jobs = fio::jobs(sections, &self.words, capacity, self.seed);
+        let target = fio::Target::of(&scaled.device);
+        let jobs = fio::jobs(sections, &self.words, target, self.seed);
         let jobs = jobs.map_err(|error| Failure::Usage(error.to_string()))?;
         Ok((scaled, jobs))
     }
@@ -280,6 +295,8 @@ impl Setup {
             outcome,
             buffered: Bytes(u64::from(self.drive.buffered_units()) * unit),
             wear: Wear::of(self.drive.engine().nand().erase_counts()),
+            slc_wear: Wear::of_slc(self.drive.engine().nand()),
+            health: self.drive.health(),
             scaled: self.scaled,
             prepared: self.prepared,
             jobs: self.jobs,
@@ -301,6 +318,8 @@ impl Simulated {
             outcome: &self.outcome,
             buffered: self.buffered,
             wear: self.wear,
+            slc_wear: self.slc_wear,
+            health: self.health,
         }
     }
 }
@@ -310,6 +329,7 @@ type Watched<'a> = (Simulated, Charts<Box<dyn FnMut(&Finished) + 'a>>, Option<Re
 /// Runs the jobs, with charts, progress and the file of requests.
 fn watch<'a>(
     mut setup: Setup,
+    at_read_only: fio::AtReadOnly,
     writer: Option<RequestsWriter>,
     progress: &Progress,
 ) -> Result<Watched<'a>, Failure> {
@@ -328,7 +348,7 @@ fn watch<'a>(
         check.borrow().1.is_none()
     };
     let mut charts = Charts::new(setup.scaled.device.capacity(), 1, each, keep_going);
-    let outcome = fio::run(&mut setup.drive, &setup.jobs, &mut charts);
+    let outcome = fio::run_until(&mut setup.drive, &setup.jobs, &mut charts, at_read_only);
     progress.clear();
     let (writer, failed) = shared.take();
     if let Some(error) = failed {

@@ -1,7 +1,7 @@
 //! `prism validate`: theory and data sheets beside the simulation.
 
 use clap::Args as ClapArgs;
-use prism_experiments::{Check, Group, Scale, checks, datasheet, oracles};
+use prism_experiments::{Check, Group, Scale, checks, datasheet, oracles, tiers};
 use prism_host::Progress;
 use prism_host::jobs::run_all;
 use prism_report::{Block, Column, Document, Section, Table, Unit, Value, json, terminal};
@@ -51,6 +51,7 @@ struct Validation {
 /// [`Failure::Finding`] if a check fails, others if the output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let mut pending = checks(args.seed, Scale::Full);
+    pending.extend(tiers::checks(args.seed, Scale::Full));
     pending.extend(oracles::checks(args.seed, Scale::Full));
     for name in Device::preset_names() {
         let device = Device::preset(name).map_err(|e| Failure::Usage(e.to_string()))?;
@@ -98,7 +99,8 @@ fn document(done: &[Check]) -> Document {
         "Theory",
         "Write amplification of uniform random writes, simulated on 16,384 blocks of 64 units; \
          OP is effective over-provisioning, trims are a share of the requests, hot 90/10 is 90 % \
-         of the writes to 10 % of the units.",
+         of the writes to 10 % of the units. Bandwidth and latency are those of drives of two \
+         kinds of flash.",
         "theory",
         of(Group::Theory),
     );

@@ -4,9 +4,10 @@ use prism_base::Bytes;
 use prism_nand::Cause;
 use prism_replay::{Lifetime, Measured, SteadyState};
 use prism_report::{Block, Chart, Document, Figure, Section, Segment, Stacked, Unit};
+use prism_ssd::device::SlcUsage;
 use prism_ssd::{Device, HostOp};
 
-use super::{Facts, Wear, tables};
+use super::{Facts, Wear, faults, tables};
 use crate::commands::trace_info::limit_notes;
 use crate::replay_args::describe;
 use crate::trace_json::trace_object;
@@ -21,7 +22,16 @@ pub fn head(facts: &Facts<'_>) -> Document {
 /// What more there is to say of the drive, what to keep in mind last.
 #[must_use]
 pub fn sections(facts: &Facts<'_>) -> Vec<Section> {
-    vec![latency(facts), cleaning(facts), limits(facts)]
+    let mut sections = vec![latency(facts), cleaning(facts)];
+    sections.extend(aged(facts));
+    sections.push(limits(facts));
+    sections
+}
+
+/// What age has made of the drive, if it ages.
+#[must_use]
+pub fn aged(facts: &Facts<'_>) -> Option<Section> {
+    faults::section(&facts.outcome.measured, &facts.scaled.device, facts.health)
 }
 
 /// What a screen has room for: write amplification, latencies, lifetime.
@@ -78,8 +88,16 @@ pub fn brief(facts: &Facts<'_>) -> Section {
 #[must_use]
 pub fn drive(device: &Device) -> String {
     let spare = device.over_provisioning();
+    let slc = device.slc.as_ref().map_or(String::new(), |slc| {
+        let what = match slc.below {
+            Some(below) => format!("for the first {below}"),
+            None => format!("as a {}", slc.usage.name()),
+        };
+        format!(" {} with one bit a cell, {what}.", device.geometry().slc_raw())
+    });
     format!(
-        "Drive {}: {}, {} for the host, over-provisioning {:.1} % nominal, {:.1} % effective.",
+        "Drive {}: {}, {} for the host, over-provisioning {:.1} % nominal, {:.1} % \
+         effective.{slc}",
         device.name,
         device.title,
         device.capacity(),
@@ -200,6 +218,8 @@ fn meaning(cause: Cause) -> &'static str {
             "room left empty in rows that a flush, or the end of a cleaned block, closed early"
         }
         Cause::Rmw => "the rest of units of which the host wrote a part",
+        Cause::Fold => "moves out of the SLC write cache",
+        Cause::Retire => "what was moved out of blocks that failed",
     }
 }
 
@@ -246,8 +266,43 @@ fn latency(facts: &Facts<'_>) -> Section {
 fn cleaning(facts: &Facts<'_>) -> Section {
     let mut section = Section::new("Cleaning and wear", "");
     section.push(Block::Table(tables::passes(facts)));
-    section.push(wear_figures(&facts.outcome.measured, &facts.scaled.device, facts.wear));
+    let (measured, device) = (&facts.outcome.measured, &facts.scaled.device);
+    section.push(wear_figures(measured, device, facts.wear));
+    if let Some(figures) = slc_figures(measured, device, facts.slc_wear) {
+        section.push(figures);
+    }
     section
+}
+
+/// What blocks of one bit a cell were used for, where the drive has such beside others.
+#[must_use]
+pub fn slc_figures(measured: &Measured, device: &Device, wear: Option<Wear>) -> Option<Block> {
+    let slc = device.slc.as_ref()?;
+    let (flash, unit) = (&measured.flash, device.ftl.mapping_unit.0);
+    let in_slc = flash.slc_units[Cause::Host];
+    let share = |units: u64| {
+        let of_host = units as f64 / flash.units[Cause::Host].max(1) as f64;
+        format!("{} of what the host wrote to flash", Unit::Percent.format(of_host))
+    };
+    let overflow = flash.slc_overflow;
+    let mut figures = vec![
+        Figure::new("Written to SLC blocks", Unit::Bytes, in_slc * unit).note(share(in_slc)),
+        Figure::new("Found no room there", Unit::Bytes, overflow * unit).note(share(overflow)),
+    ];
+    if slc.usage == SlcUsage::Cache {
+        let folded = flash.units[Cause::Fold];
+        figures.push(
+            Figure::new("Folded", Unit::Bytes, folded * unit)
+                .note("moved from the SLC write cache to the other blocks"),
+        );
+    }
+    if let Some(wear) = wear {
+        figures.push(Figure::new("Erases of an SLC block", Unit::Count, wear.mean).note(format!(
+            "since the start; between {} and {}; good for {}",
+            wear.min, wear.max, slc.endurance
+        )));
+    }
+    Some(Block::KeyFigures(figures))
 }
 
 /// What cleaning had to do, and how evenly.
@@ -258,9 +313,11 @@ pub fn wear_figures(measured: &Measured, device: &Device, wear: Wear) -> Block {
     // Erases are counted in blocks of one plane of one die.
     let upb = u64::from(geometry.units_per_block())
         / u64::from(geometry.planes_ganged * geometry.dies_per_superblock);
-    let erased = flash.erases.total() * upb;
+    let erased = flash.erases.total() - flash.erases[Cause::Fold];
     let copied = flash.units[Cause::Gc];
-    let share = (erased > 0).then(|| copied as f64 / erased as f64);
+    // Blocks of a region hold less, so that erases of both kinds do not add up.
+    let alike = device.slc.as_ref().is_none_or(|slc| slc.usage == SlcUsage::Cache);
+    let share = (erased > 0 && alike).then(|| copied as f64 / (erased * upb) as f64);
     let mut figures = vec![
         Figure::new("Still valid in cleaned blocks", Unit::Percent, share)
             .note("what cleaning had to copy"),
@@ -337,7 +394,8 @@ pub fn limits(facts: &Facts<'_>) -> Section {
 #[must_use]
 pub fn measured_notes(measured: &Measured, buffered: Bytes) -> Vec<String> {
     let mut notes = Vec::new();
-    if measured.write_amplification().is_some_and(|figure| figure < 1.0) {
+    let reached = measured.flash_bytes + buffered.0;
+    if reached < measured.bytes_of(HostOp::Write) {
         notes.push(
             "Write amplification is below 1 because data was overwritten or trimmed while it was \
              still in the write buffer, and so never reached the flash."

@@ -9,6 +9,7 @@ use prism_ssd::HostOp;
 use prism_ssd::scale::Scaled;
 use serde::Serialize;
 
+use super::faults::FaultsObject;
 use super::{Facts, Wear};
 use crate::replay_args::describe;
 use crate::trace_json::{TraceObject, trace_object};
@@ -40,8 +41,22 @@ pub struct DeviceObject {
     page_bytes: u64,
     mapping_unit_bytes: u64,
     endurance_cycles: u32,
+    /// Blocks of one bit a cell beside the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slc: Option<SlcObject>,
     power_loss_protection: bool,
     scaled: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct SlcObject {
+    #[serde(rename = "use")]
+    usage: &'static str,
+    blocks_per_lane: u32,
+    raw_bytes: u64,
+    /// The first addresses, which live there, where the rule is by address.
+    below_bytes: Option<u64>,
+    endurance_cycles: u32,
 }
 
 #[derive(Debug, Serialize)]
@@ -87,6 +102,9 @@ struct ResultObject {
     buffered_bytes: u64,
     lifetime: LifetimeObject,
     wear: WearObject,
+    /// Only where the drive ages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    faults: Option<FaultsObject>,
     /// The first pass alone, on the drive in its initial state.
     single_pass: FiguresObject,
 }
@@ -149,6 +167,13 @@ struct FlashObject {
     programs: BTreeMap<&'static str, u64>,
     erases: BTreeMap<&'static str, u64>,
     units: BTreeMap<&'static str, u64>,
+    /// Of these units, the ones in blocks of one bit a cell, where there are such beside
+    /// others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slc_units: Option<BTreeMap<&'static str, u64>>,
+    /// Units of the host that found no room there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slc_overflow_units: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -218,6 +243,7 @@ impl ReportObject {
                 buffered_bytes: facts.buffered.0,
                 lifetime: LifetimeObject::new(facts.lifetime()),
                 wear: WearObject::new(facts.wear),
+                faults: FaultsObject::new(&outcome.measured, &facts.scaled.device, facts.health),
                 single_pass: FiguresObject::new(&outcome.single_pass),
             },
             seed: facts.seed,
@@ -259,6 +285,13 @@ impl DeviceObject {
             page_bytes: geometry.page.0,
             mapping_unit_bytes: geometry.unit.0,
             endurance_cycles: device.flash.endurance,
+            slc: device.slc.as_ref().map(|slc| SlcObject {
+                usage: slc.usage.name(),
+                blocks_per_lane: slc.blocks,
+                raw_bytes: geometry.slc_raw().0,
+                below_bytes: slc.below.map(|below| below.0),
+                endurance_cycles: slc.endurance,
+            }),
             power_loss_protection: device.drive.power_loss_protection,
             scaled: scaled.changes.clone(),
         }
@@ -275,7 +308,12 @@ impl FiguresObject {
     /// All of them.
     #[must_use]
     pub fn new(measured: &Measured) -> Self {
-        let latency = HostOp::ALL.map(|op| (op.name(), latency(measured.latency_of(op))));
+        let slc = measured.flash.slc_units.total() + measured.flash.slc_overflow > 0;
+        // Commands of zones are there where they occur; the others always.
+        let told =
+            |op: &HostOp| HostOp::COMMON.contains(op) || measured.latency_of(*op).count() > 0;
+        let told = HostOp::ALL.into_iter().filter(told);
+        let latency = told.map(|op| (op.name(), latency(measured.latency_of(op))));
         Self {
             requests_completed: measured.requests,
             flushes_completed: measured.latency_of(HostOp::Flush).count(),
@@ -288,8 +326,10 @@ impl FiguresObject {
                 programs: by_cause(&measured.flash.programs),
                 erases: by_cause(&measured.flash.erases),
                 units: by_cause(&measured.flash.units),
+                slc_units: slc.then(|| by_cause(&measured.flash.slc_units)),
+                slc_overflow_units: slc.then_some(measured.flash.slc_overflow),
             },
-            latency_ns: latency.into_iter().collect(),
+            latency_ns: latency.collect(),
             iops: measured.iops(),
             bytes_per_second: measured.bytes_per_second(),
             queue_depth: DepthObject {

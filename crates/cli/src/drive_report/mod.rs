@@ -2,6 +2,7 @@
 
 pub mod charts;
 pub mod document;
+pub mod faults;
 pub mod json;
 pub mod tables;
 
@@ -13,7 +14,7 @@ use prism_base::Bytes;
 use prism_host::LoadedTrace;
 use prism_replay::{Layout, Lifetime, Measured, Options, Outcome};
 use prism_ssd::scale::Scaled;
-use prism_ssd::{Device, Preparation};
+use prism_ssd::{Device, DriveHealth, Preparation};
 
 use crate::initial_state::State;
 
@@ -39,6 +40,10 @@ pub struct Facts<'a> {
     pub buffered: Bytes,
     /// Lowest, mean and highest number of erases of a block at the end.
     pub wear: Wear,
+    /// The same of blocks of one bit a cell, where the drive has such beside others.
+    pub slc_wear: Option<Wear>,
+    /// What age had left of the drive at the end, if it ages.
+    pub health: Option<DriveHealth>,
 }
 
 impl Facts<'_> {
@@ -52,9 +57,8 @@ impl Facts<'_> {
 /// Endurance of `device` at the measured rate.
 #[must_use]
 pub fn lifetime(measured: &Measured, device: &Device) -> Option<Lifetime> {
-    prism_replay::lifetime::lifetime(
-        device.geometry().raw(),
-        device.flash.endurance,
+    prism_replay::lifetime::lifetime_of(
+        device.writable_bytes(measured.flash.slc_share()),
         device.capacity(),
         measured.write_amplification()?,
         Bytes(measured.bytes_of(prism_ssd::HostOp::Write)),

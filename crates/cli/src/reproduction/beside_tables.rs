@@ -15,8 +15,7 @@ pub fn section(title: &str, lead: &str, all: &[Beside]) -> Section {
     section.push(Block::Table(table(all)));
     let mut reasons: Vec<String> = Vec::new();
     for one in all.iter().filter(|one| !one.reason().is_empty()) {
-        let (unexplained, reason) = (one.verdict() == Verdict::Unexplained, one.reason());
-        let word = if unexplained { "unexplained" } else { "explained" };
+        let (word, reason) = (one.verdict().name(), one.reason());
         let others = |other: &&Beside| other.verdict() == one.verdict() && other.reason() == reason;
         let same: Vec<&str> = all.iter().filter(others).map(|other| &*other.what).collect();
         let note = format!("{} ({word}): {reason}.", same.join("; "));
@@ -81,7 +80,7 @@ pub fn json(all: &[Beside]) -> Json {
             "ours": one.ours,
             "difference": one.difference(),
             "tolerance": one.tolerance,
-            "verdict": one.verdict().name().replace(", ", "_"),
+            "verdict": one.verdict().name(),
             "why": one.reason(),
         })
     };

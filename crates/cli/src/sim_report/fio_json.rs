@@ -12,7 +12,7 @@ use prism_replay::fio::job::Percentiles;
 use prism_replay::fio::run::Row;
 use prism_replay::fio::stats::{Dir, DirStats, JobStats};
 use prism_replay::fio::{Outcome, Section};
-use prism_ssd::HostOp;
+use prism_ssd::{HostOp, Status};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -51,7 +51,13 @@ pub struct Output {
 struct JobObject {
     jobname: String,
     groupid: u32,
+    /// The errno of the first I/O that failed, 0 if none did.
     error: u32,
+    /// Only where an I/O failed, as fio has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_err: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_error: Option<u32>,
     eta: u64,
     elapsed: u64,
     #[serde(rename = "job options")]
@@ -173,7 +179,9 @@ fn job(facts: &Facts<'_>, row: &Row, bins: bool) -> JobObject {
     JobObject {
         jobname: job.name.clone(),
         groupid: job.group,
-        error: 0,
+        error: stats.first_error.map_or(0, errno),
+        total_err: stats.first_error.map(|_| stats.errors),
+        first_error: stats.first_error.map(errno),
         eta: 0,
         elapsed: stats.end.0.div_ceil(1_000_000_000),
         options: Ordered(name.into_iter().chain(options).collect()),
@@ -204,6 +212,15 @@ fn job(facts: &Facts<'_>, row: &Row, bins: bool) -> JobObject {
         latency_target: 0,
         latency_percentile: 100.0,
         latency_window: 0,
+    }
+}
+
+/// What the kernel makes of it: EIO for a medium error, EROFS for a drive that is read-only.
+fn errno(status: Status) -> u32 {
+    match status {
+        Status::Done => 0,
+        Status::Unreadable => 5,
+        Status::ReadOnly => 30,
     }
 }
 

@@ -8,6 +8,7 @@ use prism_replay::fio::stats::Dir;
 use serde::Serialize;
 
 use super::Facts;
+use crate::drive_report::faults::FaultsObject;
 use crate::drive_report::json::{DeviceObject, FiguresObject, LifetimeObject, WearObject};
 
 /// The whole of it.
@@ -29,6 +30,9 @@ struct ResultObject {
     buffered_bytes: u64,
     lifetime: LifetimeObject,
     wear: WearObject,
+    /// Only where the drive ages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    faults: Option<FaultsObject>,
 }
 
 /// What the drive did between two stonewalls.
@@ -100,6 +104,7 @@ impl SimObject {
                 buffered_bytes: facts.buffered.0,
                 lifetime: LifetimeObject::new(facts.lifetime()),
                 wear: WearObject::new(facts.wear),
+                faults: FaultsObject::new(&outcome.total, &facts.scaled.device, facts.health),
             },
             seed: facts.seed,
         }

@@ -12,12 +12,12 @@ use prism_replay::fio::stats::Dir;
 use prism_replay::fio::{Job, Outcome};
 use prism_report::{Block, Column, Document, Section, Table, Unit, Value};
 use prism_ssd::HostOp;
-use prism_ssd::Preparation;
 use prism_ssd::scale::Scaled;
+use prism_ssd::{DriveHealth, Preparation};
 
 pub use json::SimObject;
 
-use crate::drive_report::{Wear, document as drive, lifetime, tables};
+use crate::drive_report::{Wear, document as drive, faults, lifetime, tables};
 use crate::initial_state::State;
 
 /// Everything that a report is made from.
@@ -40,6 +40,10 @@ pub struct Facts<'a> {
     pub buffered: Bytes,
     /// Erases at the end.
     pub wear: Wear,
+    /// The same of blocks of one bit a cell, where the drive has such beside others.
+    pub slc_wear: Option<Wear>,
+    /// What age had left of the drive at the end, if it ages.
+    pub health: Option<DriveHealth>,
 }
 
 impl Facts<'_> {
@@ -66,11 +70,13 @@ pub fn document(facts: &Facts<'_>) -> Document {
         [first, rest @ ..] => format!("Jobs {first} and {} more", rest.len()),
         [] => unreachable!("a run has at least one job"),
     };
-    Document::new(title, drive::drive(&facts.scaled.device))
+    let mut document = Document::new(title, drive::drive(&facts.scaled.device))
         .with(jobs(facts))
         .with(summary(facts))
-        .with(cleaning(facts))
-        .with(limits(facts))
+        .with(cleaning(facts));
+    let (total, device) = (&facts.outcome.total, &facts.scaled.device);
+    document.sections.extend(faults::section(total, device, facts.health));
+    document.with(limits(facts))
 }
 
 fn jobs(facts: &Facts<'_>) -> Section {
@@ -186,6 +192,10 @@ fn cleaning(facts: &Facts<'_>) -> Section {
     let mut section = Section::new("Cleaning and wear", "");
     let figures = drive::wear_figures(&facts.outcome.total, &facts.scaled.device, facts.wear);
     section.push(figures);
+    let (total, device) = (&facts.outcome.total, &facts.scaled.device);
+    if let Some(figures) = drive::slc_figures(total, device, facts.slc_wear) {
+        section.push(figures);
+    }
     section
 }
 

@@ -2,7 +2,7 @@
 
 use prism_base::{Bytes, Latencies, Nanos};
 use prism_nand::Counts;
-use prism_replay::{Measured, lifetime::lifetime};
+use prism_replay::{Measured, lifetime::lifetime_of};
 use prism_ssd::{Device, HostOp};
 
 use super::probe::{Probe, ProbeError};
@@ -43,9 +43,8 @@ impl Inputs {
         latency.merge(measured.latency_of(HostOp::Read));
         latency.merge(measured.latency_of(HostOp::Write));
         let write_amplification = measured.write_amplification();
-        let life = lifetime(
-            device.geometry().raw(),
-            device.flash.endurance,
+        let life = lifetime_of(
+            device.writable_bytes(measured.flash.slc_share()),
             device.capacity(),
             write_amplification.unwrap_or(0.0),
             Bytes(measured.bytes_of(HostOp::Write)),

@@ -79,6 +79,9 @@ pub enum ProbeError {
     /// There is no small drive of this kind.
     #[error("no small drive of this kind can be: {0}")]
     Device(#[from] DeviceError),
+    /// Its zones take no writes at random.
+    #[error("the jobs write at random, which a zoned drive does not take")]
+    Zoned,
     /// The jobs cannot run on it.
     #[error(transparent)]
     Replay(#[from] ReplayError),
@@ -90,6 +93,9 @@ impl Probe {
     /// # Errors
     /// [`ProbeError`] where no small drive of the kind can be.
     pub fn of(full: &Device, seed: u64) -> Result<Self, ProbeError> {
+        if full.is_zoned() {
+            return Err(ProbeError::Zoned);
+        }
         let mut rng = Rng::stream(seed, "terms.probe");
         let mut job = Readers::new(full, seed)?;
         let reads = [job.rates(DEPTHS[0], &mut rng)?, job.rates(DEPTHS[1], &mut rng)?];

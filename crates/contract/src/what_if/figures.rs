@@ -17,6 +17,7 @@
 //!   time of the changed one: how fast the same work gets done.
 
 use prism_base::{Bytes, Latencies, Nanos};
+use prism_nand::{BlockId, Nand};
 use prism_replay::{Measured, Outcome, SteadyState};
 use prism_ssd::{Drive, HostOp, MapCounts};
 
@@ -63,6 +64,17 @@ pub struct Wear {
 }
 
 impl Wear {
+    /// Over the blocks of `nand` with one bit a cell, where it has others too.
+    #[must_use]
+    pub fn of_slc(nand: &Nand) -> Option<Self> {
+        let layout = nand.layout();
+        let members = (0..).zip(nand.erase_counts());
+        let of_slc = |index: u32| layout.is_slc(BlockId(index / layout.dies_per_lane()));
+        let counts: Vec<u32> =
+            members.filter(|&(index, _)| of_slc(index)).map(|(_, &erases)| erases).collect();
+        (!counts.is_empty()).then(|| Self::of(&counts))
+    }
+
     /// Over the erase counts of all blocks.
     #[must_use]
     pub fn of(erase_counts: &[u32]) -> Self {
@@ -118,8 +130,14 @@ impl Figures {
         let mut latency = Latencies::new();
         latency.merge(m.latency_of(HostOp::Read));
         latency.merge(m.latency_of(HostOp::Write));
-        let cycles = f64::from(drive.device().flash.endurance);
-        let days = raw.0 as f64 * cycles / flash * original.seconds / DAY;
+        let device = drive.device();
+        let mut writable = raw.0 as f64 * f64::from(device.flash.endurance);
+        if device.slc.is_some() {
+            // Whichever kind of blocks is used up first, on as much flash as `raw`.
+            let share = raw.0 as f64 / device.geometry().raw().0 as f64;
+            writable = device.writable_bytes(m.flash.slc_share()) * share;
+        }
+        let days = writable / flash * original.seconds / DAY;
         Self {
             write_amplification: (original.written > 0.0).then(|| flash / original.written),
             p99: (latency.count() > 0).then(|| latency.quantile(0.99)),

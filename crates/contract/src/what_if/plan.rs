@@ -237,7 +237,7 @@ impl<'a> Planner<'a> {
         }
         let passes = match run.options.passes {
             Passes::Fixed(passes) => passes,
-            Passes::Steady => passes(self.outcome),
+            Passes::Steady | Passes::UntilReadOnly => passes(self.outcome),
         };
         let requests = requests_per_pass(self.outcome) * u64::from(passes);
         let job = Job { run, rewriting, requests };
@@ -357,6 +357,9 @@ impl<'a> Planner<'a> {
                     }
                     Err(error) => self.skip(change, no_drive(&error)),
                 }
+            }
+            (Mapping::Zns, _) => {
+                self.skip(Change::MapCache { bytes: whole }, "a table of zones is small");
             }
             (_, _) => {
                 self.skip(Change::MapCache { bytes: whole }, "a map of blocks is small");

@@ -3,7 +3,7 @@
 use std::borrow::BorrowMut;
 
 use prism_ftl::{HostPlace, Layer, UnitWrite};
-use prism_nand::{BlockId, Cause, LaneId, Pun};
+use prism_nand::{BlockId, Cause, LaneId, Pun, Status};
 
 use super::Immediate;
 use crate::flash::Flash;
@@ -64,6 +64,8 @@ pub(super) enum Goal {
     Row(u32),
     /// A place for a row of this stream that begins with this unit, where the layer names it.
     Place(u32, u32),
+    /// Nothing in a write cache that idle time would empty.
+    Folded,
 }
 
 impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
@@ -125,7 +127,11 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
                 return Ok(lane);
             }
         }
-        panic!("no lane can take a row: over-provisioning is too small for this layer");
+        assert!(
+            self.ftl().is_read_only(),
+            "no lane can take a row: over-provisioning is too small for this layer"
+        );
+        Ok(LaneId(0))
     }
 
     fn take_turn(&mut self, lanes: u32) -> LaneId {
@@ -207,7 +213,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         rows: &mut u32,
     ) -> Result<bool, F::Error> {
         let mut did = false;
-        loop {
+        while !self.ftl().is_read_only() {
             // A victim whose first row cannot follow at once is not begun: recovery of
             // mappings by block relies on that.
             let begun = self.cleaners[lane.0 as usize].victim.is_some();
@@ -216,11 +222,16 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             }
             did = true;
         }
+        Ok(did)
     }
 
     /// Chooses what to empty next. Returns whether there is anything.
     fn choose(&mut self, lane: LaneId, goal: Goal) -> Result<bool, F::Error> {
         let index = lane.0 as usize;
+        if let Some(victim) = self.ftl_mut().pick_failed(lane) {
+            self.cleaners[index].victim = Some((victim, Cause::Retire));
+            return Ok(true);
+        }
         if std::mem::take(&mut self.cleaners[index].look_at_wear)
             && let Some(victim) = self.ftl_mut().pick_for_wear(lane)
         {
@@ -234,8 +245,11 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         // live units on account of rows that are lost.
         self.sync()?;
         let ftl: &mut Layer = self.ftl.borrow_mut();
-        let victim = ftl.pick_victim(lane);
-        self.cleaners[index].victim = victim.map(|block| (block, ftl.cause_of_cleaning(block)));
+        let chosen = match goal {
+            Goal::Folded => ftl.pick_in_idle(lane),
+            Goal::High | Goal::Row(_) | Goal::Place(..) => ftl.pick_victim(lane),
+        };
+        self.cleaners[index].victim = chosen.map(|victim| (victim, ftl.cause_of_cleaning(victim)));
         Ok(self.cleaners[index].victim.is_some())
     }
 
@@ -247,6 +261,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
                 ftl.free_blocks(lane) >= Pace::CRITICAL && ftl.host_may_write(lane, stream)
             }
             Goal::Place(stream, first) => ftl.host_place(stream, first) != HostPlace::Blocked,
+            Goal::Folded => !ftl.folds_when_idle(lane),
         }
     }
 
@@ -292,8 +307,17 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         if sources.any(|at| self.rows_unsynced.contains(&layout.block_of_unit(at))) {
             self.sync()?;
         }
-        let row = self.ftl_mut().reserve_copy(lane, victim);
-        self.program(row, cause, units, &[], &[])
+        loop {
+            if self.flash.may_fail() && self.ftl().next_copy_row(lane, victim).is_none() {
+                // Failures came faster than cleaning.
+                self.ftl_mut().set_read_only();
+                return Ok(());
+            }
+            let row = self.ftl_mut().reserve_copy(lane, victim);
+            if self.program(row, cause, units, &[], &[])? == Status::Passed {
+                return Ok(());
+            }
+        }
     }
 
     /// Everything valid is out of `victim`: erases what that leaves to erase.
@@ -307,7 +331,12 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         self.erase_unsynced = true;
         let planes = self.flash.geometry().planes_ganged;
         self.counts.erases[why] += u64::from(members * planes);
-        ftl.erased(block);
+        if self.flash.take_status() == Status::Passed {
+            ftl.erased(block);
+        } else {
+            self.counts.faults.erase_failures += 1;
+            ftl.erase_failed(block);
+        }
         // Nobody keeps translation pages up to date here.
         while ftl.take_moved().is_some() {}
         Ok(())
@@ -322,12 +351,15 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         for run in &self.runs {
             self.flash.program_rows(run.first, run.rows)?;
             let full = run.rows.min(left / per_row);
-            self.counts.count_full_rows(self.flash.geometry(), cause, full);
+            let (geometry, layout) = (self.flash.geometry(), self.flash.layout());
+            self.counts.of_kind(layout, run.first, |counts| {
+                counts.count_full_rows(geometry, cause, full);
+            });
             left -= full * per_row;
         }
-        if left > 0 {
+        if let (Some(run), 1..) = (self.runs.last().copied(), left) {
             let unit = UnitWrite { lpn: 0, source: Some(Pun(0)), version: 0 };
-            self.count(cause, &vec![unit; left as usize]);
+            self.count(run.first, cause, &vec![unit; left as usize]);
         }
         Ok(())
     }

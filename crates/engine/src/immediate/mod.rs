@@ -7,7 +7,7 @@ mod clean;
 use std::borrow::{Borrow, BorrowMut};
 
 use prism_ftl::{CopyPlan, Layer, RowRun, UnitWrite};
-use prism_nand::{BlockId, Cause, LaneId, Nand, NandError, RowId};
+use prism_nand::{BlockId, Cause, LaneId, Nand, NandError, RowId, Status};
 
 use crate::counts::FlashCounts;
 use crate::flash::Flash;
@@ -111,7 +111,8 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
     /// Programs a row with `units` of `stream`, at most as many as a row has, of which each
     /// takes effect; the rest of the row is padding. Cleans before that as far as the pace
     /// says. `bytes` is empty, or has a mapping unit of bytes for each unit. Versions of a
-    /// unit must grow. Returns where the units stand.
+    /// unit must grow. Returns where the units stand; nowhere if the layer is, or has become,
+    /// read-only ([`Layer::is_read_only`]), which it does only on flash that may fail.
     ///
     /// # Errors
     /// If the flash fails. The engine and its layer are of no use then: what did happen is
@@ -167,19 +168,29 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         if lost.is_empty() && self.at_once() {
             let row = self.ftl_mut().put_row(lane, stream, units);
             self.flash.program_rows(row, 1)?;
-            self.count(Cause::Host, units);
+            self.count(row, Cause::Host, units);
+            self.count_overflow(row, stream, units);
             return Ok(row);
         }
-        let row = self.ftl_mut().reserve_host(lane, stream, first);
-        while let Some(pad) = self.ftl_mut().take_pad() {
-            self.program(pad, Cause::Pad, &[], &[], &[])?;
+        let mut lane = lane;
+        loop {
+            if self.ftl().is_read_only() {
+                return Ok(RowId(0));
+            }
+            let row = self.ftl_mut().reserve_host(lane, stream, first);
+            self.count_overflow(row, stream, units);
+            while let Some(pad) = self.ftl_mut().take_pad() {
+                self.program(pad, Cause::Pad, &[], &[], &[])?;
+            }
+            let block = self.flash.layout().block_of(row);
+            if self.ftl().copies_in_order(block) && !self.rows_unsynced.contains(&block) {
+                self.rows_unsynced.push(block);
+            }
+            if self.program(row, Cause::Host, units, bytes, lost)? == Status::Passed {
+                return Ok(row);
+            }
+            lane = self.choose_lane(stream, first, urgency)?;
         }
-        let block = self.flash.layout().block_of(row);
-        if self.ftl().copies_in_order(block) && !self.rows_unsynced.contains(&block) {
-            self.rows_unsynced.push(block);
-        }
-        self.program(row, Cause::Host, units, bytes, lost)?;
-        Ok(row)
     }
 
     fn sync(&mut self) -> Result<(), F::Error> {
@@ -190,21 +201,30 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
 
     /// Whether rows and blocks may be moved as a whole.
     fn at_once(&self) -> bool {
-        !self.flash.keeps_content() && self.ftl().takes_rows_at_once()
+        !self.flash.keeps_content() && !self.flash.may_fail() && self.ftl().takes_rows_at_once()
     }
 
-    fn count(&mut self, cause: Cause, units: &[UnitWrite]) {
+    fn count(&mut self, row: RowId, cause: Cause, units: &[UnitWrite]) {
         let logical = self.ftl().logical_units();
         let (geometry, layout) = (self.flash.geometry(), self.flash.layout());
         let full = units.len() == layout.units_per_row() as usize;
-        if full && units.iter().all(|unit| unit.lpn < logical) {
-            self.counts.count_full_rows(geometry, cause, 1);
-        } else {
-            self.counts.count_program(geometry, layout, cause, logical, units);
+        self.counts.of_kind(layout, row, |counts| {
+            if full && units.iter().all(|unit| unit.lpn < logical) {
+                counts.count_full_rows(geometry, cause, 1);
+            } else {
+                counts.count_program(geometry, layout, cause, logical, units);
+            }
+        });
+    }
+
+    fn count_overflow(&mut self, row: RowId, stream: u32, units: &[UnitWrite]) {
+        if self.ftl().is_overflow(row, stream) {
+            self.counts.slc_overflow += units.len() as u64;
         }
     }
 
-    /// Programs `row`; all units but the `lost` ones (their places, in order) take effect.
+    /// Programs `row`; all units but the `lost` ones (their places, in order) take effect,
+    /// unless the program fails.
     fn program(
         &mut self,
         row: RowId,
@@ -212,9 +232,28 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         units: &[UnitWrite],
         bytes: &[u8],
         lost: &[usize],
-    ) -> Result<(), F::Error> {
+    ) -> Result<Status, F::Error> {
         self.flash.program(row, cause, units, bytes, self.ftl.borrow())?;
-        self.count(cause, units);
+        self.count(row, cause, units);
+        let status = self.flash.take_status();
+        if status == Status::Failed {
+            self.counts.faults.program_failures += 1;
+            self.ftl_mut().program_failed(row);
+        } else {
+            self.commit(row, cause, units, lost);
+        }
+        while let Some(parity) = self.ftl_mut().take_parity() {
+            if self.ftl().has_failed(self.flash.layout().block_of(parity)) {
+                self.ftl_mut().program_failed(parity);
+            } else {
+                // A stripe without parity is one that nothing is rebuilt from.
+                self.program(parity, Cause::Parity, &[], &[], &[])?;
+            }
+        }
+        Ok(status)
+    }
+
+    fn commit(&mut self, row: RowId, cause: Cause, units: &[UnitWrite], lost: &[usize]) {
         let ftl: &mut Layer = self.ftl.borrow_mut();
         if cause == Cause::Host {
             for (place, write) in units.iter().enumerate() {
@@ -224,10 +263,6 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             }
         }
         ftl.commit(row, units, lost);
-        while let Some(parity) = self.ftl_mut().take_parity() {
-            self.program(parity, Cause::Parity, &[], &[], &[])?;
-        }
-        Ok(())
     }
 }
 
@@ -329,6 +364,15 @@ impl<F: Flash<Error = NandError>, L: BorrowMut<Layer>> Immediate<F, L> {
                     at_rest &= self.ftl().reached_high(lane);
                 }
             }
+        }
+    }
+
+    /// Does what a drive does in a long idle time, which is to empty a write cache of one bit
+    /// a cell. Rows that wait for more units are programmed first.
+    pub fn rest(&mut self) {
+        self.flush();
+        for lane in (0..self.flash.geometry().lanes()).map(LaneId) {
+            self.clean(lane, Goal::Folded, &mut { ALL }).expect(LAWFUL);
         }
     }
 

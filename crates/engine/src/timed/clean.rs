@@ -8,11 +8,11 @@
 use std::collections::VecDeque;
 
 use prism_base::SimTime;
-use prism_ftl::ReadRun;
-use prism_nand::{BlockId, Cause, DieId, LaneId, RowId};
+use prism_ftl::{ReadRun, Trouble};
+use prism_nand::{BlockId, Cause, DieId, LaneId, RowId, Status};
 
 use super::Engine;
-use super::die::{Op, ReadOp};
+use super::die::{Op, ReadFor, ReadOp};
 use crate::config::CleaningMode;
 
 /// Copy steps for each die of a lane that may be under way at once: one being programmed,
@@ -36,8 +36,9 @@ pub(crate) struct Cleaner {
     pub(super) held: u32,
     /// Copy steps whose rows are fixed and not queued yet, in the order of the rows.
     in_order: VecDeque<u32>,
-    /// Dies on which the erase of the victim has not ended.
+    /// Dies on which the erase of the victim has not ended, and whether it failed on one.
     erasing: u32,
+    erase_failed: bool,
     /// It is time to clean, but nothing would be gained; counted by the engine.
     stuck: bool,
     /// It is time to clean, but the host goes first; counted by the engine.
@@ -53,6 +54,9 @@ impl Engine {
         loop {
             let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
             if cleaner.erasing > 0 || cleaner.copies == COPIES_MAX * dies {
+                return;
+            }
+            if self.faulty && self.ftl.is_read_only() {
                 return;
             }
             cleaner.active |= self.ftl.below_low(lane);
@@ -73,15 +77,24 @@ impl Engine {
         let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
         cleaner.active &= !self.ftl.reached_high(lane);
         let idle_goal = self.config.cleaning.free_blocks_idle;
-        cleaner.idle &= self.ftl.free_blocks(lane) < idle_goal;
+        cleaner.idle &= self.ftl.free_blocks(lane) < idle_goal || self.ftl.folds_when_idle(lane);
         cleaner.cursor = 0;
+        if self.faulty {
+            cleaner.victim = self.ftl.pick_failed(lane).map(|block| (block, Cause::Retire));
+            if cleaner.victim.is_some() {
+                return true;
+            }
+        }
         // Wear is looked at first: under a host that never rests cleaning has no end.
         if std::mem::take(&mut cleaner.look_at_wear) {
             cleaner.victim = self.ftl.pick_for_wear(lane).map(|block| (block, Cause::Wear));
         }
         if cleaner.victim.is_none() && (cleaner.active || cleaner.idle) {
-            let victim = self.ftl.pick_victim(lane);
-            cleaner.victim = victim.map(|block| (block, self.ftl.cause_of_cleaning(block)));
+            let chosen = match cleaner.active {
+                true => self.ftl.pick_victim(lane),
+                false => self.ftl.pick_in_idle(lane),
+            };
+            cleaner.victim = chosen.map(|block| (block, self.ftl.cause_of_cleaning(block)));
             // Some merges are a change of the map alone, and make room at once.
             self.freed |= self.ftl.places_host();
         }
@@ -117,10 +130,19 @@ impl Engine {
         }
     }
 
+    /// Whether idle time has anything to do: cleaning, or a write cache to be emptied.
+    #[must_use]
+    pub fn works_when_idle(&self) -> bool {
+        let folds = |lane| self.ftl.folds_when_idle(LaneId(lane));
+        self.config.cleaning.free_blocks_idle > 0
+            || self.ftl.has_slc() && (0..self.lanes.len() as u32).any(folds)
+    }
+
     /// The host has been idle for a while: lanes with fewer erased blocks than
-    /// `free_blocks_idle` clean until they have them, or the host is back.
+    /// `free_blocks_idle` clean until they have them, and write caches are emptied, or the
+    /// host is back.
     pub fn clean_in_idle_time(&mut self, now: SimTime) {
-        if self.config.cleaning.free_blocks_idle == 0 {
+        if !self.works_when_idle() {
             return;
         }
         self.idle_cleaning = true;
@@ -164,6 +186,7 @@ impl Engine {
         cleaner.copies += 1;
         job.reads_left = job.plan.reads.len() as u32;
         job.payloads.clear();
+        job.lost.clear();
         job.lane = lane.0;
         job.victim = Some(victim);
         job.cause = Some(cause);
@@ -172,12 +195,17 @@ impl Engine {
             job.row = self.ftl.reserve_copy(lane, victim).0;
             cleaner.in_order.push_back(place);
         }
+        if self.faulty {
+            self.judge_copies(place, now);
+            self.rebuild_copies(place, now);
+        }
         if self.config.copy_back && self.copy_back(place, lane, victim, now) {
             return true;
         }
         for i in 0..self.jobs[place].plan.reads.len() {
-            let ReadRun { row, level, pages, units } = self.jobs[place].plan.reads[i];
-            let op = ReadOp { tag: place, row, units, pages, level, cause, copy: true };
+            let ReadRun { row, level, pages, units, trouble } = self.jobs[place].plan.reads[i];
+            let why = ReadFor::Copy;
+            let op = ReadOp { tag: place, row, units, pages, level, cause, why, trouble };
             self.enqueue(self.layout.die_of(row), Op::Read(op), false, now);
         }
         if self.jobs[place].reads_left == 0 {
@@ -222,7 +250,13 @@ impl Engine {
     /// operation then. Returns false if the copy would leave its plane.
     fn copy_back(&mut self, place: u32, lane: LaneId, victim: BlockId, now: SimTime) -> bool {
         let row = self.ftl.next_copy_row(lane, victim);
-        let Some(row) = row.filter(|&row| self.same_plane(row, place)) else { return false };
+        // A copy within the plane does not pass error correction, which this one needs.
+        let untroubled = |run: &ReadRun| run.trouble == Trouble::default();
+        let clean =
+            self.jobs[place].lost.is_empty() && self.jobs[place].plan.reads.iter().all(untroubled);
+        let Some(row) = row.filter(|&row| clean && self.same_plane(row, place)) else {
+            return false;
+        };
         let taken = self.ftl.reserve_copy(lane, victim);
         debug_assert!(row == taken, "the row that was looked at is the one that is taken");
         let job = &mut self.jobs[place];
@@ -255,10 +289,7 @@ impl Engine {
             self.queue_in_order(lane, now);
             return;
         }
-        let row = self.ftl.reserve_copy(lane, victim);
-        self.jobs[place].row = row.0;
-        self.enqueue(self.layout.die_of(row), Op::Program { job: place }, false, now);
-        self.program_parity(lane, now);
+        self.place_copy(place, now);
     }
 
     pub(super) fn erase_done(
@@ -269,9 +300,13 @@ impl Engine {
         cause: Cause,
         now: SimTime,
     ) {
-        self.nand.erase_end(block, member);
-        self.counts.erases[cause] += u64::from(self.nand.geometry().planes_ganged);
         let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
+        if self.nand.erase_end(block, member) == Status::Passed {
+            self.counts.erases[cause] += u64::from(self.nand.geometry().planes_ganged);
+        } else {
+            self.counts.faults.erase_failures += 1;
+            cleaner.erase_failed = true;
+        }
         cleaner.erasing -= 1;
         if cleaner.erasing > 0 {
             return;
@@ -279,9 +314,14 @@ impl Engine {
         cleaner.victim = None;
         // A move gains no room: where that is wanted, a cleaning comes between two of them.
         cleaner.look_at_wear = cause != Cause::Wear || !cleaner.active;
-        self.ftl.erased(block);
+        if std::mem::take(&mut cleaner.erase_failed) {
+            self.ftl.erase_failed(block);
+        } else {
+            self.ftl.erased(block);
+        }
         self.freed = true;
         self.list(lane);
+        self.house(now);
         self.clean(lane, now);
         if self.ftl.places_host() {
             // Lanes share the erased blocks: another may have waited for this one.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use prism_base::{Nanos, SimTime};
+use prism_ftl::Trouble;
 use prism_nand::{BlockId, Cause, RowId};
 
 /// A read of one level of a row.
@@ -15,8 +16,20 @@ pub(crate) struct ReadOp {
     pub(crate) pages: u16,
     pub(crate) level: u8,
     pub(crate) cause: Cause,
-    /// Part of a copy, not asked for by the caller.
-    pub(crate) copy: bool,
+    pub(crate) why: ReadFor,
+    pub(crate) trouble: Trouble,
+}
+
+/// Who waits for a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadFor {
+    /// The caller, under its tag.
+    Caller,
+    /// A copy; the tag is its job.
+    Copy,
+    /// A read of the caller that needs its whole stripe; the tag is a job that keeps the
+    /// caller's.
+    Rebuild,
 }
 
 /// Something a die is asked to do.

@@ -1,9 +1,9 @@
 //! The stations of a die: what begins, what ends, what that leads to.
 
 use prism_base::{Nanos, SimTime};
-use prism_nand::{Cause, DieId, LaneId, RowId};
+use prism_nand::{Cause, DieId, LaneId, RowId, Status};
 
-use super::die::{Op, ReadOp};
+use super::die::{Op, ReadFor, ReadOp};
 use super::{Done, Engine, HOST_ROWS_MAX};
 use crate::config::Scheduler;
 use crate::content;
@@ -32,6 +32,9 @@ impl Engine {
             self.register_done(die, op, done, now);
         }
         self.start_next(die, now);
+        if self.faulty {
+            self.replace_rows(now);
+        }
         now
     }
 
@@ -50,22 +53,6 @@ impl Engine {
         if state.array.is_none() || self.config.cache_program {
             self.start_next(die, now);
         }
-    }
-
-    /// How long an operation takes on a die that is free.
-    fn estimate(&self, op: &Op) -> Nanos {
-        let timing = &self.config.timing;
-        match op {
-            Op::Read(read) => timing.t_read.mean() + self.transfer_of(read),
-            Op::Program { .. } => timing.t_program.mean() + self.row_transfer,
-            Op::Erase { .. } => timing.t_erase,
-        }
-    }
-
-    fn transfer_of(&self, read: &ReadOp) -> Nanos {
-        // Parts of a level: units where several share a page, else pages. There are at least as
-        // many as of the other.
-        self.transfers[usize::from(read.units.max(read.pages))]
     }
 
     /// Begins whatever can begin on `die`, and says when something there ends next.
@@ -105,6 +92,11 @@ impl Engine {
             let backlog = &mut self.dies[die.0 as usize].backlog;
             *backlog = Nanos(backlog.0 - time.0);
         }
+        if self.faulty && self.has_no_row(&op) {
+            let Op::Program { job } = op else { unreachable!("only programs have rows") };
+            self.lose_row(job);
+            return true;
+        }
         self.operations += 1;
         self.start(die, op, now);
         true
@@ -121,8 +113,11 @@ impl Engine {
             }
             Op::Program { job } => {
                 let time = self.begin_program(job);
+                if self.faulty {
+                    self.nand.programmed_at(RowId(self.jobs[job].row), now);
+                }
                 let copied_back = self.jobs[job].copied_back > 0;
-                let transfer = if copied_back { Nanos::ZERO } else { self.row_transfer };
+                let transfer = if copied_back { Nanos::ZERO } else { self.program_transfer(job) };
                 let loaded = self.occupy_channel(die, transfer, begun);
                 if self.config.cache_program {
                     let state = &mut self.dies[die.0 as usize];
@@ -134,7 +129,7 @@ impl Engine {
             }
             Op::Erase { block, member, .. } => {
                 self.nand.erase_begin(block, member).expect("a victim is on the device");
-                self.set_array(die, op, begun, begun + self.config.timing.t_erase);
+                self.set_array(die, op, begun, begun + self.erase_time(block));
             }
         }
     }
@@ -150,13 +145,10 @@ impl Engine {
     fn begin_read(&mut self, read: &ReadOp) -> Nanos {
         self.nand.check_read_row(read.row).expect("the map points to readable rows only");
         self.counts.reads[read.cause] += u64::from(read.pages);
-        self.config.timing.t_read.of(self.page_of(read.row, read.level))
-    }
-
-    /// The number of a page in its block on its die.
-    fn page_of(&self, row: RowId, level: u8) -> u32 {
-        let (_, on_die) = self.layout.place_of(row);
-        on_die * self.pages_per_program + u32::from(level)
+        let once = self.read_time(read.row, read.level);
+        let retries = u64::from(read.trouble.retries());
+        self.counts.faults.read_retries += retries;
+        Nanos(once.0 * (1 + retries))
     }
 
     /// Tells flash and counts; returns how long the cells will take.
@@ -168,25 +160,15 @@ impl Engine {
             .expect("a reserved row is the next of its block");
         let logical = self.ftl.logical_units();
         let (geometry, layout) = (self.nand.geometry(), self.nand.layout());
-        self.counts.count_program(geometry, layout, cause, logical, &job.plan.units);
+        self.counts.of_kind(layout, row, |counts| {
+            counts.count_program(geometry, layout, cause, logical, &job.plan.units);
+        });
         if job.copied_back > 0 {
             for run in &job.plan.reads {
                 self.counts.reads[cause] += u64::from(run.pages);
             }
         }
         self.program_time(place)
-    }
-
-    /// How long the cells take for a program, and for the reads of a copy-back before it.
-    fn program_time(&self, place: u32) -> Nanos {
-        let job = &self.jobs[place];
-        let mut time = self.config.timing.t_program.of(self.layout.place_of(RowId(job.row)).1);
-        if job.copied_back > 0 {
-            for run in &job.plan.reads {
-                time += self.config.timing.t_read.of(self.page_of(run.row, run.level));
-            }
-        }
-        time
     }
 
     /// Reserves the channel of `die` for `time` as soon as it is free; returns when that
@@ -256,11 +238,13 @@ impl Engine {
     }
 
     fn read_done(&mut self, die: DieId, read: &ReadOp, done: &mut Vec<Done>, now: SimTime) {
-        if read.copy {
-            self.copy_read_done(read.tag, now);
-        } else {
-            done.push(Done::Read { tag: read.tag });
-            self.host_op_done(die, now);
+        match read.why {
+            ReadFor::Copy => self.copy_read_done(read.tag, now),
+            ReadFor::Caller => {
+                done.push(Done::Read { tag: read.tag });
+                self.host_op_done(die, now);
+            }
+            ReadFor::Rebuild => self.stripe_read_done(die, read, done, now),
         }
     }
 
@@ -268,8 +252,19 @@ impl Engine {
         let job = &self.jobs[place];
         let (row, cause) = (RowId(job.row), job.cause);
         let lane = LaneId(job.lane);
-        self.nand.program_end(row);
+        let block = self.layout.block_of(row);
+        if self.nand.program_end(row) == Status::Failed {
+            self.counts.faults.program_failures += 1;
+            self.lose_row(place);
+            self.lose_held(lane);
+            return;
+        }
         if self.config.word_line_rows > 1 {
+            if self.faulty && self.ftl.has_failed(block) && row != self.nand.word_line_end(row) {
+                // The rest of its word line is never programmed.
+                self.lose_row(place);
+                return;
+            }
             self.word_line_done(place, done);
         } else {
             self.commit(place, done);
@@ -289,12 +284,17 @@ impl Engine {
         }
         self.clean(lane, now);
         self.look_for_garbage(now);
+        self.house(now);
     }
 
     /// The program takes effect, and is told to whoever asked for it.
     pub(super) fn commit(&mut self, place: u32, done: &mut Vec<Done>) {
         let job = &self.jobs[place];
         self.ftl.commit(RowId(job.row), &job.plan.units, &[]);
+        if !job.lost.is_empty() {
+            self.mark_lost(place);
+        }
+        let job = &self.jobs[place];
         if job.cause == Some(Cause::Host) {
             done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
         }
@@ -302,7 +302,7 @@ impl Engine {
     }
 
     /// One operation of the caller less on `die`.
-    fn host_op_done(&mut self, die: DieId, now: SimTime) {
+    pub(super) fn host_op_done(&mut self, die: DieId, now: SimTime) {
         let state = &mut self.dies[die.0 as usize];
         state.host_ops -= 1;
         if state.host_ops == 0 && self.paused > 0 {
@@ -336,6 +336,7 @@ impl Engine {
         job.cause = Some(cause);
         job.copied_back = 0;
         job.plan.units.clear();
+        job.lost.clear();
         job.payloads.clear();
         self.enqueue(self.layout.die_of(row), Op::Program { job: place }, false, now);
     }

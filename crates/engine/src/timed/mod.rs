@@ -10,19 +10,21 @@
 mod clean;
 mod die;
 mod execute;
+mod faults;
+mod times;
 mod word_line;
 
 use std::collections::VecDeque;
 
 use prism_base::{Bytes, Nanos, SimTime, Timers};
 use prism_ftl::{CopyPlan, HostPlace, Layer, ReadRun, UnitWrite};
-use prism_nand::{BlockId, Cause, DieId, Geometry, LaneId, Layout, Nand, Pun};
+use prism_nand::{BlockId, Cause, DieId, Geometry, LaneId, Layout, Nand, Pun, RowId};
 
 use crate::config::{EngineConfig, Scheduler};
 use crate::counts::FlashCounts;
 use crate::slab::Slab;
 use clean::Cleaner;
-use die::{Die, Op, ReadOp};
+use die::{Die, Op, ReadFor, ReadOp};
 
 /// Host rows that may wait for or run on a die at once. One runs, one is ready to
 /// follow; more would only bind data to a die earlier than needed.
@@ -39,6 +41,8 @@ pub struct HostUnit {
     pub write: UnitWrite,
     /// Whatever the caller wants to find again.
     pub tag: u32,
+    /// Part of its content is lost: once on flash, it reads as that.
+    pub lost: bool,
 }
 
 /// Something the caller asked for has ended.
@@ -69,6 +73,10 @@ struct Job {
     copied_back: u32,
     plan: CopyPlan,
     tags: Vec<u32>,
+    /// The stream of the host's units.
+    stream: u32,
+    /// Places of units whose content is lost.
+    lost: Vec<u32>,
     /// Bytes of the host's units, one each, or none at all.
     payloads: Vec<Box<[u8]>>,
 }
@@ -114,11 +122,18 @@ pub struct Engine {
     freed: bool,
     /// Units of the host that are programmed and wait so.
     units_held: u32,
-    /// How long the transfer of a row takes, and of so many parts of a level: units, or pages
-    /// where these are smaller.
+    /// How long the transfer of a row takes, of so many of its levels, and of so many parts of
+    /// a level: units, or pages where these are smaller.
     row_transfer: Nanos,
+    level_transfers: Vec<Nanos>,
     transfers: Vec<Nanos>,
     pages_per_program: u32,
+    /// The flash ages and fails.
+    faulty: bool,
+    /// Rows of the host whose programs have failed and that wait for a place.
+    homeless: VecDeque<u32>,
+    /// Jobs whose rows were lost in the present event.
+    rowless: VecDeque<u32>,
 }
 
 /// How long so many parts of a level take over the channel, from none to all.
@@ -152,9 +167,17 @@ impl Engine {
             freed: false,
             units_held: 0,
             row_transfer: config.timing.transfer(geometry.row_bytes()),
+            level_transfers: (0..=u64::from(geometry.pages_per_program))
+                .map(|levels| levels * geometry.row_bytes().0)
+                .map(|bytes| Bytes(bytes / u64::from(geometry.pages_per_program)))
+                .map(|bytes| config.timing.transfer(bytes))
+                .collect(),
             transfers: part_transfers(geometry, &config),
             pages_per_program: geometry.pages_per_program,
             layout: *nand.layout(),
+            faulty: nand.has_faults(),
+            homeless: VecDeque::new(),
+            rowless: VecDeque::new(),
             nand,
             ftl,
             config,
@@ -210,9 +233,9 @@ impl Engine {
     /// Asks for `run`; [`Done::Read`] comes with `tag`. `urgent` is for the scheduler
     /// that asks for it.
     pub fn read(&mut self, run: ReadRun, cause: Cause, tag: u32, urgent: bool, now: SimTime) {
-        let ReadRun { row, level, pages, units } = run;
+        let ReadRun { row, level, pages, units, trouble } = run;
         let die = self.layout.die_of(row);
-        let op = Op::Read(ReadOp { tag, row, units, pages, level, cause, copy: false });
+        let read = ReadOp { tag, row, units, pages, level, cause, why: ReadFor::Caller, trouble };
         self.dies[die.0 as usize].host_ops += 1;
         self.stop_idle_cleaning();
         let passes = match self.config.scheduler {
@@ -223,7 +246,11 @@ impl Engine {
         if passes {
             self.suspend(die, now);
         }
-        self.enqueue(die, op, passes, now);
+        if trouble.is_rebuilt() {
+            self.read_stripe(read, passes, now);
+        } else {
+            self.enqueue(die, Op::Read(read), passes, now);
+        }
     }
 
     /// How long a read of `at` would wait for its die.
@@ -242,6 +269,9 @@ impl Engine {
         if places_host && self.ftl.host_place(stream, first) != HostPlace::Any {
             return self.named_lane(stream, first, now);
         }
+        if self.is_read_only() {
+            return None;
+        }
         let most = HOST_ROWS_MAX * self.layout.dies_per_lane();
         for _ in 0..self.ready.len() {
             let lane = self.ready.pop_front().expect("as many as counted");
@@ -250,9 +280,10 @@ impl Engine {
                 self.lanes[lane as usize].listed = false;
             } else if !self.ftl.host_may_write(LaneId(lane), stream) {
                 // Comes back when an erase has made room; at once where another stream may
-                // have some.
-                self.lanes[lane as usize].listed = places_host;
-                if places_host {
+                // have some, or this one when garbage comes into being.
+                let several = places_host || self.ftl.has_slc();
+                self.lanes[lane as usize].listed = several;
+                if several {
                     self.ready.push_back(lane);
                 }
             } else if !self.ftl.balanced(LaneId(lane), stream)
@@ -326,6 +357,9 @@ impl Engine {
             assert!(front == Some(lane.0), "a row for a lane that was not offered");
         }
         let row = self.ftl.reserve_host(lane, stream, first);
+        if self.ftl.is_overflow(row, stream) {
+            self.counts.slc_overflow += units.len() as u64;
+        }
         while let Some(pad) = self.ftl.take_pad() {
             self.program_empty(lane, pad, Cause::Pad, now);
         }
@@ -337,8 +371,13 @@ impl Engine {
         job.copied_back = 0;
         job.plan.units.clear();
         job.tags.clear();
+        job.lost.clear();
+        job.stream = stream;
         job.payloads = payloads;
-        for unit in units {
+        for (number, unit) in (0..).zip(units) {
+            if unit.lost {
+                job.lost.push(number);
+            }
             self.ftl.prefetch(unit.write.lpn);
             if unit.write.lpn != UnitWrite::TOMBSTONE {
                 self.ftl.write_begin(unit.write.lpn);
@@ -363,6 +402,43 @@ impl Engine {
         self.enqueue(die, Op::Program { job: place }, false, now);
         self.program_parity(lane, now);
         self.clean(lane, now);
+    }
+
+    /// Programs the next row of `stream` on `lane`, which [`Engine::writable_lane`] has just
+    /// returned, with nothing but padding. The caller bounds how many such rows there are at
+    /// once.
+    ///
+    /// # Panics
+    /// If the layer does not name the lane of a row.
+    pub fn pad(&mut self, lane: LaneId, stream: u32, now: SimTime) {
+        assert!(self.ftl.places_host(), "padding goes to a place that the layer names");
+        let row = self.ftl.reserve_host(lane, stream, UnitWrite::PAD);
+        self.program_empty(lane, row, Cause::Pad, now);
+    }
+
+    /// Lets every program that has begun end, as capacitors do when power is lost; adds what
+    /// the caller waits for to `done`. What is queued is lost, and the engine is of no further
+    /// use but for [`Engine::into_parts`].
+    pub fn end_programs(&mut self, done: &mut Vec<Done>) {
+        let mut begun = Vec::new();
+        for die in &mut self.dies {
+            // In this order they would have ended.
+            let suspended = die.suspended.take().map(|(op, ..)| op);
+            let loaded = die.loaded.take().map(|job| Op::Program { job });
+            let stations = [suspended, die.array.take(), loaded, die.register.take()];
+            begun.extend(stations.into_iter().flatten());
+            die.first.clear();
+            die.rest.clear();
+        }
+        for op in begun {
+            let Op::Program { job } = op else { continue };
+            let (job, row) = (&self.jobs[job], RowId(self.jobs[job].row));
+            self.nand.program_end(row);
+            self.ftl.commit(row, &job.plan.units, &[]);
+            if job.cause == Some(Cause::Host) {
+                done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
+            }
+        }
     }
 
     /// Whether urgent commands are in the drive, for cleaning that gives way to them.

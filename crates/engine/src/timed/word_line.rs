@@ -41,7 +41,7 @@ impl Engine {
         self.commit(place, done);
     }
 
-    fn count_held(&mut self, place: u32, held: bool) {
+    pub(super) fn count_held(&mut self, place: u32, held: bool) {
         let job = &self.jobs[place];
         let change = |count: &mut u32, by: u32| {
             *count = if held { *count + by } else { *count - by };

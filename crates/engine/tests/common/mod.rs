@@ -41,6 +41,7 @@ fn geometry(rng: &mut Rng) -> Geometry {
         parity: false,
         page: Bytes(16 * one_of(rng, &[1, 2, 4])),
         unit: Bytes(16),
+        slc: None,
     }
 }
 
@@ -115,7 +116,7 @@ fn set_units(config: &mut LayerConfig, units: u32) {
     match config {
         LayerConfig::Page(config) => config.logical_units = units,
         LayerConfig::Hybrid(config) => config.logical_units = units,
-        LayerConfig::Ranges(_) => unreachable!("each range has its own"),
+        other => unreachable!("units are not set in {other:?}"),
     }
 }
 

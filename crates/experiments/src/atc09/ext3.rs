@@ -1,8 +1,8 @@
 //! Where ext3 puts files, and what it writes and frees.
 //!
 //! A model of what decides the addresses of Table 5: block groups of 128 MiB with their bitmaps
-//! and inode tables, a file's blocks first-fit from the group of its inode on, spilling into
-//! the next group, inodes beside their directory or, once its group is full, by a hash over the
+//! and inode tables, a file's blocks first-fit from the group of its inode on, spilling into the
+//! next group, inodes beside their directory or, once its group is full, by a hash over the
 //! groups, directories of the root spread over the groups; a journal written round and round;
 //! ordered mode, so that data goes out with the commit of its transaction and freed blocks are
 //! free, and told to the drive, only then. As in Linux 2.6 (`ext3_find_goal`,

@@ -57,7 +57,7 @@ impl Update {
     }
 }
 
-/// One kind of update by one thread on a drive in steady state.
+/// One kind of update by one thread on a drive in the state that such updates lead to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpdateRow {
     /// The kind.
@@ -77,7 +77,12 @@ pub(super) fn rows(bench: Bench) -> Vec<UpdateRow> {
 fn row(bench: Bench, update: Update) -> UpdateRow {
     let device = wide(Bytes(bench.bytes(4)));
     let count = bench.count(UPDATES);
-    let mut drive = prepared(device.clone(), InitialState::Steady, bench.seed);
+    let state = match update {
+        Update::Anywhere | Update::SectorAnywhere => InitialState::Steady,
+        // Written in order before, and in order now.
+        Update::InPlace | Update::Log | Update::SectorLog => InitialState::Filled,
+    };
+    let mut drive = prepared(device.clone(), state, bench.seed);
     let stretch = run(bench, &mut drive, update, count);
     let mut bare = device;
     bare.drive.firmware_write = Nanos::ZERO;

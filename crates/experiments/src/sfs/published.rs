@@ -7,7 +7,7 @@ use crate::beside::{Beside, Quantity, Why};
 
 const TABLE: &str = "table of SSDs";
 const CHARACTERISTICS: &str = "characteristics";
-const SIMULATED: &str = "FTL simulator";
+const ARITHMETIC: &str = "arithmetic";
 
 /// Everything that can be compared.
 #[must_use]
@@ -88,7 +88,7 @@ fn segment(row: &SegmentRow) -> Vec<Beside> {
     };
     let beside = |what: &str, published: f64, ours| Beside {
         what: format!("{}, {}: {what}", row.map.name(), row.stream.name()),
-        place: SIMULATED,
+        place: ARITHMETIC,
         quantity: Quantity::Ratio,
         published,
         ours: Some(ours),

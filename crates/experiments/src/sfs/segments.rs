@@ -85,6 +85,7 @@ fn geometry(blocks: u32) -> Geometry {
         parity: false,
         page: Bytes(4096),
         unit: Bytes(4096),
+        slc: None,
     }
 }
 

@@ -219,16 +219,16 @@ fn run(bench: Bench, device: &Device, size: Bytes, order: Order) -> (f64, f64) {
     (tally.rate(), amplification)
 }
 
-/// Writes before it is measured, and while: the capacity where pages are cleaned, three times
-/// what the log holds where log blocks are merged once they are full.
+/// Writes before it is measured, and while: the capacity where pages are cleaned, one and a
+/// half times what the log holds where log blocks are merged once they are full.
 fn writes(device: &Device, size: Bytes) -> u64 {
     let unit = device.ftl.mapping_unit;
     let units = match device.ftl.mapping {
-        Mapping::Page | Mapping::Dftl => u64::from(device.logical_units()),
+        Mapping::Page | Mapping::Dftl | Mapping::Zns => u64::from(device.logical_units()),
         Mapping::Block | Mapping::Bast => MERGED_WRITES,
         Mapping::Fast | Mapping::Hybrid => {
-            (3.0 * LOG_SHARE * f64::from(device.geometry().units())) as u64
+            (1.5 * LOG_SHARE * f64::from(device.geometry().units())) as u64
         }
     };
-    (units / size.0.div_ceil(unit.0)).max(8 * u64::from(DEPTH))
+    (units / size.0.div_ceil(unit.0)).max(4 * u64::from(DEPTH))
 }

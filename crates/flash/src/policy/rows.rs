@@ -83,6 +83,7 @@ impl RowFormat {
             parity: false,
             page: Bytes(u64::from(self.row_bytes())),
             unit: Bytes(u64::from(self.unit)),
+            slc: None,
         }
     }
 

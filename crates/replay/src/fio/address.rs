@@ -11,12 +11,15 @@ use prism_trace::generate::zipf::Scatter;
 use super::job::{Job, Order};
 use super::random::Draw;
 use super::sizes::Sizes;
+use super::zbd::Zbd;
 
 /// Offsets and sizes of one job.
 #[derive(Clone, Debug)]
 pub struct Addresses {
     region: Range<u64>,
     sizes: [Sizes; 3],
+    /// For jobs that go by zones.
+    zbd: Option<Zbd>,
     place: Place,
     place_rng: Rng,
     size_rng: Rng,
@@ -77,6 +80,7 @@ impl Addresses {
         Self {
             region: job.region.clone(),
             sizes: job.sizes.clone(),
+            zbd: job.zbd,
             place,
             place_rng,
             size_rng: stream("size"),
@@ -90,12 +94,15 @@ impl Addresses {
         let end = self.region.end;
         match &mut self.place {
             Place::Sequential(next) => {
-                let offset = next[dir];
+                let (offset, end) = match &self.zbd {
+                    None => (next[dir], end),
+                    Some(zbd) => in_zone(zbd, next[dir], sizes.min(), end)?,
+                };
                 if end - offset < sizes.min() {
                     return None;
                 }
                 let len = sizes.draw(end - offset, &mut self.size_rng);
-                next[dir] += len;
+                next[dir] = offset + len;
                 Some((offset, len))
             }
             Place::Map(map) => {
@@ -107,6 +114,14 @@ impl Addresses {
                 let offset = self.region.start + draw.next(&mut self.place_rng) * align;
                 Some((offset, sizes.draw(end - offset, &mut self.size_rng)))
             }
+        }
+    }
+
+    /// The last I/O in direction `dir` ended at `end` and not where it was to end: sequential
+    /// ones go on from there.
+    pub fn moved(&mut self, dir: usize, end: u64) {
+        if let Place::Sequential(next) = &mut self.place {
+            next[dir] = end;
         }
     }
 
@@ -122,6 +137,16 @@ impl Addresses {
             Place::Drawn(_) => {}
         }
     }
+}
+
+/// The next place from `offset` on where `least` bytes fit into a zone, and the end of what can
+/// be written there; `None` beyond `end`.
+fn in_zone(zbd: &Zbd, offset: u64, least: u64, end: u64) -> Option<(u64, u64)> {
+    let (size, capacity) = (zbd.size, zbd.capacity);
+    let start = offset / size * size;
+    let start = if offset - start + least > capacity { start + size } else { start };
+    let offset = offset.max(start);
+    (offset < end).then(|| (offset, (start + capacity).min(end)))
 }
 
 impl Map {

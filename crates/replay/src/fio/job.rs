@@ -6,6 +6,7 @@ use prism_base::Nanos;
 
 use super::random::Distribution;
 use super::sizes::Sizes;
+use super::zbd::Zbd;
 
 /// Jobs of one run, clones counted: as many as fio allows.
 pub const JOBS_MAX: usize = 4096;
@@ -152,6 +153,8 @@ pub struct Job {
     pub group: u32,
     /// Whether its group is one row.
     pub group_reporting: bool,
+    /// How it treats zones, on a zoned drive.
+    pub zbd: Option<Zbd>,
     /// Percentiles listed.
     pub percentiles: Percentiles,
     /// Its own words, for the report.
@@ -159,6 +162,12 @@ pub struct Job {
 }
 
 impl Job {
+    /// Whether its I/Os go to random places.
+    #[must_use]
+    pub fn is_random(&self) -> bool {
+        self.order != Order::Sequential
+    }
+
     /// Whether it has I/Os in a direction.
     #[must_use]
     pub fn uses(&self, dir: usize) -> bool {

@@ -15,13 +15,15 @@ pub mod sizes;
 pub mod stats;
 pub mod value;
 pub mod words;
+pub mod zbd;
 
 mod settings;
 mod worker;
+mod zone_words;
 
 pub use error::FioError;
 pub use job::{Job, Rw};
 pub use jobfile::{JobReader, Section, Setting};
-pub use resolve::jobs;
-pub use run::{Outcome, RunError, Stage, run};
+pub use resolve::{Target, jobs};
+pub use run::{AtReadOnly, Outcome, RunError, Stage, run, run_until};
 pub use stats::{Dir, DirStats, JobStats};

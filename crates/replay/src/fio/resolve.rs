@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use prism_base::Nanos;
+use prism_ssd::{Device, ZoneShape};
 
 use super::error::FioError;
 use super::job::{
@@ -15,7 +16,31 @@ use super::settings::{Settings, wrong};
 use super::sizes::{SECTOR, Sizes};
 use super::value::{Amount, TIME_MAX, flag, float, triple};
 
-/// The jobs of `sections` on a drive of `capacity` bytes, clones one after another.
+/// The drive that jobs are for.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Bytes that have an address.
+    pub capacity: u64,
+    /// Its zones, if it is a zoned drive.
+    pub zones: Option<ZoneShape>,
+}
+
+impl Target {
+    /// The drive that `device` describes.
+    #[must_use]
+    pub fn of(device: &Device) -> Self {
+        Self { capacity: device.capacity().0, zones: device.zone_shape() }
+    }
+}
+
+/// A drive without zones.
+impl From<u64> for Target {
+    fn from(capacity: u64) -> Self {
+        Self { capacity, zones: None }
+    }
+}
+
+/// The jobs of `sections` on `target`, clones one after another.
 /// `overrides` come behind the words of every section; `seed` is that of jobs without
 /// `randseed`.
 ///
@@ -24,9 +49,11 @@ use super::value::{Amount, TIME_MAX, flag, float, triple};
 pub fn jobs(
     sections: &[Section],
     overrides: &[Setting],
-    capacity: u64,
+    target: impl Into<Target>,
     seed: u64,
 ) -> Result<Vec<Job>, FioError> {
+    let target = target.into();
+    let capacity = target.capacity;
     let mut jobs: Vec<Job> = Vec::new();
     let (mut stage, mut group) = (0, 0);
     for section in sections {
@@ -46,6 +73,7 @@ pub fn jobs(
             let mut job = job.clone();
             job.number = jobs.len();
             job.region = named.region(capacity, clone, &job.sizes, uses(job.rw))?;
+            named.by_zones(&mut job, &target)?;
             named.finish(&mut job)?;
             jobs.push(job);
         }
@@ -57,13 +85,13 @@ pub fn jobs(
 }
 
 /// The words of a section, with its name for messages.
-struct Named<'a> {
+pub(super) struct Named<'a> {
     section: &'a Section,
-    settings: &'a Settings<'a>,
+    pub(super) settings: &'a Settings<'a>,
 }
 
 impl Named<'_> {
-    fn wrong(&self, what: String) -> FioError {
+    pub(super) fn wrong(&self, what: String) -> FioError {
         FioError::Job { job: self.section.name.clone(), what }
     }
 
@@ -107,6 +135,7 @@ impl Named<'_> {
             number: 0,
             group: 0,
             group_reporting: s.flag("group_reporting")?,
+            zbd: None,
             percentiles: self.percentiles()?,
             options: own.iter().map(|s| (s.word, s.value.clone())).collect(),
         })

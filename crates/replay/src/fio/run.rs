@@ -8,12 +8,13 @@ use std::collections::VecDeque;
 use prism_base::{EventQueue, Nanos, SimTime};
 use prism_engine::FlashCounts;
 use prism_engine::slab::Slab;
-use prism_ssd::{Completion, Drive, HostOp, MapCounts, MergeCounts, Request};
+use prism_ssd::{Completion, Drive, HostOp, MapCounts, MergeCounts, Request, Status};
 use prism_trace::{Flags, Op, Record, Symbol, Symbols};
 
 use super::job::Job;
 use super::stats::JobStats;
 use super::worker::{Io, State, Want, Worker};
+use super::zbd::{Placed, ZoneBook};
 use crate::measure::Measured;
 use crate::pass::{Finished, Observer, Progress};
 
@@ -66,6 +67,15 @@ pub struct Outcome {
     pub busy: Nanos,
 }
 
+/// What jobs do when the drive writes no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtReadOnly {
+    /// They go on to their end; what the drive refuses is counted.
+    GoOn,
+    /// They issue nothing more.
+    Stop,
+}
+
 /// Latest time at which something may begin; see `pass`.
 const CLOCK_END: SimTime = SimTime(u64::MAX / 2);
 /// Completions between two checks of the laws.
@@ -92,7 +102,24 @@ pub fn run(
     jobs: &[Job],
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RunError> {
+    run_until(drive, jobs, observer, AtReadOnly::GoOn)
+}
+
+/// As [`run`]; says what jobs do when the drive writes no more.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Panics
+/// As [`run`].
+pub fn run_until(
+    drive: &mut Drive,
+    jobs: &[Job],
+    observer: &mut dyn Observer,
+    at_read_only: AtReadOnly,
+) -> Result<Outcome, RunError> {
     let mut runner = Runner::new(drive, jobs, observer);
+    runner.at_read_only = at_read_only;
     runner.start_jobs();
     runner.work()?;
     let outcome = runner.outcome();
@@ -132,6 +159,9 @@ struct Runner<'a> {
     observer: &'a mut dyn Observer,
     symbols: Vec<Symbol>,
     workers: Vec<Worker<'a>>,
+    /// The zones, on a zoned drive, and the I/O of each job that waits for one.
+    zones: Option<ZoneBook>,
+    held: Vec<Option<Io>>,
     wakes: EventQueue,
     pending: Slab<Pending>,
     /// Issued, and not yet taken by the drive, for each of its queues.
@@ -155,6 +185,7 @@ struct Runner<'a> {
     origin: Option<SimTime>,
     issued: u64,
     completed: u64,
+    at_read_only: AtReadOnly,
 }
 
 impl<'a> Runner<'a> {
@@ -179,6 +210,8 @@ impl<'a> Runner<'a> {
         Self {
             symbols: symbols(jobs).1,
             workers: jobs.iter().map(Worker::new).collect(),
+            zones: ZoneBook::new(drive),
+            held: vec![None; jobs.len()],
             jobs,
             observer,
             wakes: EventQueue::new(),
@@ -199,6 +232,7 @@ impl<'a> Runner<'a> {
             origin: None,
             issued: 0,
             completed: 0,
+            at_read_only: AtReadOnly::GoOn,
             drive,
         }
     }
@@ -299,8 +333,17 @@ impl<'a> Runner<'a> {
             self.rows[self.row_of[number]].stats.begin(now);
             self.begin_stage(now)?;
         }
+        if self.at_read_only == AtReadOnly::Stop && self.drive.read_only().is_some() {
+            self.workers[number].stop();
+        }
         loop {
+            if let Some(io) = self.held[number].take()
+                && !self.issue_placed(number, io)
+            {
+                return Ok(());
+            }
             match self.workers[number].want(now) {
+                Want::Issue(io) if self.jobs[number].zbd.is_some() => self.held[number] = Some(io),
                 Want::Issue(io) => self.issue(number, io),
                 Want::Wait => return Ok(()),
                 Want::At(at) if at > CLOCK_END => {
@@ -322,6 +365,43 @@ impl<'a> Runner<'a> {
         }
     }
 
+    /// Issues `io` of a job by zones where it goes, or what has to be done before. Returns
+    /// whether the job may go on; it is asked again if not.
+    fn issue_placed(&mut self, number: usize, io: Io) -> bool {
+        let job = &self.jobs[number];
+        let (Some(zones), Some(zbd)) = (&mut self.zones, &job.zbd) else {
+            unreachable!("jobs by zones are refused on a drive without them")
+        };
+        match zones.place(job, zbd, io) {
+            Placed::At(placed) => {
+                zones.issued(&placed);
+                self.workers[number].placed(&io, &placed);
+                self.issue(number, placed);
+                return true;
+            }
+            Placed::Nowhere => {
+                self.workers[number].has_no_place(&io);
+                return true;
+            }
+            // What it has in flight comes first; the I/O itself counts as one.
+            Placed::After(..) if self.workers[number].in_flight > 1 => {}
+            Placed::After(op, zone) => {
+                let command = zones.command(op, zone);
+                zones.issued(&command);
+                self.workers[number].in_flight += 1;
+                self.issue(number, command);
+            }
+            Placed::Later if self.workers[number].in_flight > 1 => {}
+            Placed::Later => {
+                // Another job's I/Os have to end: it is asked at the drive's next event.
+                let at = self.drive.next_event().unwrap_or_else(|| self.drive.now());
+                self.wakes.push(at, number as u32);
+            }
+        }
+        self.held[number] = Some(io);
+        false
+    }
+
     fn issue(&mut self, number: usize, io: Io) {
         let now = self.drive.now();
         let slot = self.pending.take();
@@ -333,7 +413,11 @@ impl<'a> Runner<'a> {
             before: self.in_flight,
         };
         // As a kernel spreads threads over hardware queues.
-        let queue = number % self.backlogs.len();
+        let mut queue = number % self.backlogs.len();
+        if self.jobs[number].zbd.is_some() {
+            // Writes of a zone have to stay in their order.
+            queue = 0;
+        }
         self.backlogs[queue].push_back(slot);
         self.waiting += 1;
         self.issued += 1;
@@ -403,29 +487,35 @@ impl<'a> Runner<'a> {
         let number = pending.job as usize;
         let latency = at.since(pending.issued);
         self.workers[number].completed(io.op);
+        if let Some(zones) = &mut self.zones {
+            zones.done(&io);
+        }
         self.change(at, self.in_flight - 1);
-        if self.workers[number].measures(at) {
+        let manages = io.op.manages_zone();
+        if self.workers[number].measures(at) && !manages {
             let stats = &mut self.rows[self.row_of[number]].stats;
             stats.begin(self.workers[number].measured_from);
-            stats.record(io.op, io.len, pending.depth, at, latency);
+            match completion.status {
+                Status::Done => stats.record(io.op, io.len, pending.depth, at, latency),
+                status => stats.fail(status, at),
+            }
         }
         if self.before.is_none() {
             return;
         }
         let m = &mut self.stages[self.stage].measured;
-        m.latency[io.op as usize].record(latency);
-        m.bytes[io.op as usize] += io.len;
-        m.requests += u64::from(io.op != HostOp::Flush);
+        m.completed(io.op, io.len, completion.status, latency);
         m.buffer_hits += u64::from(completion.cost.buffer_hits);
         m.unmapped += u64::from(completion.cost.unmapped);
-        let Some(origin) = self.origin.filter(|&origin| pending.issued >= origin) else { return };
+        let origin = self.origin.filter(|&origin| pending.issued >= origin && !manages);
+        let Some(origin) = origin else { return };
         let issue_ns = pending.issued.since(origin).0 as i64;
         let op = match io.op {
             HostOp::Read => Op::Read,
-            HostOp::Write => Op::Write,
             HostOp::Discard => Op::Discard,
             HostOp::WriteZeroes => Op::WriteZeroes,
             HostOp::Flush => Op::Flush,
+            _ => Op::Write,
         };
         let mut record = Record::new(op, issue_ns, io.offset, io.len);
         record.comm = self.symbols[number];

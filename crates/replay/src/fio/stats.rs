@@ -1,7 +1,7 @@
 //! What is measured of a job, in the shape in which fio reports it.
 
 use prism_base::{Latencies, Nanos, SimTime};
-use prism_ssd::HostOp;
+use prism_ssd::{HostOp, Status};
 
 /// Directions of I/O, in fio's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +28,14 @@ impl Dir {
         }
     }
 
-    /// The direction of a command; `None` for a FLUSH.
+    /// The direction of a command; `None` for a FLUSH and for what manages a zone.
     #[must_use]
     pub fn of(op: HostOp) -> Option<Self> {
         match op {
             HostOp::Read => Some(Self::Read),
-            HostOp::Write | HostOp::WriteZeroes => Some(Self::Write),
+            HostOp::Write | HostOp::WriteZeroes | HostOp::ZoneAppend => Some(Self::Write),
             HostOp::Discard => Some(Self::Trim),
-            HostOp::Flush => None,
+            _ => None,
         }
     }
 }
@@ -148,6 +148,10 @@ pub struct JobStats {
     pub micros: [u64; 10],
     /// In milliseconds, with below 2000 and above at the end.
     pub millis: [u64; 12],
+    /// I/Os that failed; they are counted nowhere else.
+    pub errors: u64,
+    /// How the first of them failed.
+    pub first_error: Option<Status>,
     /// When the measurement began.
     pub begin: Option<SimTime>,
     /// The last completion that was measured, or the beginning.
@@ -162,6 +166,13 @@ impl JobStats {
     pub(super) fn begin(&mut self, at: SimTime) {
         let begin = *self.begin.get_or_insert(at);
         self.end = self.end.max(begin);
+    }
+
+    /// An I/O has failed.
+    pub(super) fn fail(&mut self, status: Status, at: SimTime) {
+        self.end = self.end.max(at);
+        self.errors += 1;
+        self.first_error.get_or_insert(status);
     }
 
     /// An I/O is done; `depth` were in flight when it was issued, itself counted.

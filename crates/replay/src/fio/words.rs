@@ -246,6 +246,38 @@ pub const WORDS: &[Word] = &[
     simulated("fdatasync", &[], Value, "as fsync: a drive knows one FLUSH", "as fsync"),
     simulated("sync", &[], Value, "sync, dsync or 1: writes with FUA; none or 0: without", ""),
     simulated("dsync", &[], Flag, "writes with FUA", "fio spells it sync=dsync"),
+    simulated(
+        "zonemode",
+        &[],
+        Value,
+        "zbd: writes go to the write pointers of the zones of a zoned drive, random ones to \
+         those of random zones; none: no zones, which such a drive takes no writes from",
+        "strided is refused; offset is rounded up and the end down to whole zones; a job that \
+         finds the open zones all in other regions finishes one, where fio ends the job",
+    ),
+    simulated("zonesize", &[], Value, "must be that of the drive", ""),
+    simulated(
+        "max_open_zones",
+        &[],
+        Value,
+        "most zones that are written at once; 0 for as many as the drive allows",
+        "",
+    ),
+    simulated(
+        "zone_reset_threshold",
+        &[],
+        Value,
+        "share of the region, from 0 to 1, that is written when resets begin",
+        "",
+    ),
+    simulated(
+        "zone_reset_frequency",
+        &[],
+        Value,
+        "resets of the zone about to be written, for each write beyond the threshold, as a \
+         share from 0 to 1; 0 for none",
+        "",
+    ),
     simulated("end_fsync", &[], Flag, "a FLUSH when all writes of the job are done", ""),
     simulated(
         "kb_base",
@@ -280,7 +312,6 @@ pub const WORDS: &[Word] = &[
     only("rw_sequencer", &[], &["sequential"], "plain offsets", "identical is not simulated"),
     only("percentage_random", &[], &["100"], "all of it", "partly random I/O is not simulated"),
     only("unified_rw_reporting", &[], &["none", "0"], "reads and writes apart", "always so"),
-    only("zonemode", &[], &["none"], "no zones", "zoned drives are not simulated"),
     only("iodepth_batch", &["iodepth_batch_submit"], &["1"], "one at a time", "no batches"),
     only(
         "iodepth_batch_complete_min",
@@ -327,9 +358,8 @@ pub const NOT_SIMULATED: &str = "\
     verify_state_save trim_percentage trim_verify_zero trim_backlog trim_backlog_batch \
     write_iolog read_iolog read_iolog_chunked replay_no_stall replay_redirect replay_scale \
     replay_align replay_time_scale replay_skip merge_blktrace_file merge_blktrace_scalars \
-    merge_blktrace_iters exec_prerun exec_postrun ioscheduler zonesize zonecapacity zonerange \
-    zoneskip read_beyond_wp max_open_zones job_max_open_zones ignore_zone_limits \
-    zone_reset_threshold zone_reset_frequency prio cmdprio_percentage \
+    merge_blktrace_iters exec_prerun exec_postrun ioscheduler zonecapacity zonerange \
+    zoneskip read_beyond_wp job_max_open_zones ignore_zone_limits prio cmdprio_percentage \
     thinktime_blocks_type thinktime_iotime rate_min rate_cycle rate_ignore_thinktime \
     rate_iops_min max_latency latency_target latency_window latency_percentile latency_run \
     write_hint create_serialize create_fsync create_on_open create_only allow_file_create \

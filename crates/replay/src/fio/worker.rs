@@ -280,6 +280,29 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// An I/O that it was about to issue goes to another place, or is shorter.
+    pub fn placed(&mut self, wanted: &Io, placed: &Io) {
+        self.bytes = self.bytes.saturating_sub(wanted.len - placed.len);
+        let dir = if wanted.op == HostOp::Read { Dir::Read } else { Dir::Write };
+        if (wanted.offset, wanted.len) != (placed.offset, placed.len) {
+            self.addresses.moved(dir as usize, placed.offset + placed.len);
+        }
+    }
+
+    /// There is no place for an I/O that it was about to issue: it ends.
+    pub fn has_no_place(&mut self, wanted: &Io) {
+        self.in_flight -= 1;
+        self.ios -= 1;
+        self.bytes = self.bytes.saturating_sub(wanted.len);
+        self.ended = true;
+    }
+
+    /// It issues nothing more, whatever is left to do.
+    pub fn stop(&mut self) {
+        self.ended = true;
+        self.flushed_at_end = true;
+    }
+
     /// One of its I/Os is done.
     pub fn completed(&mut self, op: HostOp) {
         self.in_flight -= 1;

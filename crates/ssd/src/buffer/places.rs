@@ -49,6 +49,8 @@ pub(crate) struct Entry {
     pub(crate) state: State,
     /// Trimmed while it was being filled: dropped as soon as that ends.
     pub(crate) dropped: bool,
+    /// Part of its content could not be read, and was not written since.
+    pub(crate) lost: bool,
     pub(crate) version: u64,
     pub(crate) epoch: u64,
     /// Requests that wait for it.
@@ -62,7 +64,8 @@ pub(crate) struct Entry {
 impl Entry {
     pub(crate) fn new(lpn: u32, version: u64, stream: u32, state: State) -> Self {
         let (waiters, covered, deadline) = (NOBODY, 0, SimTime::ZERO);
-        Self { lpn, stream, state, dropped: false, version, epoch: 0, waiters, covered, deadline }
+        let (dropped, lost, epoch) = (false, false, 0);
+        Self { lpn, stream, state, dropped, lost, version, epoch, waiters, covered, deadline }
     }
 }
 

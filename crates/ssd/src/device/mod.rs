@@ -1,9 +1,12 @@
 //! A drive as a TOML file describes it, and the presets that ship with Prism.
 
+mod faults;
 mod hybrid;
 mod parts;
 mod ranges;
+mod slc;
 mod spare;
+mod zoned;
 
 use prism_base::{Bytes, Nanos};
 use prism_engine::{Cleaning, EngineConfig, Scheduler, Suspend};
@@ -13,9 +16,11 @@ use prism_ftl::{
 use prism_nand::{Geometry, GeometryError, Nand, PageTimes, Timing};
 use serde::Deserialize;
 
+pub use faults::FaultSpec;
 pub use parts::{
     Cell, Datasheet, DriveSpec, Flash, Ftl, MapLoad, Mapping, SuspendSpec, WriteCache,
 };
+pub use slc::{SlcSpec, SlcUsage};
 
 pub use ranges::RangeSpec;
 
@@ -46,6 +51,9 @@ pub enum DeviceError {
     /// The steady state cannot be laid out.
     #[error("{0}")]
     Steady(#[from] SteadyError),
+    /// Zones are not overwritten.
+    #[error("a zoned drive has no state of overwrites; use --state empty, filled or filled:SHARE")]
+    Overwrites,
     /// No preset has this name.
     #[error("there is no preset {name:?}; presets are {known}, or give a file ending in .toml")]
     UnknownPreset {
@@ -56,7 +64,8 @@ pub enum DeviceError {
     },
 }
 
-/// A drive. Every field of the file has to be there, but for `[datasheet]`.
+/// A drive. Every field of the file has to be there, but for `[slc]`, `[faults]` and
+/// `[datasheet]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
@@ -75,19 +84,28 @@ pub struct Device {
     pub ranges: Vec<RangeSpec>,
     /// What the host sees.
     pub drive: DriveSpec,
+    /// Blocks of one bit a cell beside the others.
+    #[serde(default)]
+    pub slc: Option<SlcSpec>,
+    /// How the flash ages and fails; without it nothing ever does.
+    #[serde(default)]
+    pub faults: Option<FaultSpec>,
     /// What the maker says it does, to stand beside what the simulation says.
     #[serde(default)]
     pub datasheet: Datasheet,
 }
 
+/// Presets whose drives take any write.
 const PRESETS: &[(&str, &str)] = &[
     ("dc-tlc", include_str!("../../presets/dc-tlc.toml")),
     ("consumer-nvme", include_str!("../../presets/consumer-nvme.toml")),
+    ("consumer-tlc", include_str!("../../presets/consumer-tlc.toml")),
     ("qlc", include_str!("../../presets/qlc.toml")),
     ("memblaze", include_str!("../../presets/memblaze.toml")),
     ("pcie-mlc", include_str!("../../presets/pcie-mlc.toml")),
     ("sfs-slc", include_str!("../../presets/sfs-slc.toml")),
     ("sfs-mlc", include_str!("../../presets/sfs-mlc.toml")),
+    ("slc-mlc", include_str!("../../presets/slc-mlc.toml")),
     ("sfs-usb", include_str!("../../presets/sfs-usb.toml")),
     ("slc-2008", include_str!("../../presets/slc-2008.toml")),
     ("fast-2008", include_str!("../../presets/fast-2008.toml")),
@@ -104,6 +122,12 @@ const PRESETS: &[(&str, &str)] = &[
     ("femu", include_str!("../../presets/femu.toml")),
 ];
 
+/// Presets of zoned drives.
+const ZONED_PRESETS: &[(&str, &str)] = &[
+    ("zn540", include_str!("../../presets/zn540.toml")),
+    ("zns-small", include_str!("../../presets/zns-small.toml")),
+];
+
 impl Device {
     /// The preset that is used where none is named.
     pub const DEFAULT_PRESET: &str = "dc-tlc";
@@ -111,9 +135,14 @@ impl Device {
     /// victim, and the erase gives it back.
     const RESERVE_BLOCKS: u32 = 1;
 
-    /// The names of the presets, the default first.
+    /// The names of the presets of drives that take any write, the default first.
     pub fn preset_names() -> impl Iterator<Item = &'static str> {
         PRESETS.iter().map(|&(name, _)| name)
+    }
+
+    /// The names of the presets of zoned drives.
+    pub fn zoned_preset_names() -> impl Iterator<Item = &'static str> {
+        ZONED_PRESETS.iter().map(|&(name, _)| name)
     }
 
     /// The preset called `name`.
@@ -129,9 +158,10 @@ impl Device {
     /// # Errors
     /// [`DeviceError::UnknownPreset`] lists those that exist.
     pub fn preset_text(name: &str) -> Result<&'static str, DeviceError> {
-        let found = PRESETS.iter().find(|(known, _)| *known == name);
+        let found = PRESETS.iter().chain(ZONED_PRESETS).find(|(known, _)| *known == name);
         found.map(|&(_, text)| text).ok_or_else(|| {
-            let known = Self::preset_names().collect::<Vec<_>>().join(", ");
+            let names = Self::preset_names().chain(Self::zoned_preset_names());
+            let known = names.collect::<Vec<_>>().join(", ");
             DeviceError::UnknownPreset { name: name.into(), known }
         })
     }
@@ -151,6 +181,7 @@ impl Device {
     /// # Errors
     /// [`DeviceError`] names the field.
     pub fn check(&self) -> Result<(), DeviceError> {
+        self.check_slc_cells()?;
         self.geometry().check()?;
         if self.flash.endurance == 0 {
             return bad("flash.endurance", 0, "a block lasts at least one cycle");
@@ -162,13 +193,18 @@ impl Device {
             let why = "more mapping units than can be addressed; choose a larger mapping_unit";
             return bad("drive.capacity", self.drive.capacity, why);
         }
+        self.check_faults()?;
         if self.ranges.is_empty() { self.check_ftl() } else { self.check_ranges() }
     }
 
     fn check_times(&self) -> Result<(), DeviceError> {
         let longest = Nanos(60_000_000_000);
         let slowest = |times: &PageTimes| times.all().iter().copied().max().unwrap_or(Nanos::ZERO);
+        let slc = |time: fn(&SlcSpec) -> Nanos| self.slc.as_ref().map_or(Nanos::ZERO, time);
         let times = [
+            ("slc.t_read", slc(|slc| slc.t_read)),
+            ("slc.t_program", slc(|slc| slc.t_program)),
+            ("slc.t_erase", slc(|slc| slc.t_erase)),
             ("flash.t_read", slowest(&self.flash.t_read)),
             ("flash.t_program", slowest(&self.flash.t_program)),
             ("flash.t_erase", self.flash.t_erase),
@@ -222,9 +258,10 @@ impl Device {
             let why = "give one weight above 0 for each of the queues, or none at all";
             return bad("drive.queue_weights", format!("{weights:?}"), why);
         }
-        let row = self.geometry().row_bytes();
-        if drive.write_buffer < row || drive.write_buffer.0 > 1 << 40 {
-            let why = "must hold at least one row (what one program writes), at most 1 TiB";
+        if drive.write_buffer < self.write_buffer_min() || drive.write_buffer.0 > 1 << 40 {
+            let why = "must hold at least one row (what one program writes), or, where a loss of \
+                       power may take a word line, all of its rows on each die of a superblock; \
+                       at most 1 TiB";
             return bad("drive.write_buffer", drive.write_buffer, why);
         }
         Ok(())
@@ -261,6 +298,12 @@ impl Device {
         } else {
             self.check_not_by_block()?;
         }
+        if ftl.mapping == Mapping::Zns {
+            self.check_zoned()?;
+        } else {
+            self.check_no_zones()?;
+        }
+        self.check_slc()?;
         self.layer_config().check(&self.geometry())?;
         Ok(())
     }
@@ -296,6 +339,7 @@ impl Device {
             parity: f.superblock_parity,
             page: f.page,
             unit: self.ftl.mapping_unit,
+            slc: self.slc_blocks(),
         }
     }
 
@@ -315,6 +359,17 @@ impl Device {
         let flash = &self.flash;
         let rows = flash.cell.bits() / flash.pages_per_program.max(1);
         rows.clamp(1, self.geometry().rows_per_die().max(1))
+    }
+
+    /// The least that the write buffer has to hold: what is programmed before any of it takes
+    /// effect. With less every row would need padding.
+    #[must_use]
+    pub fn write_buffer_min(&self) -> Bytes {
+        let rows = match self.rows_at_risk() {
+            1 => 1,
+            rows => rows * self.flash.superblock_dies,
+        };
+        Bytes(self.geometry().row_bytes().0 * u64::from(rows))
     }
 
     /// Rows that take effect together, because a loss of power could take those that were
@@ -341,6 +396,7 @@ impl Device {
                 t_command: flash.t_command,
                 bus_bytes_per_second: flash.channel_bandwidth,
             },
+            slc: self.slc_timing(),
             scheduler: self.drive.scheduler,
             cache_read: flash.cache_read,
             cache_program: flash.cache_program,
@@ -352,7 +408,10 @@ impl Device {
             }),
             cleaning: Cleaning {
                 mode: self.ftl.cleaning,
-                free_blocks_critical: self.ftl.free_blocks_critical,
+                free_blocks_critical: self
+                    .ftl
+                    .free_blocks_critical
+                    .saturating_add(self.kept_for_faults()),
                 free_blocks_idle: self.ftl.free_blocks_idle,
             },
             word_line_rows: self.rows_at_risk(),
@@ -382,6 +441,7 @@ impl Device {
             Mapping::Block | Mapping::Bast | Mapping::Fast | Mapping::Hybrid => {
                 LayerConfig::Hybrid(self.hybrid_config())
             }
+            Mapping::Zns => LayerConfig::Zoned(self.zoned_config()),
         }
     }
 
@@ -397,6 +457,7 @@ impl Device {
         let ftl = &self.ftl;
         let logical_units = self.logical_units();
         let per_page = self.entries_per_translation_page();
+        let kept = self.kept_for_faults();
         FtlConfig {
             logical_units,
             map_units: match ftl.mapping {
@@ -413,15 +474,19 @@ impl Device {
                 (None, 0) => Placement::Any,
                 (None, handles) => Placement::Handles(handles),
             },
-            free_blocks_low: ftl.free_blocks_low,
-            free_blocks_high: ftl.free_blocks_high,
-            free_blocks_idle: ftl.free_blocks_idle,
-            reserve_blocks: Self::RESERVE_BLOCKS,
+            free_blocks_low: ftl.free_blocks_low.saturating_add(kept),
+            free_blocks_high: ftl.free_blocks_high.saturating_add(kept),
+            free_blocks_idle: match ftl.free_blocks_idle {
+                0 => 0,
+                idle => idle.saturating_add(kept),
+            },
+            reserve_blocks: Self::RESERVE_BLOCKS + kept,
             wear: WearPolicy {
                 least_worn_first: ftl.wear_least_worn_first,
                 move_behind_mean: ftl.wear_move_behind_mean,
                 victims_above_mean: ftl.wear_victims_above_mean,
             },
+            slc: self.slc_config(),
             word_line_rows: self.rows_at_risk(),
         }
     }

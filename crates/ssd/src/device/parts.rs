@@ -187,6 +187,15 @@ pub struct Ftl {
     /// The most of all blocks that may be log blocks, as a share, for mappings by block.
     #[serde(default)]
     pub log_share: Option<f64>,
+    /// Addresses from one zone to the next, for `zns`; what of them can be written is a block.
+    #[serde(default, deserialize_with = "quantity::opt_bytes")]
+    pub zone_size: Option<Bytes>,
+    /// Most zones that may be open, for `zns`; 0 for no limit.
+    #[serde(default)]
+    pub max_open_zones: Option<u32>,
+    /// Most zones that may be active (open or closed), for `zns`; 0 for no limit.
+    #[serde(default)]
+    pub max_active_zones: Option<u32>,
     /// Whether a miss brings in the one entry or the whole translation page, for `dftl`.
     #[serde(default)]
     pub map_load: MapLoad,
@@ -232,10 +241,12 @@ pub enum Mapping {
     /// Every unit anywhere, the map on flash and a part of it cached (Gupta, Kim,
     /// Urgaonkar, ASPLOS'09).
     Dftl,
+    /// Zones that the host writes in order and resets, each one block.
+    Zns,
 }
 
 impl Mapping {
-    /// Every mapping, in the order in which they came into use.
+    /// Every mapping of drives that take any write, in the order in which they came into use.
     pub const ALL: [Self; 6] =
         [Self::Block, Self::Bast, Self::Fast, Self::Hybrid, Self::Page, Self::Dftl];
 
@@ -249,6 +260,7 @@ impl Mapping {
             Self::Fast => "fast",
             Self::Hybrid => "hybrid",
             Self::Dftl => "dftl",
+            Self::Zns => "zns",
         }
     }
 

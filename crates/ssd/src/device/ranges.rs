@@ -125,6 +125,10 @@ impl Device {
             let shares = ranges.iter().map(|range| range.flash().to_string()).collect();
             return bad("range.flash_share", given(shares), why);
         }
+        let zones = |mapping: Mapping| mapping == Mapping::Zns;
+        if zones(self.ftl.mapping) || ranges.iter().any(|range| zones(range.mapping)) {
+            return bad("range.mapping", "zns", "a drive is zoned as a whole or not at all");
+        }
         if self.ftl.mapping == Mapping::Dftl || ranges.iter().any(|r| r.mapping == Mapping::Dftl) {
             return bad("range.mapping", "dftl", "a map on flash is that of a whole drive");
         }

@@ -102,10 +102,11 @@ impl Drive {
     /// # Panics
     /// If `now` lies in the past, or before an event that [`Drive::advance`] has not
     /// been told to reach.
-    pub fn submit(&mut self, request: Request, now: SimTime) -> Result<(), SubmitError> {
+    pub fn submit(&mut self, mut request: Request, now: SimTime) -> Result<(), SubmitError> {
         self.check(&request)?;
         assert!(now >= self.now, "a request submitted in the past");
         assert!(self.next_at() >= now, "events before {now:?} are due");
+        self.take_zoned(&mut request)?;
         self.now = now;
         self.account();
         self.counts.submitted += 1;
@@ -139,10 +140,12 @@ impl Drive {
         if request.op == HostOp::Flush {
             return Ok(());
         }
-        if request.len == 0 {
+        // What manages a zone has no length; it names the zone by its first byte.
+        let len = request.len + u64::from(request.op.manages_zone());
+        if len == 0 {
             return Err(SubmitError::ZeroLength);
         }
-        let (offset, len, capacity) = (request.offset, request.len, self.capacity);
+        let (offset, capacity) = (request.offset, self.capacity);
         if offset.checked_add(len).is_none_or(|end| end > capacity) {
             return Err(SubmitError::BeyondEnd { offset, len, capacity });
         }
@@ -156,7 +159,7 @@ impl Drive {
             let request = &self.slots[slot].request;
             (request.op, request.len)
         };
-        let is_write = op == HostOp::Write;
+        let is_write = op.is_write();
         let spec = &self.device.drive;
         let firmware = if is_write { spec.firmware_write } else { spec.firmware_read };
         let mut begun = self.now;
@@ -226,7 +229,9 @@ impl Drive {
 
     pub(super) fn start(&mut self, slot: u32, out: &mut Vec<Completion>) {
         let preflush = self.slots[slot].request.preflush;
-        if preflush && self.wait_for_flush(slot, Then::Perform) {
+        if preflush && self.read_only.is_some() && !self.is_durable() {
+            self.refuse(slot);
+        } else if preflush && self.wait_for_flush(slot, Then::Perform) {
             self.pump(out);
         } else {
             self.begin(slot, out);
@@ -245,9 +250,15 @@ impl Drive {
 
     pub(super) fn perform(&mut self, slot: u32, out: &mut Vec<Completion>) {
         let request = self.slots[slot].request;
+        if self.engine.is_read_only() && request.op != HostOp::Read {
+            if self.read_only.is_none() {
+                self.become_read_only(out);
+            }
+            return self.perform_read_only(slot, out);
+        }
         match request.op {
             HostOp::Read => return self.start_read(slot),
-            HostOp::Write => self.queue_write(slot),
+            HostOp::Write | HostOp::ZoneAppend => self.queue_write(slot),
             HostOp::Discard => {
                 if self.device.drive.discards {
                     self.trim(&request, out);
@@ -266,6 +277,9 @@ impl Drive {
                 if !self.wait_for_flush(slot, Then::Finish) {
                     self.finish(slot, out);
                 }
+            }
+            HostOp::ZoneOpen | HostOp::ZoneClose | HostOp::ZoneFinish | HostOp::ZoneReset => {
+                self.manage_zone(slot, out);
             }
         }
         self.pump(out);

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use prism_base::{FastMap, FastSet};
-use prism_ftl::{Evicted, MapCache, MapCounts, ReadRun};
+use prism_ftl::{Evicted, MapCache, MapCounts, ReadRun, Trouble};
 use prism_nand::Cause;
 
 use super::{Drive, FILL, MAP};
@@ -54,6 +54,13 @@ impl MapState {
             queued: FastSet::default(),
             held: VecDeque::new(),
         }))
+    }
+
+    /// Nothing is rewritten any more. Returns the commands that waited for that.
+    pub(crate) fn give_up_rewrites(&mut self) -> VecDeque<u32> {
+        self.rewrites.clear();
+        self.queued.clear();
+        std::mem::take(&mut self.held)
     }
 
     fn queue_rewrite(&mut self, page: u32) {
@@ -101,6 +108,10 @@ impl Drive {
     /// Brings in what `slot` needs of the map. Returns false if it has to wait; it is
     /// performed then when everything is there.
     pub(super) fn look_up(&mut self, slot: u32) -> bool {
+        if self.read_only.is_some() {
+            // Nothing is cached any more that would have to be written back.
+            return true;
+        }
         let Some(mut map) = self.map.take() else { return true };
         let request = self.slots[slot].request;
         let ready = match request.op {
@@ -115,6 +126,7 @@ impl Drive {
                 true
             }
             HostOp::Read | HostOp::Write => self.bring_in(&mut map, slot),
+            _ => unreachable!("a drive with a cached map has no zones"),
         };
         self.map = Some(map);
         ready
@@ -177,7 +189,12 @@ impl Drive {
         let (row, pages) = (layout.row_of(at), pages.count_ones() as u16);
         map.loading.insert(page, Vec::new());
         map.counts.loads += 1;
-        let run = ReadRun { row, level: level as u8, pages, units: 1 };
+        let mut trouble = Trouble::default();
+        if self.engine.has_faults() {
+            // A page that cannot be read is put together from out-of-band data.
+            self.engine.judge(at, self.now, &mut trouble);
+        }
+        let run = ReadRun { row, level: level as u8, pages, units: 1, trouble };
         self.engine.read(run, Cause::Map, MAP | page, false, self.now);
         Some(true)
     }
@@ -234,6 +251,9 @@ impl Drive {
 
     /// Cleaning has moved units: their entries have changed, in the cache or on flash.
     pub(super) fn follow_moves(&mut self) -> bool {
+        if self.read_only.is_some() {
+            return false;
+        }
         let Some(map) = &mut self.map else { return false };
         let mut any = false;
         while let Some(lpn) = self.engine.ftl_mut().take_moved() {

@@ -7,10 +7,12 @@
 
 mod commands;
 mod durability;
+mod health;
 mod map;
 mod reads;
 mod slots;
 mod write_path;
+mod zoned;
 
 use std::collections::VecDeque;
 
@@ -23,10 +25,12 @@ use prism_nand::timing::transfer_time;
 
 use crate::buffer::Buffer;
 use crate::device::{Device, DeviceError};
-use crate::request::{Completion, HostOp};
+use crate::request::{Completion, HostOp, Status};
 use commands::Queues;
+pub use health::{DriveHealth, ReadOnly};
 use map::{MapState, is_map_read};
 use slots::{Slot, Waiter};
+pub(crate) use zoned::ZoneWork;
 
 /// Sums that the laws are checked on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +39,8 @@ pub struct HostCounts {
     pub submitted: u64,
     /// Requests done, flushes included.
     pub completed: u64,
+    /// Of these, requests that failed ([`Status`]).
+    pub failed: u64,
     /// Bytes of completed writes.
     pub bytes_written: u64,
     /// Bytes of completed reads.
@@ -66,6 +72,8 @@ pub struct Drive {
     queues: Queues,
     /// Where the map is on flash.
     map: Option<Box<MapState>>,
+    /// Where the drive has zones.
+    pub(crate) zones: Option<Box<ZoneWork>>,
     waiting_for_buffer: VecDeque<u32>,
     waiting_for_flush: VecDeque<Waiter>,
     link_in: SimTime,
@@ -76,6 +84,8 @@ pub struct Drive {
     /// Trimmed ranges that no tombstone holds yet (without power-loss protection).
     open_trims: Vec<TrimRange>,
     counts: HostCounts,
+    /// Since when nothing is written any more.
+    read_only: Option<ReadOnly>,
     last_change: SimTime,
     pumping: bool,
     pump_again: bool,
@@ -115,7 +125,10 @@ impl Drive {
         assert!(*nand.geometry() == device.geometry(), "flash of another shape");
         assert!(nand.has_gaps() == device.flash.program_gaps, "flash of another kind");
         assert!(nand.rows_programmed_total() == 0, "flash that was written before");
-        let ftl = Layer::new(device.geometry(), device.layer_config(), seed)?;
+        let mut nand = nand;
+        device.age(&mut nand, seed);
+        let mut ftl = Layer::new(device.geometry(), device.layer_config(), seed)?;
+        ftl.set_aside(nand.bad_blocks())?;
         Ok(Self::assemble(device, nand, ftl, 1))
     }
 
@@ -125,6 +138,7 @@ impl Drive {
         let buffer_units = (device.drive.write_buffer.0 / unit).min(1 << 30) as u32;
         let row_units = nand.layout().units_per_row() as usize;
         let streams = ftl.streams();
+        let zones = ZoneWork::new(&device, ftl.zoned());
         Self {
             capacity: device.capacity().0,
             unit,
@@ -139,6 +153,7 @@ impl Drive {
             slots: Slab::new(),
             queues: Queues::new(&device.drive),
             map: MapState::new(&device),
+            zones,
             waiting_for_buffer: VecDeque::new(),
             waiting_for_flush: VecDeque::new(),
             link_in: SimTime::ZERO,
@@ -148,6 +163,7 @@ impl Drive {
             next_version,
             open_trims: Vec::new(),
             counts: HostCounts::default(),
+            read_only: None,
             last_change: SimTime::ZERO,
             pumping: false,
             pump_again: false,
@@ -253,6 +269,7 @@ impl Drive {
         } else if self.finishes.next_at() == at {
             let (_, slot) = self.finishes.pop().expect("an event was there");
             self.finish(slot, out);
+            self.watch_for_idle();
         } else {
             let (_, payload) = self.timers.pop().expect("an event was there");
             self.timer(payload, out);
@@ -275,6 +292,9 @@ impl Drive {
         if moves {
             self.pump(out);
         }
+        if self.engine.is_read_only() && self.read_only.is_none() {
+            self.become_read_only(out);
+        }
         self.watch_for_idle();
     }
 
@@ -282,7 +302,10 @@ impl Drive {
         match payload & ((1 << KIND_BITS) - 1) {
             IDLE => {
                 let since = self.now.since(self.last_change);
-                if self.in_flight() == 0 && since >= self.device.ftl.idle_after {
+                if since < self.device.ftl.idle_after {
+                    // Something came that took no flash operation: silence begins anew.
+                    self.watch_for_idle();
+                } else if self.in_flight() == 0 {
                     self.engine.clean_in_idle_time(self.now);
                 }
             }
@@ -296,8 +319,8 @@ impl Drive {
 
     /// If the host has just fallen silent, looks again when that has lasted.
     fn watch_for_idle(&mut self) {
-        let wanted = self.device.ftl.free_blocks_idle > 0;
-        if wanted && self.in_flight() == 0 && self.timers.is_empty() && self.engine.is_idle() {
+        let rests = self.in_flight() == 0 && self.timers.is_empty() && self.engine.is_idle();
+        if rests && self.engine.works_when_idle() {
             // Work that the host left may have taken longer than its silence has to last.
             let at = self.last_change + self.device.ftl.idle_after;
             self.timers.push(at.max(self.now), IDLE);
@@ -342,17 +365,24 @@ impl Drive {
         let completion = Completion {
             tag: request.tag,
             op: request.op,
+            offset: request.offset,
             len: request.len,
             submitted: state.submitted,
             completed: self.now,
+            status: state.status,
             cost: state.cost,
         };
         self.counts.completed += 1;
+        self.counts.failed += u64::from(completion.status != Status::Done);
         self.counts.latency_ns += u128::from(self.now.since(state.submitted).0);
         match completion.op {
+            _ if completion.status != Status::Done => {}
             HostOp::Read => self.counts.bytes_read += completion.len,
-            HostOp::Write => self.counts.bytes_written += completion.len,
-            HostOp::Discard | HostOp::WriteZeroes | HostOp::Flush => {}
+            HostOp::Write | HostOp::ZoneAppend => self.counts.bytes_written += completion.len,
+            _ => {}
+        }
+        if let Some(work) = &mut self.zones {
+            work.zones.done(request.op, request.offset);
         }
         self.slots.give(slot);
         out.push(completion);
@@ -419,5 +449,8 @@ impl Drive {
         self.assert_conserved();
         self.engine.nand().assert_conserved();
         self.engine.ftl().assert_consistent();
+        if let Some(zones) = self.zones() {
+            zones.assert_consistent();
+        }
     }
 }

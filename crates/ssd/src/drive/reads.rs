@@ -3,7 +3,7 @@
 use prism_nand::Cause;
 
 use super::Drive;
-use crate::request::Request;
+use crate::request::{Request, Status};
 
 impl Drive {
     pub(super) fn start_read(&mut self, slot: u32) {
@@ -16,8 +16,12 @@ impl Drive {
         let parts = self.engine.nand().layout().pages_per_unit() > 1;
         self.runs.clear();
         for lpn in first..=last {
-            if self.buffer.find(lpn).is_some() {
+            if let Some(place) = self.buffer.find(lpn) {
                 cost.buffer_hits += 1;
+                if self.buffer.entry(place).lost {
+                    state.status = Status::Unreadable;
+                    self.engine.note_unreadable();
+                }
             } else if let Some(at) = self.engine.ftl().lookup(lpn) {
                 if parts {
                     let page = self.device.flash.page.0;
@@ -26,6 +30,13 @@ impl Drive {
                     self.engine.ftl().add_read_part(at, wanted, &mut planes, &mut self.runs);
                 } else {
                     self.engine.ftl().add_read(at, &mut planes, &mut self.runs);
+                }
+                if self.engine.has_faults()
+                    && let Some(run) = self.runs.last_mut()
+                    && self.engine.judge(at, self.now, &mut run.trouble)
+                {
+                    state.status = Status::Unreadable;
+                    self.engine.note_unreadable();
                 }
             } else {
                 cost.unmapped += 1;

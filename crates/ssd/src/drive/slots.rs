@@ -2,7 +2,7 @@
 
 use prism_base::SimTime;
 
-use crate::request::{Cost, HostOp, Request};
+use crate::request::{Cost, HostOp, Request, Status};
 
 /// A request inside the drive.
 #[derive(Clone, Copy, Debug)]
@@ -10,6 +10,7 @@ pub(crate) struct Slot {
     pub(crate) request: Request,
     pub(crate) submitted: SimTime,
     pub(crate) cost: Cost,
+    pub(crate) status: Status,
     /// Flash reads under way.
     pub(crate) reads_left: u32,
     /// Units that have to be on flash before it is done.
@@ -29,6 +30,7 @@ impl Slot {
             request,
             submitted,
             cost: Cost::default(),
+            status: Status::Done,
             reads_left: 0,
             units_left: 0,
             admitted: false,

@@ -1,7 +1,7 @@
 //! From a write command into the buffer, and from the buffer to flash.
 
 use prism_engine::HostUnit;
-use prism_ftl::{ReadRun, UnitWrite};
+use prism_ftl::{ReadRun, Trouble, UnitWrite};
 use prism_nand::{Cause, LaneId, Pun};
 
 use super::slots::Then;
@@ -42,7 +42,8 @@ impl Drive {
             self.drain_buffer();
             let admitted = self.admit(out);
             let flushed = self.end_flushes(out);
-            self.pump_again |= admitted || flushed;
+            let ended = self.end_zones(out);
+            self.pump_again |= admitted || flushed || ended;
         }
         self.pumping = false;
     }
@@ -56,24 +57,36 @@ impl Drive {
     /// streams have filled the buffer without filling a row, the longest.
     fn drain_buffer(&mut self) {
         while let Some((stream, lane)) = self.next_row() {
-            let mut row = std::mem::take(&mut self.row);
-            row.clear();
-            while row.len() < self.row_units {
-                let Some(tag) = self.buffer.take_dirty(stream) else { break };
-                let entry = self.buffer.entry(tag);
-                let write = UnitWrite { lpn: entry.lpn, source: None, version: entry.version };
-                row.push(HostUnit { write, tag });
-            }
-            self.engine.write(lane, stream, &row, self.now);
-            self.row = row;
+            self.write_row(stream, lane);
         }
     }
 
+    /// Programs the next row of `stream` with what waits for it.
+    pub(super) fn write_row(&mut self, stream: u32, lane: LaneId) {
+        let mut row = std::mem::take(&mut self.row);
+        row.clear();
+        while row.len() < self.row_units {
+            let Some(tag) = self.buffer.take_dirty(stream) else { break };
+            let entry = self.buffer.entry(tag);
+            let write = UnitWrite { lpn: entry.lpn, source: None, version: entry.version };
+            row.push(HostUnit { write, tag, lost: entry.lost });
+        }
+        self.engine.write(lane, stream, &row, self.now);
+        self.row = row;
+    }
+
     /// The stream whose row leaves next, and its lane. Where any lane takes any stream, the
-    /// first stream that has a row; where the layer names lanes, the first of those asked
-    /// whose lane takes one, so that streams do not wait for the merges of others.
+    /// first stream that has a row; where the layer names lanes, or lanes have blocks of two
+    /// kinds, the first of those asked whose lane takes one, so that streams do not wait for
+    /// the merges, or the cleaning, of others.
     fn next_row(&mut self) -> Option<(u32, LaneId)> {
-        if self.engine.ftl().places_host() {
+        if self.zones.is_some() {
+            let (engine, now) = (&mut self.engine, self.now);
+            // Which unit a row begins with follows from the zone.
+            let lane = |zone| engine.writable_lane(zone, UnitWrite::PAD, now);
+            return self.buffer.first_full(lane);
+        }
+        if self.engine.ftl().places_host() || self.engine.ftl().has_slc() {
             let (engine, now) = (&mut self.engine, self.now);
             return self.buffer.first_stream(STREAMS_ASKED_MAX, |stream, first| {
                 engine.writable_lane(stream, first, now)
@@ -178,7 +191,8 @@ impl Drive {
             self.end_oldest_merge();
             return false;
         }
-        let stream = self.engine.ftl().stream_of(lpn, u32::from(request.handle));
+        let ftl = self.engine.ftl();
+        let stream = ftl.stream_for(lpn, u32::from(request.handle), request.len);
         let version = self.version();
         self.slots[slot].cost.units_written += 1;
         // A newer part over a unit that is on its way to flash finds the rest in the
@@ -186,7 +200,12 @@ impl Drive {
         let whole = covered == u64::MAX || found.is_some();
         let wait = self.device.drive.merge_wait;
         let place = if whole {
-            self.buffer.add(lpn, version, stream, State::Dirty)
+            let place = self.buffer.add(lpn, version, stream, State::Dirty);
+            let lost = found.is_some_and(|older| self.buffer.entry(older).lost);
+            if lost && covered != u64::MAX {
+                self.buffer.mark_lost(place);
+            }
+            place
         } else if wait.0 > 0 && !waits {
             let deadline = self.now + wait;
             let place = self.buffer.add_partial(lpn, version, stream, covered, deadline);
@@ -221,7 +240,17 @@ impl Drive {
         let layout = self.engine.nand().layout();
         let (level, pages) = layout.pages_of(at);
         let pages = pages.count_ones() as u16;
-        let run = ReadRun { row: layout.row_of(at), level: level as u8, pages, units: 1 };
+        let row = layout.row_of(at);
+        let mut trouble = Trouble::default();
+        if self.engine.has_faults()
+            && self.engine.judge(at, self.now, &mut trouble)
+            && cause == Cause::Rmw
+        {
+            // The host wrote a part of what is now one unit that cannot be read.
+            self.buffer.mark_lost(place);
+            self.engine.note_lost(at);
+        }
+        let run = ReadRun { row, level: level as u8, pages, units: 1, trouble };
         self.engine.read(run, cause, place | FILL, urgent, self.now);
         u32::from(pages)
     }

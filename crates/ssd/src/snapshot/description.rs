@@ -28,7 +28,9 @@ pub(super) fn describe(device: &Device) -> String {
         let mut names = path.iter().map(String::as_str).chain([field]).filter(|n| !n.is_empty());
         let field = names.by_ref().collect::<Vec<_>>().join(".");
         let section = field.split('.').next().unwrap_or_default();
-        if !NAMES.contains(&section) {
+        // Drives were described before they could fail.
+        let cannot_fail = field == "faults" && value == "None";
+        if !NAMES.contains(&section) && !cannot_fail {
             lines.push_str(&format!("{field} = {value}\n"));
         }
     }

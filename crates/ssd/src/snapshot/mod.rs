@@ -28,8 +28,11 @@ pub enum SnapshotError {
     #[error("the drive is not at rest: {0}")]
     NotAtRest(&'static str),
     /// There is no format for the mapping.
-    #[error("a drive with a mapping by block cannot be saved; prepare its state anew")]
+    #[error("a drive with a mapping by block or by zone cannot be saved; prepare its state anew")]
     Mapping,
+    /// There is no format for what ages.
+    #[error("a drive that ages ([faults]) cannot be saved; prepare its state anew")]
+    Faults,
     /// The bytes are something else.
     #[error("this is no saved state of a drive")]
     Foreign,
@@ -90,6 +93,9 @@ impl Drive {
         if self.map_counts().is_some_and(|counts| *counts != MapCounts::default()) {
             return busy("its map cache is in use; save it before the first request");
         }
+        if self.device.faults.is_some() {
+            return Err(SnapshotError::Faults);
+        }
         let Some(ftl) = self.engine.ftl().page() else { return Err(SnapshotError::Mapping) };
         let nand = self.engine.nand();
         if !ftl.is_at_rest() {
@@ -129,6 +135,9 @@ impl Drive {
         let (content, sum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
         if Decoder::new(sum).u64()? != checksum(content) {
             return Err(SnapshotError::Checksum);
+        }
+        if device.faults.is_some() {
+            return Err(SnapshotError::Faults);
         }
         let mut from = Decoder::new(content);
         from.raw(head)?;

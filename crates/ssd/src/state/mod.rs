@@ -12,6 +12,7 @@ use prism_nand::{BlockId, Nand};
 
 use crate::device::{Device, DeviceError};
 use crate::drive::Drive;
+use crate::zones::ZoneShape;
 use rounds::Rounds;
 
 /// What the drive holds when the run begins.
@@ -25,7 +26,8 @@ pub enum InitialState {
     Empty,
     /// Every logical unit, written once in order.
     Filled,
-    /// The first logical units, written once in order.
+    /// The first logical units, written once in order; of a zoned drive the first zones, as
+    /// many as are whole.
     FilledTo {
         /// Their share of all, 0 to 1; rounded down to whole units.
         share: f64,
@@ -79,22 +81,33 @@ impl Drive {
         progress: impl FnMut(u64, u64) -> bool,
     ) -> Result<Option<(Self, Preparation)>, DeviceError> {
         device.check()?;
+        let overwrites = !matches!(
+            state,
+            InitialState::Empty | InitialState::Filled | InitialState::FilledTo { .. }
+        );
+        if device.is_zoned() && overwrites {
+            return Err(DeviceError::Overwrites);
+        }
         let config = device.ftl_config();
         let mut nand = device.erased();
+        device.age(&mut nand, seed);
         if state == InitialState::Steady {
             let LayerConfig::Page(config) = device.layer_config() else {
                 return Err(SteadyError::Blocks.into());
             };
-            let ftl = PageMap::steady(device.geometry(), config, seed)?;
+            let geometry = device.geometry();
+            let ftl = PageMap::steady_without(geometry, config, seed, nand.bad_blocks())?;
             program_as(&mut nand, &ftl);
             let next_version = u64::from(ftl.config().logical_units) + 1;
             let drive = Self::assemble(device, nand, ftl.into(), next_version);
             return Ok(Some((drive, Preparation::default())));
         }
         let mut ftl = Layer::new(device.geometry(), device.layer_config(), seed)?;
+        ftl.set_aside(nand.bad_blocks())?;
         let mut writer = Writer {
             engine: Immediate::new(&mut nand, &mut ftl),
             rng: Rng::stream(seed, "drive.precondition"),
+            zones: device.zone_shape(),
             config,
             written: 0,
             batch: Vec::new(),
@@ -121,6 +134,7 @@ struct Writer<'a, P> {
     engine: Immediate<&'a mut Nand, &'a mut Layer>,
     rng: Rng,
     config: FtlConfig,
+    zones: Option<ZoneShape>,
     written: u64,
     batch: Vec<u32>,
     progress: P,
@@ -131,6 +145,14 @@ struct Writer<'a, P> {
 impl<P: FnMut(u64, u64) -> bool> Writer<'_, P> {
     /// Returns the rounds and their outcome, or `None` if it was given up.
     fn bring_about(&mut self, state: InitialState) -> Option<(Vec<f64>, Option<bool>)> {
+        if let Some(zones) = self.zones {
+            let share = match state {
+                InitialState::Filled => 1.0,
+                InitialState::FilledTo { share } => share,
+                _ => 0.0,
+            };
+            return self.fill_zones(zones, share);
+        }
         let logical = u64::from(self.config.logical_units);
         let part = |share: f64| (logical as f64 * share) as u64;
         let rounds = Rounds::of(logical);
@@ -151,8 +173,19 @@ impl<P: FnMut(u64, u64) -> bool> Writer<'_, P> {
         } else {
             self.at_random(overwrites)?;
         }
-        self.engine.flush();
+        self.engine.rest();
         Some(outcome)
+    }
+
+    /// Fills the first zones, as many as `share` of all has whole ones.
+    fn fill_zones(&mut self, shape: ZoneShape, share: f64) -> Option<(Vec<f64>, Option<bool>)> {
+        let (size, capacity) = (shape.size / shape.block, shape.capacity / shape.block);
+        let zones = ((f64::from(shape.count) * share) as u64).min(u64::from(shape.count));
+        self.total = zones * capacity;
+        for zone in 0..zones {
+            self.in_order(zone * size, zone * size + capacity)?;
+        }
+        Some((Vec::new(), None))
     }
 
     fn settle(&mut self, rounds: Rounds) -> Option<(Vec<f64>, Option<bool>)> {

@@ -188,7 +188,8 @@ impl Harness {
                 HostOp::WriteZeroes if whole && device.unmaps() => Some(UnderWay::Trim),
                 HostOp::WriteZeroes => Some(UnderWay::Write),
                 HostOp::Discard => (whole && device.drive.discards).then_some(UnderWay::Trim),
-                HostOp::Read | HostOp::Flush => None,
+                // Zones are written by their own harness.
+                _ => None,
             }
         };
         touched.filter_map(|lpn| effect(lpn).map(|does| (lpn, does))).collect()

@@ -41,7 +41,7 @@ impl Weights {
 
     fn op(&self, rng: &mut Rng) -> HostOp {
         let mut at = rng.below(self.ops.iter().sum());
-        for op in HostOp::ALL {
+        for op in HostOp::COMMON {
             let weight = self.ops[op as usize];
             if at < weight {
                 return op;
@@ -106,6 +106,11 @@ impl Model {
         }
     }
 
+    /// The drive.
+    pub fn drive(&self) -> &Drive {
+        &self.drive
+    }
+
     /// Writes every mapping unit once, in requests of random length.
     pub fn fill(&mut self) {
         let mut next = 0;
@@ -165,7 +170,7 @@ impl Model {
             HostOp::WriteZeroes => (all, 0..0),
             HostOp::Discard if !self.drive.device().drive.discards => (0..0, 0..0),
             HostOp::Discard => (whole.clone(), whole),
-            HostOp::Flush => (0..0, 0..0),
+            _ => (0..0, 0..0),
         }
     }
 

@@ -7,7 +7,9 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::{CleaningMode, Scheduler};
 use prism_ftl::{ConfigError, Frontiers, VictimPolicy};
 use prism_nand::PageTimes;
-use prism_ssd::device::{Cell, MapLoad, Mapping, RangeSpec, SuspendSpec, WriteCache};
+use prism_ssd::device::{
+    Cell, MapLoad, Mapping, RangeSpec, SlcSpec, SlcUsage, SuspendSpec, WriteCache,
+};
 use prism_ssd::{Device, DeviceError};
 
 /// One of `items`, each equally likely.
@@ -22,7 +24,7 @@ pub fn most_units(device: &Device) -> u64 {
     match huge.check() {
         Err(DeviceError::Ftl(ConfigError::NoSpare { usable, .. })) => usable,
         // A watermark that does not fit the blocks is refused whatever the capacity.
-        Err(DeviceError::Ftl(_)) => 0,
+        Err(DeviceError::Ftl(_) | DeviceError::Geometry(_)) => 0,
         other => panic!("all of the flash cannot be promised: {other:?}"),
     }
 }
@@ -65,10 +67,11 @@ pub fn device(rng: &mut Rng) -> Device {
         device.ftl.free_blocks_high = device.ftl.free_blocks_low + rng.below(3) as u32;
         draw_ftl(&mut device, rng);
         let row = device.geometry().row_bytes().0;
-        device.drive.write_buffer = Bytes(row + rng.below(4 * row));
+        let beyond_least = rng.below(4 * row);
         device.drive.write_cache =
             one_of(rng, &[WriteCache::WriteBack, WriteCache::WriteBack, WriteCache::WriteThrough]);
         device.drive.power_loss_protection = rng.chance(0.4);
+        device.drive.write_buffer = Bytes(device.write_buffer_min().0 + beyond_least);
         device.drive.firmware_read = Nanos(rng.below(2_000));
         device.drive.firmware_write = Nanos(rng.below(2_000));
         device.drive.queue_depth = one_of(rng, &[1, 2, 6, 32]);
@@ -188,7 +191,7 @@ pub fn mapped_by(mapping: Mapping, rng: &mut Rng) -> Device {
             device.flash.cell = Cell::Slc;
         }
         let row = u64::from(device.geometry().units_per_row()) * device.ftl.mapping_unit.0;
-        device.drive.write_buffer = Bytes(row + rng.below(4 * row));
+        device.drive.write_buffer = Bytes(device.write_buffer_min().0 + rng.below(4 * row));
         let most = most_units(&device);
         let units = one_of(rng, &[most, most, most * 9 / 10, most / 2]);
         if units >= 64 {
@@ -237,6 +240,89 @@ fn one_unit_a_row(device: &mut Device, rng: &mut Rng) {
     if rng.chance(0.5) {
         flash.cell = Cell::Slc;
         flash.program_gaps = true;
+    }
+}
+
+/// A small drive with blocks of one bit a cell, used as `usage` says, and everything drawn
+/// from `rng`.
+pub fn tiers(rng: &mut Rng, usage: SlcUsage) -> Device {
+    loop {
+        let mut device = device(rng);
+        device.ftl.mapping = Mapping::Page;
+        device.ftl.map_cache = None;
+        device.ftl.segment = None;
+        device.flash.copy_back = false;
+        device.flash.cell = one_of(rng, &[Cell::Mlc, Cell::Tlc, Cell::Qlc]);
+        device.flash.pages_per_block = one_of(rng, &[12, 16, 24]);
+        device.flash.pages_per_program =
+            one_of(rng, &[1, device.flash.cell.bits()]).max(u32::from(rng.chance(0.1)));
+        if device.flash.pages_per_program > 1 {
+            device.flash.pages_per_block = 24 * one_of(rng, &[1, 2]);
+            device.flash.t_program = PageTimes::uniform(Nanos(1_000 + rng.below(300_000)));
+        }
+        let cache = usage == SlcUsage::Cache;
+        let low = if cache { rng.below(3) as u32 } else { 2 + rng.below(2) as u32 };
+        let high = low + rng.below(2) as u32;
+        let slc = SlcSpec {
+            blocks: high + 1 + rng.below(6) as u32 + if cache { 0 } else { 4 },
+            usage,
+            below: None,
+            handle: None,
+            up_to: None,
+            fold_when_idle: cache.then(|| rng.chance(0.7)),
+            free_blocks_low: low,
+            free_blocks_high: high,
+            t_read: Nanos(500 + rng.below(20_000)),
+            t_program: Nanos(500 + rng.below(50_000)),
+            t_erase: Nanos(1_000 + rng.below(1_000_000)),
+            endurance: 1,
+        };
+        device.flash.blocks_per_plane += slc.blocks;
+        device.slc = Some(slc);
+        if cache {
+            device.ftl.placement_handles = 0;
+            device.ftl.free_blocks_low += 1;
+            device.ftl.free_blocks_high += 1;
+            device.ftl.free_blocks_critical = 3;
+            device.ftl.idle_after = Nanos(rng.below(1_000_000));
+        }
+        let row = device.geometry().row_bytes().0;
+        device.drive.write_buffer = Bytes(device.write_buffer_min().0 + rng.below(4 * row));
+        if !cache {
+            draw_rule(&mut device, rng);
+        }
+        let most = most_units(&device);
+        let units = one_of(rng, &[most, most, most * 9 / 10, most / 2]);
+        device.drive.capacity = Bytes(units * device.ftl.mapping_unit.0);
+        if units >= 64 && device.check().is_ok() {
+            return device;
+        }
+    }
+}
+
+/// A rule of a region, often as much as the region can hold.
+fn draw_rule(device: &mut Device, rng: &mut Rng) {
+    let unit = device.ftl.mapping_unit.0;
+    let handles = device.ftl.placement_handles;
+    let room = device.geometry().slc_raw().0 / unit;
+    let slc = device.slc.as_mut().expect("a drive with a region");
+    match rng.below(3) {
+        0 if handles > 0 => slc.handle = Some(rng.below(u64::from(handles)) as u32),
+        1 => slc.up_to = Some(Bytes(unit * (1 + rng.below(3)))),
+        _ => {
+            device.drive.power_loss_protection = true;
+            slc.below = Some(Bytes(unit * (1 + rng.below(room.max(2)))));
+            for _ in 0..64 {
+                match device.check() {
+                    Err(DeviceError::Ftl(ConfigError::SlcRegion { usable: 1.., .. })) => {
+                        let below = device.slc.as_mut().and_then(|slc| slc.below.as_mut());
+                        let below = below.expect("it was just set");
+                        below.0 = (below.0 * 9 / 10).max(unit);
+                    }
+                    _ => break,
+                }
+            }
+        }
     }
 }
 

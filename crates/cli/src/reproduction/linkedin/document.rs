@@ -149,8 +149,8 @@ fn lives(found: &Found) -> Section {
 }
 
 fn updates(found: &Found) -> Section {
-    let lead = "One thread on a drive in steady state. To flash, bare: until the data is on flash, \
-                on a filled drive without write-back and firmware time.";
+    let lead = "One thread on a drive that such updates have filled. To flash, bare: until the \
+                data is on flash, without write-back and firmware time.";
     let mut section = with_table("Updates in place", lead, tables::updates(&found.updates));
     section.push(Block::Notes(vec![
         "Published: about 20,000 a second in place and elsewhere on an SSD, 280 and 170 on a hard \
@@ -181,7 +181,7 @@ fn users(found: &Found) -> Section {
 fn small_changes(found: &Found) -> Section {
     let lead = "Bytes written, and bytes programmed to flash, for each byte that changes: each \
                 change in a page of its own, in sectors of its own, or as many as have room in a \
-                page of a log. Drive in steady state.";
+                page of a log.";
     with_table("Compact data", lead, tables::changes(&changes(&found.updates)))
 }
 

@@ -1,0 +1,279 @@
+//! Flash that fails: rows that need another place, units that need several readings or the
+//! rest of their stripe, and what nothing brings back.
+
+use prism_base::SimTime;
+use prism_ftl::{ReadRun, Trouble};
+use prism_nand::{Cause, DieId, LaneId, Pun, RowId};
+
+use super::die::{Op, ReadFor, ReadOp};
+use super::{Done, Engine};
+
+impl Engine {
+    /// Whether the flash ages and fails.
+    #[must_use]
+    #[inline]
+    pub fn has_faults(&self) -> bool {
+        self.faulty
+    }
+
+    /// Whether nothing more is written, because blocks to write to are used up.
+    #[must_use]
+    #[inline]
+    pub fn is_read_only(&self) -> bool {
+        self.faulty && self.ftl.is_read_only()
+    }
+
+    /// How a read of the unit at `at` will end if it begins now. Adds to `trouble` what that
+    /// takes, and returns whether the unit is lost.
+    pub fn judge(&mut self, at: Pun, now: SimTime, trouble: &mut Trouble) -> bool {
+        let read = self.nand.read_unit(at, now);
+        if read.retries > 0 {
+            trouble.add_retries(read.retries);
+            self.counts.faults.retried_units += 1;
+        }
+        if read.lost && self.stripe_has(at, now) {
+            trouble.add_rebuild();
+            self.counts.faults.rebuilt_units += 1;
+            return false;
+        }
+        read.lost
+    }
+
+    /// The host asked for a unit that cannot be read.
+    pub fn note_unreadable(&mut self) {
+        self.counts.faults.unreadable_units += 1;
+    }
+
+    /// The content of the unit at `at` is given up, unless it was before.
+    pub fn note_lost(&mut self, at: Pun) {
+        self.counts.faults.lost_units += u64::from(!self.nand.is_marked_lost(at));
+    }
+
+    /// Whether the content of `at` follows from the rest of its stripe: that is complete, and
+    /// every other member can be read.
+    fn stripe_has(&mut self, at: Pun, now: SimTime) -> bool {
+        if !self.nand.geometry().parity || self.nand.is_marked_lost(at) {
+            return false;
+        }
+        let row = self.layout.row_of(at);
+        let place = at.0 - self.layout.first_unit(row).0;
+        self.rest_of_stripe(row).all(|other| {
+            let there = Pun(self.layout.first_unit(other).0 + place);
+            self.nand.holds(other) && !self.nand.read_unit(there, now).lost
+        })
+    }
+
+    /// The other rows of the stripe of `row`.
+    fn rest_of_stripe(&self, row: RowId) -> impl Iterator<Item = RowId> + use<> {
+        let dies = self.layout.dies_per_lane();
+        let first = self.layout.first_row(self.layout.block_of(row)).0;
+        let stripe = row.0 - (row.0 - first) % dies;
+        (stripe..stripe + dies).map(RowId).filter(move |&other| other != row)
+    }
+
+    /// The reads of a stripe that make up for `read`, one on each other die.
+    pub(super) fn reads_of_stripe(&self, read: ReadOp) -> impl Iterator<Item = ReadOp> + use<> {
+        let trouble = Trouble::default();
+        self.rest_of_stripe(read.row).map(move |row| ReadOp {
+            row,
+            cause: Cause::Parity,
+            trouble,
+            ..read
+        })
+    }
+
+    /// Reads `read`, which will fail, and the rest of its stripe with it, as one read.
+    pub(super) fn read_stripe(&mut self, read: ReadOp, passes: bool, now: SimTime) {
+        let place = self.jobs.take();
+        let all = ReadOp { tag: place, why: ReadFor::Rebuild, ..read };
+        self.jobs[place].reads_left = self.layout.dies_per_lane();
+        self.jobs[place].tags.clear();
+        self.jobs[place].tags.push(read.tag);
+        let rest: Vec<ReadOp> = self.reads_of_stripe(all).collect();
+        for op in std::iter::once(all).chain(rest) {
+            self.enqueue(self.layout.die_of(op.row), Op::Read(op), passes, now);
+        }
+    }
+
+    /// Looks at what the copies of a job will find: retries and rebuilds go to its reads, and
+    /// units that are lost are noted.
+    pub(super) fn judge_copies(&mut self, place: u32, now: SimTime) {
+        let mut plan = std::mem::take(&mut self.jobs[place].plan);
+        let mut lost = std::mem::take(&mut self.jobs[place].lost);
+        let logical = self.ftl.logical_units();
+        let (mut run, mut seen) = (0, 0);
+        for (number, unit) in plan.units.iter().enumerate() {
+            let Some(source) = unit.source else { continue };
+            // Units follow each other as in the reads that fetch them.
+            if seen == plan.reads[run].units {
+                (run, seen) = (run + 1, 0);
+            }
+            seen += 1;
+            let gone = self.judge(source, now, &mut plan.reads[run].trouble);
+            // What the drive writes for itself it has in memory as well.
+            if gone && unit.lpn < logical {
+                lost.push(number as u32);
+                self.note_lost(source);
+            }
+        }
+        (self.jobs[place].plan, self.jobs[place].lost) = (plan, lost);
+    }
+
+    /// Reads that a copy needs beside its own, because units are rebuilt.
+    pub(super) fn rebuild_copies(&mut self, place: u32, now: SimTime) {
+        for number in 0..self.jobs[place].plan.reads.len() {
+            let ReadRun { row, level, pages, units, trouble } = self.jobs[place].plan.reads[number];
+            if !trouble.is_rebuilt() {
+                continue;
+            }
+            let why = ReadFor::Copy;
+            let cause = Cause::Parity;
+            let read = ReadOp { tag: place, row, units, pages, level, cause, why, trouble };
+            for op in self.reads_of_stripe(read).collect::<Vec<_>>() {
+                self.jobs[place].reads_left += 1;
+                self.enqueue(self.layout.die_of(op.row), Op::Read(op), false, now);
+            }
+        }
+    }
+
+    /// The units of a job are on flash; those that are lost say so.
+    pub(super) fn mark_lost(&mut self, place: u32) {
+        let job = &self.jobs[place];
+        let first = self.layout.first_unit(RowId(job.row)).0;
+        for &number in &job.lost {
+            self.nand.mark_lost(Pun(first + number));
+        }
+    }
+
+    /// The program of a job has failed, or is not made because its block has failed. Its units
+    /// get another row once the present event is through: rows have to be queued in the order
+    /// in which they are reserved.
+    pub(super) fn lose_row(&mut self, place: u32) {
+        let job = &mut self.jobs[place];
+        // The data crosses the channel again.
+        job.copied_back = 0;
+        self.ftl.program_failed(RowId(job.row));
+        self.rowless.push_back(place);
+    }
+
+    /// Rows of `lane` that are programmed and wait for the rest of a word line in a block that
+    /// has failed: that is never programmed, so they get other rows.
+    pub(super) fn lose_held(&mut self, lane: LaneId) {
+        if self.config.word_line_rows == 1 {
+            return;
+        }
+        for die in self.layout.dies_of(lane) {
+            let (lost, kept) = std::mem::take(&mut self.dies[die.0 as usize].held)
+                .into_iter()
+                .partition(|&place| self.has_no_row(&Op::Program { job: place }));
+            self.dies[die.0 as usize].held = kept;
+            let lost: Vec<u32> = lost;
+            for place in lost {
+                self.count_held(place, false);
+                // As if it were still to be programmed.
+                if self.jobs[place].cause == Some(Cause::Host) {
+                    self.dies[die.0 as usize].host_rows += 1;
+                    self.dies[die.0 as usize].host_ops += 1;
+                    self.lanes[lane.0 as usize].host_rows += 1;
+                } else {
+                    let lane = self.jobs[place].lane;
+                    self.lanes[lane as usize].cleaner.copies += 1;
+                }
+                self.lose_row(place);
+            }
+        }
+    }
+
+    /// Finds other rows for jobs that have lost theirs; parity and padding are given up.
+    pub(super) fn replace_rows(&mut self, now: SimTime) {
+        while let Some(place) = self.rowless.pop_front() {
+            let job = &self.jobs[place];
+            let (row, lane) = (RowId(job.row), LaneId(job.lane));
+            match job.cause {
+                Some(Cause::Parity | Cause::Pad) => self.jobs.give(place),
+                Some(Cause::Host) => {
+                    let die = self.layout.die_of(row);
+                    self.dies[die.0 as usize].host_rows -= 1;
+                    self.lanes[lane.0 as usize].host_rows -= 1;
+                    self.homeless.push_back(place);
+                    self.list(lane);
+                    self.host_op_done(die, now);
+                    self.house(now);
+                }
+                _ => self.place_copy(place, now),
+            }
+            self.clean(lane, now);
+            self.look_for_garbage(now);
+        }
+    }
+
+    /// Gives rows to units of the host whose programs have failed, as far as lanes have room.
+    pub(super) fn house(&mut self, now: SimTime) {
+        while let Some(&place) = self.homeless.front() {
+            let (stream, own) = (self.jobs[place].stream, self.jobs[place].lane);
+            let lanes = self.lanes.len() as u32;
+            let all = (own..lanes).chain(0..own).map(LaneId);
+            let room = |&lane: &LaneId| self.ftl.host_may_write(lane, stream);
+            let Some(lane) = all.into_iter().find(room).filter(|_| !self.ftl.is_read_only()) else {
+                return;
+            };
+            self.homeless.pop_front();
+            let first = self.jobs[place].plan.units[0].lpn;
+            let row = self.ftl.reserve_host(lane, stream, first);
+            (self.jobs[place].row, self.jobs[place].lane) = (row.0, lane.0);
+            let die = self.layout.die_of(row);
+            self.dies[die.0 as usize].host_rows += 1;
+            self.dies[die.0 as usize].host_ops += 1;
+            self.lanes[lane.0 as usize].host_rows += 1;
+            self.enqueue(die, Op::Program { job: place }, false, now);
+            self.program_parity(lane, now);
+            self.clean(lane, now);
+        }
+    }
+
+    /// Gives a copy whose data is there a row. Without an erased block left for it nothing
+    /// more can be written: failures came faster than cleaning.
+    pub(super) fn place_copy(&mut self, place: u32, now: SimTime) {
+        let job = &self.jobs[place];
+        let lane = LaneId(job.lane);
+        let victim = job.victim.expect("a copy empties a block");
+        if self.faulty && self.ftl.next_copy_row(lane, victim).is_none() {
+            self.ftl.set_read_only();
+            self.lanes[lane.0 as usize].cleaner.copies -= 1;
+            self.jobs.give(place);
+            return;
+        }
+        let row = self.ftl.reserve_copy(lane, victim);
+        self.jobs[place].row = row.0;
+        self.enqueue(self.layout.die_of(row), Op::Program { job: place }, false, now);
+        self.program_parity(lane, now);
+    }
+
+    /// Whether the job of an operation that is about to begin has lost its row.
+    pub(super) fn has_no_row(&self, op: &Op) -> bool {
+        let Op::Program { job } = *op else { return false };
+        self.ftl.has_failed(self.layout.block_of(RowId(self.jobs[job].row)))
+    }
+
+    /// One of the reads of a stripe has ended; with the last, the read it is for.
+    pub(super) fn stripe_read_done(
+        &mut self,
+        die: DieId,
+        read: &ReadOp,
+        done: &mut Vec<Done>,
+        now: SimTime,
+    ) {
+        let job = &mut self.jobs[read.tag];
+        job.reads_left -= 1;
+        if read.cause != Cause::Parity {
+            // Where the caller's own read stands, its operations are counted.
+            job.lane = die.0;
+        }
+        if job.reads_left == 0 {
+            let (tag, die) = (job.tags[0], DieId(job.lane));
+            self.jobs.give(read.tag);
+            done.push(Done::Read { tag });
+            self.host_op_done(die, now);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! How long operations of a die take, by the kind of block they work on.
+
+use prism_base::Nanos;
+use prism_nand::{BlockId, RowId};
+
+use super::Engine;
+use super::die::{Op, ReadOp};
+use crate::config::SlcTiming;
+
+impl Engine {
+    /// The times of `block`, if its cells hold one bit each.
+    #[inline]
+    fn slc_of(&self, block: BlockId) -> Option<SlcTiming> {
+        let slc = self.config.slc?;
+        self.layout.is_slc(block).then_some(slc)
+    }
+
+    #[inline]
+    fn slc_of_row(&self, row: RowId) -> Option<SlcTiming> {
+        let slc = self.config.slc?;
+        self.layout.is_slc(self.layout.block_of(row)).then_some(slc)
+    }
+
+    /// How long an operation takes on a die that is free.
+    pub(super) fn estimate(&self, op: &Op) -> Nanos {
+        let timing = &self.config.timing;
+        match op {
+            Op::Read(read) => {
+                let slc = self.slc_of_row(read.row);
+                slc.map_or(timing.t_read.mean(), |slc| slc.t_read) + self.transfer_of(read)
+            }
+            Op::Program { job } => {
+                let cells = match self.slc_of_row(RowId(self.jobs[*job].row)) {
+                    Some(_) => self.program_time(*job),
+                    None => timing.t_program.mean(),
+                };
+                cells + self.program_transfer(*job)
+            }
+            Op::Erase { block, .. } => self.erase_time(*block),
+        }
+    }
+
+    /// How long the data of a read takes over the channel.
+    pub(super) fn transfer_of(&self, read: &ReadOp) -> Nanos {
+        // Parts of a level: units where several share a page, else pages. There are at least as
+        // many as of the other.
+        self.transfers[usize::from(read.units.max(read.pages))]
+    }
+
+    /// How long the cells take for a read of `level` of `row`.
+    pub(super) fn read_time(&self, row: RowId, level: u8) -> Nanos {
+        match self.slc_of_row(row) {
+            Some(slc) => slc.t_read,
+            None => self.config.timing.t_read.of(self.page_of(row, level)),
+        }
+    }
+
+    /// The number of a page in its block on its die.
+    fn page_of(&self, row: RowId, level: u8) -> u32 {
+        let (_, on_die) = self.layout.place_of(row);
+        on_die * self.pages_per_program + u32::from(level)
+    }
+
+    /// How long the data of a program takes over the channel. Of a row with one bit a cell
+    /// only the levels are sent and programmed that hold something.
+    pub(super) fn program_transfer(&self, place: u32) -> Nanos {
+        let job = &self.jobs[place];
+        match self.slc_of_row(RowId(job.row)) {
+            None => self.row_transfer,
+            Some(_) => {
+                let levels = self.layout.levels_for(job.plan.units.len() as u32);
+                self.level_transfers[levels as usize]
+            }
+        }
+    }
+
+    /// How long the cells take for a program, and for the reads of a copy-back before it.
+    pub(super) fn program_time(&self, place: u32) -> Nanos {
+        let job = &self.jobs[place];
+        let row = RowId(job.row);
+        let mut time = match self.slc_of_row(row) {
+            None => self.config.timing.t_program.of(self.layout.place_of(row).1),
+            Some(slc) => {
+                let levels = self.layout.levels_for(job.plan.units.len() as u32);
+                Nanos(slc.t_program.0 * u64::from(levels))
+            }
+        };
+        if job.copied_back > 0 {
+            for run in &job.plan.reads {
+                time += self.read_time(run.row, run.level);
+            }
+        }
+        time
+    }
+
+    /// How long the erase of a block takes.
+    pub(super) fn erase_time(&self, block: BlockId) -> Nanos {
+        self.slc_of(block).map_or(self.config.timing.t_erase, |slc| slc.t_erase)
+    }
+}

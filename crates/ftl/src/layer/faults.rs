@@ -1,0 +1,90 @@
+//! What a layer is told of flash that fails.
+
+use prism_nand::{BlockId, LaneId, RowId};
+
+use super::Layer;
+use crate::config::ConfigError;
+
+impl Layer {
+    /// Takes `bad` blocks out of use, before anything was written.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadBlocks`] if the rest is too little for what the host sees.
+    pub fn set_aside(&mut self, bad: impl Iterator<Item = BlockId>) -> Result<(), ConfigError> {
+        match self {
+            Self::Page(map) => map.set_aside(bad),
+            _ => {
+                let mut bad = bad;
+                if bad.next().is_some() { no_faults() } else { Ok(()) }
+            }
+        }
+    }
+
+    /// The program of `row`, which was reserved, has failed or will not be made, because
+    /// another of its block has failed: its units are not there. The block takes no more
+    /// rows, what is valid in it is moved, and it is retired.
+    pub fn program_failed(&mut self, row: RowId) {
+        match self {
+            Self::Page(map) => map.program_failed(row),
+            _ => no_faults(),
+        }
+    }
+
+    /// Whether a program of `block` has failed, so that a row reserved in it must not be
+    /// programmed.
+    #[must_use]
+    pub fn has_failed(&self, block: BlockId) -> bool {
+        match self {
+            Self::Page(map) => map.has_failed(block),
+            _ => false,
+        }
+    }
+
+    /// The erase of `block` has failed on one of its dies: it is retired.
+    pub fn erase_failed(&mut self, block: BlockId) {
+        match self {
+            Self::Page(map) => map.erase_failed(block),
+            _ => no_faults(),
+        }
+    }
+
+    /// A block of `lane` that has failed and can be emptied now.
+    pub fn pick_failed(&mut self, lane: LaneId) -> Option<BlockId> {
+        match self {
+            Self::Page(map) => map.pick_failed(lane),
+            _ => None,
+        }
+    }
+
+    /// Whether the layer takes no more data.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        match self {
+            Self::Page(map) => map.is_read_only(),
+            _ => false,
+        }
+    }
+
+    /// From now on the layer takes no more data.
+    pub fn set_read_only(&mut self) {
+        match self {
+            Self::Page(map) => map.set_read_only(),
+            _ => no_faults(),
+        }
+    }
+
+    /// How many more blocks the lane with the least spare can lose before the layer takes no
+    /// more data.
+    #[must_use]
+    pub fn spare_blocks(&self) -> u32 {
+        match self {
+            Self::Page(map) => map.spare_blocks(),
+            _ => 0,
+        }
+    }
+}
+
+/// A mapping by blocks is refused on flash that fails.
+fn no_faults() -> ! {
+    panic!("a mapping by block runs on flash without faults only")
+}

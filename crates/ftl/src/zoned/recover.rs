@@ -1,0 +1,158 @@
+//! Zones after a loss of power: with a table that was saved, or by a scan of the flash.
+
+use prism_nand::{BlockId, RowId, UnitTag};
+
+use super::{Use, Zoned, ZonedConfig};
+use crate::config::ConfigError;
+use crate::recover::{Recovered, Remains};
+
+/// What a scan found in a block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Scanned {
+    /// The zone whose data stands there.
+    zone: Option<u32>,
+    /// The place of its first program in the order of all.
+    first: u64,
+    /// Units without a gap from its start on.
+    units: u32,
+}
+
+impl Zoned {
+    /// What goes on after a loss of power, with the table as capacitors saved it: rows that
+    /// were not done are handed out again, and erases begin anew.
+    ///
+    /// Programs that had begun must have ended ([`Zoned::commit_row`]): a row has its place in
+    /// its zone, and one that is torn cannot be programmed again.
+    #[must_use]
+    pub fn after_power_loss(mut self) -> Self {
+        self.rows_in_flight.fill(0);
+        self.idle_lanes.clear();
+        for lane in &mut self.lanes {
+            lane.dead.clear();
+            lane.writing = 0;
+        }
+        for block in 0..self.uses.len() as u32 {
+            match self.uses[block as usize] {
+                Use::Zone(_) => {
+                    self.next[block as usize] = self.rows_done(block);
+                    let lane = self.lane_of(block);
+                    self.lanes[lane].writing += 1;
+                    self.skip_done(block);
+                }
+                Use::Dead => self.list_dead(block),
+                Use::Free | Use::Retired => {}
+            }
+        }
+        self
+    }
+
+    /// Zones from a scan of the flash alone: the write pointer of each is the first gap.
+    ///
+    /// Of two blocks with data of one zone the one begun later counts, the other was reset.
+    /// A zone that was being written takes no more rows, as the row at its gap may be torn: it
+    /// can be read up to the gap and has to be reset to be written again. Resets must have
+    /// reached the flash, as erases, before they are acknowledged.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the configuration does not fit the flash, or what it holds.
+    pub fn recover(
+        remains: &mut impl Remains,
+        config: ZonedConfig,
+    ) -> Result<(Self, Recovered), ConfigError> {
+        let mut zoned = Self::new(remains.geometry().clone(), config)?;
+        let mut newest = Recovered::default();
+        let blocks = zoned.geometry.blocks();
+        let mut best = vec![(0u32, Scanned::default()); zoned.config.zones as usize];
+        for lane in &mut zoned.lanes {
+            lane.free.clear();
+        }
+        for block in (0..blocks).map(BlockId) {
+            let index = block.0 as usize;
+            zoned.erases[index] = remains.erases(block);
+            if remains.is_erased(block) {
+                let lane = zoned.lane_of(block.0);
+                zoned.lanes[lane].free.insert((zoned.erases[index], block.0));
+                continue;
+            }
+            zoned.uses[index] = Use::Dead;
+            if remains.is_unstable(block) {
+                continue;
+            }
+            let found = zoned.scan_block(remains, block, &mut newest)?;
+            let Some(zone) = found.zone else { continue };
+            let known = &mut best[zone as usize];
+            if known.0 == 0 || known.1.first < found.first {
+                *known = (block.0 + 1, found);
+            }
+        }
+        for (zone, (block, found)) in best.into_iter().enumerate().filter(|(_, b)| b.0 > 0) {
+            zoned.take_over(zone as u32, block - 1, found);
+        }
+        for block in 0..blocks {
+            if zoned.uses[block as usize] == Use::Dead {
+                zoned.list_dead(block);
+            }
+        }
+        zoned.idle_lanes.clear();
+        Ok((zoned, newest))
+    }
+
+    fn scan_block(
+        &self,
+        remains: &mut impl Remains,
+        block: BlockId,
+        newest: &mut Recovered,
+    ) -> Result<Scanned, ConfigError> {
+        let foreign = |why| Err(ConfigError::Foreign { block: block.0, why });
+        let rows = self.layout.rows_per_block();
+        let first_row = self.layout.first_row(block).0;
+        let mut scanned = Scanned::default();
+        let (mut found, mut gap) = (Vec::new(), false);
+        for in_block in 0..rows {
+            found.clear();
+            let sequence = remains.row(RowId(first_row + in_block), &mut found);
+            newest.newest_sequence = newest.newest_sequence.max(sequence);
+            if scanned.first == 0 {
+                scanned.first = sequence;
+            }
+            let mut units = 0;
+            for unit in &found {
+                match unit.tag {
+                    UnitTag::Pad => {}
+                    UnitTag::Tombstone => return foreign("zones have no tombstones"),
+                    UnitTag::Data(lpn) => {
+                        let (zone, offset) = self.zone_units.split(lpn);
+                        let place = in_block * self.layout.units_per_row() + unit.place;
+                        let other = scanned.zone.is_some_and(|known| known != zone);
+                        if offset != place || other || zone >= self.config.zones {
+                            return foreign("a unit does not stand at its place in a zone");
+                        }
+                        scanned.zone = Some(zone);
+                        newest.newest_version = newest.newest_version.max(unit.version);
+                        units += u32::from(unit.place == units);
+                    }
+                }
+            }
+            if !gap {
+                scanned.units += units;
+            }
+            gap |= units < self.layout.units_per_row();
+        }
+        Ok(scanned)
+    }
+
+    /// `block` holds `zone`, up to the first gap.
+    fn take_over(&mut self, zone: u32, block: u32, found: Scanned) {
+        let (dies, row) = (self.layout.dies_per_lane(), self.layout.units_per_row());
+        self.uses[block as usize] = Use::Zone(zone);
+        self.block_of[zone as usize] = block + 1;
+        self.end[zone as usize] = found.units;
+        self.next[block as usize] = self.layout.rows_per_block();
+        let rows = found.units.div_ceil(row);
+        for member in 0..dies {
+            let done = (rows + dies - 1 - member) / dies;
+            self.done[(block * dies + member) as usize] = done as u16;
+        }
+        self.mapped += u64::from(found.units);
+    }
+}

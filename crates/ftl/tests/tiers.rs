@@ -1,0 +1,154 @@
+//! Blocks of one bit a cell, worked out by hand.
+
+use prism_base::Bytes;
+use prism_ftl::{
+    ConfigError, CopyPlan, Frontiers, FtlConfig, PageMap, SlcConfig, SlcRule, SlcUse, UnitWrite,
+    VictimPolicy,
+};
+use prism_nand::{BlockId, Cause, Geometry, LaneId, Pun, RowId, Slc};
+
+const LANE: LaneId = LaneId(0);
+
+/// One die of blocks of four rows of one unit; those of one bit a cell have two rows.
+fn geometry(blocks: u32, slc: u32) -> Geometry {
+    Geometry {
+        channels: 1,
+        dies_per_channel: 1,
+        planes: 1,
+        planes_ganged: 1,
+        blocks_per_plane: blocks,
+        pages_per_block: 4,
+        pages_per_program: 1,
+        dies_per_superblock: 1,
+        parity: false,
+        page: Bytes(4096),
+        unit: Bytes(4096),
+        slc: Some(Slc { blocks: slc, bits: 2 }),
+    }
+}
+
+fn config(logical: u32, usage: SlcUse, low: u32) -> FtlConfig {
+    FtlConfig {
+        free_blocks_low: 3,
+        free_blocks_high: 3,
+        slc: Some(SlcConfig { usage, free_blocks_low: low, free_blocks_high: low }),
+        ..FtlConfig::simple(logical, VictimPolicy::Greedy, Frontiers::Separate)
+    }
+}
+
+fn write(map: &mut PageMap, lpn: u32, version: u64) -> RowId {
+    let stream = map.stream_of(lpn, 0);
+    assert!(map.host_may_write(LANE, stream), "room for unit {lpn}");
+    let row = map.put_row(LANE, stream, &[UnitWrite { lpn, source: None, version }]);
+    map.assert_consistent();
+    row
+}
+
+/// Empties `victim` row by row; returns the rows of its copies.
+fn empty(map: &mut PageMap, victim: BlockId) -> Vec<u32> {
+    let (mut cursor, mut plan, mut rows) = (0, CopyPlan::default(), Vec::new());
+    loop {
+        map.gather(victim, &mut cursor, &mut plan);
+        if plan.units.is_empty() {
+            map.erased(victim);
+            map.assert_consistent();
+            return rows;
+        }
+        let row = map.reserve_copy(LANE, victim);
+        let first = map.layout().first_unit(row).0;
+        for (unit, at) in plan.units.iter().zip(first..) {
+            map.commit(unit, Pun(at));
+        }
+        map.row_done(row);
+        rows.push(row.0);
+    }
+}
+
+#[test]
+fn a_cache_fills_overflows_and_is_folded_oldest_first() {
+    // Three blocks of the cache, then ten others from row 12 on.
+    let usage = SlcUse::Cache { fold_when_idle: true };
+    let mut map = PageMap::new(geometry(13, 3), config(14, usage, 0), 1).unwrap();
+    let rows: Vec<u32> = (0..8).map(|lpn| write(&mut map, lpn, 1).0).collect();
+    assert_eq!(rows, [0, 1, 4, 5, 8, 9, 12, 13], "two rows a block, then past the cache");
+    assert!(map.is_overflow(RowId(12), 0) && !map.is_overflow(RowId(9), 0));
+    assert_eq!((map.slc_valid(LANE), map.slc_free_blocks(LANE)), (6, 0));
+    assert_eq!(map.pick_victim(LANE), None, "nothing is folded while the host is busy");
+    write(&mut map, 2, 2);
+    assert!(map.folds_when_idle(LANE));
+    let victim = map.pick_in_idle(LANE).unwrap();
+    assert_eq!((victim, map.cause_of_cleaning(victim)), (BlockId(0), Cause::Fold));
+    assert_eq!(empty(&mut map, victim), [16, 17], "copies have a block of their own");
+    let victim = map.pick_in_idle(LANE).unwrap();
+    assert_eq!((victim, empty(&mut map, victim)), (BlockId(1), vec![18]), "unit 2 is newer");
+    assert_eq!(write(&mut map, 9, 3), RowId(0), "the cache takes data again");
+    let victim = map.pick_in_idle(LANE).unwrap();
+    assert_eq!((victim, empty(&mut map, victim)), (BlockId(2), vec![19, 20]));
+    assert_eq!(map.pick_in_idle(LANE), None, "the open block stays");
+    assert_eq!((map.slc_valid(LANE), map.mapped()), (1, 9));
+}
+
+#[test]
+fn the_host_leaves_a_block_for_folding_and_one_for_cleaning() {
+    let usage = SlcUse::Cache { fold_when_idle: true };
+    let mut map = PageMap::new(geometry(11, 2), config(4, usage, 0), 1).unwrap();
+    // The cache takes four units, and of nine blocks the host may fill seven.
+    for version in 0..4 + 7 * 4 {
+        write(&mut map, version % 4, u64::from(version) + 1);
+    }
+    assert_eq!((map.free_blocks(LANE), map.host_may_write(LANE, 0)), (2, false));
+    let victim = map.pick_victim(LANE).unwrap();
+    assert_eq!((map.cause_of_cleaning(victim), empty(&mut map, victim)), (Cause::Gc, vec![]));
+    assert!(map.pick_victim(LANE).is_none() && map.host_may_write(LANE, 0));
+}
+
+#[test]
+fn a_region_keeps_its_data_apart() {
+    // Ten blocks of the region: of two rows each one of garbage makes a victim.
+    let usage = SlcUse::Region(SlcRule::Below(2));
+    let fifo = FtlConfig { victim: VictimPolicy::Fifo, ..config(12, usage, 2) };
+    let mut map = PageMap::new(geometry(20, 10), fifo, 1).unwrap();
+    let slc = map.config().slc_frontier().unwrap();
+    assert_eq!([0, 1, 2, 11].map(|lpn| map.stream_of(lpn, 0)), [slc, slc, 0, 0]);
+    let rows: Vec<u32> = [0, 5, 1, 6, 0].map(|lpn| write(&mut map, lpn, 1).0).into();
+    assert_eq!(rows, [0, 40, 1, 41, 4]);
+    for version in 2..17 {
+        write(&mut map, 0, version);
+    }
+    // Nine blocks are used, one is left for copies.
+    assert_eq!((map.slc_free_blocks(LANE), map.host_may_write(LANE, slc)), (1, false));
+    assert!(map.host_may_write(LANE, 0), "others do not wait for the region");
+    let mut copies = Vec::new();
+    for version in 17..200 {
+        while !map.host_may_write(LANE, slc) {
+            let victim = map.pick_victim(LANE).unwrap();
+            assert_eq!(map.cause_of_cleaning(victim), Cause::Gc);
+            copies.extend(empty(&mut map, victim));
+        }
+        write(&mut map, 0, version);
+    }
+    // Block 0 has its turn, and with it unit 1. The last block, which takes it, stays open.
+    assert_eq!((copies, map.lookup(1)), (vec![36], Some(Pun(36))));
+    assert_eq!(map.lookup(5), Some(Pun(40)), "nobody else has moved");
+}
+
+#[test]
+fn numbers_that_do_not_fit_are_named() {
+    let check = |geometry: Geometry, config: FtlConfig, expected: &str| {
+        let message = PageMap::new(geometry, config, 1).unwrap_err().to_string();
+        assert!(message.contains(expected), "{expected}: {message}");
+    };
+    let cache = SlcUse::Cache { fold_when_idle: true };
+    let without = Geometry { slc: None, ..geometry(13, 3) };
+    check(without, config(4, cache, 0), "give slc.blocks");
+    let unused = FtlConfig { slc: None, ..config(4, cache, 0) };
+    check(geometry(13, 3), unused, "nothing says what for");
+    check(geometry(13, 3), config(4, cache, 3), "slc.free_blocks_low is 3");
+    check(geometry(13, 3), FtlConfig { free_blocks_low: 2, ..config(4, cache, 0) }, "low is 2");
+    let region = |units| config(12, SlcUse::Region(SlcRule::Below(units)), 2);
+    check(geometry(20, 10), region(10), "hold at most 9");
+    let most = PageMap::new(geometry(20, 10), region(9), 1);
+    assert!(most.is_ok());
+    let huge = PageMap::new(geometry(13, 3), config(1000, cache, 0), 1).unwrap_err();
+    assert!(matches!(huge, ConfigError::NoSpare { .. }));
+}

@@ -1,0 +1,255 @@
+//! Zones on flash without a drive: where rows go, which blocks are taken, and what a scan finds
+//! after a row was torn.
+
+use prism_base::Bytes;
+use prism_ftl::{ConfigError, HostPlace, Layer, LayerConfig, Recovered, UnitWrite, ZonedConfig};
+use prism_nand::{BlockId, Geometry, LaneId, Nand, RowId, StoredUnit, UnitTag};
+
+/// Two lanes of two dies, six blocks each, of eight rows of two units.
+fn geometry() -> Geometry {
+    Geometry {
+        channels: 2,
+        dies_per_channel: 2,
+        planes: 1,
+        planes_ganged: 1,
+        blocks_per_plane: 6,
+        pages_per_block: 4,
+        pages_per_program: 1,
+        dies_per_superblock: 2,
+        parity: false,
+        slc: None,
+        page: Bytes(8192),
+        unit: Bytes(4096),
+    }
+}
+
+const ZONE: u32 = 20;
+const CAPACITY: u32 = 16;
+
+fn config(zones: u32) -> LayerConfig {
+    LayerConfig::Zoned(ZonedConfig { zones, zone_units: ZONE })
+}
+
+struct Zones {
+    nand: Nand,
+    layer: Layer,
+    /// Next unit of each zone.
+    next: Vec<u32>,
+    version: u64,
+}
+
+impl Zones {
+    fn new(zones: u32) -> Self {
+        let layer = Layer::new(geometry(), config(zones), 1).unwrap();
+        let nand = Nand::with_content(geometry());
+        Self { nand, layer, next: vec![0; zones as usize], version: 0 }
+    }
+
+    /// Begins the next row of `zone`; returns it with its units.
+    fn begin(&mut self, zone: u32) -> (RowId, Vec<UnitWrite>) {
+        let HostPlace::Lane(lane) = self.layer.host_place(zone, 0) else {
+            panic!("no place for zone {zone}");
+        };
+        let row = self.layer.reserve_host(lane, zone, 0);
+        let first = zone * ZONE + self.next[zone as usize];
+        self.next[zone as usize] += 2;
+        let units: Vec<_> = (first..first + 2)
+            .map(|lpn| {
+                self.version += 1;
+                UnitWrite { lpn, source: None, version: self.version }
+            })
+            .collect();
+        let stored = units.iter().map(|unit| {
+            let tag = UnitTag::Data(unit.lpn);
+            StoredUnit { tag, version: unit.version, payload: None }
+        });
+        self.nand.program_begin(row, stored.collect::<Vec<_>>()).unwrap();
+        (row, units)
+    }
+
+    fn write(&mut self, zone: u32) -> RowId {
+        let (row, units) = self.begin(zone);
+        self.nand.program_end(row);
+        self.layer.commit(row, &units, &[]);
+        row
+    }
+
+    fn reset(&mut self, zone: u32) {
+        self.layer.zoned_mut().unwrap().reset(zone);
+        self.next[zone as usize] = 0;
+        for lane in [0, 1].map(LaneId) {
+            while let Some(block) = self.layer.pick_victim(lane) {
+                self.erase(block);
+            }
+        }
+    }
+
+    fn erase(&mut self, block: BlockId) {
+        for member in 0..2 {
+            self.nand.erase_begin(block, member).unwrap();
+            self.nand.erase_end(block, member);
+        }
+        self.layer.erased(block);
+    }
+
+    fn scan(&self) -> (Layer, Recovered) {
+        let zones = self.next.len() as u32;
+        let found = Layer::recover(&mut { &self.nand }, config(zones), 1, &[]).unwrap();
+        found.0.assert_consistent();
+        found
+    }
+}
+
+fn block_of(row: RowId) -> u32 {
+    row.0 / 8
+}
+
+#[test]
+fn zones_spread_over_lanes_and_keep_their_places() {
+    let mut zones = Zones::new(10);
+    let rows: Vec<_> = (0..4).map(|zone| zones.write(zone)).collect();
+    let lanes: Vec<_> = rows.iter().map(|&row| block_of(row) / 6).collect();
+    assert_eq!(lanes, [0, 1, 0, 1]);
+    for _ in 1..8 {
+        zones.write(2);
+    }
+    zones.layer.assert_consistent();
+    let map = zones.layer.zoned().unwrap();
+    assert_eq!((map.written(2), map.has_rows(2), map.written(9)), (CAPACITY, false, 0));
+    let start = rows[2].0 * 2;
+    for unit in 0..ZONE {
+        let at = (unit < CAPACITY).then_some(start + unit);
+        assert_eq!(map.lookup(2 * ZONE + unit).map(|pun| pun.0), at);
+        if let Some(at) = at {
+            assert_eq!(map.live(prism_nand::Pun(at)), Some(2 * ZONE + unit));
+        }
+    }
+}
+
+/// One zone that is written and reset again and again wears every erased block alike.
+#[test]
+fn the_least_worn_erased_block_is_taken() {
+    let mut zones = Zones::new(8);
+    for zone in 1..8 {
+        zones.write(zone);
+    }
+    for _ in 0..40 {
+        zones.write(0);
+        zones.reset(0);
+        zones.layer.assert_consistent();
+    }
+    let erases = zones.layer.erases();
+    let lane = |lane: usize| -> Vec<u32> {
+        let free = (lane * 6..lane * 6 + 6)
+            .filter(|&block| !zones.layer.is_writing(BlockId(block as u32)));
+        free.map(|block| erases[block]).collect()
+    };
+    for worn in [lane(0), lane(1)] {
+        let (min, max) = (worn.iter().min().unwrap(), worn.iter().max().unwrap());
+        assert!(max - min <= 1, "{worn:?}");
+    }
+    assert_eq!(erases.iter().sum::<u32>(), 40);
+}
+
+#[test]
+fn without_erased_blocks_a_zone_waits_for_an_erase() {
+    let mut zones = Zones::new(12);
+    for zone in 0..12 {
+        zones.write(zone);
+    }
+    let map = zones.layer.zoned_mut().unwrap();
+    map.reset(5);
+    assert_eq!(zones.layer.host_place(5, 0), HostPlace::Blocked);
+    let lane = zones.layer.make_room(5, 0).unwrap();
+    assert!(zones.layer.below_low(lane));
+    let block = zones.layer.pick_victim(lane).unwrap();
+    zones.erase(block);
+    assert!(zones.layer.reached_high(lane));
+    assert_eq!(zones.layer.host_place(5, 0), HostPlace::Lane(lane));
+    zones.layer.assert_consistent();
+}
+
+#[test]
+fn a_reset_with_rows_under_way_waits_for_them() {
+    let mut zones = Zones::new(4);
+    let (row, units) = zones.begin(0);
+    zones.layer.zoned_mut().unwrap().reset(0);
+    assert!(!zones.layer.below_low(LaneId(0)));
+    zones.nand.program_end(row);
+    zones.layer.commit(row, &units, &[]);
+    assert_eq!((zones.layer.mapped(), zones.layer.below_low(LaneId(0))), (0, true));
+    zones.layer.assert_consistent();
+}
+
+/// A row that is torn ends its zone: it can be read up to there, and has to be reset.
+#[test]
+fn a_scan_ends_a_zone_at_its_first_gap() {
+    let mut zones = Zones::new(6);
+    for _ in 0..3 {
+        zones.write(0);
+    }
+    let torn = zones.begin(0).0;
+    let (after, units) = zones.begin(0);
+    zones.nand.program_end(after);
+    zones.layer.commit(after, &units, &[]);
+    for _ in 0..8 {
+        zones.write(1);
+    }
+    assert!(zones.nand.check_read_row(torn).is_err());
+    let (mut found, newest) = zones.scan();
+    assert_eq!(newest.newest_version, zones.version);
+    let map = found.zoned().unwrap();
+    assert_eq!((map.written(0), map.is_padded(0), map.has_rows(0)), (6, true, false));
+    assert_eq!((map.written(1), map.is_padded(1), map.written(2)), (CAPACITY, false, 0));
+    assert_eq!(map.lookup(8), None, "what follows the gap is not there");
+    found.zoned_mut().unwrap().reset(0);
+    found.assert_consistent();
+    let lane = found.make_room(0, 0).expect("its block is to be erased");
+    assert!(found.below_low(lane));
+}
+
+/// Of two blocks with data of a zone the one that was begun later counts.
+#[test]
+fn a_scan_prefers_what_came_after_a_reset() {
+    let mut zones = Zones::new(6);
+    for _ in 0..8 {
+        zones.write(0);
+    }
+    // Reset, and written anew before the erase has begun.
+    zones.layer.zoned_mut().unwrap().reset(0);
+    zones.next[0] = 0;
+    let row = zones.write(0);
+    let (found, _) = zones.scan();
+    let map = found.zoned().unwrap();
+    assert_eq!((map.written(0), map.lookup(0).map(|at| at.0)), (2, Some(row.0 * 2)));
+    assert!(found.below_low(LaneId(0)) || found.below_low(LaneId(1)));
+}
+
+#[test]
+fn a_failed_block_does_not_come_back() {
+    let mut zones = Zones::new(6);
+    let row = zones.write(0);
+    zones.layer.zoned_mut().unwrap().zone_failed(0);
+    zones.layer.assert_consistent();
+    assert_eq!(zones.layer.mapped(), 0);
+    for _ in 0..30 {
+        let taken = zones.write(1);
+        assert_ne!(block_of(taken), block_of(row));
+        zones.reset(1);
+    }
+}
+
+#[test]
+fn shapes_that_do_not_fit_are_refused() {
+    let check = |geometry: Geometry, zones: u32, zone_units: u32| {
+        Layer::new(geometry, LayerConfig::Zoned(ZonedConfig { zones, zone_units }), 1).unwrap_err()
+    };
+    let size = check(geometry(), 4, 15);
+    assert_eq!(size, ConfigError::ZoneSize { size: 15, capacity: CAPACITY });
+    for zones in [0, 13] {
+        let expected = ConfigError::Zones { zones, blocks: 12, max: 65_536 };
+        assert_eq!(check(geometry(), zones, ZONE), expected);
+    }
+    let parity = check(Geometry { parity: true, ..geometry() }, 4, ZONE);
+    assert_eq!(parity, ConfigError::BlockParity);
+}

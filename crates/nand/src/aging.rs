@@ -1,0 +1,160 @@
+//! The array as a device that ages and fails. Off unless [`Nand::set_faults`] was called:
+//! then every operation succeeds and every read is right.
+
+use prism_base::{Nanos, SimTime};
+
+use crate::array::Nand;
+use crate::faults::{Bad, FaultModel, Faults, Health, UnitRead};
+use crate::geometry::{BlockId, Pun, RowId};
+use crate::store::RowState;
+
+/// How a program or an erase ended, as the device's status register has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It took effect.
+    Passed,
+    /// It did not: the block is bad from now on. Rows programmed before are readable.
+    Failed,
+}
+
+impl Nand {
+    /// Lets the device age and fail as `model` says, with draws from `seed`.
+    ///
+    /// # Panics
+    /// If anything was programmed before, or the device is set up already.
+    pub fn set_faults(&mut self, model: FaultModel, seed: u64) {
+        assert!(self.faults.is_none() && self.rows_programmed_total() == 0, "set up once, erased");
+        let geometry = self.geometry();
+        let (bits, dies) = (geometry.unit.0 * 8, geometry.dies_per_superblock);
+        self.faults = Some(Box::new(Faults::new(model, seed, bits, geometry.blocks(), dies)));
+    }
+
+    /// Whether the device ages and fails.
+    #[must_use]
+    #[inline]
+    pub fn has_faults(&self) -> bool {
+        self.faults.is_some()
+    }
+
+    /// The model, if the device ages and fails.
+    #[must_use]
+    pub fn fault_model(&self) -> Option<&FaultModel> {
+        self.faults.as_ref().map(|faults| &faults.model)
+    }
+
+    /// The bad blocks, by what made them bad.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.faults.as_ref().map(|faults| faults.health()).unwrap_or_default()
+    }
+
+    /// Whether `block` is bad, from the factory or grown. What was programmed before can be
+    /// read.
+    #[must_use]
+    pub fn is_bad(&self, block: BlockId) -> bool {
+        self.faults.as_ref().is_some_and(|faults| faults.bad[block.0 as usize].is_some())
+    }
+
+    /// The bad blocks, by number.
+    pub fn bad_blocks(&self) -> impl Iterator<Item = BlockId> + '_ {
+        (0..self.geometry().blocks()).map(BlockId).filter(|&block| self.is_bad(block))
+    }
+
+    /// The clock that tells ages stands at `now` and begins again at zero.
+    pub fn clock_restarts(&mut self, now: SimTime) {
+        if let Some(faults) = &mut self.faults {
+            faults.model.age = Nanos(faults.model.age.0.saturating_add(now.0));
+        }
+    }
+
+    /// A program of `row` begins at `now`. A block's data is as old as its first row, on each
+    /// die.
+    pub fn programmed_at(&mut self, row: RowId, now: SimTime) {
+        let dies = self.layout().dies_per_lane();
+        let (block, on_die) = (self.layout().block_of(row), self.layout().place_of(row).1);
+        let member = (row.0 - self.layout().first_row(block).0) % dies;
+        if let Some(faults) = self.faults.as_mut().filter(|_| on_die == 0) {
+            faults.programmed((block.0 * dies + member) as usize, now);
+        }
+    }
+
+    /// How a read of `unit` at `now` ends; it is programmed.
+    pub fn read_unit(&mut self, unit: Pun, now: SimTime) -> UnitRead {
+        let row = self.layout().row_of(unit);
+        let (member, erases) = self.wear_place(row);
+        let levels = self.geometry().pages_per_program;
+        let page = self.layout().place_of(row).1 * levels + self.layout().pages_of(unit).0;
+        match &mut self.faults {
+            Some(faults) => faults.read(unit.0, member, page, erases, now),
+            None => UnitRead { retries: 0, lost: false },
+        }
+    }
+
+    /// The unit at `unit` stands for content that is lost: every read of it fails, until its
+    /// block is erased.
+    pub fn mark_lost(&mut self, unit: Pun) {
+        if let Some(faults) = &mut self.faults {
+            faults.mark_lost(unit.0);
+        }
+    }
+
+    /// Whether `unit` stands for content that is lost.
+    #[must_use]
+    pub fn is_marked_lost(&self, unit: Pun) -> bool {
+        self.faults.as_ref().is_some_and(|faults| faults.is_lost(unit.0))
+    }
+
+    /// Whether `row` holds what was programmed: that has ended, and did not fail.
+    #[must_use]
+    pub fn holds(&self, row: RowId) -> bool {
+        let readable = self.faults.as_ref().is_none_or(|faults| faults.is_readable(row.0));
+        readable && self.check_read_row(row).is_ok()
+    }
+
+    /// Whether a program or an erase has failed since this was last asked, for callers that
+    /// do one after another.
+    pub fn take_status(&mut self) -> Status {
+        let failed = self.faults.as_mut().is_some_and(|faults| std::mem::take(&mut faults.failed));
+        if failed { Status::Failed } else { Status::Passed }
+    }
+
+    /// The status of the program of `row` that ends now.
+    pub(crate) fn program_status(&mut self, row: RowId) -> Status {
+        let (_, erases) = self.wear_place(row);
+        let block = self.layout().block_of(row);
+        let Some(faults) = &mut self.faults else { return Status::Passed };
+        if !faults.program_fails(row.0, erases) {
+            return Status::Passed;
+        }
+        faults.failed = true;
+        faults.bad[block.0 as usize].get_or_insert(Bad::Program);
+        if let Some(store) = &mut self.store {
+            store.states[row.0 as usize] = RowState::Torn;
+        }
+        Status::Failed
+    }
+
+    /// The status of the erase of member number `index` of all, of `block`, that ends now.
+    pub(crate) fn erase_status(&mut self, block: BlockId, index: usize) -> Status {
+        let erases = self.erase_counts()[index];
+        let (layout, first) = (*self.layout(), self.layout().first_row(block));
+        let Some(faults) = &mut self.faults else { return Status::Passed };
+        if faults.erase_fails(index, erases) {
+            faults.failed = true;
+            faults.bad[block.0 as usize].get_or_insert(Bad::Erase);
+            return Status::Failed;
+        }
+        let first = layout.first_unit(first).0;
+        faults.forget(first, first + layout.units_per_block());
+        Status::Passed
+    }
+
+    /// The number of the member that `row` stands on among all, and its erases.
+    fn wear_place(&self, row: RowId) -> (usize, u32) {
+        let dies = self.layout().dies_per_lane();
+        let block = self.layout().block_of(row);
+        let member = (row.0 - self.layout().first_row(block).0) % dies;
+        let index = (block.0 * dies + member) as usize;
+        (index, self.erase_counts()[index])
+    }
+}

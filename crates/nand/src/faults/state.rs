@@ -1,0 +1,188 @@
+//! What a device that ages remembers: which blocks are bad, since when its data stands there,
+//! and which units are known to be lost.
+
+use prism_base::{FastSet, Nanos, SimTime};
+
+use super::{Draw, FaultModel, draw};
+use crate::timing::PageTimes;
+
+/// How a read of a unit ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnitRead {
+    /// Readings beyond the first.
+    pub retries: u32,
+    /// It cannot be put right, or says itself that its content is lost.
+    pub lost: bool,
+}
+
+/// The bad blocks of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Bad from the factory; a superblock counts once.
+    pub factory_bad: u32,
+    /// Grown bad by a program that failed.
+    pub failed_programs: u32,
+    /// Grown bad by an erase that failed.
+    pub failed_erases: u32,
+}
+
+/// Why a block is bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bad {
+    Factory,
+    Program,
+    Erase,
+}
+
+/// Chances of a block's units to be beyond correction at first reading, by type of page, and
+/// what they were worked out for.
+#[derive(Clone, Copy, Debug)]
+struct Chances {
+    /// Erases and minutes of age.
+    of: (u32, u64),
+    first: [f64; PageTimes::TYPES_MAX],
+}
+
+/// The retention clock ticks in minutes: finer steps change nothing that can be seen.
+const TICK_NS: u64 = 60_000_000_000;
+
+/// A device that ages.
+#[derive(Clone, Debug)]
+pub(crate) struct Faults {
+    pub(crate) model: FaultModel,
+    seed: u64,
+    unit_bits: u64,
+    /// By block.
+    pub(crate) bad: Vec<Option<Bad>>,
+    /// By member: when its first row was programmed. Before the run counts from minus the
+    /// age of the data at the start, which is time 0 here.
+    programmed_at: Vec<u64>,
+    /// Rows whose program failed, or has not ended.
+    unreadable_rows: FastSet<u32>,
+    /// Units that say themselves that their content is lost.
+    lost: FastSet<u32>,
+    /// An operation has failed and nobody has asked yet.
+    pub(crate) failed: bool,
+    chances: Vec<Chances>,
+}
+
+impl Faults {
+    pub(crate) fn new(
+        model: FaultModel,
+        seed: u64,
+        unit_bits: u64,
+        blocks: u32,
+        members: u32,
+    ) -> Self {
+        let factory = |block| draw(seed, Draw::Factory, u64::from(block), 0) < model.factory_bad;
+        let bad = (0..blocks).map(|block| factory(block).then_some(Bad::Factory)).collect();
+        let members = (blocks * members) as usize;
+        let nothing = Chances { of: (u32::MAX, u64::MAX), first: [1.0; PageTimes::TYPES_MAX] };
+        Self {
+            seed,
+            unit_bits,
+            bad,
+            programmed_at: vec![0; members],
+            unreadable_rows: FastSet::default(),
+            lost: FastSet::default(),
+            failed: false,
+            chances: vec![nothing; members],
+            model,
+        }
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        let count = |why| self.bad.iter().filter(|&&bad| bad == Some(why)).count() as u32;
+        Health {
+            factory_bad: count(Bad::Factory),
+            failed_programs: count(Bad::Program),
+            failed_erases: count(Bad::Erase),
+        }
+    }
+
+    /// The program of `row` begins.
+    pub(crate) fn program_begins(&mut self, row: u32) {
+        self.unreadable_rows.insert(row);
+    }
+
+    /// The program of `row` ends, in a block with `erases` erases. Returns whether it failed;
+    /// the row is never readable then.
+    pub(crate) fn program_fails(&mut self, row: u32, erases: u32) -> bool {
+        let chance = self.model.program.probability(self.model.wear_of(erases));
+        let fails = draw(self.seed, Draw::Program, u64::from(row), u64::from(erases)) < chance;
+        if !fails {
+            self.unreadable_rows.remove(&row);
+        }
+        fails
+    }
+
+    /// Whether `row`, which was programmed or is being so, can be read.
+    pub(crate) fn is_readable(&self, row: u32) -> bool {
+        !self.unreadable_rows.contains(&row)
+    }
+
+    /// Whether the erase of `member` fails that would be number `erases` + 1.
+    pub(crate) fn erase_fails(&self, member: usize, erases: u32) -> bool {
+        let chance = self.model.erase.probability(self.model.wear_of(erases));
+        draw(self.seed, Draw::Erase, member as u64, u64::from(erases)) < chance
+    }
+
+    /// The first row of `member` is programmed in the run, at `now`.
+    pub(crate) fn programmed(&mut self, member: usize, now: SimTime) {
+        self.programmed_at[member] = self.model.age.0.saturating_add(now.0);
+    }
+
+    pub(crate) fn mark_lost(&mut self, unit: u32) {
+        self.lost.insert(unit);
+    }
+
+    pub(crate) fn is_lost(&self, unit: u32) -> bool {
+        self.lost.contains(&unit)
+    }
+
+    /// Units from `first` up to `end` are erased: nothing of them is lost any more.
+    pub(crate) fn forget(&mut self, first: u32, end: u32) {
+        if !self.lost.is_empty() {
+            self.lost.retain(|unit| !(first..end).contains(unit));
+        }
+    }
+
+    /// How a read of `unit` at `now` ends, which stands on page `page` of `member`, a block
+    /// with `erases` erases.
+    pub(crate) fn read(
+        &mut self,
+        unit: u32,
+        member: usize,
+        page: u32,
+        erases: u32,
+        now: SimTime,
+    ) -> UnitRead {
+        if self.is_lost(unit) {
+            return UnitRead { retries: 0, lost: true };
+        }
+        let clock = self.model.age.0.saturating_add(now.0);
+        let minutes = clock.saturating_sub(self.programmed_at[member]) / TICK_NS;
+        let age = Nanos(minutes * TICK_NS);
+        let wear = self.model.wear_of(erases);
+        let FaultModel { bits, ecc, .. } = &self.model;
+        let chances = &mut self.chances[member];
+        if chances.of != (erases, minutes) {
+            chances.of = (erases, minutes);
+            for (kind, chance) in (0..).zip(&mut chances.first[..bits.types.all().len()]) {
+                *chance = ecc.failure(bits.rate(wear, age, kind), 0, self.unit_bits);
+            }
+        }
+        let luck = draw(self.seed, Draw::Read, u64::from(unit), u64::from(erases));
+        if luck >= chances.first[bits.types.type_of(page)] {
+            return UnitRead { retries: 0, lost: false };
+        }
+        // The same luck against ever smaller chances: what a later reading brings is
+        // decided once, and errors do not heal by asking again.
+        let rate = bits.rate(wear, age, page);
+        let fails = |&attempt: &u32| luck < ecc.failure(rate, attempt, self.unit_bits);
+        match (1..=ecc.retries).find(|attempt| !fails(attempt)) {
+            Some(retries) => UnitRead { retries, lost: false },
+            None => UnitRead { retries: ecc.retries, lost: true },
+        }
+    }
+}

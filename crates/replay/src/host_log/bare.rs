@@ -1,0 +1,63 @@
+//! What a trace would meet on a zoned drive without a log before it.
+
+use prism_ssd::{HostOp, Request, SubmitError, ZoneShape, Zones};
+use prism_trace::{Op, Source, SourceError};
+
+/// Writes of a trace on a bare zoned drive whose zones are empty at the start, in the order of
+/// the trace, each over before the next. A write that fails changes nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BareWrites {
+    /// Writes.
+    pub writes: u64,
+    /// Those that the drive takes.
+    pub taken: u64,
+    /// Those that do not begin at a write pointer.
+    pub not_at_write_pointer: u64,
+    /// Those that do not begin and end at whole units.
+    pub unaligned: u64,
+    /// Those that do not fit what is left of a zone, a full one included.
+    pub beyond_zone: u64,
+    /// Those for which too many zones are open or active.
+    pub limits: u64,
+}
+
+impl BareWrites {
+    /// Sends the writes of `source` to zones of this shape.
+    ///
+    /// # Errors
+    /// [`SourceError`] if the source cannot be read.
+    pub fn of(source: &mut dyn Source, shape: ZoneShape) -> Result<Self, SourceError> {
+        let mut zones = Zones::new(shape, |_| Some(0));
+        let end = u64::from(shape.count) * shape.size;
+        let (mut found, mut batch) = (Self::default(), Vec::new());
+        source.rewind()?;
+        loop {
+            source.next_batch(&mut batch)?;
+            if batch.is_empty() {
+                return Ok(found);
+            }
+            for record in batch.iter().filter(|record| record.op == Op::Write && record.len > 0) {
+                found.writes += 1;
+                let within = record.offset.checked_add(record.len).is_some_and(|to| to <= end);
+                let mut write = Request::new(HostOp::Write, record.offset, record.len, 0);
+                match within.then(|| zones.take_and_end(&mut write)) {
+                    Some(Ok(())) => found.taken += 1,
+                    Some(Err(SubmitError::Unaligned { .. })) => found.unaligned += 1,
+                    Some(Err(SubmitError::NotAtWritePointer { .. })) => {
+                        found.not_at_write_pointer += 1;
+                    }
+                    Some(Err(
+                        SubmitError::TooManyOpen { .. } | SubmitError::TooManyActive { .. },
+                    )) => found.limits += 1,
+                    Some(Err(_)) | None => found.beyond_zone += 1,
+                }
+            }
+        }
+    }
+
+    /// Writes that fail.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.writes - self.taken
+    }
+}

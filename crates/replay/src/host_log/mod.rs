@@ -1,0 +1,521 @@
+//! A log over a zoned drive: what a host puts before it so that any address can be written.
+//!
+//! The host keeps a map of units. Writes go to an open zone one behind the other, whatever their
+//! address; a cleaner empties zones by reading what is still valid and writing it to a zone of
+//! its own, and resets them. Victims are chosen greedily: the full zone with fewest valid units.
+//! The drive copies nothing; what is copied is the host's, and is counted here.
+//!
+//! This is what dm-zap and the FTL in SPDK do, without their metadata: where the map is kept
+//! between restarts is not modelled. The map changes when a write is issued. Nothing is lost by
+//! that, as a zoned drive takes writes in order, and a zone is reset only when what was copied
+//! out of it is durable and nobody reads it any more.
+
+mod bare;
+mod clean;
+mod requests;
+
+use std::collections::VecDeque;
+
+use prism_base::{Bytes, SimTime};
+use prism_engine::slab::Slab;
+use prism_ssd::{
+    Completion, Device, DeviceError, Drive, HostCounts, InitialState, Request, SubmitError,
+    ZoneState, fit,
+};
+
+use crate::block_device::BlockDevice;
+pub use bare::BareWrites;
+use clean::Cleaner;
+use requests::Slot;
+
+/// Zones that may be empty when cleaning begins: below this, one is emptied. One more is being
+/// written by the host and one by the cleaner.
+const EMPTY_LOW: u32 = 2;
+/// Zones that are not full of data when the log is: those being written and those kept empty.
+const KEPT: u32 = EMPTY_LOW + 1;
+/// The least effective over-provisioning: below it a victim gives back next to nothing.
+const SPARE_MIN: f64 = 0.02;
+
+/// Effective over-provisioning of a log that nobody chose: our choice, as drives of ordinary
+/// use have about as much.
+const SPARE: f64 = 0.1;
+
+/// Why a drive cannot carry a log.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// It has no zones.
+    #[error("a log of the host is for zoned drives, and this one is none")]
+    NoZones,
+    /// Two zones are written at once.
+    #[error("the drive can have {0} zones active; a log needs 2")]
+    TooFewActive(u32),
+    /// The log does not fit.
+    #[error(
+        "a log of {units} units does not fit the drive, which has room for {most} beside the \
+         zones that cleaning needs; use a larger --capacity"
+    )]
+    TooSmall {
+        /// Units of the log.
+        units: u64,
+        /// The most.
+        most: u64,
+    },
+    /// Zones that are neither full nor empty, or an initial state by overwrites.
+    #[error(
+        "a log begins on zones that are full or empty: use --state empty, filled or filled:SHARE"
+    )]
+    State,
+}
+
+/// What the log has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogCounts {
+    /// Units written for requests.
+    pub written: u64,
+    /// Units copied by cleaning.
+    pub copied: u64,
+    /// Zones emptied and reset.
+    pub cleaned: u64,
+    /// Units read to complete those that a request wrote in part.
+    pub completed: u64,
+    /// Units unmapped by discards and zeroing.
+    pub discarded: u64,
+}
+
+impl LogCounts {
+    /// Units written for any reason over those written for requests; `None` if there are none.
+    #[must_use]
+    pub fn write_amplification(&self) -> Option<f64> {
+        (self.written > 0).then(|| (self.written + self.copied) as f64 / self.written as f64)
+    }
+
+    /// Adds what another stretch of time has done.
+    pub fn add(&mut self, other: &Self) {
+        self.written += other.written;
+        self.copied += other.copied;
+        self.cleaned += other.cleaned;
+        self.completed += other.completed;
+        self.discarded += other.discarded;
+    }
+
+    /// What was done since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            written: self.written - before.written,
+            copied: self.copied - before.copied,
+            cleaned: self.cleaned - before.cleaned,
+            completed: self.completed - before.completed,
+            discarded: self.discarded - before.discarded,
+        }
+    }
+}
+
+/// What a zone is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    Empty,
+    /// Written by the host or by the cleaner.
+    Open,
+    Full,
+    /// Being emptied, or reset.
+    Victim,
+}
+
+/// A zone of the log. Units.
+#[derive(Clone, Copy, Debug)]
+struct Zone {
+    used: Use,
+    /// Written, or on their way to the drive.
+    next: u32,
+    valid: u32,
+    /// Reads under way.
+    readers: u32,
+    /// Writes under way.
+    writers: u32,
+}
+
+/// A place: zone and unit in it, as one number.
+type Place = u32;
+
+/// A log over a zoned drive.
+#[derive(Debug)]
+pub struct HostLog {
+    drive: Drive,
+    unit: u64,
+    /// Units that a zone holds, and bytes from one to the next.
+    zone_units: u32,
+    zone_size: u64,
+    /// By unit of the log: its place plus one, 0 for none.
+    map: Vec<u32>,
+    /// By place: the unit it was written for plus one, 0 for none.
+    back: Vec<u32>,
+    zones: Vec<Zone>,
+    empty: VecDeque<u32>,
+    host_zone: Option<u32>,
+    cleaner: Cleaner,
+    slots: Slab<Slot>,
+    /// Slots with units to write, first come first served.
+    writing: VecDeque<u32>,
+    /// Slots that are done at once.
+    ready: VecDeque<u32>,
+    /// What the drive's queue has no room for.
+    outbox: VecDeque<Request>,
+    counts: HostCounts,
+    log: LogCounts,
+    last_change: SimTime,
+    done: Vec<Completion>,
+}
+
+impl HostLog {
+    /// Zones that do not count as spare: those being written and those kept empty.
+    pub const KEPT_ZONES: u64 = KEPT as u64;
+
+    /// The most units of a log over `drive`.
+    fn most_units(drive: &Drive) -> Option<u64> {
+        let shape = drive.device().zone_shape()?;
+        let data = u64::from(shape.count.saturating_sub(KEPT)) * (shape.capacity / shape.block);
+        Some((data as f64 / (1.0 + SPARE_MIN)) as u64)
+    }
+
+    /// A log of `bytes` over `drive`, whose zones are full or empty. The full ones hold the
+    /// first units of the log in order.
+    ///
+    /// # Errors
+    /// [`LogError`] if the drive cannot carry it.
+    pub fn new(drive: Drive, bytes: u64) -> Result<Self, LogError> {
+        Self::over(drive, bytes, u32::MAX)
+    }
+
+    /// As [`HostLog::new`], over as many of the zones only as leave a tenth of the log to
+    /// spare: a drive that is as small as it can be may still be large for a small log.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn fitted(drive: Drive, bytes: u64) -> Result<Self, LogError> {
+        let shape = drive.device().zone_shape().ok_or(LogError::NoZones)?;
+        let data = (bytes as f64 * (1.0 + SPARE) / shape.capacity as f64).ceil();
+        Self::over(drive, bytes, data as u32 + KEPT)
+    }
+
+    /// A log over the first `zones` zones, or all if there are fewer.
+    fn over(drive: Drive, bytes: u64, zones: u32) -> Result<Self, LogError> {
+        let shape = drive.device().zone_shape().ok_or(LogError::NoZones)?;
+        let zones = zones.min(shape.count);
+        if (1..2).contains(&shape.max_active) || (1..2).contains(&shape.max_open) {
+            return Err(LogError::TooFewActive(1));
+        }
+        let units = bytes.div_ceil(shape.block);
+        let most = Self::most_units(&drive).ok_or(LogError::NoZones)?;
+        if units > most {
+            return Err(LogError::TooSmall { units, most });
+        }
+        let zone_units = (shape.capacity / shape.block) as u32;
+        let zone = Zone { used: Use::Empty, next: 0, valid: 0, readers: 0, writers: 0 };
+        let places = zones as usize * zone_units as usize;
+        let mut log = Self {
+            unit: shape.block,
+            zone_units,
+            zone_size: shape.size,
+            map: vec![0; units as usize],
+            back: vec![0; places],
+            zones: vec![zone; zones as usize],
+            empty: VecDeque::new(),
+            host_zone: None,
+            cleaner: Cleaner::default(),
+            slots: Slab::new(),
+            writing: VecDeque::new(),
+            ready: VecDeque::new(),
+            outbox: VecDeque::new(),
+            counts: HostCounts::default(),
+            log: LogCounts::default(),
+            last_change: drive.now(),
+            done: Vec::new(),
+            drive,
+        };
+        log.take_over()?;
+        Ok(log)
+    }
+
+    /// The state in which a drive has to begin so that the log begins in `state`: as many full
+    /// zones as that has units; `None` if there is no such state.
+    #[must_use]
+    pub fn drive_state(drive: &Device, bytes: u64, state: InitialState) -> Option<InitialState> {
+        let shape = drive.zone_shape()?;
+        let share = match state {
+            InitialState::Empty => return Some(InitialState::Empty),
+            InitialState::Filled => 1.0,
+            InitialState::FilledTo { share } => share,
+            _ => return None,
+        };
+        let units = (bytes.div_ceil(shape.block) as f64 * share) as u64;
+        let zones = units.div_ceil(shape.capacity / shape.block);
+        // Half a zone more, so that rounding down does not lose one.
+        let share = (zones as f64 + 0.5) / f64::from(shape.count);
+        Some(InitialState::FilledTo { share })
+    }
+
+    /// Bytes of addresses of a drive of the kind of `device` that carries a log of `bytes` with
+    /// a tenth of it to spare.
+    ///
+    /// # Errors
+    /// [`DeviceError`] if there is no such drive.
+    pub fn addresses_for(device: &Device, bytes: u64) -> Result<u64, DeviceError> {
+        let wanted = bytes as f64 * (1.0 + SPARE);
+        let mut addresses = bytes.max(1);
+        loop {
+            let fitted = fit(device, Bytes(addresses))?.device;
+            let Some(shape) = fitted.zone_shape() else { return Ok(bytes) };
+            let room = u64::from(shape.count.saturating_sub(KEPT)) * shape.capacity;
+            addresses = fitted.capacity().0;
+            if room as f64 >= wanted {
+                return Ok(addresses);
+            }
+            addresses += shape.size + addresses / 64;
+        }
+    }
+
+    fn take_over(&mut self) -> Result<(), LogError> {
+        let states: Vec<_> = match self.drive.zones() {
+            Some(zones) => zones.report().map(|info| info.state).collect(),
+            None => return Err(LogError::NoZones),
+        };
+        let mut lpn = 0;
+        for (zone, state) in (0..self.zones.len() as u32).zip(states) {
+            match state {
+                ZoneState::Empty => self.empty.push_back(zone),
+                ZoneState::Full => {
+                    let known = &mut self.zones[zone as usize];
+                    (known.used, known.next) = (Use::Full, self.zone_units);
+                    for offset in 0..self.zone_units.min(self.map.len() as u32 - lpn) {
+                        self.set(lpn, zone * self.zone_units + offset);
+                        lpn += 1;
+                    }
+                }
+                _ => return Err(LogError::State),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the drive back.
+    #[must_use]
+    pub fn into_drive(self) -> Drive {
+        self.drive
+    }
+
+    /// What the log has done.
+    #[must_use]
+    pub fn counts(&self) -> &LogCounts {
+        &self.log
+    }
+
+    /// The byte of the drive at which unit `lpn` of the log stands, if it holds anything.
+    #[must_use]
+    pub fn lookup(&self, lpn: u32) -> Option<u64> {
+        self.place_of(lpn).map(|place| self.offset_of(place))
+    }
+
+    /// Units with an address.
+    #[must_use]
+    pub fn units(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    /// Units that can hold data in steady state over those with an address, less one: all
+    /// zones but those being written and those kept empty.
+    #[must_use]
+    pub fn over_provisioning(&self) -> f64 {
+        let zones = self.zones.len() as u64 - u64::from(KEPT);
+        (zones * u64::from(self.zone_units)) as f64 / self.map.len() as f64 - 1.0
+    }
+
+    fn zone_of(&self, place: Place) -> usize {
+        (place / self.zone_units) as usize
+    }
+
+    /// The byte of the drive at which `place` begins.
+    fn offset_of(&self, place: Place) -> u64 {
+        let (zone, unit) = (place / self.zone_units, place % self.zone_units);
+        u64::from(zone) * self.zone_size + u64::from(unit) * self.unit
+    }
+
+    fn place_of(&self, lpn: u32) -> Option<Place> {
+        self.map[lpn as usize].checked_sub(1)
+    }
+
+    fn unset(&mut self, lpn: u32) -> bool {
+        let Some(old) = self.place_of(lpn) else { return false };
+        self.map[lpn as usize] = 0;
+        let zone = self.zone_of(old);
+        self.zones[zone].valid -= 1;
+        true
+    }
+
+    fn set(&mut self, lpn: u32, place: Place) {
+        self.unset(lpn);
+        self.map[lpn as usize] = place + 1;
+        self.back[place as usize] = lpn + 1;
+        let zone = self.zone_of(place);
+        self.zones[zone].valid += 1;
+    }
+
+    /// The unit that is valid at `place`.
+    fn valid_at(&self, place: Place) -> Option<u32> {
+        let lpn = self.back[place as usize].checked_sub(1)?;
+        (self.place_of(lpn) == Some(place)).then_some(lpn)
+    }
+
+    /// Takes up to `count` places of `zone` one behind the other: the first, and how many.
+    fn take_places(&mut self, zone: u32, count: u32) -> (Place, u32) {
+        let known = &mut self.zones[zone as usize];
+        let count = count.min(self.zone_units - known.next);
+        let first = zone * self.zone_units + known.next;
+        known.next += count;
+        known.writers += 1;
+        if known.next == self.zone_units {
+            known.used = Use::Full;
+        }
+        (first, count)
+    }
+
+    /// Opens an empty zone, if more than `kept` are.
+    fn open_zone(&mut self, kept: u32) -> Option<u32> {
+        if self.empty.len() as u32 <= kept {
+            return None;
+        }
+        let zone = self.empty.pop_front()?;
+        self.zones[zone as usize].used = Use::Open;
+        Some(zone)
+    }
+
+    /// Sends a command to the drive, in order.
+    fn send(&mut self, request: Request) {
+        self.outbox.push_back(request);
+        self.send_waiting();
+    }
+
+    fn send_waiting(&mut self) {
+        while self.drive.can_accept(0) {
+            let Some(request) = self.outbox.pop_front() else { break };
+            let now = self.drive.now();
+            self.drive.submit(request, now).expect("the log keeps the rules of zones");
+        }
+    }
+
+    /// Adds the time since the last change to the integral of requests in flight.
+    fn account(&mut self) {
+        let now = self.drive.now();
+        let span = now.since(self.last_change);
+        self.counts.in_flight_ns += u128::from(span.0) * self.slots.in_use() as u128;
+        self.last_change = now;
+    }
+
+    fn step_drive(&mut self, out: &mut Vec<Completion>) {
+        let mut done = std::mem::take(&mut self.done);
+        self.drive.step(&mut done);
+        for completion in done.drain(..) {
+            self.completed(&completion, out);
+        }
+        self.done = done;
+        self.send_waiting();
+    }
+
+    fn next_at(&self) -> Option<SimTime> {
+        if self.ready.is_empty() { self.drive.next_event() } else { Some(self.drive.now()) }
+    }
+}
+
+impl BlockDevice for HostLog {
+    fn drive(&self) -> &Drive {
+        &self.drive
+    }
+
+    fn submit(&mut self, request: Request, now: SimTime) -> Result<(), SubmitError> {
+        self.check(&request)?;
+        if now > self.drive.now() {
+            let mut none = Vec::new();
+            self.drive.advance(now, &mut none);
+            assert!(none.is_empty(), "events before the request are due");
+        }
+        self.account();
+        self.counts.submitted += 1;
+        self.begin(request);
+        Ok(())
+    }
+
+    fn step(&mut self, out: &mut Vec<Completion>) {
+        match self.ready.pop_front() {
+            Some(slot) => self.finish(slot, out),
+            None => self.step_drive(out),
+        }
+    }
+
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
+        while self.next_at().is_some_and(|at| at <= until) {
+            self.step(out);
+        }
+        self.drive.advance(until, &mut Vec::new());
+    }
+
+    fn can_accept(&self) -> bool {
+        (self.slots.in_use() as u32) < self.drive.device().drive.queue_depth
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.slots.in_use() as u32
+    }
+
+    fn host_counts(&self) -> &HostCounts {
+        &self.counts
+    }
+
+    fn log_counts(&self) -> Option<&LogCounts> {
+        Some(&self.log)
+    }
+
+    fn spare_units(&self) -> u64 {
+        self.zones.len() as u64 * u64::from(self.zone_units) - self.units()
+    }
+
+    fn erased_units(&self) -> u64 {
+        self.empty.len() as u64 * u64::from(self.zone_units)
+    }
+
+    fn is_cleaning(&self, erased: u64) -> bool {
+        self.log.written + self.log.copied >= erased && self.log.cleaned > 0
+    }
+
+    /// Requests submitted = completed + in flight, and what the drive was given to write is
+    /// what the log wrote and copied.
+    fn assert_conserved(&self) {
+        self.drive.assert_conserved();
+        let c = &self.counts;
+        let in_flight = u64::from(self.in_flight());
+        assert_eq!(c.submitted, c.completed + in_flight, "requests submitted = completed + rest");
+        if in_flight == 0 {
+            assert_eq!(c.in_flight_ns, c.latency_ns, "integral of queue depth = sum of latencies");
+        }
+    }
+
+    fn assert_consistent(&self) {
+        self.assert_conserved();
+        self.drive.assert_consistent();
+        let mut valid = vec![0; self.zones.len()];
+        for (lpn, place) in (0..self.map.len() as u32).filter_map(|l| Some((l, self.place_of(l)?)))
+        {
+            assert_eq!(self.valid_at(place), Some(lpn), "both maps must agree");
+            valid[self.zone_of(place)] += 1;
+        }
+        for (zone, known) in self.zones.iter().enumerate() {
+            assert_eq!(valid[zone], known.valid, "valid units of zone {zone}");
+            assert!(known.next >= known.valid, "no more valid units than written ones");
+            assert_eq!(known.used == Use::Empty, self.empty.contains(&(zone as u32)));
+        }
+        if self.drive.in_flight() == 0 && self.outbox.is_empty() {
+            let written = self.drive.host_counts().bytes_written / self.unit;
+            assert_eq!(written, self.log.written + self.log.copied, "units given to the drive");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The host's log over a zoned drive: what it holds against a naive model, what it copies, and
+//! what it refuses.
+
+use std::collections::BTreeSet;
+
+use prism_base::{Bytes, Rng};
+use prism_replay::{
+    BareWrites, BlockDevice, HostLog, LogError, Options, Pace, Passes, Silent, SteadyState, replay,
+};
+use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request, fit};
+use prism_trace::{Op, Record, VecSource};
+
+const UNIT: u64 = 4096;
+
+/// Zones of 64 units on two dies.
+fn device(zones: u64) -> Device {
+    let mut device = Device::preset("zn540").unwrap();
+    device.flash.channels = 2;
+    device.flash.dies_per_channel = 1;
+    device.flash.superblock_dies = 2;
+    device.flash.page = Bytes(8192);
+    device.flash.pages_per_program = 1;
+    device.flash.pages_per_block = 8;
+    device.flash.blocks_per_plane = zones as u32 + 2;
+    device.ftl.zone_size = Some(Bytes(80 * UNIT));
+    device.drive.capacity = Bytes(zones * 80 * UNIT);
+    device.drive.write_buffer = Bytes(64 * UNIT);
+    device.check().unwrap();
+    device
+}
+
+fn log(zones: u64, units: u64, state: InitialState) -> HostLog {
+    let device = device(zones);
+    let state = HostLog::drive_state(&device, units * UNIT, state).unwrap();
+    let drive = Drive::prepared(device, state, 1, |_, _| true).unwrap().unwrap().0;
+    HostLog::new(drive, units * UNIT).unwrap()
+}
+
+fn drain(log: &mut HostLog) -> Vec<Completion> {
+    let mut done = Vec::new();
+    let mut steps = 0;
+    while log.in_flight() > 0 || log.drive().next_event().is_some() {
+        log.step(&mut done);
+        steps += 1;
+        assert!(steps < 1_000_000, "the log never comes to rest");
+    }
+    done
+}
+
+/// Random requests at depth: what is mapped is what was written and not discarded, and every
+/// unit that is mapped can be read.
+#[test]
+fn a_log_holds_what_was_written() {
+    for seed in 0..12 {
+        let mut rng = Rng::stream(seed, "host log");
+        let units = 700 + rng.below(100);
+        let mut log = log(16, units, InitialState::Filled);
+        let mut held: BTreeSet<u64> = (0..units).collect();
+        let mut done = Vec::new();
+        let aligned = rng.chance(0.5);
+        for tag in 0..1500 {
+            let first = rng.below(units);
+            let count = (1 + rng.below(20)).min(units - first);
+            let (mut from, mut to) = (first * UNIT, (first + count) * UNIT);
+            if !aligned && rng.chance(0.5) {
+                from += 512 * rng.below(8);
+                to = (to - 512 * rng.below(8)).max(from + 512);
+            }
+            let op = match rng.below(10) {
+                0..6 => HostOp::Write,
+                6 => HostOp::Discard,
+                7 => HostOp::WriteZeroes,
+                8 => HostOp::Flush,
+                _ => HostOp::Read,
+            };
+            let len = if op == HostOp::Flush { 0 } else { to - from };
+            while log.in_flight() > 6 {
+                log.step(&mut done);
+            }
+            let now = log.drive().now();
+            log.submit(Request::new(op, from, len, tag), now).unwrap();
+            let (touched, whole) = (from / UNIT..to.div_ceil(UNIT), from.div_ceil(UNIT)..to / UNIT);
+            match op {
+                HostOp::Write => held.extend(touched),
+                HostOp::Discard => whole.for_each(|unit| _ = held.remove(&unit)),
+                HostOp::WriteZeroes => {
+                    whole.clone().for_each(|unit| _ = held.remove(&unit));
+                    held.extend(touched.filter(|unit| !whole.contains(unit)));
+                }
+                _ => {}
+            }
+            // What overlaps a request that waits for its parts has no order with it.
+            if op != HostOp::Read {
+                drain(&mut log);
+            }
+        }
+        drain(&mut log);
+        log.assert_consistent();
+        for unit in 0..units {
+            let at = log.lookup(unit as u32);
+            assert_eq!(at.is_some(), held.contains(&unit), "seed {seed}, unit {unit}");
+            if let Some(at) = at {
+                let drive = log.drive();
+                let lpn = (at / UNIT) as u32;
+                let mapped = drive.engine().ftl().lookup(lpn).is_some();
+                assert!(mapped || drive.buffered_units() > 0, "seed {seed}, unit {unit} is gone");
+            }
+        }
+        assert!(log.counts().cleaned > 0 && log.counts().copied > 0, "{:?}", log.counts());
+        assert_eq!(aligned, log.counts().completed == 0);
+    }
+}
+
+/// Random writes of single units at depth, `times` over the log.
+fn overwrite(log: &mut HostLog, times: u64) -> f64 {
+    let mut rng = Rng::stream(7, "overwrites");
+    let units = log.units();
+    let mut done = Vec::new();
+    let mut before = *log.counts();
+    for i in 0..2 * times * units {
+        if i == times * units {
+            before = *log.counts();
+        }
+        while log.in_flight() >= 8 {
+            log.step(&mut done);
+        }
+        let write = Request::new(HostOp::Write, rng.below(units) * UNIT, UNIT, 0);
+        let now = log.drive().now();
+        log.submit(write, now).unwrap();
+    }
+    drain(log);
+    log.assert_consistent();
+    log.counts().since(&before).write_amplification().unwrap()
+}
+
+#[test]
+fn less_room_means_more_copies_and_order_means_none() {
+    let mut last = 1.0;
+    for units in [1600, 2000, 2400] {
+        let mut log = log(48, units, InitialState::Filled);
+        let amplification = overwrite(&mut log, 3);
+        assert!(amplification > last + 0.1, "{units}: {amplification} after {last}");
+        last = amplification;
+        // The drive adds nothing to what the host writes.
+        let drive = log.drive();
+        let programmed = drive.flash_counts().units.total() + u64::from(drive.buffered_units());
+        assert_eq!(programmed, log.counts().written + log.counts().copied);
+    }
+    let mut log = log(48, 2400, InitialState::Filled);
+    let mut done = Vec::new();
+    for i in 0..3 * 2400 {
+        let now = log.drive().now();
+        log.submit(Request::new(HostOp::Write, i % 2400 * UNIT, UNIT, 0), now).unwrap();
+        while log.in_flight() > 4 {
+            log.step(&mut done);
+        }
+    }
+    assert_eq!(log.counts().copied, 0);
+}
+
+/// A discarded unit is not copied.
+#[test]
+fn discards_inform_the_cleaner() {
+    let copied = |discards: bool| {
+        let mut log = log(48, 2600, InitialState::Filled);
+        if discards {
+            let now = log.drive().now();
+            log.submit(Request::new(HostOp::Discard, 0, 1300 * UNIT, 0), now).unwrap();
+            drain(&mut log);
+            assert_eq!(log.counts().discarded, 1300);
+        }
+        let mut rng = Rng::stream(3, "upper half");
+        let mut done = Vec::new();
+        for _ in 0..5000 {
+            let unit = 1300 + rng.below(1300);
+            let now = log.drive().now();
+            log.submit(Request::new(HostOp::Write, unit * UNIT, UNIT, 0), now).unwrap();
+            while log.in_flight() > 4 {
+                log.step(&mut done);
+            }
+        }
+        log.counts().copied
+    };
+    let (informed, not) = (copied(true), copied(false));
+    assert!(2 * informed < not, "{informed} {not}");
+}
+
+#[test]
+fn a_trace_replays_to_a_steady_state_and_the_same_twice() {
+    let records: Vec<_> = (0..4000)
+        .map(|i| {
+            let unit = Rng::stream(i, "places").below(2200);
+            Record::new(Op::Write, i as i64 * 1000, unit * UNIT, UNIT)
+        })
+        .collect();
+    let run = || {
+        let mut log = log(48, 2200, InitialState::Filled);
+        let mut source = VecSource::new(records.clone());
+        let options = Options { pace: Pace::Closed { depth: 8 }, passes: Passes::Steady };
+        let outcome = replay(&mut log, &mut source, &options, &mut Silent).unwrap();
+        (outcome, *log.counts())
+    };
+    let ((first, counts), (second, again)) = (run(), run());
+    assert_eq!(first.steady, SteadyState::Reached);
+    assert_eq!((first.rounds, counts), (second.rounds, again));
+    let measured = first.measured.log.unwrap();
+    assert_eq!(measured.written, 4000 * u64::from(first.measured.passes));
+    let host = measured.write_amplification().unwrap();
+    // The drive's count, by units programmed, is the host's.
+    let drive = first.measured.write_amplification().unwrap();
+    assert!((host / drive - 1.0).abs() < 0.02, "{host} {drive}");
+}
+
+#[test]
+fn a_log_that_does_not_fit_is_refused() {
+    let made = |zones: u64, units: u64, state: InitialState| {
+        let drive = Drive::prepared(device(zones), state, 1, |_, _| true).unwrap().unwrap().0;
+        HostLog::new(drive, units * UNIT).map(|log| log.units())
+    };
+    assert_eq!(made(16, 800, InitialState::Empty), Ok(800));
+    let refused = made(16, 13 * 64, InitialState::Empty).unwrap_err();
+    assert_eq!(refused, LogError::TooSmall { units: 13 * 64, most: 815 });
+    let plain = Drive::new(Device::preset("femu").unwrap(), 1).unwrap();
+    assert_eq!(HostLog::new(plain, 1 << 20).unwrap_err(), LogError::NoZones);
+    let state = HostLog::drive_state(&device(16), 1 << 20, InitialState::Settled);
+    assert_eq!(state, None);
+    // What nobody chose is large enough, and no larger than it has to be.
+    let preset = Device::preset("zn540").unwrap();
+    for bytes in [1u64 << 20, 10 << 30, 300 << 30] {
+        let addresses = HostLog::addresses_for(&preset, bytes).unwrap();
+        let fitted = fit(&preset, Bytes(addresses)).unwrap().device;
+        let drive = Drive::new(fitted, 1).unwrap();
+        let log = HostLog::new(drive, bytes).unwrap();
+        assert!(log.over_provisioning() >= 0.1, "{bytes}: {}", log.over_provisioning());
+        assert!(bytes < 10 << 30 || log.over_provisioning() < 0.4, "{}", log.over_provisioning());
+    }
+    // Of a drive that is too large for it, a log takes a part.
+    let units = 9 * 64;
+    let state = HostLog::drive_state(&device(48), units * UNIT, InitialState::Filled).unwrap();
+    let drive = Drive::prepared(device(48), state, 1, |_, _| true).unwrap().unwrap().0;
+    let mut log = HostLog::fitted(drive, units * UNIT).unwrap();
+    assert!((log.over_provisioning() - 1.0 / 9.0).abs() < 1e-9, "{}", log.over_provisioning());
+    assert!(overwrite(&mut log, 3) > 2.0);
+}
+
+#[test]
+fn writes_that_a_bare_drive_refuses_are_counted() {
+    let shape = device(4).zone_shape().unwrap();
+    let write = |unit: u64, units: u64| Record::new(Op::Write, 0, unit * UNIT, units * UNIT);
+    let mut source = VecSource::new(vec![
+        write(0, 4),
+        write(4, 4),
+        write(4, 4),
+        write(9, 1),
+        Record::new(Op::Write, 0, 8 * UNIT, 512),
+        Record::new(Op::Read, 0, 0, UNIT),
+        write(8, 60),
+        write(80, 64),
+        write(80, 1),
+        write(1000, 1),
+    ]);
+    let found = BareWrites::of(&mut source, shape).unwrap();
+    let expected = BareWrites {
+        writes: 9,
+        taken: 3,
+        not_at_write_pointer: 2,
+        unaligned: 1,
+        beyond_zone: 3,
+        limits: 0,
+    };
+    assert_eq!((found, found.failed()), (expected, 6));
+}

@@ -1,0 +1,241 @@
+//! `[faults]`: how the flash of a drive ages and fails, and how old it is.
+
+use prism_base::{Bytes, Nanos};
+use prism_nand::faults::PageFactors;
+use prism_nand::{FaultModel, Nand};
+use serde::Deserialize;
+
+use super::{Device, DeviceError, Mapping, bad};
+use crate::quantity;
+
+/// `[faults]`. What is left out has the value of the kind ([`FaultModel::of_kind`]).
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FaultSpec {
+    /// `slc`, `mlc`, `tlc` or `qlc`.
+    pub kind: String,
+    /// Cycles that every block starts with.
+    #[serde(default)]
+    pub wear: u32,
+    /// How long ago what the drive holds at the start was programmed.
+    #[serde(default, deserialize_with = "quantity::nanos")]
+    pub retention: Nanos,
+    /// Share of blocks that are bad from the factory.
+    #[serde(default)]
+    pub factory_bad: Option<f64>,
+    /// Probability that the program of a row fails at the rated endurance.
+    #[serde(default)]
+    pub program_failure: Option<f64>,
+    /// The power of the wear in that.
+    #[serde(default)]
+    pub program_exponent: Option<f64>,
+    /// Probability that the erase of a block of a die fails at the rated endurance.
+    #[serde(default)]
+    pub erase_failure: Option<f64>,
+    /// The power of the wear in that.
+    #[serde(default)]
+    pub erase_exponent: Option<f64>,
+    /// Raw bit error rate of new cells.
+    #[serde(default)]
+    pub rber_fresh: Option<f64>,
+    /// Added to it at the rated endurance.
+    #[serde(default)]
+    pub rber_wear: Option<f64>,
+    /// The power of the wear in that.
+    #[serde(default)]
+    pub rber_wear_exponent: Option<f64>,
+    /// Added after a year at the rated endurance.
+    #[serde(default)]
+    pub rber_year: Option<f64>,
+    /// The power of the wear in that.
+    #[serde(default)]
+    pub rber_year_wear_exponent: Option<f64>,
+    /// The power of the years in it.
+    #[serde(default)]
+    pub rber_year_time_exponent: Option<f64>,
+    /// A factor of the bit error rate for each type of page, lowest first.
+    #[serde(default)]
+    pub page_factors: Option<Vec<f64>>,
+    /// Data of a codeword.
+    #[serde(default, deserialize_with = "quantity::opt_bytes")]
+    pub codeword: Option<Bytes>,
+    /// Bits that can be put right in each.
+    #[serde(default)]
+    pub correctable_bits: Option<u32>,
+    /// How often a read is repeated at most.
+    #[serde(default)]
+    pub read_retries: Option<u32>,
+    /// What each repetition leaves of the bit error rate.
+    #[serde(default)]
+    pub retry_factor: Option<f64>,
+}
+
+impl FaultSpec {
+    /// A new drive of this kind.
+    #[must_use]
+    pub fn of_kind(kind: &str) -> Self {
+        Self {
+            kind: kind.into(),
+            wear: 0,
+            retention: Nanos::ZERO,
+            factory_bad: None,
+            program_failure: None,
+            program_exponent: None,
+            erase_failure: None,
+            erase_exponent: None,
+            rber_fresh: None,
+            rber_wear: None,
+            rber_wear_exponent: None,
+            rber_year: None,
+            rber_year_wear_exponent: None,
+            rber_year_time_exponent: None,
+            page_factors: None,
+            codeword: None,
+            correctable_bits: None,
+            read_retries: None,
+            retry_factor: None,
+        }
+    }
+
+    /// The model for cells rated for `endurance` cycles; `None` if there is no such kind, or
+    /// no such number of page factors.
+    #[must_use]
+    pub fn model(&self, endurance: u32) -> Option<FaultModel> {
+        let mut model = FaultModel::of_kind(&self.kind, endurance)?;
+        (model.wear, model.age) = (self.wear, self.retention);
+        let bits = &mut model.bits;
+        let ecc = &mut model.ecc;
+        let fields = [
+            (&mut model.factory_bad, self.factory_bad),
+            (&mut model.program.at_endurance, self.program_failure),
+            (&mut model.program.exponent, self.program_exponent),
+            (&mut model.erase.at_endurance, self.erase_failure),
+            (&mut model.erase.exponent, self.erase_exponent),
+            (&mut bits.fresh, self.rber_fresh),
+            (&mut bits.cycled, self.rber_wear),
+            (&mut bits.wear_exponent, self.rber_wear_exponent),
+            (&mut bits.aged, self.rber_year),
+            (&mut bits.aged_exponent, self.rber_year_wear_exponent),
+            (&mut bits.years_exponent, self.rber_year_time_exponent),
+            (&mut ecc.retry_factor, self.retry_factor),
+        ];
+        for (field, value) in fields {
+            *field = value.unwrap_or(*field);
+        }
+        ecc.correctable = self.correctable_bits.unwrap_or(ecc.correctable);
+        ecc.retries = self.read_retries.unwrap_or(ecc.retries);
+        if let Some(codeword) = self.codeword {
+            ecc.codeword_bits = (codeword.0 * 8) as u32;
+        }
+        if let Some(factors) = &self.page_factors {
+            bits.types = PageFactors::by_type(factors)?;
+        }
+        Some(model)
+    }
+
+    fn check(&self, endurance: u32) -> Result<(), DeviceError> {
+        let shares = [
+            ("faults.factory_bad", self.factory_bad),
+            ("faults.program_failure", self.program_failure),
+            ("faults.erase_failure", self.erase_failure),
+            ("faults.rber_fresh", self.rber_fresh),
+            ("faults.rber_wear", self.rber_wear),
+            ("faults.rber_year", self.rber_year),
+            ("faults.retry_factor", self.retry_factor),
+        ];
+        check_all(&shares, 1.0, "must be between 0 and 1")?;
+        let exponents = [
+            ("faults.program_exponent", self.program_exponent),
+            ("faults.erase_exponent", self.erase_exponent),
+            ("faults.rber_wear_exponent", self.rber_wear_exponent),
+            ("faults.rber_year_wear_exponent", self.rber_year_wear_exponent),
+            ("faults.rber_year_time_exponent", self.rber_year_time_exponent),
+        ];
+        check_all(&exponents, 16.0, "must be between 0 and 16")?;
+        if !FaultModel::KINDS.contains(&self.kind.as_str()) {
+            return bad("faults.kind", &self.kind, "kinds are slc, mlc, tlc and qlc");
+        }
+        if self.wear > 1_000_000_000 {
+            return bad("faults.wear", self.wear, "must be at most 1000000000 cycles");
+        }
+        if self.retention.0 > 100 * 365 * 86_400 * 1_000_000_000 {
+            return bad("faults.retention", self.retention, "must be at most 100 years");
+        }
+        let codeword = self.codeword.map_or(512, |codeword| codeword.0);
+        if !(64..=1 << 20).contains(&codeword) {
+            return bad("faults.codeword", Bytes(codeword), "must be between 64 B and 1 MiB");
+        }
+        if self.read_retries.is_some_and(|retries| retries > 100) {
+            let retries = self.read_retries.unwrap_or_default();
+            return bad("faults.read_retries", retries, "must be at most 100");
+        }
+        if let Some(factors) = &self.page_factors {
+            let allowed = factors.iter().all(|factor| (0.0..=1000.0).contains(factor));
+            if !allowed || PageFactors::by_type(factors).is_none() {
+                let why = "give one to eight factors between 0 and 1000";
+                return bad("faults.page_factors", format!("{factors:?}"), why);
+            }
+        }
+        let ecc = self.model(endurance).expect("kind and factors were checked").ecc;
+        if ecc.correctable >= ecc.codeword_bits {
+            let why = "must be fewer than the bits of a codeword";
+            return bad("faults.correctable_bits", ecc.correctable, why);
+        }
+        Ok(())
+    }
+}
+
+fn check_all(
+    fields: &[(&'static str, Option<f64>)],
+    most: f64,
+    why: &'static str,
+) -> Result<(), DeviceError> {
+    let given = fields.iter().filter_map(|&(field, value)| Some((field, value?)));
+    match given.into_iter().find(|(_, value)| !(0.0..=most).contains(value)) {
+        Some((field, value)) => bad(field, value, why),
+        None => Ok(()),
+    }
+}
+
+impl Device {
+    /// Erased blocks of a lane beside those of a drive that does not fail, so that cleaning
+    /// goes on when blocks fail one after another: one for a block that fails, one for the
+    /// block that its data goes to.
+    const KEPT_FOR_FAULTS: u32 = 2;
+
+    /// By how much every number of erased blocks is higher because blocks may fail.
+    pub(super) fn kept_for_faults(&self) -> u32 {
+        if self.faults.is_some() { Self::KEPT_FOR_FAULTS } else { 0 }
+    }
+
+    /// How the flash ages and fails, if it does.
+    #[must_use]
+    pub fn fault_model(&self) -> Option<FaultModel> {
+        self.faults.as_ref().and_then(|faults| faults.model(self.flash.endurance))
+    }
+
+    /// Lets `nand` age and fail as the description says.
+    pub(crate) fn age(&self, nand: &mut Nand, seed: u64) {
+        if let Some(model) = self.fault_model() {
+            nand.set_faults(model, seed);
+        }
+    }
+
+    pub(super) fn check_faults(&self) -> Result<(), DeviceError> {
+        let Some(faults) = &self.faults else { return Ok(()) };
+        faults.check(self.flash.endurance)?;
+        if !matches!(self.ftl.mapping, Mapping::Page | Mapping::Dftl) {
+            let why = "flash that fails ([faults]) needs a mapping by unit: page or dftl";
+            return bad("ftl.mapping", format!("{:?}", self.ftl.mapping).to_lowercase(), why);
+        }
+        if self.slc.is_some() {
+            let why = "flash that fails ([faults]) does not combine with blocks of two kinds";
+            return bad("slc.blocks", "given", why);
+        }
+        if !self.ranges.is_empty() {
+            let why = "flash that fails ([faults]) needs one mapping for all addresses";
+            return bad("range", format!("{} of them", self.ranges.len()), why);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,141 @@
+//! The fields of `mapping = "zns"`: which it needs, and which mean nothing to it.
+
+use prism_base::Bytes;
+use prism_ftl::ZonedConfig;
+
+use super::{Device, DeviceError, Mapping, WriteCache, bad};
+use crate::zones::ZoneShape;
+
+impl Device {
+    /// Whether it is a zoned drive.
+    #[must_use]
+    pub fn is_zoned(&self) -> bool {
+        self.ftl.mapping == Mapping::Zns
+    }
+
+    /// What a zoned mapping is told.
+    pub(super) fn zoned_config(&self) -> ZonedConfig {
+        let size = self.ftl.zone_size.unwrap_or(Bytes(0)).0;
+        let count = |bytes: u64, of: u64| u32::try_from(bytes / of.max(1)).unwrap_or(u32::MAX);
+        ZonedConfig {
+            zones: count(self.drive.capacity.0, size),
+            zone_units: count(size, self.ftl.mapping_unit.0),
+        }
+    }
+
+    /// The zones as the host sees them; `None` if it is no zoned drive.
+    #[must_use]
+    pub fn zone_shape(&self) -> Option<ZoneShape> {
+        if !self.is_zoned() {
+            return None;
+        }
+        let unit = self.ftl.mapping_unit.0;
+        let config = self.zoned_config();
+        Some(ZoneShape {
+            count: config.zones,
+            size: u64::from(config.zone_units) * unit,
+            capacity: u64::from(self.geometry().data_units_per_block()) * unit,
+            block: unit,
+            max_open: self.ftl.max_open_zones.unwrap_or(0),
+            max_active: self.ftl.max_active_zones.unwrap_or(0),
+        })
+    }
+
+    /// Rows that a write buffer of zones has to hold: one for each zone that may be written in
+    /// part, and one that is on its way to flash. Then a full buffer holds a full row.
+    fn zone_rows(&self) -> u64 {
+        let active = match self.ftl.max_active_zones {
+            None | Some(0) => self.zoned_config().zones,
+            Some(active) => active,
+        };
+        u64::from(active) + 1
+    }
+
+    /// The smallest write buffer that a zoned drive of this kind can have.
+    pub(crate) fn zone_buffer_min(&self) -> Bytes {
+        Bytes(self.zone_rows() * self.geometry().row_bytes().0)
+    }
+
+    /// What the zoned mapping needs is there, and nothing is that it would ignore.
+    pub(super) fn check_zoned(&self) -> Result<(), DeviceError> {
+        let (ftl, drive) = (&self.ftl, &self.drive);
+        let Some(size) = ftl.zone_size.filter(|size| size.0 > 0) else {
+            return bad("ftl.zone_size", "nothing", "mapping \"zns\" needs the size of a zone");
+        };
+        if !size.0.is_multiple_of(ftl.mapping_unit.0) {
+            return bad("ftl.zone_size", size, "must be a whole number of mapping units");
+        }
+        if !drive.capacity.0.is_multiple_of(size.0) {
+            let why = "with mapping \"zns\" it must be a whole number of zones (zone_size)";
+            return bad("drive.capacity", drive.capacity, why);
+        }
+        let limits = [ftl.max_open_zones, ftl.max_active_zones];
+        let [Some(open), Some(active)] = limits else {
+            let why = "mapping \"zns\" needs max_open_zones and max_active_zones; 0 is no limit";
+            return bad("ftl.max_open_zones", "nothing", why);
+        };
+        if active > 0 && (open == 0 || open > active) {
+            let why = "open zones are active ones: at most max_active_zones";
+            return bad("ftl.max_open_zones", open, why);
+        }
+        if !drive.power_loss_protection {
+            let why = "a row of a zone has its one place and cannot be padded for a flush, so \
+                       the buffer has to be durable: mapping \"zns\" needs protection";
+            return bad("drive.power_loss_protection", false, why);
+        }
+        if drive.write_cache != WriteCache::WriteBack {
+            let why = "a write that is less than a row would wait for the next one for ever: \
+                       mapping \"zns\" needs write-back";
+            return bad("drive.write_cache", "write-through", why);
+        }
+        if drive.in_service > 0 {
+            let why = "commands of a zone are taken in the order of submission: 0 for no limit";
+            return bad("drive.in_service", drive.in_service, why);
+        }
+        if drive.merge_wait.0 > 0 {
+            let why = "zones are written in whole mapping units: nothing is to be waited for";
+            return bad("drive.merge_wait", drive.merge_wait, why);
+        }
+        let meaningless = [
+            ("ftl.segment", ftl.segment.map(|segment| segment.to_string())),
+            ("ftl.placement_handles", Some(ftl.placement_handles).filter(|h| *h > 0).map(text)),
+            ("ftl.map_cache", ftl.map_cache.map(|cache| cache.to_string())),
+            ("ftl.wear_move_behind_mean", ftl.wear_move_behind_mean.map(text)),
+            ("ftl.wear_victims_above_mean", ftl.wear_victims_above_mean.map(text)),
+        ];
+        for (field, value) in meaningless {
+            if let Some(value) = value {
+                return bad(field, value, "does not combine with mapping \"zns\"");
+            }
+        }
+        // The geometry and the zones have to fit before rows can be counted.
+        self.layer_config().check(&self.geometry())?;
+        let least = self.zone_buffer_min();
+        if drive.write_buffer < least {
+            let why = "must hold a row (what one program writes) for each active zone, and one \
+                       more";
+            return bad("drive.write_buffer", drive.write_buffer, why);
+        }
+        Ok(())
+    }
+
+    /// No field of the zoned mapping is there.
+    pub(super) fn check_no_zones(&self) -> Result<(), DeviceError> {
+        let ftl = &self.ftl;
+        let fields = [
+            ("ftl.zone_size", ftl.zone_size.map(|size| size.to_string())),
+            ("ftl.max_open_zones", ftl.max_open_zones.map(text)),
+            ("ftl.max_active_zones", ftl.max_active_zones.map(text)),
+        ];
+        for (field, value) in fields {
+            if let Some(value) = value {
+                return bad(field, value, "only mapping \"zns\" has zones");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn text(number: u32) -> String {
+    number.to_string()
+}

@@ -1,0 +1,230 @@
+//! What a zoned drive does beside reading and writing: it finishes, resets and loses zones.
+//!
+//! Units of a zone enter the buffer in the order of their places and leave it a row at a time,
+//! as rows of a zone cannot be padded before the zone ends. The buffer is durable, so that
+//! flushes need not ask for more.
+
+use std::collections::VecDeque;
+
+use prism_ftl::{UnitWrite, Zoned};
+use prism_nand::LaneId;
+
+use super::Drive;
+use crate::device::Device;
+use crate::request::{Completion, HostOp, Request, SubmitError};
+use crate::zones::{ZoneFault, ZoneInfo, ZoneState, Zones};
+
+/// Rows of padding for each die of a zone that may wait or run at once: those of the host come
+/// in between.
+const PAD_ROWS: u32 = 2;
+
+/// The zones of a drive, and those that are being ended.
+#[derive(Debug)]
+pub(crate) struct ZoneWork {
+    pub(crate) zones: Zones,
+    endings: VecDeque<Ending>,
+}
+
+/// Why rows of a zone leave the buffer before they are full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// The rest of the zone is padded; the slot of the command, unless power has gone since.
+    Finish(u32, Option<u32>),
+    /// What is buffered of a zone that becomes read only goes to flash.
+    Drain(u32),
+    /// What is left of a zone is lost.
+    Lose(u32),
+}
+
+impl Ending {
+    fn zone(self) -> u32 {
+        match self {
+            Self::Finish(zone, _) | Self::Drain(zone) | Self::Lose(zone) => zone,
+        }
+    }
+}
+
+impl ZoneWork {
+    /// What `device` needs; `None` if it is no zoned drive. Data on flash is that of `map`.
+    pub(crate) fn new(device: &Device, map: Option<&Zoned>) -> Option<Box<Self>> {
+        let (shape, map) = (device.zone_shape()?, map?);
+        let written =
+            |zone: u32| (!map.is_padded(zone)).then(|| u64::from(map.written(zone)) * shape.block);
+        Some(Box::new(Self { zones: Zones::new(shape, written), endings: VecDeque::new() }))
+    }
+}
+
+impl Drive {
+    /// The zones; `None` if this is no zoned drive.
+    #[must_use]
+    pub fn zones(&self) -> Option<&Zones> {
+        self.zones.as_ref().map(|work| &work.zones)
+    }
+
+    /// The entry of `zone` in the zone report; `None` if there is no such zone.
+    #[must_use]
+    pub fn zone_info(&self, zone: u32) -> Option<ZoneInfo> {
+        let zones = self.zones()?;
+        (zone < zones.shape().count).then(|| zones.info(zone))
+    }
+
+    /// Takes a command of a zoned drive.
+    pub(super) fn take_zoned(&mut self, request: &mut Request) -> Result<(), SubmitError> {
+        let Some(work) = &mut self.zones else {
+            let zoned = request.op.manages_zone() || request.op == HostOp::ZoneAppend;
+            let op = request.op.name();
+            return if zoned { Err(SubmitError::NoZones { op }) } else { Ok(()) };
+        };
+        work.zones.take(request)
+    }
+
+    /// The block of `zone` has failed. Commands on the zone that are under way end as if it
+    /// had not; what is in the buffer goes to flash if the zone can still be read, and is lost
+    /// with the zone if not. Returns whether the drive has such a zone.
+    pub fn zone_failed(&mut self, zone: u32, fault: ZoneFault, out: &mut Vec<Completion>) -> bool {
+        let Some(work) = &mut self.zones else { return false };
+        if zone >= work.zones.shape().count {
+            return false;
+        }
+        work.zones.fail(zone, fault);
+        work.endings.push_back(match fault {
+            ZoneFault::ReadOnly => Ending::Drain(zone),
+            ZoneFault::Offline => Ending::Lose(zone),
+        });
+        self.pump(out);
+        true
+    }
+
+    /// Performs what manages a zone.
+    pub(super) fn manage_zone(&mut self, slot: u32, out: &mut Vec<Completion>) {
+        let request = self.slots[slot].request;
+        let Some(work) = &mut self.zones else { return };
+        let zone = work.zones.zone_of(request.offset);
+        match request.op {
+            HostOp::ZoneFinish if work.zones.info(zone).state != ZoneState::Full => {
+                work.endings.push_back(Ending::Finish(zone, Some(slot)));
+                return;
+            }
+            HostOp::ZoneReset => {
+                // A finish that goes on after a loss of power is nobody's command any more.
+                work.endings.retain(|ending| ending.zone() != zone);
+                self.empty_zone(zone, Zoned::reset);
+            }
+            _ => {}
+        }
+        self.finish(slot, out);
+    }
+
+    /// Forgets what is buffered of `zone`, and lets the map do so.
+    fn empty_zone(&mut self, zone: u32, then: fn(&mut Zoned, u32)) {
+        let Some(map) = self.engine.ftl_mut().zoned_mut() else { return };
+        let units = map.config().zone_units;
+        then(map, zone);
+        let owed = self.buffer.trim(zone * units, (zone + 1) * units);
+        debug_assert!(owed.waiters.is_empty(), "the buffer is durable: nobody waits for a unit");
+        self.engine.look_for_garbage(self.now);
+    }
+
+    /// Goes on with zones that are being ended. Returns whether one has come to its end.
+    pub(super) fn end_zones(&mut self, out: &mut Vec<Completion>) -> bool {
+        let Some(work) = &mut self.zones else { return false };
+        if work.endings.is_empty() {
+            return false;
+        }
+        let (mut left, mut ended) = (VecDeque::new(), Vec::new());
+        for ending in std::mem::take(&mut work.endings) {
+            if self.is_ended(ending) { ended.push(ending) } else { left.push_back(ending) }
+        }
+        if let Some(work) = &mut self.zones {
+            work.endings = left;
+        }
+        for ending in &ended {
+            if let Ending::Finish(_, Some(slot)) = *ending {
+                self.finish(slot, out);
+            }
+        }
+        !ended.is_empty()
+    }
+
+    /// Does what can be done for `ending` now; returns whether that was the last of it.
+    fn is_ended(&mut self, ending: Ending) -> bool {
+        let zone = ending.zone();
+        if self.zones.as_ref().is_some_and(|work| work.zones.writes_under_way(zone) > 0) {
+            return false;
+        }
+        let lost = self.zone_info(zone).is_some_and(|info| info.state == ZoneState::Offline);
+        match ending {
+            Ending::Finish(..) | Ending::Drain(_) if lost => true,
+            Ending::Lose(zone) => {
+                self.empty_zone(zone, Zoned::zone_failed);
+                true
+            }
+            Ending::Drain(zone) => self.drain_zone(zone),
+            Ending::Finish(zone, _) => self.drain_zone(zone) && self.pad_zone(zone),
+        }
+    }
+
+    /// Sends what is buffered of `zone` to flash. Returns whether none of it is left to send.
+    fn drain_zone(&mut self, zone: u32) -> bool {
+        while self.buffer.has_dirty(zone) {
+            let Some(lane) = self.lane_for(zone) else { return false };
+            self.write_row(zone, lane);
+        }
+        true
+    }
+
+    /// Pads `zone` to its end. Returns whether all of it is on flash.
+    fn pad_zone(&mut self, zone: u32) -> bool {
+        let dies = self.engine.nand().geometry().dies_per_superblock;
+        let may = |map: &Zoned| map.has_rows(zone) && map.rows_in_flight(zone) < PAD_ROWS * dies;
+        while self.engine.ftl().zoned().is_some_and(may) {
+            let Some(lane) = self.lane_for(zone) else { return false };
+            self.engine.pad(lane, zone, self.now);
+        }
+        let through = |map: &Zoned| !map.has_rows(zone) && map.rows_in_flight(zone) == 0;
+        self.engine.ftl().zoned().is_some_and(through)
+    }
+
+    /// The lane for the next row of `zone`, if it can take one now.
+    fn lane_for(&mut self, zone: u32) -> Option<LaneId> {
+        // Which unit a row begins with follows from the zone.
+        self.engine.writable_lane(zone, UnitWrite::PAD, self.now)
+    }
+
+    /// Finds out, after a loss of power, what zones hold on flash and in what was saved of the
+    /// buffer, and goes on with what had been begun. `before` are the zones as they were.
+    pub(crate) fn restore_zones(&mut self, before: &Zones) {
+        let Some(map) = self.engine.ftl().zoned() else { return };
+        let (shape, units) = (*before.shape(), map.config().zone_units);
+        let capacity = (shape.capacity / shape.block) as u32;
+        let is_there = |lpn: u32| self.buffer.find(lpn).is_some() || map.lookup(lpn).is_some();
+        let written = |zone: u32| {
+            if map.is_padded(zone) {
+                return None;
+            }
+            let first = zone * units;
+            let known = map.written(zone);
+            let end = (known..capacity).find(|&unit| !is_there(first + unit));
+            Some(u64::from(end.unwrap_or(capacity)) * shape.block)
+        };
+        let mut zones = Zones::new(shape, written);
+        let mut endings = VecDeque::new();
+        for info in before.report() {
+            let zone = info.zone;
+            match info.state {
+                ZoneState::ReadOnly => {
+                    zones.fail(zone, ZoneFault::ReadOnly);
+                    endings.push_back(Ending::Drain(zone));
+                }
+                ZoneState::Offline => {
+                    zones.fail(zone, ZoneFault::Offline);
+                    endings.push_back(Ending::Lose(zone));
+                }
+                _ if map.is_padded(zone) => endings.push_back(Ending::Finish(zone, None)),
+                _ => {}
+            }
+        }
+        self.zones = Some(Box::new(ZoneWork { zones, endings }));
+        self.pump(&mut Vec::new());
+    }
+}
