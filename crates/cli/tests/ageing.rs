@@ -52,7 +52,7 @@ fn a_drive_that_is_used_up_says_when_it_ended() {
 #[test]
 fn a_report_counts_what_could_not_be_read() {
     let trace = sample("formats/msr.csv");
-    let args = ["report", &trace, "--what-if", "none", "--passes", "2", "--capacity", "64MiB"];
+    let args = ["report", &trace, "--what-if", "none", "--passes", "2"];
     let old = ["--faults", "tlc", "--set", "faults.rber_fresh=0.012", "--json", "-"];
     let out = json(&[&args[..], &old].concat());
     let faults = &out["result"]["faults"];
