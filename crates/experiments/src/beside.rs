@@ -86,7 +86,7 @@ impl Beside {
         if ours == self.published {
             return Some(0.0);
         }
-        (self.published != 0.0).then(|| ours / self.published - 1.0)
+        (self.published != 0.0).then(|| (ours - self.published) / self.published)
     }
 
     /// How the two lie to each other.

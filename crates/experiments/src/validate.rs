@@ -123,8 +123,8 @@ pub fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
     let all = table.into_iter().flatten();
     let by_unit = all.map(|comparison| comparison.pending(seed, scale));
     let by_block = hybrid::checks(seed, scale).into_iter().chain(ranges::checks(seed, scale));
-    let by_unit = by_unit.chain(retirement::checks(seed, scale)).chain(by_block);
-    by_unit.chain(zones::checks(seed, scale)).collect()
+    let by_unit = by_unit.chain(retirement::checks(seed)).chain(by_block);
+    by_unit.chain(zones::checks(seed)).collect()
 }
 
 /// A simulation and what should come out.

@@ -167,13 +167,15 @@ impl Hybrid {
     /// Gives `block` up, if it is the target of a merge that was not complete.
     fn give_up_incomplete(&self, block: u32, scan: &mut Scan) {
         let Some(logical) = self.data_of(block, scan) else { return };
-        let Scanned { first, .. } = scan.blocks[block as usize];
+        let Scanned { first, end, .. } = scan.blocks[block as usize];
         let start = Pun(block * self.layout.units_per_block());
         let units = self.block_units.get();
         let not_reached = (0..units).any(|place| {
             let best = scan.best[(logical * units + place) as usize];
             let row = self.layout.row_of(Pun(start.0 + place));
-            best.at != 0 && best.sequence < first && !scan.readable[row.0 as usize]
+            // A row may have been torn so that only its first units are there.
+            let there = place < end && scan.readable[row.0 as usize];
+            best.at != 0 && best.sequence < first && !there
         });
         if !not_reached {
             return;
