@@ -2,91 +2,24 @@
 //!
 //! Each range is a layer over its own part of the blocks: of every plane as many as its share,
 //! so that all ranges use all dies. A range knows nothing of the others; here its addresses
-//! are moved to where they are on the whole. Source: the ranges that `FTL_Ioctl` configures
-//! (Shen, Chen, Jia, Shao, Prism-SSD, TPDS 2019, section IV-C), and drives whose first megabytes
-//! are mapped otherwise than the rest because a file system keeps its tables there.
+//! are moved to where they are on the whole. Source: the ranges that `FTL_ioctl` configures in
+//! the paper on Prism-SSD (Shen, Chen, Yadgar, Shao, ICDCS 2019, section IV-C), and drives whose
+//! first megabytes are mapped otherwise than the rest because a file system keeps its tables there.
 //!
 //! Ranges neither lend each other blocks nor level wear among them.
 
-use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Nand, Pun, RowId, UnitTag};
+mod config;
+mod recover;
 
-use crate::config::{ConfigError, OverProvisioning};
+use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Pun, RowId};
+
+use crate::config::ConfigError;
 use crate::hybrid::MergeCounts;
-use crate::layer::{HostPlace, Layer, LayerConfig};
-use crate::plan::{CopyPlan, TrimRange, UnitWrite};
-use crate::recover::{Found, Recovered, Remains};
+use crate::layer::{HostPlace, Layer};
+use crate::plan::{CopyPlan, UnitWrite};
 
-/// One range: how it is mapped, and how much flash it has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RangeConfig {
-    /// Blocks of each plane.
-    pub blocks_per_plane: u32,
-    /// Its layer; logical units count from the beginning of the range.
-    pub layer: LayerConfig,
-}
-
-/// The ranges of a drive, in the order of their addresses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RangesConfig {
-    /// One after another, from address 0 on.
-    pub ranges: Vec<RangeConfig>,
-}
-
-impl RangesConfig {
-    /// Logical units of all ranges.
-    #[must_use]
-    pub fn logical_units(&self) -> u32 {
-        self.ranges.iter().map(|range| range.layer.logical_units()).sum()
-    }
-
-    /// Checks each range against its part of the flash.
-    ///
-    /// # Errors
-    /// [`ConfigError`] of the first range that does not fit.
-    pub fn check(&self, geometry: &Geometry) -> Result<(), ConfigError> {
-        let (blocks, needed) = (geometry.blocks_per_plane, self.blocks_per_plane());
-        if self.ranges.is_empty() || self.ranges.len() > Self::MOST || needed != u64::from(blocks) {
-            let ranges = self.ranges.len();
-            return Err(ConfigError::Ranges { ranges, most: Self::MOST, needed, blocks });
-        }
-        self.ranges.iter().try_for_each(|range| {
-            if matches!(range.layer, LayerConfig::Ranges(_)) {
-                let ranges = self.ranges.len();
-                return Err(ConfigError::Ranges { ranges, most: Self::MOST, needed, blocks });
-            }
-            range.layer.check(&part_of(geometry, range))
-        })
-    }
-
-    /// Most ranges of a drive.
-    pub const MOST: usize = 16;
-
-    fn blocks_per_plane(&self) -> u64 {
-        self.ranges.iter().map(|range| u64::from(range.blocks_per_plane)).sum()
-    }
-
-    /// Over-provisioning of all ranges together, both ways.
-    #[must_use]
-    pub fn over_provisioning(&self, geometry: &Geometry) -> OverProvisioning {
-        let logical = f64::from(self.logical_units());
-        let spare = |units: u64| (units as f64 - logical) / logical;
-        OverProvisioning {
-            nominal: spare(u64::from(geometry.units())),
-            effective: spare(self.usable_units(geometry)),
-        }
-    }
-
-    /// Units that can hold data in steady state, in all ranges.
-    #[must_use]
-    pub fn usable_units(&self, geometry: &Geometry) -> u64 {
-        let usable = |range: &RangeConfig| range.layer.usable_units(&part_of(geometry, range));
-        self.ranges.iter().map(usable).sum()
-    }
-}
-
-fn part_of(geometry: &Geometry, range: &RangeConfig) -> Geometry {
-    Geometry { blocks_per_plane: range.blocks_per_plane, ..geometry.clone() }
-}
+use config::part_of;
+pub use config::{RangeConfig, RangesConfig};
 
 /// A range, and where it lies.
 #[derive(Clone, Debug)]
@@ -567,102 +500,5 @@ impl Ranges {
                 assert_eq!(self.erases[out.0 as usize], *erases, "erases of {out:?}");
             }
         }
-    }
-}
-
-/// The remains of one range.
-struct PartRemains<'a, R> {
-    all: &'a mut R,
-    geometry: Geometry,
-    part: Part,
-}
-
-impl<R: Remains> Remains for PartRemains<'_, R> {
-    fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    fn erases(&self, block: BlockId) -> u32 {
-        self.all.erases(self.part.block_out(block))
-    }
-
-    fn is_erased(&self, block: BlockId) -> bool {
-        self.all.is_erased(self.part.block_out(block))
-    }
-
-    fn is_unstable(&self, block: BlockId) -> bool {
-        self.all.is_unstable(self.part.block_out(block))
-    }
-
-    fn row(&mut self, row: RowId, found: &mut Vec<Found>) -> u64 {
-        let sequence = self.all.row(self.part.row_out(row), found);
-        for unit in found {
-            if let UnitTag::Data(lpn) = &mut unit.tag {
-                // A unit of another range is beyond this one on either side.
-                *lpn = lpn.wrapping_sub(self.part.first_unit);
-            }
-        }
-        sequence
-    }
-}
-
-impl Ranges {
-    /// As [`Layer::recover`], range by range.
-    pub(crate) fn recover(
-        remains: &mut impl Remains,
-        config: RangesConfig,
-        seed: u64,
-        trims: &[TrimRange],
-    ) -> Result<(Self, Recovered), ConfigError> {
-        let mut ranges = Self::new(remains.geometry().clone(), config, seed)?;
-        let mut newest = Recovered::default();
-        let mut layers = Vec::new();
-        for (part, range) in ranges.parts.drain(..).zip(&ranges.config.ranges) {
-            let (first, units) = (part.first_unit, range.layer.logical_units());
-            let own = trims.iter().filter_map(|trim| {
-                let start = trim.start.max(first);
-                let end = (trim.start + trim.count).min(first + units);
-                let count = end.checked_sub(start).filter(|&count| count > 0)?;
-                Some(TrimRange { start: start - first, count, version: trim.version })
-            });
-            let own: Vec<TrimRange> = own.collect();
-            let geometry = part.layer.geometry().clone();
-            let mut remains = PartRemains { all: remains, geometry, part };
-            let found = Layer::recover_one(&mut remains, range.layer.clone(), seed, &own)?;
-            let (layer, found) = found;
-            newest.newest_version = newest.newest_version.max(found.newest_version);
-            newest.newest_sequence = newest.newest_sequence.max(found.newest_sequence);
-            layers.push(layer);
-        }
-        Ok((Self::of(ranges.geometry, ranges.config, layers, seed), newest))
-    }
-
-    /// The ranges over what the flash holds, with the map as the capacitors saved it.
-    ///
-    /// # Panics
-    /// If the flash holds what no range has written.
-    #[must_use]
-    pub fn after_power_loss(self, nand: &Nand) -> Self {
-        let Self { geometry, config, parts, seed, .. } = self;
-        let restore = |part: Part, range: &RangeConfig| {
-            let Layer::Page(saved) = &part.layer else {
-                let layer = part.layer.clone();
-                return layer.go_on_over(&|block| nand.rows_programmed(part.block_out(block)));
-            };
-            // Where units are is found on the flash; that some are nowhere is not.
-            let unmapped: Vec<u32> =
-                (0..range.layer.logical_units()).filter(|&u| saved.lookup(u).is_none()).collect();
-            let geometry = part.layer.geometry().clone();
-            let mut remains = PartRemains { all: &mut { nand }, geometry, part };
-            let found = Layer::recover_one(&mut remains, range.layer.clone(), seed, &[]);
-            let (mut layer, newest) = found.expect("flash that these ranges have written");
-            for lpn in unmapped {
-                layer.trim_now(lpn, lpn + 1, newest.newest_version);
-            }
-            layer
-        };
-        let layers = parts.into_iter().zip(&config.ranges);
-        let layers = layers.map(|(part, range)| restore(part, range)).collect();
-        Self::of(geometry, config, layers, seed)
     }
 }

@@ -1,0 +1,106 @@
+//! Ranges after a loss of power: each is found as if it were alone.
+
+use prism_nand::{BlockId, Geometry, Nand, RowId, UnitTag};
+
+use super::{Part, RangeConfig, Ranges, RangesConfig};
+use crate::config::ConfigError;
+use crate::layer::Layer;
+use crate::plan::TrimRange;
+use crate::recover::{Found, Recovered, Remains};
+
+/// The remains of one range.
+struct PartRemains<'a, R> {
+    all: &'a mut R,
+    geometry: Geometry,
+    part: Part,
+}
+
+impl<R: Remains> Remains for PartRemains<'_, R> {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn erases(&self, block: BlockId) -> u32 {
+        self.all.erases(self.part.block_out(block))
+    }
+
+    fn is_erased(&self, block: BlockId) -> bool {
+        self.all.is_erased(self.part.block_out(block))
+    }
+
+    fn is_unstable(&self, block: BlockId) -> bool {
+        self.all.is_unstable(self.part.block_out(block))
+    }
+
+    fn row(&mut self, row: RowId, found: &mut Vec<Found>) -> u64 {
+        let sequence = self.all.row(self.part.row_out(row), found);
+        for unit in found {
+            if let UnitTag::Data(lpn) = &mut unit.tag {
+                // A unit of another range is beyond this one on either side.
+                *lpn = lpn.wrapping_sub(self.part.first_unit);
+            }
+        }
+        sequence
+    }
+}
+
+impl Ranges {
+    /// As [`Layer::recover`], range by range.
+    pub(crate) fn recover(
+        remains: &mut impl Remains,
+        config: RangesConfig,
+        seed: u64,
+        trims: &[TrimRange],
+    ) -> Result<(Self, Recovered), ConfigError> {
+        let mut ranges = Self::new(remains.geometry().clone(), config, seed)?;
+        let mut newest = Recovered::default();
+        let mut layers = Vec::new();
+        for (part, range) in ranges.parts.drain(..).zip(&ranges.config.ranges) {
+            let (first, units) = (part.first_unit, range.layer.logical_units());
+            let own = trims.iter().filter_map(|trim| {
+                let start = trim.start.max(first);
+                let end = (trim.start + trim.count).min(first + units);
+                let count = end.checked_sub(start).filter(|&count| count > 0)?;
+                Some(TrimRange { start: start - first, count, version: trim.version })
+            });
+            let own: Vec<TrimRange> = own.collect();
+            let geometry = part.layer.geometry().clone();
+            let mut remains = PartRemains { all: remains, geometry, part };
+            let found = Layer::recover_one(&mut remains, range.layer.clone(), seed, &own)?;
+            let (layer, found) = found;
+            newest.newest_version = newest.newest_version.max(found.newest_version);
+            newest.newest_sequence = newest.newest_sequence.max(found.newest_sequence);
+            layers.push(layer);
+        }
+        Ok((Self::of(ranges.geometry, ranges.config, layers, seed), newest))
+    }
+
+    /// The ranges over what the flash holds, with the map as the capacitors saved it.
+    ///
+    /// # Panics
+    /// If the flash holds what no range has written.
+    #[must_use]
+    pub fn after_power_loss(self, nand: &Nand) -> Self {
+        let Self { geometry, config, parts, seed, .. } = self;
+        let restore = |part: Part, range: &RangeConfig| {
+            let Layer::Page(saved) = &part.layer else {
+                let layer = part.layer.clone();
+                return layer.go_on_over(&|block| nand.rows_programmed(part.block_out(block)));
+            };
+            // Where units are is found on the flash; that some are nowhere is not.
+            let unmapped: Vec<u32> =
+                (0..range.layer.logical_units()).filter(|&u| saved.lookup(u).is_none()).collect();
+            let geometry = part.layer.geometry().clone();
+            let mut remains = PartRemains { all: &mut { nand }, geometry, part };
+            let found = Layer::recover_one(&mut remains, range.layer.clone(), seed, &[]);
+            let (mut layer, newest) = found.expect("flash that these ranges have written");
+            for lpn in unmapped {
+                layer.trim_now(lpn, lpn + 1, newest.newest_version);
+            }
+            layer
+        };
+        let layers = parts.into_iter().zip(&config.ranges);
+        let layers = layers.map(|(part, range)| restore(part, range)).collect();
+        Self::of(geometry, config, layers, seed)
+    }
+}
