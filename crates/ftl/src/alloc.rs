@@ -109,6 +109,12 @@ impl PageMap {
         self.lanes[lane.0 as usize].main().free.len() as u32
     }
 
+    /// Erased blocks of `lane`, of either kind.
+    #[must_use]
+    pub fn erased_blocks(&self, lane: LaneId) -> u32 {
+        self.lanes[lane.0 as usize].parts.iter().map(|part| part.free.len() as u32).sum()
+    }
+
     /// Whether cleaning of `lane` should start.
     #[must_use]
     pub fn below_low(&self, lane: LaneId) -> bool {

@@ -298,10 +298,11 @@ impl Layer {
         }
     }
 
-    /// Erased blocks of `lane`, those of all ranges together.
+    /// Erased blocks of `lane`, those of all ranges and kinds together.
     #[must_use]
     pub fn erased_blocks(&self, lane: LaneId) -> u32 {
         match self {
+            Self::Page(map) => map.erased_blocks(lane),
             Self::Ranges(map) => map.erased_blocks(lane),
             one => one.free_blocks(lane),
         }

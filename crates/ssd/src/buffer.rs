@@ -520,3 +520,25 @@ impl Buffer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_padded_only_if_nothing_else_makes_room() {
+        let mut buffer = Buffer::new(3, 2, 2);
+        for (lpn, stream) in [(0, 0), (1, 0), (9, 1)] {
+            buffer.add(lpn, 1, stream, State::Dirty);
+        }
+        assert!(buffer.is_full());
+        // The full row of stream 0 finds no lane: the one unit of stream 1 waits for its rest.
+        let only = |wanted: u32| move |stream, _| (stream == wanted).then_some(());
+        assert_eq!(buffer.first_stream(8, only(1)), None);
+        assert_eq!(buffer.first_stream(8, only(0)), Some((0, ())));
+        let taken = [buffer.take_dirty(0), buffer.take_dirty(0)];
+        assert!(taken.iter().all(Option::is_some));
+        // Without one, and with the buffer still full, what there is of a row goes.
+        assert_eq!(buffer.first_stream(8, only(1)), Some((1, ())));
+    }
+}

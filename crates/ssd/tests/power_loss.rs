@@ -27,6 +27,9 @@ const KIND_CUTS: u64 = 100;
 /// Lives of drives of any mapping by unit with many cuts each.
 const MIXED_LIVES: u64 = 400;
 const MIXED_CUTS: u64 = 100;
+/// Lives of drives with blocks of one bit a cell, for each use of them, with many cuts each.
+const TIERS_LIVES: u64 = 100;
+const TIERS_CUTS: u64 = 60;
 /// Lives of each kind of drive with cuts so close that cleaning never ends between two.
 const SHORT_LIVES: u64 = 25;
 const SHORT_CUTS: u64 = 61;
@@ -107,25 +110,9 @@ fn many_cuts_of(kind: Kind) {
 /// Both uses of blocks with one bit a cell: a fold or a cleaning that is cut off leaves copies
 /// in blocks of either kind.
 fn many_cuts_with_tiers(usage: SlcUsage, first: u64, name: &str) {
-    for seed in seeds(first, 100) {
-        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test power_loss {name}");
-        let device = swarm::tiers(&mut Rng::stream(seed, "power.tiers"), usage);
-        let mut harness = Harness::new(device, seed);
-        if seed.is_multiple_of(2) {
-            harness.fill();
-        }
-        let mut rng = Rng::stream(seed, "power.cuts");
-        for _ in 0..60 {
-            let most = match rng.below(10) {
-                0..2 => 1,
-                2..8 => 25,
-                _ => 600,
-            };
-            harness.run(rng.below(most));
-            harness = harness.cut(seed);
-        }
-        harness.fill();
-        harness.come_to_rest();
+    for seed in seeds(first, TIERS_LIVES) {
+        say(seed, name);
+        many_cuts(swarm::tiers(&mut Rng::stream(seed, "power.tiers"), usage), seed, TIERS_CUTS);
     }
 }
 
