@@ -4,6 +4,7 @@ use prism_trace::Live;
 
 use super::bpf::{Programs, count_from};
 use super::devices::Disk;
+use super::ftrace::Instance;
 use super::{Backend, CaptureError, CaptureSpec, Refusal};
 
 /// A running backend.
@@ -14,6 +15,7 @@ pub(super) struct Source {
 
 enum Kind {
     Bpf(Box<Programs>),
+    Ftrace(Instance),
 }
 
 impl Source {
@@ -41,6 +43,7 @@ impl Source {
     pub fn backend(&self) -> Backend {
         match self.kind {
             Kind::Bpf(_) => Backend::Bpf,
+            Kind::Ftrace(_) => Backend::Ftrace,
         }
     }
 
@@ -53,6 +56,7 @@ impl Source {
     pub fn pump(&mut self, live: &mut Live) -> Result<(), CaptureError> {
         match &mut self.kind {
             Kind::Bpf(programs) => programs.pump(live),
+            Kind::Ftrace(instance) => instance.pump(live),
         }
     }
 
@@ -60,6 +64,7 @@ impl Source {
     pub fn stop(&mut self, live: &mut Live) -> Result<(), CaptureError> {
         match &mut self.kind {
             Kind::Bpf(programs) => programs.stop(live),
+            Kind::Ftrace(instance) => instance.stop(live),
         }
     }
 
@@ -68,6 +73,7 @@ impl Source {
         match self.kind {
             // The programs end with their last handle.
             Kind::Bpf(programs) => drop(programs),
+            Kind::Ftrace(instance) => drop(instance),
         }
     }
 }
@@ -85,7 +91,11 @@ impl Kind {
                 let programs = Programs::start(disks, buffer, by_bio)?;
                 Ok((Self::Bpf(Box::new(programs)), Live::bpf(count_from(by_bio))))
             }
-            Backend::Ftrace | Backend::Blk => Err("this way is not built in yet".into()),
+            Backend::Ftrace => {
+                let (instance, live) = Instance::start(disks, buffer, count_from(by_bio))?;
+                Ok((Self::Ftrace(instance), live))
+            }
+            Backend::Blk => Err("this way is not built in yet".into()),
         }
     }
 }
