@@ -437,7 +437,7 @@ fn one_line(
 }
 
 /// What event formats carry, as far as this trace does.
-fn event_capabilities(totals: &Totals, intake: &Intake) -> Capabilities {
+pub(crate) fn event_capabilities(totals: &Totals, intake: &Intake) -> Capabilities {
     Capabilities {
         operation: true,
         address: true,
@@ -456,7 +456,7 @@ fn event_capabilities(totals: &Totals, intake: &Intake) -> Capabilities {
 }
 
 /// The outcome, and whether there was anything at all.
-fn event_outcome(
+pub(crate) fn event_outcome(
     lines: u64,
     capabilities: Capabilities,
     totals: Totals,
