@@ -48,7 +48,7 @@ impl Instance {
     ) -> Result<(Self, Live), String> {
         let mounted = tracing_is_mounted();
         if !mounted && !rustix::process::geteuid().is_root() {
-            return Err("the tracing file system is not mounted, and only root mounts it".into());
+            return Err("no permission; run as root".into());
         }
         remove_stale();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -59,7 +59,8 @@ impl Instance {
             mount()?;
         }
         fs::create_dir(&folder).map_err(|error| at(&folder, &error))?;
-        let mut instance = Self { folder, buffers: Vec::new(), page: vec![0; PAGE_MAX], _restorer: restorer };
+        let mut instance =
+            Self { folder, buffers: Vec::new(), page: vec![0; PAGE_MAX], _restorer: restorer };
         let events: &[&str] = if count_from == CountFrom::Queue { &BIO_EVENTS } else { &EVENTS };
         let live = instance.describe(events, count_from)?;
         instance.prepare(disks, buffer, events)?;
