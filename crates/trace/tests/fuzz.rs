@@ -48,11 +48,12 @@ fn sample(number: usize, start: usize, len: usize) -> Vec<u8> {
         "blkparse-default.txt",
         "blkparse-custom-f.txt",
         "ftrace-blk-tracer-classic.txt",
+        "blk-tracer/named.txt.zst",
         "nv.blktrace.0.zst",
     ];
     let name = names[number % names.len()];
     let bytes = data(name);
-    let is_text = !name.contains("blktrace.");
+    let is_text = !name.contains(".blktrace.");
     let start = if is_text {
         let start = start % bytes.len();
         bytes[..start].iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1)
@@ -77,7 +78,7 @@ proptest! {
     /// Real lines and records with bytes exchanged, put in and left out.
     #[test]
     fn mutated_samples(
-        (number, start, len) in (0_usize..6, 0_usize..300_000, 100_usize..3000),
+        (number, start, len) in (0_usize..7, 0_usize..300_000, 100_usize..3000),
         edits in prop::collection::vec((any::<prop::sample::Index>(), 0_u8..3, any::<u8>()), 0..20),
         letters in any::<bool>(),
         piece in 1_usize..500,
