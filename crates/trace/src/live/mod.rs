@@ -172,6 +172,8 @@ impl Live {
         let capabilities = Capabilities {
             file: matches!(self.decoder, Decoder::Bpf(_)),
             stream: matches!(self.decoder, Decoder::Bpf(_)),
+            // Every one of them has nanoseconds, also if nothing was captured.
+            clock_ns: 1,
             ..event_capabilities(&totals, &self.intake)
         };
         Ok(event_outcome(self.events, capabilities, totals, &mut self.intake).0)
