@@ -10,6 +10,7 @@ mod blktrace;
 mod blktrace_record;
 pub mod capabilities;
 pub mod csv;
+mod data_sets;
 pub mod detect;
 pub mod error;
 mod event;
