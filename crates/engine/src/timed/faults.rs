@@ -220,6 +220,7 @@ impl Engine {
             self.homeless.pop_front();
             let first = self.jobs[place].plan.units[0].lpn;
             let row = self.ftl.reserve_host(lane, stream, first);
+            self.recount_overflow(place, row, stream);
             (self.jobs[place].row, self.jobs[place].lane) = (row.0, lane.0);
             let die = self.layout.die_of(row);
             self.dies[die.0 as usize].host_rows += 1;
@@ -229,6 +230,16 @@ impl Engine {
             self.program_parity(lane, now);
             self.clean(lane, now);
         }
+    }
+
+    /// The units of a job get `row` instead of the row they have lost: blocks of one bit a cell
+    /// may have room for them now, or no longer.
+    fn recount_overflow(&mut self, place: u32, row: RowId, stream: u32) {
+        let job = &self.jobs[place];
+        let units = job.plan.units.len() as u64;
+        let before = self.ftl.is_overflow(RowId(job.row), stream);
+        self.counts.slc_overflow += units * u64::from(self.ftl.is_overflow(row, stream));
+        self.counts.slc_overflow -= units * u64::from(before);
     }
 
     /// Gives a copy whose data is there a row. Without an erased block left for it nothing

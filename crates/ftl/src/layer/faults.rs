@@ -4,6 +4,7 @@ use prism_nand::{BlockId, LaneId, RowId};
 
 use super::Layer;
 use crate::config::ConfigError;
+use crate::pagemap::PageMap;
 
 impl Layer {
     /// Takes `bad` blocks out of use, before anything was written.
@@ -71,6 +72,13 @@ impl Layer {
             Self::Page(map) => map.set_read_only(),
             _ => no_faults(),
         }
+    }
+
+    /// How many more blocks of one bit a cell the lane with fewest can lose before they are no
+    /// longer written to; `None` if there are none.
+    #[must_use]
+    pub fn slc_spare_blocks(&self) -> Option<u32> {
+        self.page().and_then(PageMap::slc_spare_blocks)
     }
 
     /// How many more blocks the lane with the least spare can lose before the layer takes no
