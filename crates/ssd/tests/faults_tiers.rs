@@ -5,14 +5,17 @@
 
 #[path = "common/aged.rs"]
 mod aged;
+#[path = "common/harness.rs"]
+mod harness;
 #[path = "common/swarm.rs"]
 mod swarm;
 
 use aged::{Model, often, seeds};
+use harness::Harness;
 use prism_base::{Bytes, Rng};
 use prism_engine::FaultCounts;
-use prism_ssd::Device;
 use prism_ssd::device::{FaultSpec, SlcUsage};
+use prism_ssd::{Device, Drive};
 
 /// A drive with an SLC region or cache whose blocks of both kinds fail often, with room for
 /// some of them to be retired.
@@ -96,4 +99,50 @@ fn a_swarm_with_a_cache_loses_nothing_in_silence() {
 #[test]
 fn a_swarm_with_a_region_loses_nothing_in_silence() {
     swarm_of(SlcUsage::Region);
+}
+
+/// Power goes forty times in each life of a drive without protection whose flash fails: what
+/// was promised is there, and no block is lost.
+#[test]
+fn many_cuts_without_protection() {
+    let (mut faults, mut cuts, mut ended) = (FaultCounts::default(), 0, 0);
+    let all = seeds(80);
+    let alone = all.end - all.start == 1;
+    for seed in all {
+        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test faults_tiers many_cuts");
+        let mut rng = Rng::stream(seed, "faults.tiers.cuts");
+        let usage = swarm::one_of(&mut rng, &[SlcUsage::Cache, SlcUsage::Region]);
+        let mut device = faulty(&mut rng, usage);
+        device.drive.power_loss_protection = false;
+        let enough = device.drive.write_buffer.max(device.write_buffer_min());
+        device.drive.write_buffer = enough;
+        let built = device.check().and_then(|()| Drive::new(device.clone(), seed));
+        if built.is_err() {
+            // A region of addresses of its own needs protection.
+            continue;
+        }
+        let mut harness = Harness::new(device, seed);
+        for _ in 0..40 {
+            let most = swarm::one_of(&mut rng, &[10, 60, 600]);
+            harness.run(rng.below(most));
+            faults.add(harness.drive().flash_counts().faults);
+            harness = harness.cut(seed);
+            cuts += 1;
+            if harness.drive().read_only().is_some() {
+                ended += 1;
+                break;
+            }
+        }
+        if harness.drive().read_only().is_none() {
+            harness.run(400);
+            harness.fill();
+        }
+        if harness.drive().read_only().is_none() {
+            harness.come_to_rest();
+            harness.assert_no_block_is_lost();
+        }
+    }
+    println!("{cuts} cuts, {ended} drives read-only, {faults:?}");
+    let failed = faults.program_failures + faults.erase_failures;
+    assert!(alone || cuts >= 1500 && failed >= 300, "{cuts} cuts, {faults:?}");
 }
