@@ -259,6 +259,10 @@ impl Engine {
             self.lose_held(lane);
             return;
         }
+        if self.faulty && self.ftl.is_void(row) {
+            self.lose_row(place);
+            return;
+        }
         if self.config.word_line_rows > 1 {
             if self.faulty && self.ftl.has_failed(block) && row != self.nand.word_line_end(row) {
                 // The rest of its word line is never programmed.

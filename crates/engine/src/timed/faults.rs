@@ -2,7 +2,7 @@
 //! rest of their stripe, and what nothing brings back.
 
 use prism_base::SimTime;
-use prism_ftl::{ReadRun, Trouble};
+use prism_ftl::{HostPlace, ReadRun, Trouble};
 use prism_nand::{Cause, DieId, LaneId, Pun, RowId};
 
 use super::die::{Op, ReadFor, ReadOp};
@@ -211,14 +211,9 @@ impl Engine {
     pub(super) fn house(&mut self, now: SimTime) {
         while let Some(&place) = self.homeless.front() {
             let (stream, own) = (self.jobs[place].stream, self.jobs[place].lane);
-            let lanes = self.lanes.len() as u32;
-            let all = (own..lanes).chain(0..own).map(LaneId);
-            let room = |&lane: &LaneId| self.ftl.host_may_write(lane, stream);
-            let Some(lane) = all.into_iter().find(room).filter(|_| !self.ftl.is_read_only()) else {
-                return;
-            };
-            self.homeless.pop_front();
             let first = self.jobs[place].plan.units[0].lpn;
+            let Some(lane) = self.lane_with_room(stream, first, LaneId(own), now) else { return };
+            self.homeless.pop_front();
             let row = self.ftl.reserve_host(lane, stream, first);
             self.recount_overflow(place, row, stream);
             (self.jobs[place].row, self.jobs[place].lane) = (row.0, lane.0);
@@ -229,6 +224,34 @@ impl Engine {
             self.enqueue(die, Op::Program { job: place }, false, now);
             self.program_parity(lane, now);
             self.clean(lane, now);
+        }
+    }
+
+    /// A lane that has a row for units of `stream`, which begin with `first`, however busy it
+    /// is; the one on which they have lost theirs before any other.
+    fn lane_with_room(
+        &mut self,
+        stream: u32,
+        first: u32,
+        own: LaneId,
+        now: SimTime,
+    ) -> Option<LaneId> {
+        if self.ftl.is_read_only() {
+            return None;
+        }
+        match self.ftl.host_place(stream, first) {
+            HostPlace::Lane(lane) => Some(lane),
+            HostPlace::Blocked => {
+                // The end of an erase comes back here.
+                let lane = self.ftl.make_room(stream, first)?;
+                self.clean(lane, now);
+                None
+            }
+            HostPlace::Any => {
+                let lanes = self.lanes.len() as u32;
+                let mut all = (own.0..lanes).chain(0..own.0).map(LaneId);
+                all.find(|&lane| self.ftl.host_may_write(lane, stream))
+            }
         }
     }
 

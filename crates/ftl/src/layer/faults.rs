@@ -14,6 +14,7 @@ impl Layer {
     pub fn set_aside(&mut self, bad: impl Iterator<Item = BlockId>) -> Result<(), ConfigError> {
         match self {
             Self::Page(map) => map.set_aside(bad),
+            Self::Zoned(map) => map.set_aside(bad),
             _ => {
                 let mut bad = bad;
                 if bad.next().is_some() { no_faults() } else { Ok(()) }
@@ -27,6 +28,7 @@ impl Layer {
     pub fn program_failed(&mut self, row: RowId) {
         match self {
             Self::Page(map) => map.program_failed(row),
+            Self::Zoned(map) => map.program_failed(row),
             _ => no_faults(),
         }
     }
@@ -37,6 +39,17 @@ impl Layer {
     pub fn has_failed(&self, block: BlockId) -> bool {
         match self {
             Self::Page(map) => map.has_failed(block),
+            Self::Zoned(map) => map.has_failed(block),
+            _ => false,
+        }
+    }
+
+    /// Whether `row`, whose program has passed, counts for nothing, because its place says
+    /// which units it holds and an earlier row of its die has failed meanwhile.
+    #[must_use]
+    pub fn is_void(&self, row: RowId) -> bool {
+        match self {
+            Self::Zoned(map) => map.is_void(row),
             _ => false,
         }
     }
@@ -45,6 +58,7 @@ impl Layer {
     pub fn erase_failed(&mut self, block: BlockId) {
         match self {
             Self::Page(map) => map.erase_failed(block),
+            Self::Zoned(map) => map.erase_failed(block),
             _ => no_faults(),
         }
     }
@@ -62,6 +76,7 @@ impl Layer {
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::Page(map) => map.is_read_only(),
+            Self::Zoned(map) => map.is_read_only(),
             _ => false,
         }
     }
@@ -70,6 +85,7 @@ impl Layer {
     pub fn set_read_only(&mut self) {
         match self {
             Self::Page(map) => map.set_read_only(),
+            Self::Zoned(map) => map.set_read_only(),
             _ => no_faults(),
         }
     }
@@ -87,6 +103,7 @@ impl Layer {
     pub fn spare_blocks(&self) -> u32 {
         match self {
             Self::Page(map) => map.spare_blocks(),
+            Self::Zoned(map) => map.spare_blocks(),
             _ => 0,
         }
     }

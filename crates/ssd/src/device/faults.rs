@@ -270,8 +270,9 @@ impl Device {
     pub(super) fn check_faults(&self) -> Result<(), DeviceError> {
         let Some(faults) = &self.faults else { return Ok(()) };
         faults.check(self.flash.endurance)?;
-        if !matches!(self.ftl.mapping, Mapping::Page | Mapping::Dftl) {
-            let why = "flash that fails ([faults]) needs a mapping by unit: page or dftl";
+        if !matches!(self.ftl.mapping, Mapping::Page | Mapping::Dftl | Mapping::Zns) {
+            let why =
+                "flash that fails ([faults]) needs a mapping by unit or zone: page, dftl or zns";
             return bad("ftl.mapping", format!("{:?}", self.ftl.mapping).to_lowercase(), why);
         }
         self.check_slc_faults(faults)?;

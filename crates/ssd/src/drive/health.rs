@@ -6,6 +6,7 @@ use prism_nand::Health;
 use super::Drive;
 use crate::device::WriteCache;
 use crate::request::{Completion, HostOp, Status};
+use crate::zones::ZoneState;
 
 /// How long a refusal takes beside firmware, so that a host that asks again at once gets
 /// somewhere in time.
@@ -32,6 +33,19 @@ pub struct SlcHealth {
     pub lane_blocks: u32,
 }
 
+/// What age has left of the zones of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneHealth {
+    /// Zones that can only be read.
+    pub read_only: u32,
+    /// Zones that are lost to the host.
+    pub offline: u32,
+    /// Zones there are.
+    pub count: u32,
+    /// Data of zones that had no room for it any more and stands elsewhere.
+    pub sheltered: Bytes,
+}
+
 /// What age has left of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriveHealth {
@@ -39,10 +53,12 @@ pub struct DriveHealth {
     pub bad: Health,
     /// Those of one bit a cell, where a drive has them beside others.
     pub slc: Option<SlcHealth>,
+    /// What has become of its zones, where it has some.
+    pub zones: Option<ZoneHealth>,
     /// Flash that grew bad.
     pub retired: Bytes,
     /// Blocks of the lane with the least spare that may still fail before the drive writes no
-    /// more.
+    /// more; of a zoned drive, blocks of all lanes, before a zone goes offline.
     pub spare_blocks: u32,
     /// Blocks of a lane, those of one bit a cell apart.
     pub lane_blocks: u32,
@@ -72,10 +88,21 @@ impl Drive {
         Some(DriveHealth {
             bad,
             slc,
+            zones: self.zone_health(),
             retired: Bytes(units * geometry.unit.0),
             spare_blocks: self.engine.ftl().spare_blocks(),
             lane_blocks: geometry.main_blocks_per_lane(),
             read_only: self.read_only(),
+        })
+    }
+
+    fn zone_health(&self) -> Option<ZoneHealth> {
+        let (zones, map) = (self.zones()?, self.engine.ftl().zoned()?);
+        Some(ZoneHealth {
+            read_only: zones.count(ZoneState::ReadOnly),
+            offline: zones.count(ZoneState::Offline),
+            count: zones.shape().count,
+            sheltered: Bytes(map.sheltered_units() * self.unit),
         })
     }
 
