@@ -33,7 +33,7 @@ impl Engine {
         }
         self.start_next(die, now);
         if self.faulty {
-            self.replace_rows(now);
+            self.replace_rows(done, now);
         }
         now
     }

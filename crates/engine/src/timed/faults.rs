@@ -184,8 +184,9 @@ impl Engine {
         }
     }
 
-    /// Finds other rows for jobs that have lost theirs; parity and padding are given up.
-    pub(super) fn replace_rows(&mut self, now: SimTime) {
+    /// Finds other rows for jobs that have lost theirs; parity and padding are given up, and so
+    /// is what nobody wants any more, which ends as if it were on flash.
+    pub(super) fn replace_rows(&mut self, done: &mut Vec<Done>, now: SimTime) {
         while let Some(place) = self.rowless.pop_front() {
             let job = &self.jobs[place];
             let (row, lane) = (RowId(job.row), LaneId(job.lane));
@@ -195,7 +196,12 @@ impl Engine {
                     let die = self.layout.die_of(row);
                     self.dies[die.0 as usize].host_rows -= 1;
                     self.lanes[lane.0 as usize].host_rows -= 1;
-                    self.homeless.push_back(place);
+                    if self.ftl.is_forgotten(row) {
+                        done.extend(self.jobs[place].tags.iter().map(|&tag| Done::Wrote { tag }));
+                        self.jobs.give(place);
+                    } else {
+                        self.homeless.push_back(place);
+                    }
                     self.list(lane);
                     self.host_op_done(die, now);
                     self.house(now);

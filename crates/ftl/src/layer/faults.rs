@@ -54,6 +54,16 @@ impl Layer {
         }
     }
 
+    /// Whether nobody wants any more what was to stand on `row`, so that its units need no other
+    /// row.
+    #[must_use]
+    pub fn is_forgotten(&self, row: RowId) -> bool {
+        match self {
+            Self::Zoned(map) => map.is_forgotten(row),
+            _ => false,
+        }
+    }
+
     /// The erase of `block` has failed on one of its dies: it is retired.
     pub fn erase_failed(&mut self, block: BlockId) {
         match self {

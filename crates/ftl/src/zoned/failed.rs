@@ -159,6 +159,14 @@ impl Zoned {
         self.has_failed(self.layout.block_of(row)) && u32::from(self.done[member]) != on_die
     }
 
+    /// Whether nobody wants any more what was to stand on `row`: its zone was reset since, or
+    /// lost.
+    #[must_use]
+    pub fn is_forgotten(&self, row: RowId) -> bool {
+        let used = self.uses[self.layout.block_of(row).0 as usize];
+        matches!(used, Use::Dead(_) | Use::Retired)
+    }
+
     /// `zone` can be read from now on and not be written: its units that have no row yet go
     /// to a shelter. The caller sends no more of them than it has promised to keep.
     pub fn break_zone(&mut self, zone: u32) {
