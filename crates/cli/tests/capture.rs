@@ -101,7 +101,7 @@ pages = db.execute('pragma page_count').fetchone()[0]
 open('expected', 'w').write(f'{{total}} {{pages * 4096}}')
 END"
     );
-    for file_system in ["ext4", "xfs"] {
+    for file_system in ["ext4", "xfs", "btrfs"] {
         let Some(disk) = LoopDisk::with(file_system) else { continue };
         let out = disk.beside("t.parquet");
         let run = capture(&disk, &out, &["--backend", "bpf"], &script);
@@ -264,4 +264,39 @@ fn a_command_that_fails_leaves_its_trace() {
     assert_eq!(run.code, 2, "{}", run.stderr);
     assert!(run.stderr.contains("/nowhere/program: cannot be started"), "{}", run.stderr);
     assert!(!Path::new(out).exists());
+}
+
+#[test]
+fn what_the_kernel_had_no_room_for_is_counted() {
+    if !can_capture("lost events") {
+        return;
+    }
+    let Some(disk) = LoopDisk::with("ext4") else { return };
+    let out = disk.beside("t.parquet");
+    // Each write is queued, issued and completed: 4 x 1000 x 3 events at the least.
+    let work = "for i in 1 2 3 4; do
+                  dd if=/dev/zero of=f$i bs=4k count=1000 oflag=direct 2>/dev/null & done; wait";
+    for backend in ["bpf", "ftrace"] {
+        // A machine that is busy with other things may be slow enough to lose nothing.
+        let mut lost = 0;
+        for _ in 0..10 {
+            let json = disk.beside("t.json");
+            let json = json.to_str().expect("UTF-8");
+            let more = ["--backend", backend, "--buffer", "4KiB", "--json", json];
+            let run = capture(&disk, &out, &more, work);
+            assert_eq!(run.code, 0, "{}", run.stderr);
+            let text = std::fs::read_to_string(json).expect("written");
+            let object: Value = serde_json::from_str(&text).expect("JSON");
+            lost = object["lost_events"].as_u64().expect("a number");
+            let seen = object["trace"]["lines"].as_u64().expect("a number");
+            assert!(seen + lost >= 12_000, "{backend}: {seen} seen, {lost} lost");
+            if lost > 0 {
+                assert!(run.stdout.contains("lost; give a larger --buffer"), "{}", run.stdout);
+                let skipped = info(&out, None)["skipped"].to_string();
+                assert!(skipped.contains("events lost by the tracer"), "{skipped}");
+                break;
+            }
+        }
+        assert!(lost > 0, "{backend}: nothing was lost in 4 KiB");
+    }
 }
