@@ -184,6 +184,12 @@ fn load_bytes<'a>(
     progress: &Progress,
 ) -> Result<Loaded<'a>, HostError> {
     let format = format_of(spec, &files)?;
+    if let Some(second) = files.get(1).filter(|_| !format.joins_files()) {
+        let file = second.input.name().to_owned();
+        let what =
+            format!("a trace of the format {} is one file; name one at a time", format.name());
+        return Err(HostError::Mixed { file, what });
+    }
     let map_toml = match &spec.map {
         Some(path) => Some(read_text(path)?),
         None => None,

@@ -12,6 +12,12 @@ pub enum TraceError {
         "the format was not recognised; name it with --format, or describe it with --map FILE.toml"
     )]
     UnknownFormat,
+    /// Lines are of more than one format as far as their look goes.
+    #[error("the lines fit the formats {formats} alike; say which it is with --format")]
+    Ambiguous {
+        /// The formats.
+        formats: &'static str,
+    },
     /// The input has no byte.
     #[error("the input is empty")]
     Empty,

@@ -4,6 +4,7 @@
 use crate::blkparse::Blkparse;
 use crate::blktrace::Blktrace;
 use crate::capabilities::Capabilities;
+use crate::data_sets::{self, Records};
 use crate::error::TraceError;
 use crate::event::{Intake, OVERLONG};
 use crate::formats::line_parser;
@@ -40,13 +41,39 @@ pub enum Format {
     Tencent,
     /// MQSim ASCII.
     Mqsim,
+    /// SYSTOR '17 CSV.
+    Systor17,
+    /// K5cloud CSV.
+    K5cloud,
+    /// SPC traces, as of the UMass repository.
+    Spc,
+    /// DiskSim ASCII.
+    Disksim,
+    /// SSDsim ASCII, which looks as MQSim does.
+    Ssdsim,
+    /// CloudPhysics, binary, version 1 or 2.
+    Vscsi,
+    /// Florida International University.
+    Fiu,
+    /// MiDAS, with TRIM and streams.
+    Midas,
+    /// Baleen's traces of Tectonic.
+    Baleen,
+    /// Thesios CSV.
+    Thesios,
+    /// Block events of cacheMon's io-tracer.
+    IoTracer,
+    /// libCacheSim's oracleGeneral, binary.
+    OracleGeneral,
+    /// libCacheSim's lcs, binary.
+    Lcs,
     /// Any text described by a TOML map.
     Map,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 23] = [
         Self::Ftrace,
         Self::PerfScript,
         Self::Blkparse,
@@ -56,6 +83,19 @@ impl Format {
         Self::Alibaba,
         Self::Tencent,
         Self::Mqsim,
+        Self::Systor17,
+        Self::K5cloud,
+        Self::Spc,
+        Self::Disksim,
+        Self::Ssdsim,
+        Self::Vscsi,
+        Self::Fiu,
+        Self::Midas,
+        Self::Baleen,
+        Self::Thesios,
+        Self::IoTracer,
+        Self::OracleGeneral,
+        Self::Lcs,
         Self::Map,
     ];
 
@@ -72,8 +112,28 @@ impl Format {
             Self::Alibaba => "alibaba",
             Self::Tencent => "tencent",
             Self::Mqsim => "mqsim",
+            Self::Systor17 => "systor17",
+            Self::K5cloud => "k5cloud",
+            Self::Spc => "spc",
+            Self::Disksim => "disksim",
+            Self::Ssdsim => "ssdsim",
+            Self::Vscsi => "vscsi",
+            Self::Fiu => "fiu",
+            Self::Midas => "midas",
+            Self::Baleen => "baleen",
+            Self::Thesios => "thesios",
+            Self::IoTracer => "io-tracer",
+            Self::OracleGeneral => "oracle-general",
+            Self::Lcs => "lcs",
             Self::Map => "map",
         }
+    }
+
+    /// Whether several files of it can follow one another as one trace: not where a file
+    /// has to end with a whole record.
+    #[must_use]
+    pub fn joins_files(self) -> bool {
+        !matches!(self, Self::Vscsi | Self::OracleGeneral | Self::Lcs)
     }
 
     /// The format called `name`, as [`Format::name`] prints it.
@@ -149,7 +209,7 @@ pub struct Reader {
     format: Format,
     kind: Kind,
     has_bytes: bool,
-    /// The one input of a text format has ended.
+    /// The one input of a format that has no more than one has ended.
     text_ended: bool,
 }
 
@@ -157,6 +217,7 @@ enum Kind {
     Events { lines: Lines, parser: EventParser, intake: Box<Intake> },
     Binary { blktrace: Blktrace, intake: Box<Intake> },
     Lines { lines: Lines, parser: Box<dyn LineParser>, sink: Sink },
+    Records(Box<Records>),
 }
 
 /// The parsers of text that consists of events.
@@ -205,11 +266,14 @@ impl Reader {
                 blktrace: Blktrace::new(inputs),
                 intake: Box::new(Intake::new(options.count_from)),
             },
-            _ => {
-                let parser = line_parser(&options)?;
-                let sink = Sink::new(parser.disorder_ns());
-                Kind::Lines { lines: Lines::default(), parser, sink }
-            }
+            _ => match data_sets::records(format) {
+                Some(records) => Kind::Records(Box::new(records)),
+                None => {
+                    let parser = line_parser(&options)?;
+                    let sink = Sink::new(parser.disorder_ns());
+                    Kind::Lines { lines: Lines::default(), parser, sink }
+                }
+            },
         };
         Ok(Self { format, kind, has_bytes: false, text_ended: false })
     }
@@ -267,6 +331,10 @@ impl Reader {
                 sink.drain(false, out);
                 Ok(())
             }
+            Kind::Records(records) => {
+                assert!(input == 0 && !self.text_ended, "input {input} is not open");
+                records.feed(bytes, out)
+            }
         }
     }
 
@@ -295,6 +363,10 @@ impl Reader {
                 self.text_ended = true;
                 lines.end(|line, number| one_line(parser.as_mut(), sink, line, number))?;
                 sink.drain(false, out);
+            }
+            Kind::Records(records) => {
+                self.text_ended = true;
+                records.end()?;
             }
         }
         Ok(())
@@ -331,6 +403,10 @@ impl Reader {
                 sink.drain(true, out);
                 line_outcome(lines.count(), parser.capabilities(), sink)
             }
+            Kind::Records(records) => {
+                records.sink.drain(true, out);
+                line_outcome(records.records(), records.capabilities(), &mut records.sink)
+            }
         };
         if !self.has_bytes {
             return Err(TraceError::Empty);
@@ -349,6 +425,7 @@ impl Reader {
         match &self.kind {
             Kind::Events { intake, .. } | Kind::Binary { intake, .. } => &intake.names.symbols,
             Kind::Lines { sink, .. } => &sink.symbols,
+            Kind::Records(records) => &records.sink.symbols,
         }
     }
 }
@@ -372,6 +449,8 @@ fn one_line(
 pub(crate) fn event_capabilities(totals: &Totals, intake: &Intake) -> Capabilities {
     let by_command = matches!(intake.count_from(), CountFrom::Nvme { .. });
     Capabilities {
+        operation: true,
+        address: true,
         discard: !by_command,
         write_zeroes: true,
         flush: true,

@@ -15,11 +15,8 @@
 
 mod format;
 mod page;
-mod reader;
 #[cfg(test)]
 mod tests;
-
-pub use reader::RingReader;
 
 use crate::error::TraceError;
 use crate::event::{BAD_EVENT, Event, LOST, OTHER_EVENT, What};
@@ -34,7 +31,7 @@ const BAD_PAGE: SkipReason = SkipReason("page of the trace buffer damaged from h
 
 /// Cuts pages of the trace buffer into events.
 #[derive(Debug)]
-pub struct RingDecoder {
+pub(crate) struct RingDecoder {
     layout: Layout,
     /// The events that were described, by identifier.
     plans: Vec<(u16, Plan)>,

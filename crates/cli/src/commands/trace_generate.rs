@@ -136,6 +136,8 @@ fn facts() -> TraceFacts {
         format: "generated".into(),
         lines: 0,
         capabilities: Capabilities {
+            operation: true,
+            address: true,
             discard: true,
             write_zeroes: false,
             flush: true,

@@ -107,7 +107,8 @@ fn requests(object: &TraceObject) -> Section {
         table.rows.push(vec![name.into(), known(can, count), bytes.into(), p50.into()]);
     };
     row("read", true, object.reads, Some(object.bytes_read), object.read_bytes_p50);
-    row("write", true, object.writes, Some(object.bytes_written), object.write_bytes_p50);
+    let written = can.operation.then_some(object.bytes_written);
+    row("write", can.operation, object.writes, written, object.write_bytes_p50);
     let discarded = can.discard.then_some(object.bytes_discarded);
     row("discard", can.discard, object.discards, discarded, object.discard_bytes_p50);
     let zeroed = can.write_zeroes.then_some(object.bytes_zeroed);
@@ -238,6 +239,8 @@ fn limits(object: &TraceObject) -> Option<Section> {
 
 fn missing(can: &Capabilities) -> Vec<&'static str> {
     let told = [
+        (can.operation, "operations (every request counts as a read)"),
+        (can.address, "addresses (what it names is laid out in the order of first use)"),
         (can.discard, "discards"),
         (can.write_zeroes, "write-zeroes"),
         (can.flush, "flushes"),

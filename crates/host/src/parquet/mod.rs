@@ -137,6 +137,8 @@ pub(crate) mod tests {
     use crate::facts::{CountedFrom, PhaseRow, SkipRow};
 
     pub(crate) const CAPABILITIES: Capabilities = Capabilities {
+        operation: true,
+        address: true,
         discard: true,
         write_zeroes: true,
         flush: true,
