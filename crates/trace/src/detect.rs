@@ -63,7 +63,8 @@ pub(crate) type Recogniser = (Format, fn(&[u8]) -> bool);
 const RECOGNISERS: [Recogniser; 7] = [
     (Format::Ftrace, |line| ftrace::head(line).is_some_and(|head| is_name(head.name))),
     (Format::PerfScript, |line| perf::head(line).is_some_and(|head| is_name(head.name))),
-    (Format::Blkparse, |line| blkparse::fields(line).is_some()),
+    // Without its times the text of the tracer cannot be read, but the reader says why.
+    (Format::Blkparse, |line| blkparse::fields(line).is_some() || blkparse::is_timeless(line)),
     (Format::Msr, is_msr),
     (Format::Alibaba, is_alibaba),
     (Format::Tencent, is_tencent),
@@ -172,6 +173,9 @@ mod tests {
             (perf, Ok(Format::PerfScript)),
             ("259,0 1 9 0.07 167 Q RAM 4104 + 8 [dd]", Ok(Format::Blkparse)),
             ("# tracer: blk\n 7,0 1 844.34 22 C WSM 8719008 [0]", Ok(Format::Blkparse)),
+            ("a-1 [000] d..1. 4.180761:   7,0    Q  WS 0 + 32 [a]", Ok(Format::Blkparse)),
+            ("a-1 [000] d..1. 4.180761:   7,0   /x  Q  WS 0 + 32 [a]", Ok(Format::Blkparse)),
+            ("# tracer: blk\n  7,0    Q  WS 0 + 32 [a]", Ok(Format::Blkparse)),
             ("\x07tae\0\0", Ok(Format::Blktrace)),
             ("eat\x08\0\0", Ok(Format::Blktrace)),
             ("fio version 3 iolog\n22 /f add\n", Ok(Format::FioIolog)),

@@ -9,6 +9,7 @@ use crate::error::TraceError;
 use crate::event::{Intake, OVERLONG};
 use crate::formats::line_parser;
 use crate::lines::Lines;
+use crate::nvme::LogicalBlock;
 use crate::pair::Totals;
 use crate::record::Record;
 use crate::sink::{LineParser, Sink};
@@ -150,6 +151,11 @@ pub enum CountFrom {
     /// The entry into the block layer (`Q`, `block_bio_queue`), for stacked devices that
     /// have no issue events.
     Queue,
+    /// The command of the NVMe driver (`nvme_setup_cmd`), for traces without block events.
+    Nvme {
+        /// Size of a logical block, which no event tells.
+        block: LogicalBlock,
+    },
 }
 
 /// How to read.
@@ -191,6 +197,9 @@ pub struct Outcome {
     /// There was no issue event but there were queue events: read again with
     /// [`CountFrom::Queue`].
     pub only_queue_events: bool,
+    /// There were no block events but commands of the NVMe driver: read again with
+    /// [`CountFrom::Nvme`].
+    pub only_nvme_commands: bool,
     /// Requests whose completion was not found although the source has completions.
     pub unpaired: u64,
 }
@@ -438,19 +447,20 @@ fn one_line(
 
 /// What event formats carry, as far as this trace does.
 pub(crate) fn event_capabilities(totals: &Totals, intake: &Intake) -> Capabilities {
+    let by_command = matches!(intake.count_from(), CountFrom::Nvme { .. });
     Capabilities {
         operation: true,
         address: true,
-        discard: true,
+        discard: !by_command,
         write_zeroes: true,
         flush: true,
         fua: true,
-        sync_meta: true,
+        sync_meta: !by_command,
         completion: totals.completed > 0,
         queue: totals.queued > 0,
         process: true,
         file: false,
-        stream: false,
+        stream: by_command,
         clock_ns: intake.clock_ns(),
     }
 }
@@ -475,15 +485,19 @@ pub(crate) fn event_outcome(
         .collect();
     let only_queue_events =
         totals.records == 0 && totals.issue_events == 0 && totals.queue_events > 0;
+    let only_nvme_commands = totals.records == 0
+        && totals.issue_events + totals.queue_events == 0
+        && totals.commands > 0;
     let outcome = Outcome {
         lines,
         capabilities,
         skips: std::mem::take(&mut intake.skips),
         phases,
         only_queue_events,
+        only_nvme_commands,
         unpaired: totals.unpaired,
     };
-    (outcome, totals.records > 0 || only_queue_events)
+    (outcome, totals.records > 0 || only_queue_events || only_nvme_commands)
 }
 
 fn line_outcome(lines: u64, can: Capabilities, sink: &mut Sink) -> (Outcome, bool) {
@@ -499,6 +513,7 @@ fn line_outcome(lines: u64, can: Capabilities, sink: &mut Sink) -> (Outcome, boo
         skips: std::mem::take(&mut sink.skips),
         phases: Vec::new(),
         only_queue_events: false,
+        only_nvme_commands: false,
         unpaired: if capabilities.completion { seen.records - seen.completed } else { 0 },
     };
     (outcome, seen.records > 0)

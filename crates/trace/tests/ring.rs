@@ -91,7 +91,7 @@ fn rounds_follow_one_another_in_time() {
 /// Feeds `pages` to a reader, whatever comes of it.
 fn survive(mut reader: Live, pages: &[u8]) {
     let mut records = Vec::new();
-    for page in pages.chunks(reader.page_bytes()) {
+    for page in pages.chunks(PAGE) {
         let _ = reader.take(page);
         let _ = reader.end_round(&mut records);
     }

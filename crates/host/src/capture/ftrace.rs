@@ -1,9 +1,7 @@
 //! Capture by ftrace in an instance of its own: other users of tracing are not disturbed,
 //! and several captures run at once. The raw buffers keep nanoseconds.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,16 +10,11 @@ use prism_trace::{CountFrom, Live};
 
 use super::devices::Disk;
 use super::restore::Restorer;
+use super::tracefs::{self, HOME, PAGE_MAX, at, read, write};
 use super::{Backend, CaptureError};
-
-/// Where tracing is reached.
-const HOME: &str = "/sys/kernel/tracing";
 
 /// Distinguishes the captures of one process.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
-
-/// Bytes read at once: no page of the buffer is larger.
-const PAGE_MAX: usize = 64 << 10;
 
 /// The events of requests.
 const EVENTS: [&str; 5] =
@@ -46,17 +39,14 @@ impl Instance {
         buffer: u32,
         count_from: CountFrom,
     ) -> Result<(Self, Live), String> {
-        let mounted = tracing_is_mounted();
-        if !mounted && !rustix::process::geteuid().is_root() {
-            return Err("the tracing file system is not mounted, and only root mounts it".into());
-        }
+        let mounted = tracefs::is_mounted()?;
         remove_stale();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder =
             Path::new(HOME).join("instances").join(format!("prism-{}-{number}", process::id()));
         let restorer = Restorer::new(&undo(&folder, mounted)).map_err(|error| error.to_string())?;
         if !mounted {
-            mount()?;
+            tracefs::mount()?;
         }
         fs::create_dir(&folder).map_err(|error| at(&folder, &error))?;
         let mut instance =
@@ -96,16 +86,9 @@ impl Instance {
             }
             write(&folder.join("enable"), "1")?;
         }
-        let cpus = self.folder.join("per_cpu");
-        let mut cpus: Vec<PathBuf> = fs::read_dir(&cpus)
-            .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
-            .map_err(|error| at(&cpus, &error))?;
-        cpus.sort();
-        for cpu in cpus {
+        for cpu in tracefs::cpus(&self.folder)? {
             let path = cpu.join("trace_pipe_raw");
-            let nonblock = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-            let file = OpenOptions::new().read(true).custom_flags(nonblock).open(&path);
-            self.buffers.push(file.map_err(|error| at(&path, &error))?);
+            self.buffers.push(tracefs::open(&path)?);
         }
         self.set("tracing_on", "1")
     }
@@ -117,18 +100,9 @@ impl Instance {
     /// Hands everything that was recorded so far to `live`.
     pub fn pump(&mut self, live: &mut Live) -> Result<(), CaptureError> {
         let failed = |what: String| CaptureError::Failed { backend: Backend::Ftrace, what };
+        let mut take = |bytes: &[u8]| live.take(bytes).map_err(|error| error.to_string());
         for buffer in &mut self.buffers {
-            loop {
-                match buffer.read(&mut self.page) {
-                    Ok(0) => break,
-                    Ok(bytes) => {
-                        live.take(&self.page[..bytes]).map_err(|error| failed(error.to_string()))?
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(failed(format!("trace_pipe_raw: {error}"))),
-                }
-            }
+            tracefs::empty(buffer, &mut self.page, &mut take).map_err(failed)?;
         }
         Ok(())
     }
@@ -138,22 +112,10 @@ impl Instance {
         let failed = |what: String| CaptureError::Failed { backend: Backend::Ftrace, what };
         self.set("tracing_on", "0").map_err(failed)?;
         self.pump(live)?;
-        let mut lost = 0;
-        for cpu in 0..self.buffers.len() {
-            let stats = self.folder.join(format!("per_cpu/cpu{cpu}/stats"));
-            lost += losses(&read(&stats).map_err(failed)?);
-        }
+        let lost = tracefs::lost(&self.folder).map_err(failed)?;
         live.lost(lost);
         Ok(())
     }
-}
-
-/// Events that a buffer had no room for, from its statistics.
-fn losses(stats: &str) -> u64 {
-    let lines = stats.lines().filter_map(|line| line.split_once(": "));
-    let counts =
-        lines.filter(|(name, _)| ["overrun", "commit overrun", "dropped events"].contains(name));
-    counts.filter_map(|(_, count)| count.trim().parse::<u64>().ok()).sum()
 }
 
 /// The condition by which the kernel chooses events. Bios of a partition are queued under
@@ -173,9 +135,7 @@ fn undo(folder: &Path, mounted: bool) -> Vec<String> {
          rmdir {folder} && break; i=$((i + 1)); sleep 0.1; done"
     );
     let mut steps = vec![remove];
-    if !mounted {
-        steps.push(format!("umount {HOME}"));
-    }
+    steps.extend(tracefs::unmount(mounted));
     steps
 }
 
@@ -191,59 +151,5 @@ fn remove_stale() {
             // Somebody else may remove it at the same time.
             let _ = fs::remove_dir(entry.path());
         }
-    }
-}
-
-fn tracing_is_mounted() -> bool {
-    Path::new(HOME).join("events").exists()
-}
-
-fn mount() -> Result<(), String> {
-    let flags = rustix::mount::MountFlags::empty();
-    rustix::mount::mount("tracefs", HOME, "tracefs", flags, None)
-        .map_err(|error| format!("the tracing file system cannot be mounted: {error}"))
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    let text = || {
-        // Some of these files give what fits into the first reading and then end, so that
-        // must have room for all of it.
-        let mut bytes = vec![0; PAGE_MAX];
-        let (mut file, mut filled) = (File::open(path)?, 0);
-        loop {
-            match file.read(&mut bytes[filled..])? {
-                0 => break,
-                more => filled += more,
-            }
-        }
-        bytes.truncate(filled);
-        String::from_utf8(bytes).map_err(io::Error::other)
-    };
-    text().map_err(|error| at(path, &error))
-}
-
-fn write(path: &Path, value: &str) -> Result<(), String> {
-    fs::write(path, value).map_err(|error| at(path, &error))
-}
-
-fn at(path: &Path, error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => {
-            format!("{}: no permission; run as root", path.display())
-        }
-        _ => format!("{}: {error}", path.display()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lost_events_are_added_up() {
-        let stats = "entries: 3\noverrun: 5\ncommit overrun: 2\nbytes: 100\n\
-                     oldest event ts: 1.5\ndropped events: 4\nread events: 9\n";
-        assert_eq!(losses(stats), 11);
-        assert_eq!(losses(""), 0);
     }
 }

@@ -6,6 +6,7 @@
 //! what the kernel hands out, turns it into records and spools them until the capture is
 //! stopped.
 
+mod blk_tracer;
 mod bpf;
 pub mod devices;
 mod error;
@@ -13,6 +14,7 @@ mod ftrace;
 mod marks;
 mod restore;
 mod source;
+mod tracefs;
 mod wait;
 
 use std::path::PathBuf;

@@ -2,6 +2,7 @@
 
 use prism_trace::Live;
 
+use super::blk_tracer::BlkTracer;
 use super::bpf::{Programs, count_from};
 use super::devices::Disk;
 use super::ftrace::Instance;
@@ -16,6 +17,7 @@ pub(super) struct Source {
 enum Kind {
     Bpf(Box<Programs>),
     Ftrace(Instance),
+    Blk(BlkTracer),
 }
 
 impl Source {
@@ -44,6 +46,7 @@ impl Source {
         match self.kind {
             Kind::Bpf(_) => Backend::Bpf,
             Kind::Ftrace(_) => Backend::Ftrace,
+            Kind::Blk(_) => Backend::Blk,
         }
     }
 
@@ -57,6 +60,7 @@ impl Source {
         match &mut self.kind {
             Kind::Bpf(programs) => programs.pump(live),
             Kind::Ftrace(instance) => instance.pump(live),
+            Kind::Blk(tracer) => tracer.pump(live),
         }
     }
 
@@ -65,6 +69,7 @@ impl Source {
         match &mut self.kind {
             Kind::Bpf(programs) => programs.stop(live),
             Kind::Ftrace(instance) => instance.stop(live),
+            Kind::Blk(tracer) => tracer.stop(live),
         }
     }
 
@@ -74,6 +79,7 @@ impl Source {
             // The programs end with their last handle.
             Kind::Bpf(programs) => drop(programs),
             Kind::Ftrace(instance) => drop(instance),
+            Kind::Blk(tracer) => drop(tracer),
         }
     }
 }
@@ -95,7 +101,10 @@ impl Kind {
                 let (instance, live) = Instance::start(disks, buffer, count_from(by_bio))?;
                 Ok((Self::Ftrace(instance), live))
             }
-            Backend::Blk => Err("this way is not built in yet".into()),
+            Backend::Blk => {
+                let (tracer, live) = BlkTracer::start(disks, buffer, count_from(by_bio))?;
+                Ok((Self::Blk(tracer), live))
+            }
         }
     }
 }

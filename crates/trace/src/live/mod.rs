@@ -13,9 +13,11 @@
 mod bpf;
 mod file_names;
 
+use crate::blkparse::Blkparse;
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
-use crate::event::{Event, Intake, LOST, What};
+use crate::event::{Event, Intake, LOST, OVERLONG, What};
+use crate::lines::Lines;
 use crate::reader::{CountFrom, Outcome, event_capabilities, event_outcome};
 use crate::record::Record;
 use crate::ring::RingDecoder;
@@ -35,6 +37,8 @@ enum Decoder {
     Bpf(bpf::Decoder),
     /// Pages of the trace buffer, and the events of this round.
     Ring(RingDecoder, Vec<Event>),
+    /// Lines of the `blk` tracer.
+    Text(Lines, Blkparse),
 }
 
 impl Live {
@@ -61,6 +65,13 @@ impl Live {
         Ok(Self::new(count_from, Decoder::Ring(decoder, Vec::new())))
     }
 
+    /// Takes the text of the `blk` tracer, cut anywhere.
+    #[must_use]
+    pub fn blk_tracer(count_from: CountFrom) -> Self {
+        let parser = Blkparse::new(None).expect("without a format string there is no bad one");
+        Self::new(count_from, Decoder::Text(Lines::default(), parser))
+    }
+
     fn new(count_from: CountFrom, decoder: Decoder) -> Self {
         Self { intake: Box::new(Intake::new(count_from)), decoder, events: 0, lost: 0 }
     }
@@ -71,11 +82,12 @@ impl Live {
         match self.decoder {
             Decoder::Bpf(_) => "capture-bpf",
             Decoder::Ring(..) => "capture-ftrace",
+            Decoder::Text(..) => "capture-blk",
         }
     }
 
-    /// Takes the next piece of what the kernel hands out: one event of a BPF program, or a
-    /// page of the trace buffer, of which an unused end may be missing.
+    /// Takes the next piece of what the kernel hands out: one event of a BPF program, a
+    /// page of the trace buffer, of which an unused end may be missing, or a piece of text.
     ///
     /// # Errors
     /// [`TraceError::Bad`] if the bytes are no page at all,
@@ -90,6 +102,18 @@ impl Live {
                 let Intake { names, skips, .. } = &mut *self.intake;
                 decoder.page(bytes, names, skips, round)?;
                 self.events = decoder.records();
+                Ok(())
+            }
+            Decoder::Text(lines, parser) => {
+                let intake = &mut self.intake;
+                lines.feed(bytes, |line, number| match line {
+                    Some(line) => parser.line(line, number, intake),
+                    None => {
+                        intake.skip(OVERLONG, number);
+                        Ok(())
+                    }
+                })?;
+                self.events = lines.count();
                 Ok(())
             }
         }
@@ -148,6 +172,8 @@ impl Live {
         let capabilities = Capabilities {
             file: matches!(self.decoder, Decoder::Bpf(_)),
             stream: matches!(self.decoder, Decoder::Bpf(_)),
+            // Every one of them has nanoseconds, also if nothing was captured.
+            clock_ns: 1,
             ..event_capabilities(&totals, &self.intake)
         };
         Ok(event_outcome(self.events, capabilities, totals, &mut self.intake).0)
