@@ -76,7 +76,8 @@ fn is_name(name: &[u8]) -> bool {
 }
 
 /// What to say of binary data that has none of the known marks.
-const NO_KNOWN_BINARY: &str = "binary, and of no known format; traces of caches without a header take --format oracle-general";
+const NO_KNOWN_BINARY: &str =
+    "binary, and of no known format; caches' traces without a mark take --format oracle-general";
 
 /// What binary data seems to be; `None` for text.
 fn binary(head: &[u8]) -> Option<&'static str> {
