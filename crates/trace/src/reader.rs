@@ -61,6 +61,8 @@ pub enum Format {
     Baleen,
     /// Thesios CSV.
     Thesios,
+    /// Disk events of Windows, as `xperf` prints them.
+    Etw,
     /// Block events of cacheMon's io-tracer.
     IoTracer,
     /// libCacheSim's oracleGeneral, binary.
@@ -73,7 +75,7 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Ftrace,
         Self::PerfScript,
         Self::Blkparse,
@@ -93,6 +95,7 @@ impl Format {
         Self::Midas,
         Self::Baleen,
         Self::Thesios,
+        Self::Etw,
         Self::IoTracer,
         Self::OracleGeneral,
         Self::Lcs,
@@ -122,6 +125,7 @@ impl Format {
             Self::Midas => "midas",
             Self::Baleen => "baleen",
             Self::Thesios => "thesios",
+            Self::Etw => "etw",
             Self::IoTracer => "io-tracer",
             Self::OracleGeneral => "oracle-general",
             Self::Lcs => "lcs",
