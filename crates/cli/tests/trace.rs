@@ -101,7 +101,6 @@ fn published_data_sets_are_read() {
     check("midas.txt --format midas", "midas", [6, 12, 6, 0], "does not tell: write-zeroes");
     check("baleen.txt", "baleen", [13, 13, 0, 0], "does not tell: addresses");
     check("thesios.csv", "thesios", [14, 11, 0, 0], "read from the server's memory");
-    check("etw.csv", "etw", [11, 11, 0, 1], "event that tells nothing of requests");
     check("io-tracer.csv", "io-tracer", [11, 11, 1, 1], "does not tell: write-zeroes, files");
     check("io-tracer-old.csv", "io-tracer", [10, 12, 0, 0], "queue times");
     check("vscsi-v1.bin", "vscsi", [11, 12, 0, 0], "UNMAP, whose ranges are not recorded");

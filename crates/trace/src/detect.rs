@@ -203,7 +203,7 @@ mod tests {
     }
 
     /// Samples of text, and the format whose lines they are.
-    const TEXTS: [(Format, &str); 18] = [
+    const TEXTS: [(Format, &str); 17] = [
         (Format::Ftrace, FTRACE),
         (Format::PerfScript, PERF),
         (Format::Blkparse, include_str!("../../../samples/formats/blkparse-default.txt")),
@@ -219,7 +219,6 @@ mod tests {
         (Format::Fiu, include_str!("../tests/data/fiu.txt")),
         (Format::Baleen, include_str!("../tests/data/baleen.txt")),
         (Format::Thesios, include_str!("../tests/data/thesios.csv")),
-        (Format::Etw, include_str!("../tests/data/etw.csv")),
         (Format::IoTracer, include_str!("../tests/data/io-tracer.csv")),
         (Format::IoTracer, include_str!("../tests/data/io-tracer-old.csv")),
     ];

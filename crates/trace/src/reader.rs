@@ -61,8 +61,6 @@ pub enum Format {
     Baleen,
     /// Thesios CSV.
     Thesios,
-    /// Disk events of Windows, as `xperf` prints them.
-    Etw,
     /// Block events of cacheMon's io-tracer.
     IoTracer,
     /// libCacheSim's oracleGeneral, binary.
@@ -75,7 +73,7 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 23] = [
         Self::Ftrace,
         Self::PerfScript,
         Self::Blkparse,
@@ -95,7 +93,6 @@ impl Format {
         Self::Midas,
         Self::Baleen,
         Self::Thesios,
-        Self::Etw,
         Self::IoTracer,
         Self::OracleGeneral,
         Self::Lcs,
@@ -125,7 +122,6 @@ impl Format {
             Self::Midas => "midas",
             Self::Baleen => "baleen",
             Self::Thesios => "thesios",
-            Self::Etw => "etw",
             Self::IoTracer => "io-tracer",
             Self::OracleGeneral => "oracle-general",
             Self::Lcs => "lcs",

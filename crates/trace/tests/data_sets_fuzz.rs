@@ -9,7 +9,7 @@ use prism_trace::{Format, Op, detect};
 use proptest::prelude::*;
 
 /// A sample of each layout.
-const SAMPLES: [(&str, Format); 18] = [
+const SAMPLES: [(&str, Format); 17] = [
     ("systor17-vdi.csv", Format::Systor17),
     ("k5cloud.csv", Format::K5cloud),
     ("spc.csv", Format::Spc),
@@ -19,7 +19,6 @@ const SAMPLES: [(&str, Format); 18] = [
     ("midas.txt", Format::Midas),
     ("baleen.txt", Format::Baleen),
     ("thesios.csv", Format::Thesios),
-    ("etw.csv", Format::Etw),
     ("io-tracer.csv", Format::IoTracer),
     ("io-tracer-old.csv", Format::IoTracer),
     ("vscsi-v1.bin", Format::Vscsi),

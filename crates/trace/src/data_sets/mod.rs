@@ -7,7 +7,6 @@ mod baleen;
 mod calendar;
 mod columns;
 mod disksim;
-mod etw;
 mod fiu;
 mod iotracer;
 mod k5cloud;
@@ -42,7 +41,6 @@ pub(crate) fn line_parser(format: Format) -> Option<Box<dyn LineParser>> {
         Format::Midas => Box::new(Rows::new(midas::Midas::new())),
         Format::Baleen => Box::new(Rows::new(baleen::Baleen::new())),
         Format::Thesios => Box::new(Rows::new(thesios::Thesios::new())),
-        Format::Etw => Box::new(Rows::new(etw::Etw::new())),
         Format::IoTracer => Box::new(Rows::new(iotracer::IoTracer::new())),
         _ => return None,
     })
@@ -59,7 +57,7 @@ pub(crate) fn records(format: Format) -> Option<Records> {
 }
 
 /// Lines by which a text format is recognised.
-pub(crate) const RECOGNISERS: [Recogniser; 9] = [
+pub(crate) const RECOGNISERS: [Recogniser; 8] = [
     (Format::Systor17, systor17::is_line),
     (Format::K5cloud, k5cloud::is_line),
     (Format::Spc, spc::is_line),
@@ -67,7 +65,6 @@ pub(crate) const RECOGNISERS: [Recogniser; 9] = [
     (Format::Fiu, fiu::is_line),
     (Format::Baleen, baleen::is_line),
     (Format::Thesios, thesios::is_header),
-    (Format::Etw, etw::is_line),
     (Format::IoTracer, |line| iotracer::is_header(line) || iotracer::is_line(line)),
 ];
 
