@@ -49,6 +49,9 @@ struct LogObject {
     units_copied: u64,
     units_completed: u64,
     units_discarded: u64,
+    units_rewritten: u64,
+    units_evacuated: u64,
+    units_lost: u64,
     zones_cleaned: u64,
 }
 
@@ -79,6 +82,9 @@ impl ZonedObject {
                 units_copied: log.copied,
                 units_completed: log.completed,
                 units_discarded: log.discarded,
+                units_rewritten: log.rewritten,
+                units_evacuated: log.evacuated,
+                units_lost: log.lost,
                 zones_cleaned: log.cleaned,
             },
         }

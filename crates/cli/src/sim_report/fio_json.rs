@@ -215,11 +215,12 @@ fn job(facts: &Facts<'_>, row: &Row, bins: bool) -> JobObject {
     }
 }
 
-/// What the kernel makes of it: EIO for a medium error, EROFS for a drive that is read-only.
+/// What the kernel makes of it: EIO for a medium error or a zone that takes no more writes, EROFS
+/// for a drive that is read-only.
 fn errno(status: Status) -> u32 {
     match status {
         Status::Done => 0,
-        Status::Unreadable => 5,
+        Status::Unreadable | Status::WriteFault => 5,
         Status::ReadOnly => 30,
     }
 }
