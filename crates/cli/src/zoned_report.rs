@@ -3,7 +3,7 @@
 
 use prism_replay::{BareWrites, LogCounts};
 use prism_report::{Block, Column, Figure, Section, Table, Unit, Value};
-use prism_ssd::ZoneShape;
+use prism_ssd::{ReadOnly, ZoneShape};
 use serde::Serialize;
 
 /// A trace on a zoned drive.
@@ -17,6 +17,8 @@ pub struct ZonedFacts {
     pub over_provisioning: f64,
     /// What the log did in the measured passes.
     pub log: Option<LogCounts>,
+    /// Since when the log, or its drive, writes no more.
+    pub read_only: Option<ReadOnly>,
 }
 
 /// The same as JSON.

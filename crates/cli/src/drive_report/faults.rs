@@ -145,8 +145,8 @@ pub fn section(
         let grown = slc.bad.failed_programs + slc.bad.failed_erases;
         Figure::new("SLC blocks bad", Unit::Count, u64::from(slc.bad.factory_bad + grown)).note(
             format!(
-                "of these, {grown} of them grown; {} of {} of a lane may still fail before none is \
-                 written there",
+                "of these, {grown} grown; {} of {} of a lane may still fail before none is written \
+                 there",
                 slc.spare_blocks, slc.lane_blocks
             ),
         )
