@@ -149,6 +149,9 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         let mut cleaned = false;
         // Each turn ends with an erase or with a log block less.
         for _ in 0..=2 * self.flash.geometry().blocks() {
+            if self.ftl().is_read_only() {
+                return Ok(LaneId(0));
+            }
             match self.ftl().host_place(stream, first) {
                 HostPlace::Lane(lane) if cleaned => return Ok(lane),
                 HostPlace::Lane(lane) => self.clean_for(lane, urgency)?,
@@ -306,6 +309,11 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         let mut sources = units.iter().filter_map(|unit| unit.source);
         if sources.any(|at| self.rows_unsynced.contains(&layout.block_of_unit(at))) {
             self.sync()?;
+        }
+        if self.ftl().copies_in_order(victim) {
+            // One that fails gives up its target, and the merge begins anew.
+            let row = self.ftl_mut().reserve_copy(lane, victim);
+            return self.program(row, cause, units, &[], &[]).map(drop);
         }
         loop {
             if self.flash.may_fail() && self.ftl().next_copy_row(lane, victim).is_none() {

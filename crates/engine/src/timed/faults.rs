@@ -2,8 +2,8 @@
 //! rest of their stripe, and what nothing brings back.
 
 use prism_base::SimTime;
-use prism_ftl::{ReadRun, Trouble};
-use prism_nand::{Cause, DieId, LaneId, Pun, RowId};
+use prism_ftl::{HostPlace, ReadRun, Trouble};
+use prism_nand::{BlockId, Cause, DieId, LaneId, Pun, RowId};
 
 use super::die::{Op, ReadFor, ReadOp};
 use super::{Done, Engine};
@@ -97,10 +97,11 @@ impl Engine {
 
     /// Looks at what the copies of a job will find: retries and rebuilds go to its reads, and
     /// units that are lost are noted.
-    pub(super) fn judge_copies(&mut self, place: u32, now: SimTime) {
+    pub(super) fn judge_copies(&mut self, place: u32, victim: BlockId, now: SimTime) {
+        let together = self.ftl.copies_in_order(victim);
         let mut plan = std::mem::take(&mut self.jobs[place].plan);
         let mut lost = std::mem::take(&mut self.jobs[place].lost);
-        let logical = self.ftl.logical_units();
+        let (logical, lane) = (self.ftl.logical_units(), LaneId(self.jobs[place].lane));
         let (mut run, mut seen) = (0, 0);
         for (number, unit) in plan.units.iter().enumerate() {
             let Some(source) = unit.source else { continue };
@@ -113,7 +114,12 @@ impl Engine {
             // What the drive writes for itself it has in memory as well.
             if gone && unit.lpn < logical {
                 lost.push(number as u32);
-                self.note_lost(source);
+                if !together {
+                    self.note_lost(source);
+                } else if !self.nand.is_marked_lost(source) {
+                    // Given up when the merge takes effect.
+                    self.lanes[lane.0 as usize].cleaner.lost_units += 1;
+                }
             }
         }
         (self.jobs[place].plan, self.jobs[place].lost) = (plan, lost);
@@ -156,12 +162,13 @@ impl Engine {
         self.rowless.push_back(place);
     }
 
-    /// Rows of `lane` that are programmed and wait for the rest of a word line in a block that
-    /// has failed: that is never programmed, so they get other rows.
-    pub(super) fn lose_held(&mut self, lane: LaneId) {
+    /// Rows of `block`, which has failed, that are programmed and wait for the rest of their word
+    /// line: that is never programmed, so they get other rows.
+    pub(super) fn lose_held(&mut self, block: BlockId) {
         if self.config.word_line_rows == 1 {
             return;
         }
+        let lane = self.layout.lane_of(block);
         for die in self.layout.dies_of(lane) {
             let (lost, kept) = std::mem::take(&mut self.dies[die.0 as usize].held)
                 .into_iter()
@@ -184,14 +191,15 @@ impl Engine {
         }
     }
 
-    /// Finds other rows for jobs that have lost theirs; parity and padding are given up.
+    /// Finds other rows for jobs that have lost theirs. Parity and padding are given up, and so
+    /// are copies whose rows are fixed by a merge: that begins anew, with another target.
     pub(super) fn replace_rows(&mut self, now: SimTime) {
         while let Some(place) = self.rowless.pop_front() {
             let job = &self.jobs[place];
             let (row, lane) = (RowId(job.row), LaneId(job.lane));
-            match job.cause {
-                Some(Cause::Parity | Cause::Pad) => self.jobs.give(place),
-                Some(Cause::Host) => {
+            match (job.cause, job.victim) {
+                (Some(Cause::Parity | Cause::Pad), _) => self.jobs.give(place),
+                (Some(Cause::Host), _) => {
                     let die = self.layout.die_of(row);
                     self.dies[die.0 as usize].host_rows -= 1;
                     self.lanes[lane.0 as usize].host_rows -= 1;
@@ -200,8 +208,16 @@ impl Engine {
                     self.host_op_done(die, now);
                     self.house(now);
                 }
+                (_, Some(victim)) if self.ftl.copies_in_order(victim) => {
+                    let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
+                    cleaner.copies -= 1;
+                    cleaner.lost_units = 0;
+                    self.jobs.give(place);
+                }
                 _ => self.place_copy(place, now),
             }
+            // A place of the host may have changed.
+            self.freed |= self.ftl.places_host();
             self.clean(lane, now);
             self.look_for_garbage(now);
         }
@@ -209,17 +225,23 @@ impl Engine {
 
     /// Gives rows to units of the host whose programs have failed, as far as lanes have room.
     pub(super) fn house(&mut self, now: SimTime) {
-        while let Some(&place) = self.homeless.front() {
-            let (stream, own) = (self.jobs[place].stream, self.jobs[place].lane);
-            let lanes = self.lanes.len() as u32;
-            let all = (own..lanes).chain(0..own).map(LaneId);
-            let room = |&lane: &LaneId| self.ftl.host_may_write(lane, stream);
-            let Some(lane) = all.into_iter().find(room).filter(|_| !self.ftl.is_read_only()) else {
-                return;
+        if self.homeless.is_empty() {
+            return;
+        }
+        // What is begun here may ask for this again, for rows that are not in the list then.
+        let mut waiting = std::mem::take(&mut self.homeless);
+        for _ in 0..waiting.len() {
+            let place = waiting.pop_front().expect("as many as counted");
+            let Some(lane) = self.new_lane(place, now) else {
+                waiting.push_back(place);
+                continue;
             };
-            self.homeless.pop_front();
+            let stream = self.jobs[place].stream;
             let first = self.jobs[place].plan.units[0].lpn;
             let row = self.ftl.reserve_host(lane, stream, first);
+            while let Some(pad) = self.ftl.take_pad() {
+                self.program_empty(lane, pad, Cause::Pad, now);
+            }
             (self.jobs[place].row, self.jobs[place].lane) = (row.0, lane.0);
             let die = self.layout.die_of(row);
             self.dies[die.0 as usize].host_rows += 1;
@@ -229,6 +251,23 @@ impl Engine {
             self.program_parity(lane, now);
             self.clean(lane, now);
         }
+        waiting.append(&mut self.homeless);
+        self.homeless = waiting;
+    }
+
+    /// The lane that takes the units of a job of the host, whose row is lost, if one does now.
+    fn new_lane(&mut self, place: u32, now: SimTime) -> Option<LaneId> {
+        if self.ftl.is_read_only() {
+            return None;
+        }
+        let job = &self.jobs[place];
+        let (stream, own, first) = (job.stream, job.lane, job.plan.units[0].lpn);
+        if self.ftl.host_place(stream, first) != HostPlace::Any {
+            return self.place(stream, first, now);
+        }
+        let lanes = self.lanes.len() as u32;
+        let mut all = (own..lanes).chain(0..own).map(LaneId);
+        all.find(|&lane| self.ftl.host_may_write(lane, stream))
     }
 
     /// Gives a copy whose data is there a row. Without an erased block left for it nothing

@@ -224,17 +224,13 @@ impl Device {
     pub(super) fn check_faults(&self) -> Result<(), DeviceError> {
         let Some(faults) = &self.faults else { return Ok(()) };
         faults.check(self.flash.endurance)?;
-        if !matches!(self.ftl.mapping, Mapping::Page | Mapping::Dftl) {
-            let why = "flash that fails ([faults]) needs a mapping by unit: page or dftl";
-            return bad("ftl.mapping", format!("{:?}", self.ftl.mapping).to_lowercase(), why);
+        if self.ftl.mapping == Mapping::Zns {
+            let why = "flash that fails ([faults]) does not combine with zones";
+            return bad("ftl.mapping", "zns", why);
         }
         if self.slc.is_some() {
             let why = "flash that fails ([faults]) does not combine with blocks of two kinds";
             return bad("slc.blocks", "given", why);
-        }
-        if !self.ranges.is_empty() {
-            let why = "flash that fails ([faults]) needs one mapping for all addresses";
-            return bad("range", format!("{} of them", self.ranges.len()), why);
         }
         Ok(())
     }
