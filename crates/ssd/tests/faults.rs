@@ -6,53 +6,18 @@
 
 #![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
 
+#[path = "common/failing.rs"]
+mod failing;
 #[path = "common/swarm.rs"]
 mod swarm;
 
 use std::collections::HashMap;
 
-use prism_base::{Bytes, Rng};
+use prism_base::Rng;
 use prism_engine::FaultCounts;
-use prism_ssd::device::{FaultSpec, Mapping};
+use prism_ssd::device::Mapping;
 use prism_ssd::{Completion, Device, Drive, HostOp, Request, Status};
 use swarm::Kind;
-
-/// A drive of any kind whose flash fails often, with room for blocks to be retired.
-fn faulty(rng: &mut Rng, draw: impl Fn(&mut Rng) -> Device) -> Device {
-    loop {
-        let mut device = draw(rng);
-        let more = swarm::one_of(rng, &[2, 4, 8]);
-        device.flash.blocks_per_plane *= more;
-        let mut faults = FaultSpec::of_kind("tlc");
-        let often = swarm::one_of(rng, &[0.0, 0.001, 0.004]);
-        faults.factory_bad = Some(swarm::one_of(rng, &[0.0, 0.02]));
-        faults.program_failure = Some(often * rng.unit());
-        faults.program_exponent = Some(0.0);
-        faults.erase_failure = Some(swarm::one_of(rng, &[0.0, 0.004, 0.02]));
-        faults.erase_exponent = Some(0.0);
-        // About as many errors as a codeword of 512 bytes may have; then one in some hundred
-        // units is beyond help.
-        faults.codeword = Some(Bytes(512));
-        faults.correctable_bits = Some(24);
-        faults.rber_fresh = Some(swarm::one_of(rng, &[1e-9, 3e-3, 5e-3]));
-        faults.read_retries = Some(rng.below(4) as u32);
-        faults.retry_factor = Some(0.8);
-        device.faults = Some(faults);
-        device.ftl.segment = None;
-        let unit = device.ftl.mapping_unit.0;
-        let most = match device.ranges.is_empty() {
-            true => swarm::most_units(&device),
-            // As full as it was, less what each range keeps.
-            false => device.drive.capacity.0 / unit * u64::from(more) * 9 / 10,
-        };
-        let units = swarm::one_of(rng, &[most * 9 / 10, most * 2 / 3, most / 2]);
-        device.drive.capacity = Bytes(units * unit);
-        if units >= 64 && (device.ranges.is_empty() || device.check().is_ok()) {
-            device.check().unwrap();
-            return device;
-        }
-    }
-}
 
 /// What the model knows of a mapping unit.
 #[derive(Clone, Copy, Debug, Default)]
@@ -305,7 +270,7 @@ fn lives(seeds: std::ops::Range<u64>, test: &str, draw: impl Fn(&mut Rng) -> Dev
     for seed in seeds {
         println!("PRISM_SEED={seed} cargo test -p prism-ssd --test faults {test}");
         let mut rng = Rng::stream(seed, "faults.device");
-        let device = faulty(&mut rng, &draw);
+        let device = failing::device(&mut rng, &draw);
         let protected = device.drive.power_loss_protection;
         let Some(mut model) = Model::new(device, seed) else { continue };
         model.fill();

@@ -103,9 +103,8 @@ impl Hybrid {
             return 0;
         }
         let most = self.geometry.blocks() - self.retirement.total;
-        let goes_on = |more: &u32| {
-            self.config.goes_on_without(&self.geometry, self.retirement.total + more)
-        };
+        let goes_on =
+            |more: &u32| self.config.goes_on_without(&self.geometry, self.retirement.total + more);
         (1..=most).take_while(goes_on).count() as u32
     }
 

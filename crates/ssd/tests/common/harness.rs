@@ -1,9 +1,10 @@
 //! A drive whose power may go at any moment, and what it has promised.
 
 use prism_base::Rng;
+use prism_engine::FaultCounts;
 use prism_nand::{BlockId, LaneId};
 use prism_ssd::device::WriteCache;
-use prism_ssd::{Completion, Device, Drive, HostOp, Request};
+use prism_ssd::{Completion, Device, DeviceError, Drive, HostOp, Request, Status};
 
 /// What may be found at a mapping unit: `None` is nothing.
 type Content = Option<u64>;
@@ -48,32 +49,47 @@ pub struct Harness {
     /// Share of requests that begin or end inside a mapping unit, and of long ones.
     unaligned: f64,
     long: f64,
+    /// What failed before the last cut.
+    faults: FaultCounts,
 }
 
 impl Harness {
     pub fn new(device: Device, seed: u64) -> Self {
+        Self::made(device, seed).unwrap()
+    }
+
+    /// The same, unless too many blocks are bad from the factory.
+    pub fn made(device: Device, seed: u64) -> Result<Self, DeviceError> {
         let nand = device.erased_with_content();
         let mut rng = Rng::stream(seed, "power");
-        Self {
+        Ok(Self {
             unit: device.ftl.mapping_unit.0,
             units: vec![UnitModel::found(None); device.ftl_config().logical_units as usize],
-            drive: Drive::with_nand(device, nand, seed).unwrap(),
+            drive: Drive::with_nand(device, nand, seed)?,
             requests: Vec::new(),
             unaligned: if rng.chance(0.5) { 0.0 } else { rng.unit() },
             long: 0.2 * rng.unit(),
+            faults: FaultCounts::default(),
             rng,
-        }
+        })
     }
 
     pub fn drive(&self) -> &Drive {
         &self.drive
     }
 
-    /// Runs until `operations` more flash operations have begun.
+    /// What has failed so far.
+    pub fn faults(&self) -> FaultCounts {
+        let mut all = self.faults;
+        all.add(self.drive.flash_counts().faults);
+        all
+    }
+
+    /// Runs until `operations` more flash operations have begun, or the drive writes no more.
     pub fn run(&mut self, operations: u64) {
         let goal = self.drive.engine().operations() + operations;
         let mut turns = 0;
-        while self.drive.engine().operations() < goal {
+        while self.drive.engine().operations() < goal && self.drive.read_only().is_none() {
             self.turn();
             turns += 1;
             assert!(turns < 10_000 + 1000 * operations, "no progress: {:?}", self.drive.device());
@@ -121,11 +137,11 @@ impl Harness {
     }
 
     /// Checks, on a drive at rest, that no block was lost track of: what is erased can be
-    /// written.
+    /// written, unless it is bad.
     pub fn assert_no_block_is_lost(&self) {
         let (nand, ftl) = (self.drive.engine().nand(), self.drive.engine().ftl());
         let blocks = (0..nand.geometry().blocks()).map(BlockId);
-        let is_erased = |&block: &BlockId| nand.rows_programmed(block) == 0;
+        let is_erased = |&block: &BlockId| nand.rows_programmed(block) == 0 && !nand.is_bad(block);
         let erased = blocks.filter(|block| is_erased(block) && !nand.is_unstable(*block)).count();
         let free: u32 =
             (0..nand.geometry().lanes()).map(|lane| ftl.erased_blocks(LaneId(lane))).sum();
@@ -223,6 +239,9 @@ impl Harness {
     fn complete(&mut self, completion: &Completion) {
         let submitted = self.requests[completion.tag as usize].take();
         let Submitted { request, covered } = submitted.expect("a request completes once");
+        if completion.status != Status::Done {
+            return self.refused(&request, completion.status);
+        }
         for (unit, last) in self.units.iter_mut().zip(covered) {
             unit.promised = unit.promised.max(last);
         }
@@ -241,11 +260,29 @@ impl Harness {
         }
     }
 
+    /// A drive that writes no more has refused `request`: nothing is promised, and the old and
+    /// the new are both right.
+    fn refused(&mut self, request: &Request, status: Status) {
+        assert!(status == Status::ReadOnly && self.drive.read_only().is_some(), "{request:?}");
+        for (lpn, does) in self.effects(request) {
+            let now = self.drive.version_of(lpn as u32).unwrap();
+            let unit = &mut self.units[lpn];
+            unit.under_way = None;
+            let last = *unit.history.last().expect("something was found at first");
+            let new = if does == UnderWay::Trim { now.is_none() } else { now > last };
+            assert!(now == last || new, "unit {lpn} after {request:?}");
+            unit.history.push(now);
+        }
+    }
+
     /// Cuts the power, brings the drive back, and checks every promise.
     pub fn cut(self, seed: u64) -> Self {
+        let faults = self.faults();
+        let was_read_only = self.drive.read_only().is_some();
         let Self { drive, mut units, .. } = self;
         let drive = Drive::recover(drive.power_cut(seed), seed).unwrap();
         drive.assert_consistent();
+        assert!(!was_read_only || drive.read_only().is_some(), "a drive that writes again");
         for (lpn, unit) in units.iter_mut().enumerate() {
             let found = drive.version_of(lpn as u32).unwrap();
             let newest = unit.history.iter().flatten().max().copied().unwrap_or(0);
@@ -264,6 +301,6 @@ impl Harness {
             // What was found is on flash, so it is the floor from now on.
             *unit = UnitModel::found(found);
         }
-        Self { drive, units, requests: Vec::new(), ..self }
+        Self { drive, units, requests: Vec::new(), faults, ..self }
     }
 }
