@@ -65,7 +65,9 @@ fn many_cuts(kind: Kind, test: &str) {
         }
         harness.fill();
         harness.come_to_rest();
-        harness.assert_no_block_is_lost();
+        if harness.drive().read_only().is_none() {
+            harness.assert_no_block_is_lost();
+        }
         all.add(harness.faults());
         read_only += u32::from(harness.drive().read_only().is_some());
     }

@@ -106,7 +106,7 @@ impl Hybrid {
     pub fn is_asked(&self, lane: LaneId) -> bool {
         let failed = self.has_failed_data(lane);
         let lane = &self.lanes[lane.0 as usize];
-        let awaited = matches!(lane.step, Some(Step::EraseLog | Step::Fill { .. }));
+        let awaited = !matches!(lane.step, None | Some(Step::Erase));
         let merges = lane.victim.is_some() || !lane.wanted.is_empty();
         awaited || merges || !lane.dead.is_empty() || !lane.fills.is_empty() || failed
     }

@@ -170,7 +170,11 @@ impl Hybrid {
                     }
                 }
                 Use::Target | Use::Dead => self.bury(block),
-                Use::Spent => self.spend(block),
+                Use::Spent => {
+                    // Counted anew.
+                    self.uses[block as usize] = Use::Sealed;
+                    self.spend(block);
+                }
                 Use::Log | Use::Sealed | Use::Wanted | Use::Merging => {
                     // Where rows stopped on each die is not known to be in line.
                     self.next[block as usize] = self.layout.rows_per_block();
