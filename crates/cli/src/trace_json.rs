@@ -15,6 +15,9 @@ pub struct TraceObject {
     pub lines: u64,
     /// The event that was counted as the request.
     pub counted_from: CountedFrom,
+    /// Where these are NVMe commands, the size of a logical block that was assumed (bytes).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nvme_block_bytes: Option<u64>,
     /// The phase that was selected.
     pub phase: Option<String>,
     /// The device of the trace that was selected.
@@ -73,6 +76,8 @@ pub struct TraceObject {
     pub devices: Vec<Tally>,
     /// Commands of the processes, over the selected requests.
     pub processes: Vec<Tally>,
+    /// Files, over the selected requests whose file is known, most data first; at most 1000.
+    pub files: Vec<Tally>,
     /// Lines that did not become a request, by reason.
     pub skipped: Vec<SkipRow>,
     /// What the source could tell.
@@ -101,6 +106,7 @@ pub fn trace_object(trace: &LoadedTrace) -> TraceObject {
         format: facts.format.clone(),
         lines: facts.lines,
         counted_from: facts.counted_from,
+        nvme_block_bytes: facts.nvme_block_bytes,
         phase: trace.phase.clone(),
         source: trace.source.clone(),
         requests: summary.requests,
@@ -129,9 +135,19 @@ pub fn trace_object(trace: &LoadedTrace) -> TraceObject {
         phases: phases(trace),
         devices: trace.devices.rows(&trace.symbols),
         processes: if can.process { trace.processes.largest(&trace.symbols) } else { vec![] },
+        files: files(trace),
         skipped: facts.skipped.clone(),
         capabilities: can,
     }
+}
+
+/// Files listed at most: a trace may name a million of them.
+const FILES_MAX: usize = 1000;
+
+fn files(trace: &LoadedTrace) -> Vec<Tally> {
+    let mut files = trace.files.largest(&trace.symbols);
+    files.truncate(FILES_MAX);
+    files
 }
 
 fn phases(trace: &LoadedTrace) -> Vec<PhaseObject> {

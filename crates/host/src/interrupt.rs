@@ -5,9 +5,13 @@
 //! a flag, so a read that blocks on an idle pipe, or an hour of simulation, stops at
 //! once. Unfinished outputs are known here by name; the lock on the list is held while
 //! the process ends, so no new one can appear after they are removed.
+//!
+//! Work that has a good end at any time (a capture) asks for the first signal itself:
+//! then a flag is raised instead, and the next signal ends the process.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -18,6 +22,8 @@ const SIGNAL_BASE: i32 = 128;
 
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
+static SOFT: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
+
 /// From now on Ctrl-C and a polite kill remove unfinished outputs and end the process
 /// with code 130 (143 for the latter).
 ///
@@ -26,7 +32,11 @@ static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 pub fn install() -> std::io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     thread::Builder::new().name("interrupt".into()).spawn(move || {
-        if let Some(signal) = signals.forever().next() {
+        for signal in signals.forever() {
+            if let Some(flag) = soft().take() {
+                flag.store(true, Ordering::Release);
+                continue;
+            }
             let unfinished = list();
             for path in unfinished.iter() {
                 // It may be gone already; the process ends either way.
@@ -36,6 +46,19 @@ pub fn install() -> std::io::Result<()> {
         }
     })?;
     Ok(())
+}
+
+/// The next signal raises the flag that this gives, and ends nothing; the one after it ends
+/// the process as always.
+#[must_use]
+pub fn stop_softly() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    *soft() = Some(Arc::clone(&flag));
+    flag
+}
+
+fn soft() -> MutexGuard<'static, Option<Arc<AtomicBool>>> {
+    SOFT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Notes the file that `create` makes as unfinished, so that an interrupt removes it.

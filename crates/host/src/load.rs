@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use prism_trace::detect::detect;
 use prism_trace::summary::{Figures, Summary};
 use prism_trace::{
-    CountFrom, Format, Op, Outcome, Reader, ReaderOptions, Record, Symbol, Symbols, TraceError,
+    CountFrom, Format, LogicalBlock, Op, Outcome, Reader, ReaderOptions, Record, Symbol, Symbols,
+    TraceError,
 };
 
 use crate::error::HostError;
@@ -39,6 +40,9 @@ pub struct LoadSpec {
     pub map: Option<PathBuf>,
     /// The `-f` string with which blkparse printed it.
     pub blkparse_format: Option<String>,
+    /// The logical block of NVMe commands, if it is not the usual 512 B; for traces of
+    /// these alone.
+    pub nvme_block: Option<LogicalBlock>,
     /// Only the requests of this phase.
     pub phase: Option<String>,
     /// Only the requests of this device.
@@ -66,6 +70,8 @@ pub struct LoadedTrace {
     pub phases: Tallies,
     /// Sums by the command of the process, over the selected records.
     pub processes: Tallies,
+    /// Sums by file, over the selected records whose file is known.
+    pub files: Tallies,
     /// The phase that was selected.
     pub phase: Option<String>,
     /// The device of the trace that was selected.
@@ -96,19 +102,7 @@ pub fn load_trace(spec: &LoadSpec, progress: &Progress) -> Result<LoadedTrace, H
     progress.clear();
     let (keep, symbols, facts) = result?;
     keep.check_names(&name, &symbols, &facts)?;
-    Ok(LoadedTrace {
-        name,
-        spool: keep.spool.finish()?,
-        later_discards: keep.later_discards,
-        summary: keep.summary.figures(&symbols),
-        symbols,
-        facts,
-        devices: keep.devices,
-        phases: keep.phases,
-        processes: keep.processes,
-        phase: spec.phase.clone(),
-        source: spec.source.clone(),
-    })
+    keep.into_trace(name, symbols, facts)
 }
 
 type Loaded<'a> = (Keep<'a>, Symbols, TraceFacts);
@@ -165,6 +159,9 @@ fn load_parquet<'a>(
                     --blkparse-format; leave it out";
         return Err(HostError::Parquet { file: name, what: what.into() });
     }
+    if spec.nvme_block.is_some() {
+        return Err(HostError::BlockSizeKnown { file: name });
+    }
     let mut reader = ParquetReader::open(input.reopen()?.into_file()?, &name)?;
     progress.start_count("reading", "requests", Some(reader.records()));
     let (mut keep, mut symbols, mut batch) = (Keep::new(spec), Symbols::new(), Vec::new());
@@ -187,6 +184,12 @@ fn load_bytes<'a>(
     progress: &Progress,
 ) -> Result<Loaded<'a>, HostError> {
     let format = format_of(spec, &files)?;
+    if let Some(second) = files.get(1).filter(|_| !format.joins_files()) {
+        let file = second.input.name().to_owned();
+        let what =
+            format!("a trace of the format {} is one file; name one at a time", format.name());
+        return Err(HostError::Mixed { file, what });
+    }
     let map_toml = match &spec.map {
         Some(path) => Some(read_text(path)?),
         None => None,
@@ -198,15 +201,25 @@ fn load_bytes<'a>(
         count_from: CountFrom::Issue,
     };
     let mut counted_from = CountedFrom::Issue;
+    let block = spec.nvme_block.unwrap_or(LogicalBlock::SECTOR);
     loop {
         let mut keep = Keep::new(spec);
         let (outcome, symbols) = Pass::new(&options, &mut files)?.run(&mut keep, progress)?;
-        if !outcome.only_queue_events || options.count_from == CountFrom::Queue {
-            let facts = TraceFacts::new(format.name(), &outcome, counted_from);
+        let is_first = options.count_from == CountFrom::Issue;
+        (options.count_from, counted_from) = if is_first && outcome.only_queue_events {
+            (CountFrom::Queue, CountedFrom::Queue)
+        } else if is_first && outcome.only_nvme_commands {
+            (CountFrom::Nvme { block }, CountedFrom::Nvme)
+        } else {
+            let mut facts = TraceFacts::new(format.name(), &outcome, counted_from);
+            if counted_from == CountedFrom::Nvme {
+                facts.nvme_block_bytes = Some(block.bytes().0);
+            } else if spec.nvme_block.is_some() {
+                let file = files[0].input.name().to_owned();
+                return Err(HostError::BlockSizeKnown { file });
+            }
             return Ok((keep, symbols, facts));
-        }
-        options.count_from = CountFrom::Queue;
-        counted_from = CountedFrom::Queue;
+        };
         for file in std::mem::take(&mut files) {
             files.push(Opened::new(file.input.reopen()?)?);
         }
@@ -368,8 +381,8 @@ struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    fn new(name: Option<&'a String>) -> Self {
-        Self { name: name.map(String::as_str), symbol: None }
+    fn new(name: Option<&'a str>) -> Self {
+        Self { name, symbol: None }
     }
 
     fn resolve(&mut self, symbols: &Symbols) {
@@ -384,7 +397,7 @@ impl<'a> Wanted<'a> {
 }
 
 /// What is kept of a trace while it is read.
-struct Keep<'a> {
+pub(crate) struct Keep<'a> {
     phase: Wanted<'a>,
     source: Wanted<'a>,
     spool: SpoolWriter,
@@ -395,24 +408,64 @@ struct Keep<'a> {
     phases: Tallies,
     /// Over the selected records.
     processes: Tallies,
+    files: Tallies,
+}
+
+impl Keep<'static> {
+    /// Keeps every record.
+    pub(crate) fn everything() -> Self {
+        Self::of(None, None)
+    }
 }
 
 impl<'a> Keep<'a> {
     fn new(spec: &'a LoadSpec) -> Self {
+        Self::of(spec.phase.as_deref(), spec.source.as_deref())
+    }
+
+    fn of(phase: Option<&'a str>, source: Option<&'a str>) -> Self {
         Self {
-            phase: Wanted::new(spec.phase.as_ref()),
-            source: Wanted::new(spec.source.as_ref()),
+            phase: Wanted::new(phase),
+            source: Wanted::new(source),
             spool: SpoolWriter::new(),
             later_discards: Vec::new(),
             summary: Summary::new(),
             devices: Tallies::default(),
             phases: Tallies::default(),
             processes: Tallies::default(),
+            files: Tallies::default(),
         }
     }
 
+    /// The trace of what was kept.
+    pub(crate) fn into_trace(
+        self,
+        name: String,
+        symbols: Symbols,
+        facts: TraceFacts,
+    ) -> Result<LoadedTrace, HostError> {
+        Ok(LoadedTrace {
+            name,
+            spool: self.spool.finish()?,
+            later_discards: self.later_discards,
+            summary: self.summary.figures(&symbols),
+            symbols,
+            facts,
+            devices: self.devices,
+            phases: self.phases,
+            processes: self.processes,
+            files: self.files,
+            phase: self.phase.name.map(str::to_owned),
+            source: self.source.name.map(str::to_owned),
+        })
+    }
+
     /// Takes and empties `records`, whose names are in `symbols`.
-    fn take(&mut self, records: &mut Vec<Record>, symbols: &Symbols) -> Result<(), HostError> {
+    pub(crate) fn take(
+        &mut self,
+        records: &mut Vec<Record>,
+        symbols: &Symbols,
+    ) -> Result<(), HostError> {
         self.phase.resolve(symbols);
         self.source.resolve(symbols);
         for record in records.drain(..) {
@@ -424,6 +477,9 @@ impl<'a> Keep<'a> {
             if self.phase.admits(record.phase) {
                 self.later_discards.clear();
                 self.processes.add(record.comm, &record);
+                if record.file != Symbol::NONE {
+                    self.files.add(record.file, &record);
+                }
                 self.summary.add(&record);
                 self.spool.push(record)?;
             } else if record.op == Op::Discard && self.later_discards.len() < LATER_MAX {

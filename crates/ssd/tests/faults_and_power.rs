@@ -6,6 +6,8 @@
 
 #![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
 
+#[path = "common/aged.rs"]
+mod aged;
 #[path = "common/failing.rs"]
 mod failing;
 #[path = "common/harness.rs"]
@@ -34,20 +36,10 @@ fn failing(kind: Kind, rng: &mut Rng) -> Device {
     device
 }
 
-fn seeds() -> std::ops::Range<u64> {
-    match std::env::var("PRISM_SEED") {
-        Ok(seed) => {
-            let seed = seed.parse().expect("PRISM_SEED is a number");
-            seed..seed + 1
-        }
-        Err(_) => 0..LIVES,
-    }
-}
-
 /// A life with cuts mostly close together; then the drive works, or has come to its end.
 fn many_cuts(kind: Kind, test: &str) {
     let (mut all, mut read_only, mut lives) = (FaultCounts::default(), 0, 0);
-    for seed in seeds() {
+    for seed in aged::seeds(LIVES) {
         println!("PRISM_SEED={seed} cargo test -p prism-ssd --test faults_and_power {test}");
         let mut rng = Rng::stream(seed, "faults.power");
         let device = failing(kind, &mut rng);

@@ -1,6 +1,8 @@
 //! What can be wrong with a trace. Each error names the line (or record) and says
 //! what to do; the file's name is added by whoever opened it.
 
+use prism_base::Bytes;
+
 /// Why a trace cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -10,6 +12,12 @@ pub enum TraceError {
         "the format was not recognised; name it with --format, or describe it with --map FILE.toml"
     )]
     UnknownFormat,
+    /// Lines are of more than one format as far as their look goes.
+    #[error("the lines fit the formats {formats} alike; say which it is with --format")]
+    Ambiguous {
+        /// The formats.
+        formats: &'static str,
+    },
     /// The input has no byte.
     #[error("the input is empty")]
     Empty,
@@ -24,6 +32,20 @@ pub enum TraceError {
     FormatString {
         /// What is wrong and what to do.
         what: String,
+    },
+    /// A text of the kernel's that describes its trace buffer.
+    #[error("the description {name}: {what}; give the texts of the kernel that recorded")]
+    EventFormat {
+        /// Which text.
+        name: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// No drive has logical blocks of this size.
+    #[error("a logical block of {size} cannot be: it is a power of two from 512 B to 64 KiB")]
+    BlockSize {
+        /// What was asked for.
+        size: Bytes,
     },
     /// Lines were read, but none was an event.
     #[error("none of the {lines} lines is an event of the format {format}; check --format")]

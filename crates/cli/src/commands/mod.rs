@@ -5,6 +5,8 @@ pub mod bench_contract;
 pub mod bench_flash;
 pub mod calc_cleaning;
 pub mod calc_lifetime;
+pub mod capture;
+pub mod capture_mark;
 pub mod report;
 pub mod reproduce;
 pub mod sim;

@@ -192,8 +192,9 @@ impl Engine {
     }
 
     /// Finds other rows for jobs that have lost theirs. Parity and padding are given up, and so
-    /// are copies whose rows are fixed by a merge: that begins anew, with another target.
-    pub(super) fn replace_rows(&mut self, now: SimTime) {
+    /// are copies whose rows are fixed by a merge, which begins anew with another target. What
+    /// nobody wants any more ends as if it were on flash.
+    pub(super) fn replace_rows(&mut self, done: &mut Vec<Done>, now: SimTime) {
         while let Some(place) = self.rowless.pop_front() {
             let job = &self.jobs[place];
             let (row, lane) = (RowId(job.row), LaneId(job.lane));
@@ -203,7 +204,12 @@ impl Engine {
                     let die = self.layout.die_of(row);
                     self.dies[die.0 as usize].host_rows -= 1;
                     self.lanes[lane.0 as usize].host_rows -= 1;
-                    self.homeless.push_back(place);
+                    if self.ftl.is_forgotten(row) {
+                        done.extend(self.jobs[place].tags.iter().map(|&tag| Done::Wrote { tag }));
+                        self.jobs.give(place);
+                    } else {
+                        self.homeless.push_back(place);
+                    }
                     self.list(lane);
                     self.host_op_done(die, now);
                     self.house(now);
@@ -230,18 +236,26 @@ impl Engine {
         }
         // What is begun here may ask for this again, for rows that are not in the list then.
         let mut waiting = std::mem::take(&mut self.homeless);
+        let mut blocked = Vec::new();
         for _ in 0..waiting.len() {
             let place = waiting.pop_front().expect("as many as counted");
-            let Some(lane) = self.new_lane(place, now) else {
+            let job = &self.jobs[place];
+            let (stream, own, first) = (job.stream, job.lane, job.plan.units[0].lpn);
+            // Rows of a stream stay in their order.
+            let lane = match blocked.contains(&stream) {
+                true => None,
+                false => self.new_lane(stream, first, LaneId(own), now),
+            };
+            let Some(lane) = lane else {
+                blocked.push(stream);
                 waiting.push_back(place);
                 continue;
             };
-            let stream = self.jobs[place].stream;
-            let first = self.jobs[place].plan.units[0].lpn;
             let row = self.ftl.reserve_host(lane, stream, first);
             while let Some(pad) = self.ftl.take_pad() {
                 self.program_empty(lane, pad, Cause::Pad, now);
             }
+            self.recount_overflow(place, row, stream);
             (self.jobs[place].row, self.jobs[place].lane) = (row.0, lane.0);
             let die = self.layout.die_of(row);
             self.dies[die.0 as usize].host_rows += 1;
@@ -255,19 +269,28 @@ impl Engine {
         self.homeless = waiting;
     }
 
-    /// The lane that takes the units of a job of the host, whose row is lost, if one does now.
-    fn new_lane(&mut self, place: u32, now: SimTime) -> Option<LaneId> {
+    /// A lane that has a row for units of `stream`, which begin with `first`, however busy it
+    /// is; the one on which they have lost theirs before any other.
+    fn new_lane(&mut self, stream: u32, first: u32, own: LaneId, now: SimTime) -> Option<LaneId> {
         if self.ftl.is_read_only() {
             return None;
         }
-        let job = &self.jobs[place];
-        let (stream, own, first) = (job.stream, job.lane, job.plan.units[0].lpn);
         if self.ftl.host_place(stream, first) != HostPlace::Any {
             return self.place(stream, first, now);
         }
         let lanes = self.lanes.len() as u32;
-        let mut all = (own..lanes).chain(0..own).map(LaneId);
+        let mut all = (own.0..lanes).chain(0..own.0).map(LaneId);
         all.find(|&lane| self.ftl.host_may_write(lane, stream))
+    }
+
+    /// The units of a job get `row` instead of the row they have lost: blocks of one bit a cell
+    /// may have room for them now, or no longer.
+    fn recount_overflow(&mut self, place: u32, row: RowId, stream: u32) {
+        let job = &self.jobs[place];
+        let units = job.plan.units.len() as u64;
+        let before = self.ftl.is_overflow(RowId(job.row), stream);
+        self.counts.slc_overflow += units * u64::from(self.ftl.is_overflow(row, stream));
+        self.counts.slc_overflow -= units * u64::from(before);
     }
 
     /// Gives a copy whose data is there a row. Without an erased block left for it nothing

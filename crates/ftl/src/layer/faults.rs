@@ -4,6 +4,7 @@ use prism_nand::{BlockId, LaneId, RowId};
 
 use super::Layer;
 use crate::config::ConfigError;
+use crate::pagemap::PageMap;
 
 impl Layer {
     /// Takes `bad` blocks out of use, before anything was written.
@@ -15,10 +16,7 @@ impl Layer {
             Self::Page(map) => map.set_aside(bad),
             Self::Hybrid(map) => map.set_aside(bad),
             Self::Ranges(map) => map.set_aside(bad),
-            _ => {
-                let mut bad = bad;
-                if bad.next().is_some() { no_faults() } else { Ok(()) }
-            }
+            Self::Zoned(map) => map.set_aside(bad),
         }
     }
 
@@ -30,7 +28,7 @@ impl Layer {
             Self::Page(map) => map.program_failed(row),
             Self::Hybrid(map) => map.program_failed(row),
             Self::Ranges(map) => map.program_failed(row),
-            _ => no_faults(),
+            Self::Zoned(map) => map.program_failed(row),
         }
     }
 
@@ -42,6 +40,26 @@ impl Layer {
             Self::Page(map) => map.has_failed(block),
             Self::Hybrid(map) => map.has_failed(block),
             Self::Ranges(map) => map.has_failed(block),
+            Self::Zoned(map) => map.has_failed(block),
+        }
+    }
+
+    /// Whether `row`, whose program has passed, counts for nothing, because its place says
+    /// which units it holds and an earlier row of its die has failed meanwhile.
+    #[must_use]
+    pub fn is_void(&self, row: RowId) -> bool {
+        match self {
+            Self::Zoned(map) => map.is_void(row),
+            _ => false,
+        }
+    }
+
+    /// Whether nobody wants any more what was to stand on `row`, so that its units need no other
+    /// row.
+    #[must_use]
+    pub fn is_forgotten(&self, row: RowId) -> bool {
+        match self {
+            Self::Zoned(map) => map.is_forgotten(row),
             _ => false,
         }
     }
@@ -52,7 +70,7 @@ impl Layer {
             Self::Page(map) => map.erase_failed(block),
             Self::Hybrid(map) => map.erase_failed(block),
             Self::Ranges(map) => map.erase_failed(block),
-            _ => no_faults(),
+            Self::Zoned(map) => map.erase_failed(block),
         }
     }
 
@@ -73,7 +91,7 @@ impl Layer {
             Self::Page(map) => map.is_read_only(),
             Self::Hybrid(map) => map.is_read_only(),
             Self::Ranges(map) => map.is_read_only(),
-            _ => false,
+            Self::Zoned(map) => map.is_read_only(),
         }
     }
 
@@ -83,8 +101,15 @@ impl Layer {
             Self::Page(map) => map.set_read_only(),
             Self::Hybrid(map) => map.set_read_only(),
             Self::Ranges(map) => map.set_read_only(),
-            _ => no_faults(),
+            Self::Zoned(map) => map.set_read_only(),
         }
+    }
+
+    /// How many more blocks of one bit a cell the lane with fewest can lose before they are no
+    /// longer written to; `None` if there are none.
+    #[must_use]
+    pub fn slc_spare_blocks(&self) -> Option<u32> {
+        self.page().and_then(PageMap::slc_spare_blocks)
     }
 
     /// How many more blocks the lane with the least spare can lose before the layer takes no
@@ -96,12 +121,7 @@ impl Layer {
             Self::Page(map) => map.spare_blocks(),
             Self::Hybrid(map) => map.spare_blocks(),
             Self::Ranges(map) => map.spare_blocks(),
-            _ => 0,
+            Self::Zoned(map) => map.spare_blocks(),
         }
     }
-}
-
-/// A zoned drive is refused on flash that fails.
-fn no_faults() -> ! {
-    panic!("a mapping by zone runs on flash without faults only")
 }
