@@ -137,10 +137,15 @@ pub(crate) struct Intake {
 
 impl Intake {
     pub fn new(count_from: CountFrom) -> Self {
+        Self::with_disorder(count_from, DISORDER_NS)
+    }
+
+    /// Events may stand up to `disorder_ns` behind later ones.
+    pub fn with_disorder(count_from: CountFrom, disorder_ns: u64) -> Self {
         Self {
             names: Names::new(),
             skips: Skips::default(),
-            order: Orderer::new(DISORDER_NS),
+            order: Orderer::new(disorder_ns),
             pairing: Pairing::new(count_from),
             ready: Vec::new(),
             clock_ns: 1_000_000_000,
