@@ -19,6 +19,7 @@ pub mod replay_args;
 pub mod report_files;
 pub mod reproduction;
 pub mod sim_report;
+pub mod stack_report;
 pub mod sweep;
 pub mod trace_args;
 pub mod trace_json;
@@ -30,7 +31,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use commands::{bench, calc_cleaning, calc_lifetime, report, reproduce, sim, validate};
+use commands::{bench, calc_cleaning, calc_lifetime, capture, report, reproduce, sim, validate};
 use commands::{trace_convert, trace_generate, trace_info, trace_layout};
 pub use failure::Failure;
 
@@ -48,6 +49,8 @@ enum Command {
     Report(report::Args),
     /// Run jobs in the words of fio on a simulated drive
     Sim(sim::Args),
+    /// Record what a running system asks of its disks
+    Capture(capture::Args),
     /// Look at, convert and make block traces
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -105,6 +108,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Report(args) => report::run(args),
         Command::Sim(args) => sim::run(args),
+        Command::Capture(args) => capture::run(args),
         Command::Trace(TraceCommand::Info(args)) => trace_info::run(args),
         Command::Trace(TraceCommand::Convert(args)) => trace_convert::run(args),
         Command::Trace(TraceCommand::Generate(args)) => trace_generate::run(args),

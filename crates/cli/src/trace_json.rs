@@ -73,6 +73,8 @@ pub struct TraceObject {
     pub devices: Vec<Tally>,
     /// Commands of the processes, over the selected requests.
     pub processes: Vec<Tally>,
+    /// Files, over the selected requests whose file is known, most data first; at most 1000.
+    pub files: Vec<Tally>,
     /// Lines that did not become a request, by reason.
     pub skipped: Vec<SkipRow>,
     /// What the source could tell.
@@ -129,9 +131,19 @@ pub fn trace_object(trace: &LoadedTrace) -> TraceObject {
         phases: phases(trace),
         devices: trace.devices.rows(&trace.symbols),
         processes: if can.process { trace.processes.largest(&trace.symbols) } else { vec![] },
+        files: files(trace),
         skipped: facts.skipped.clone(),
         capabilities: can,
     }
+}
+
+/// Files listed at most: a trace may name a million of them.
+const FILES_MAX: usize = 1000;
+
+fn files(trace: &LoadedTrace) -> Vec<Tally> {
+    let mut files = trace.files.largest(&trace.symbols);
+    files.truncate(FILES_MAX);
+    files
 }
 
 fn phases(trace: &LoadedTrace) -> Vec<PhaseObject> {

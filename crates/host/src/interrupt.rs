@@ -6,10 +6,13 @@
 //! once. Unfinished outputs are known here by name, and what is to be undone by an action;
 //! the locks on both lists are held while the process ends, so nothing new can appear after
 //! they are removed.
+//!
+//! Work that has a good end at any time (a capture) asks for the first signal itself:
+//! then a flag is raised instead, and the next signal ends the process.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -19,6 +22,8 @@ use signal_hook::iterator::Signals;
 const SIGNAL_BASE: i32 = 128;
 
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+static SOFT: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
 
 type Action = Box<dyn FnOnce() + Send>;
 
@@ -36,7 +41,11 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 pub fn install() -> std::io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     thread::Builder::new().name("interrupt".into()).spawn(move || {
-        if let Some(signal) = signals.forever().next() {
+        for signal in signals.forever() {
+            if let Some(flag) = soft().take() {
+                flag.store(true, Ordering::Release);
+                continue;
+            }
             // The newest stands on what was there before it.
             let mut undo = actions();
             for (_, action) in undo.drain(..).rev() {
@@ -51,6 +60,19 @@ pub fn install() -> std::io::Result<()> {
         }
     })?;
     Ok(())
+}
+
+/// The next signal raises the flag that this gives, and ends nothing; the one after it ends
+/// the process as always.
+#[must_use]
+pub fn stop_softly() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    *soft() = Some(Arc::clone(&flag));
+    flag
+}
+
+fn soft() -> MutexGuard<'static, Option<Arc<AtomicBool>>> {
+    SOFT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Notes the file that `create` makes as unfinished, so that an interrupt removes it.
@@ -138,7 +160,8 @@ mod tests {
         assert_eq!(count.load(Ordering::Relaxed), 1);
         drop(ten);
         assert_eq!(count.load(Ordering::Relaxed), 11);
-        let failed = Undo::of(|| if count.load(Ordering::Relaxed) == 0 { Ok(|| ()) } else { Err(5) });
+        let failed =
+            Undo::of(|| if count.load(Ordering::Relaxed) == 0 { Ok(|| ()) } else { Err(5) });
         assert_eq!(failed.unwrap_err(), 5);
     }
 }

@@ -3,6 +3,7 @@
 //! It adapts and decides nothing: bytes go to the pure crates, their values go to files.
 
 pub mod atomic;
+pub mod capture;
 pub mod clock;
 pub mod compact;
 pub mod error;

@@ -66,6 +66,8 @@ pub struct LoadedTrace {
     pub phases: Tallies,
     /// Sums by the command of the process, over the selected records.
     pub processes: Tallies,
+    /// Sums by file, over the selected records whose file is known.
+    pub files: Tallies,
     /// The phase that was selected.
     pub phase: Option<String>,
     /// The device of the trace that was selected.
@@ -96,19 +98,7 @@ pub fn load_trace(spec: &LoadSpec, progress: &Progress) -> Result<LoadedTrace, H
     progress.clear();
     let (keep, symbols, facts) = result?;
     keep.check_names(&name, &symbols, &facts)?;
-    Ok(LoadedTrace {
-        name,
-        spool: keep.spool.finish()?,
-        later_discards: keep.later_discards,
-        summary: keep.summary.figures(&symbols),
-        symbols,
-        facts,
-        devices: keep.devices,
-        phases: keep.phases,
-        processes: keep.processes,
-        phase: spec.phase.clone(),
-        source: spec.source.clone(),
-    })
+    keep.into_trace(name, symbols, facts)
 }
 
 type Loaded<'a> = (Keep<'a>, Symbols, TraceFacts);
@@ -368,8 +358,8 @@ struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    fn new(name: Option<&'a String>) -> Self {
-        Self { name: name.map(String::as_str), symbol: None }
+    fn new(name: Option<&'a str>) -> Self {
+        Self { name, symbol: None }
     }
 
     fn resolve(&mut self, symbols: &Symbols) {
@@ -384,7 +374,7 @@ impl<'a> Wanted<'a> {
 }
 
 /// What is kept of a trace while it is read.
-struct Keep<'a> {
+pub(crate) struct Keep<'a> {
     phase: Wanted<'a>,
     source: Wanted<'a>,
     spool: SpoolWriter,
@@ -395,24 +385,64 @@ struct Keep<'a> {
     phases: Tallies,
     /// Over the selected records.
     processes: Tallies,
+    files: Tallies,
+}
+
+impl Keep<'static> {
+    /// Keeps every record.
+    pub(crate) fn everything() -> Self {
+        Self::of(None, None)
+    }
 }
 
 impl<'a> Keep<'a> {
     fn new(spec: &'a LoadSpec) -> Self {
+        Self::of(spec.phase.as_deref(), spec.source.as_deref())
+    }
+
+    fn of(phase: Option<&'a str>, source: Option<&'a str>) -> Self {
         Self {
-            phase: Wanted::new(spec.phase.as_ref()),
-            source: Wanted::new(spec.source.as_ref()),
+            phase: Wanted::new(phase),
+            source: Wanted::new(source),
             spool: SpoolWriter::new(),
             later_discards: Vec::new(),
             summary: Summary::new(),
             devices: Tallies::default(),
             phases: Tallies::default(),
             processes: Tallies::default(),
+            files: Tallies::default(),
         }
     }
 
+    /// The trace of what was kept.
+    pub(crate) fn into_trace(
+        self,
+        name: String,
+        symbols: Symbols,
+        facts: TraceFacts,
+    ) -> Result<LoadedTrace, HostError> {
+        Ok(LoadedTrace {
+            name,
+            spool: self.spool.finish()?,
+            later_discards: self.later_discards,
+            summary: self.summary.figures(&symbols),
+            symbols,
+            facts,
+            devices: self.devices,
+            phases: self.phases,
+            processes: self.processes,
+            files: self.files,
+            phase: self.phase.name.map(str::to_owned),
+            source: self.source.name.map(str::to_owned),
+        })
+    }
+
     /// Takes and empties `records`, whose names are in `symbols`.
-    fn take(&mut self, records: &mut Vec<Record>, symbols: &Symbols) -> Result<(), HostError> {
+    pub(crate) fn take(
+        &mut self,
+        records: &mut Vec<Record>,
+        symbols: &Symbols,
+    ) -> Result<(), HostError> {
         self.phase.resolve(symbols);
         self.source.resolve(symbols);
         for record in records.drain(..) {
@@ -424,6 +454,9 @@ impl<'a> Keep<'a> {
             if self.phase.admits(record.phase) {
                 self.later_discards.clear();
                 self.processes.add(record.comm, &record);
+                if record.file != Symbol::NONE {
+                    self.files.add(record.file, &record);
+                }
                 self.summary.add(&record);
                 self.spool.push(record)?;
             } else if record.op == Op::Discard && self.later_discards.len() < LATER_MAX {

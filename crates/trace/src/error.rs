@@ -25,6 +25,14 @@ pub enum TraceError {
         /// What is wrong and what to do.
         what: String,
     },
+    /// A text of the kernel's that describes its trace buffer.
+    #[error("the description {name}: {what}; give the texts of the kernel that recorded")]
+    EventFormat {
+        /// Which text.
+        name: String,
+        /// What is wrong with it.
+        what: String,
+    },
     /// Lines were read, but none was an event.
     #[error("none of the {lines} lines is an event of the format {format}; check --format")]
     NoEvent {

@@ -46,7 +46,7 @@ pub(crate) struct Event {
 }
 
 /// What happened.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// A bio entered the block layer.
     Queue(Target, Who),
@@ -69,7 +69,7 @@ pub(crate) enum What {
 }
 
 /// What an event is about.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub sector: u64,
     pub sectors: u64,

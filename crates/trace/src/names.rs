@@ -17,15 +17,30 @@ pub(crate) struct Names {
     devices: Vec<Option<(u32, u32, Symbol)>>,
 }
 
-/// Who did something.
+/// Who did something, and with what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Who {
     pub pid: i32,
     pub comm: Symbol,
+    pub about: About,
 }
 
 impl Who {
-    pub const UNKNOWN: Self = Self { pid: -1, comm: Symbol::NONE };
+    pub const UNKNOWN: Self = Self { pid: -1, comm: Symbol::NONE, about: About::NOTHING };
+}
+
+/// What the data is, where the source tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct About {
+    /// 0 is unknown.
+    pub inode: u64,
+    pub file: Symbol,
+    pub stream: u16,
+    pub hint: u8,
+}
+
+impl About {
+    pub const NOTHING: Self = Self { inode: 0, file: Symbol::NONE, stream: 0, hint: 0 };
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +64,7 @@ impl Names {
 
     /// The process `pid` called `comm`.
     pub fn who(&mut self, pid: i32, comm: &[u8]) -> Who {
-        Who { pid, comm: self.comm(comm).symbol }
+        Who { pid, comm: self.comm(comm).symbol, about: About::NOTHING }
     }
 
     /// The process on whose behalf an issue took place, as far as the issue event tells:
@@ -60,7 +75,7 @@ impl Names {
         if pid == 0 || cached.acts_for_others {
             Who::UNKNOWN
         } else {
-            Who { pid, comm: cached.symbol }
+            Who { pid, comm: cached.symbol, about: About::NOTHING }
         }
     }
 

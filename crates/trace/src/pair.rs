@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use crate::event::{Event, NO_DATA, NO_ISSUE, SECTOR, Target, What};
 use crate::flushes::FlushWaiters;
-use crate::names::Who;
+use crate::names::{About, Who};
 use crate::reader::CountFrom;
 use crate::record::{Flags, Op, OptTime, Record};
 use crate::skips::Skips;
@@ -226,7 +226,9 @@ impl Pairing {
         };
         let wanted = wanted.filter(|&(queue_ns, _)| now.saturating_sub(queue_ns) <= WAIT_NS);
         let (queue_ns, who) = match wanted {
-            Some((queue_ns, who)) => (Some(queue_ns), who),
+            // Who wanted it is known best when it was queued, what it is when it is issued.
+            Some((queue_ns, queued)) if who.about == About::NOTHING => (Some(queue_ns), queued),
+            Some((queue_ns, queued)) => (Some(queue_ns), Who { about: who.about, ..queued }),
             None => (None, who),
         };
         self.hold(target, op, queue_ns, who, now, out);
@@ -276,6 +278,10 @@ impl Pairing {
         record.phase = self.phase;
         record.pid = who.pid;
         record.comm = who.comm;
+        record.inode = who.about.inode;
+        record.file = who.about.file;
+        record.stream = who.about.stream;
+        record.hint = who.about.hint;
         // The flush before is the request itself.
         record.flags =
             if is_flush { Flags(target.flags.0 & !Flags::PREFLUSH.0) } else { target.flags };
@@ -356,7 +362,7 @@ impl Pairing {
             State::TakenBack
         };
         let Some(queue_ns) = held.record.queue.get() else { return };
-        let who = Who { pid: held.record.pid, comm: held.record.comm };
+        let who = of_record(&held.record);
         if op == Op::Flush {
             self.flushes.queue(target.device, 0, Flags::PREFLUSH, queue_ns, who);
         } else {
@@ -416,4 +422,11 @@ impl Pairing {
             out.push(record.since(origin_ns));
         }
     }
+}
+
+/// Who wanted `record`, and what it is.
+fn of_record(record: &Record) -> Who {
+    let about =
+        About { inode: record.inode, file: record.file, stream: record.stream, hint: record.hint };
+    Who { pid: record.pid, comm: record.comm, about }
 }

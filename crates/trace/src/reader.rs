@@ -360,7 +360,7 @@ fn one_line(
 }
 
 /// What event formats carry, as far as this trace does.
-fn event_capabilities(totals: &Totals, intake: &Intake) -> Capabilities {
+pub(crate) fn event_capabilities(totals: &Totals, intake: &Intake) -> Capabilities {
     Capabilities {
         discard: true,
         write_zeroes: true,
@@ -377,7 +377,7 @@ fn event_capabilities(totals: &Totals, intake: &Intake) -> Capabilities {
 }
 
 /// The outcome, and whether there was anything at all.
-fn event_outcome(
+pub(crate) fn event_outcome(
     lines: u64,
     capabilities: Capabilities,
     totals: Totals,

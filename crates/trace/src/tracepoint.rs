@@ -13,9 +13,10 @@
 
 use crate::error::TraceError;
 use crate::event::{BAD_EVENT, Event, Intake, OTHER_EVENT, Target, What};
-use crate::names::Who;
+use crate::names::Names;
 use crate::rwbs::Rwbs;
 use crate::scan::Scan;
+use crate::skips::SkipReason;
 
 /// The start of a line, which each tool prints in its own way.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +33,7 @@ pub(crate) struct Head<'a> {
 
 /// The events whose fields matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Queue,
     Start,
     Issue,
@@ -43,62 +44,124 @@ enum Kind {
     Split,
 }
 
+/// What the name of an event stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    /// A block event that matters.
+    Block(Kind),
+    /// A block event that tells nothing which others do not.
+    Passed,
+    /// A mark that a user wrote into the trace.
+    Mark,
+    /// An event of another subsystem.
+    Other,
+}
+
+/// The fields of an event, whichever way they were found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Facts<'a> {
+    pub pid: i32,
+    pub comm: &'a [u8],
+    pub device: (u32, u32),
+    pub rwbs: &'a [u8],
+    pub sector: u64,
+    /// Sectors; of a split the sector where the second part begins.
+    pub extent: u64,
+    /// Where a remapped bio was before.
+    pub from: ((u32, u32), u64),
+}
+
+impl Name {
+    /// What `name`, without its group, stands for.
+    #[inline]
+    pub fn of(name: &[u8]) -> Self {
+        let Some(block) = name.strip_prefix(b"block_") else {
+            return match name {
+                b"tracing_mark_write" | b"print" => Self::Mark,
+                _ => Self::Other,
+            };
+        };
+        Self::Block(match block {
+            b"bio_queue" => Kind::Queue,
+            b"rq_issue" => Kind::Issue,
+            b"rq_complete" => Kind::Complete,
+            b"rq_requeue" => Kind::Requeue,
+            b"io_start" => Kind::Start,
+            b"bio_complete" => Kind::BioComplete,
+            b"bio_remap" => Kind::Remap,
+            b"split" => Kind::Split,
+            b"getrq" | b"sleeprq" | b"plug" | b"unplug" | b"rq_insert" | b"bio_backmerge"
+            | b"bio_frontmerge" | b"rq_merge" | b"bio_bounce" | b"io_done" | b"rq_error"
+            | b"rq_remap" | b"dirty_buffer" | b"touch_buffer" => return Self::Passed,
+            _ => return Self::Other,
+        })
+    }
+}
+
 /// Takes one printed event.
 #[inline]
 pub(crate) fn take(head: &Head<'_>, line: u64, intake: &mut Intake) -> Result<(), TraceError> {
-    let Some(name) = head.name.strip_prefix(b"block_") else {
-        return other(head, line, intake);
-    };
-    let kind = match name {
-        b"bio_queue" => Kind::Queue,
-        b"rq_issue" => Kind::Issue,
-        b"rq_complete" => Kind::Complete,
-        b"rq_requeue" => Kind::Requeue,
-        b"io_start" => Kind::Start,
-        b"bio_complete" => Kind::BioComplete,
-        b"bio_remap" => Kind::Remap,
-        b"split" => Kind::Split,
-        b"getrq" | b"sleeprq" | b"plug" | b"unplug" | b"rq_insert" | b"bio_backmerge"
-        | b"bio_frontmerge" | b"rq_merge" | b"bio_bounce" | b"io_done" | b"rq_error"
-        | b"rq_remap" | b"dirty_buffer" | b"touch_buffer" => return Ok(()),
-        _ => {
-            intake.skip(OTHER_EVENT, line);
-            return Ok(());
-        }
-    };
-    let fields = fields(kind, head, intake);
-    match fields {
-        Some(what) => intake.event(Event { time_ns: head.time_ns, line, what }, head.step_ns),
-        None => {
-            intake.skip(BAD_EVENT, line);
+    match understand(head, &mut intake.names) {
+        Ok(Some(what)) => intake.event(Event { time_ns: head.time_ns, line, what }, head.step_ns),
+        Ok(None) => Ok(()),
+        Err(reason) => {
+            intake.skip(reason, line);
             Ok(())
         }
     }
 }
 
-/// Marks that a user wrote into the trace; everything else is of another subsystem.
-fn other(head: &Head<'_>, line: u64, intake: &mut Intake) -> Result<(), TraceError> {
-    let text = match head.name {
-        b"tracing_mark_write" => head.body,
-        // trace-cmd names the kind of entry, and the function only behind it.
-        b"print" => head.body.strip_prefix(b"tracing_mark_write: ").unwrap_or(head.body),
-        _ => {
-            intake.skip(OTHER_EVENT, line);
-            return Ok(());
+/// What a printed event means; `None` for what is understood but no request.
+#[inline]
+pub(crate) fn understand(head: &Head<'_>, names: &mut Names) -> Result<Option<What>, SkipReason> {
+    match Name::of(head.name) {
+        Name::Block(kind) => {
+            let facts = facts(kind, head).ok_or(BAD_EVENT)?;
+            what(kind, &facts, names).map(Some).ok_or(BAD_EVENT)
         }
-    };
-    let Some(name) = text.trim_ascii().strip_prefix(b"phase ") else { return Ok(()) };
+        Name::Passed => Ok(None),
+        // trace-cmd names the kind of entry, and the function only behind it.
+        Name::Mark => {
+            Ok(mark(head.body.strip_prefix(b"tracing_mark_write: ").unwrap_or(head.body), names))
+        }
+        Name::Other => Err(OTHER_EVENT),
+    }
+}
+
+/// The phase that a mark begins, if it does.
+pub(crate) fn mark(text: &[u8], names: &mut Names) -> Option<What> {
+    let name = text.trim_ascii().strip_prefix(b"phase ")?;
     let name = String::from_utf8_lossy(name.trim_ascii());
-    let phase = intake.names.symbols.intern(&name);
-    let event = Event { time_ns: head.time_ns, line, what: What::Phase(phase) };
-    intake.event(event, head.step_ns)
+    Some(What::Phase(names.symbols.intern(&name)))
+}
+
+/// What the fields of an event say; `None` if they cannot be.
+#[inline]
+pub(crate) fn what(kind: Kind, facts: &Facts<'_>, names: &mut Names) -> Option<What> {
+    let device = names.device(facts.device);
+    let rwbs = Rwbs::parse(facts.rwbs)?;
+    let sectors = match kind {
+        Kind::Split => facts.extent.checked_sub(facts.sector)?,
+        _ => facts.extent,
+    };
+    let target = Target::new(device, rwbs, facts.sector, sectors)?;
+    Some(match kind {
+        Kind::Queue => What::Queue(target, names.who(facts.pid, facts.comm)),
+        Kind::Start => What::Start(target, names.who(facts.pid, facts.comm)),
+        Kind::Issue => What::Issue(target, names.issuer(facts.pid, facts.comm)),
+        Kind::Complete => What::Complete(target),
+        Kind::BioComplete => What::BioComplete(target),
+        Kind::Requeue => What::Requeue(target),
+        Kind::Remap => What::Remap(target, names.device(facts.from.0), facts.from.1),
+        Kind::Split => What::Split(target, facts.extent),
+    })
 }
 
 #[inline]
-fn fields(kind: Kind, head: &Head<'_>, intake: &mut Intake) -> Option<What> {
+fn facts<'a>(kind: Kind, head: &Head<'a>) -> Option<Facts<'a>> {
     let mut scan = Scan::new(head.body);
-    let device = intake.names.device(scan.device()?);
-    let rwbs = Rwbs::parse(scan.word()?)?;
+    let mut facts =
+        Facts { pid: head.pid, device: scan.device()?, rwbs: scan.word()?, ..Facts::default() };
     match kind {
         Kind::Issue | Kind::Start => {
             scan.spaced_number()?;
@@ -107,35 +170,24 @@ fn fields(kind: Kind, head: &Head<'_>, intake: &mut Intake) -> Option<What> {
         Kind::Complete | Kind::Requeue => command(&mut scan)?,
         Kind::Queue | Kind::BioComplete | Kind::Remap | Kind::Split => {}
     }
-    let sector = scan.spaced_number()?;
+    facts.sector = scan.spaced_number()?;
     scan.spaces();
-    if kind == Kind::Split {
-        scan.eat(b'/')?;
-        let second = scan.spaced_number()?;
-        let target = Target::new(device, rwbs, sector, second.checked_sub(sector)?)?;
-        return Some(What::Split(target, second));
-    }
-    scan.eat(b'+')?;
-    let sectors = scan.spaced_number()?;
-    let target = Target::new(device, rwbs, sector, sectors)?;
-    Some(match kind {
-        Kind::Queue => What::Queue(target, named(&scan, head, intake)),
-        Kind::Start => What::Start(target, named(&scan, head, intake)),
-        Kind::Issue => {
-            let comm = bracketed(scan.rest).unwrap_or_default();
-            What::Issue(target, intake.names.issuer(head.pid, comm))
+    scan.eat(if kind == Kind::Split { b'/' } else { b'+' })?;
+    facts.extent = scan.spaced_number()?;
+    match kind {
+        Kind::Queue | Kind::Start | Kind::Issue => {
+            facts.comm = bracketed(scan.rest).unwrap_or_default();
         }
-        Kind::Complete => What::Complete(target),
-        Kind::BioComplete => What::BioComplete(target),
-        Kind::Requeue => What::Requeue(target),
-        Kind::Remap | Kind::Split => {
+        Kind::Remap => {
             scan.word_is(b"<-")?;
             scan.word_is(b"(")?;
-            let from = intake.names.device(scan.device()?);
+            let from = scan.device()?;
             scan.eat(b')')?;
-            What::Remap(target, from, scan.spaced_number()?)
+            facts.from = (from, scan.spaced_number()?);
         }
-    })
+        Kind::Complete | Kind::BioComplete | Kind::Requeue | Kind::Split => {}
+    }
+    Some(facts)
 }
 
 /// Takes the bytes of a passed-through command, `()` for all others.
@@ -146,11 +198,6 @@ fn command(scan: &mut Scan<'_>) -> Option<()> {
     let end = scan.rest.iter().position(|&byte| byte == b')')?;
     scan.rest = &scan.rest[end + 1..];
     Some(())
-}
-
-#[inline]
-fn named(scan: &Scan<'_>, head: &Head<'_>, intake: &mut Intake) -> Who {
-    intake.names.who(head.pid, bracketed(scan.rest).unwrap_or_default())
 }
 
 /// What stands between the first `[` and the last `]`; a command may contain either.

@@ -55,7 +55,11 @@ fn document(trace: &LoadedTrace, object: &TraceObject) -> Document {
     }
     let mut document = Document::new(trace.name.clone(), subtitle);
     document.sections.push(requests(object));
-    let who = [("Devices", "device", &object.devices), ("Processes", "process", &object.processes)];
+    let who = [
+        ("Devices", "device", &object.devices),
+        ("Processes", "process", &object.processes),
+        ("Files", "file", &object.files),
+    ];
     document.sections.extend(phases(object));
     for (title, column, tallies) in who {
         document.sections.extend(people(title, column, tallies));
@@ -135,7 +139,7 @@ fn phases(object: &TraceObject) -> Option<Section> {
     Some(section)
 }
 
-fn people(title: &str, column: &str, tallies: &[Tally]) -> Option<Section> {
+pub(crate) fn people(title: &str, column: &str, tallies: &[Tally]) -> Option<Section> {
     if tallies.is_empty() {
         return None;
     }
@@ -150,6 +154,7 @@ fn people(title: &str, column: &str, tallies: &[Tally]) -> Option<Section> {
     ];
     let caption = match column {
         "device" => "Devices of the whole recording; choose one with --source",
+        "file" => "Files whose data it was, most data first",
         _ => "Commands that asked for the requests, most data first",
     };
     let mut table = Table::new(caption, columns);

@@ -14,15 +14,29 @@ use super::error::StackError;
 use super::kinds::{App, Combination, FileSystem, Named};
 use super::leftovers::{own_name, remove_folder};
 use super::library::Wanted;
-use super::stand_in::Capture;
 use super::worker::{Step, WorkerSpec};
 use crate::atomic::OutputFile;
+use crate::capture::{self, Backend, Capture, CaptureSpec};
 use crate::interrupt::Undo;
+use crate::parquet;
 
 /// The phases of a trace, in their order: the file system is made; the records that live are
 /// written; the application runs, and what it left in the page cache is written; what is free
 /// is discarded; the file system is unmounted.
 pub const PHASES: [&str; 5] = ["mkfs", "load", "app", "trim", "unmount"];
+
+/// Memory in which the kernel keeps events until they are taken: a device in memory makes a
+/// few hundred thousand a second.
+const BUFFER: Bytes = Bytes(64 << 20);
+
+/// How a trace came about.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded {
+    /// How requests were seen.
+    pub backend: Backend,
+    /// Events for which the kernel had no room.
+    pub lost: u64,
+}
 
 /// The folder in that of the experiment where file systems are mounted.
 const MOUNT_POINT: &str = "mnt";
@@ -90,32 +104,58 @@ impl<'a> Experiment<'a> {
         &self.folder
     }
 
-    /// Runs `combination` and writes its trace to `trace`. Nothing else of it stays.
+    /// Runs `combination` and writes its trace to `trace`, as Parquet. Nothing else of it
+    /// stays.
     ///
     /// # Errors
     /// [`StackError`] if the application or something below it fails.
-    pub fn run(&self, combination: Combination, trace: OutputFile) -> Result<(), StackError> {
+    pub fn run(
+        &self,
+        combination: Combination,
+        mut trace: OutputFile,
+    ) -> Result<Recorded, StackError> {
         // They are undone in the opposite order, whichever way this function is left.
         let (memory, _memory) = self.cgroup()?;
         let device = LoopDevice::attach(&self.folder.join("image"), self.spec.size)?;
+        let devices = vec![device.path().to_path_buf()];
+        let capture = capture::start(&CaptureSpec { devices, backend: None, buffer: BUFFER })?;
+        let door = capture.door().path().to_path_buf();
+        let _door = Undo::of(|| Ok::<_, StackError>(move || drop(fs::remove_file(door))))?;
+        let lived = self.life(combination, &device, &memory, &capture);
+        // The capture ends before its device does, also if something failed.
+        let captured = capture.stop();
+        lived?;
+        let mut captured = captured?;
+        let seen = &mut captured.trace;
+        parquet::write(&mut trace, &mut seen.spool, &seen.symbols, &seen.facts)?;
+        trace.commit()?;
+        Ok(Recorded { backend: captured.backend, lost: captured.lost })
+    }
+
+    /// The life of a device, phase by phase.
+    fn life(
+        &self,
+        combination: Combination,
+        device: &LoopDevice,
+        memory: &Path,
+        capture: &Capture,
+    ) -> Result<(), StackError> {
         let point = self.folder.join(MOUNT_POINT);
-        let mut capture = Capture::start(device.path())?;
-        capture.mark(PHASES[0]);
+        capture.mark(PHASES[0])?;
         disk::format(combination.fs, device.path())?;
-        capture.mark(PHASES[1]);
-        let mounted = Mounted::at(combination.fs, &device, &point)?;
-        self.work(combination, Step::Load, &point, &memory)?;
+        capture.mark(PHASES[1])?;
+        let mounted = Mounted::at(combination.fs, device, &point)?;
+        self.work(combination, Step::Load, &point, memory)?;
         // The page cache is empty after this, so that what the application reads is read.
         mounted.unmount()?;
-        let mounted = Mounted::at(combination.fs, &device, &point)?;
-        capture.mark(PHASES[2]);
-        self.work(combination, Step::App, &point, &memory)?;
+        let mounted = Mounted::at(combination.fs, device, &point)?;
+        capture.mark(PHASES[2])?;
+        self.work(combination, Step::App, &point, memory)?;
         mounted.sync()?;
-        capture.mark(PHASES[3]);
+        capture.mark(PHASES[3])?;
         mounted.trim()?;
-        capture.mark(PHASES[4]);
-        mounted.unmount()?;
-        capture.stop(trace)
+        capture.mark(PHASES[4])?;
+        mounted.unmount()
     }
 
     fn cgroup(&self) -> Result<(PathBuf, Undo), StackError> {

@@ -125,7 +125,8 @@ mod tests {
             fs::write(folder.path().join(name), "").unwrap();
         }
         let files = found("libx.so", &[folder.path().join("none"), folder.path().to_path_buf()]);
-        let names: Vec<_> = files.iter().map(|f| f.file_name().unwrap().to_str().unwrap()).collect();
+        let names: Vec<_> =
+            files.iter().map(|f| f.file_name().unwrap().to_str().unwrap()).collect();
         assert_eq!(names, ["libx.so.10.2", "libx.so.9", "libx.so"]);
         assert!(found("liby.so", &[folder.path().to_path_buf()]).is_empty());
     }

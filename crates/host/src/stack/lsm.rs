@@ -20,23 +20,9 @@ type Text = *mut c_char;
 struct Api {
     open: unsafe extern "C" fn(Object, *const c_char, *mut Text) -> Object,
     close: unsafe extern "C" fn(Object),
-    put: unsafe extern "C" fn(
-        Object,
-        Object,
-        *const c_char,
-        usize,
-        *const c_char,
-        usize,
-        *mut Text,
-    ),
-    get: unsafe extern "C" fn(
-        Object,
-        Object,
-        *const c_char,
-        usize,
-        *mut usize,
-        *mut Text,
-    ) -> Text,
+    put:
+        unsafe extern "C" fn(Object, Object, *const c_char, usize, *const c_char, usize, *mut Text),
+    get: unsafe extern "C" fn(Object, Object, *const c_char, usize, *mut usize, *mut Text) -> Text,
     free: unsafe extern "C" fn(*mut c_void),
     new_options: unsafe extern "C" fn() -> Object,
     new_read_options: unsafe extern "C" fn() -> Object,

@@ -22,7 +22,6 @@ mod library;
 mod lsm;
 pub mod mail;
 mod sqlite;
-mod stand_in;
 mod worker;
 
 use std::thread;
@@ -30,7 +29,7 @@ use std::time::Duration;
 
 pub use cgroup::MemoryCgroups;
 pub use error::StackError;
-pub use experiment::{Experiment, ExperimentSpec, PHASES, check};
+pub use experiment::{Experiment, ExperimentSpec, PHASES, Recorded, check};
 pub use kinds::{App, Combination, FileSystem, Io, Named, Pattern};
 pub use leftovers::{Leftovers, remove_leftovers};
 pub use worker::{Step, WorkerSpec, work};

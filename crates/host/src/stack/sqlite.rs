@@ -35,17 +35,10 @@ struct Api {
         *mut c_void,
         *mut *mut c_char,
     ) -> c_int,
-    prepare: unsafe extern "C" fn(
-        Db,
-        *const c_char,
-        c_int,
-        *mut Statement,
-        *mut *const c_char,
-    ) -> c_int,
-    bind_text:
-        unsafe extern "C" fn(Statement, c_int, *const c_char, c_int, *const c_void) -> c_int,
-    bind_blob:
-        unsafe extern "C" fn(Statement, c_int, *const c_void, c_int, *const c_void) -> c_int,
+    prepare:
+        unsafe extern "C" fn(Db, *const c_char, c_int, *mut Statement, *mut *const c_char) -> c_int,
+    bind_text: unsafe extern "C" fn(Statement, c_int, *const c_char, c_int, *const c_void) -> c_int,
+    bind_blob: unsafe extern "C" fn(Statement, c_int, *const c_void, c_int, *const c_void) -> c_int,
     step: unsafe extern "C" fn(Statement) -> c_int,
     reset: unsafe extern "C" fn(Statement) -> c_int,
     finalize: unsafe extern "C" fn(Statement) -> c_int,
@@ -129,7 +122,8 @@ impl Sqlite {
         let sql = CString::new(sql).expect("statements are written here");
         let null = ptr::null_mut();
         // SAFETY: the statement is text that ends with zero; nothing is called back.
-        let code = unsafe { (self.api.exec)(self.db, sql.as_ptr(), ptr::null(), null, null.cast()) };
+        let code =
+            unsafe { (self.api.exec)(self.db, sql.as_ptr(), ptr::null(), null, null.cast()) };
         self.check(code)
     }
 
@@ -145,16 +139,14 @@ impl Sqlite {
     fn bind_key(&mut self, statement: Statement, key: &[u8]) -> Result<(), StackError> {
         let text = key.as_ptr().cast::<c_char>();
         // SAFETY: the caller steps and resets the statement while the key lives.
-        let code =
-            unsafe { (self.api.bind_text)(statement, 1, text, key.len() as c_int, STATIC) };
+        let code = unsafe { (self.api.bind_text)(statement, 1, text, key.len() as c_int, STATIC) };
         self.check(code)
     }
 
     /// Runs a statement to its end; whether it had a row.
     fn stepped(&mut self, statement: Statement) -> Result<bool, StackError> {
         // SAFETY: the statement belongs to this database and what is bound lives.
-        let (step, reset) =
-            unsafe { ((self.api.step)(statement), (self.api.reset)(statement)) };
+        let (step, reset) = unsafe { ((self.api.step)(statement), (self.api.reset)(statement)) };
         match step {
             ROW => Ok(true),
             DONE => Ok(false),

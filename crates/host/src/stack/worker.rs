@@ -175,8 +175,7 @@ fn varmail(spec: &WorkerSpec) -> Result<(), StackError> {
     let folder = spec.folder.join("mails");
     fs::create_dir_all(&folder).map_err(StackError::at(&folder, "make the folder"))?;
     let one = |number: u64| {
-        let mails =
-            MailThread::new(spec.seed, number, spec.pattern, work.records, work.operations);
+        let mails = MailThread::new(spec.seed, number, spec.pattern, work.records, work.operations);
         let mut mailbox = Mailbox::new(&folder, spec.seed, number);
         match spec.step {
             Step::Load => mails.initial(spec.seed).into_iter().try_for_each(|(mail, bytes)| {

@@ -1,8 +1,8 @@
 //! Aligned tables. What does not fit is left to the page and the JSON, and that is said.
 
 use super::Screen;
-use super::verdicts::paint;
 use super::text::{display_width, pad_left, pad_right, shorten};
+use super::verdicts::paint;
 use crate::model::Table;
 
 /// How many rows of a table are shown: a few tables still fit on one screen.

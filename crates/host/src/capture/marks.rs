@@ -1,0 +1,217 @@
+//! Marks: the name of a phase, sent to a capture by any process through a socket.
+//!
+//! Every capture listens at `prism-capture-PID.sock` in the folder for run-time files;
+//! `prism capture mark` sends to all of them or to the one that `PRISM_CAPTURE` names. A
+//! mark carries the time at which it was made, so nothing is lost by waiting.
+
+use std::fs;
+use std::io;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::CaptureError;
+use crate::error::HostError;
+
+/// The environment variable by which a captured command finds its capture.
+pub const VARIABLE: &str = "PRISM_CAPTURE";
+
+/// Bytes of a name at most: more is no name of a phase.
+pub const NAME_MAX: usize = 256;
+
+/// Distinguishes the captures of one process.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// Where a capture takes marks. The file goes when this does.
+#[derive(Debug)]
+pub struct MarkDoor {
+    path: PathBuf,
+    socket: UnixDatagram,
+}
+
+impl MarkDoor {
+    /// Opens a door of this process's own, and removes those of processes that are gone.
+    pub(super) fn open() -> Result<Self, HostError> {
+        let folder = folder();
+        for (path, pid) in doors(&folder) {
+            if pid != process::id() && !is_alive(pid) {
+                // Somebody else may have removed it meanwhile.
+                let _ = fs::remove_file(path);
+            }
+        }
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!("prism-capture-{}-{number}.sock", process::id()));
+        // A process of the same number may have left it.
+        let _ = fs::remove_file(&path);
+        let socket = UnixDatagram::bind(&path).and_then(|socket| {
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        });
+        let socket = socket.map_err(|source| {
+            HostError::from(CaptureError::Kernel { file: path.display().to_string(), source })
+        })?;
+        Ok(Self { path, socket })
+    }
+
+    /// The socket, for `PRISM_CAPTURE`.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A second handle for the thread that takes the marks.
+    pub(super) fn listener(&self) -> Result<Listener, HostError> {
+        let socket = self.socket.try_clone().map_err(|source| {
+            HostError::from(CaptureError::Kernel { file: self.path.display().to_string(), source })
+        })?;
+        Ok(Listener { socket })
+    }
+
+    /// Sends a mark through this door.
+    pub(super) fn mark(&self, name: &str) -> Result<(), HostError> {
+        send(&self.path, name)
+    }
+}
+
+impl Drop for MarkDoor {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Takes marks.
+pub(super) struct Listener {
+    socket: UnixDatagram,
+}
+
+impl Listener {
+    /// The marks that have come: name and time of `CLOCK_MONOTONIC` in nanoseconds.
+    pub fn take(&self) -> Vec<(String, u64)> {
+        let mut marks = Vec::new();
+        let mut bytes = [0; 8 + NAME_MAX];
+        // Anything else than a mark, and the end of what has come, ends the loop.
+        while let Ok(length) = self.socket.recv(&mut bytes) {
+            if let Some((time, name)) = bytes[..length].split_first_chunk::<8>() {
+                let name = String::from_utf8_lossy(name).into_owned();
+                marks.push((name, u64::from_le_bytes(*time)));
+            }
+        }
+        marks
+    }
+}
+
+/// Tells every capture that runs, or the one that `PRISM_CAPTURE` names, that the phase
+/// `name` begins. Gives how many were told.
+///
+/// # Errors
+/// [`HostError`] if the name is none, or nobody captures.
+pub fn mark(name: &str) -> Result<usize, HostError> {
+    match std::env::var_os(VARIABLE) {
+        Some(path) => send(Path::new(&path), name).map(|()| 1),
+        None => mark_all(name),
+    }
+}
+
+fn mark_all(name: &str) -> Result<usize, HostError> {
+    let folder = folder();
+    let mut told = 0;
+    let mut failure = None;
+    for (path, pid) in doors(&folder) {
+        if is_alive(pid) {
+            match send(&path, name) {
+                Ok(()) => told += 1,
+                Err(error) => failure = Some(error),
+            }
+        }
+    }
+    match (told, failure) {
+        (0, Some(error)) => Err(error),
+        (0, None) => Err(no_capture(format!(
+            "no capture runs here (nothing listens in {}); start one with prism capture",
+            folder.display()
+        ))),
+        _ => Ok(told),
+    }
+}
+
+fn send(path: &Path, name: &str) -> Result<(), HostError> {
+    if name.is_empty() || name.len() > NAME_MAX || name.contains(char::is_control) {
+        return Err(no_capture(format!(
+            "{name:?} names no phase; give 1 to {NAME_MAX} bytes without control characters"
+        )));
+    }
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let time_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    let mut bytes = time_ns.to_le_bytes().to_vec();
+    bytes.extend_from_slice(name.as_bytes());
+    let sent = UnixDatagram::unbound().and_then(|socket| socket.send_to(&bytes, path));
+    sent.map(|_| ()).map_err(|source| {
+        no_capture(match source.kind() {
+            io::ErrorKind::PermissionDenied => format!(
+                "{}: no permission to send to this capture; run as its owner",
+                path.display()
+            ),
+            _ => format!("{}: this capture has ended ({source})", path.display()),
+        })
+    })
+}
+
+fn no_capture(what: String) -> HostError {
+    CaptureError::NoCapture { what }.into()
+}
+
+/// The folder for files that live as long as processes.
+fn folder() -> PathBuf {
+    let folder = PathBuf::from("/run");
+    if rustix::process::geteuid().is_root() && folder.is_dir() {
+        return folder;
+    }
+    std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from)
+}
+
+/// The doors in `folder`, and whose they are.
+fn doors(folder: &Path) -> Vec<(PathBuf, u32)> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut doors: Vec<_> = entries
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let name = path.file_name()?.to_str()?;
+            let rest = name.strip_prefix("prism-capture-")?.strip_suffix(".sock")?;
+            let pid = rest.split('-').next()?.parse().ok()?;
+            Some((path, pid))
+        })
+        .collect();
+    doors.sort();
+    doors
+}
+
+fn is_alive(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_reach_their_capture_and_no_other() {
+        let (one, two) = (MarkDoor::open().expect("a door"), MarkDoor::open().expect("a door"));
+        one.mark("load").expect("sent");
+        one.mark("app").expect("sent");
+        let names = |door: &MarkDoor| -> Vec<String> {
+            let taken = door.listener().expect("a handle").take();
+            assert!(taken.is_sorted_by_key(|mark| mark.1), "{taken:?}");
+            taken.into_iter().map(|mark| mark.0).collect()
+        };
+        assert_eq!(names(&one), ["load", "app"]);
+        assert!(names(&two).is_empty());
+        let path = one.path().to_owned();
+        drop(one);
+        let error = send(&path, "late").expect_err("the capture has ended");
+        assert!(error.to_string().contains("has ended"), "{error}");
+        let error = two.mark("two\nlines").expect_err("no name");
+        assert!(error.to_string().contains("names no phase"), "{error}");
+    }
+}

@@ -1,0 +1,91 @@
+//! The ways to see requests as one: chosen, started, emptied, stopped.
+
+use prism_trace::Live;
+
+use super::bpf::{Programs, count_from};
+use super::devices::Disk;
+use super::{Backend, CaptureError, CaptureSpec, Refusal};
+
+/// A running backend.
+pub(super) struct Source {
+    kind: Kind,
+    by_bio: bool,
+}
+
+enum Kind {
+    Bpf(Box<Programs>),
+}
+
+impl Source {
+    /// Starts the backend that `spec` names, or the first that works.
+    pub fn start(
+        spec: &CaptureSpec,
+        disks: &[Disk],
+    ) -> Result<(Self, Live, Vec<Refusal>), CaptureError> {
+        // Stacked devices have bios only; beside a real disk its requests are what counts.
+        let by_bio = !disks.is_empty() && disks.iter().all(|disk| disk.by_bio);
+        let mut refused = Vec::new();
+        for backend in Backend::ALL {
+            if spec.backend.is_some_and(|wanted| wanted != backend) {
+                continue;
+            }
+            match Kind::start(backend, spec, disks, by_bio) {
+                Ok((kind, live)) => return Ok((Self { kind, by_bio }, live, refused)),
+                Err(why) => refused.push(Refusal { backend, why }),
+            }
+        }
+        Err(CaptureError::NoBackend { refused })
+    }
+
+    /// Which it is.
+    pub fn backend(&self) -> Backend {
+        match self.kind {
+            Kind::Bpf(_) => Backend::Bpf,
+        }
+    }
+
+    /// Whether bios are counted instead of requests.
+    pub fn counts_bios(&self) -> bool {
+        self.by_bio
+    }
+
+    /// Hands what the kernel has so far to `live`.
+    pub fn pump(&mut self, live: &mut Live) -> Result<(), CaptureError> {
+        match &mut self.kind {
+            Kind::Bpf(programs) => programs.pump(live),
+        }
+    }
+
+    /// Sees no more, and hands over the rest.
+    pub fn stop(&mut self, live: &mut Live) -> Result<(), CaptureError> {
+        match &mut self.kind {
+            Kind::Bpf(programs) => programs.stop(live),
+        }
+    }
+
+    /// Leaves the kernel's tracing as it was found, if [`Source::stop`] did not.
+    pub fn undo(self) {
+        match self.kind {
+            // The programs end with their last handle.
+            Kind::Bpf(programs) => drop(programs),
+        }
+    }
+}
+
+impl Kind {
+    fn start(
+        backend: Backend,
+        spec: &CaptureSpec,
+        disks: &[Disk],
+        by_bio: bool,
+    ) -> Result<(Self, Live), String> {
+        let buffer = spec.buffer.0.clamp(4096, 1 << 30).next_power_of_two() as u32;
+        match backend {
+            Backend::Bpf => {
+                let programs = Programs::start(disks, buffer, by_bio)?;
+                Ok((Self::Bpf(Box::new(programs)), Live::bpf(count_from(by_bio))))
+            }
+            Backend::Ftrace | Backend::Blk => Err("this way is not built in yet".into()),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The events of Prism's own BPF programs: their layout is that of `struct event` and
+//! `struct name` in `crates/host/bpf/capture.bpf.c`, in the byte order of this machine.
+
+use super::file_names::{FileKey, FileNames};
+use crate::error::TraceError;
+use crate::event::{BAD_EVENT, Event, Intake, SECTOR, Target, What};
+use crate::names::{About, Who};
+use crate::record::{Flags, Op};
+use crate::rwbs::{Kind, Rwbs};
+
+/// Bytes of `struct event`.
+pub(super) const EVENT_BYTES: usize = 80;
+
+/// Bytes of a part of a path in `struct name`, its end included.
+const PART_BYTES: usize = 64;
+
+/// Bytes of `struct name` before the parts.
+const NAME_HEAD: usize = 24;
+
+/// Parts of a path at most.
+const PARTS: usize = 8;
+
+/// Operations of the block layer, the low 8 bits of `cmd_flags` (`enum req_op`).
+const WRITE: u8 = 1;
+const FLUSH: u8 = 2;
+const DISCARD: u8 = 3;
+const SECURE_ERASE: u8 = 5;
+const ZONE_APPEND: u8 = 7;
+const WRITE_ZEROES: u8 = 9;
+
+/// Flags of the block layer (`enum req_flag_bits`), the same since Linux 4.10.
+const FLAGS: [(u32, Flags); 5] = [
+    (1 << 11, Flags::SYNC),
+    (1 << 12, Flags::META),
+    (1 << 17, Flags::FUA),
+    (1 << 18, Flags::PREFLUSH),
+    (1 << 19, Flags::READAHEAD),
+];
+
+/// Reads events, and remembers the names of files.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    files: FileNames,
+}
+
+impl Decoder {
+    /// Takes event `number`.
+    pub fn event(
+        &mut self,
+        bytes: &[u8],
+        number: u64,
+        intake: &mut Intake,
+    ) -> Result<(), TraceError> {
+        if bytes.len() == EVENT_BYTES {
+            if let Some(event) = self.block_event(&Fields(bytes), number, intake) {
+                return intake.event(event, 1);
+            }
+        } else if bytes.len() == NAME_HEAD + PARTS * PART_BYTES {
+            self.name(&Fields(bytes), intake);
+            return Ok(());
+        }
+        intake.skip(BAD_EVENT, number);
+        Ok(())
+    }
+
+    fn block_event(&self, fields: &Fields<'_>, number: u64, intake: &mut Intake) -> Option<Event> {
+        let device = device(fields.u32(36), intake);
+        let target = Target::new(
+            device,
+            rwbs(fields.u32(44)),
+            fields.u64(8),
+            u64::from(fields.u32(40)) / SECTOR,
+        )?;
+        let other = fields.u64(24);
+        let what = match fields.u8(56) {
+            1 => What::Queue(target, self.who(fields, false, intake)),
+            2 => What::Issue(target, self.who(fields, true, intake)),
+            3 => What::Complete(target),
+            4 => What::Requeue(target),
+            5 => What::Remap(target, self::device(fields.u32(32), intake), other),
+            6 => What::Split(target, other),
+            7 => What::BioComplete(target),
+            _ => return None,
+        };
+        Some(Event { time_ns: fields.u64(0) as i64, line: number, what })
+    }
+
+    fn who(&self, fields: &Fields<'_>, issues: bool, intake: &mut Intake) -> Who {
+        let (pid, comm) = (fields.u32(48) as i32, fields.text(64, 16));
+        let who = if issues { intake.names.issuer(pid, comm) } else { intake.names.who(pid, comm) };
+        let key = FileKey { file_system: fields.u32(52), inode: fields.u64(16) };
+        let about = About {
+            inode: key.inode,
+            file: self.files.name(key),
+            stream: u16::from(fields.u8(58)),
+            hint: fields.u8(57),
+        };
+        Who { about, ..who }
+    }
+
+    fn name(&mut self, fields: &Fields<'_>, intake: &mut Intake) {
+        let key = FileKey { file_system: fields.u32(16), inode: fields.u64(0) };
+        let parts = usize::from(fields.u8(21)).min(PARTS);
+        let part = |index| fields.text(NAME_HEAD + index * PART_BYTES, PART_BYTES);
+        let more = fields.u8(22) != 0;
+        let symbols = &mut intake.names.symbols;
+        self.files.tell(key, fields.u64(8), (0..parts).map(part), more, symbols);
+    }
+}
+
+/// The device of the kernel's own number: 12 bits of major over 20 of minor.
+fn device(number: u32, intake: &mut Intake) -> crate::symbols::Symbol {
+    intake.names.device((number >> 20, number & 0xf_ffff))
+}
+
+/// What the operation and its flags ask for.
+fn rwbs(opf: u32) -> Rwbs {
+    let kind = match opf as u8 {
+        0 => Kind::Data(Op::Read),
+        WRITE | ZONE_APPEND => Kind::Data(Op::Write),
+        FLUSH => Kind::Data(Op::Flush),
+        DISCARD | SECURE_ERASE => Kind::Data(Op::Discard),
+        WRITE_ZEROES => Kind::Data(Op::WriteZeroes),
+        // Zone management, and commands passed through to the driver.
+        _ => Kind::Zone,
+    };
+    let set = FLAGS.iter().filter(|(bit, _)| opf & bit != 0);
+    Rwbs { kind, flags: set.fold(Flags::NONE, |flags, &(_, flag)| flags.with(flag)) }
+}
+
+/// The bytes of a structure, whose length was checked.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn u8(&self, at: usize) -> u8 {
+        self.0[at]
+    }
+
+    fn u32(&self, at: usize) -> u32 {
+        u32::from_ne_bytes(self.0[at..at + 4].try_into().expect("four bytes"))
+    }
+
+    fn u64(&self, at: usize) -> u64 {
+        u64::from_ne_bytes(self.0[at..at + 8].try_into().expect("eight bytes"))
+    }
+
+    /// A text that ends with a zero byte or with its field.
+    fn text(&self, at: usize, room: usize) -> &'a [u8] {
+        let field = &self.0[at..at + room];
+        field.split(|&byte| byte == 0).next().unwrap_or_default()
+    }
+}
