@@ -28,7 +28,7 @@ const ARROWS: [(&str, &[&str]); 14] = [
         "experiments",
         &["base", "nand", "ftl", "engine", "flash", "trace", "ssd", "replay", "contract"],
     ),
-    ("host", &["base", "nand", "trace", "ssd", "replay"]),
+    ("host", &["base", "nand", "flash", "trace", "ssd", "replay"]),
     (
         "cli",
         &[

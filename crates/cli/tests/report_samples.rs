@@ -72,6 +72,21 @@ fn recordings_of_linux() {
 }
 
 #[test]
+fn a_capture_of_our_own_names_the_files_that_break_the_rules() {
+    let capture = small("ext4-sqlite.capture.parquet");
+    check(&capture, "capture-bpf", [28, 3_962, 1, 8, 2_626], [114_688, 68_075_520]);
+    let path = sample(capture.name);
+    let text = prism(&["report", &path, "--phase", "app", "--passes", "1"]).stdout;
+    let rule = |name: &str| {
+        let rest = text.split_once(name).unwrap_or_else(|| panic!("no {name}: {text}")).1;
+        let finding = rest.split_once("Worst: ").expect("somebody is named").1;
+        finding.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(rule("Request scale"), "file orders.db-wal");
+    assert_eq!(rule("Grouping by death time"), "file orders.db");
+}
+
+#[test]
 fn logs_of_other_tools() {
     check(&small("formats/fio-v3.iolog"), "fio-iolog", [19, 21, 0, 0, 4], [77_824, 86_016]);
     let bpftrace = Sample {

@@ -166,7 +166,7 @@ fn ranges_do_each_what_their_mapping_does() {
 /// The host keeps a log over zones: its unit 10 goes to the drive's 32, and so on.
 #[test]
 fn a_zoned_drive_does_what_it_is_told() {
-    let zones = ZonedConfig { zones: 6, zone_units: ROWS };
+    let zones = ZonedConfig { zones: 6, zone_units: ROWS, kept: 0 };
     let mut life = Life::new(6, LayerConfig::Zoned(zones));
     life.write(&[32]);
     life.write(&[33, 34, 35, 36, 37, 38, 39, 40, 41]);

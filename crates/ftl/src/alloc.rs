@@ -46,6 +46,8 @@ pub(crate) struct LaneState {
     /// Valid units on the lane, and those of them in blocks of one bit a cell.
     pub(crate) valid: u64,
     pub(crate) slc_valid: u64,
+    /// The most valid units of its region of such blocks.
+    pub(crate) slc_units_most: u64,
     /// Rows of the host on their way to a region of such blocks.
     pub(crate) slc_rows_in_flight: u32,
 }
@@ -79,6 +81,7 @@ impl LaneState {
             dead: Vec::new(),
             valid: 0,
             slc_valid: 0,
+            slc_units_most: 0,
             slc_rows_in_flight: 0,
         }
     }
@@ -180,21 +183,20 @@ impl PageMap {
     pub fn balanced(&self, lane: LaneId, stream: u32) -> bool {
         let lanes = self.lanes.len() as u64;
         let slack = u64::from(self.layout.units_per_block()) / 2;
-        if let Some(balanced) = self.balanced_by_blocks(lane, slack) {
-            return balanced;
-        }
-        let valid = self.lanes[lane.0 as usize].valid;
+        let (mut valid, mut total) = (self.lanes[lane.0 as usize].valid, self.valid_total);
         if self.config.slc.is_some_and(|slc| !slc.is_cache()) {
             // What lives in a region is bounded there, and never becomes a burden of the
             // other blocks.
             if self.config.kind_of_frontier(self.host_frontier(lane, stream)) == Kind::Slc {
                 return true;
             }
-            let apart: u64 = self.lanes.iter().map(|lane| lane.slc_valid).sum();
-            let valid = valid - self.slc_valid(lane);
-            return valid * lanes <= self.valid_total - apart + slack * lanes;
+            total -= self.lanes.iter().map(|lane| lane.slc_valid).sum::<u64>();
+            valid -= self.slc_valid(lane);
         }
-        valid * lanes <= self.valid_total + slack * lanes
+        match self.blocks_left(lane) {
+            None => valid * lanes <= total + slack * lanes,
+            Some((left, all)) => valid * all <= total * left + slack * all,
+        }
     }
 
     /// The row that [`PageMap::reserve_host`] would take, if a block is open.
@@ -219,19 +221,32 @@ impl PageMap {
     /// # Panics
     /// If no row is left: the reserve is there to prevent that.
     pub fn reserve_copy(&mut self, lane: LaneId, victim: BlockId) -> RowId {
-        let frontier = self.config.frontier_of_copies(self.frontier_of[victim.0 as usize]);
-        self.take_row(lane, frontier as usize)
+        self.take_row(lane, self.copy_frontier(lane, victim))
+    }
+
+    /// The frontier for copies out of `victim`. Copies within a region that has lost its last
+    /// erased block go to the other blocks, if these have room for all of the host's data.
+    fn copy_frontier(&self, lane: LaneId, victim: BlockId) -> usize {
+        let own = self.config.frontier_of_copies(self.frontier_of[victim.0 as usize]) as usize;
+        let Some(slc) = self.config.slc else { return own };
+        let state = &self.lanes[lane.0 as usize];
+        let in_region = self.config.kind_of_frontier(own) == Kind::Slc;
+        let has_row = state.open[own].is_some() || !state.slc().free.is_empty();
+        if !in_region || has_row || slc.units_apart() > 0 {
+            return own;
+        }
+        self.config.frontier_of_copies(0) as usize
     }
 
     /// The row that [`PageMap::reserve_copy`] would take; `None` if no block is open and
     /// none is erased.
     #[must_use]
     pub fn next_copy_row(&self, lane: LaneId, victim: BlockId) -> Option<RowId> {
-        let frontier = self.config.frontier_of_copies(self.frontier_of[victim.0 as usize]);
-        let open = self.lanes[lane.0 as usize].open[frontier as usize];
+        let frontier = self.copy_frontier(lane, victim);
+        let open = self.lanes[lane.0 as usize].open[frontier];
         let next = |open: OpenBlock| RowId(self.layout.first_row(open.block).0 + open.next);
         open.map(next).or_else(|| {
-            let kind = self.config.kind_of_frontier(frontier as usize);
+            let kind = self.config.kind_of_frontier(frontier);
             let erased = self.next_erased(lane, kind)?;
             let block = self.lanes[lane.0 as usize].part(kind).free[erased];
             Some(self.layout.first_row(BlockId(block)))

@@ -448,7 +448,7 @@ impl Layer {
             Self::Page(_) => None,
             Self::Hybrid(map) => map.make_room(stream, first),
             Self::Ranges(map) => map.make_room(stream, first),
-            Self::Zoned(map) => map.make_room(),
+            Self::Zoned(map) => map.make_room(stream),
         }
     }
 

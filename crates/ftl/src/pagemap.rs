@@ -61,8 +61,6 @@ pub struct PageMap {
     pub(crate) data_rows: u32,
     /// Of a block with one bit a cell, those that hold data.
     pub(crate) slc_data_rows: u32,
-    /// The most valid units of a lane's region of such blocks.
-    pub(crate) slc_units_most: u64,
     pub(crate) parity: bool,
     /// Data rows that are filled up together before a block is emptied.
     pub(crate) rows_together: u32,
@@ -116,7 +114,11 @@ impl PageMap {
         let per_lane = geometry.blocks_per_lane();
         let units = [geometry.data_units_per_block(), geometry.slc_data_units_per_block()];
         let slc = geometry.slc_blocks_per_lane();
-        let erased = |blocks| LaneState::erased(blocks, slc, &config, units);
+        let most = config.slc.map_or(0, |used| used.units_most(&geometry, slc));
+        let erased = |blocks| LaneState {
+            slc_units_most: most,
+            ..LaneState::erased(blocks, slc, &config, units)
+        };
         let lanes = (0..geometry.lanes())
             .map(|lane| erased(lane * per_lane..(lane + 1) * per_lane))
             .collect();
@@ -129,7 +131,6 @@ impl PageMap {
             layout: Layout::new(&geometry),
             data_rows: geometry.data_rows_per_block(),
             slc_data_rows: units[1] / geometry.units_per_row(),
-            slc_units_most: config.slc.map_or(0, |slc| slc.units_most(&geometry)),
             parity: geometry.parity,
             rows_together: config.rows_together(&geometry),
             parity_due: Vec::new(),

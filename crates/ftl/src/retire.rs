@@ -5,18 +5,26 @@
 //! block whose erase fails holds nothing and is retired at once. Either way it counts as
 //! lost from the moment it fails: over-provisioning shrinks, and when what is left of a lane
 //! could not be cleaned any more the drive becomes read-only, before that happens.
+//!
+//! Blocks of one bit a cell are counted apart, since the others cannot stand in for them. A
+//! write cache gets smaller until there is none. So does a region to which a rule sends data
+//! that may live elsewhere; one that holds addresses of its own ends the drive.
 
 use prism_base::FastSet;
 use prism_nand::{BlockId, Geometry, LaneId, RowId};
 
 use crate::config::{ConfigError, FtlConfig};
 use crate::pagemap::{BlockState, PageMap};
+use crate::tiers::{Kind, SlcConfig};
+
+/// Bad blocks of a lane by [`Kind`].
+pub(crate) type BadOfLane = [u32; 2];
 
 /// What is out of use, and on its way there.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Retirement {
-    /// Bad blocks of each lane; empty where there is none at all.
-    bad: Vec<u32>,
+    /// Bad blocks of each lane, by kind; empty where there is none at all.
+    bad: Vec<BadOfLane>,
     total: u32,
     /// Blocks that failed and have rows under way.
     closing: FastSet<u32>,
@@ -83,18 +91,30 @@ impl PageMap {
     }
 
     /// A block of `lane` that has failed and can be emptied now: one with nothing valid in
-    /// it, or any if an erased block is there beside the reserve.
+    /// it, or any if its data has a place beside the reserve.
     pub fn pick_failed(&mut self, lane: LaneId) -> Option<BlockId> {
         if self.retirement.failed.is_empty() {
             return None;
         }
-        let room = self.free_blocks(lane) > self.config.reserve_blocks;
+        let room = Kind::ALL.map(|kind| self.has_room_for_failed(lane, kind));
         let fits = |&block: &u32| {
             let here = self.layout.lane_of(BlockId(block)) == lane;
-            here && (room || self.valid[block as usize] == 0)
+            let kind = self.kind_of(BlockId(block));
+            here && (room[kind as usize] || self.valid[block as usize] == 0)
         };
         let place = self.retirement.failed.iter().position(fits)?;
         Some(BlockId(self.retirement.failed.remove(place)))
+    }
+
+    /// Whether a whole block of `kind` can be moved without what cleaning needs: within its
+    /// kind, but for a cache, whose data is folded.
+    fn has_room_for_failed(&self, lane: LaneId, kind: Kind) -> bool {
+        let cache = self.config.slc.is_some_and(|slc| slc.is_cache());
+        if kind == Kind::Slc && cache {
+            return self.has_room_to_fold(lane);
+        }
+        let free = self.lanes[lane.0 as usize].part(kind).free.len() as u32;
+        free > self.config.reserve_blocks
     }
 
     /// Every copy out of `victim` is programmed. Returns whether it is to be erased; a block
@@ -152,65 +172,105 @@ impl PageMap {
     /// read-only.
     #[must_use]
     pub fn spare_blocks(&self) -> u32 {
+        let main = self.spare_of(Kind::Main);
+        match self.config.slc {
+            Some(slc) if slc.units_apart() > 0 => main.min(self.spare_of(Kind::Slc)),
+            Some(_) | None => main,
+        }
+    }
+
+    /// How many more blocks of one bit a cell the lane with fewest can lose before they are no
+    /// longer written to, or the drive becomes read-only; `None` if there are no such blocks.
+    #[must_use]
+    pub fn slc_spare_blocks(&self) -> Option<u32> {
+        self.config.slc.map(|_| self.spare_of(Kind::Slc))
+    }
+
+    fn spare_of(&self, kind: Kind) -> u32 {
         if self.retirement.read_only {
             return 0;
         }
-        let bad = self.bad_by_lane();
-        let more = |lane: usize| {
-            let mut bad = bad.clone();
-            let lose = |_: &u32| {
-                bad[lane] += 1;
-                self.config.goes_on(&self.geometry, &bad)
-            };
-            (0..self.layout.blocks_per_lane()).take_while(lose).count() as u32
+        let mut bad = self.bad_by_lane();
+        let of = kind as usize;
+        let most = bad.iter().map(|bad| bad[of]).max().unwrap_or(0);
+        let Some(lane) = bad.iter().position(|bad| bad[of] == most) else { return 0 };
+        let lose = |_: &u32| {
+            bad[lane][of] += 1;
+            let used = kind == Kind::Main || self.config.uses_slc(&self.geometry, bad[lane][of]);
+            used && self.config.goes_on(&self.geometry, &bad)
         };
-        let most = bad.iter().copied().max().unwrap_or(0);
-        (0..bad.len()).find(|&lane| bad[lane] == most).map_or(0, more)
+        (0..self.layout.blocks_per_lane()).take_while(lose).count() as u32
     }
 
-    fn bad_by_lane(&self) -> Vec<u32> {
+    fn bad_by_lane(&self) -> Vec<BadOfLane> {
         match self.retirement.bad.is_empty() {
-            true => vec![0; self.lanes.len()],
+            true => vec![[0; 2]; self.lanes.len()],
             false => self.retirement.bad.clone(),
         }
     }
 
     fn count_bad(&mut self, block: BlockId) {
+        let kind = self.kind_of(block);
         let lane = self.layout.lane_of(block).0 as usize;
-        self.retirement.bad.resize(self.lanes.len(), 0);
-        self.retirement.bad[lane] += 1;
+        self.retirement.bad.resize(self.lanes.len(), [0; 2]);
+        self.retirement.bad[lane][kind as usize] += 1;
         self.retirement.total += 1;
+        if let (Kind::Slc, Some(slc)) = (kind, self.config.slc) {
+            let left = self.slc_blocks_left(LaneId(lane as u32));
+            self.lanes[lane].slc_units_most = slc.units_most(&self.geometry, left);
+        }
         self.retirement.read_only |= !self.config.goes_on(&self.geometry, &self.retirement.bad);
     }
 
-    /// Whether `lane` holds no more than its share, where lanes have lost blocks: shares go
-    /// by the blocks that are left.
-    pub(crate) fn balanced_by_blocks(&self, lane: LaneId, slack: u64) -> Option<bool> {
+    /// Blocks of one bit a cell that `lane` has and that are not bad.
+    pub(crate) fn slc_blocks_left(&self, lane: LaneId) -> u32 {
+        let bad = self.retirement.bad.get(lane.0 as usize);
+        self.layout.slc_blocks() - bad.map_or(0, |bad| bad[Kind::Slc as usize])
+    }
+
+    /// Blocks of more than one bit a cell that `lane` has left, and all lanes together, where
+    /// any block is bad: shares of the data go by these then.
+    #[inline]
+    pub(crate) fn blocks_left(&self, lane: LaneId) -> Option<(u64, u64)> {
         if self.retirement.total == 0 {
             return None;
         }
-        let lanes = self.lanes.len() as u64;
-        let per_lane = u64::from(self.layout.blocks_per_lane());
-        let left = per_lane - u64::from(self.retirement.bad[lane.0 as usize]);
-        let all = lanes * per_lane - u64::from(self.retirement.total);
-        Some(self.lanes[lane.0 as usize].valid * all <= self.valid_total * left + slack * all)
+        let per_lane = u64::from(self.layout.blocks_per_lane() - self.layout.slc_blocks());
+        let left = |bad: &BadOfLane| per_lane - u64::from(bad[Kind::Main as usize]);
+        let all = self.retirement.bad.iter().map(left).sum();
+        Some((left(&self.retirement.bad[lane.0 as usize]), all))
     }
 }
 
 impl FtlConfig {
     /// Whether a layer whose lanes have so many bad blocks can go on: each lane can be
-    /// cleaned while it holds its share, and enough is left over all of them
-    /// ([`FtlConfig::check`]).
-    #[must_use]
-    pub fn goes_on(&self, geometry: &Geometry, bad: &[u32]) -> bool {
-        let per_lane = u64::from(geometry.blocks_per_lane());
-        let lost: u64 = bad.iter().map(|&bad| u64::from(bad)).sum();
-        let all = u64::from(geometry.blocks()).saturating_sub(lost);
-        let units = u64::from(self.logical_units) + u64::from(self.map_units);
-        let fits = |&bad: &u32| {
-            let left = per_lane.saturating_sub(u64::from(bad));
+    /// cleaned while it holds its share, enough is left over all of them
+    /// ([`FtlConfig::check`]), and a region holds the addresses that live nowhere else.
+    fn goes_on(&self, geometry: &Geometry, bad: &[BadOfLane]) -> bool {
+        let per_lane = u64::from(geometry.main_blocks_per_lane());
+        let main = |bad: &BadOfLane| u64::from(bad[Kind::Main as usize]);
+        let lost: u64 = bad.iter().map(main).sum();
+        let all = (per_lane * u64::from(geometry.lanes())).saturating_sub(lost);
+        let apart = u64::from(self.slc.map_or(0, |slc| slc.units_apart()));
+        let units = u64::from(self.logical_units) - apart + u64::from(self.map_units);
+        let fits = |bad: &BadOfLane| {
+            let left = per_lane.saturating_sub(main(bad));
             left > 0 && (units * left).div_ceil(all) <= self.most_of_lane(geometry, left as u32)
         };
-        units <= self.most_units_without(geometry, lost) && bad.iter().all(fits)
+        let left = |bad: &BadOfLane| {
+            geometry.slc_blocks_per_lane().saturating_sub(bad[Kind::Slc as usize])
+        };
+        let region = self.slc.map_or(0, |slc| slc.region_units_of(geometry, bad.iter().map(left)));
+        units <= self.most_units_without(geometry, lost) && bad.iter().all(fits) && apart <= region
+    }
+
+    /// Whether blocks of one bit a cell of a lane are written to where so many of them are bad.
+    fn uses_slc(&self, geometry: &Geometry, bad: u32) -> bool {
+        let left = geometry.slc_blocks_per_lane().saturating_sub(bad);
+        let used = |slc: SlcConfig| match slc.is_cache() {
+            true => left > 0,
+            false => slc.units_most(geometry, left) > 0,
+        };
+        self.slc.is_some_and(used)
     }
 }

@@ -83,14 +83,14 @@ impl SlcConfig {
         }
     }
 
-    /// The most valid units of a lane's region, with which its cleaning always gains: the
-    /// same bound as for the other blocks ([`FtlConfig::check`]), a share of garbage
-    /// included.
-    pub(crate) fn units_most(&self, geometry: &Geometry) -> u64 {
+    /// The most valid units of a lane's region of so many blocks, with which its cleaning
+    /// always gains: the same bound as for the other blocks ([`FtlConfig::check`]), a share of
+    /// garbage included.
+    pub(crate) fn units_most(&self, geometry: &Geometry, blocks: u32) -> u64 {
         let block = u64::from(geometry.slc_data_units_per_block());
         let row = u64::from(geometry.units_per_row());
         let kept = self.free_blocks_high.max(1) - 1 + Self::REGION_FRONTIERS;
-        let candidates = u64::from(geometry.slc_blocks_per_lane().saturating_sub(kept));
+        let candidates = u64::from(blocks.saturating_sub(kept));
         let gaining = (candidates * (block + 1).saturating_sub(row)).saturating_sub(1);
         let slack = candidates.saturating_sub(1) * block;
         gaining.min(slack - slack / 64)
@@ -99,8 +99,18 @@ impl SlcConfig {
     /// The most logical units that may live in the region of a drive and nowhere else.
     #[must_use]
     pub fn region_units(&self, geometry: &Geometry) -> u64 {
+        let all = (0..geometry.lanes()).map(|_| geometry.slc_blocks_per_lane());
+        self.region_units_of(geometry, all)
+    }
+
+    /// The same where lanes have so many blocks left.
+    pub(crate) fn region_units_of(
+        &self,
+        geometry: &Geometry,
+        blocks: impl Iterator<Item = u32>,
+    ) -> u64 {
         let under_way = Self::units_under_way(geometry);
-        self.units_most(geometry).saturating_sub(under_way) * u64::from(geometry.lanes())
+        blocks.map(|blocks| self.units_most(geometry, blocks).saturating_sub(under_way)).sum()
     }
 
     /// Units that a region must be able to take beside those that live there, because rows
@@ -279,7 +289,7 @@ impl PageMap {
     /// Whether one row more could leave a region without a victim that gains.
     fn region_is_full(&self, state: &LaneState) -> bool {
         let row = u64::from(self.layout.units_per_row());
-        state.slc_valid + (u64::from(state.slc_rows_in_flight) + 1) * row > self.slc_units_most
+        state.slc_valid + (u64::from(state.slc_rows_in_flight) + 1) * row > state.slc_units_most
     }
 
     /// Whether the region of `lane` takes a row of the host.
@@ -305,14 +315,23 @@ impl PageMap {
 
     /// Whether the blocks of one bit a cell of `lane` are to be cleaned or folded.
     pub(crate) fn slc_below_low(&self, lane: LaneId) -> bool {
-        let free = |slc: SlcConfig| self.slc_free_blocks(lane) < slc.free_blocks_low;
-        self.config.slc.is_some_and(free)
+        let low = |slc: SlcConfig| self.slc_watermark(&slc, lane, slc.free_blocks_low);
+        self.config.slc.is_some_and(|slc| self.slc_free_blocks(lane) < low(slc))
     }
 
     /// Whether that may stop.
     pub(crate) fn slc_reached_high(&self, lane: LaneId) -> bool {
-        let free = |slc: SlcConfig| self.slc_free_blocks(lane) >= slc.free_blocks_high;
-        self.config.slc.is_none_or(free)
+        let high = |slc: SlcConfig| self.slc_watermark(&slc, lane, slc.free_blocks_high);
+        self.config.slc.is_none_or(|slc| self.slc_free_blocks(lane) >= high(slc))
+    }
+
+    /// A number of erased blocks as far as `lane` still has them: of a cache one block less
+    /// than are left, of a region that has lost too many to be written to, none.
+    fn slc_watermark(&self, slc: &SlcConfig, lane: LaneId, blocks: u32) -> u32 {
+        if slc.is_cache() {
+            return blocks.min(self.slc_blocks_left(lane).saturating_sub(1));
+        }
+        if self.lanes[lane.0 as usize].slc_units_most == 0 { 0 } else { blocks }
     }
 
     /// Erased blocks of one bit a cell on `lane`.
@@ -343,6 +362,13 @@ impl PageMap {
         self.lanes[lane.0 as usize].slc().candidates.by_age().next().is_some()
     }
 
+    /// Whether a region that has lost blocks holds more than can be cleaned with a gain. Blocks
+    /// without valid units are erased then, and no others.
+    fn region_is_overfull(&self, lane: LaneId) -> bool {
+        let state = &self.lanes[lane.0 as usize];
+        self.blocks_left(lane).is_some() && state.slc_valid > state.slc_units_most
+    }
+
     /// Chooses a block of one bit a cell: the policy's choice in a region, the oldest one of
     /// a cache, if its data has a place to go.
     pub(crate) fn pick_slc(&mut self, lane: LaneId) -> Option<BlockId> {
@@ -352,6 +378,9 @@ impl PageMap {
                 return None;
             }
             self.lanes[lane.0 as usize].slc().candidates.by_age().next()?
+        } else if self.region_is_overfull(lane) {
+            let sealed = self.lanes[lane.0 as usize].slc().candidates.valid().values();
+            sealed.iter().position(|&valid| valid == 0)?
         } else {
             self.choose(lane, Kind::Slc)?
         };
@@ -363,7 +392,7 @@ impl PageMap {
     /// Whether a whole block of the cache can be folded without the erased block that
     /// cleaning needs. Once begun, a fold takes one erased block at most, since the host has
     /// no part in its frontier and cleaning waits for its end.
-    fn has_room_to_fold(&self, lane: LaneId) -> bool {
+    pub(crate) fn has_room_to_fold(&self, lane: LaneId) -> bool {
         let state = &self.lanes[lane.0 as usize];
         let open = state.open[self.config.own_frontier_count() as usize + 1];
         let left = open.map_or(0, |open| self.data_rows_left(open));

@@ -2,8 +2,8 @@
 
 use prism_base::Bytes;
 use prism_ftl::{
-    ConfigError, CopyPlan, Frontiers, FtlConfig, PageMap, SlcConfig, SlcRule, SlcUse, UnitWrite,
-    VictimPolicy,
+    ConfigError, CopyPlan, Frontiers, FtlConfig, Layer, PageMap, Placement, SlcConfig, SlcRule,
+    SlcUse, UnitWrite, VictimPolicy,
 };
 use prism_nand::{BlockId, Cause, Geometry, LaneId, Pun, RowId, Slc};
 
@@ -130,6 +130,93 @@ fn a_region_keeps_its_data_apart() {
     // Block 0 has its turn, and with it unit 1. The last block, which takes it, stays open.
     assert_eq!((copies, map.lookup(1)), (vec![36], Some(Pun(36))));
     assert_eq!(map.lookup(5), Some(Pun(40)), "nobody else has moved");
+}
+
+/// The second program of the cache fails: its unit gets another row of the cache, and what
+/// stands beside it is folded, since the block is good for nothing any more.
+#[test]
+fn a_failed_program_in_the_cache_closes_its_block_and_folds_it() {
+    let usage = SlcUse::Cache { fold_when_idle: false };
+    let mut map = PageMap::new(geometry(13, 3), config(14, usage, 0), 1).unwrap();
+    assert_eq!(write(&mut map, 0, 1), RowId(0));
+    let spare = map.spare_blocks();
+    assert_eq!(map.slc_spare_blocks(), Some(2));
+    let row = map.reserve_host(LANE, 0);
+    assert_eq!(row, RowId(1));
+    map.program_failed(row);
+    assert_eq!((map.bad_blocks(), map.slc_spare_blocks()), (1, Some(1)));
+    assert_eq!(map.spare_blocks(), spare, "the other kind has lost nothing");
+    assert_eq!(write(&mut map, 1, 2), RowId(4), "the next block of the cache");
+    assert_eq!(map.lookup(0), Some(Pun(0)), "still readable");
+    let mut layer = Layer::from(map);
+    let failed = layer.pick_failed(LANE).unwrap();
+    let (mut cursor, mut plan) = (0, CopyPlan::default());
+    layer.gather(failed, &mut cursor, &mut plan);
+    assert_eq!((failed, plan.units.len(), plan.units[0].lpn), (BlockId(0), 1, 0));
+    let row = layer.reserve_copy(LANE, failed);
+    assert_eq!(row, RowId(12), "a block of the other kind");
+    layer.commit(row, &plan.units, &[]);
+    layer.gather(failed, &mut cursor, &mut plan);
+    assert!(plan.units.is_empty());
+    assert_eq!(layer.emptied(failed), None, "retired and not erased");
+    layer.assert_consistent();
+    assert_eq!((layer.lookup(0), layer.pick_failed(LANE)), (Some(Pun(12)), None));
+}
+
+/// Of ten blocks of a region those that are lost make its bound smaller: 12 units with ten
+/// blocks, 2 with five, none with four. Three of them are for rows under way.
+#[test]
+fn a_region_shrinks_and_what_it_cannot_take_goes_elsewhere() {
+    let slc = |map: &PageMap| map.config().slc_frontier().unwrap();
+    let handles = FtlConfig {
+        placement: Placement::Handles(2),
+        ..config(12, SlcUse::Region(SlcRule::Handle(1)), 2)
+    };
+    for (bad, first) in [(5, 5 * 4), (6, 40)] {
+        let mut map = PageMap::new(geometry(24, 10), handles.clone(), 1).unwrap();
+        map.set_aside((0..bad).map(BlockId)).unwrap();
+        let stream = slc(&map);
+        assert_eq!(map.reserve_host(LANE, stream), RowId(first), "{bad} are bad");
+        assert!(!map.is_read_only() && !map.below_low(LANE) && map.reached_high(LANE));
+    }
+    let below = |units| config(12, SlcUse::Region(SlcRule::Below(units)), 2);
+    for (units, bad, fits) in [(9, 0, true), (9, 1, false), (7, 1, true), (7, 2, false)] {
+        let mut map = PageMap::new(geometry(24, 10), below(units), 1).unwrap();
+        let aside = map.set_aside((0..bad).map(BlockId));
+        assert_eq!(aside.is_ok(), fits, "{units} units and {bad} bad blocks");
+        assert_eq!(map.is_read_only(), !fits);
+    }
+}
+
+/// Copies out of a region without an erased block left go to the other blocks, unless its
+/// addresses have no room there.
+#[test]
+fn copies_leave_a_region_that_has_no_erased_block() {
+    let handles = FtlConfig {
+        placement: Placement::Handles(2),
+        ..config(12, SlcUse::Region(SlcRule::Handle(1)), 2)
+    };
+    let below = config(12, SlcUse::Region(SlcRule::Below(9)), 2);
+    for (config, expected) in [(handles, Some(RowId(40))), (below, None)] {
+        let mut map = PageMap::new(geometry(24, 10), config, 1).unwrap();
+        let stream = map.config().slc_frontier().unwrap();
+        let first = map.reserve_host(LANE, stream);
+        let unit = UnitWrite { lpn: 1, source: None, version: 1 };
+        map.write_begin(1);
+        map.commit(&unit, Pun(first.0));
+        map.row_done(first);
+        // The second row of the block fails, and then every row to which its data would go.
+        let second = map.reserve_host(LANE, stream);
+        map.program_failed(second);
+        let victim = map.pick_failed(LANE).unwrap();
+        for block in 1..10 {
+            assert_eq!(map.next_copy_row(LANE, victim), Some(RowId(4 * block)));
+            let row = map.reserve_copy(LANE, victim);
+            map.program_failed(row);
+        }
+        assert_eq!(map.next_copy_row(LANE, victim), expected);
+        assert_eq!(map.is_read_only(), expected.is_none());
+    }
 }
 
 #[test]

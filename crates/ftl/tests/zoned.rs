@@ -27,7 +27,7 @@ const ZONE: u32 = 20;
 const CAPACITY: u32 = 16;
 
 fn config(zones: u32) -> LayerConfig {
-    LayerConfig::Zoned(ZonedConfig { zones, zone_units: ZONE })
+    LayerConfig::Zoned(ZonedConfig { zones, zone_units: ZONE, kept: 0 })
 }
 
 struct Zones {
@@ -242,7 +242,8 @@ fn a_failed_block_does_not_come_back() {
 #[test]
 fn shapes_that_do_not_fit_are_refused() {
     let check = |geometry: Geometry, zones: u32, zone_units: u32| {
-        Layer::new(geometry, LayerConfig::Zoned(ZonedConfig { zones, zone_units }), 1).unwrap_err()
+        Layer::new(geometry, LayerConfig::Zoned(ZonedConfig { zones, zone_units, kept: 0 }), 1)
+            .unwrap_err()
     };
     let size = check(geometry(), 4, 15);
     assert_eq!(size, ConfigError::ZoneSize { size: 15, capacity: CAPACITY });

@@ -83,6 +83,8 @@ const volatile __u8 by_bio;
 // Addresses of the functions that end direct I/O: they tell what `bi_private` is.
 const volatile __u64 iomap_end;
 const volatile __u64 btrfs_end;
+// That of a bio that was cut from the front of another one, which `bi_private` is.
+const volatile __u64 chain_end;
 
 // ---- Events; `prism_trace::live::bpf` has the same numbers ----
 
@@ -194,11 +196,17 @@ static __always_inline struct inode *cached_inode(struct page *page)
 	return inode;
 }
 
+#define CHAIN_MAX 4
+
 // The inode that direct I/O goes to: the first page is the application's own.
 static __always_inline struct inode *direct_inode(struct bio *bio)
 {
 	__u64 end = (__u64)BPF_CORE_READ(bio, bi_end_io);
 
+	for (int i = 0; i < CHAIN_MAX && chain_end && end == chain_end; i++) {
+		bio = BPF_CORE_READ(bio, bi_private);
+		end = (__u64)BPF_CORE_READ(bio, bi_end_io);
+	}
 	if (iomap_end && end == iomap_end) {
 		struct iomap_dio *dio = BPF_CORE_READ(bio, bi_private);
 		return BPF_CORE_READ(dio, iocb, ki_filp, f_inode);

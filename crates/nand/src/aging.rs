@@ -23,10 +23,19 @@ impl Nand {
     /// # Panics
     /// If anything was programmed before, or the device is set up already.
     pub fn set_faults(&mut self, model: FaultModel, seed: u64) {
+        self.set_faults_by_kind(model, None, seed);
+    }
+
+    /// The same, with a model of their own for the blocks of one bit a cell. What the device
+    /// holds at the start is as old as `model` says, wherever it stands.
+    ///
+    /// # Panics
+    /// As [`Nand::set_faults`].
+    pub fn set_faults_by_kind(&mut self, model: FaultModel, slc: Option<FaultModel>, seed: u64) {
         assert!(self.faults.is_none() && self.rows_programmed_total() == 0, "set up once, erased");
-        let geometry = self.geometry();
-        let (bits, dies) = (geometry.unit.0 * 8, geometry.dies_per_superblock);
-        self.faults = Some(Box::new(Faults::new(model, seed, bits, geometry.blocks(), dies)));
+        let (bits, blocks) = (self.geometry().unit.0 * 8, self.geometry().blocks());
+        let shape = (*self.layout(), blocks);
+        self.faults = Some(Box::new(Faults::new(model, slc, seed, bits, shape)));
     }
 
     /// Whether the device ages and fails.
@@ -36,7 +45,8 @@ impl Nand {
         self.faults.is_some()
     }
 
-    /// The model, if the device ages and fails.
+    /// The model, if the device ages and fails; of several kinds of blocks that of those with
+    /// more than one bit a cell.
     #[must_use]
     pub fn fault_model(&self) -> Option<&FaultModel> {
         self.faults.as_ref().map(|faults| &faults.model)
@@ -45,7 +55,14 @@ impl Nand {
     /// The bad blocks, by what made them bad.
     #[must_use]
     pub fn health(&self) -> Health {
-        self.faults.as_ref().map(|faults| faults.health()).unwrap_or_default()
+        self.faults.as_ref().map(|faults| faults.health(|_| true)).unwrap_or_default()
+    }
+
+    /// The same of the blocks of one bit a cell alone.
+    #[must_use]
+    pub fn slc_health(&self) -> Health {
+        let counts = |block| self.layout().is_slc(block);
+        self.faults.as_ref().map(|faults| faults.health(counts)).unwrap_or_default()
     }
 
     /// Whether `block` is bad, from the factory or grown. What was programmed before can be

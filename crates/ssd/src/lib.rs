@@ -16,7 +16,7 @@ mod buffer;
 mod quantity;
 
 pub use device::{Device, DeviceError};
-pub use drive::{Drive, DriveHealth, HostCounts, ReadOnly};
+pub use drive::{Drive, DriveHealth, HostCounts, ReadOnly, SlcHealth, ZoneHealth};
 pub use power::Remains;
 pub use prism_ftl::{MapCounts, MergeCounts};
 pub use request::{Completion, Cost, HostOp, Request, Status, SubmitError};

@@ -139,6 +139,9 @@ pub enum Status {
     /// A request that would write, or make what was written durable, came to a drive that
     /// writes no more.
     ReadOnly,
+    /// A write to a zone, or a command that manages it, found that the zone can only be read:
+    /// its flash has failed. None of what it wrote is promised.
+    WriteFault,
 }
 
 impl Status {
@@ -149,6 +152,7 @@ impl Status {
             Self::Done => "done",
             Self::Unreadable => "unreadable",
             Self::ReadOnly => "read_only",
+            Self::WriteFault => "write_fault",
         }
     }
 }

@@ -355,6 +355,24 @@ impl Zones {
         }
     }
 
+    /// Zones that are in `state`.
+    #[must_use]
+    pub fn count(&self, state: ZoneState) -> u32 {
+        self.zones.iter().filter(|zone| zone.state == state).count() as u32
+    }
+
+    /// Whether `zone` takes neither writes nor resets any more.
+    #[must_use]
+    pub fn has_failed(&self, zone: u32) -> bool {
+        matches!(self.zones[zone as usize].state, ZoneState::ReadOnly | ZoneState::Offline)
+    }
+
+    /// Whether `zone` holds nothing, and no command on it is under way.
+    pub(crate) fn is_idle_and_empty(&self, zone: u32) -> bool {
+        let known = &self.zones[zone as usize];
+        known.state == ZoneState::Empty && known.writes == 0 && !known.managed
+    }
+
     /// The block of `zone` has failed.
     pub(crate) fn fail(&mut self, zone: u32, fault: ZoneFault) {
         self.set(

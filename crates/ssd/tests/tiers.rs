@@ -10,37 +10,6 @@ use prism_nand::Cause;
 use prism_ssd::device::{Cell, SlcSpec, SlcUsage, WriteCache};
 use prism_ssd::{Device, DeviceError, Drive, HostOp, InitialState, Request};
 
-const SLC_READ: Nanos = Nanos(20_000);
-const SLC_PROGRAM: Nanos = Nanos(150_000);
-/// Blocks of one bit a cell, of 8 units each.
-const SLC_BLOCKS: u32 = 16;
-
-/// The lab's drive with two-bit cells and a part with one.
-fn tiers(usage: SlcUsage) -> Device {
-    let mut device = lab();
-    device.flash.cell = Cell::Mlc;
-    device.ftl.free_blocks_low = 4;
-    device.ftl.free_blocks_high = 4;
-    device.ftl.free_blocks_critical = 3;
-    device.drive.power_loss_protection = true;
-    let cache = usage == SlcUsage::Cache;
-    device.slc = Some(SlcSpec {
-        blocks: SLC_BLOCKS,
-        usage,
-        below: None,
-        handle: None,
-        up_to: None,
-        fold_when_idle: cache.then_some(true),
-        free_blocks_low: if cache { 0 } else { 2 },
-        free_blocks_high: if cache { 0 } else { 2 },
-        t_read: SLC_READ,
-        t_program: SLC_PROGRAM,
-        t_erase: Nanos(1_000_000),
-        endurance: 100,
-    });
-    device
-}
-
 /// A region of the first `units` units.
 fn below(units: u64) -> Device {
     let mut device = tiers(SlcUsage::Region);

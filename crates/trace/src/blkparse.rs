@@ -1,22 +1,32 @@
-//! blkparse text: the default form (also of the kernel's `blk` tracer), or one described
-//! by a `-f` string.
+//! blkparse text: the default form, one described by a `-f` string, or one of those of
+//! the kernel's `blk` tracer.
 //!
 //! ```text
 //! 259,0    1        9     0.073520160   167  Q RAM 4104 + 8 [dd]
 //!   7,0    1   844.348372327    22  C WSM 8719008 [0]
+//!      ksoftirqd/1-22      [001] d.s1. 45556.181166:   7,0    C  WS 0 + 32 [0]
+//!         python3-18717   [000] d..1. 45626.892734:   7,0   /a  Q  WS 0 + 32 [python3]
 //! ```
-//! The sequence number is missing in the tracer's form. A completion of no sectors is
-//! printed without `+`. After the events comes a summary, which is counted and passed.
+//! The sequence number is missing in what the tracer prints with `blk_classic`. Without
+//! that it prints ftrace's columns first, whose time has microseconds, and after the device
+//! the control group if `blk_cgroup` was on. Marks keep their form among these lines. A
+//! completion of no sectors is printed without `+`. After the events of blkparse comes a
+//! summary, which is counted and passed.
 
 use crate::blkparse_format::FormatString;
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
-use crate::event::{BAD_EVENT, Event, Intake, OTHER_EVENT, Target, UNREADABLE, What};
+use crate::event::{BAD_EVENT, Event, Intake, OTHER_EVENT, Target, What};
+use crate::ftrace::{self, Context};
 use crate::record::Op;
 use crate::rwbs::Rwbs;
 use crate::scan::Scan;
 use crate::skips::SkipReason;
 use crate::symbols::Symbol;
+use crate::tracepoint::{self, Head, Name};
+
+/// What a mark without a time tells of the clock: nothing finer than any other line does.
+const TIMELESS_STEP_NS: u64 = 1_000_000_000;
 
 /// Lines of the summary at the end.
 const SUMMARY: SkipReason = SkipReason("blkparse summary");
@@ -26,7 +36,15 @@ const SUMMARY: SkipReason = SkipReason("blkparse summary");
 pub(crate) struct Blkparse {
     format: Option<FormatString>,
     in_summary: bool,
+    /// When the last event was, once there was one.
+    last_ns: Option<i64>,
+    /// A mark without time before the first event.
+    first_phase: Option<What>,
 }
+
+/// What to do about the tracer's lines if they were printed without their columns of time.
+const TIMELESS: &str = "this line of the blk tracer has no time, so nothing can be replayed; \
+                        record with `echo 1 > options/context-info`, or with blk_classic";
 
 /// The fields of a line that matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,7 +68,7 @@ impl Blkparse {
     /// A reader of the default form, or of `format`.
     pub fn new(format: Option<&str>) -> Result<Self, TraceError> {
         let format = format.map(FormatString::parse).transpose()?;
-        Ok(Self { format, in_summary: false })
+        Ok(Self { format, in_summary: false, last_ns: None, first_phase: None })
     }
 
     /// Takes one line.
@@ -64,10 +82,12 @@ impl Blkparse {
             Some(format) => format.fields(line),
             None => fields(line),
         };
-        let Some(fields) = fields else {
-            self.no_event(line, number, intake);
-            return Ok(());
-        };
+        let Some(fields) = fields else { return self.no_event(line, number, intake) };
+        self.last_ns = Some(fields.time_ns);
+        if let Some(what) = self.first_phase.take() {
+            intake
+                .event(Event { time_ns: fields.time_ns, line: number, what }, TIMELESS_STEP_NS)?;
+        }
         match what(&fields, intake) {
             Ok(Some(what)) => {
                 let event = Event { time_ns: fields.time_ns, line: number, what };
@@ -88,26 +108,72 @@ impl Blkparse {
         }
     }
 
-    fn no_event(&mut self, line: &[u8], number: u64, intake: &mut Intake) {
-        let text = line.trim_ascii();
-        if text.is_empty() || text.starts_with(b"#") {
-            return;
+    fn no_event(
+        &mut self,
+        line: &[u8],
+        number: u64,
+        intake: &mut Intake,
+    ) -> Result<(), TraceError> {
+        if self.format.is_none() {
+            if let Some(head) = ftrace::head(line) {
+                return mark(&head, number, intake);
+            }
+            if let Some(text) = line.strip_prefix(b"tracing_mark_write: ") {
+                return self.timeless_mark(text, number, intake);
+            }
+            // One such line in a trace with times is damage; as the first it is the form.
+            if self.last_ns.is_none() && is_timeless(line) {
+                return Err(TraceError::Bad { line: number, what: TIMELESS.to_owned() });
+            }
         }
+        let text = line.trim_ascii();
         let per_cpu = text.strip_prefix(b"CPU").is_some_and(|rest| {
             rest.first().is_some_and(u8::is_ascii_digit) && rest.ends_with(b":")
         });
         self.in_summary |= per_cpu || text.starts_with(b"Total (");
-        intake.skip(if self.in_summary { SUMMARY } else { UNREADABLE }, number);
+        if self.in_summary && !text.is_empty() {
+            intake.skip(SUMMARY, number);
+        } else {
+            ftrace::no_event(line, number, intake);
+        }
+        Ok(())
+    }
+
+    /// With `blk_classic` the kernel prints marks without their time, which lies between
+    /// those of the events around: the one before is taken.
+    fn timeless_mark(
+        &mut self,
+        text: &[u8],
+        line: u64,
+        intake: &mut Intake,
+    ) -> Result<(), TraceError> {
+        let Some(what) = tracepoint::mark(text, &mut intake.names) else { return Ok(()) };
+        match self.last_ns {
+            Some(time_ns) => intake.event(Event { time_ns, line, what }, TIMELESS_STEP_NS),
+            None => {
+                self.first_phase = Some(what);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Takes a mark between the lines of the tracer. Block events of ftrace would say a second
+/// time what the tracer says.
+fn mark(head: &Head<'_>, line: u64, intake: &mut Intake) -> Result<(), TraceError> {
+    match Name::of(head.name) {
+        Name::Mark => tracepoint::take(head, line, intake),
+        _ => {
+            intake.skip(OTHER_EVENT, line);
+            Ok(())
+        }
     }
 }
 
 /// What a line means; `None` for what is understood but no request.
 fn what(fields: &Fields<'_>, intake: &mut Intake) -> Result<Option<What>, SkipReason> {
-    match fields.action {
-        b"Q" | b"D" | b"C" | b"R" | b"A" | b"X" => {}
-        b"G" | b"I" | b"M" | b"F" | b"S" | b"P" | b"U" | b"UT" | b"T" | b"B" | b"m" | b"ZP"
-        | b"ZU" => return Ok(None),
-        _ => return Err(OTHER_EVENT),
+    if !tells(fields.action).ok_or(OTHER_EVENT)? {
+        return Ok(None);
     }
     let device = fields.device.map_or(Symbol::NONE, |device| intake.names.device(device));
     let rwbs = Rwbs::parse(fields.rwbs).ok_or(BAD_EVENT)?;
@@ -132,10 +198,21 @@ fn what(fields: &Fields<'_>, intake: &mut Intake) -> Result<Option<What>, SkipRe
     })
 }
 
-/// The fields of a line in the default form.
+/// Whether an action tells of a request; `None` if it is not known.
+fn tells(action: &[u8]) -> Option<bool> {
+    match action {
+        b"Q" | b"D" | b"C" | b"R" | b"A" | b"X" => Some(true),
+        b"G" | b"I" | b"M" | b"F" | b"S" | b"P" | b"U" | b"UT" | b"T" | b"B" | b"m" | b"ZP"
+        | b"ZU" => Some(false),
+        _ => None,
+    }
+}
+
+/// The fields of a line in the default form, or of the tracer.
+#[inline]
 pub(crate) fn fields(line: &[u8]) -> Option<Fields<'_>> {
     let mut scan = Scan::new(line);
-    let device = Some(scan.device()?);
+    let Some(device) = scan.device() else { return tracer_fields(line) };
     scan.spaced_number()?;
     let after_processor = scan;
     let (time_ns, step_ns) = match scan.seconds() {
@@ -147,8 +224,39 @@ pub(crate) fn fields(line: &[u8]) -> Option<Fields<'_>> {
         }
     };
     let pid = i32::try_from(scan.spaced_number()?).ok()?;
-    let (action, rwbs) = (scan.word()?, scan.word()?);
-    let mut fields = Fields { device, time_ns, step_ns, pid, action, rwbs, ..Fields::default() };
+    let action = scan.word()?;
+    let device = Some(device);
+    action_fields(scan, Fields { device, time_ns, step_ns, pid, action, ..Fields::default() })
+}
+
+/// The fields of a line of the tracer behind ftrace's columns.
+fn tracer_fields(line: &[u8]) -> Option<Fields<'_>> {
+    let Context { pid, time_ns, step_ns, rest, .. } = ftrace::context(line)?;
+    let mut scan = Scan::new(rest);
+    let device = Some(scan.device()?);
+    let mut action = scan.word()?;
+    if action.starts_with(b"/") || action.contains(&b',') {
+        action = scan.word()?;
+    }
+    action_fields(scan, Fields { device, time_ns, step_ns, pid, action, ..Fields::default() })
+}
+
+/// Whether a line is one of the tracer behind ftrace's columns, but without these.
+pub(crate) fn is_timeless(line: &[u8]) -> bool {
+    let mut scan = Scan::new(line);
+    let mut word = || {
+        scan.device()?;
+        let word = scan.word()?;
+        if word.starts_with(b"/") || word.contains(&b',') { scan.word() } else { Some(word) }
+    };
+    let action = word().and_then(tells);
+    action.is_some() && scan.word().and_then(Rwbs::parse).is_some()
+}
+
+/// The fields from the letters of the operation on.
+#[inline]
+fn action_fields<'a>(mut scan: Scan<'a>, mut fields: Fields<'a>) -> Option<Fields<'a>> {
+    fields.rwbs = scan.word()?;
     if let Some(number) = scan.spaced_number() {
         scan.spaces();
         if scan.eat(b'+').is_some() {
@@ -157,11 +265,11 @@ pub(crate) fn fields(line: &[u8]) -> Option<Fields<'_>> {
         } else if scan.eat(b'/').is_some() {
             fields.sector = number;
             fields.second = Some(scan.spaced_number()?);
-        } else if action == b"C" {
+        } else if fields.action == b"C" {
             fields.sector = number;
         }
     }
-    if action == b"A" {
+    if fields.action == b"A" {
         scan.word_is(b"<-")?;
         scan.word_is(b"(")?;
         let from = scan.device()?;

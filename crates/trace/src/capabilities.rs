@@ -6,6 +6,12 @@ use serde::{Deserialize, Serialize};
 /// recorded; a report then says so instead of printing a zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
+    /// The operation; without it every request is taken as a read.
+    #[serde(default = "told")]
+    pub operation: bool,
+    /// Addresses on a device; without them the reader lays out what is named.
+    #[serde(default = "told")]
+    pub address: bool,
     /// Discards (TRIM).
     pub discard: bool,
     /// Write-zeroes.
@@ -28,4 +34,30 @@ pub struct Capabilities {
     pub stream: bool,
     /// Smallest step of its clock in nanoseconds.
     pub clock_ns: u64,
+}
+
+impl Capabilities {
+    /// Times to the nanosecond, addresses, reads and writes, and nothing else: what the
+    /// formats of published data sets start from.
+    pub const READS_AND_WRITES: Self = Self {
+        operation: true,
+        address: true,
+        discard: false,
+        write_zeroes: false,
+        flush: false,
+        fua: false,
+        sync_meta: false,
+        completion: false,
+        queue: false,
+        process: false,
+        file: false,
+        stream: false,
+        clock_ns: 1,
+    };
+}
+
+/// What files say that were stored before there were traces of caches: every source told
+/// its operations and addresses.
+fn told() -> bool {
+    true
 }

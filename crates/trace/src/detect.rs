@@ -4,7 +4,7 @@ use crate::blktrace_record::Order;
 use crate::error::TraceError;
 use crate::reader::Format;
 use crate::scan::whole;
-use crate::{blkparse, ftrace, perf};
+use crate::{blkparse, data_sets, ftrace, perf};
 
 /// Bytes of the start of a trace that [`detect`] wants, if there are as many: enough to
 /// get past long headers and the first notes of a tracer.
@@ -25,6 +25,9 @@ pub fn detect(head: &[u8]) -> Result<Format, TraceError> {
     if head.first_chunk().is_some_and(|mark| Order::of_mark(*mark).is_some()) {
         return Ok(Format::Blktrace);
     }
+    if let Some(format) = data_sets::recognise(head) {
+        return Ok(format);
+    }
     if let Some(what) = binary(head) {
         return Err(TraceError::NotText { what });
     }
@@ -32,29 +35,36 @@ pub fn detect(head: &[u8]) -> Result<Format, TraceError> {
     if head.starts_with(b"fio version 2 iolog") || head.starts_with(b"fio version 3 iolog") {
         return Ok(Format::FioIolog);
     }
-    let mut hits = [0_usize; RECOGNISERS.len()];
-    for line in head.split(|&byte| byte == b'\n').take(LINES_MAX) {
-        let line = line.trim_ascii_end();
-        for (hits, (_, is_one)) in hits.iter_mut().zip(RECOGNISERS) {
+    let recognisers = || RECOGNISERS.into_iter().chain(data_sets::RECOGNISERS);
+    let lines = || head.split(|&byte| byte == b'\n').take(LINES_MAX).map(<[u8]>::trim_ascii_end);
+    let mut hits = vec![0_usize; recognisers().count()];
+    for line in lines() {
+        for (hits, (_, is_one)) in hits.iter_mut().zip(recognisers()) {
             *hits += usize::from(is_one(line));
         }
     }
     let mut best = None;
-    for (&hits, (format, _)) in hits.iter().zip(RECOGNISERS) {
+    for (&hits, (format, _)) in hits.iter().zip(recognisers()) {
         if hits > best.map_or(0, |(most, _)| most) {
             best = Some((hits, format));
         }
     }
-    best.map(|(_, format)| format).ok_or(TraceError::UnknownFormat)
+    match (best, lines().find_map(data_sets::ambiguous)) {
+        (Some((_, format)), _) => Ok(format),
+        (None, Some(formats)) => Err(TraceError::Ambiguous { formats }),
+        (None, None) => Err(TraceError::UnknownFormat),
+    }
 }
 
-type Recogniser = (Format, fn(&[u8]) -> bool);
+/// A format, and whether a line can be of it.
+pub(crate) type Recogniser = (Format, fn(&[u8]) -> bool);
 
 /// In the order of preference where a line could be of several.
 const RECOGNISERS: [Recogniser; 7] = [
     (Format::Ftrace, |line| ftrace::head(line).is_some_and(|head| is_name(head.name))),
     (Format::PerfScript, |line| perf::head(line).is_some_and(|head| is_name(head.name))),
-    (Format::Blkparse, |line| blkparse::fields(line).is_some()),
+    // Without its times the text of the tracer cannot be read, but the reader says why.
+    (Format::Blkparse, |line| blkparse::fields(line).is_some() || blkparse::is_timeless(line)),
     (Format::Msr, is_msr),
     (Format::Alibaba, is_alibaba),
     (Format::Tencent, is_tencent),
@@ -64,6 +74,9 @@ const RECOGNISERS: [Recogniser; 7] = [
 fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
+
+/// What to say of binary data that has none of the known marks.
+const NO_KNOWN_BINARY: &str = "binary, and of no known format; traces of caches without a header take --format oracle-general";
 
 /// What binary data seems to be; `None` for text.
 fn binary(head: &[u8]) -> Option<&'static str> {
@@ -90,7 +103,7 @@ fn binary(head: &[u8]) -> Option<&'static str> {
     let odd = |byte: &u8| *byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x1b | 0x0c);
     let many = start.iter().filter(|byte| odd(byte)).count() > start.len() / 20;
     let is_binary = many || memchr::memchr(0, start).is_some();
-    is_binary.then_some("binary, and of no known format")
+    is_binary.then_some(NO_KNOWN_BINARY)
 }
 
 /// Whether `start` has the mark of UTF-16, or every second byte of its ASCII text is zero.
@@ -156,13 +169,16 @@ mod tests {
         let trace_cmd =
             "cpus=2\n  dd-77 [001] 766.164705: block_rq_issue:      7,0 R 8 () 1 + 8 [dd]";
         let unpack = Err(TraceError::NotText { what: "compressed with gzip; unpack it first" });
-        let binary = Err(TraceError::NotText { what: "binary, and of no known format" });
+        let binary = Err(TraceError::NotText { what: NO_KNOWN_BINARY });
         for (head, expected) in [
             (ftrace, Ok(Format::Ftrace)),
             (trace_cmd, Ok(Format::Ftrace)),
             (perf, Ok(Format::PerfScript)),
             ("259,0 1 9 0.07 167 Q RAM 4104 + 8 [dd]", Ok(Format::Blkparse)),
             ("# tracer: blk\n 7,0 1 844.34 22 C WSM 8719008 [0]", Ok(Format::Blkparse)),
+            ("a-1 [000] d..1. 4.180761:   7,0    Q  WS 0 + 32 [a]", Ok(Format::Blkparse)),
+            ("a-1 [000] d..1. 4.180761:   7,0   /x  Q  WS 0 + 32 [a]", Ok(Format::Blkparse)),
+            ("# tracer: blk\n  7,0    Q  WS 0 + 32 [a]", Ok(Format::Blkparse)),
             ("\x07tae\0\0", Ok(Format::Blktrace)),
             ("eat\x08\0\0", Ok(Format::Blktrace)),
             ("fio version 3 iolog\n22 /f add\n", Ok(Format::FioIolog)),

@@ -112,6 +112,14 @@ pub(crate) fn time(field: &[u8], unit_ns: u64) -> Result<i64, SkipReason> {
     in_time_range(if negative { -ns } else { ns })
 }
 
+/// How many decimal places of a decimal number count, trailing zeros apart; nine at most,
+/// which is a nanosecond in seconds.
+pub(crate) fn decimals_used(field: &[u8]) -> u32 {
+    let Some(point) = memchr::memchr(b'.', field) else { return 0 };
+    let digits = &field[point + 1..];
+    digits.iter().rposition(|&digit| digit != b'0').map_or(0, |at| at + 1).min(9) as u32
+}
+
 /// The part after the decimal point. Digits beyond the eighteenth cannot move a
 /// nanosecond and are only checked to be digits.
 fn fraction(digits: &[u8], unit: u128) -> Result<u128, SkipReason> {

@@ -25,6 +25,8 @@ use crate::symbols::Symbol;
 
 /// What the format carries.
 pub const CAPABILITIES: Capabilities = Capabilities {
+    operation: true,
+    address: true,
     discard: true,
     write_zeroes: false,
     flush: true,

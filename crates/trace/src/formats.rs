@@ -6,7 +6,7 @@ use crate::map::MapParser;
 use crate::mqsim::{MqsimParser, TimeUnit};
 use crate::reader::{Format, ReaderOptions};
 use crate::sink::LineParser;
-use crate::{alibaba, msr, tencent};
+use crate::{alibaba, data_sets, msr, tencent};
 
 /// The parser of `options.format`.
 ///
@@ -29,5 +29,6 @@ pub fn line_parser(options: &ReaderOptions) -> Result<Box<dyn LineParser>, Trace
         Format::Ftrace | Format::PerfScript | Format::Blkparse | Format::Blktrace => {
             return Err(TraceError::UnknownFormat);
         }
+        other => return data_sets::line_parser(other).ok_or(TraceError::UnknownFormat),
     })
 }

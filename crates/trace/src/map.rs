@@ -12,8 +12,8 @@ use self::checked::{At, Count, Flag, Map, Operation, Place, Splitter, Stamp, Uni
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
 use crate::fields::{
-    NOT_A_NUMBER, OUT_OF_RANGE, UNKNOWN_OP, WRONG_FIELDS, bytes, filetime, hex, in_time_range,
-    later, request, text, time, whole,
+    NOT_A_NUMBER, OUT_OF_RANGE, UNKNOWN_OP, WRONG_FIELDS, bytes, decimals_used, filetime, hex,
+    in_time_range, later, request, text, time, whole,
 };
 use crate::record::{Flags, Op, OptTime, Record};
 use crate::rwbs::{Kind, Rwbs};
@@ -203,11 +203,7 @@ impl MapParser {
     fn watch_clock(&mut self, line: &[u8]) {
         let Some(Stamp { at, unit: Unit::Ns(_) }) = self.map.clock() else { return };
         let Ok(field) = self.get(line, at) else { return };
-        if let Some(point) = memchr::memchr(b'.', field) {
-            let digits = &field[point + 1..];
-            let used = digits.iter().rposition(|&digit| digit != b'0').map_or(0, |at| at + 1);
-            self.decimals = self.decimals.max(used.min(9) as u32);
-        }
+        self.decimals = self.decimals.max(decimals_used(field));
     }
 
     fn parse(&mut self, line: &[u8], sink: &mut Sink) -> Result<Record, SkipReason> {

@@ -14,6 +14,8 @@ use crate::skips::SkipReason;
 
 /// What the format carries, with the usual unit of nanoseconds.
 pub const CAPABILITIES: Capabilities = Capabilities {
+    operation: true,
+    address: true,
     discard: false,
     write_zeroes: false,
     flush: false,

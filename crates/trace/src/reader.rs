@@ -4,10 +4,12 @@
 use crate::blkparse::Blkparse;
 use crate::blktrace::Blktrace;
 use crate::capabilities::Capabilities;
+use crate::data_sets::{self, Records};
 use crate::error::TraceError;
 use crate::event::{Intake, OVERLONG};
 use crate::formats::line_parser;
 use crate::lines::Lines;
+use crate::nvme::LogicalBlock;
 use crate::pair::Totals;
 use crate::record::Record;
 use crate::sink::{LineParser, Sink};
@@ -39,13 +41,39 @@ pub enum Format {
     Tencent,
     /// MQSim ASCII.
     Mqsim,
+    /// SYSTOR '17 CSV.
+    Systor17,
+    /// K5cloud CSV.
+    K5cloud,
+    /// SPC traces, as of the UMass repository.
+    Spc,
+    /// DiskSim ASCII.
+    Disksim,
+    /// SSDsim ASCII, which looks as MQSim does.
+    Ssdsim,
+    /// CloudPhysics, binary, version 1 or 2.
+    Vscsi,
+    /// Florida International University.
+    Fiu,
+    /// MiDAS, with TRIM and streams.
+    Midas,
+    /// Baleen's traces of Tectonic.
+    Baleen,
+    /// Thesios CSV.
+    Thesios,
+    /// Block events of cacheMon's io-tracer.
+    IoTracer,
+    /// libCacheSim's oracleGeneral, binary.
+    OracleGeneral,
+    /// libCacheSim's lcs, binary.
+    Lcs,
     /// Any text described by a TOML map.
     Map,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 23] = [
         Self::Ftrace,
         Self::PerfScript,
         Self::Blkparse,
@@ -55,6 +83,19 @@ impl Format {
         Self::Alibaba,
         Self::Tencent,
         Self::Mqsim,
+        Self::Systor17,
+        Self::K5cloud,
+        Self::Spc,
+        Self::Disksim,
+        Self::Ssdsim,
+        Self::Vscsi,
+        Self::Fiu,
+        Self::Midas,
+        Self::Baleen,
+        Self::Thesios,
+        Self::IoTracer,
+        Self::OracleGeneral,
+        Self::Lcs,
         Self::Map,
     ];
 
@@ -71,8 +112,28 @@ impl Format {
             Self::Alibaba => "alibaba",
             Self::Tencent => "tencent",
             Self::Mqsim => "mqsim",
+            Self::Systor17 => "systor17",
+            Self::K5cloud => "k5cloud",
+            Self::Spc => "spc",
+            Self::Disksim => "disksim",
+            Self::Ssdsim => "ssdsim",
+            Self::Vscsi => "vscsi",
+            Self::Fiu => "fiu",
+            Self::Midas => "midas",
+            Self::Baleen => "baleen",
+            Self::Thesios => "thesios",
+            Self::IoTracer => "io-tracer",
+            Self::OracleGeneral => "oracle-general",
+            Self::Lcs => "lcs",
             Self::Map => "map",
         }
+    }
+
+    /// Whether several files of it can follow one another as one trace: not where a file
+    /// has to end with a whole record.
+    #[must_use]
+    pub fn joins_files(self) -> bool {
+        !matches!(self, Self::Vscsi | Self::OracleGeneral | Self::Lcs)
     }
 
     /// The format called `name`, as [`Format::name`] prints it.
@@ -90,6 +151,11 @@ pub enum CountFrom {
     /// The entry into the block layer (`Q`, `block_bio_queue`), for stacked devices that
     /// have no issue events.
     Queue,
+    /// The command of the NVMe driver (`nvme_setup_cmd`), for traces without block events.
+    Nvme {
+        /// Size of a logical block, which no event tells.
+        block: LogicalBlock,
+    },
 }
 
 /// How to read.
@@ -131,6 +197,9 @@ pub struct Outcome {
     /// There was no issue event but there were queue events: read again with
     /// [`CountFrom::Queue`].
     pub only_queue_events: bool,
+    /// There were no block events but commands of the NVMe driver: read again with
+    /// [`CountFrom::Nvme`].
+    pub only_nvme_commands: bool,
     /// Requests whose completion was not found although the source has completions.
     pub unpaired: u64,
 }
@@ -140,7 +209,7 @@ pub struct Reader {
     format: Format,
     kind: Kind,
     has_bytes: bool,
-    /// The one input of a text format has ended.
+    /// The one input of a format that has no more than one has ended.
     text_ended: bool,
 }
 
@@ -148,6 +217,7 @@ enum Kind {
     Events { lines: Lines, parser: EventParser, intake: Box<Intake> },
     Binary { blktrace: Blktrace, intake: Box<Intake> },
     Lines { lines: Lines, parser: Box<dyn LineParser>, sink: Sink },
+    Records(Box<Records>),
 }
 
 /// The parsers of text that consists of events.
@@ -196,11 +266,14 @@ impl Reader {
                 blktrace: Blktrace::new(inputs),
                 intake: Box::new(Intake::new(options.count_from)),
             },
-            _ => {
-                let parser = line_parser(&options)?;
-                let sink = Sink::new(parser.disorder_ns());
-                Kind::Lines { lines: Lines::default(), parser, sink }
-            }
+            _ => match data_sets::records(format) {
+                Some(records) => Kind::Records(Box::new(records)),
+                None => {
+                    let parser = line_parser(&options)?;
+                    let sink = Sink::new(parser.disorder_ns());
+                    Kind::Lines { lines: Lines::default(), parser, sink }
+                }
+            },
         };
         Ok(Self { format, kind, has_bytes: false, text_ended: false })
     }
@@ -258,6 +331,10 @@ impl Reader {
                 sink.drain(false, out);
                 Ok(())
             }
+            Kind::Records(records) => {
+                assert!(input == 0 && !self.text_ended, "input {input} is not open");
+                records.feed(bytes, out)
+            }
         }
     }
 
@@ -286,6 +363,10 @@ impl Reader {
                 self.text_ended = true;
                 lines.end(|line, number| one_line(parser.as_mut(), sink, line, number))?;
                 sink.drain(false, out);
+            }
+            Kind::Records(records) => {
+                self.text_ended = true;
+                records.end()?;
             }
         }
         Ok(())
@@ -322,6 +403,10 @@ impl Reader {
                 sink.drain(true, out);
                 line_outcome(lines.count(), parser.capabilities(), sink)
             }
+            Kind::Records(records) => {
+                records.sink.drain(true, out);
+                line_outcome(records.records(), records.capabilities(), &mut records.sink)
+            }
         };
         if !self.has_bytes {
             return Err(TraceError::Empty);
@@ -340,6 +425,7 @@ impl Reader {
         match &self.kind {
             Kind::Events { intake, .. } | Kind::Binary { intake, .. } => &intake.names.symbols,
             Kind::Lines { sink, .. } => &sink.symbols,
+            Kind::Records(records) => &records.sink.symbols,
         }
     }
 }
@@ -361,17 +447,20 @@ fn one_line(
 
 /// What event formats carry, as far as this trace does.
 pub(crate) fn event_capabilities(totals: &Totals, intake: &Intake) -> Capabilities {
+    let by_command = matches!(intake.count_from(), CountFrom::Nvme { .. });
     Capabilities {
-        discard: true,
+        operation: true,
+        address: true,
+        discard: !by_command,
         write_zeroes: true,
         flush: true,
         fua: true,
-        sync_meta: true,
+        sync_meta: !by_command,
         completion: totals.completed > 0,
         queue: totals.queued > 0,
         process: true,
         file: false,
-        stream: false,
+        stream: by_command,
         clock_ns: intake.clock_ns(),
     }
 }
@@ -396,15 +485,19 @@ pub(crate) fn event_outcome(
         .collect();
     let only_queue_events =
         totals.records == 0 && totals.issue_events == 0 && totals.queue_events > 0;
+    let only_nvme_commands = totals.records == 0
+        && totals.issue_events + totals.queue_events == 0
+        && totals.commands > 0;
     let outcome = Outcome {
         lines,
         capabilities,
         skips: std::mem::take(&mut intake.skips),
         phases,
         only_queue_events,
+        only_nvme_commands,
         unpaired: totals.unpaired,
     };
-    (outcome, totals.records > 0 || only_queue_events)
+    (outcome, totals.records > 0 || only_queue_events || only_nvme_commands)
 }
 
 fn line_outcome(lines: u64, can: Capabilities, sink: &mut Sink) -> (Outcome, bool) {
@@ -420,6 +513,7 @@ fn line_outcome(lines: u64, can: Capabilities, sink: &mut Sink) -> (Outcome, boo
         skips: std::mem::take(&mut sink.skips),
         phases: Vec::new(),
         only_queue_events: false,
+        only_nvme_commands: false,
         unpaired: if capabilities.completion { seen.records - seen.completed } else { 0 },
     };
     (outcome, seen.records > 0)

@@ -15,11 +15,8 @@
 
 mod format;
 mod page;
-mod reader;
 #[cfg(test)]
 mod tests;
-
-pub use reader::RingReader;
 
 use crate::error::TraceError;
 use crate::event::{BAD_EVENT, Event, LOST, OTHER_EVENT, What};
@@ -34,7 +31,7 @@ const BAD_PAGE: SkipReason = SkipReason("page of the trace buffer damaged from h
 
 /// Cuts pages of the trace buffer into events.
 #[derive(Debug)]
-pub struct RingDecoder {
+pub(crate) struct RingDecoder {
     layout: Layout,
     /// The events that were described, by identifier.
     plans: Vec<(u16, Plan)>,
@@ -85,7 +82,7 @@ impl RingDecoder {
                 Name::Block(kind) => Plan::Block(Block::new(kind, &format)?),
                 Name::Mark => Plan::Mark(format.text("buf")?),
                 Name::Passed => Plan::Passed,
-                Name::Other => continue,
+                Name::Other | Name::Command | Name::CommandDone => continue,
             };
             if plans.iter().any(|(id, _)| *id == format.id) {
                 return Err(format.bad(format!("the identifier {} was there before", format.id)));

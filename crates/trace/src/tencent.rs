@@ -17,6 +17,8 @@ use crate::skips::SkipReason;
 
 /// What the format carries.
 pub const CAPABILITIES: Capabilities = Capabilities {
+    operation: true,
+    address: true,
     discard: false,
     write_zeroes: false,
     flush: false,

@@ -420,7 +420,7 @@ fn what_is_no_request_is_counted() {
         ),
         (
             " dd-1 [000] ..... 745.000001: block_rq_issue: 7,0 ?? 4096 () 8 + 8 [x]",
-            Some("skipped 1 from line 1: block event that does not parse"),
+            Some("skipped 1 from line 1: event whose fields do not parse"),
         ),
         (" dd-1 [000] ..... 745.000001: block_plug: [dd]", None),
         (" dd-1 [000] ..... 745.000001: block_getrq: 7,0 R 8 + 8 [dd]", None),

@@ -4,8 +4,11 @@
 mod common;
 
 use common::{data, options, read};
-use prism_trace::{CountFrom, Format, Record, RingReader, Symbols};
+use prism_trace::{CountFrom, Format, Live, Record, Symbols};
 use proptest::prelude::*;
+
+/// Bytes of the recorded pages.
+const PAGE: usize = 4096;
 
 const HEADER: &str = include_str!("data/ring/header_page.txt");
 const FORMATS: &str = include_str!("data/ring/formats.txt");
@@ -18,8 +21,8 @@ fn formats(text: &str) -> Vec<(&str, &str)> {
     parts.map(|part| (part["name: ".len()..].lines().next().unwrap_or_default(), part)).collect()
 }
 
-fn reader() -> RingReader {
-    RingReader::new(HEADER, &formats(FORMATS), CountFrom::Issue).expect("the kernel's own texts")
+fn reader() -> Live {
+    Live::ring(HEADER, &formats(FORMATS), CountFrom::Issue).expect("the kernel's own texts")
 }
 
 fn row(record: &Record, symbols: &Symbols) -> String {
@@ -38,9 +41,9 @@ fn the_requests_of_the_text() {
     // Whichever processor is read first.
     for cpus in [[&cpus[0], &cpus[1]], [&cpus[1], &cpus[0]]] {
         let (mut reader, mut records) = (reader(), Vec::new());
-        let size = reader.page_bytes();
+        let size = PAGE;
         let mut pages = cpus.iter().flat_map(|pages| pages.chunks(size));
-        pages.try_for_each(|page| reader.page(page)).expect("pages");
+        pages.try_for_each(|page| reader.take(page)).expect("pages");
         reader.end_round(&mut records).expect("all of it");
         let outcome = reader.finish(&mut records).expect("requests");
         let found: Vec<String> = records.iter().map(|r| row(r, reader.symbols())).collect();
@@ -64,7 +67,7 @@ fn the_requests_of_the_text() {
 #[test]
 fn rounds_follow_one_another_in_time() {
     let pages = [data("ring/lost-cpu0.pages.zst"), data("ring/lost-cpu1.pages.zst")];
-    let page = reader().page_bytes();
+    let page = PAGE;
     // The pages that each of the four readings of the two buffers gave.
     let rounds = [([0, 3], [0, 0]), ([3, 6], [0, 1]), ([6, 10], [1, 2]), ([10, 14], [2, 3])];
     let read = |rounds: &[([usize; 2], [usize; 2])]| {
@@ -72,7 +75,7 @@ fn rounds_follow_one_another_in_time() {
         for (cpu0, cpu1) in rounds {
             for (bytes, [from, to]) in pages.iter().zip([cpu0, cpu1]) {
                 let bytes = &bytes[from * page..to * page];
-                bytes.chunks(page).for_each(|bytes| reader.page(bytes).expect("a page"));
+                bytes.chunks(page).for_each(|bytes| reader.take(bytes).expect("a page"));
             }
             reader.end_round(&mut records).expect("in order");
         }
@@ -86,10 +89,10 @@ fn rounds_follow_one_another_in_time() {
 }
 
 /// Feeds `pages` to a reader, whatever comes of it.
-fn survive(mut reader: RingReader, pages: &[u8]) {
+fn survive(mut reader: Live, pages: &[u8]) {
     let mut records = Vec::new();
-    for page in pages.chunks(reader.page_bytes()) {
-        let _ = reader.page(page);
+    for page in pages.chunks(PAGE) {
+        let _ = reader.take(page);
         let _ = reader.end_round(&mut records);
     }
     let _ = reader.finish(&mut records);
@@ -136,7 +139,7 @@ proptest! {
             let place = place.index(text.len());
             text.replace_range(place..=place, &"0123456789abcdfgi:;[]\n\t "[letter..=letter]);
         }
-        if let Ok(reader) = RingReader::new(&texts[0], &formats(&texts[1]), CountFrom::Issue) {
+        if let Ok(reader) = Live::ring(&texts[0], &formats(&texts[1]), CountFrom::Issue) {
             survive(reader, &data("ring/lost-cpu1.pages.zst"));
         }
     }

@@ -122,8 +122,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let cells = measured(args, &setup, &experiment, &device)?;
     drop(experiment);
     let matrix = Matrix { setup, cells };
-    let document = matrix.document();
-    outputs.write(&document, document.clone(), &json(&matrix.json()), None)?;
+    outputs.write(&matrix.document(), matrix.page(), &json(&matrix.json()), None)?;
     match matrix.failures().as_slice() {
         [] => Ok(()),
         [one] => Err(Failure::Finding(format!("one combination failed: {one}"))),

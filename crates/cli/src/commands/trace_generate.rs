@@ -136,6 +136,8 @@ fn facts() -> TraceFacts {
         format: "generated".into(),
         lines: 0,
         capabilities: Capabilities {
+            operation: true,
+            address: true,
             discard: true,
             write_zeroes: false,
             flush: true,
@@ -152,6 +154,7 @@ fn facts() -> TraceFacts {
         phases: Vec::new(),
         unpaired: 0,
         counted_from: CountedFrom::Issue,
+        nvme_block_bytes: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `prism trace info`: what is in a trace, and what its format cannot tell.
 
 use clap::Args as ClapArgs;
-use prism_base::Nanos;
+use prism_base::{Bytes, Nanos};
 use prism_host::{CountedFrom, LoadedTrace, Tally};
 use prism_report::{Block, Column, Document, Figure, Section, Table, Unit, Value, terminal};
 use prism_trace::Capabilities;
@@ -44,9 +44,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 fn document(trace: &LoadedTrace, object: &TraceObject) -> Document {
     let mut subtitle = format!("{} trace, {} lines read", object.format, object.lines);
-    if object.counted_from == CountedFrom::Queue {
-        subtitle.push_str(", counted where requests enter the block layer: no issue is recorded");
-    }
+    subtitle.push_str(match object.counted_from {
+        CountedFrom::Issue => "",
+        CountedFrom::Queue => {
+            ", counted where requests enter the block layer: no issue is recorded"
+        }
+        CountedFrom::Nvme => ", counted by the commands of the NVMe driver",
+    });
     let selected = [("phase", &object.phase), ("device", &object.source)];
     for (what, name) in selected {
         if let Some(name) = name {
@@ -103,7 +107,8 @@ fn requests(object: &TraceObject) -> Section {
         table.rows.push(vec![name.into(), known(can, count), bytes.into(), p50.into()]);
     };
     row("read", true, object.reads, Some(object.bytes_read), object.read_bytes_p50);
-    row("write", true, object.writes, Some(object.bytes_written), object.write_bytes_p50);
+    let written = can.operation.then_some(object.bytes_written);
+    row("write", can.operation, object.writes, written, object.write_bytes_p50);
     let discarded = can.discard.then_some(object.bytes_discarded);
     row("discard", can.discard, object.discards, discarded, object.discard_bytes_p50);
     let zeroed = can.write_zeroes.then_some(object.bytes_zeroed);
@@ -208,6 +213,13 @@ pub fn limit_notes(object: &TraceObject) -> Vec<String> {
              latency under load means little."
         ));
     }
+    if let Some(size) = object.nvme_block_bytes {
+        notes.push(format!(
+            "NVMe commands count in logical blocks without saying how large these are: {} was \
+             assumed (--block-size), and every address and size follows from it.",
+            Bytes(size)
+        ));
+    }
     if object.unpaired > 0 {
         let requests = if object.unpaired == 1 { "request" } else { "requests" };
         notes.push(format!("For {} {requests} no completion is recorded.", object.unpaired));
@@ -227,6 +239,8 @@ fn limits(object: &TraceObject) -> Option<Section> {
 
 fn missing(can: &Capabilities) -> Vec<&'static str> {
     let told = [
+        (can.operation, "operations (every request counts as a read)"),
+        (can.address, "addresses (what it names is laid out in the order of first use)"),
         (can.discard, "discards"),
         (can.write_zeroes, "write-zeroes"),
         (can.flush, "flushes"),

@@ -219,7 +219,7 @@ fn job(facts: &Facts<'_>, row: &Row, bins: bool) -> JobObject {
 fn errno(status: Status) -> u32 {
     match status {
         Status::Done => 0,
-        Status::Unreadable => 5,
+        Status::Unreadable | Status::WriteFault => 5,
         Status::ReadOnly => 30,
     }
 }

@@ -2,7 +2,7 @@
 //! captured.
 
 use prism_contract::rules::{Rule, Verdict};
-use prism_host::stack::Named;
+use prism_host::stack::{App, Combination, Named};
 use prism_replay::SteadyState;
 use prism_report::{Block, Column, Document, Grade, Section, Table, Unit, Value};
 
@@ -12,19 +12,26 @@ use super::{Cell, Matrix, Measured};
 const UNSETTLED: &str = "Write amplification had not settled when the repetitions ended in: ";
 
 impl Matrix {
-    /// The whole, for terminal and page.
+    /// The whole, for a terminal.
     #[must_use]
     pub fn document(&self) -> Document {
+        self.head().with(self.captured()).with(self.notes())
+    }
+
+    /// The whole, for a page, which also names who breaks the rules.
+    #[must_use]
+    pub fn page(&self) -> Document {
+        self.head().with(self.worst()).with(self.captured()).with(self.notes())
+    }
+
+    fn head(&self) -> Document {
         let setup = &self.setup;
         let subtitle = format!(
             "{} devices, {} of memory, seed {}, judged on {}",
             setup.size, setup.memory, setup.seed, setup.device
         );
-        let document = Document::new("Applications on file systems", subtitle)
-            .with(self.rules())
-            .with(self.amplification())
-            .with(self.captured());
-        document.with(self.notes())
+        let document = Document::new("Applications on file systems", subtitle);
+        document.with(self.rules()).with(self.amplification())
     }
 
     fn rules(&self) -> Section {
@@ -71,6 +78,30 @@ impl Matrix {
         table
     }
 
+    fn worst(&self) -> Section {
+        let mut section = Section::new(
+            "Who breaks the rules",
+            "The file, or else the folder, with the largest share of what breaks each rule, \
+             however little that is.",
+        );
+        let mut columns = vec![Column::text("trace")];
+        columns.extend(Rule::ALL.map(|rule| Column::text(rule.short_name())));
+        let mut table = Table::new("", columns).whole();
+        for (combination, cell) in &self.cells {
+            let Cell::Measured(measured) = cell else { continue };
+            let mut row: Vec<Value> = vec![combination.to_string().into()];
+            row.extend(measured.worst.iter().map(|worst| match worst {
+                Some(worst) => {
+                    format!("{} ({})", worst.name, Unit::Percent.format(worst.share)).into()
+                }
+                None => Value::Missing,
+            }));
+            table.rows.push(row);
+        }
+        section.push(Block::Table(table));
+        section
+    }
+
     fn captured(&self) -> Section {
         let mut section = Section::new(
             "What reached the device",
@@ -107,16 +138,14 @@ impl Matrix {
     /// What limits the numbers.
     fn notes(&self) -> Section {
         let mut notes = Vec::new();
-        let impossible: Vec<&str> = {
-            let apps = self.setup.apps.iter().filter(|app| {
-                let is_not = |(one, cell): &&(_, Cell)| {
-                    let one: &prism_host::stack::Combination = one;
-                    one.app == **app && matches!(cell, Cell::Impossible)
-                };
-                self.cells.iter().any(|cell| is_not(&cell))
-            });
-            apps.map(|app| app.name()).collect()
+        let is_impossible = |app: App| {
+            let is_so = |(combination, cell): &(Combination, Cell)| {
+                combination.app == app && matches!(cell, Cell::Impossible)
+            };
+            self.cells.iter().any(is_so)
         };
+        let apps = self.setup.apps.iter().copied();
+        let impossible: Vec<_> = apps.filter(|&app| is_impossible(app)).map(App::name).collect();
         if !impossible.is_empty() {
             notes.push(format!(
                 "Not possible: {} cannot go around the page cache.",
@@ -183,7 +212,9 @@ mod tests {
             assert!(text.contains(line), "{line:?} is not in\n{text}");
         }
         assert_eq!(text.matches("! 0.12").count(), 5);
-        let page = html::render(&document);
+        assert!(!text.contains("s.db"), "a screen has no room for them");
+        let page = html::render(&matrix().page());
+        assert!(page.contains("s.db (50%)"));
         assert_eq!(page.matches("<td class=\"n broken\">! 0.12").count(), 5);
     }
 }

@@ -60,11 +60,14 @@ fn cell((combination, cell): &(Combination, Cell)) -> Value {
 
 fn measured(measured: &Measured) -> Value {
     let or_null = |value: Option<f64>| value.map_or(Value::Null, number);
-    let rule = |(rule, (score, verdict)): (Rule, (Option<f64>, _))| {
-        let verdict: prism_contract::rules::Verdict = verdict;
-        (rule.key().to_owned(), json!({"score": or_null(score), "verdict": verdict.name()}))
+    let rule = |(place, rule): (usize, Rule)| {
+        let (score, verdict) = measured.rules[place];
+        let worst = measured.worst[place].as_ref();
+        let worst = worst.map(|worst| json!({"file": worst.name, "share": number(worst.share)}));
+        let object = json!({"score": or_null(score), "verdict": verdict.name(), "worst": worst});
+        (rule.key().to_owned(), object)
     };
-    let rules: Map<String, Value> = Rule::ALL.into_iter().zip(measured.rules).map(rule).collect();
+    let rules: Map<String, Value> = Rule::ALL.into_iter().enumerate().map(rule).collect();
     let counted = |(count, bytes): (u64, Bytes)| json!({"requests": count, "bytes": bytes.0});
     json!({
         "rules": rules,
@@ -102,6 +105,7 @@ mod tests {
         check("/cells/0/application", "rocksdb".into());
         check("/cells/0/rules/locality/score", 0.95.into());
         check("/cells/1/rules/uniform_lifetime/verdict", "broken".into());
+        check("/cells/1/rules/locality/worst/file", "s.db".into());
         check("/cells/0/write_amplification", 1.5.into());
         check("/cells/0/discards/bytes", 12_288.into());
         check("/cells/2/outcome", "not_possible".into());

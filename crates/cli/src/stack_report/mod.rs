@@ -4,7 +4,7 @@ mod document;
 mod json;
 
 use prism_base::{Bytes, Nanos};
-use prism_contract::rules::{Rule, Verdict};
+use prism_contract::rules::{Dimension, Findings, Rule, Verdict};
 use prism_host::capture::Backend;
 use prism_host::stack::{App, Combination, FileSystem, Io, Pattern, Recorded};
 use prism_replay::SteadyState;
@@ -50,6 +50,9 @@ pub enum Cell {
 pub struct Measured {
     /// Score and verdict of each rule, in the order of [`Rule::ALL`].
     pub rules: [(Option<f64>, Verdict); 5],
+    /// The file or folder that breaks each rule most; none where nothing does, or where the
+    /// kernel tells no files.
+    pub worst: [Option<Worst>; 5],
     /// Bytes programmed to flash over bytes written; none if nothing was written.
     pub write_amplification: Option<f64>,
     /// Whether the trace was repeated until write amplification was steady.
@@ -75,6 +78,18 @@ pub struct Measured {
     /// The trace, if it is kept.
     pub trace: Option<String>,
 }
+
+/// A file or folder, and its share of what breaks a rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Worst {
+    /// Its path in the file system.
+    pub name: String,
+    /// From 0 to 1.
+    pub share: f64,
+}
+
+/// A file that has less is one of many, whose folder says more.
+const FILE_SHARE_MIN: f64 = 0.1;
 
 /// Every combination, in rows of one for each file system.
 pub struct Matrix {
@@ -110,6 +125,7 @@ impl Measured {
         let of = |op: Op| (summary.op(op).count, Bytes(summary.op(op).bytes));
         Self {
             rules: Rule::ALL.map(|rule| (findings.score(rule), findings.verdict(rule))),
+            worst: Rule::ALL.map(|rule| worst(findings, rule)),
             write_amplification: analysis.value(Quantity::WriteAmplification),
             steady: facts.outcome.steady,
             reads: of(Op::Read),
@@ -124,6 +140,14 @@ impl Measured {
             trace,
         }
     }
+}
+
+fn worst(findings: &Findings, rule: Rule) -> Option<Worst> {
+    let first = |by| findings.offenders(rule).iter().find(|offender| offender.by == by);
+    let file = first(Dimension::File);
+    let large = file.filter(|file| file.share >= FILE_SHARE_MIN);
+    let found = large.or_else(|| first(Dimension::Directory)).or(file)?;
+    Some(Worst { name: found.name.clone(), share: found.share })
 }
 
 impl Matrix {
@@ -170,6 +194,7 @@ mod tests {
         let measured = |score: f64, verdict| {
             Cell::Measured(Box::new(Measured {
                 rules: [(Some(score), verdict); 5],
+                worst: std::array::from_fn(|_| Some(Worst { name: "s.db".into(), share: 0.5 })),
                 write_amplification: Some(1.5),
                 steady: SteadyState::Reached,
                 reads: (1, Bytes(4096)),

@@ -149,6 +149,9 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         let mut cleaned = false;
         // Each turn ends with an erase or with a log block less.
         for _ in 0..=2 * self.flash.geometry().blocks() {
+            if self.ftl().is_read_only() {
+                return Ok(LaneId(0));
+            }
             match self.ftl().host_place(stream, first) {
                 HostPlace::Lane(lane) if cleaned => return Ok(lane),
                 HostPlace::Lane(lane) => self.clean_for(lane, urgency)?,

@@ -178,7 +178,6 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
                 return Ok(RowId(0));
             }
             let row = self.ftl_mut().reserve_host(lane, stream, first);
-            self.count_overflow(row, stream, units);
             while let Some(pad) = self.ftl_mut().take_pad() {
                 self.program(pad, Cause::Pad, &[], &[], &[])?;
             }
@@ -187,6 +186,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
                 self.rows_unsynced.push(block);
             }
             if self.program(row, Cause::Host, units, bytes, lost)? == Status::Passed {
+                self.count_overflow(row, stream, units);
                 return Ok(row);
             }
             lane = self.choose_lane(stream, first, urgency)?;

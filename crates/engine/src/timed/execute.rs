@@ -33,7 +33,7 @@ impl Engine {
         }
         self.start_next(die, now);
         if self.faulty {
-            self.replace_rows(now);
+            self.replace_rows(done, now);
         }
         now
     }
@@ -257,6 +257,10 @@ impl Engine {
             self.counts.faults.program_failures += 1;
             self.lose_row(place);
             self.lose_held(lane);
+            return;
+        }
+        if self.faulty && self.ftl.is_void(row) {
+            self.lose_row(place);
             return;
         }
         if self.config.word_line_rows > 1 {

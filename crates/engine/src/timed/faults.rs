@@ -2,7 +2,7 @@
 //! rest of their stripe, and what nothing brings back.
 
 use prism_base::SimTime;
-use prism_ftl::{ReadRun, Trouble};
+use prism_ftl::{HostPlace, ReadRun, Trouble};
 use prism_nand::{Cause, DieId, LaneId, Pun, RowId};
 
 use super::die::{Op, ReadFor, ReadOp};
@@ -184,8 +184,9 @@ impl Engine {
         }
     }
 
-    /// Finds other rows for jobs that have lost theirs; parity and padding are given up.
-    pub(super) fn replace_rows(&mut self, now: SimTime) {
+    /// Finds other rows for jobs that have lost theirs; parity and padding are given up, and so
+    /// is what nobody wants any more, which ends as if it were on flash.
+    pub(super) fn replace_rows(&mut self, done: &mut Vec<Done>, now: SimTime) {
         while let Some(place) = self.rowless.pop_front() {
             let job = &self.jobs[place];
             let (row, lane) = (RowId(job.row), LaneId(job.lane));
@@ -195,7 +196,12 @@ impl Engine {
                     let die = self.layout.die_of(row);
                     self.dies[die.0 as usize].host_rows -= 1;
                     self.lanes[lane.0 as usize].host_rows -= 1;
-                    self.homeless.push_back(place);
+                    if self.ftl.is_forgotten(row) {
+                        done.extend(self.jobs[place].tags.iter().map(|&tag| Done::Wrote { tag }));
+                        self.jobs.give(place);
+                    } else {
+                        self.homeless.push_back(place);
+                    }
                     self.list(lane);
                     self.host_op_done(die, now);
                     self.house(now);
@@ -211,15 +217,11 @@ impl Engine {
     pub(super) fn house(&mut self, now: SimTime) {
         while let Some(&place) = self.homeless.front() {
             let (stream, own) = (self.jobs[place].stream, self.jobs[place].lane);
-            let lanes = self.lanes.len() as u32;
-            let all = (own..lanes).chain(0..own).map(LaneId);
-            let room = |&lane: &LaneId| self.ftl.host_may_write(lane, stream);
-            let Some(lane) = all.into_iter().find(room).filter(|_| !self.ftl.is_read_only()) else {
-                return;
-            };
-            self.homeless.pop_front();
             let first = self.jobs[place].plan.units[0].lpn;
+            let Some(lane) = self.lane_with_room(stream, first, LaneId(own), now) else { return };
+            self.homeless.pop_front();
             let row = self.ftl.reserve_host(lane, stream, first);
+            self.recount_overflow(place, row, stream);
             (self.jobs[place].row, self.jobs[place].lane) = (row.0, lane.0);
             let die = self.layout.die_of(row);
             self.dies[die.0 as usize].host_rows += 1;
@@ -229,6 +231,44 @@ impl Engine {
             self.program_parity(lane, now);
             self.clean(lane, now);
         }
+    }
+
+    /// A lane that has a row for units of `stream`, which begin with `first`, however busy it
+    /// is; the one on which they have lost theirs before any other.
+    fn lane_with_room(
+        &mut self,
+        stream: u32,
+        first: u32,
+        own: LaneId,
+        now: SimTime,
+    ) -> Option<LaneId> {
+        if self.ftl.is_read_only() {
+            return None;
+        }
+        match self.ftl.host_place(stream, first) {
+            HostPlace::Lane(lane) => Some(lane),
+            HostPlace::Blocked => {
+                // The end of an erase comes back here.
+                let lane = self.ftl.make_room(stream, first)?;
+                self.clean(lane, now);
+                None
+            }
+            HostPlace::Any => {
+                let lanes = self.lanes.len() as u32;
+                let mut all = (own.0..lanes).chain(0..own.0).map(LaneId);
+                all.find(|&lane| self.ftl.host_may_write(lane, stream))
+            }
+        }
+    }
+
+    /// The units of a job get `row` instead of the row they have lost: blocks of one bit a cell
+    /// may have room for them now, or no longer.
+    fn recount_overflow(&mut self, place: u32, row: RowId, stream: u32) {
+        let job = &self.jobs[place];
+        let units = job.plan.units.len() as u64;
+        let before = self.ftl.is_overflow(RowId(job.row), stream);
+        self.counts.slc_overflow += units * u64::from(self.ftl.is_overflow(row, stream));
+        self.counts.slc_overflow -= units * u64::from(before);
     }
 
     /// Gives a copy whose data is there a row. Without an erased block left for it nothing

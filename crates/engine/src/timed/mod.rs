@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use prism_base::{Bytes, Nanos, SimTime, Timers};
 use prism_ftl::{CopyPlan, HostPlace, Layer, ReadRun, UnitWrite};
-use prism_nand::{BlockId, Cause, DieId, Geometry, LaneId, Layout, Nand, Pun, RowId};
+use prism_nand::{BlockId, Cause, DieId, Geometry, LaneId, Layout, Nand, Pun, RowId, Status};
 
 use crate::config::{EngineConfig, Scheduler};
 use crate::counts::FlashCounts;
@@ -265,12 +265,12 @@ impl Engine {
     /// turn; `None` if all are busy enough, or must clean first. Where the layer names the
     /// lane, one that has to merge first is set to it.
     pub fn writable_lane(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
+        if self.is_read_only() {
+            return None;
+        }
         let places_host = self.ftl.places_host();
         if places_host && self.ftl.host_place(stream, first) != HostPlace::Any {
             return self.named_lane(stream, first, now);
-        }
-        if self.is_read_only() {
-            return None;
         }
         let most = HOST_ROWS_MAX * self.layout.dies_per_lane();
         for _ in 0..self.ready.len() {
@@ -417,7 +417,7 @@ impl Engine {
     }
 
     /// Lets every program that has begun end, as capacitors do when power is lost; adds what
-    /// the caller waits for to `done`. What is queued is lost, and the engine is of no further
+    /// the caller waits for to `done`, unless its program fails. What is queued is lost, and the engine is of no further
     /// use but for [`Engine::into_parts`].
     pub fn end_programs(&mut self, done: &mut Vec<Done>) {
         let mut begun = Vec::new();
@@ -433,7 +433,12 @@ impl Engine {
         for op in begun {
             let Op::Program { job } = op else { continue };
             let (job, row) = (&self.jobs[job], RowId(self.jobs[job].row));
-            self.nand.program_end(row);
+            let failed = self.nand.program_end(row) == Status::Failed;
+            if failed || self.faulty && self.ftl.is_void(row) {
+                self.counts.faults.program_failures += u64::from(failed);
+                self.ftl.program_failed(row);
+                continue;
+            }
             self.ftl.commit(row, &job.plan.units, &[]);
             if job.cause == Some(Cause::Host) {
                 done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));

@@ -213,6 +213,7 @@ impl Monitor {
             usable,
             by_usable: Divisor::new(usable),
             timeline: timing.map(|timing| Timeline::new(channels, luns, timing)),
+            wall: None,
             origin: slots.clone(),
             slots,
             erases: vec![0; geometry.blocks() as usize],

@@ -4,6 +4,7 @@ use prism_nand::{BlockId, LaneId, RowId};
 
 use super::Layer;
 use crate::config::ConfigError;
+use crate::pagemap::PageMap;
 
 impl Layer {
     /// Takes `bad` blocks out of use, before anything was written.
@@ -13,6 +14,7 @@ impl Layer {
     pub fn set_aside(&mut self, bad: impl Iterator<Item = BlockId>) -> Result<(), ConfigError> {
         match self {
             Self::Page(map) => map.set_aside(bad),
+            Self::Zoned(map) => map.set_aside(bad),
             _ => {
                 let mut bad = bad;
                 if bad.next().is_some() { no_faults() } else { Ok(()) }
@@ -26,6 +28,7 @@ impl Layer {
     pub fn program_failed(&mut self, row: RowId) {
         match self {
             Self::Page(map) => map.program_failed(row),
+            Self::Zoned(map) => map.program_failed(row),
             _ => no_faults(),
         }
     }
@@ -36,6 +39,27 @@ impl Layer {
     pub fn has_failed(&self, block: BlockId) -> bool {
         match self {
             Self::Page(map) => map.has_failed(block),
+            Self::Zoned(map) => map.has_failed(block),
+            _ => false,
+        }
+    }
+
+    /// Whether `row`, whose program has passed, counts for nothing, because its place says
+    /// which units it holds and an earlier row of its die has failed meanwhile.
+    #[must_use]
+    pub fn is_void(&self, row: RowId) -> bool {
+        match self {
+            Self::Zoned(map) => map.is_void(row),
+            _ => false,
+        }
+    }
+
+    /// Whether nobody wants any more what was to stand on `row`, so that its units need no other
+    /// row.
+    #[must_use]
+    pub fn is_forgotten(&self, row: RowId) -> bool {
+        match self {
+            Self::Zoned(map) => map.is_forgotten(row),
             _ => false,
         }
     }
@@ -44,6 +68,7 @@ impl Layer {
     pub fn erase_failed(&mut self, block: BlockId) {
         match self {
             Self::Page(map) => map.erase_failed(block),
+            Self::Zoned(map) => map.erase_failed(block),
             _ => no_faults(),
         }
     }
@@ -61,6 +86,7 @@ impl Layer {
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::Page(map) => map.is_read_only(),
+            Self::Zoned(map) => map.is_read_only(),
             _ => false,
         }
     }
@@ -69,8 +95,16 @@ impl Layer {
     pub fn set_read_only(&mut self) {
         match self {
             Self::Page(map) => map.set_read_only(),
+            Self::Zoned(map) => map.set_read_only(),
             _ => no_faults(),
         }
+    }
+
+    /// How many more blocks of one bit a cell the lane with fewest can lose before they are no
+    /// longer written to; `None` if there are none.
+    #[must_use]
+    pub fn slc_spare_blocks(&self) -> Option<u32> {
+        self.page().and_then(PageMap::slc_spare_blocks)
     }
 
     /// How many more blocks the lane with the least spare can lose before the layer takes no
@@ -79,6 +113,7 @@ impl Layer {
     pub fn spare_blocks(&self) -> u32 {
         match self {
             Self::Page(map) => map.spare_blocks(),
+            Self::Zoned(map) => map.spare_blocks(),
             _ => 0,
         }
     }

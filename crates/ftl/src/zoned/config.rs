@@ -12,6 +12,8 @@ pub struct ZonedConfig {
     /// Addresses from one zone to the next, in units: the zone size. What of it can be
     /// written is a block, the zone capacity.
     pub zone_units: u32,
+    /// Erased blocks kept for the data of zones whose blocks fail; 0 on flash that does not.
+    pub kept: u32,
 }
 
 impl ZonedConfig {
@@ -42,7 +44,7 @@ impl ZonedConfig {
         if self.zone_units < capacity {
             return Err(ConfigError::ZoneSize { size: self.zone_units, capacity });
         }
-        let most = geometry.blocks().min(Self::ZONES_MAX);
+        let most = geometry.blocks().saturating_sub(self.kept).min(Self::ZONES_MAX);
         if !(1..=most).contains(&self.zones) {
             let (zones, blocks) = (self.zones, geometry.blocks());
             return Err(ConfigError::Zones { zones, blocks, max: Self::ZONES_MAX });

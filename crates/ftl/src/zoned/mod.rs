@@ -11,6 +11,7 @@
 //! block of a die.
 
 mod config;
+mod failed;
 mod recover;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -23,6 +24,7 @@ use crate::layer::HostPlace;
 use crate::plan::UnitWrite;
 
 pub use config::ZonedConfig;
+use failed::Failures;
 
 /// What a block is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +33,12 @@ enum Use {
     Free,
     /// The block of this zone.
     Zone(u32),
-    /// It waits for its erase, and before that for its rows under way to end.
-    Dead,
-    /// It has failed and is not used any more.
+    /// It waits for its erase, and before that for its rows under way to end. It was the block
+    /// of this zone, if that is known.
+    Dead(Option<u32>),
+    /// It holds what zones that have failed had no room for.
+    Shelter,
+    /// It is bad and holds nothing, or nothing that is wanted.
     Retired,
 }
 
@@ -74,6 +79,7 @@ pub struct Zoned {
     idle_lanes: Vec<u32>,
     next_lane: u32,
     mapped: u64,
+    failures: Failures,
 }
 
 impl Zoned {
@@ -105,6 +111,7 @@ impl Zoned {
             idle_lanes: Vec::new(),
             next_lane: 0,
             mapped: 0,
+            failures: Failures::new(config.zones, geometry.blocks()),
             geometry,
             config,
         })
@@ -145,12 +152,14 @@ impl Zoned {
     #[inline]
     pub fn lookup(&self, lpn: u32) -> Option<Pun> {
         let (zone, offset) = self.zone_units.split(lpn);
-        let block = self.block_of.get(zone as usize)?.checked_sub(1)?;
-        if offset >= self.end[zone as usize] {
-            return None;
+        let block = self.block_of.get(zone as usize)?.checked_sub(1);
+        if let Some(block) = block.filter(|_| offset < self.end[zone as usize]) {
+            let at = Pun(block * self.layout.units_per_block() + offset);
+            if self.is_done(self.layout.row_of(at)) {
+                return Some(at);
+            }
         }
-        let at = Pun(block * self.layout.units_per_block() + offset);
-        self.is_done(self.layout.row_of(at)).then_some(at)
+        self.failures.sheltered(lpn)
     }
 
     /// Nothing: a lookup is in a table that is small.
@@ -161,7 +170,9 @@ impl Zoned {
     #[must_use]
     pub fn live(&self, at: Pun) -> Option<u32> {
         let block = self.layout.block_of_unit(at).0;
-        let Use::Zone(zone) = self.uses[block as usize] else { return None };
+        let Use::Zone(zone) = self.uses[block as usize] else {
+            return self.failures.lpn_at(at);
+        };
         let lpn = zone * self.zone_units.get() + (at.0 - block * self.layout.units_per_block());
         (self.lookup(lpn) == Some(at)).then_some(lpn)
     }
@@ -169,6 +180,9 @@ impl Zoned {
     /// Units of `zone` on flash without a gap from its start on.
     #[must_use]
     pub fn written(&self, zone: u32) -> u32 {
+        if self.is_broken(zone) {
+            return self.readable(zone);
+        }
         let Some(block) = self.block_of[zone as usize].checked_sub(1) else { return 0 };
         let rows = self.rows_done(block);
         (rows * self.layout.units_per_row()).min(self.end[zone as usize])
@@ -226,8 +240,16 @@ impl Zoned {
     /// Where the next row of `zone` goes.
     #[must_use]
     pub fn host_place(&self, zone: u32) -> HostPlace {
+        if !self.is_sound(zone) {
+            return self.shelter_place();
+        }
         if let Some(block) = self.block_of[zone as usize].checked_sub(1) {
             return HostPlace::Lane(self.layout.lane_of(BlockId(block)));
+        }
+        // What is kept for shelters is not for zones.
+        let free = || self.lanes.iter().map(|lane| lane.free.len() as u32).sum::<u32>();
+        if self.config.kept > 0 && free() <= self.config.kept {
+            return HostPlace::Blocked;
         }
         self.lane_to_open().map_or(HostPlace::Blocked, |lane| HostPlace::Lane(LaneId(lane)))
     }
@@ -244,16 +266,23 @@ impl Zoned {
         })
     }
 
-    /// `zone` has no block and none is erased: a lane with one to erase.
+    /// `zone` has no block and none is erased: a lane with one to erase. Where there is none,
+    /// and will be none, for what a broken zone still has to keep, nothing more is written.
     #[must_use]
-    pub fn make_room(&self) -> Option<LaneId> {
+    pub fn make_room(&mut self, zone: u32) -> Option<LaneId> {
         let dead = self.lanes.iter().position(|lane| !lane.dead.is_empty());
+        if dead.is_none() && !self.is_sound(zone) {
+            self.end_without_shelter();
+        }
         dead.map(|lane| LaneId(lane as u32))
     }
 
     /// The row that the next row of `zone` would be, if it has a block with rows left.
     #[must_use]
     pub fn next_row(&self, zone: u32) -> Option<RowId> {
+        if !self.is_sound(zone) {
+            return self.shelter_row();
+        }
         let block = self.block_of[zone as usize].checked_sub(1)?;
         self.has_rows(zone).then(|| self.row_of_next(block))
     }
@@ -268,6 +297,9 @@ impl Zoned {
     /// If [`Zoned::host_place`] does not offer one on `lane`, or the zone has no row left.
     pub fn reserve_host(&mut self, lane: LaneId, zone: u32) -> RowId {
         assert!(self.host_place(zone) == HostPlace::Lane(lane), "a row that was not offered");
+        if !self.is_sound(zone) {
+            return self.reserve_in_shelter(lane);
+        }
         assert!(self.has_rows(zone), "zone {zone} is written to its end");
         let block = match self.block_of[zone as usize].checked_sub(1) {
             Some(block) => block,
@@ -293,11 +325,24 @@ impl Zoned {
 
     /// Rows that were done before power was lost are not handed out again.
     fn skip_done(&mut self, block: u32) {
+        self.skip_rows(block);
+        if self.next[block as usize] == self.layout.rows_per_block() {
+            let lane = self.lane_of(block);
+            self.lanes[lane].writing -= 1;
+        }
+    }
+
+    fn skip_rows(&mut self, block: u32) {
         let rows = self.layout.rows_per_block();
         while self.next[block as usize] < rows && self.is_done(self.row_of_next(block)) {
             self.next[block as usize] += 1;
         }
-        if self.next[block as usize] == rows {
+    }
+
+    /// `block` of a zone takes no more rows.
+    fn end_writing(&mut self, block: u32) {
+        if self.next[block as usize] < self.layout.rows_per_block() {
+            self.next[block as usize] = self.layout.rows_per_block();
             let lane = self.lane_of(block);
             self.lanes[lane].writing -= 1;
         }
@@ -317,11 +362,15 @@ impl Zoned {
         assert!(u32::from(self.done[member]) == on_die, "rows of a die end in order");
         self.done[member] += 1;
         self.rows_in_flight[block as usize] -= 1;
-        let Use::Zone(zone) = self.uses[block as usize] else {
-            if self.uses[block as usize] == Use::Dead && self.rows_in_flight[block as usize] == 0 {
-                self.list_dead(block);
+        let zone = match self.uses[block as usize] {
+            Use::Zone(zone) => zone,
+            Use::Shelter => return self.commit_in_shelter(row, units),
+            used => {
+                if matches!(used, Use::Dead(_)) && self.rows_in_flight[block as usize] == 0 {
+                    self.bury(block);
+                }
+                return;
             }
-            return;
         };
         let first = self.layout.first_unit(row).0 - block * self.layout.units_per_block();
         let data = units.iter().take_while(|unit| unit.lpn != UnitWrite::PAD);
@@ -338,27 +387,40 @@ impl Zoned {
     }
 
     /// Empties `zone`: its block waits for its erase.
+    ///
+    /// # Panics
+    /// If the zone is broken: then it stays as it is.
     pub fn reset(&mut self, zone: u32) {
-        self.give_up(zone, Use::Dead);
+        assert!(!self.is_broken(zone), "zone {zone} can be read and no more than that");
+        self.give_up(zone, Use::Dead(Some(zone)));
     }
 
     /// The block of `zone` has failed: the zone holds nothing any more, and its block is not
     /// used again. The caller writes the zone no more.
     pub fn zone_failed(&mut self, zone: u32) {
         self.give_up(zone, Use::Retired);
+        self.zone_gone(zone);
     }
 
     fn give_up(&mut self, zone: u32, then: Use) {
         let Some(block) = self.block_of[zone as usize].checked_sub(1) else { return };
         self.mapped -= u64::from(self.units_of(zone, block));
-        if self.next[block as usize] < self.layout.rows_per_block() {
-            let lane = self.lane_of(block);
-            self.lanes[lane].writing -= 1;
-        }
+        self.end_writing(block);
         self.block_of[zone as usize] = 0;
         self.end[zone as usize] = self.capacity;
         self.uses[block as usize] = then;
-        if then == Use::Dead && self.rows_in_flight[block as usize] == 0 {
+        match then {
+            Use::Retired => self.retire(block),
+            _ if self.rows_in_flight[block as usize] == 0 => self.bury(block),
+            _ => {}
+        }
+    }
+
+    /// A dead block has no rows under way any more: it waits for its erase, unless it is bad.
+    fn bury(&mut self, block: u32) {
+        if self.has_failed(BlockId(block)) {
+            self.uses[block as usize] = Use::Retired;
+        } else {
             self.list_dead(block);
         }
     }
@@ -390,11 +452,14 @@ impl Zoned {
     /// Nothing: units of a zone are written once.
     pub fn write_begin(&mut self, _lpn: u32) {}
 
-    /// Trims at once: zones that lie in `start..end` as wholes are reset.
+    /// Trims at once: zones that lie in `start..end` as wholes are reset, but for those that
+    /// can only be read.
     pub fn trim_now(&mut self, start: u32, end: u32, _version: u64) {
         let units = self.zone_units.get();
         for zone in start.div_ceil(units)..end / units {
-            self.reset(zone);
+            if self.is_sound(zone) {
+                self.reset(zone);
+            }
         }
     }
 
@@ -426,7 +491,7 @@ impl Zoned {
     pub fn is_writing(&self, block: BlockId) -> bool {
         let rows = self.layout.rows_per_block();
         let index = block.0 as usize;
-        matches!(self.uses[index], Use::Zone(_)) && self.next[index] < rows
+        matches!(self.uses[index], Use::Zone(_) | Use::Shelter) && self.next[index] < rows
     }
 
     /// The erase of a block has ended, on all its dies.
@@ -435,7 +500,7 @@ impl Zoned {
     /// If it was not to be erased.
     pub fn erased(&mut self, block: BlockId) {
         let index = block.0 as usize;
-        assert!(self.uses[index] == Use::Dead, "an erase of a block in use");
+        assert!(matches!(self.uses[index], Use::Dead(_)), "an erase of a block in use");
         let dies = self.layout.dies_per_lane() as usize;
         self.done[index * dies..(index + 1) * dies].fill(0);
         self.erases[index] += 1;
@@ -466,7 +531,9 @@ impl Zoned {
             assert_eq!(self.uses[block as usize - 1], Use::Zone(zone as u32), "its own block");
             mapped += u64::from(self.units_of(zone as u32, block - 1));
         }
-        assert_eq!(mapped, self.mapped, "units that can be read");
+        let sheltered = self.sheltered_units();
+        assert_eq!(mapped + sheltered, self.mapped, "units that can be read");
+        self.assert_failures();
         for (block, &used) in self.uses.iter().enumerate() {
             let lane = &self.lanes[self.lane_of(block as u32)];
             let listed = lane.free.contains(&(self.erases[block], block as u32));
@@ -478,9 +545,12 @@ impl Zoned {
         for (index, lane) in self.lanes.iter().enumerate() {
             let own = |block: &u32| self.lane_of(*block) == index;
             let writing = (0..self.uses.len() as u32).filter(own);
-            let writing = writing.filter(|&block| self.is_writing(BlockId(block))).count();
+            let of_zone = |&block: &u32| self.uses[block as usize] != Use::Shelter;
+            let writing = writing.filter(|&block| self.is_writing(BlockId(block)));
+            let writing = writing.filter(of_zone).count();
             assert_eq!(writing, lane.writing as usize, "blocks being written");
-            assert!(lane.dead.iter().all(|&block| self.uses[block as usize] == Use::Dead));
+            let dead = |&block: &u32| matches!(self.uses[block as usize], Use::Dead(_));
+            assert!(lane.dead.iter().all(dead));
         }
     }
 }

@@ -33,16 +33,18 @@ impl Zoned {
         }
         for block in 0..self.uses.len() as u32 {
             match self.uses[block as usize] {
+                Use::Zone(_) if self.has_failed(BlockId(block)) => {}
                 Use::Zone(_) => {
                     self.next[block as usize] = self.rows_done(block);
                     let lane = self.lane_of(block);
                     self.lanes[lane].writing += 1;
                     self.skip_done(block);
                 }
-                Use::Dead => self.list_dead(block),
-                Use::Free | Use::Retired => {}
+                Use::Dead(_) => self.bury(block),
+                Use::Free | Use::Shelter | Use::Retired => {}
             }
         }
+        self.reopen_shelter();
         self
     }
 
@@ -51,7 +53,8 @@ impl Zoned {
     /// Of two blocks with data of one zone the one begun later counts, the other was reset.
     /// A zone that was being written takes no more rows, as the row at its gap may be torn: it
     /// can be read up to the gap and has to be reset to be written again. Resets must have
-    /// reached the flash, as erases, before they are acknowledged.
+    /// reached the flash, as erases, before they are acknowledged. So a block that is bad and
+    /// cannot be erased may hold nothing: what has become of its zone is known to the table alone.
     ///
     /// # Errors
     /// [`ConfigError`] if the configuration does not fit the flash, or what it holds.
@@ -69,12 +72,20 @@ impl Zoned {
         for block in (0..blocks).map(BlockId) {
             let index = block.0 as usize;
             zoned.erases[index] = remains.erases(block);
+            if remains.is_bad(block) {
+                if !remains.is_erased(block) && !remains.is_unstable(block) {
+                    let why = "it is bad and holds data, which only a saved table knows of";
+                    return Err(ConfigError::Foreign { block: block.0, why });
+                }
+                zoned.retire(block.0);
+                continue;
+            }
             if remains.is_erased(block) {
                 let lane = zoned.lane_of(block.0);
                 zoned.lanes[lane].free.insert((zoned.erases[index], block.0));
                 continue;
             }
-            zoned.uses[index] = Use::Dead;
+            zoned.uses[index] = Use::Dead(None);
             if remains.is_unstable(block) {
                 continue;
             }
@@ -89,8 +100,8 @@ impl Zoned {
             zoned.take_over(zone as u32, block - 1, found);
         }
         for block in 0..blocks {
-            if zoned.uses[block as usize] == Use::Dead {
-                zoned.list_dead(block);
+            if matches!(zoned.uses[block as usize], Use::Dead(_)) {
+                zoned.bury(block);
             }
         }
         zoned.idle_lanes.clear();

@@ -56,7 +56,7 @@ impl Programs {
         for (place, disk) in numbers.iter_mut().zip(disks) {
             *place = disk.number.0 << 20 | disk.number.1;
         }
-        let ends = addresses(["iomap_dio_bio_end_io", "btrfs_simple_end_io"]);
+        let ends = addresses(["iomap_dio_bio_end_io", "btrfs_simple_end_io", "bio_chain_endio"]);
         let count = disks.len() as u32;
         let by_bio = u8::from(by_bio);
         let mut loaded = EbpfLoader::new()
@@ -66,6 +66,7 @@ impl Programs {
             .override_global("by_bio", &by_bio, true)
             .override_global("iomap_end", &ends[0], true)
             .override_global("btrfs_end", &ends[1], true)
+            .override_global("chain_end", &ends[2], true)
             .map_max_entries("events", buffer)
             .load(OBJECT)
             .map_err(|error| in_words(&error))?;
@@ -135,6 +136,9 @@ fn in_words(error: &dyn std::error::Error) -> String {
             words = format!("{words}: {next}");
         }
         cause = error.source();
+    }
+    if words.contains("Operation not permitted") {
+        return "no permission; run as root, or with CAP_BPF and CAP_PERFMON".into();
     }
     words
 }

@@ -47,6 +47,19 @@ impl Disk {
         node.disk().map_err(failed)
     }
 
+    /// The numbers under which bios enter this disk: its own and those of its partitions.
+    #[must_use]
+    pub fn numbers(&self) -> Vec<(u32, u32)> {
+        let mut found = vec![self.number];
+        let Ok(entries) = fs::read_dir(format!("/sys/block/{}", self.name)) else { return found };
+        let parts = entries.flatten().map(|entry| entry.path());
+        for part in parts.filter(|part| part.join("partition").exists()) {
+            let dev = fs::read_to_string(part.join("dev")).unwrap_or_default();
+            found.extend(numbers(dev.trim()));
+        }
+        found
+    }
+
     /// The name of this disk in traces.
     #[must_use]
     pub fn label(&self) -> String {

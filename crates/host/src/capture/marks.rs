@@ -108,6 +108,7 @@ impl Listener {
 /// # Errors
 /// [`HostError`] if the name is none, or nobody captures.
 pub fn mark(name: &str) -> Result<usize, HostError> {
+    check(name)?;
     match std::env::var_os(VARIABLE) {
         Some(path) => send(Path::new(&path), name).map(|()| 1),
         None => mark_all(name),
@@ -136,12 +137,17 @@ fn mark_all(name: &str) -> Result<usize, HostError> {
     }
 }
 
-fn send(path: &Path, name: &str) -> Result<(), HostError> {
+fn check(name: &str) -> Result<(), HostError> {
     if name.is_empty() || name.len() > NAME_MAX || name.contains(char::is_control) {
         return Err(no_capture(format!(
             "{name:?} names no phase; give 1 to {NAME_MAX} bytes without control characters"
         )));
     }
+    Ok(())
+}
+
+fn send(path: &Path, name: &str) -> Result<(), HostError> {
+    check(name)?;
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let time_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
     let mut bytes = time_ns.to_le_bytes().to_vec();

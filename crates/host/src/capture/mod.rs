@@ -6,11 +6,15 @@
 //! what the kernel hands out, turns it into records and spools them until the capture is
 //! stopped.
 
+mod blk_tracer;
 mod bpf;
 pub mod devices;
 mod error;
+mod ftrace;
 mod marks;
+mod restore;
 mod source;
+mod tracefs;
 mod wait;
 
 use std::path::PathBuf;
@@ -231,14 +235,15 @@ fn run(
             source.pump(live)?;
         }
         for (name, time_ns) in marks.take() {
-            let late = |error: prism_trace::TraceError| CaptureError::Failed {
-                backend: source.backend(),
-                what: format!("mark {name:?}: {error}"),
-            };
-            live.mark(&name, time_ns).map_err(late)?;
+            let what = |error| format!("mark {name:?}: {error}");
+            live.mark(&name, time_ns).map_err(|error| failed(source, &what(error)))?;
         }
-        live.drain(&mut records);
-        let outcome = stops.then(|| live.finish(&mut records));
+        let outcome = if stops {
+            Some(live.finish(&mut records).map_err(|error| failed(source, &error))?)
+        } else {
+            live.end_round(&mut records).map_err(|error| failed(source, &error))?;
+            None
+        };
         let taken = records.len() as u64;
         select(&mut records, disks, live);
         keep.take(&mut records, live.symbols())?;
@@ -255,6 +260,10 @@ fn run(
         }
         thread::sleep(PAUSE);
     }
+}
+
+fn failed(source: &Source, what: &dyn std::fmt::Display) -> CaptureError {
+    CaptureError::Failed { backend: source.backend(), what: what.to_string() }
 }
 
 /// Leaves the records that belong to one of `disks`.

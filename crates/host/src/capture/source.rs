@@ -2,8 +2,10 @@
 
 use prism_trace::Live;
 
+use super::blk_tracer::BlkTracer;
 use super::bpf::{Programs, count_from};
 use super::devices::Disk;
+use super::ftrace::Instance;
 use super::{Backend, CaptureError, CaptureSpec, Refusal};
 
 /// A running backend.
@@ -14,6 +16,8 @@ pub(super) struct Source {
 
 enum Kind {
     Bpf(Box<Programs>),
+    Ftrace(Instance),
+    Blk(BlkTracer),
 }
 
 impl Source {
@@ -41,6 +45,8 @@ impl Source {
     pub fn backend(&self) -> Backend {
         match self.kind {
             Kind::Bpf(_) => Backend::Bpf,
+            Kind::Ftrace(_) => Backend::Ftrace,
+            Kind::Blk(_) => Backend::Blk,
         }
     }
 
@@ -53,6 +59,8 @@ impl Source {
     pub fn pump(&mut self, live: &mut Live) -> Result<(), CaptureError> {
         match &mut self.kind {
             Kind::Bpf(programs) => programs.pump(live),
+            Kind::Ftrace(instance) => instance.pump(live),
+            Kind::Blk(tracer) => tracer.pump(live),
         }
     }
 
@@ -60,6 +68,8 @@ impl Source {
     pub fn stop(&mut self, live: &mut Live) -> Result<(), CaptureError> {
         match &mut self.kind {
             Kind::Bpf(programs) => programs.stop(live),
+            Kind::Ftrace(instance) => instance.stop(live),
+            Kind::Blk(tracer) => tracer.stop(live),
         }
     }
 
@@ -68,6 +78,8 @@ impl Source {
         match self.kind {
             // The programs end with their last handle.
             Kind::Bpf(programs) => drop(programs),
+            Kind::Ftrace(instance) => drop(instance),
+            Kind::Blk(tracer) => drop(tracer),
         }
     }
 }
@@ -85,7 +97,14 @@ impl Kind {
                 let programs = Programs::start(disks, buffer, by_bio)?;
                 Ok((Self::Bpf(Box::new(programs)), Live::bpf(count_from(by_bio))))
             }
-            Backend::Ftrace | Backend::Blk => Err("this way is not built in yet".into()),
+            Backend::Ftrace => {
+                let (instance, live) = Instance::start(disks, buffer, count_from(by_bio))?;
+                Ok((Self::Ftrace(instance), live))
+            }
+            Backend::Blk => {
+                let (tracer, live) = BlkTracer::start(disks, buffer, count_from(by_bio))?;
+                Ok((Self::Blk(tracer), live))
+            }
         }
     }
 }

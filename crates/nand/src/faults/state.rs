@@ -4,6 +4,8 @@
 use prism_base::{FastSet, Nanos, SimTime};
 
 use super::{Draw, FaultModel, draw};
+use crate::geometry::{BlockId, RowId};
+use crate::layout::Layout;
 use crate::timing::PageTimes;
 
 /// How a read of a unit ends.
@@ -50,6 +52,10 @@ const TICK_NS: u64 = 60_000_000_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Faults {
     pub(crate) model: FaultModel,
+    /// Of blocks of one bit a cell, where there are any. Its age means nothing: the clock is
+    /// one.
+    slc: Option<FaultModel>,
+    layout: Layout,
     seed: u64,
     unit_bits: u64,
     /// By block.
@@ -69,16 +75,22 @@ pub(crate) struct Faults {
 impl Faults {
     pub(crate) fn new(
         model: FaultModel,
+        slc: Option<FaultModel>,
         seed: u64,
         unit_bits: u64,
-        blocks: u32,
-        members: u32,
+        (layout, blocks): (Layout, u32),
     ) -> Self {
-        let factory = |block| draw(seed, Draw::Factory, u64::from(block), 0) < model.factory_bad;
+        let factory = |block| {
+            let own = slc.as_ref().filter(|_| layout.is_slc(BlockId(block)));
+            let share = own.unwrap_or(&model).factory_bad;
+            draw(seed, Draw::Factory, u64::from(block), 0) < share
+        };
         let bad = (0..blocks).map(|block| factory(block).then_some(Bad::Factory)).collect();
-        let members = (blocks * members) as usize;
+        let members = (blocks * layout.dies_per_lane()) as usize;
         let nothing = Chances { of: (u32::MAX, u64::MAX), first: [1.0; PageTimes::TYPES_MAX] };
         Self {
+            slc,
+            layout,
             seed,
             unit_bits,
             bad,
@@ -91,13 +103,32 @@ impl Faults {
         }
     }
 
-    pub(crate) fn health(&self) -> Health {
-        let count = |why| self.bad.iter().filter(|&&bad| bad == Some(why)).count() as u32;
-        Health {
-            factory_bad: count(Bad::Factory),
-            failed_programs: count(Bad::Program),
-            failed_erases: count(Bad::Erase),
+    /// The bad blocks among those that `counts` lets count.
+    pub(crate) fn health(&self, counts: impl Fn(BlockId) -> bool) -> Health {
+        let bad = (0..).map(BlockId).zip(&self.bad).filter(|&(block, _)| counts(block));
+        let mut health = Health::default();
+        for (_, &bad) in bad {
+            match bad {
+                None => {}
+                Some(Bad::Factory) => health.factory_bad += 1,
+                Some(Bad::Program) => health.failed_programs += 1,
+                Some(Bad::Erase) => health.failed_erases += 1,
+            }
         }
+        health
+    }
+
+    /// The model of `block`.
+    #[inline]
+    pub(crate) fn model_of(&self, block: BlockId) -> &FaultModel {
+        match &self.slc {
+            Some(slc) if self.layout.is_slc(block) => slc,
+            _ => &self.model,
+        }
+    }
+
+    fn model_of_member(&self, member: usize) -> &FaultModel {
+        self.model_of(BlockId(member as u32 / self.layout.dies_per_lane()))
     }
 
     /// The program of `row` begins.
@@ -108,7 +139,8 @@ impl Faults {
     /// The program of `row` ends, in a block with `erases` erases. Returns whether it failed;
     /// the row is never readable then.
     pub(crate) fn program_fails(&mut self, row: u32, erases: u32) -> bool {
-        let chance = self.model.program.probability(self.model.wear_of(erases));
+        let model = self.model_of(self.layout.block_of(RowId(row)));
+        let chance = model.program.probability(model.wear_of(erases));
         let fails = draw(self.seed, Draw::Program, u64::from(row), u64::from(erases)) < chance;
         if !fails {
             self.unreadable_rows.remove(&row);
@@ -123,7 +155,8 @@ impl Faults {
 
     /// Whether the erase of `member` fails that would be number `erases` + 1.
     pub(crate) fn erase_fails(&self, member: usize, erases: u32) -> bool {
-        let chance = self.model.erase.probability(self.model.wear_of(erases));
+        let model = self.model_of_member(member);
+        let chance = model.erase.probability(model.wear_of(erases));
         draw(self.seed, Draw::Erase, member as u64, u64::from(erases)) < chance
     }
 
@@ -163,8 +196,16 @@ impl Faults {
         let clock = self.model.age.0.saturating_add(now.0);
         let minutes = clock.saturating_sub(self.programmed_at[member]) / TICK_NS;
         let age = Nanos(minutes * TICK_NS);
-        let wear = self.model.wear_of(erases);
-        let FaultModel { bits, ecc, .. } = &self.model;
+        let model = match &self.slc {
+            Some(slc)
+                if self.layout.is_slc(BlockId(member as u32 / self.layout.dies_per_lane())) =>
+            {
+                slc
+            }
+            _ => &self.model,
+        };
+        let wear = model.wear_of(erases);
+        let FaultModel { bits, ecc, .. } = model;
         let chances = &mut self.chances[member];
         if chances.of != (erases, minutes) {
             chances.of = (erases, minutes);

@@ -68,6 +68,10 @@ pub struct FaultSpec {
     /// What each repetition leaves of the bit error rate.
     #[serde(default)]
     pub retry_factor: Option<f64>,
+    /// The same for blocks of one bit a cell, where the drive has them. Left out: cells of
+    /// kind `slc` with as much of their endurance used up as that of the others.
+    #[serde(default)]
+    pub slc: Option<Box<Self>>,
 }
 
 impl FaultSpec {
@@ -94,6 +98,7 @@ impl FaultSpec {
             correctable_bits: None,
             read_retries: None,
             retry_factor: None,
+            slc: None,
         }
     }
 
@@ -133,6 +138,14 @@ impl FaultSpec {
         Some(model)
     }
 
+    /// What blocks of one bit a cell start with, rated for `endurance` cycles, beside others
+    /// that are rated for `others`.
+    fn of_slc(&self, endurance: u32, others: u32) -> Self {
+        let used = u64::from(self.wear) * u64::from(endurance) / u64::from(others.max(1));
+        let wear = used.min(WEAR_MAX.into()) as u32;
+        self.slc.as_deref().cloned().unwrap_or(Self { wear, ..Self::of_kind("slc") })
+    }
+
     fn check(&self, endurance: u32) -> Result<(), DeviceError> {
         let shares = [
             ("faults.factory_bad", self.factory_bad),
@@ -155,7 +168,7 @@ impl FaultSpec {
         if !FaultModel::KINDS.contains(&self.kind.as_str()) {
             return bad("faults.kind", &self.kind, "kinds are slc, mlc, tlc and qlc");
         }
-        if self.wear > 1_000_000_000 {
+        if self.wear > WEAR_MAX {
             return bad("faults.wear", self.wear, "must be at most 1000000000 cycles");
         }
         if self.retention.0 > 100 * 365 * 86_400 * 1_000_000_000 {
@@ -184,6 +197,9 @@ impl FaultSpec {
         Ok(())
     }
 }
+
+/// Most cycles that blocks start with: far beyond the endurance of any cell.
+const WEAR_MAX: u32 = 1_000_000_000;
 
 fn check_all(
     fields: &[(&'static str, Option<f64>)],
@@ -214,24 +230,52 @@ impl Device {
         self.faults.as_ref().and_then(|faults| faults.model(self.flash.endurance))
     }
 
+    /// The same of the blocks of one bit a cell, where there are any.
+    #[must_use]
+    pub fn slc_fault_model(&self) -> Option<FaultModel> {
+        let (faults, slc) = (self.faults.as_ref()?, self.slc.as_ref()?);
+        faults.of_slc(slc.endurance, self.flash.endurance).model(slc.endurance)
+    }
+
     /// Lets `nand` age and fail as the description says.
     pub(crate) fn age(&self, nand: &mut Nand, seed: u64) {
         if let Some(model) = self.fault_model() {
-            nand.set_faults(model, seed);
+            nand.set_faults_by_kind(model, self.slc_fault_model(), seed);
         }
+    }
+
+    /// What `[faults.slc]` says is of blocks that the drive has.
+    fn check_slc_faults(&self, faults: &FaultSpec) -> Result<(), DeviceError> {
+        let Some(own) = &faults.slc else { return Ok(()) };
+        let Some(slc) = &self.slc else {
+            let why = "[faults.slc] is for blocks of one bit a cell beside others ([slc])";
+            return bad("faults.slc.kind", &own.kind, why);
+        };
+        if own.slc.is_some() {
+            let why = "[faults.slc] says all there is of these blocks";
+            return bad("faults.slc.slc", "given", why);
+        }
+        if own.retention != Nanos::ZERO {
+            let why = "what a drive holds is of one age: give faults.retention alone";
+            return bad("faults.slc.retention", own.retention, why);
+        }
+        own.check(slc.endurance).map_err(|error| match error {
+            DeviceError::Value { field, value, why } => {
+                DeviceError::Value { field, value: format!("{value} (in [faults.slc])"), why }
+            }
+            other => other,
+        })
     }
 
     pub(super) fn check_faults(&self) -> Result<(), DeviceError> {
         let Some(faults) = &self.faults else { return Ok(()) };
         faults.check(self.flash.endurance)?;
-        if !matches!(self.ftl.mapping, Mapping::Page | Mapping::Dftl) {
-            let why = "flash that fails ([faults]) needs a mapping by unit: page or dftl";
+        if !matches!(self.ftl.mapping, Mapping::Page | Mapping::Dftl | Mapping::Zns) {
+            let why =
+                "flash that fails ([faults]) needs a mapping by unit or zone: page, dftl or zns";
             return bad("ftl.mapping", format!("{:?}", self.ftl.mapping).to_lowercase(), why);
         }
-        if self.slc.is_some() {
-            let why = "flash that fails ([faults]) does not combine with blocks of two kinds";
-            return bad("slc.blocks", "given", why);
-        }
+        self.check_slc_faults(faults)?;
         if !self.ranges.is_empty() {
             let why = "flash that fails ([faults]) needs one mapping for all addresses";
             return bad("range", format!("{} of them", self.ranges.len()), why);

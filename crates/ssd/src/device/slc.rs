@@ -101,7 +101,10 @@ impl Device {
                 SlcUse::Region(SlcRule::UpTo(up_to.unwrap_or(Bytes(0)).0))
             }
         };
-        let (free_blocks_low, free_blocks_high) = (slc.free_blocks_low, slc.free_blocks_high);
+        // A cache needs no reserve of its own: what it cannot take goes to the other blocks.
+        let kept = if slc.usage == SlcUsage::Region { self.kept_for_faults() } else { 0 };
+        let free_blocks_low = slc.free_blocks_low.saturating_add(kept);
+        let free_blocks_high = slc.free_blocks_high.saturating_add(kept);
         Some(SlcConfig { usage, free_blocks_low, free_blocks_high })
     }
 

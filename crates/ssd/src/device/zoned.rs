@@ -20,6 +20,7 @@ impl Device {
         ZonedConfig {
             zones: count(self.drive.capacity.0, size),
             zone_units: count(size, self.ftl.mapping_unit.0),
+            kept: u32::from(self.faults.is_some()),
         }
     }
 

@@ -12,7 +12,7 @@ use prism_engine::Scheduler;
 use super::slots::{Slot, Then};
 use super::{Completion, Drive};
 use crate::device::DriveSpec;
-use crate::request::{HostOp, Request, SubmitError};
+use crate::request::{HostOp, Request, Status, SubmitError};
 
 /// The submission queues, and how many commands are where.
 #[derive(Debug)]
@@ -255,6 +255,11 @@ impl Drive {
                 self.become_read_only(out);
             }
             return self.perform_read_only(slot, out);
+        }
+        if self.comes_too_late(&request) {
+            self.slots[slot].status = Status::WriteFault;
+            self.finish(slot, out);
+            return self.pump(out);
         }
         match request.op {
             HostOp::Read => return self.start_read(slot),

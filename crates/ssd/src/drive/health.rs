@@ -6,6 +6,7 @@ use prism_nand::Health;
 use super::Drive;
 use crate::device::WriteCache;
 use crate::request::{Completion, HostOp, Status};
+use crate::zones::ZoneState;
 
 /// How long a refusal takes beside firmware, so that a host that asks again at once gets
 /// somewhere in time.
@@ -20,17 +21,46 @@ pub struct ReadOnly {
     pub written: Bytes,
 }
 
+/// What age has left of blocks of one bit a cell beside others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlcHealth {
+    /// Bad blocks by what made them bad. Superblocks count once.
+    pub bad: Health,
+    /// Blocks of the lane with fewest that may still fail before none of the lane is written
+    /// any more, or the drive writes no more where they hold addresses of their own.
+    pub spare_blocks: u32,
+    /// Such blocks of a lane.
+    pub lane_blocks: u32,
+}
+
+/// What age has left of the zones of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneHealth {
+    /// Zones that can only be read.
+    pub read_only: u32,
+    /// Zones that are lost to the host.
+    pub offline: u32,
+    /// Zones there are.
+    pub count: u32,
+    /// Data of zones that had no room for it any more and stands elsewhere.
+    pub sheltered: Bytes,
+}
+
 /// What age has left of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriveHealth {
-    /// Bad blocks by what made them bad. Superblocks count once.
+    /// Bad blocks of every kind by what made them bad. Superblocks count once.
     pub bad: Health,
+    /// Those of one bit a cell, where a drive has them beside others.
+    pub slc: Option<SlcHealth>,
+    /// What has become of its zones, where it has some.
+    pub zones: Option<ZoneHealth>,
     /// Flash that grew bad.
     pub retired: Bytes,
     /// Blocks of the lane with the least spare that may still fail before the drive writes no
-    /// more.
+    /// more; of a zoned drive, blocks of all lanes, before a zone goes offline.
     pub spare_blocks: u32,
-    /// Blocks of a lane.
+    /// Blocks of a lane, those of one bit a cell apart.
     pub lane_blocks: u32,
     /// Since when the drive writes no more.
     pub read_only: Option<ReadOnly>,
@@ -45,15 +75,34 @@ impl Drive {
             return None;
         }
         let geometry = nand.geometry();
-        let bad = nand.health();
-        let grown = u64::from(bad.failed_programs + bad.failed_erases);
-        let block = u64::from(geometry.units_per_block()) * geometry.unit.0;
+        let (bad, of_slc) = (nand.health(), nand.slc_health());
+        let grown = |bad: Health| u64::from(bad.failed_programs + bad.failed_erases);
+        let others = grown(bad) - grown(of_slc);
+        let units = u64::from(geometry.units_per_block()) * others
+            + u64::from(geometry.slc_rows_per_block() * geometry.units_per_row()) * grown(of_slc);
+        let slc = self.engine.ftl().slc_spare_blocks().map(|spare_blocks| SlcHealth {
+            bad: of_slc,
+            spare_blocks,
+            lane_blocks: geometry.slc_blocks_per_lane(),
+        });
         Some(DriveHealth {
             bad,
-            retired: Bytes(grown * block),
+            slc,
+            zones: self.zone_health(),
+            retired: Bytes(units * geometry.unit.0),
             spare_blocks: self.engine.ftl().spare_blocks(),
-            lane_blocks: geometry.blocks_per_lane(),
+            lane_blocks: geometry.main_blocks_per_lane(),
             read_only: self.read_only(),
+        })
+    }
+
+    fn zone_health(&self) -> Option<ZoneHealth> {
+        let (zones, map) = (self.zones()?, self.engine.ftl().zoned()?);
+        Some(ZoneHealth {
+            read_only: zones.count(ZoneState::ReadOnly),
+            offline: zones.count(ZoneState::Offline),
+            count: zones.shape().count,
+            sheltered: Bytes(map.sheltered_units() * self.unit),
         })
     }
 

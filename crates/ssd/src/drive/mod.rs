@@ -27,7 +27,7 @@ use crate::buffer::Buffer;
 use crate::device::{Device, DeviceError};
 use crate::request::{Completion, HostOp, Status};
 use commands::Queues;
-pub use health::{DriveHealth, ReadOnly};
+pub use health::{DriveHealth, ReadOnly, SlcHealth, ZoneHealth};
 use map::{MapState, is_map_read};
 use slots::{Slot, Waiter};
 pub(crate) use zoned::ZoneWork;
@@ -289,6 +289,7 @@ impl Drive {
         }
         self.done = done;
         moves |= self.follow_moves();
+        moves |= self.zones_fail(out);
         if moves {
             self.pump(out);
         }

@@ -1,17 +1,23 @@
 //! What a zoned drive does beside reading and writing: it finishes, resets and loses zones.
 //!
+//! A zone whose flash has failed becomes read only: commands on it that are under way end with
+//! [`Status::WriteFault`], and what the host was told is safe goes to a shelter. Where blocks are
+//! too few for all zones, empty ones go offline.
+//!
 //! Units of a zone enter the buffer in the order of their places and leave it a row at a time,
 //! as rows of a zone cannot be padded before the zone ends. The buffer is durable, so that
 //! flushes need not ask for more.
 
 use std::collections::VecDeque;
 
+use prism_engine::slab::Slab;
 use prism_ftl::{UnitWrite, Zoned};
 use prism_nand::LaneId;
 
 use super::Drive;
+use super::slots::Slot;
 use crate::device::Device;
-use crate::request::{Completion, HostOp, Request, SubmitError};
+use crate::request::{Completion, HostOp, Request, Status, SubmitError};
 use crate::zones::{ZoneFault, ZoneInfo, ZoneState, Zones};
 
 /// Rows of padding for each die of a zone that may wait or run at once: those of the host come
@@ -23,6 +29,8 @@ const PAD_ROWS: u32 = 2;
 pub(crate) struct ZoneWork {
     pub(crate) zones: Zones,
     endings: VecDeque<Ending>,
+    /// Zones that have failed since that was last asked.
+    failed: VecDeque<u32>,
 }
 
 /// Why rows of a zone leave the buffer before they are full.
@@ -50,7 +58,27 @@ impl ZoneWork {
         let (shape, map) = (device.zone_shape()?, map?);
         let written =
             |zone: u32| (!map.is_padded(zone)).then(|| u64::from(map.written(zone)) * shape.block);
-        Some(Box::new(Self { zones: Zones::new(shape, written), endings: VecDeque::new() }))
+        Some(Box::new(Self::over(Zones::new(shape, written))))
+    }
+
+    fn over(zones: Zones) -> Self {
+        Self { zones, endings: VecDeque::new(), failed: VecDeque::new() }
+    }
+
+    /// `zone` takes nothing more. Returns the command that was finishing it.
+    fn fail(&mut self, zone: u32, fault: ZoneFault) -> Option<u32> {
+        self.zones.fail(zone, fault);
+        self.failed.push_back(zone);
+        let finishing = self.endings.iter().find_map(|ending| match *ending {
+            Ending::Finish(of, slot) if of == zone => slot,
+            _ => None,
+        });
+        self.endings.retain(|ending| ending.zone() != zone);
+        self.endings.push_back(match fault {
+            ZoneFault::ReadOnly => Ending::Drain(zone),
+            ZoneFault::Offline => Ending::Lose(zone),
+        });
+        finishing
     }
 }
 
@@ -87,12 +115,84 @@ impl Drive {
             return false;
         }
         work.zones.fail(zone, fault);
+        work.failed.push_back(zone);
         work.endings.push_back(match fault {
             ZoneFault::ReadOnly => Ending::Drain(zone),
             ZoneFault::Offline => Ending::Lose(zone),
         });
         self.pump(out);
         true
+    }
+
+    /// A zone that has become read only or offline since this was last asked; each change is
+    /// told once. So a controller tells its host, by the event of a changed zone descriptor.
+    pub fn take_failed_zone(&mut self) -> Option<u32> {
+        self.zones.as_mut()?.failed.pop_front()
+    }
+
+    /// Looks at what failures of the flash have done to zones. Returns whether anything.
+    pub(crate) fn zones_fail(&mut self, out: &mut Vec<Completion>) -> bool {
+        if self.zones.is_none() || !self.engine.has_faults() {
+            return false;
+        }
+        let mut any = false;
+        while let Some(zone) = self.engine.ftl_mut().zoned_mut().and_then(Zoned::take_broken) {
+            self.zone_breaks(zone, ZoneFault::ReadOnly, out);
+            any = true;
+        }
+        while let Some((zone, fault)) = self.zone_to_give_up() {
+            self.zone_breaks(zone, fault, out);
+            any = true;
+        }
+        // The last one is through when its data has found a shelter.
+        let ended = self.engine.ftl().zoned().is_some_and(|map| map.sound_zones() == 0);
+        if ended && self.buffer.used() == 0 {
+            self.engine.ftl_mut().set_read_only();
+        }
+        any
+    }
+
+    /// Where good blocks are too few: an empty zone goes offline, or, if none is empty, one
+    /// that holds nothing but what is in the buffer becomes read only. If there is none either,
+    /// every zone has its block, and one goes when it is reset.
+    fn zone_to_give_up(&mut self) -> Option<(u32, ZoneFault)> {
+        let zones = &self.zones.as_ref()?.zones;
+        let map = self.engine.ftl_mut().zoned_mut()?;
+        if map.shortage() == 0 {
+            return None;
+        }
+        if let Some(zone) = map.zone_to_give_up(|zone| zones.is_idle_and_empty(zone)) {
+            map.zone_failed(zone);
+            return Some((zone, ZoneFault::Offline));
+        }
+        let zone = map.zone_to_give_up(|_| true)?;
+        map.break_zone(zone);
+        map.take_broken();
+        Some((zone, ZoneFault::ReadOnly))
+    }
+
+    /// `zone` has failed: commands under way that write or finish it fail.
+    fn zone_breaks(&mut self, zone: u32, fault: ZoneFault, out: &mut Vec<Completion>) {
+        let Some(work) = &mut self.zones else { return };
+        let finishing = work.fail(zone, fault);
+        let of_zone =
+            |slots: &Slab<Slot>, slot: u32| work.zones.zone_of(slots[slot].request.offset) == zone;
+        let slots = &self.slots;
+        let waiting = self.waiting_for_buffer.iter().copied();
+        let failing: Vec<u32> = waiting.filter(|&slot| of_zone(slots, slot)).collect();
+        self.waiting_for_buffer.retain(|slot| !failing.contains(slot));
+        for slot in failing.into_iter().chain(finishing) {
+            self.slots[slot].status = Status::WriteFault;
+            self.finish(slot, out);
+        }
+    }
+
+    /// Whether a write, or a command that manages a zone, has come too late: the zone has
+    /// failed since it was submitted.
+    pub(super) fn comes_too_late(&self, request: &Request) -> bool {
+        let changes = request.op.is_write() || request.op.manages_zone();
+        let failed = |zones: &Zones| zones.has_failed(zones.zone_of(request.offset));
+        changes && self.engine.has_faults() && self.zones().is_some_and(failed)
     }
 
     /// Performs what manages a zone.
@@ -113,6 +213,8 @@ impl Drive {
             _ => {}
         }
         self.finish(slot, out);
+        // An empty zone more may be one that there is no block for.
+        self.zones_fail(out);
     }
 
     /// Forgets what is buffered of `zone`, and lets the map do so.
@@ -212,19 +314,20 @@ impl Drive {
         for info in before.report() {
             let zone = info.zone;
             match info.state {
-                ZoneState::ReadOnly => {
-                    zones.fail(zone, ZoneFault::ReadOnly);
-                    endings.push_back(Ending::Drain(zone));
-                }
                 ZoneState::Offline => {
                     zones.fail(zone, ZoneFault::Offline);
                     endings.push_back(Ending::Lose(zone));
+                }
+                state if state == ZoneState::ReadOnly || map.is_broken(zone) => {
+                    zones.fail(zone, ZoneFault::ReadOnly);
+                    endings.push_back(Ending::Drain(zone));
                 }
                 _ if map.is_padded(zone) => endings.push_back(Ending::Finish(zone, None)),
                 _ => {}
             }
         }
-        self.zones = Some(Box::new(ZoneWork { zones, endings }));
+        self.zones = Some(Box::new(ZoneWork { endings, ..ZoneWork::over(zones) }));
+        self.zones_fail(&mut Vec::new());
         self.pump(&mut Vec::new());
     }
 }

@@ -7,7 +7,7 @@ mod rounds;
 
 use prism_base::Rng;
 use prism_engine::{FlashCounts, Immediate};
-use prism_ftl::{FtlConfig, Layer, LayerConfig, PageMap, SteadyError};
+use prism_ftl::{FtlConfig, HostPlace, Layer, LayerConfig, PageMap, SteadyError};
 use prism_nand::{BlockId, Nand};
 
 use crate::device::{Device, DeviceError};
@@ -117,7 +117,9 @@ impl Drive {
         let Some((rounds, settled)) = writer.bring_about(state) else { return Ok(None) };
         let (counts, written) = (*writer.engine.counts(), writer.written);
         let preparation = Preparation { counts, written, rounds, settled };
-        Ok(Some((Self::assemble(device, nand, ftl, written + 1), preparation)))
+        let mut drive = Self::assemble(device, nand, ftl, written + 1);
+        drive.zones_fail(&mut Vec::new());
+        Ok(Some((drive, preparation)))
     }
 }
 
@@ -177,13 +179,27 @@ impl<P: FnMut(u64, u64) -> bool> Writer<'_, P> {
         Some(outcome)
     }
 
-    /// Fills the first zones, as many as `share` of all has whole ones.
+    /// Fills the first zones, as many as `share` of all has whole ones. A zone whose flash fails
+    /// stays as it is then, and one for which there is no block stays empty.
     fn fill_zones(&mut self, shape: ZoneShape, share: f64) -> Option<(Vec<f64>, Option<bool>)> {
         let (size, capacity) = (shape.size / shape.block, shape.capacity / shape.block);
         let zones = ((f64::from(shape.count) * share) as u64).min(u64::from(shape.count));
         self.total = zones * capacity;
+        let flash = self.engine.flash();
+        let row = u64::from(flash.layout().units_per_row());
+        // Rows one by one where each may be the last of its zone.
+        let step = if flash.has_faults() { row } else { capacity };
         for zone in 0..zones {
-            self.in_order(zone * size, zone * size + capacity)?;
+            let first = zone * size;
+            if self.engine.ftl().host_place(zone as u32, first as u32) == HostPlace::Blocked {
+                continue;
+            }
+            for from in (first..first + capacity).step_by(step as usize) {
+                if self.engine.ftl().zoned().is_some_and(|map| map.is_broken(zone as u32)) {
+                    break;
+                }
+                self.in_order(from, from + step)?;
+            }
         }
         Some((Vec::new(), None))
     }

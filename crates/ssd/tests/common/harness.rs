@@ -3,7 +3,7 @@
 use prism_base::Rng;
 use prism_nand::{BlockId, LaneId};
 use prism_ssd::device::WriteCache;
-use prism_ssd::{Completion, Device, Drive, HostOp, Request};
+use prism_ssd::{Completion, Device, Drive, HostOp, Request, Status};
 
 /// What may be found at a mapping unit: `None` is nothing.
 type Content = Option<u64>;
@@ -69,11 +69,11 @@ impl Harness {
         &self.drive
     }
 
-    /// Runs until `operations` more flash operations have begun.
+    /// Runs until `operations` more flash operations have begun, or the drive writes no more.
     pub fn run(&mut self, operations: u64) {
         let goal = self.drive.engine().operations() + operations;
         let mut turns = 0;
-        while self.drive.engine().operations() < goal {
+        while self.drive.engine().operations() < goal && self.drive.read_only().is_none() {
             self.turn();
             turns += 1;
             assert!(turns < 10_000 + 1000 * operations, "no progress: {:?}", self.drive.device());
@@ -125,7 +125,7 @@ impl Harness {
     pub fn assert_no_block_is_lost(&self) {
         let (nand, ftl) = (self.drive.engine().nand(), self.drive.engine().ftl());
         let blocks = (0..nand.geometry().blocks()).map(BlockId);
-        let is_erased = |&block: &BlockId| nand.rows_programmed(block) == 0;
+        let is_erased = |&block: &BlockId| nand.rows_programmed(block) == 0 && !nand.is_bad(block);
         let erased = blocks.filter(|block| is_erased(block) && !nand.is_unstable(*block)).count();
         let free: u32 =
             (0..nand.geometry().lanes()).map(|lane| ftl.erased_blocks(LaneId(lane))).sum();
@@ -223,6 +223,14 @@ impl Harness {
     fn complete(&mut self, completion: &Completion) {
         let submitted = self.requests[completion.tag as usize].take();
         let Submitted { request, covered } = submitted.expect("a request completes once");
+        if completion.status == Status::ReadOnly {
+            // Nothing is promised, so the old and the new are both right.
+            for (lpn, _) in self.effects(&request) {
+                self.units[lpn].under_way = None;
+                self.units[lpn].history.push(self.drive.version_of(lpn as u32).unwrap());
+            }
+            return;
+        }
         for (unit, last) in self.units.iter_mut().zip(covered) {
             unit.promised = unit.promised.max(last);
         }

@@ -5,7 +5,7 @@
 use prism_base::{Bytes, Nanos, SimTime};
 use prism_nand::PageTimes;
 use prism_nand::timing::transfer_time;
-use prism_ssd::device::WriteCache;
+use prism_ssd::device::{Cell, SlcSpec, SlcUsage, WriteCache};
 use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request};
 
 pub const UNIT: u64 = 4096;
@@ -37,6 +37,37 @@ pub fn lab() -> Device {
     device.drive.link_bandwidth = Some(LINK);
     device.drive.write_buffer = Bytes(64 * UNIT);
     device.drive.write_cache = WriteCache::WriteThrough;
+    device
+}
+
+pub const SLC_READ: Nanos = Nanos(20_000);
+pub const SLC_PROGRAM: Nanos = Nanos(150_000);
+/// Blocks of one bit a cell, of 8 units each.
+pub const SLC_BLOCKS: u32 = 16;
+
+/// The drive of [`lab`] with two-bit cells and a part with one.
+pub fn tiers(usage: SlcUsage) -> Device {
+    let mut device = lab();
+    device.flash.cell = Cell::Mlc;
+    device.ftl.free_blocks_low = 4;
+    device.ftl.free_blocks_high = 4;
+    device.ftl.free_blocks_critical = 3;
+    device.drive.power_loss_protection = true;
+    let cache = usage == SlcUsage::Cache;
+    device.slc = Some(SlcSpec {
+        blocks: SLC_BLOCKS,
+        usage,
+        below: None,
+        handle: None,
+        up_to: None,
+        fold_when_idle: cache.then_some(true),
+        free_blocks_low: if cache { 0 } else { 2 },
+        free_blocks_high: if cache { 0 } else { 2 },
+        t_read: SLC_READ,
+        t_program: SLC_PROGRAM,
+        t_erase: Nanos(1_000_000),
+        endurance: 100,
+    });
     device
 }
 

@@ -1,7 +1,7 @@
 //! The events of Prism's own BPF programs: their layout is that of `struct event` and
 //! `struct name` in `crates/host/bpf/capture.bpf.c`, in the byte order of this machine.
 
-use super::file_names::{FileKey, FileNames};
+use super::file_names::{FileKey, FileNames, METADATA};
 use crate::error::TraceError;
 use crate::event::{BAD_EVENT, Event, Intake, SECTOR, Target, What};
 use crate::names::{About, Who};
@@ -73,8 +73,8 @@ impl Decoder {
         )?;
         let other = fields.u64(24);
         let what = match fields.u8(56) {
-            1 => What::Queue(target, self.who(fields, false, intake)),
-            2 => What::Issue(target, self.who(fields, true, intake)),
+            1 => What::Queue(target, self.who(fields, &target, false, intake)),
+            2 => What::Issue(target, self.who(fields, &target, true, intake)),
             3 => What::Complete(target),
             4 => What::Requeue(target),
             5 => What::Remap(target, self::device(fields.u32(32), intake), other),
@@ -85,16 +85,19 @@ impl Decoder {
         Some(Event { time_ns: fields.u64(0) as i64, line: number, what })
     }
 
-    fn who(&self, fields: &Fields<'_>, issues: bool, intake: &mut Intake) -> Who {
+    fn who(&self, fields: &Fields<'_>, target: &Target, issues: bool, intake: &mut Intake) -> Who {
         let (pid, comm) = (fields.u32(48) as i32, fields.text(64, 16));
         let who = if issues { intake.names.issuer(pid, comm) } else { intake.names.who(pid, comm) };
         let key = FileKey { file_system: fields.u32(52), inode: fields.u64(16) };
-        let about = About {
-            inode: key.inode,
-            file: self.files.name(key),
-            stream: u16::from(fields.u8(58)),
-            hint: fields.u8(57),
+        let has_data = matches!(target.op, Some(Op::Read | Op::Write));
+        let file = if key.inode == 0 && has_data && target.flags.has(Flags::META) {
+            // Logs and structures that a file system keeps in memory of its own.
+            intake.names.symbols.intern(METADATA)
+        } else {
+            self.files.name(key)
         };
+        let about =
+            About { inode: key.inode, file, stream: u16::from(fields.u8(58)), hint: fields.u8(57) };
         Who { about, ..who }
     }
 

@@ -11,6 +11,9 @@ const BTRFS: u64 = 0x9123_683e;
 /// The inode under which btrfs caches all of its trees (`BTRFS_BTREE_INODE_OBJECTID`).
 const BTRFS_TREES: u64 = 1;
 
+/// What stands for the structures of a file system itself.
+pub(super) const METADATA: &str = "(metadata)";
+
 /// Files told at most: beyond that all are forgotten and told anew where they go on.
 const FILES_MAX: usize = 1 << 20;
 
@@ -54,7 +57,7 @@ impl FileNames {
             // under an inode of the block device, btrfs under one that nobody can open.
             let trees = magic == BTRFS && file.inode == BTRFS_TREES;
             let own = magic == BLOCK_DEVICES || trees;
-            self.text.push_str(if own { "(metadata)" } else { "(no name)" });
+            self.text.push_str(if own { METADATA } else { "(no name)" });
         }
         if self.names.len() >= FILES_MAX {
             self.names.clear();

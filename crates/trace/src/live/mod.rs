@@ -3,20 +3,34 @@
 //!
 //! The events go the way of those of event formats: into order, then paired. So a live
 //! capture and a file of the same events give the same records.
+//!
+//! Each processor of a machine may have a buffer of its own, and only the times say what
+//! came first. So what the kernel hands out comes in rounds: in each every buffer is read
+//! until it is empty, one after the other, and the end of the round puts the events into
+//! order. What is recorded while a round goes on belongs to this round or the next one,
+//! which may therefore begin before the end of the last one, by ten seconds at most.
 
 mod bpf;
 mod file_names;
 
+use crate::blkparse::Blkparse;
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
-use crate::event::{Event, Intake, LOST, What};
+use crate::event::{Event, Intake, LOST, OVERLONG, What};
+use crate::lines::Lines;
 use crate::reader::{CountFrom, Outcome, event_capabilities, event_outcome};
 use crate::record::Record;
+use crate::ring::RingDecoder;
 use crate::symbols::Symbols;
+
+/// How far an event may stand behind later ones: as long as whoever empties the buffers may
+/// be kept from it on a machine that is busy with other things. What is held meanwhile is
+/// bounded by its number.
+const DISORDER_NS: u64 = 10_000_000_000;
 
 /// Takes events of a running kernel and gives records.
 pub struct Live {
-    intake: Intake,
+    intake: Box<Intake>,
     decoder: Decoder,
     /// Events taken.
     events: u64,
@@ -26,6 +40,10 @@ pub struct Live {
 /// Who made the events, and thereby their form.
 enum Decoder {
     Bpf(bpf::Decoder),
+    /// Pages of the trace buffer, and the events of this round.
+    Ring(RingDecoder, Vec<Event>),
+    /// Lines of the `blk` tracer.
+    Text(Lines, Blkparse),
 }
 
 impl Live {
@@ -36,8 +54,36 @@ impl Live {
         Self::new(count_from, Decoder::Bpf(bpf::Decoder::default()))
     }
 
+    /// Takes pages of the kernel's trace buffer. They are laid out as `header_page` (the
+    /// text of `events/header_page`) says, their records as `formats` do: the name of each
+    /// event, for messages, and the text of its `format` file.
+    ///
+    /// # Errors
+    /// [`TraceError::EventFormat`] if a text is not in the form of the kernel's, lacks a
+    /// field, or none describes a block event.
+    pub fn ring(
+        header_page: &str,
+        formats: &[(&str, &str)],
+        count_from: CountFrom,
+    ) -> Result<Self, TraceError> {
+        let decoder = RingDecoder::new(header_page, formats)?;
+        Ok(Self::new(count_from, Decoder::Ring(decoder, Vec::new())))
+    }
+
+    /// Takes the text of the `blk` tracer, cut anywhere.
+    #[must_use]
+    pub fn blk_tracer(count_from: CountFrom) -> Self {
+        let parser = Blkparse::new(None).expect("without a format string there is no bad one");
+        Self::new(count_from, Decoder::Text(Lines::default(), parser))
+    }
+
     fn new(count_from: CountFrom, decoder: Decoder) -> Self {
-        Self { intake: Intake::new(count_from), decoder, events: 0, lost: 0 }
+        Self {
+            intake: Box::new(Intake::with_disorder(count_from, DISORDER_NS)),
+            decoder,
+            events: 0,
+            lost: 0,
+        }
     }
 
     /// The name of the source, as reports print it.
@@ -45,59 +91,102 @@ impl Live {
     pub fn format(&self) -> &'static str {
         match self.decoder {
             Decoder::Bpf(_) => "capture-bpf",
+            Decoder::Ring(..) => "capture-ftrace",
+            Decoder::Text(..) => "capture-blk",
         }
     }
 
-    /// Takes the next piece of what the kernel hands out: one event of a BPF program.
+    /// Takes the next piece of what the kernel hands out: one event of a BPF program, a
+    /// page of the trace buffer, of which an unused end may be missing, or a piece of text.
     ///
     /// # Errors
-    /// [`TraceError::TimeRunsBackwards`] if it comes a second late.
+    /// [`TraceError::Bad`] if the bytes are no page at all,
+    /// [`TraceError::TimeRunsBackwards`] if an event comes ten seconds late.
     pub fn take(&mut self, bytes: &[u8]) -> Result<(), TraceError> {
-        self.events += 1;
         match &mut self.decoder {
-            Decoder::Bpf(decoder) => decoder.event(bytes, self.events, &mut self.intake),
+            Decoder::Bpf(decoder) => {
+                self.events += 1;
+                decoder.event(bytes, self.events, &mut self.intake)
+            }
+            Decoder::Ring(decoder, round) => {
+                let Intake { names, skips, .. } = &mut *self.intake;
+                decoder.page(bytes, names, skips, round)?;
+                self.events = decoder.records();
+                Ok(())
+            }
+            Decoder::Text(lines, parser) => {
+                let intake = &mut self.intake;
+                lines.feed(bytes, |line, number| match line {
+                    Some(line) => parser.line(line, number, intake),
+                    None => {
+                        intake.skip(OVERLONG, number);
+                        Ok(())
+                    }
+                })?;
+                self.events = lines.count();
+                Ok(())
+            }
         }
+    }
+
+    /// Ends a round and moves the records that are complete to `out`.
+    ///
+    /// # Errors
+    /// [`TraceError::TimeRunsBackwards`] if an event belongs before the last round.
+    pub fn end_round(&mut self, out: &mut Vec<Record>) -> Result<(), TraceError> {
+        let mut result = Ok(());
+        if let Decoder::Ring(_, round) = &mut self.decoder {
+            // Stable, so that events of one processor at the same time keep their order.
+            round.sort_by_key(|event| event.time_ns);
+            result = round.drain(..).try_for_each(|event| self.intake.event(event, 1));
+        }
+        self.intake.drain(out);
+        result
     }
 
     /// A phase of the experiment begins at `time_ns` of the events' clock.
     ///
     /// # Errors
-    /// [`TraceError::TimeRunsBackwards`] if that was more than a second ago.
+    /// [`TraceError::TimeRunsBackwards`] if that was more than ten seconds ago.
     pub fn mark(&mut self, name: &str, time_ns: u64) -> Result<(), TraceError> {
         let what = What::Phase(self.intake.names.symbols.intern(name));
         let event = Event { time_ns: time_ns as i64, line: self.events.max(1), what };
         self.intake.event(event, 1)
     }
 
-    /// The kernel had no room for `count` events.
+    /// The kernel says that it had no room for `count` events in all; what the events
+    /// themselves told of that is part of it.
     pub fn lost(&mut self, count: u64) {
-        self.lost += count;
-        if count > 0 {
-            self.intake.skips.add_many(LOST, count, self.events.max(1));
+        let skips = &mut self.intake.skips;
+        let known: u64 =
+            skips.rows().iter().filter(|row| row.reason == LOST).map(|row| row.count).sum();
+        if count > known {
+            skips.add_many(LOST, count - known, self.events.max(1));
         }
+        self.lost = count.max(known);
     }
 
-    /// Events for which the kernel had no room.
+    /// Events for which the kernel had no room, as far as [`Live::lost`] was told.
     #[must_use]
     pub fn lost_events(&self) -> u64 {
         self.lost
     }
 
-    /// Moves the records that are complete to `out`.
-    pub fn drain(&mut self, out: &mut Vec<Record>) {
-        self.intake.drain(out);
-    }
-
     /// Moves the rest to `out` and says what is known now.
-    #[must_use]
-    pub fn finish(&mut self, out: &mut Vec<Record>) -> Outcome {
+    ///
+    /// # Errors
+    /// As [`Live::end_round`].
+    pub fn finish(&mut self, out: &mut Vec<Record>) -> Result<Outcome, TraceError> {
+        self.end_round(out)?;
         let totals = self.intake.finish(out);
         let capabilities = Capabilities {
             file: matches!(self.decoder, Decoder::Bpf(_)),
             stream: matches!(self.decoder, Decoder::Bpf(_)),
+            // Every one of them has nanoseconds, also if nothing was captured.
+            clock_ns: 1,
             ..event_capabilities(&totals, &self.intake)
         };
-        event_outcome(self.events, capabilities, totals, &mut self.intake).0
+        Ok(event_outcome(self.events, capabilities, totals, &mut self.intake).0)
     }
 
     /// The names that the records refer to.

@@ -117,6 +117,8 @@ impl Map {
             ),
         };
         Capabilities {
+            operation: true,
+            address: true,
             discard: has[0],
             write_zeroes: has[1],
             flush: has[2],

@@ -1,0 +1,355 @@
+//! Zones on flash that fails: what becomes of their blocks, of their data, and of them.
+//!
+//! A block whose program fails takes no more rows, and its zone becomes *broken*: it can be read
+//! and not be written. What the host was told is safe and has no row yet goes to a *shelter*, a
+//! block that zones which fail share, with a map by unit. A block whose erase fails is retired.
+//!
+//! Every zone that can be written needs a good block, and shelters need one in reserve. When
+//! there are fewer good blocks than that, one zone after another is given up by the caller
+//! ([`Zoned::shortage`]): an empty one is lost to the host and nothing else is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use prism_nand::{BlockId, LaneId, Pun, RowId};
+
+use super::{Use, Zoned};
+use crate::config::ConfigError;
+use crate::layer::HostPlace;
+use crate::plan::UnitWrite;
+
+/// What has become of a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It can be written and reset.
+    Sound,
+    /// It can be read.
+    Broken,
+    /// It holds nothing and takes nothing.
+    Gone,
+}
+
+/// What has failed, and what that has led to.
+#[derive(Clone, Debug)]
+pub(super) struct Failures {
+    /// Blocks with a program that failed.
+    blocks: BTreeSet<u32>,
+    /// By zone.
+    fates: Vec<Fate>,
+    /// Zones that are sound.
+    sound: u32,
+    /// Blocks that zones may have: neither bad nor shelters.
+    good: u32,
+    /// Units in shelters by logical unit, and the other way round.
+    units: BTreeMap<u32, u32>,
+    lpns: BTreeMap<u32, u32>,
+    /// The shelter that takes rows.
+    shelter: Option<u32>,
+    /// Zones that have become broken since that was last asked.
+    changed: Vec<u32>,
+    /// The zone whose reset led to the last erase that failed.
+    reset: Option<u32>,
+    read_only: bool,
+}
+
+impl Failures {
+    pub(super) fn new(zones: u32, blocks: u32) -> Self {
+        Self {
+            blocks: BTreeSet::new(),
+            fates: vec![Fate::Sound; zones as usize],
+            sound: zones,
+            good: blocks,
+            units: BTreeMap::new(),
+            lpns: BTreeMap::new(),
+            shelter: None,
+            changed: Vec::new(),
+            reset: None,
+            read_only: false,
+        }
+    }
+
+    /// Where a shelter holds `lpn`.
+    #[inline]
+    pub(super) fn sheltered(&self, lpn: u32) -> Option<Pun> {
+        if self.units.is_empty() { None } else { self.units.get(&lpn).copied().map(Pun) }
+    }
+
+    /// The logical unit that a shelter holds at `at`.
+    pub(super) fn lpn_at(&self, at: Pun) -> Option<u32> {
+        self.lpns.get(&at.0).copied()
+    }
+
+    /// A zone leaves the sound ones.
+    fn leave(&mut self, zone: u32, fate: Fate) {
+        let known = &mut self.fates[zone as usize];
+        self.sound -= u32::from(*known == Fate::Sound);
+        *known = fate;
+    }
+}
+
+impl Zoned {
+    /// Takes `bad` blocks out of use, before anything was written. Zones stay as many.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadBlocks`] if the rest is too few for the zones.
+    ///
+    /// # Panics
+    /// If a block is in use.
+    pub fn set_aside(&mut self, bad: impl Iterator<Item = BlockId>) -> Result<(), ConfigError> {
+        for block in bad {
+            assert!(self.uses[block.0 as usize] == Use::Free, "{block:?} is in use");
+            let lane = self.lane_of(block.0);
+            self.lanes[lane].free.remove(&(self.erases[block.0 as usize], block.0));
+            self.retire(block.0);
+        }
+        if self.shortage() > 0 {
+            let blocks = self.geometry.blocks();
+            return Err(ConfigError::BadBlocks { bad: blocks - self.failures.good, blocks });
+        }
+        Ok(())
+    }
+
+    /// A good block is out of use from now on.
+    pub(super) fn retire(&mut self, block: u32) {
+        self.uses[block as usize] = Use::Retired;
+        self.failures.good -= u32::from(!self.failures.blocks.contains(&block));
+    }
+
+    /// The program of `row`, which was reserved, has failed or will not be made, because
+    /// another of its block has failed: its units are not there. Their zone is broken, and
+    /// the next row of it is one of a shelter.
+    pub fn program_failed(&mut self, row: RowId) {
+        let block = self.layout.block_of(row).0;
+        self.rows_in_flight[block as usize] -= 1;
+        let used = self.uses[block as usize];
+        if self.failures.blocks.insert(block) {
+            match used {
+                Use::Zone(zone) => self.break_zone(zone),
+                Use::Shelter if self.failures.shelter == Some(block) => {
+                    self.failures.shelter = None;
+                }
+                Use::Shelter | Use::Dead(_) | Use::Free | Use::Retired => {}
+            }
+            self.failures.good -= u32::from(matches!(used, Use::Zone(_) | Use::Dead(_)));
+        }
+        if matches!(used, Use::Dead(_)) && self.rows_in_flight[block as usize] == 0 {
+            self.uses[block as usize] = Use::Retired;
+        }
+    }
+
+    /// The erase of `block` has failed: it is not used again.
+    pub fn erase_failed(&mut self, block: BlockId) {
+        if let Use::Dead(zone) = self.uses[block.0 as usize] {
+            self.failures.reset = zone;
+        }
+        self.retire(block.0);
+    }
+
+    /// Whether a program of `block` has failed, so that a row reserved in it must not be
+    /// programmed.
+    #[must_use]
+    pub fn has_failed(&self, block: BlockId) -> bool {
+        self.failures.blocks.contains(&block.0)
+    }
+
+    /// Whether `row`, whose program has passed, counts for nothing, because an earlier one of
+    /// its block on the same die has failed meanwhile.
+    #[must_use]
+    pub fn is_void(&self, row: RowId) -> bool {
+        let (member, on_die) = self.member(row);
+        self.has_failed(self.layout.block_of(row)) && u32::from(self.done[member]) != on_die
+    }
+
+    /// Whether nobody wants any more what was to stand on `row`: its zone was reset since, or
+    /// lost.
+    #[must_use]
+    pub fn is_forgotten(&self, row: RowId) -> bool {
+        let used = self.uses[self.layout.block_of(row).0 as usize];
+        matches!(used, Use::Dead(_) | Use::Retired)
+    }
+
+    /// `zone` can be read from now on and not be written: its units that have no row yet go
+    /// to a shelter. The caller sends no more of them than it has promised to keep.
+    pub fn break_zone(&mut self, zone: u32) {
+        if self.failures.fates[zone as usize] != Fate::Sound {
+            return;
+        }
+        self.failures.leave(zone, Fate::Broken);
+        self.failures.changed.push(zone);
+        if let Some(block) = self.block_of[zone as usize].checked_sub(1) {
+            self.end_writing(block);
+        }
+    }
+
+    /// `zone`, which holds nothing, is lost to the host.
+    pub(super) fn zone_gone(&mut self, zone: u32) {
+        self.failures.leave(zone, Fate::Gone);
+        let first = zone * self.zone_units.get();
+        let lost = self.failures.units.range(first..first + self.zone_units.get());
+        let lost: Vec<(u32, u32)> = lost.map(|(&lpn, &at)| (lpn, at)).collect();
+        self.mapped -= lost.len() as u64;
+        for (lpn, at) in lost {
+            self.failures.units.remove(&lpn);
+            self.failures.lpns.remove(&at);
+        }
+    }
+
+    /// Whether `zone` can be read and not be written.
+    #[must_use]
+    pub fn is_broken(&self, zone: u32) -> bool {
+        self.failures.fates[zone as usize] == Fate::Broken
+    }
+
+    /// Whether `zone` can be written and reset.
+    #[must_use]
+    pub fn is_sound(&self, zone: u32) -> bool {
+        self.failures.fates[zone as usize] == Fate::Sound
+    }
+
+    /// A zone that has become broken; each is told once.
+    pub fn take_broken(&mut self) -> Option<u32> {
+        self.failures.changed.pop()
+    }
+
+    /// Zones that have to be given up ([`Zoned::give_up_zone`]), because good blocks are too
+    /// few for all of them.
+    #[must_use]
+    pub fn shortage(&self) -> u32 {
+        let needed = self.failures.sound + self.config.kept;
+        if self.failures.sound == 0 { 0 } else { needed.saturating_sub(self.failures.good) }
+    }
+
+    /// Good blocks beside those that zones and shelters need: so many may fail before a zone
+    /// is lost. A zone that breaks takes its own block with it.
+    #[must_use]
+    pub fn spare_blocks(&self) -> u32 {
+        self.failures.good.saturating_sub(self.failures.sound + self.config.kept)
+    }
+
+    /// A zone to be given up for want of blocks: the one whose block could not be erased if it
+    /// `may` go, else the last one that may. Only zones without a block come into question.
+    pub fn zone_to_give_up(&mut self, may: impl Fn(u32) -> bool) -> Option<u32> {
+        let without =
+            |zone: &u32| self.is_sound(*zone) && self.block_of[*zone as usize] == 0 && may(*zone);
+        let last = (0..self.config.zones).rev().find(without);
+        let chosen = self.failures.reset.filter(without).or(last);
+        self.failures.reset = self.failures.reset.filter(|&zone| chosen != Some(zone));
+        chosen
+    }
+
+    /// Units of zones in shelters.
+    #[must_use]
+    pub fn sheltered_units(&self) -> u64 {
+        self.failures.units.len() as u64
+    }
+
+    /// Whether nothing more is written, because data of a zone has failed to find a shelter,
+    /// or no zone is left that could be written.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.failures.read_only
+    }
+
+    /// From now on nothing more is written.
+    pub fn set_read_only(&mut self) {
+        self.failures.read_only = true;
+    }
+
+    /// Zones that are sound.
+    #[must_use]
+    pub fn sound_zones(&self) -> u32 {
+        self.failures.sound
+    }
+
+    /// Where the next row of a zone goes that is not sound.
+    pub(super) fn shelter_place(&self) -> HostPlace {
+        let open = self.failures.shelter.map(|block| self.lane_of(block) as u32);
+        open.or_else(|| self.lane_to_open())
+            .map_or(HostPlace::Blocked, |lane| HostPlace::Lane(LaneId(lane)))
+    }
+
+    /// The next row of the shelter, if one is open.
+    pub(super) fn shelter_row(&self) -> Option<RowId> {
+        self.failures.shelter.map(|block| self.row_of_next(block))
+    }
+
+    /// Takes the next row of a shelter, and a block if none is open.
+    pub(super) fn reserve_in_shelter(&mut self, lane: LaneId) -> RowId {
+        let block = self.failures.shelter.unwrap_or_else(|| {
+            let free = self.lanes[lane.0 as usize].free.pop_first();
+            let (_, block) = free.expect("the block that was offered");
+            self.next_lane = lane.0 + 1;
+            self.uses[block as usize] = Use::Shelter;
+            self.next[block as usize] = 0;
+            self.failures.good -= 1;
+            block
+        });
+        let row = self.row_of_next(block);
+        self.rows_in_flight[block as usize] += 1;
+        self.next[block as usize] += 1;
+        self.skip_rows(block);
+        let full = self.next[block as usize] == self.layout.rows_per_block();
+        self.failures.shelter = (!full).then_some(block);
+        row
+    }
+
+    /// `row` of a shelter is programmed with `units`.
+    pub(super) fn commit_in_shelter(&mut self, row: RowId, units: &[UnitWrite]) {
+        let first = self.layout.first_unit(row).0;
+        for (unit, at) in units.iter().zip(first..) {
+            // A zone may have been lost since its row was reserved.
+            let wanted =
+                unit.lpn != UnitWrite::PAD && self.is_broken(self.zone_units.divide(unit.lpn));
+            if wanted {
+                let old = self.failures.units.insert(unit.lpn, at);
+                assert!(old.is_none(), "unit {} of a zone is written once", unit.lpn);
+                self.failures.lpns.insert(at, unit.lpn);
+                self.mapped += 1;
+            }
+        }
+    }
+
+    /// A broken zone finds neither a shelter nor a block that will be erased: nothing more is
+    /// written.
+    pub(super) fn end_without_shelter(&mut self) {
+        let waits = |used: &Use| matches!(used, Use::Dead(_) | Use::Free);
+        self.failures.read_only |= !self.uses.iter().any(waits);
+    }
+
+    /// The shelter goes on after a loss of power behind the rows that are done.
+    pub(super) fn reopen_shelter(&mut self) {
+        let Some(block) = self.failures.shelter else { return };
+        self.next[block as usize] = self.rows_done(block);
+        self.skip_rows(block);
+        if self.next[block as usize] == self.layout.rows_per_block() {
+            self.failures.shelter = None;
+        }
+    }
+
+    /// Units of `zone` that can be read from its start on, on flash.
+    pub(super) fn readable(&self, zone: u32) -> u32 {
+        let first = zone * self.zone_units.get();
+        (0..self.capacity).take_while(|unit| self.lookup(first + unit).is_some()).count() as u32
+    }
+
+    /// What is counted of failures, counted anew.
+    ///
+    /// # Panics
+    /// If a sum disagrees.
+    pub(super) fn assert_failures(&self) {
+        let failures = &self.failures;
+        let sound = failures.fates.iter().filter(|&&fate| fate == Fate::Sound).count();
+        assert_eq!(sound, failures.sound as usize, "sound zones");
+        let good = |(block, used): &(u32, &Use)| {
+            !matches!(used, Use::Retired | Use::Shelter) && !failures.blocks.contains(block)
+        };
+        let good = (0..).zip(&self.uses).filter(good).count();
+        assert_eq!(good, failures.good as usize, "good blocks");
+        assert_eq!(failures.units.len(), failures.lpns.len(), "units in shelters");
+        for (&lpn, &at) in &failures.units {
+            let block = self.layout.block_of_unit(Pun(at)).0;
+            assert!(self.uses[block as usize] == Use::Shelter, "unit {lpn} is in a shelter");
+            assert!(self.is_broken(self.zone_units.divide(lpn)), "unit {lpn} of a broken zone");
+            assert_eq!(failures.lpns.get(&at), Some(&lpn), "both maps agree");
+        }
+    }
+}

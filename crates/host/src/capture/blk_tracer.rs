@@ -1,0 +1,196 @@
+//! Capture by the `blk` tracer: for kernels where neither BPF nor the events of ftrace can be
+//! used. There is one such tracer, so only one capture at a time, and whoever traces
+//! already is left alone.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use prism_trace::{CountFrom, Live};
+
+use super::devices::Disk;
+use super::restore::Restorer;
+use super::tracefs::{self, HOME, PAGE_MAX, read, write};
+use super::{Backend, CaptureError};
+
+/// The tracer, running.
+pub(super) struct BlkTracer {
+    pipe: File,
+    piece: Vec<u8>,
+    /// Events lost before the capture.
+    lost_before: u64,
+    /// Last, so that the pipe is closed before.
+    _restorer: Restorer,
+}
+
+impl BlkTracer {
+    /// Starts to trace; the reason in words if that does not work here.
+    pub fn start(
+        disks: &[Disk],
+        buffer: u32,
+        count_from: CountFrom,
+    ) -> Result<(Self, Live), String> {
+        let mounted = tracefs::is_mounted()?;
+        if !mounted {
+            tracefs::mount()?;
+        }
+        let found = refuse_in_use().and_then(|()| Found::now(disks, buffer));
+        let found = match found {
+            Ok(found) => found,
+            Err(why) => {
+                // Nothing but the mount is there to undo.
+                let steps: Vec<String> = tracefs::unmount(mounted).into_iter().collect();
+                drop(Restorer::new(&steps));
+                return Err(why);
+            }
+        };
+        let mut steps = found.undo();
+        steps.extend(tracefs::unmount(mounted));
+        let restorer = Restorer::new(&steps).map_err(|error| error.to_string())?;
+        found.settings.iter().try_for_each(|setting| write(&setting.path, &setting.now))?;
+        let home = Path::new(HOME);
+        let lost_before = tracefs::lost(home)?;
+        let pipe = tracefs::open(&home.join("trace_pipe"))?;
+        for switch in &found.switches {
+            write(switch, "1")?;
+        }
+        let tracer = Self { pipe, piece: vec![0; PAGE_MAX], lost_before, _restorer: restorer };
+        Ok((tracer, Live::blk_tracer(count_from)))
+    }
+
+    /// Hands everything that was traced so far to `live`.
+    pub fn pump(&mut self, live: &mut Live) -> Result<(), CaptureError> {
+        let mut take = |bytes: &[u8]| live.take(bytes).map_err(|error| error.to_string());
+        tracefs::empty(&mut self.pipe, &mut self.piece, &mut take).map_err(failed)
+    }
+
+    /// Traces no more, and hands over the rest.
+    pub fn stop(&mut self, live: &mut Live) -> Result<(), CaptureError> {
+        write(&Path::new(HOME).join("tracing_on"), "0").map_err(failed)?;
+        self.pump(live)?;
+        let lost = tracefs::lost(Path::new(HOME)).map_err(failed)?;
+        live.lost(lost.saturating_sub(self.lost_before));
+        Ok(())
+    }
+}
+
+fn failed(what: String) -> CaptureError {
+    CaptureError::Failed { backend: Backend::Blk, what }
+}
+
+/// Nobody else may be tracing: the tracer and its buffer are there once.
+fn refuse_in_use() -> Result<(), String> {
+    let home = Path::new(HOME);
+    let tracers = read(&home.join("available_tracers"))?;
+    if !tracers.split_whitespace().any(|tracer| tracer == "blk") {
+        return Err("this kernel is built without it (CONFIG_BLK_DEV_IO_TRACE)".into());
+    }
+    let tracer = read(&home.join("current_tracer"))?;
+    if tracer.trim() != "nop" {
+        return Err(format!("somebody traces with {}; end that first", tracer.trim()));
+    }
+    let events = read(&home.join("set_event"))?;
+    if !events.trim().is_empty() {
+        return Err("somebody records events in the buffer that it needs; end that first".into());
+    }
+    Ok(())
+}
+
+/// What is changed, and what was there before.
+struct Found {
+    settings: Vec<Setting>,
+    /// The files that switch the tracing of each disk.
+    switches: Vec<PathBuf>,
+}
+
+struct Setting {
+    path: PathBuf,
+    before: String,
+    now: String,
+}
+
+impl Found {
+    fn now(disks: &[Disk], buffer: u32) -> Result<Self, String> {
+        let home = Path::new(HOME);
+        let mut settings = Vec::new();
+        // In the order of writing, before and after; the tracer comes last, because its
+        // option goes with it.
+        for (file, now) in [
+            ("tracing_on", "1".to_owned()),
+            ("trace_clock", "mono".to_owned()),
+            ("buffer_size_kb", (buffer / 1024).max(4).to_string()),
+            ("options/blk_classic", "1".to_owned()),
+            ("current_tracer", "blk".to_owned()),
+        ] {
+            let path = home.join(file);
+            // The option appears with the tracer in kernels that hide it before.
+            if file.starts_with("options/") && !path.exists() {
+                continue;
+            }
+            let before = value_of(&read(&path)?);
+            settings.push(Setting { path, before, now });
+        }
+        let names: Vec<String> = match disks {
+            [] => all_disks()?,
+            disks => disks.iter().map(|disk| disk.name.clone()).collect(),
+        };
+        let mut switches: Vec<PathBuf> = Vec::new();
+        for name in names {
+            let switch = PathBuf::from(format!("/sys/block/{name}/trace/enable"));
+            if switches.contains(&switch) {
+                continue;
+            }
+            if read(&switch)?.trim() != "0" {
+                return Err(format!("somebody traces {name} already (blktrace); end that first"));
+            }
+            switches.push(switch);
+        }
+        Ok(Self { settings, switches })
+    }
+
+    fn undo(&self) -> Vec<String> {
+        let switches = self.switches.iter().map(|path| format!("echo 0 >{}", path.display()));
+        let restore =
+            |setting: &Setting| format!("echo '{}' >{}", setting.before, setting.path.display());
+        switches.chain(self.settings.iter().map(restore)).collect()
+    }
+}
+
+/// The value in force: of a list the one in brackets, of a size the one after expansion.
+fn value_of(text: &str) -> String {
+    let text = text.trim();
+    if let Some((_, rest)) = text.split_once('[')
+        && let Some((value, _)) = rest.split_once(']')
+    {
+        return value.to_owned();
+    }
+    if let Some((_, rest)) = text.split_once("(expanded: ") {
+        return rest.trim_end_matches(')').to_owned();
+    }
+    text.to_owned()
+}
+
+/// The disks that have requests of their own.
+fn all_disks() -> Result<Vec<String>, String> {
+    let entries = fs::read_dir("/sys/block").map_err(|error| format!("/sys/block: {error}"))?;
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter(|entry| entry.path().join("mq").exists())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_value_in_force_is_found() {
+        assert_eq!(value_of("[local] global mono\n"), "local");
+        assert_eq!(value_of("local global [mono]"), "mono");
+        assert_eq!(value_of("7 (expanded: 1408)\n"), "1408");
+        assert_eq!(value_of("4096\n"), "4096");
+        assert_eq!(value_of("nop\n"), "nop");
+    }
+}

@@ -1,0 +1,187 @@
+//! Block events of cacheMon's io-tracer for Linux, one request a line.
+//!
+//! Newer files name their columns in a header, in which they are found; older ones have
+//! none and the eleven columns `timestamp,pid,command,sector,operation,size,latency_ms,
+//! tid,nr_sectors,cpu,ppid`. The timestamp is the local date and time of the completion to
+//! the microsecond; `mono_ns`, where there is one, is the same moment to the nanosecond.
+//! The issue is what the latency lies before it, and the queue time what the queue latency
+//! lies before that. Sectors have 512 bytes, sizes are in bytes.
+//!
+//! The operation is made of the kernel's letters as words, such as `write|sync|meta`;
+//! newer files keep the words after the first in a column `flags`. A `flush` before
+//! `write` is one that comes before it, a `flush` after it is forced unit access, as in
+//! the letters; where the words are in two columns this order is not certain.
+//!
+//! Source: github.com/cacheMon/io-tracer-linux, docs/traces/BLOCK_IO_EVENTS.md.
+
+use super::calendar::date_time;
+use super::columns::{Columns, has_all};
+use super::rows::{Clock, Row};
+use crate::capabilities::Capabilities;
+use crate::fields::{
+    OUT_OF_RANGE, UNKNOWN_OP, bytes, decimals_used, in_time_range, later, request, split, text,
+    time, whole,
+};
+use crate::record::{Flags, Op, OptTime, Record};
+use crate::skips::SkipReason;
+use crate::symbols::Symbols;
+
+/// Bytes of a sector.
+const SECTOR: u64 = 512;
+
+/// Nanoseconds in a millisecond.
+const MILLISECOND: u64 = 1_000_000;
+
+/// Columns wanted; those after the first seven may be missing.
+const NAMES: [&str; 11] = [
+    "timestamp",
+    "operation",
+    "pid",
+    "command",
+    "sector",
+    "size",
+    "latency_ms",
+    "device",
+    "flags",
+    "queue_latency_ms",
+    "mono_ns",
+];
+
+/// Columns without which nothing can be read.
+const NEEDED: usize = 7;
+
+/// Reads lines of io-tracer.
+pub(super) struct IoTracer {
+    columns: Option<Columns<11>>,
+    /// How fine the dates turn out to be.
+    clock: Clock,
+}
+
+impl IoTracer {
+    pub fn new() -> Self {
+        Self { columns: None, clock: Clock::new(1_000_000_000) }
+    }
+
+    /// The columns of a line, in the order of [`NAMES`].
+    fn cut<'a>(&self, line: &'a [u8]) -> Result<[&'a [u8]; 11], SkipReason> {
+        match &self.columns {
+            Some(columns) => columns.cut(line),
+            None => old_columns(line),
+        }
+    }
+}
+
+/// The columns of a line from before there was a header.
+fn old_columns(line: &[u8]) -> Result<[&[u8]; 11], SkipReason> {
+    let [stamp, pid, command, sector, operation, size, latency, _, _, _, _] = split(line, b',')?;
+    let none = &line[..0];
+    Ok([stamp, operation, pid, command, sector, size, latency, none, none, none, none])
+}
+
+/// The operation that words name, and its flags.
+fn operation(words: &[u8], more: &[u8]) -> Result<(Op, Flags), SkipReason> {
+    let (mut op, mut flags, mut flushes) = (None, Flags::NONE, false);
+    let words = [words, more].into_iter().flat_map(|words| words.split(|&byte| byte == b'|'));
+    for word in words.map(<[u8]>::trim_ascii) {
+        match word {
+            b"read" if op.is_none() => op = Some(Op::Read),
+            b"write" if op.is_none() => op = Some(Op::Write),
+            b"discard" if op.is_none() => op = Some(Op::Discard),
+            b"flush" if op.is_some() => flags = flags.with(Flags::FUA),
+            b"flush" => flushes = true,
+            b"sync" => flags = flags.with(Flags::SYNC),
+            b"meta" => flags = flags.with(Flags::META),
+            b"ahead" => flags = flags.with(Flags::READAHEAD),
+            b"" | b"prio" | b"barrier" => {}
+            _ => return Err(UNKNOWN_OP),
+        }
+    }
+    match op {
+        Some(op) if flushes => Ok((op, flags.with(Flags::PREFLUSH))),
+        Some(op) => Ok((op, flags)),
+        None if flushes => Ok((Op::Flush, Flags::NONE)),
+        None => Err(UNKNOWN_OP),
+    }
+}
+
+/// A span of time in milliseconds; `None` where the field is empty.
+fn span(field: &[u8]) -> Result<Option<i64>, SkipReason> {
+    match field {
+        b"" => Ok(None),
+        _ => match time(field, MILLISECOND)? {
+            ..0 => Err(OUT_OF_RANGE),
+            span => Ok(Some(span)),
+        },
+    }
+}
+
+impl Row for IoTracer {
+    fn read(
+        &mut self,
+        line: &[u8],
+        symbols: &mut Symbols,
+        out: &mut Vec<Record>,
+    ) -> Result<(), SkipReason> {
+        let [stamp, words, pid, command, sector, size, latency, device, flags, queued, mono] =
+            self.cut(line)?;
+        let (op, flags) = operation(words, flags)?;
+        let done_ns = if mono.is_empty() { date_time(stamp)? } else { time(mono, 1)? };
+        let took = span(latency)?;
+        let issue_ns = later(in_time_range(done_ns)?, -took.unwrap_or(0))?;
+        let mut record = if op == Op::Flush {
+            Record::new(op, issue_ns, 0, 0)
+        } else {
+            request(op, issue_ns, bytes(whole(sector)?, SECTOR)?, whole(size)?)?
+        };
+        record.flags = flags;
+        if took.is_some() {
+            record.complete = OptTime::at(done_ns);
+        }
+        if let Some(before) = span(queued)? {
+            record.queue = OptTime::at(later(issue_ns, -before)?);
+        }
+        record.pid = i32::try_from(whole(pid)?).map_err(|_| OUT_OF_RANGE)?;
+        record.comm = symbols.intern(text(command)?);
+        record.device = symbols.intern(text(device)?);
+        self.clock.saw(if mono.is_empty() { decimals_used(stamp) } else { 9 });
+        out.push(record);
+        Ok(())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            discard: true,
+            flush: true,
+            fua: true,
+            sync_meta: true,
+            completion: true,
+            queue: self.columns.is_some(),
+            process: true,
+            clock_ns: self.clock.step_ns(),
+            ..Capabilities::READS_AND_WRITES
+        }
+    }
+
+    fn header(&mut self, line: &[u8], is_first: bool) -> Result<bool, String> {
+        let is_header = is_header(line) || is_first && line[0].is_ascii_alphabetic();
+        if is_header {
+            self.columns = Some(Columns::find(line, &NAMES, NEEDED)?);
+        }
+        Ok(is_header)
+    }
+}
+
+/// Whether a line can only be the header of this format.
+pub(super) fn is_header(line: &[u8]) -> bool {
+    has_all(line, &NAMES[..NEEDED])
+}
+
+/// Whether a line can only be of the form without a header.
+pub(super) fn is_line(line: &[u8]) -> bool {
+    old_columns(line).is_ok_and(|[stamp, words, pid, _, sector, size, latency, ..]| {
+        operation(words, b"").is_ok()
+            && date_time(stamp).is_ok()
+            && span(latency).is_ok()
+            && [pid, sector, size].iter().all(|field| whole(field).is_ok())
+    })
+}

@@ -1,0 +1,180 @@
+//! Traces of caches in libCacheSim's binary forms: `oracleGeneral`, which has no header,
+//! and `lcs`, which has one of 1024 or 8192 bytes.
+//!
+//! A record of oracleGeneral has 24 bytes, little-endian and packed: time in seconds
+//! (u32), object (u64), size in bytes (u32), and when the object is next asked for, which
+//! is not used. Nothing marks such a file, so the format is read only if
+//! `--format oracle-general` says so.
+//!
+//! What was done to an object is not recorded: every request counts as a read, and the
+//! report says so. An object is a block address in some of these traces and a hash in
+//! others, and nothing tells which. It is therefore taken as a name: objects are laid out
+//! in the order of their first use, with the size they had then; one that grows gets more
+//! room at the end. How often and how soon objects come back is kept; which objects were
+//! neighbours on a disk is not.
+//!
+//! Source: libCacheSim, traceReader/generalReader/lcs.h and its oracleGeneral reader.
+
+use super::layout::Layout;
+use super::lcs::Header;
+use super::records::{Fields, RecordParser, Taken};
+use crate::capabilities::Capabilities;
+use crate::error::TraceError;
+use crate::fields::{UNKNOWN_OP, in_time_range};
+use crate::record::{Op, Record};
+use crate::sink::Sink;
+use crate::skips::SkipReason;
+use crate::symbols::Symbol;
+
+/// Room is given in pages, so that no two objects share one.
+const PAGE: u64 = 4096;
+
+/// Nanoseconds in a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// One request as a file has it, whatever its form.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub time: u64,
+    pub object: u64,
+    pub size: u64,
+    /// As libCacheSim numbers operations; 0 is none.
+    pub operation: u64,
+    pub tenant: Option<u64>,
+}
+
+/// How the records of a file look.
+#[derive(Debug)]
+enum Form {
+    OracleGeneral,
+    /// With a header, once that was read.
+    Lcs(Option<Header>),
+}
+
+/// Reads traces of caches.
+#[derive(Debug)]
+pub(super) struct Cached {
+    form: Form,
+    layout: Layout,
+    /// Some request came without its operation.
+    nameless: bool,
+    /// The device of the last request, by its tenant: most come from the one before.
+    tenant: Option<(u64, Symbol)>,
+}
+
+/// Bytes of a record of oracleGeneral, and of the first version of lcs.
+pub(super) const ORACLE_LEN: usize = 24;
+
+/// A record of oracleGeneral.
+pub(super) fn oracle_record(record: &[u8]) -> Asked {
+    let mut fields = Fields(record);
+    let (time, object, size) = (fields.u32().into(), fields.u64(), fields.u32().into());
+    Asked { time, object, size, ..Asked::default() }
+}
+
+/// What an operation does to its object; `None` for one that is not told.
+fn operation(number: u64) -> Result<Option<Op>, SkipReason> {
+    Ok(match number {
+        0 => None,
+        // get, gets, read
+        1 | 2 | 12 => Some(Op::Read),
+        // set, add, cas, replace, append, prepend, incr, decr, write, update
+        3..=8 | 10 | 11 | 13 | 14 => Some(Op::Write),
+        // delete
+        9 => Some(Op::Discard),
+        _ => return Err(UNKNOWN_OP),
+    })
+}
+
+impl Cached {
+    pub fn oracle_general() -> Self {
+        Self::new(Form::OracleGeneral)
+    }
+
+    pub fn lcs() -> Self {
+        Self::new(Form::Lcs(None))
+    }
+
+    fn new(form: Form) -> Self {
+        Self { form, layout: Layout::new(PAGE), nameless: false, tenant: None }
+    }
+
+    fn unit_ns(&self) -> u64 {
+        match &self.form {
+            Form::Lcs(Some(header)) => header.unit_ns,
+            Form::OracleGeneral | Form::Lcs(None) => SECOND,
+        }
+    }
+
+    fn request(
+        &mut self,
+        asked: Asked,
+        number: u64,
+        sink: &mut Sink,
+    ) -> Result<Result<(), SkipReason>, TraceError> {
+        let device = match (asked.tenant, self.tenant) {
+            (None, _) => Symbol::NONE,
+            (Some(tenant), Some((known, symbol))) if tenant == known => symbol,
+            (Some(tenant), _) => {
+                let symbol = sink.symbols.intern(&tenant.to_string());
+                self.tenant = Some((tenant, symbol));
+                symbol
+            }
+        };
+        let mut placed = Vec::with_capacity(1);
+        let result = self.placed(asked, device, &mut placed);
+        placed.into_iter().try_for_each(|record| sink.record(record, number))?;
+        Ok(result)
+    }
+
+    fn placed(
+        &mut self,
+        asked: Asked,
+        device: Symbol,
+        out: &mut Vec<Record>,
+    ) -> Result<(), SkipReason> {
+        let told = operation(asked.operation)?;
+        let time = asked.time.checked_mul(self.unit_ns()).and_then(|ns| i64::try_from(ns).ok());
+        let issue_ns = in_time_range(time.unwrap_or(i64::MAX))?;
+        self.nameless |= told.is_none();
+        let op = told.unwrap_or(Op::Read);
+        self.layout.place(asked.object, 0, asked.size, |address, len| {
+            out.push(Record { device, ..Record::new(op, issue_ns, address, len) });
+        })
+    }
+}
+
+impl RecordParser for Cached {
+    fn take(&mut self, bytes: &[u8], number: u64, sink: &mut Sink) -> Result<Taken, TraceError> {
+        let (asked, len) = match &mut self.form {
+            Form::Lcs(header @ None) => {
+                let found = Header::read(bytes);
+                let found = found.map_err(|what| TraceError::Bad { line: number, what })?;
+                let Some(found) = found else { return Ok(Taken::Part) };
+                return Ok(Taken::Header(header.insert(found).len));
+            }
+            Form::Lcs(Some(header)) => match bytes.get(..header.record_len) {
+                Some(record) => (header.record(record), header.record_len),
+                None => return Ok(Taken::Part),
+            },
+            Form::OracleGeneral => match bytes.get(..ORACLE_LEN) {
+                Some(record) => (oracle_record(record), ORACLE_LEN),
+                None => return Ok(Taken::Part),
+            },
+        };
+        if let Err(reason) = self.request(asked, number, sink)? {
+            sink.skip(reason, number);
+        }
+        Ok(Taken::Record(len))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            operation: !self.nameless,
+            address: false,
+            discard: !self.nameless,
+            clock_ns: self.unit_ns(),
+            ..Capabilities::READS_AND_WRITES
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Binary formats whose records stand alone: cut out of bytes that come in pieces.
+
+use crate::capabilities::Capabilities;
+use crate::error::TraceError;
+use crate::record::Record;
+use crate::sink::{DISORDER_NS, Sink};
+
+/// Consumed bytes at the start of a buffer before it is moved together.
+const COMPACT_BYTES: usize = 64 << 10;
+
+/// A binary format in which a record stands alone.
+pub(crate) trait RecordParser {
+    /// Reads the header or record that `bytes` starts with, and says which it was. `number`
+    /// is the record's, from 1.
+    ///
+    /// # Errors
+    /// What is wrong and what to do, if the rest is meaningless.
+    fn take(&mut self, bytes: &[u8], number: u64, sink: &mut Sink) -> Result<Taken, TraceError>;
+
+    /// What the records so far have told.
+    fn capabilities(&self) -> Capabilities;
+}
+
+/// What a [`RecordParser`] found at the start of its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// A header of so many bytes.
+    Header(usize),
+    /// A record of so many bytes.
+    Record(usize),
+    /// The beginning of either.
+    Part,
+}
+
+/// Reads one input of such a format.
+pub(crate) struct Records {
+    parser: Box<dyn RecordParser>,
+    pub sink: Sink,
+    buffer: Vec<u8>,
+    start: usize,
+    records: u64,
+}
+
+impl Records {
+    pub fn new(parser: Box<dyn RecordParser>) -> Self {
+        Self { parser, sink: Sink::new(DISORDER_NS), buffer: Vec::new(), start: 0, records: 0 }
+    }
+
+    /// Records read, whether or not they were requests.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    pub fn capabilities(&self) -> Capabilities {
+        self.parser.capabilities()
+    }
+
+    /// Takes the next bytes, and moves the requests that are in order to `out`.
+    pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<Record>) -> Result<(), TraceError> {
+        self.buffer.extend_from_slice(bytes);
+        loop {
+            let rest = &self.buffer[self.start..];
+            let taken = self.parser.take(rest, self.records + 1, &mut self.sink)?;
+            let len = match taken {
+                Taken::Header(len) => len,
+                Taken::Record(len) => {
+                    self.records += 1;
+                    len
+                }
+                Taken::Part => break,
+            };
+            assert!((1..=rest.len()).contains(&len), "{taken:?} of {} bytes", rest.len());
+            self.start += len;
+        }
+        if self.start >= COMPACT_BYTES || self.start == self.buffer.len() {
+            self.buffer.drain(..self.start);
+            self.start = 0;
+        }
+        self.sink.drain(false, out);
+        Ok(())
+    }
+
+    /// Says that there are no more bytes.
+    pub fn end(&mut self) -> Result<(), TraceError> {
+        let left = self.buffer.len() - self.start;
+        if left == 0 {
+            return Ok(());
+        }
+        let line = self.records + 1;
+        let what = format!(
+            "record {line} is cut off after {left} bytes; the trace was not copied whole, or is \
+             of another format"
+        );
+        Err(TraceError::Bad { line, what })
+    }
+}
+
+/// The little-endian numbers of a record, from its start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fields<'a>(pub &'a [u8]);
+
+impl Fields<'_> {
+    /// The next `N` bytes.
+    ///
+    /// # Panics
+    /// If there are not as many: a parser asks only once its record is whole.
+    fn next<const N: usize>(&mut self) -> [u8; N] {
+        let (first, rest) = self.0.split_first_chunk().expect("the record is whole");
+        self.0 = rest;
+        *first
+    }
+
+    pub fn u16(&mut self) -> u16 {
+        u16::from_le_bytes(self.next())
+    }
+
+    pub fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.next())
+    }
+
+    pub fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.next())
+    }
+}

@@ -1,0 +1,112 @@
+//! What the published text formats share: one request a line, perhaps a header that may
+//! come again where files were joined, and lines that are skipped with a reason.
+
+use crate::capabilities::Capabilities;
+use crate::error::TraceError;
+use crate::fields::{decimals_used, time};
+use crate::record::Record;
+use crate::sink::{DISORDER_NS, LineParser, Sink};
+use crate::skips::SkipReason;
+use crate::symbols::Symbols;
+
+/// What tells one text format from another.
+pub(super) trait Row {
+    /// Appends the request of `line`, which is neither empty nor a header, to `out`;
+    /// several where what is contiguous in a file is not on the device.
+    fn read(
+        &mut self,
+        line: &[u8],
+        symbols: &mut Symbols,
+        out: &mut Vec<Record>,
+    ) -> Result<(), SkipReason>;
+
+    /// What the lines so far have told.
+    fn capabilities(&self) -> Capabilities;
+
+    /// How far lines may stand out of the order of their issue times (ns).
+    fn disorder_ns(&self) -> u64 {
+        DISORDER_NS
+    }
+
+    /// Whether `line` is a header. Formats whose columns are found by name note them here
+    /// and say what is missing.
+    fn header(&mut self, line: &[u8], is_first: bool) -> Result<bool, String> {
+        Ok(is_first && line[0].is_ascii_alphabetic())
+    }
+}
+
+/// Reads the lines of one format.
+pub(super) struct Rows<R> {
+    row: R,
+    /// The header seen before: the same line later on comes from a joined file.
+    header: Vec<u8>,
+    out: Vec<Record>,
+}
+
+impl<R: Row> Rows<R> {
+    pub fn new(row: R) -> Self {
+        Self { row, header: Vec::new(), out: Vec::new() }
+    }
+}
+
+impl<R: Row> LineParser for Rows<R> {
+    fn line(&mut self, line: &[u8], number: u64, sink: &mut Sink) -> Result<(), TraceError> {
+        let line = line.trim_ascii();
+        if line.is_empty() || line == self.header {
+            return Ok(());
+        }
+        let is_header = self.row.header(line, number == 1);
+        if is_header.map_err(|what| TraceError::Bad { line: number, what })? {
+            self.header = line.to_vec();
+            return Ok(());
+        }
+        self.out.clear();
+        match self.row.read(line, &mut sink.symbols, &mut self.out) {
+            Ok(()) => self.out.drain(..).try_for_each(|record| sink.record(record, number)),
+            Err(reason) => {
+                sink.skip(reason, number);
+                Ok(())
+            }
+        }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.row.capabilities()
+    }
+
+    fn disorder_ns(&self) -> u64 {
+        self.row.disorder_ns()
+    }
+}
+
+/// Times as a format writes them, and how fine they turn out to be: some print nine
+/// decimals of which six count.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    unit_ns: u64,
+    decimals: u32,
+}
+
+impl Clock {
+    /// A clock whose times are decimal numbers of `unit_ns` nanoseconds.
+    pub fn new(unit_ns: u64) -> Self {
+        Self { unit_ns, decimals: 0 }
+    }
+
+    /// The time in `field` in nanoseconds.
+    pub fn read(&mut self, field: &[u8]) -> Result<i64, SkipReason> {
+        let ns = time(field, self.unit_ns)?;
+        self.saw(decimals_used(field));
+        Ok(ns)
+    }
+
+    /// Notes a time of `decimals` decimal places that was read in another way.
+    pub fn saw(&mut self, decimals: u32) {
+        self.decimals = self.decimals.max(decimals);
+    }
+
+    /// The smallest step seen (ns).
+    pub fn step_ns(&self) -> u64 {
+        (self.unit_ns / 10_u64.pow(self.decimals)).max(1)
+    }
+}

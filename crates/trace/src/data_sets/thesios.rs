@@ -1,0 +1,161 @@
+//! Thesios: synthesised traces of storage servers at Google, in comma-separated columns
+//! that are found by the names in the header, which comes again where files are joined.
+//!
+//! A request is that of a client to the server: it is issued at `start_time` (seconds) and
+//! done `simulated_latency` later, over `request_io_size_bytes` from `file_offset` of the
+//! file `filename`. Reads that the server had in memory (`cache_hit` is 1) are skipped and
+//! counted, for they do not reach the drive. The application stands for the process.
+//!
+//! Files are named, not addressed: they are laid out in the order in which their parts are
+//! first touched.
+//!
+//! Source: Phothilimthana et al., "Thesios", ASPLOS'24; CC-BY 4.0.
+
+use std::collections::HashMap;
+
+use rustc_hash::FxBuildHasher;
+
+use super::columns::{Columns, has_all};
+use super::layout::Layout;
+use super::rows::{Clock, Row};
+use crate::capabilities::Capabilities;
+use crate::fields::{
+    OUT_OF_RANGE, UNKNOWN_OP, WRONG_FIELDS, in_time_range, later, text, time, whole,
+};
+use crate::record::{Op, OptTime, Record};
+use crate::skips::SkipReason;
+use crate::symbols::Symbols;
+
+/// The request was served from memory.
+pub const CACHE_HIT: SkipReason = SkipReason("read from the server's memory, not from its drive");
+/// There is no room to remember another file.
+pub const TOO_MANY_FILES: SkipReason = SkipReason("one more file than the 4194304 kept");
+
+/// Bytes that lie together: servers of this kind write files of many megabytes from front
+/// to back, and read pieces of them.
+const CHUNK: u64 = 128 << 10;
+
+/// Files whose names are kept: at about 100 bytes each, 400 MB.
+const FILES_MAX: usize = 1 << 22;
+
+/// Nanoseconds in a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// Shards of a trace are merged from several disks; a minute is far above what that puts
+/// out of order, and costs only memory.
+const DISORDER_NS: u64 = 60 * SECOND;
+
+/// Columns wanted; the last three may be missing.
+const NAMES: [&str; 8] = [
+    "filename",
+    "file_offset",
+    "op_type",
+    "request_io_size_bytes",
+    "start_time",
+    "simulated_latency",
+    "cache_hit",
+    "application",
+];
+
+/// Columns without which nothing can be read.
+const NEEDED: usize = 5;
+
+/// Reads Thesios lines.
+pub(super) struct Thesios {
+    columns: Option<Columns<8>>,
+    clock: Clock,
+    layout: Layout,
+    files: HashMap<Box<[u8]>, u64, FxBuildHasher>,
+}
+
+impl Thesios {
+    pub fn new() -> Self {
+        Self {
+            columns: None,
+            clock: Clock::new(SECOND),
+            layout: Layout::new(CHUNK),
+            files: HashMap::default(),
+        }
+    }
+
+    /// The number of a file, in the order of first appearance.
+    fn file(&mut self, name: &[u8]) -> Result<u64, SkipReason> {
+        if let Some(&number) = self.files.get(name) {
+            return Ok(number);
+        }
+        if self.files.len() >= FILES_MAX {
+            return Err(TOO_MANY_FILES);
+        }
+        let number = self.files.len() as u64;
+        self.files.insert(name.into(), number);
+        Ok(number)
+    }
+}
+
+impl Row for Thesios {
+    fn read(
+        &mut self,
+        line: &[u8],
+        symbols: &mut Symbols,
+        out: &mut Vec<Record>,
+    ) -> Result<(), SkipReason> {
+        let columns = self.columns.as_ref().ok_or(WRONG_FIELDS)?;
+        let [file, offset, kind, len, start, latency, hit, application] = columns.cut(line)?;
+        let op = match kind {
+            b"READ" => Op::Read,
+            b"WRITE" => Op::Write,
+            _ => return Err(UNKNOWN_OP),
+        };
+        if hit == b"1" {
+            return Err(CACHE_HIT);
+        }
+        let issue_ns = in_time_range(self.clock.read(start)?)?;
+        let complete = match latency {
+            b"" => OptTime::UNKNOWN,
+            _ => match time(latency, SECOND)? {
+                ..0 => return Err(OUT_OF_RANGE),
+                took => OptTime::at(later(issue_ns, took)?),
+            },
+        };
+        let (offset, len) = (whole(offset)?, whole(len)?);
+        let (name, comm) = (text(file)?, text(application)?);
+        let number = self.file(file)?;
+        let first = out.len();
+        self.layout.place(number, offset, len, |address, len| {
+            out.push(Record { complete, ..Record::new(op, issue_ns, address, len) });
+        })?;
+        let (file, comm) = (symbols.intern(name), symbols.intern(comm));
+        for record in &mut out[first..] {
+            (record.file, record.comm) = (file, comm);
+        }
+        Ok(())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            address: false,
+            completion: true,
+            process: true,
+            file: true,
+            clock_ns: self.clock.step_ns(),
+            ..Capabilities::READS_AND_WRITES
+        }
+    }
+
+    fn disorder_ns(&self) -> u64 {
+        DISORDER_NS
+    }
+
+    fn header(&mut self, line: &[u8], is_first: bool) -> Result<bool, String> {
+        let is_header = is_first || is_header(line);
+        if is_header {
+            self.columns = Some(Columns::find(line, &NAMES, NEEDED)?);
+        }
+        Ok(is_header)
+    }
+}
+
+/// Whether a line can only be the header of this format.
+pub(super) fn is_header(line: &[u8]) -> bool {
+    has_all(line, &NAMES[..NEEDED])
+}
