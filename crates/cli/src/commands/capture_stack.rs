@@ -239,6 +239,7 @@ fn one(
         format: None,
         map: None,
         blkparse_format: None,
+        block_size: None,
         phase: Some(PHASE.into()),
         source: None,
     };

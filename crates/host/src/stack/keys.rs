@@ -48,7 +48,7 @@ impl Iterator for Operations {
         Some(match self.pattern {
             Pattern::Seq => Operation::Put(turn % self.records),
             Pattern::Rand => Operation::Put(self.rng.below(self.records)),
-            Pattern::Mix if turn % 2 == 0 => Operation::Put(self.rng.below(self.records)),
+            Pattern::Mix if turn.is_multiple_of(2) => Operation::Put(self.rng.below(self.records)),
             Pattern::Mix => Operation::Get(self.rng.below(self.records)),
         })
     }

@@ -315,7 +315,9 @@ mod tests {
             match run(Step::Load).and_then(|()| run(Step::App)) {
                 Ok(()) => assert!(fs::read_dir(folder.path()).unwrap().count() > 0),
                 Err(StackError::NoLibrary { package, .. }) => {
-                    eprintln!("SKIPPED: {} needs {package}", app.name());
+                    // Past the capture of the test harness, so that it is seen.
+                    let line = format!("SKIPPED: {} needs {package}\n", app.name());
+                    std::io::stderr().write_all(line.as_bytes()).unwrap();
                 }
                 Err(error) => panic!("{error}"),
             }
