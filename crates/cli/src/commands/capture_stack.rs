@@ -254,7 +254,12 @@ fn one(
         what_ifs: &WhatIfs::Only(Vec::new()),
         ranges: &[],
     };
-    let analysis = Analysis::of(given, None)?;
+    let analysis = match Analysis::of(given, None) {
+        Ok(analysis) => analysis,
+        // This trace does not fit; those of others may.
+        Err(Failure::Usage(why)) => return Ok(Cell::Failed(why)),
+        Err(error) => return Err(error),
+    };
     let kept = args.keep_traces.is_some().then(|| paths[0].display().to_string());
     if kept.is_none() {
         // The folder goes at the end in any case; this only makes room.
