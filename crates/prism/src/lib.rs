@@ -12,6 +12,7 @@ pub use prism_flash::{
     MemoryDevice, Options, PageState, Result, Share, ShareGeometry, SharedMemory, WearReport,
 };
 pub use prism_flash::{function, kv, object, policy, raw};
+pub use prism_flashfile::{FlashFile, FlashFileError};
 pub use prism_nand::{Cause, Counts, PageTimes, Timing};
 
 /// The README's program runs.
