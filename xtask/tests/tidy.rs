@@ -31,7 +31,7 @@ const ARROWS: [(&str, &[&str]); 15] = [
         "experiments",
         &["base", "nand", "ftl", "engine", "flash", "trace", "ssd", "replay", "contract"],
     ),
-    ("host", &["base", "nand", "flash", "trace", "ssd", "replay"]),
+    ("host", &["base", "nand", "trace", "ssd", "replay"]),
     (
         "cli",
         &[
