@@ -13,6 +13,7 @@ mod share;
 mod state;
 mod swap;
 mod tables;
+mod wall;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -29,6 +30,7 @@ pub(crate) use share::{Hold, Level};
 pub use share::{Share, ShareGeometry};
 pub use state::OpCounts;
 pub(crate) use state::{Access, Programmed, Urgency};
+pub use wall::WallClock;
 
 /// How a device is run; nothing of it is kept on flash.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -122,6 +124,22 @@ impl Device {
         monitor.replay(&records)?;
         monitor.levelling.policy = options.wear;
         Ok(Self(Arc::new(Mutex::new(monitor))))
+    }
+
+    /// From now on operations take their time in the world too: a call of a share that is
+    /// attached later comes back when `clock` says that the device would be done. The clocks of
+    /// shares begin at zero now.
+    ///
+    /// # Errors
+    /// [`FlashError::NoClock`] on a device without timing.
+    pub fn in_real_time(self, clock: &'static dyn WallClock) -> Result<Self> {
+        let mut monitor = self.lock();
+        if monitor.timeline.is_none() {
+            return Err(FlashError::NoClock);
+        }
+        monitor.wall = Some(wall::Wall::new(clock));
+        drop(monitor);
+        Ok(self)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Monitor> {

@@ -16,6 +16,7 @@ use crate::medium::{DeviceGeometry, Medium, MediumError, PageState};
 use crate::monitor::levelling::Levelling;
 use crate::monitor::records::Record;
 use crate::monitor::tables::RingBlocks;
+use crate::monitor::wall::Wall;
 
 /// What was done on flash, by cause: pages read and programmed, blocks erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,6 +104,8 @@ pub(crate) struct Monitor {
     pub(crate) usable: u32,
     pub(crate) by_usable: Divisor,
     pub(crate) timeline: Option<Timeline>,
+    /// Operations take their time in the world too.
+    pub(crate) wall: Option<Wall>,
     pub(crate) slots: Vec<u32>,
     /// The slots as the device was divided first.
     pub(crate) origin: Vec<u32>,

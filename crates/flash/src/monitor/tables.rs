@@ -215,6 +215,7 @@ impl Monitor {
             usable,
             by_usable: Divisor::new(usable),
             timeline: timing.map(|timing| Timeline::new(channels, luns, timing)),
+            wall: None,
             origin: slots.clone(),
             slots,
             erases,
