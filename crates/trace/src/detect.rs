@@ -4,7 +4,7 @@ use crate::blktrace_record::Order;
 use crate::error::TraceError;
 use crate::reader::Format;
 use crate::scan::whole;
-use crate::{blkparse, data_sets, ftrace, perf};
+use crate::{blkparse, data_sets, ftrace, perf, tools, wiscsee};
 
 /// Bytes of the start of a trace that [`detect`] wants, if there are as many: enough to
 /// get past long headers and the first notes of a tracer.
@@ -35,7 +35,8 @@ pub fn detect(head: &[u8]) -> Result<Format, TraceError> {
     if head.starts_with(b"fio version 2 iolog") || head.starts_with(b"fio version 3 iolog") {
         return Ok(Format::FioIolog);
     }
-    let recognisers = || RECOGNISERS.into_iter().chain(data_sets::RECOGNISERS);
+    let recognisers =
+        || RECOGNISERS.into_iter().chain(tools::RECOGNISERS).chain(data_sets::RECOGNISERS);
     let lines = || head.split(|&byte| byte == b'\n').take(LINES_MAX).map(<[u8]>::trim_ascii_end);
     let mut hits = vec![0_usize; recognisers().count()];
     for line in lines() {
@@ -60,11 +61,12 @@ pub fn detect(head: &[u8]) -> Result<Format, TraceError> {
 pub(crate) type Recogniser = (Format, fn(&[u8]) -> bool);
 
 /// In the order of preference where a line could be of several.
-const RECOGNISERS: [Recogniser; 7] = [
+const RECOGNISERS: [Recogniser; 8] = [
     (Format::Ftrace, |line| ftrace::head(line).is_some_and(|head| is_name(head.name))),
     (Format::PerfScript, |line| perf::head(line).is_some_and(|head| is_name(head.name))),
     // Without its times the text of the tracer cannot be read, but the reader says why.
     (Format::Blkparse, |line| blkparse::fields(line).is_some() || blkparse::is_timeless(line)),
+    (Format::Wiscsee, wiscsee::is_line),
     (Format::Msr, is_msr),
     (Format::Alibaba, is_alibaba),
     (Format::Tencent, is_tencent),
@@ -76,7 +78,8 @@ fn is_name(name: &[u8]) -> bool {
 }
 
 /// What to say of binary data that has none of the known marks.
-const NO_KNOWN_BINARY: &str = "binary, and of no known format; traces of caches without a header take --format oracle-general";
+const NO_KNOWN_BINARY: &str = "binary, and of no known format; traces of caches without a header \
+                               take --format oracle-general";
 
 /// What binary data seems to be; `None` for text.
 fn binary(head: &[u8]) -> Option<&'static str> {
