@@ -49,6 +49,30 @@ fn a_drive_that_is_used_up_says_when_it_ended() {
     assert!(fio["jobs"][0]["total_err"].as_u64() > Some(0));
 }
 
+/// Whatever the mapping, a drive whose erases fail comes to its end under a trace that is
+/// played again and again, and under a job.
+#[test]
+fn mappings_by_block_and_ranges_come_to_their_end_as_well() {
+    let trace = sample("formats/msr.csv");
+    let worn = ["--faults", "mlc", "--wear", "9000", "--set", "faults.erase_failure=0.2"];
+    let worn = [&worn[..], &["--set", "faults.erase_exponent=0.0", "--json", "-"]].concat();
+    for device in ["fast-2008", "block-2007", "mixed-2008"] {
+        let job = ["sim", "--device", device, "--capacity", "64MiB", "--name=w", "--bs=64k"];
+        let job = [&job[..], &["--rw=randwrite", "--io_size=20g", "--until-read-only"]].concat();
+        let report = ["report", &trace, "--device", device, "--what-if", "none"];
+        let report =
+            [&report[..], &["--passes", "until-read-only", "--capacity", "64MiB"]].concat();
+        for args in [job, report] {
+            let out = json(&[&args[..], &worn].concat());
+            let faults = &out["result"]["faults"];
+            assert!(faults["read_only"]["since_ns"].as_u64() > Some(0), "{device}: {faults}");
+            assert_eq!(faults["spare_blocks"], 0, "{device}: {faults}");
+            assert!(faults["failed_erase_blocks"].as_u64() > Some(0), "{device}: {faults}");
+            assert!(faults["failed_requests"]["write"].as_u64() > Some(0), "{device}: {faults}");
+        }
+    }
+}
+
 #[test]
 fn a_report_counts_what_could_not_be_read() {
     let trace = sample("formats/msr.csv");
