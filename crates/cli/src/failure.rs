@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use prism_host::HostError;
+use prism_host::stack::StackError;
 
 /// A command's failure. Its text is one line for standard error.
 #[derive(Debug, thiserror::Error)]
@@ -11,6 +12,9 @@ pub enum Failure {
     /// A file could not be read or written.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// An application could not be run on a file system.
+    #[error(transparent)]
+    Stack(#[from] StackError),
     /// The arguments make no sense together.
     #[error("{0}")]
     Usage(String),

@@ -19,6 +19,7 @@ pub mod replay_args;
 pub mod report_files;
 pub mod reproduction;
 pub mod sim_report;
+pub mod stack_report;
 pub mod sweep;
 pub mod trace_args;
 pub mod trace_json;
