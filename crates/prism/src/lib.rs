@@ -13,6 +13,7 @@ pub use prism_flash::{
     WearReport,
 };
 pub use prism_flash::{function, kv, object, policy, raw};
+pub use prism_flashfile::{FlashFile, FlashFileError, REAL, RealClock};
 pub use prism_nand::{Cause, Counts, PageTimes, Timing};
 
 /// The README's program runs.

@@ -45,8 +45,10 @@ pub mod symbols;
 pub mod tencent;
 #[cfg(test)]
 mod testing;
+mod tools;
 mod tracepoint;
 mod waiting;
+mod wiscsee;
 pub mod write;
 
 pub use capabilities::Capabilities;

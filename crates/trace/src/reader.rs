@@ -15,7 +15,7 @@ use crate::record::Record;
 use crate::sink::{LineParser, Sink};
 use crate::skips::Skips;
 use crate::symbols::Symbols;
-use crate::{ftrace, perf};
+use crate::{ftrace, perf, wiscsee};
 
 /// Lines after which a reader of independent lines hands out what is in order.
 const DRAIN_LINES: u64 = 4096;
@@ -67,13 +67,19 @@ pub enum Format {
     OracleGeneral,
     /// libCacheSim's lcs, binary.
     Lcs,
+    /// biosnoop of bcc, in Python or of libbpf-tools.
+    Biosnoop,
+    /// Disk events of Windows as CSV, of xperf and MSPS.
+    Etw,
+    /// Events for the simulator of WiscSee.
+    Wiscsee,
     /// Any text described by a TOML map.
     Map,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 26] = [
         Self::Ftrace,
         Self::PerfScript,
         Self::Blkparse,
@@ -96,6 +102,9 @@ impl Format {
         Self::IoTracer,
         Self::OracleGeneral,
         Self::Lcs,
+        Self::Biosnoop,
+        Self::Etw,
+        Self::Wiscsee,
         Self::Map,
     ];
 
@@ -125,6 +134,9 @@ impl Format {
             Self::IoTracer => "io-tracer",
             Self::OracleGeneral => "oracle-general",
             Self::Lcs => "lcs",
+            Self::Biosnoop => "biosnoop",
+            Self::Etw => "etw",
+            Self::Wiscsee => "wiscsee",
             Self::Map => "map",
         }
     }
@@ -224,6 +236,7 @@ enum Kind {
 enum EventParser {
     Ftrace,
     Perf,
+    Wiscsee,
     Blkparse(Blkparse),
 }
 
@@ -233,6 +246,7 @@ impl EventParser {
         match self {
             Self::Ftrace => ftrace::line(line, number, intake),
             Self::Perf => perf::line(line, number, intake),
+            Self::Wiscsee => wiscsee::line(line, number, intake),
             Self::Blkparse(blkparse) => blkparse.line(line, number, intake),
         }
     }
@@ -258,6 +272,7 @@ impl Reader {
         let kind = match format {
             Format::Ftrace => events(EventParser::Ftrace),
             Format::PerfScript => events(EventParser::Perf),
+            Format::Wiscsee => events(EventParser::Wiscsee),
             Format::Blkparse => {
                 let blkparse = Blkparse::new(options.blkparse_format.as_deref())?;
                 events(EventParser::Blkparse(blkparse))
@@ -385,6 +400,9 @@ impl Reader {
             Kind::Events { lines, parser, intake } => {
                 let totals = intake.finish(out);
                 let mut capabilities = event_capabilities(&totals, intake);
+                if let EventParser::Wiscsee = parser {
+                    wiscsee::limit(&mut capabilities);
+                }
                 if let EventParser::Blkparse(blkparse) = parser {
                     blkparse.limit(&mut capabilities);
                     // Old tools print write-zeroes as writes; only one that was printed

@@ -192,7 +192,7 @@ const REAL_READS: usize = 4000;
 fn real(args: &Args, depth: usize) -> Result<RealRow, Failure> {
     let (mut real, mut model) = (Vec::new(), 0);
     for _ in 0..args.runs {
-        let medians = real_time::medians(depth, REAL_READS, args.seed, &clock::REAL);
+        let medians = real_time::medians(depth, REAL_READS, args.seed, &prism_flashfile::REAL);
         let medians = medians.map_err(broken)?;
         real.push(medians.real.0 as f64);
         model = medians.model.0;

@@ -197,6 +197,23 @@ impl Device {
         self.lock().counts
     }
 
+    /// Blocks that failed and were replaced, and those that the maker marked, as the device
+    /// counts them.
+    #[must_use]
+    pub fn bad_blocks(&self) -> Vec<u32> {
+        let monitor = self.lock();
+        let marked = |block| monitor.medium.as_deref().is_some_and(|m| m.is_factory_bad(block));
+        let bad = |&block: &u32| monitor.bad[block as usize] || marked(block);
+        (0..monitor.geometry.blocks()).filter(bad).collect()
+    }
+
+    /// How often each block was erased, as far as that is known: exactly, where the medium
+    /// keeps count.
+    #[must_use]
+    pub fn erase_counts(&self) -> Vec<u32> {
+        self.lock().erases.clone()
+    }
+
     /// How evenly the device is worn.
     #[must_use]
     pub fn wear(&self) -> WearReport {

@@ -262,6 +262,17 @@ impl Monitor {
         Ok((state, end))
     }
 
+    /// A hint that a part of a page is going to be read; whether it is read already.
+    pub(crate) fn prefetch(&mut self, share: usize, at: (u32, u32), offset: u32, len: u32) -> bool {
+        let (block, page) = at;
+        match (self.block_of(share, block), self.medium.as_deref_mut()) {
+            (Ok(block), Some(medium)) if page < self.geometry.pages_per_block => {
+                medium.prefetch(block, page, offset, len)
+            }
+            _ => false,
+        }
+    }
+
     /// Programs a page of a share. A block that fails is replaced by a spare one.
     pub(crate) fn program(
         &mut self,
@@ -358,7 +369,9 @@ impl Monitor {
             Err(MediumError::EraseFailed { .. }) => return Ok(false),
             Err(error) => return Err(error.into()),
         }
-        self.worn.push(block);
+        if self.medium()?.erase_count(block).is_none() {
+            self.worn.push(block);
+        }
         self.unsynced = true;
         Ok(true)
     }
