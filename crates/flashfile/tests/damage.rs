@@ -34,8 +34,11 @@ fn fill(device: &mut FlashFile) {
     device.sync().unwrap();
 }
 
+/// What a page holds, with its out-of-band bytes.
+type Content = (PageState, Vec<u8>, Vec<u8>);
+
 /// Everything that the device says, `None` for a page that it does not vouch for.
-fn contents(device: &mut FlashFile) -> Vec<Option<(PageState, Vec<u8>, Vec<u8>)>> {
+fn contents(device: &mut FlashFile) -> Vec<Option<Content>> {
     let pages = (0..5).flat_map(|block| (0..3).map(move |page| (block, page)));
     let read = |(block, page)| {
         let mut buffers = (vec![0; 512], vec![0; 9]);
@@ -201,6 +204,7 @@ const BLOCKS: u64 = 16;
 const SYNC: u64 = 7;
 
 /// Writes page after page, round and round the blocks, and says how many are durable.
+#[allow(clippy::print_stderr, reason = "the parent reads it")]
 fn write_for_ever(path: &Path) {
     let mut device = FlashFile::open(path).unwrap();
     for number in 0u64.. {
@@ -212,8 +216,7 @@ fn write_for_ever(path: &Path) {
         device.program(block, page, &data, &[]).unwrap();
         if (number + 1).is_multiple_of(SYNC) {
             device.sync().unwrap();
-            use std::io::Write;
-            writeln!(std::io::stderr(), "durable {}", number + 1).unwrap();
+            eprintln!("durable {}", number + 1);
         }
     }
 }

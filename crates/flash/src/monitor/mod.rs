@@ -197,6 +197,23 @@ impl Device {
         self.lock().counts
     }
 
+    /// The blocks of the device on which the blocks of a share stand, LUN by LUN.
+    ///
+    /// # Errors
+    /// [`FlashError::NoShare`].
+    pub fn blocks_of(&self, name: &str) -> Result<Vec<u32>> {
+        let monitor = self.lock();
+        let mut shares = monitor.shares.iter().flatten();
+        let Some(share) = shares.find(|share| share.name == name) else {
+            return Err(FlashError::NoShare { name: name.into() });
+        };
+        let slots = share.luns.iter().flat_map(|&lun| {
+            let first = (lun * monitor.usable) as usize;
+            &monitor.slots[first..first + monitor.usable as usize]
+        });
+        Ok(slots.copied().collect())
+    }
+
     /// Blocks that failed and were replaced, and those that the maker marked, as the device
     /// counts them.
     #[must_use]

@@ -127,6 +127,8 @@ pub(crate) struct Monitor {
     /// Operations for the tables and for levelling.
     pub(crate) counts: OpCounts,
     pub(crate) unsynced: bool,
+    /// Whether some of that were programs, which have to be durable before an erase.
+    pub(crate) programmed: bool,
     /// A block of a share was partly written, is not any more, and may be again when power goes.
     pub(crate) closed_unsynced: bool,
     /// Before this time nothing can be asked for any more, and how often the timeline was
@@ -312,7 +314,7 @@ impl Monitor {
                 Err(error) => return Err(named(error, at)),
             }
         };
-        self.unsynced = true;
+        (self.unsynced, self.programmed) = (true, true);
         if self.timeline.is_none() {
             return Ok(Programmed { sent: ready, end: ready });
         }
@@ -348,7 +350,9 @@ impl Monitor {
         cause: Cause,
         ready: SimTime,
     ) -> Result<SimTime> {
-        self.sync_if_volatile()?;
+        if self.programmed {
+            self.sync_if_volatile()?;
+        }
         let block = self.slots[slot as usize];
         if self.erase_block(block)? {
             self.levelling.erased(self.by_usable.divide(slot), cause);
@@ -394,7 +398,7 @@ impl Monitor {
     }
 
     pub(crate) fn sync(&mut self) -> Result<()> {
-        (self.unsynced, self.closed_unsynced) = (false, false);
+        (self.unsynced, self.programmed, self.closed_unsynced) = (false, false, false);
         Ok(self.medium()?.sync()?)
     }
 
@@ -538,7 +542,7 @@ impl Monitor {
             self.counts.programs[cause] += 1;
         }
         self.scratch = buffer;
-        self.unsynced = true;
+        (self.unsynced, self.programmed) = (true, true);
         Ok(copied)
     }
 }

@@ -231,6 +231,7 @@ impl Monitor {
             levelling: Levelling::new(luns),
             counts: OpCounts::default(),
             unsynced: false,
+            programmed: false,
             closed_unsynced: false,
             floor: SimTime::ZERO,
             since_forgotten: 0,
@@ -266,7 +267,7 @@ impl Monitor {
         (self.medium, self.ring, self.journal) = (Some(medium), ring, Some(journal));
         self.counts.programs[prism_nand::Cause::Map] += programs;
         self.counts.erases[prism_nand::Cause::Map] += erases;
-        (self.unsynced, self.closed_unsynced) = (false, false);
+        (self.unsynced, self.programmed, self.closed_unsynced) = (false, false, false);
         done.map_err(tables_error)
     }
 
