@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use prism_flashfile::FlashFileError;
 use prism_host::HostError;
 use prism_host::stack::StackError;
 
@@ -15,6 +16,9 @@ pub enum Failure {
     /// An application could not be run on a file system.
     #[error(transparent)]
     Stack(#[from] StackError),
+    /// A flash file cannot be used.
+    #[error(transparent)]
+    FlashFile(#[from] FlashFileError),
     /// The arguments make no sense together.
     #[error("{0}")]
     Usage(String),

@@ -94,6 +94,26 @@ fn a_report_counts_what_could_not_be_read() {
 }
 
 #[test]
+fn zones_and_slc_blocks_that_have_failed_are_counted() {
+    let job = ["--capacity", "4GiB", "--name=j", "--bs=64k", "--io_size=2g", "--iodepth=8"];
+    let of = |device: &'static str, more: &[&'static str]| {
+        let words = ["sim", "--device", device, "--rw=randwrite", "--faults", "tlc"];
+        [&words[..], &job, more].concat()
+    };
+    let zoned = of("zns-small", &["--zonemode=zbd", "--wear", "6500"]);
+    let out = json(&[&zoned[..], &["--json", "-"]].concat());
+    let zones = &out["result"]["faults"]["zones"];
+    assert!(zones["read_only"].as_u64() > Some(0), "{zones}");
+    assert!(zones["count"].as_u64() > zones["offline"].as_u64(), "{zones}");
+    assert_eq!(out["result"]["faults"]["slc"], Value::Null);
+    assert!(prism(&zoned).stdout.contains("Zones read-only"));
+    let cached = json(&[&of("consumer-tlc", &["--wear", "900"])[..], &["--json", "-"]].concat());
+    let slc = &cached["result"]["faults"]["slc"];
+    assert!(slc["blocks_per_lane"].as_u64() > slc["factory_bad_blocks"].as_u64(), "{slc}");
+    assert_eq!(cached["result"]["faults"]["zones"], Value::Null);
+}
+
+#[test]
 fn words_of_age_that_make_no_sense_are_refused() {
     let check = |more: &[&str], expected: &str| {
         let run = prism(&[&WRITES[..], more].concat());

@@ -47,6 +47,15 @@ impl Default for SimulatedFile {
     }
 }
 
+impl From<Vec<u8>> for SimulatedFile {
+    /// A file with these bytes, durable.
+    fn from(bytes: Vec<u8>) -> Self {
+        let file = Self::new();
+        file.lock().durable = bytes;
+        file
+    }
+}
+
 impl SimulatedFile {
     /// An empty file.
     #[must_use]
@@ -114,13 +123,6 @@ impl SimulatedFile {
         let mut bytes = vec![0; disk.durable.len()];
         disk.read(0, &mut bytes);
         bytes
-    }
-
-    /// Flips bits of one byte, durably, as rotten media do.
-    pub fn flip(&self, at: usize, bits: u8) {
-        let mut disk = self.lock();
-        disk.settle();
-        disk.durable[at] ^= bits;
     }
 
     pub(crate) fn open(&self) -> Session {

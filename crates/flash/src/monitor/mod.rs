@@ -197,6 +197,40 @@ impl Device {
         self.lock().counts
     }
 
+    /// The blocks of the device on which the blocks of a share stand, LUN by LUN.
+    ///
+    /// # Errors
+    /// [`FlashError::NoShare`].
+    pub fn blocks_of(&self, name: &str) -> Result<Vec<u32>> {
+        let monitor = self.lock();
+        let mut shares = monitor.shares.iter().flatten();
+        let Some(share) = shares.find(|share| share.name == name) else {
+            return Err(FlashError::NoShare { name: name.into() });
+        };
+        let slots = share.luns.iter().flat_map(|&lun| {
+            let first = (lun * monitor.usable) as usize;
+            &monitor.slots[first..first + monitor.usable as usize]
+        });
+        Ok(slots.copied().collect())
+    }
+
+    /// Blocks that failed and were replaced, and those that the maker marked, as the device
+    /// counts them.
+    #[must_use]
+    pub fn bad_blocks(&self) -> Vec<u32> {
+        let monitor = self.lock();
+        let marked = |block| monitor.medium.as_deref().is_some_and(|m| m.is_factory_bad(block));
+        let bad = |&block: &u32| monitor.bad[block as usize] || marked(block);
+        (0..monitor.geometry.blocks()).filter(bad).collect()
+    }
+
+    /// How often each block was erased, as far as that is known: exactly, where the medium
+    /// keeps count.
+    #[must_use]
+    pub fn erase_counts(&self) -> Vec<u32> {
+        self.lock().erases.clone()
+    }
+
     /// How evenly the device is worn.
     #[must_use]
     pub fn wear(&self) -> WearReport {

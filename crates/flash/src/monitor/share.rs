@@ -381,6 +381,14 @@ impl Share {
         self.with(|monitor, place| monitor.read(place, at, offset, data, oob))
     }
 
+    /// Says that a part of a page is going to be read; whether it is read already. On a
+    /// device with timing nothing is read before its time.
+    pub(crate) fn prefetch(&self, block: u32, page: u32, offset: u32, len: u32) -> bool {
+        let hint =
+            |monitor: &mut Monitor, place| Ok(monitor.prefetch(place, (block, page), offset, len));
+        !self.0.timed && self.with(hint).unwrap_or(false)
+    }
+
     /// Programs a page; see [`Monitor::program`].
     #[inline]
     pub(crate) fn program(&self, at: Access, data: &[u8], oob: &[u8]) -> Result<Programmed> {
