@@ -55,8 +55,10 @@ fn a_drive_that_is_used_up_says_when_it_ended() {
 fn mappings_by_block_and_ranges_come_to_their_end_as_well() {
     let folder = folder();
     let trace = folder.path().join("writes.csv").display().to_string();
-    let line =
-        |i: u64| format!("{},host,0,Write,{},65536,1000\n", i * 10_000, (i * 37 % 960) << 16);
+    let line = |turn: u64| {
+        let (at, place) = (128_166_372_003_061_629 + turn * 10_000, (turn * 37 % 960) << 16);
+        format!("{at},host,0,Write,{place},65536,1000\n")
+    };
     std::fs::write(&trace, (0..200).map(line).collect::<String>()).expect("a file of our own");
     let worn = ["--faults", "mlc", "--wear", "9000", "--set", "faults.erase_failure=0.2"];
     let worn = [&worn[..], &["--set", "faults.erase_exponent=0.0", "--json", "-"]].concat();
