@@ -260,7 +260,7 @@ fn what_a_killed_run_left_is_removed_by_the_next(work: &Path) {
         assert!(began.elapsed() < Duration::from_secs(300), "the application goes on");
         std::thread::sleep(Duration::from_millis(5));
     }
-    let (next, run) = ended(start(work, "varmail", "16MiB"));
+    let (next, run) = ended(start(work, "varmail", "32MiB"));
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stderr.contains("removed what a run that was killed left"), "{}", run.stderr);
     assert_eq!(left(process, work), [""; 0]);
