@@ -107,7 +107,7 @@ impl StackError {
 
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::StorageFull => "; make room, or choose another --work-dir",
+        io::ErrorKind::StorageFull => "; give a larger --size, or a --work-dir with more room",
         io::ErrorKind::PermissionDenied => {
             "; the super-user of a container may not do that, run it on the host"
         }
@@ -129,7 +129,8 @@ mod tests {
         let full = io::Error::from(io::ErrorKind::StorageFull);
         check(
             StackError::at("/w", "make the image")(full),
-            "/w: cannot make the image: no storage space; make room, or choose another --work-dir",
+            "/w: cannot make the image: no storage space; give a larger --size, or a --work-dir \
+             with more room",
         );
         check(
             StackError::TooSmall { fs: FileSystem::Xfs, least: 100 },
