@@ -180,7 +180,7 @@ impl FlashFile {
         }
         let mut device = Self {
             records: vec![Record::default(); geometry.blocks() as usize],
-            slot: vec![0; layout.slot as usize],
+            label: vec![0; layout.label as usize],
             sequence: 0,
             open: 0,
             dirty: BTreeSet::new(),
