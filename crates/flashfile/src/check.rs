@@ -6,6 +6,7 @@ use std::io;
 use crate::device::FlashFile;
 use crate::error::FlashFileError;
 use crate::format::Superblock;
+use crate::labels::LabelCache;
 use crate::layout::{ALIGN, Layout, Region, SECOND_SUPERBLOCK, SECTOR};
 use prism_flash::Medium;
 
@@ -49,6 +50,8 @@ impl FlashFile {
 
     fn check_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> io::Result<CheckReport> {
         let mut report = CheckReport { other: self.damage.clone(), ..CheckReport::default() };
+        // What is kept may be better than what the file has by now.
+        self.labels = LabelCache::default();
         self.check_superblocks(&mut report)?;
         self.check_padding(&mut report)?;
         let blocks = self.layout.geometry.blocks();

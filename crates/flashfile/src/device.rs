@@ -6,7 +6,7 @@
 //! changes the record alone. Pages of a block whose erase is not durable are not overwritten:
 //! the program that would do so syncs first.
 //!
-//! Memory: 8 bytes a block, and the buffers of pages under way.
+//! Memory: 8 bytes a block, the buffers of pages under way, and at most 4 MiB of labels.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -18,6 +18,7 @@ use prism_flash::{DeviceGeometry, Medium, MediumError, PageState};
 use crate::engine::Engine;
 use crate::error::io_failure;
 use crate::format::{self, Record};
+use crate::labels::LabelCache;
 use crate::layout::Layout;
 
 /// A flash device in a file. It is a [`Medium`]: [`prism_flash::Device::format`] and
@@ -45,6 +46,7 @@ pub struct FlashFile {
     /// Why nothing can be written.
     pub(crate) refusal: Option<String>,
     pub(crate) label: Vec<u8>,
+    pub(crate) labels: LabelCache,
     /// What was found damaged when the file was opened, and taken from a second copy.
     pub(crate) damage: Vec<String>,
 }
@@ -145,7 +147,8 @@ impl FlashFile {
 
     /// Reads the label of a page into `self.label`; whether it is that page's.
     pub(crate) fn read_label(&mut self, block: u32, page: u32) -> io::Result<bool> {
-        self.engine.read_at(self.layout.label_at(block, page), &mut self.label)?;
+        let at = self.layout.label_at(block, page);
+        self.labels.read(&self.engine, at, &mut self.label)?;
         let (number, epoch) = (self.layout.page_number(block, page), self.record(block).erases);
         Ok(format::label_is_whole(self.identity, number, epoch, &self.label))
     }
@@ -180,7 +183,8 @@ impl FlashFile {
         let (number, epoch) = (self.layout.page_number(block, page), self.record(block).erases);
         let (layout, identity) = (&self.layout, self.identity);
         format::encode_label(layout, identity, number, epoch, data, oob, &mut self.label);
-        self.engine.write_at(self.layout.label_at(block, page), &self.label)
+        let at = self.layout.label_at(block, page);
+        self.labels.write(&mut self.engine, at, &self.label)
     }
 
     /// Writes both copies of the records in one sector.
