@@ -230,6 +230,53 @@ fn a_log_ends_before_it_runs_in_circles() {
     assert_eq!(ended, read_only);
 }
 
+/// A copy that cannot be read loses the units of it that are beyond help and no others: they say
+/// so until they are written as wholes, or discarded.
+#[test]
+fn what_a_copy_cannot_read_says_that_it_is_lost() {
+    let mut device = device(24, 2, 0.0, 0.0);
+    let faults = device.faults.as_mut().unwrap();
+    // One unit in ten or so is beyond help, in upper pages most of all.
+    faults.codeword = Some(Bytes(512));
+    faults.correctable_bits = Some(24);
+    faults.rber_fresh = Some(3e-3);
+    faults.read_retries = Some(0);
+    let units = 14 * ZONE;
+    let drive = Drive::new(device, 2).unwrap();
+    let mut log = HostLog::new(drive, units * UNIT).unwrap();
+    let serve = |log: &mut HostLog, op: HostOp, offset: u64, len: u64| {
+        let now = log.drive().now();
+        log.submit(Request::new(op, offset, len, 0), now).unwrap();
+        let mut done = Vec::new();
+        while done.is_empty() {
+            log.step(&mut done);
+        }
+        done[0]
+    };
+    let mut rng = Rng::stream(2, "lost units");
+    for unit in (0..units).chain((0..4 * units).map(|_| rng.below(units))) {
+        assert_eq!(serve(&mut log, HostOp::Write, unit * UNIT, UNIT).status, Status::Done);
+    }
+    let gone = |log: &HostLog| (0..units).filter(|&u| log.lookup(u as u32).is_none()).count();
+    let counts = *log.counts();
+    let lost = gone(&log);
+    println!("{lost} units are lost: {counts:?}");
+    assert!(lost >= 10 && lost as u64 <= counts.lost, "{lost} {counts:?}");
+    assert!(counts.lost < counts.copied / 5, "what can be read is not given up");
+    let mut missing = (0..units).filter(|&unit| log.lookup(unit as u32).is_none());
+    let [first, second] = [missing.next().unwrap(), missing.next().unwrap()];
+    let read = serve(&mut log, HostOp::Read, first * UNIT, UNIT);
+    assert_eq!((read.status, read.cost.flash_reads), (Status::Unreadable, 0));
+    // A part of it is not enough.
+    serve(&mut log, HostOp::Write, first * UNIT, UNIT / 2);
+    assert_eq!(serve(&mut log, HostOp::Read, first * UNIT, UNIT).status, Status::Unreadable);
+    serve(&mut log, HostOp::Write, first * UNIT, UNIT);
+    assert_eq!(serve(&mut log, HostOp::Read, first * UNIT, UNIT).status, Status::Done);
+    serve(&mut log, HostOp::Discard, second * UNIT, UNIT);
+    assert_eq!(serve(&mut log, HostOp::Read, second * UNIT, UNIT).status, Status::Done);
+    log.assert_consistent();
+}
+
 /// A drive whose zones have failed while it was filled carries a log all the same, or says that
 /// too few are left.
 #[test]

@@ -77,7 +77,8 @@ proptest! {
     #[test]
     fn damaged_samples_do_no_harm(
         sample in prop::sample::select(SAMPLES.to_vec()),
-        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4_u8), 1..12),
+        damage in
+            prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4_u8), 1..12),
         piece in 1_usize..500,
     ) {
         let mut bytes = data(sample.0);

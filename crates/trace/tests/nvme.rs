@@ -102,7 +102,7 @@ fn alone_they_ask_to_be_read_again() {
 }
 
 /// `issue>complete op offset+length flags stream pid comm device`, times in microseconds
-/// since the first command, then the skipped lines.
+/// since the first command, then the skipped lines, then how many never completed.
 fn rows(options: ReaderOptions, text: &str) -> Vec<String> {
     let whole = read(options, text.as_bytes()).expect("events");
     let row = |r: &Record| {
@@ -114,7 +114,9 @@ fn rows(options: ReaderOptions, text: &str) -> Vec<String> {
     };
     let skips = whole.outcome.skips.rows();
     let skips = skips.iter().map(|skip| format!("{} {}", skip.count, skip.reason.0));
-    whole.records.iter().map(row).chain(skips).collect()
+    let unpaired = Some(whole.outcome.unpaired).filter(|count| *count > 0);
+    let unpaired = unpaired.map(|count| format!("{count} unpaired"));
+    whole.records.iter().map(row).chain(skips).chain(unpaired).collect()
 }
 
 /// Each line is `us task-pid event fields`.
@@ -154,6 +156,7 @@ fn commands_of_every_kind() {
             "6>? write_zeroes 36864+8192 0 0 -1  nvme0n1",
             "16>18 flush 0+0 0 0 8  nvme1n1",
             "17>? write 16384+4096 0 3 5 a nvme1n1",
+            "2 unpaired",
         ],
     );
 }
@@ -192,6 +195,7 @@ fn what_is_no_request_and_what_is_lost() {
             "3 command that neither moves data nor flushes (passed through, zone management)",
             "1 discard whose ranges the NVMe driver does not print",
             "1 completion whose issue is not in the trace",
+            "1 unpaired",
         ],
     );
 }

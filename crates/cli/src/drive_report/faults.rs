@@ -129,7 +129,7 @@ pub fn section(
             "{} from the factory, {grown} grown; {} of flash are out of use for these",
             bad.factory_bad, health.retired
         )),
-        spare(&health),
+        spare(&health, device),
         Figure::new("Failures", Unit::Count, faults.program_failures + faults.erase_failures).note(
             format!("{} programs, {} erases", faults.program_failures, faults.erase_failures),
         ),
@@ -171,10 +171,19 @@ pub fn section(
 }
 
 /// What may still fail before the host feels it.
-fn spare(health: &DriveHealth) -> Figure {
+fn spare(health: &DriveHealth, device: &Device) -> Figure {
     let figure = Figure::new("Spare left", Unit::Count, u64::from(health.spare_blocks));
     if health.zones.is_some() {
         return figure.note("blocks that may still fail before a zone goes offline");
+    }
+    if !device.ranges.is_empty() {
+        return figure.note(
+            "blocks of the range with the least that may still fail, before the drive is read-only",
+        );
+    }
+    if device.ftl.mapping.is_by_block() {
+        return figure
+            .note("blocks of any lane that may still fail, before the drive is read-only");
     }
     figure.note(format!(
         "blocks of {} that may still fail where least is left, before the drive is read-only",

@@ -202,10 +202,10 @@ mod tests {
         let text = terminal::render(&document, 100, Style::PLAIN);
         for line in [
             "1 GiB devices, 128 MiB of memory, seed 7, judged on dc-tlc",
-            "  application                     ext4      xfs",
-            "  rocksdb rand direct             0.95   ! 0.12",
-            "  sqlite-wal rand direct  not possible   failed",
-            "  rocksdb rand direct              1.5      1.5",
+            "  application                     ext4     xfs",
+            "  rocksdb rand direct             0.95  ! 0.12",
+            "  sqlite-wal rand direct  not possible  failed",
+            "  rocksdb rand direct              1.5     1.5",
             "Not possible: sqlite-wal cannot go around the page cache.",
             "Failed: xfs-sqlite-wal-rand-direct: disk full.",
         ] {

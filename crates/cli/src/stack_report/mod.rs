@@ -6,7 +6,7 @@ mod json;
 use prism_base::{Bytes, Nanos};
 use prism_contract::rules::{Dimension, Findings, Rule, Verdict};
 use prism_host::capture::Backend;
-use prism_host::stack::{App, Combination, FileSystem, Io, Pattern, Recorded};
+use prism_host::stack::{App, Combination, FileSystem, Io, Named, Pattern, Recorded};
 use prism_replay::SteadyState;
 use prism_trace::Op;
 
@@ -169,7 +169,6 @@ impl Matrix {
 
     /// Application and pattern, and how it reads and writes where that differs.
     fn name(&self, one: Combination) -> String {
-        use prism_host::stack::Named;
         let name = format!("{} {}", one.app.name(), one.pattern.name());
         if self.setup.ios == [Io::Buffered] { name } else { format!("{name} {}", one.io.name()) }
     }

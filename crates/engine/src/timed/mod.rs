@@ -429,8 +429,8 @@ impl Engine {
     }
 
     /// Lets every program that has begun end, as capacitors do when power is lost; adds what
-    /// the caller waits for to `done`, unless its program fails. What is queued is lost, and the engine is of no further
-    /// use but for [`Engine::into_parts`].
+    /// the caller waits for to `done`, unless its program fails. What is queued is lost, and the
+    /// engine is of no further use but for [`Engine::into_parts`].
     pub fn end_programs(&mut self, done: &mut Vec<Done>) {
         let mut begun = Vec::new();
         for die in &mut self.dies {

@@ -7,8 +7,8 @@
 //!
 //! Source: `zbd_adjust_block` of fio 3.33. Differs: a job that finds as many zones open as may
 //! be, and none of them in its own region, finishes the one that was opened first; fio ends the
-//! job. Zones that can only be read are not written, and those that are offline are left alone; where
-//! a write would have gone to one, it goes to the next of the region that takes it.
+//! job. Zones that can only be read are not written, and those that are offline are left alone;
+//! where a write would have gone to one, it goes to the next of the region that takes it.
 
 use prism_ssd::{Drive, HostOp, ZoneShape, Zones};
 
