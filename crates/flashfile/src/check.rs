@@ -6,6 +6,7 @@ use std::io;
 use crate::device::FlashFile;
 use crate::error::FlashFileError;
 use crate::format::Superblock;
+use crate::labels::LabelCache;
 use crate::layout::{ALIGN, Layout, Region, SECOND_SUPERBLOCK, SECTOR};
 use prism_flash::Medium;
 
@@ -49,6 +50,8 @@ impl FlashFile {
 
     fn check_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> io::Result<CheckReport> {
         let mut report = CheckReport { other: self.damage.clone(), ..CheckReport::default() };
+        // What is kept may be better than what the file has by now.
+        self.labels = LabelCache::default();
         self.check_superblocks(&mut report)?;
         self.check_padding(&mut report)?;
         let blocks = self.layout.geometry.blocks();
@@ -81,7 +84,7 @@ impl FlashFile {
 
     fn page_is_whole(&mut self, block: u32, page: u32) -> io::Result<bool> {
         let size = self.layout.geometry.page_size;
-        Ok(self.read_slot(block, page)? && self.read_chunks(block, page, 0, size)?.is_some())
+        Ok(self.read_label(block, page)? && self.read_chunks(block, page, 0, size)?.is_some())
     }
 
     /// A copy that is damaged was told when the file was opened; two that differ were not.
@@ -108,15 +111,15 @@ impl FlashFile {
             let used = u64::from(layout.record_sectors) * sector;
             unused.push(Region { start: records.start + used, len: records.len - used });
         }
-        let padding = layout.slot_padding();
+        let padding = layout.label_padding();
         if padding > 0 {
             unused.extend((0..layout.geometry.blocks()).map(|block| Region {
-                start: layout.slot_at(block, 0) + layout.slots_of_block - padding,
+                start: layout.label_at(block, 0) + layout.labels_of_block - padding,
                 len: padding,
             }));
         }
-        let used = u64::from(layout.geometry.blocks()) * layout.slots_of_block;
-        unused.push(Region { start: layout.slots.start + used, len: layout.slots.len - used });
+        let used = u64::from(layout.geometry.blocks()) * layout.labels_of_block;
+        unused.push(Region { start: layout.labels.start + used, len: layout.labels.len - used });
         let mut bytes = Vec::new();
         for region in unused {
             bytes.resize(region.len as usize, 0);

@@ -1,12 +1,12 @@
 //! The device: what a medium has to do, on a file.
 //!
-//! What is durable is what the block records say. A sync first makes pages and their slots
+//! What is durable is what the block records say. A sync first makes pages and their labels
 //! durable, and only then the records that count them; so a loss of power finds each block as
 //! it was at the last sync or at the one that was under way, and never in between. An erase
 //! changes the record alone. Pages of a block whose erase is not durable are not overwritten:
 //! the program that would do so syncs first.
 //!
-//! Memory: 8 bytes a block, and the buffers of pages under way.
+//! Memory: 8 bytes a block, the buffers of pages under way, and at most 4 MiB of labels.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -18,6 +18,7 @@ use prism_flash::{DeviceGeometry, Medium, MediumError, PageState};
 use crate::engine::Engine;
 use crate::error::io_failure;
 use crate::format::{self, Record};
+use crate::labels::LabelCache;
 use crate::layout::Layout;
 
 /// A flash device in a file. It is a [`Medium`]: [`prism_flash::Device::format`] and
@@ -44,7 +45,8 @@ pub struct FlashFile {
     pub(crate) erased: FastSet<u32>,
     /// Why nothing can be written.
     pub(crate) refusal: Option<String>,
-    pub(crate) slot: Vec<u8>,
+    pub(crate) label: Vec<u8>,
+    pub(crate) labels: LabelCache,
     /// What was found damaged when the file was opened, and taken from a second copy.
     pub(crate) damage: Vec<String>,
 }
@@ -143,14 +145,15 @@ impl FlashFile {
         }
     }
 
-    /// Reads the slot of a page into `self.slot`; whether it is that page's.
-    pub(crate) fn read_slot(&mut self, block: u32, page: u32) -> io::Result<bool> {
-        self.engine.read_at(self.layout.slot_at(block, page), &mut self.slot)?;
+    /// Reads the label of a page into `self.label`; whether it is that page's.
+    pub(crate) fn read_label(&mut self, block: u32, page: u32) -> io::Result<bool> {
+        let at = self.layout.label_at(block, page);
+        self.labels.read(&self.engine, at, &mut self.label)?;
         let (number, epoch) = (self.layout.page_number(block, page), self.record(block).erases);
-        Ok(format::slot_is_whole(self.identity, number, epoch, &self.slot))
+        Ok(format::label_is_whole(self.identity, number, epoch, &self.label))
     }
 
-    /// Reads whole chunks of a page of which `self.slot` is the slot; `None` if they are
+    /// Reads whole chunks of a page of which `self.label` is the label; `None` if they are
     /// damaged. Also the offset within them of byte `offset` of the page.
     pub(crate) fn read_chunks(
         &mut self,
@@ -162,7 +165,7 @@ impl FlashFile {
         let (first, from, len) = self.chunks(offset, len);
         let page_at = self.layout.page_at(block, page);
         let bytes = self.engine.read_page(page_at, from, len)?;
-        let whole = format::data_is_whole(&self.layout, self.identity, &self.slot, first, bytes);
+        let whole = format::data_is_whole(&self.layout, self.identity, &self.label, first, bytes);
         Ok(whole.then_some((bytes, (u64::from(offset) - from) as usize)))
     }
 
@@ -179,8 +182,9 @@ impl FlashFile {
         self.engine.write_page(self.layout.page_at(block, page), data)?;
         let (number, epoch) = (self.layout.page_number(block, page), self.record(block).erases);
         let (layout, identity) = (&self.layout, self.identity);
-        format::encode_slot(layout, identity, number, epoch, data, oob, &mut self.slot);
-        self.engine.write_at(self.layout.slot_at(block, page), &self.slot)
+        format::encode_label(layout, identity, number, epoch, data, oob, &mut self.label);
+        let at = self.layout.label_at(block, page);
+        self.labels.write(&mut self.engine, at, &self.label)
     }
 
     /// Writes both copies of the records in one sector.
@@ -195,7 +199,7 @@ impl FlashFile {
         Ok(())
     }
 
-    /// Pages and slots first, then the records that count them.
+    /// Pages and labels first, then the records that count them.
     fn sync_in_order(&mut self) -> io::Result<()> {
         if self.programmed {
             self.engine.drain()?;
@@ -266,7 +270,7 @@ impl Medium for FlashFile {
         }
         let failed = |error| MediumError::Io { what: io_failure("reading", &error) };
         let damaged = MediumError::Damaged { block, page };
-        if !self.read_slot(block, page).map_err(failed)? {
+        if !self.read_label(block, page).map_err(failed)? {
             return Err(damaged);
         }
         if !data.is_empty() {
@@ -274,7 +278,7 @@ impl Medium for FlashFile {
             let (bytes, within) = chunks.map_err(failed)?.ok_or(damaged)?;
             data.copy_from_slice(&bytes[within..within + data.len()]);
         }
-        oob.copy_from_slice(&format::oob_of(&self.layout, &self.slot)[..oob.len()]);
+        oob.copy_from_slice(&format::oob_of(&self.layout, &self.label)[..oob.len()]);
         Ok(PageState::Written)
     }
 

@@ -1,6 +1,6 @@
 //! How bytes get into the file and out of it: one of three ways, behind the same calls.
 //!
-//! Superblocks, records and slots (*tables*) go through the page cache, which keeps the slots
+//! Superblocks, records and labels (*tables*) go through the page cache, which keeps the labels
 //! that are read often. Pages have calls of their own, so that they can go past it.
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! The bytes of superblocks, of sectors of block records and of page slots.
+//! The bytes of superblocks, of sectors of block records and of page labels.
 //!
 //! Each has a hash over all of its other bytes, so that no flipped byte passes. Numbers are
 //! little endian.
@@ -94,7 +94,7 @@ impl Superblock {
 /// What is known of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Erases so far; also the epoch that the slots of its pages carry.
+    /// Erases so far; also the epoch that the labels of its pages carry.
     pub(crate) erases: u32,
     /// Pages programmed since the last erase.
     pub(crate) programmed: u16,
@@ -166,54 +166,54 @@ pub(crate) fn decode_records(
     Some((u64_at(sector, 8), records))
 }
 
-/// Writes into `slot` that page number `page` was programmed with `data` in `epoch`.
-pub(crate) fn encode_slot(
+/// Writes into `label` that page number `page` was programmed with `data` in `epoch`.
+pub(crate) fn encode_label(
     layout: &Layout,
     identity: u64,
     page: u64,
     epoch: u32,
     data: &[u8],
     oob: &[u8],
-    slot: &mut [u8],
+    label: &mut [u8],
 ) {
-    slot.fill(0);
-    slot[8..12].copy_from_slice(&epoch.to_le_bytes());
-    let header = Layout::SLOT_HEADER as usize;
+    label.fill(0);
+    label[8..12].copy_from_slice(&epoch.to_le_bytes());
+    let header = Layout::LABEL_HEADER as usize;
     let chunks = data.chunks(layout.chunk as usize);
     let hashes = 8 * chunks.len();
-    for (place, chunk) in slot[header..].chunks_exact_mut(8).zip(chunks) {
+    for (place, chunk) in label[header..].chunks_exact_mut(8).zip(chunks) {
         place.copy_from_slice(&XxHash64::oneshot(identity, chunk).to_le_bytes());
     }
-    let spare = &mut slot[header + hashes..][..layout.geometry.oob_size as usize];
+    let spare = &mut label[header + hashes..][..layout.geometry.oob_size as usize];
     // As erased cells read.
     spare.fill(0xFF);
     spare[..oob.len()].copy_from_slice(oob);
-    let hash = XxHash64::oneshot(identity ^ page, &slot[8..]);
-    slot[..8].copy_from_slice(&hash.to_le_bytes());
+    let hash = XxHash64::oneshot(identity ^ page, &label[8..]);
+    label[..8].copy_from_slice(&hash.to_le_bytes());
 }
 
-/// Whether `slot` is that of page number `page` in `epoch`.
-pub(crate) fn slot_is_whole(identity: u64, page: u64, epoch: u32, slot: &[u8]) -> bool {
-    u32_at(slot, 8) == epoch && u64_at(slot, 0) == XxHash64::oneshot(identity ^ page, &slot[8..])
+/// Whether `label` is that of page number `page` in `epoch`.
+pub(crate) fn label_is_whole(identity: u64, page: u64, epoch: u32, label: &[u8]) -> bool {
+    u32_at(label, 8) == epoch && u64_at(label, 0) == XxHash64::oneshot(identity ^ page, &label[8..])
 }
 
-/// Whether `data`, which begins at chunk `first` of a page, is what its slot says.
+/// Whether `data`, which begins at chunk `first` of a page, is what its label says.
 pub(crate) fn data_is_whole(
     layout: &Layout,
     identity: u64,
-    slot: &[u8],
+    label: &[u8],
     first: usize,
     data: &[u8],
 ) -> bool {
-    let hashes = &slot[Layout::SLOT_HEADER as usize + 8 * first..];
+    let hashes = &label[Layout::LABEL_HEADER as usize + 8 * first..];
     let mut chunks = data.chunks(layout.chunk as usize).zip(hashes.chunks_exact(8));
     chunks.all(|(chunk, hash)| u64_at(hash, 0) == XxHash64::oneshot(identity, chunk))
 }
 
-/// The out-of-band bytes of a page, in its slot.
-pub(crate) fn oob_of<'a>(layout: &Layout, slot: &'a [u8]) -> &'a [u8] {
+/// The out-of-band bytes of a page, in its label.
+pub(crate) fn oob_of<'a>(layout: &Layout, label: &'a [u8]) -> &'a [u8] {
     let chunks = layout.geometry.page_size.div_ceil(layout.chunk);
-    &slot[(Layout::SLOT_HEADER + 8 * chunks) as usize..][..layout.geometry.oob_size as usize]
+    &label[(Layout::LABEL_HEADER + 8 * chunks) as usize..][..layout.geometry.oob_size as usize]
 }
 
 #[cfg(test)]
@@ -265,21 +265,21 @@ mod tests {
     }
 
     #[test]
-    fn slots_say_what_was_programmed() {
+    fn labels_say_what_was_programmed() {
         let layout = Layout::new(GEOMETRY);
         let data: Vec<u8> = (0..9000u32).map(|i| ((i * 7919) >> 7) as u8).collect();
-        let mut slot = vec![1; layout.slot as usize];
-        encode_slot(&layout, 5, 11, 3, &data, b"spare", &mut slot);
-        assert!(slot_is_whole(5, 11, 3, &slot) && data_is_whole(&layout, 5, &slot, 0, &data));
-        assert!(data_is_whole(&layout, 5, &slot, 1, &data[4096..8192]));
-        assert!(data_is_whole(&layout, 5, &slot, 2, &data[8192..]));
-        assert!(!data_is_whole(&layout, 5, &slot, 0, &data[4096..8192]));
-        assert_eq!(oob_of(&layout, &slot), [&b"spare"[..], &[0xFF; 15]].concat());
-        assert!(!slot_is_whole(5, 10, 3, &slot) && !slot_is_whole(5, 11, 2, &slot));
-        for at in 0..slot.len() {
-            slot[at] ^= 0x80;
-            assert!(!slot_is_whole(5, 11, 3, &slot), "byte {at}");
-            slot[at] ^= 0x80;
+        let mut label = vec![1; layout.label as usize];
+        encode_label(&layout, 5, 11, 3, &data, b"spare", &mut label);
+        assert!(label_is_whole(5, 11, 3, &label) && data_is_whole(&layout, 5, &label, 0, &data));
+        assert!(data_is_whole(&layout, 5, &label, 1, &data[4096..8192]));
+        assert!(data_is_whole(&layout, 5, &label, 2, &data[8192..]));
+        assert!(!data_is_whole(&layout, 5, &label, 0, &data[4096..8192]));
+        assert_eq!(oob_of(&layout, &label), [&b"spare"[..], &[0xFF; 15]].concat());
+        assert!(!label_is_whole(5, 10, 3, &label) && !label_is_whole(5, 11, 2, &label));
+        for at in 0..label.len() {
+            label[at] ^= 0x80;
+            assert!(!label_is_whole(5, 11, 3, &label), "byte {at}");
+            label[at] ^= 0x80;
         }
     }
 }

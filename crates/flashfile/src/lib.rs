@@ -49,6 +49,7 @@ mod device;
 mod engine;
 mod error;
 mod format;
+mod labels;
 mod layout;
 mod lock;
 mod open;

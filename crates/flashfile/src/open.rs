@@ -14,6 +14,7 @@ use crate::device::FlashFile;
 use crate::engine::{Engine, Portable};
 use crate::error::FlashFileError;
 use crate::format::{self, Record, Superblock, SuperblockError, VERSION};
+use crate::labels::LabelCache;
 use crate::layout::{ALIGN, Layout, SECOND_SUPERBLOCK, SECTOR};
 use crate::lock::{self, Sharing};
 use crate::simulated::SimulatedFile;
@@ -180,7 +181,8 @@ impl FlashFile {
         }
         let mut device = Self {
             records: vec![Record::default(); geometry.blocks() as usize],
-            slot: vec![0; layout.slot as usize],
+            label: vec![0; layout.label as usize],
+            labels: LabelCache::default(),
             sequence: 0,
             open: 0,
             dirty: BTreeSet::new(),

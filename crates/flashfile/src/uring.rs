@@ -2,7 +2,7 @@
 //! under way at once.
 //!
 //! Every operation has a buffer of its own, which nobody touches until the kernel is done
-//! with it. That is what the two unsafe calls here rest on.
+//! with it. That is what the unsafe call here rests on.
 
 use std::fs::File;
 use std::io;
@@ -30,6 +30,9 @@ enum Use {
     Abandoned,
 }
 
+/// Reads ahead that are given to the kernel together.
+const HINTS_AT_ONCE: usize = 4;
+
 /// A read that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Read {
@@ -56,8 +59,10 @@ pub(crate) struct Uring {
     writing: FastMap<u64, usize>,
     reading: FastMap<u64, usize>,
     hints: u64,
-    /// Operations that the kernel has.
+    /// Operations that the kernel has, or gets with the next call.
     under_way: usize,
+    /// Those of them that it gets with the next call.
+    queued: usize,
     failed: FastMap<u64, Errno>,
     first_failure: Option<Errno>,
     /// The buffer that the last read gave to its caller.
@@ -98,6 +103,7 @@ impl Uring {
             reading: FastMap::default(),
             hints: 0,
             under_way: 0,
+            queued: 0,
             failed: FastMap::default(),
             first_failure: None,
             held: None,
@@ -121,8 +127,9 @@ impl Uring {
         let fd = types::Fd(self.direct.as_raw_fd());
         let pointer = self.buffers[index].as_ptr();
         let entry = opcode::Write::new(fd, pointer, self.page_size as u32).offset(page_at);
-        self.begin(index, Use::Writing { page_at }, entry.build())?;
+        self.queue(index, Use::Writing { page_at }, entry.build())?;
         self.writing.insert(page_at, index);
+        self.submit()?;
         self.reap(false)
     }
 
@@ -168,7 +175,8 @@ impl Uring {
         match room.then(|| self.begin_read(at, len)) {
             Some(Ok(index)) => {
                 self.reading.insert(at, index);
-                true
+                // A call into the kernel for each costs more than it gains.
+                self.queued < HINTS_AT_ONCE.min(self.depth) || self.submit().is_ok()
             }
             Some(Err(_)) | None => false,
         }
@@ -196,7 +204,7 @@ impl Uring {
         let pointer = self.buffers[index].as_mut_ptr();
         let entry = opcode::Read::new(fd, pointer, len as u32).offset(at);
         let read = Read { at, len, hint: self.hints };
-        self.begin(index, Use::Reading(read), entry.build())?;
+        self.queue(index, Use::Reading(read), entry.build())?;
         Ok(index)
     }
 
@@ -250,8 +258,8 @@ impl Uring {
         }
     }
 
-    /// Gives an operation on buffer `index` to the kernel.
-    fn begin(&mut self, index: usize, what: Use, entry: squeue::Entry) -> io::Result<()> {
+    /// Puts an operation on buffer `index` into the ring, for the next call into the kernel.
+    fn queue(&mut self, index: usize, what: Use, entry: squeue::Entry) -> io::Result<()> {
         let entry = entry.user_data(index as u64);
         loop {
             // SAFETY: the buffer is a mapping of its own that neither moves nor goes before
@@ -262,13 +270,22 @@ impl Uring {
             if pushed.is_ok() {
                 break;
             }
-            self.ring.submit()?;
+            self.submit()?;
         }
         self.uses[index] = what;
         self.under_way += 1;
+        self.queued += 1;
+        Ok(())
+    }
+
+    /// Gives to the kernel what was queued.
+    fn submit(&mut self) -> io::Result<()> {
         loop {
             match self.ring.submit() {
-                Ok(_) => return Ok(()),
+                Ok(_) => {
+                    self.queued = 0;
+                    return Ok(());
+                }
                 Err(error) if is_passing(&error) => self.take_completions(),
                 Err(error) => return Err(error),
             }
@@ -279,7 +296,7 @@ impl Uring {
     fn reap(&mut self, wait: bool) -> io::Result<()> {
         if wait && self.under_way > 0 && self.ring.completion().is_empty() {
             match self.ring.submit_and_wait(1) {
-                Ok(_) => {}
+                Ok(_) => self.queued = 0,
                 Err(error) if is_passing(&error) => {}
                 Err(error) => return Err(error),
             }

@@ -83,7 +83,7 @@ fn every_flipped_byte_is_detected_or_harmless() {
     }
     // Both superblocks and both copies of the records: a sector each, whatever byte.
     assert_eq!(healed, 4 * 512);
-    // What nothing reads: data and slots of pages that hold nothing.
+    // What nothing reads: data and labels of pages that hold nothing.
     let erased = 15 - 6;
     assert_eq!(unseen, erased * (512 + 64));
     assert_eq!(found, bytes.len() - healed - unseen);

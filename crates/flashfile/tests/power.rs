@@ -41,7 +41,7 @@ struct World {
     cuts: u64,
 }
 
-/// A geometry drawn so that records take one or two sectors and slots share theirs or not.
+/// A geometry drawn so that records take one or two sectors and labels share theirs or not.
 fn any_geometry(rng: &mut Rng) -> DeviceGeometry {
     DeviceGeometry {
         channels: 1 + rng.below(3) as u32,

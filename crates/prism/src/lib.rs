@@ -13,7 +13,10 @@ pub use prism_flash::{
     WearReport,
 };
 pub use prism_flash::{function, kv, object, policy, raw};
-pub use prism_flashfile::{FlashFile, FlashFileError, REAL, RealClock};
+pub use prism_flashfile::{
+    Access, CheckReport, EngineChoice, FlashFile, FlashFileError, REAL, RealClock, Settings,
+    SimulatedFile,
+};
 pub use prism_nand::{Cause, Counts, PageTimes, Timing};
 
 /// The README's program runs.

@@ -126,8 +126,7 @@ fn measure_all(args: &Args, ours: &Path, fios: &Path) -> Result<Bench, Failure> 
             for pattern in Pattern::ALL {
                 let (mut device, mut fio) = (Vec::new(), Vec::new());
                 for _ in 0..args.runs {
-                    let seconds = Some(args.time.as_secs_f64());
-                    fio.push(run_fio(args, fios, pattern.name(), page, depth, seconds)?);
+                    fio.push(run_fio(args, fios, pattern.name(), page, depth, Some(args.time))?);
                     device.push(store.run(pattern, args.time.as_secs_f64())?);
                     progress.reached(bench.rows.len() as u64 * u64::from(args.runs));
                 }
@@ -161,14 +160,14 @@ fn row(pattern: Pattern, page: u32, depth: u32, device: Vec<f64>, fio: Vec<f64>)
     }
 }
 
-/// Bytes a second of fio with direct I/O by io_uring; once over the file without `seconds`.
+/// Bytes a second of fio with direct I/O by io_uring; once over the file without `time`.
 fn run_fio(
     args: &Args,
     file: &Path,
     pattern: &str,
     block: u32,
     depth: u32,
-    seconds: Option<f64>,
+    time: Option<Nanos>,
 ) -> Result<f64, Failure> {
     let failed = |what: String| Failure::Usage(format!("fio failed: {what}"));
     let mut command = Command::new("fio");
@@ -177,8 +176,9 @@ fn run_fio(
     command.args([format!("--rw={pattern}"), format!("--bs={block}")]);
     command.args([format!("--iodepth={depth}"), format!("--randseed={}", args.seed)]);
     command.arg("--end_fsync=1");
-    if let Some(seconds) = seconds {
-        command.args(["--time_based".to_owned(), format!("--runtime={seconds}")]);
+    if let Some(time) = time {
+        let ms = time.0 / 1_000_000;
+        command.args(["--time_based".to_owned(), format!("--runtime={ms}ms")]);
     }
     let output = command.output().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Failure::Usage("fio is not there: install it".into()),
@@ -210,6 +210,7 @@ struct Store {
     depth: usize,
     pages: u32,
     page: Vec<u8>,
+    seed: u64,
     rng: Rng,
 }
 
@@ -268,12 +269,13 @@ impl Store {
             pages,
             page: vec![0xA5; size as usize],
             rng: Rng::stream(seed, "bench.device"),
+            seed,
             raw,
         })
     }
 
     fn reopen(self, depth: u32) -> Result<Self, Failure> {
-        let (path, seed) = (self.path.clone(), 1);
+        let (path, seed) = (self.path.clone(), self.seed);
         drop(self);
         Self::open(&path, depth, seed)
     }
