@@ -42,6 +42,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Deref;
 
 use prism_base::SimTime;
 use prism_nand::Cause;
@@ -377,8 +378,8 @@ impl Raw {
 
     /// A queue of commands, `depth` of which may be under way.
     #[must_use]
-    pub fn queue(&self, depth: usize) -> Queue<'_> {
-        Queue { raw: self, depth: depth.max(1), under_way: BinaryHeap::new(), submitted: 0 }
+    pub fn queue(&self, depth: usize) -> Queue<&Self> {
+        Queue::new(self, depth)
     }
 }
 
@@ -449,14 +450,26 @@ impl Ord for Under {
 /// Commands under way: submitted at the share's clock, completed in the order in which they
 /// are done. Commands on one LUN are done as submitted.
 #[derive(Debug)]
-pub struct Queue<'a> {
-    raw: &'a Raw,
+pub struct Queue<R> {
+    raw: R,
     depth: usize,
     under_way: BinaryHeap<Reverse<Under>>,
     submitted: u64,
 }
 
-impl Queue<'_> {
+impl<R: Deref<Target = Raw>> Queue<R> {
+    /// A queue of commands for `raw`, `depth` of which may be under way: over a reference, or
+    /// over an [`Arc`](std::sync::Arc) where the queue has to outlive its maker.
+    #[must_use]
+    pub fn new(raw: R, depth: usize) -> Self {
+        Self { raw, depth: depth.max(1), under_way: BinaryHeap::new(), submitted: 0 }
+    }
+
+    /// The level that it is a queue of.
+    pub fn raw(&self) -> &Raw {
+        &self.raw
+    }
+
     /// Submits a command.
     ///
     /// # Errors
@@ -466,7 +479,7 @@ impl Queue<'_> {
         if self.under_way.len() == self.depth {
             return Err(command);
         }
-        let raw = self.raw;
+        let raw = &*self.raw;
         let now = raw.share.now_if_timed().unwrap_or(SimTime::ZERO);
         let (end, data) = match command {
             Command::Read { at, mut data } => (raw.read_from(at, &mut data, &mut [], now), data),
