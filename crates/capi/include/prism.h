@@ -156,7 +156,7 @@ typedef enum prism_status {
    */
   PRISM_ENOLUNS = -22,
   /**
-   * A share of that name exists.
+   * A share or a file of that name exists.
    */
   PRISM_EEXISTS = -23,
   /**
@@ -164,7 +164,7 @@ typedef enum prism_status {
    */
   PRISM_ENOSHARE = -24,
   /**
-   * The share or the level is in use by another handle.
+   * The share, the level or the file is in use already.
    */
   PRISM_EINUSE = -25,
   /**
@@ -211,6 +211,22 @@ typedef enum prism_status {
    * The tables of the device could not be written.
    */
   PRISM_ETABLES = -36,
+  /**
+   * Reading or writing a file failed.
+   */
+  PRISM_EIO = -37,
+  /**
+   * The device is read-only.
+   */
+  PRISM_EREADONLY = -38,
+  /**
+   * What was written is damaged.
+   */
+  PRISM_EDAMAGED = -39,
+  /**
+   * A file cannot be opened, or is none of this version; the message says why.
+   */
+  PRISM_EFILE = -40,
 } prism_status;
 
 /**
@@ -1092,9 +1108,34 @@ int prism_device_open_memory(struct prism_memory *memory,
                              struct prism_device **device);
 
 /**
- * Closes the device, as the end of the process does: nothing is written, so flush the levels
- * before. Handles of shares and levels that are left answer `PRISM_ERELEASED` from now on, and
- * still have to be closed.
+ * Makes a file with an empty device in it; the file must not exist. It is sparse: it takes room
+ * as pages are programmed. One process at a time has it open. `options` may be NULL. Should the
+ * geometry have no room for the device's tables, an empty file is left.
+ */
+int prism_device_create(const char *path,
+                        const struct prism_geometry *geometry,
+                        const struct prism_options *options,
+                        struct prism_device **device);
+
+/**
+ * Opens a device in a file; what a loss of power interrupted is put right. A file that may not
+ * be written can be read. `PRISM_EINUSE` if it is open already. `options` may be NULL.
+ */
+int prism_device_open(const char *path,
+                      const struct prism_options *options,
+                      struct prism_device **device);
+
+/**
+ * From now on operations take their time in the world too: a call of a share that is attached
+ * later returns when the device would be done. `PRISM_ENOCLOCK` on a device without timing.
+ */
+int prism_device_in_real_time(struct prism_device *device);
+
+/**
+ * Closes the device, as the end of the process does, so flush the levels before: what they have
+ * in memory is not written. A file is synced; if that fails, the device is closed all the same.
+ * Handles of shares and levels that are left answer `PRISM_ERELEASED` from now on, and still
+ * have to be closed.
  */
 int prism_device_close(struct prism_device *device);
 

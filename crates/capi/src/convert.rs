@@ -284,7 +284,7 @@ mod tests {
     fn numbers_of_c_are_those_of_the_library() {
         let causes: Vec<_> = Cause::ALL.iter().map(|&cause| cause as usize).collect();
         assert_eq!(causes, (0..=prism_cause::PRISM_CAUSE_RETIRE as usize).collect::<Vec<_>>());
-        assert!(Cause::COUNT <= PRISM_CAUSES_MAX);
+        const { assert!(Cause::COUNT <= PRISM_CAUSES_MAX) };
         assert_eq!(PageTimes::TYPES_MAX, PRISM_PAGE_TYPES_MAX);
         assert_eq!(Lifetime::Extreme.handle(), prism_lifetime::PRISM_LIFE_EXTREME as u32);
         assert_eq!(Cleaning::ALL.map(|policy| policy as u32), [0, 1, 2, 3]);

@@ -1,9 +1,10 @@
 //! Devices, which the monitor divides into shares.
 
 use std::ffi::{c_char, c_int};
+use std::path::Path;
 use std::sync::Arc;
 
-use prism::{Device, Medium, Options};
+use prism::{Device, FlashError, FlashFile, Medium, Options, REAL};
 
 use crate::border::{Out, OutStruct, call, number, put_text, read, read_if_any, slice_mut, text};
 use crate::handle::{close, get, open};
@@ -85,17 +86,71 @@ pub unsafe extern "C" fn prism_device_open_memory(
     })
 }
 
-/// Closes the device, as the end of the process does: nothing is written, so flush the levels
-/// before. Handles of shares and levels that are left answer `PRISM_ERELEASED` from now on, and
-/// still have to be closed.
+/// Makes a file with an empty device in it; the file must not exist. It is sparse: it takes room
+/// as pages are programmed. One process at a time has it open. `options` may be NULL. Should the
+/// geometry have no room for the device's tables, an empty file is left.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_device_create(
+    path: *const c_char,
+    geometry: *const prism_geometry,
+    options: *const prism_options,
+    device: *mut *mut prism_device,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let (out, options) = unsafe { (Out::handle(device)?, options_of(options)?) };
+        // SAFETY: the caller's promise.
+        let (path, geometry) = unsafe { (text(path, "the path")?, read(geometry)?) };
+        let file = FlashFile::create(Path::new(path), geometry.value()?)?;
+        let device = Device::format(Box::new(file), options)?;
+        out.put(open(DeviceObject { device, memory: None })?);
+        Ok(0)
+    })
+}
+
+/// Opens a device in a file; what a loss of power interrupted is put right. A file that may not
+/// be written can be read. `PRISM_EINUSE` if it is open already. `options` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_device_open(
+    path: *const c_char,
+    options: *const prism_options,
+    device: *mut *mut prism_device,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let (out, options) = unsafe { (Out::handle(device)?, options_of(options)?) };
+        // SAFETY: the caller's promise.
+        let path = unsafe { text(path, "the path") }?;
+        let device = Device::open(Box::new(FlashFile::open(Path::new(path))?), options)?;
+        out.put(open(DeviceObject { device, memory: None })?);
+        Ok(0)
+    })
+}
+
+/// From now on operations take their time in the world too: a call of a share that is attached
+/// later returns when the device would be done. `PRISM_ENOCLOCK` on a device without timing.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_device_in_real_time(device: *mut prism_device) -> c_int {
+    call(|| {
+        get::<DeviceObject>(device)?.device.clone().in_real_time(&REAL)?;
+        Ok(0)
+    })
+}
+
+/// Closes the device, as the end of the process does, so flush the levels before: what they have
+/// in memory is not written. A file is synced; if that fails, the device is closed all the same.
+/// Handles of shares and levels that are left answer `PRISM_ERELEASED` from now on, and still
+/// have to be closed.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_device_close(device: *mut prism_device) -> c_int {
     call(|| {
         let object = close::<DeviceObject>(device)?;
-        let medium = object.device.clone().into_medium();
-        drop(medium);
+        let medium = object.device.clone().into_medium()?;
         if let Some(memory) = &object.memory {
+            drop(medium);
             memory.give_back();
+        } else if let Ok(file) = medium.into_any().downcast::<FlashFile>() {
+            file.close().map_err(FlashError::from)?;
         }
         Ok(0)
     })
@@ -206,7 +261,7 @@ pub unsafe extern "C" fn prism_device_share(
             unsafe { (OutStruct::new(info)?, slice_mut(name.cast(), capacity, "the name")?) };
         let shares = get::<DeviceObject>(device)?.device.shares();
         let count = shares.len() as u64;
-        let share = shares.get(index).ok_or(prism::FlashError::OutOfRange {
+        let share = shares.get(index).ok_or(FlashError::OutOfRange {
             what: "share",
             value: index as u64,
             count,

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 
-use prism::{FlashError, MediumError};
+use prism::{FlashError, FlashFileError, MediumError};
 
 /// What a call returns that failed. Calls that did what they were asked return 0, or a number
 /// that is positive if they say so. A call that was refused has changed nothing.
@@ -51,11 +51,11 @@ pub enum prism_status {
     PRISM_EWORNOUT = -21,
     /// The device has not so many free LUNs.
     PRISM_ENOLUNS = -22,
-    /// A share of that name exists.
+    /// A share or a file of that name exists.
     PRISM_EEXISTS = -23,
     /// No share has that name.
     PRISM_ENOSHARE = -24,
-    /// The share or the level is in use by another handle.
+    /// The share, the level or the file is in use already.
     PRISM_EINUSE = -25,
     /// The share was released or its device closed.
     PRISM_ERELEASED = -26,
@@ -79,6 +79,14 @@ pub enum prism_status {
     PRISM_ENOTFORMATTED = -35,
     /// The tables of the device could not be written.
     PRISM_ETABLES = -36,
+    /// Reading or writing a file failed.
+    PRISM_EIO = -37,
+    /// The device is read-only.
+    PRISM_EREADONLY = -38,
+    /// What was written is damaged.
+    PRISM_EDAMAGED = -39,
+    /// A file cannot be opened, or is none of this version; the message says why.
+    PRISM_EFILE = -40,
 }
 
 pub use prism_status as Status;
@@ -86,7 +94,7 @@ use prism_status::*;
 
 impl prism_status {
     /// Every status, for `prism_strerror`.
-    const ALL: [(Self, &'static CStr); 34] = [
+    const ALL: [(Self, &'static CStr); 38] = [
         (PRISM_OK, c"done"),
         (PRISM_EARGUMENT, c"an argument is wrong in itself"),
         (PRISM_EHANDLE, c"the handle is closed, or one of another kind"),
@@ -107,9 +115,9 @@ impl prism_status {
         (PRISM_EOPEN, c"too many blocks are partly written"),
         (PRISM_EWORNOUT, c"no spare block is left"),
         (PRISM_ENOLUNS, c"not enough LUNs are free"),
-        (PRISM_EEXISTS, c"a share of that name exists"),
+        (PRISM_EEXISTS, c"a share or a file of that name exists"),
         (PRISM_ENOSHARE, c"there is no share of that name"),
-        (PRISM_EINUSE, c"the share is in use"),
+        (PRISM_EINUSE, c"it is in use already"),
         (PRISM_ERELEASED, c"the share was released or its device closed"),
         (PRISM_ESHRINK, c"the LUNs hold data"),
         (PRISM_ELEVEL, c"the share is set up for another level"),
@@ -121,6 +129,10 @@ impl prism_status {
         (PRISM_ENOCLOCK, c"the device keeps no time"),
         (PRISM_ENOTFORMATTED, c"this is no formatted device"),
         (PRISM_ETABLES, c"the tables of the device cannot be kept"),
+        (PRISM_EIO, c"reading or writing a file failed"),
+        (PRISM_EREADONLY, c"the device is read-only"),
+        (PRISM_EDAMAGED, c"what was written is damaged"),
+        (PRISM_EFILE, c"the file cannot be opened as a device"),
     ];
 }
 
@@ -147,11 +159,29 @@ impl From<FlashError> for Failure {
     }
 }
 
+impl From<FlashFileError> for Failure {
+    fn from(error: FlashFileError) -> Self {
+        let status = match error {
+            FlashFileError::Exists { .. } => PRISM_EEXISTS,
+            FlashFileError::InUse { .. } => PRISM_EINUSE,
+            FlashFileError::NotAFlashFile { .. } => PRISM_ENOTFORMATTED,
+            FlashFileError::Damaged { .. } | FlashFileError::Truncated { .. } => PRISM_EDAMAGED,
+            FlashFileError::Geometry { .. } => PRISM_EGEOMETRY,
+            FlashFileError::Io { .. } => PRISM_EIO,
+            _ => PRISM_EFILE,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
 /// The status of an error of the library.
 pub(crate) fn status_of(error: &FlashError) -> Status {
     match error {
         FlashError::Geometry(_) => PRISM_EGEOMETRY,
         FlashError::Medium(MediumError::PowerLost) => PRISM_EPOWER,
+        FlashError::Medium(MediumError::Io { .. }) => PRISM_EIO,
+        FlashError::Medium(MediumError::ReadOnly { .. }) => PRISM_EREADONLY,
+        FlashError::Medium(MediumError::Damaged { .. }) => PRISM_EDAMAGED,
         FlashError::Medium(_) => PRISM_EMEDIUM,
         FlashError::Mapping(_) => PRISM_EMAPPING,
         FlashError::OutOfRange { .. } => PRISM_ERANGE,

@@ -138,7 +138,11 @@ impl Analysis {
             buffered: Bytes(u64::from(drive.buffered_units()) * unit.0),
             wear: Wear::of(drive.engine().nand().erase_counts()),
             slc_wear: Wear::of_slc(drive.engine().nand()),
-            health: drive.health(),
+            health: drive.health().map(|health| DriveHealth {
+                // A log stops writing while its drive still could.
+                read_only: zoned.and_then(|zoned| zoned.read_only).or(health.read_only),
+                ..health
+            }),
             contract,
             trace,
             layout,
@@ -294,7 +298,8 @@ fn replayed(
     let mut log = log.map_err(named)?;
     let over_provisioning = log.over_provisioning();
     let replayed = replay(given.replay, trace, layout, &mut log, writer, progress)?;
-    let facts = ZonedFacts { shape, bare, over_provisioning, log: replayed.0.measured.log };
+    let (read_only, log_counts) = (log.read_only(), replayed.0.measured.log);
+    let facts = ZonedFacts { shape, bare, over_provisioning, log: log_counts, read_only };
     Ok((log.into_drive(), Some(facts), replayed))
 }
 

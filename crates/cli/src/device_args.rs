@@ -100,25 +100,7 @@ impl DeviceArgs {
     fn described(&self) -> Result<Device, Failure> {
         let kind = self.faults.iter().map(|kind| Override::new("faults.kind", kind));
         let overrides: Vec<_> = kind.chain(self.overrides.iter().cloned()).collect();
-        let wrong = |error| Failure::Usage(format!("{}: {error}", self.device));
-        let is_file = Path::new(&self.device).extension().is_some_and(|e| e == "toml");
-        if !is_file && overrides.is_empty() {
-            return Device::preset(&self.device).map_err(|e| Failure::Usage(e.to_string()));
-        }
-        let text = if is_file {
-            prism_host::input::read_text(Path::new(&self.device))?
-        } else {
-            // Names the presets where it is none of them.
-            let text = Device::preset_text(&self.device);
-            text.map_err(|e| Failure::Usage(e.to_string()))?.to_owned()
-        };
-        let device = if overrides.is_empty() {
-            Device::from_toml(&text)
-        } else {
-            let text = overridden(&text, &overrides).map_err(Failure::Usage)?;
-            Device::from_toml(&text)
-        };
-        device.map_err(wrong)
+        described(&self.device, &overrides)
     }
 
     /// The drive, fitted to `--capacity` or else to `span` bytes of addresses.
@@ -142,6 +124,32 @@ impl DeviceArgs {
             None => fitted(Bytes(span.max(1))),
         }
     }
+}
+
+/// The device that a preset or a device file describes, with some fields changed.
+///
+/// # Errors
+/// [`Failure`] naming the file or the preset, and the field.
+pub fn described(name: &str, overrides: &[Override]) -> Result<Device, Failure> {
+    let wrong = |error| Failure::Usage(format!("{name}: {error}"));
+    let is_file = Path::new(name).extension().is_some_and(|e| e == "toml");
+    if !is_file && overrides.is_empty() {
+        return Device::preset(name).map_err(|e| Failure::Usage(e.to_string()));
+    }
+    let text = if is_file {
+        prism_host::input::read_text(Path::new(name))?
+    } else {
+        // Names the presets where it is none of them.
+        let text = Device::preset_text(name);
+        text.map_err(|e| Failure::Usage(e.to_string()))?.to_owned()
+    };
+    let device = if overrides.is_empty() {
+        Device::from_toml(&text)
+    } else {
+        let text = overridden(&text, overrides).map_err(Failure::Usage)?;
+        Device::from_toml(&text)
+    };
+    device.map_err(wrong)
 }
 
 fn device_help() -> String {

@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
+use prism_flashfile::FlashFileError;
 use prism_host::HostError;
+use prism_host::stack::StackError;
 
 /// A command's failure. Its text is one line for standard error.
 #[derive(Debug, thiserror::Error)]
@@ -11,6 +13,12 @@ pub enum Failure {
     /// A file could not be read or written.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// An application could not be run on a file system.
+    #[error(transparent)]
+    Stack(#[from] StackError),
+    /// A flash file cannot be used.
+    #[error(transparent)]
+    FlashFile(#[from] FlashFileError),
     /// The arguments make no sense together.
     #[error("{0}")]
     Usage(String),

@@ -19,6 +19,7 @@ pub mod replay_args;
 pub mod report_files;
 pub mod reproduction;
 pub mod sim_report;
+pub mod stack_report;
 pub mod sweep;
 pub mod trace_args;
 pub mod trace_json;
@@ -30,8 +31,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use commands::{bench, calc_cleaning, calc_lifetime, capture, report, reproduce, sim, validate};
-use commands::{trace_convert, trace_generate, trace_info, trace_layout};
+use commands::{bench, calc_cleaning, calc_lifetime, capture, device, report, reproduce, sim};
+use commands::{trace_convert, trace_generate, trace_info, trace_layout, validate};
 pub use failure::Failure;
 
 /// What an SSD makes of a block trace.
@@ -60,6 +61,9 @@ enum Command {
     Calc(CalcCommand),
     /// Repeat a published result and show it beside ours
     Reproduce(reproduce::Args),
+    /// Make and look at flash devices in files
+    #[command(subcommand)]
+    Device(device::Command),
     /// Measure how fast Prism is on this machine
     Bench(bench::Args),
 }
@@ -116,6 +120,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Calc(CalcCommand::Lifetime(args)) => calc_lifetime::run(args),
         Command::Calc(CalcCommand::Cleaning(args)) => calc_cleaning::run(args),
         Command::Reproduce(args) => reproduce::run(args),
+        Command::Device(command) => device::run(command),
         Command::Bench(args) => bench::run(args),
     }
 }

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use prism_base::Bytes;
 use prism_host::{HostError, LoadSpec, LoadedTrace, Progress, load_trace};
-use prism_trace::Format;
+use prism_trace::{Format, LogicalBlock};
 
 /// Which trace to read, how, and what of it.
 #[derive(Clone, Debug, Args)]
@@ -31,6 +32,10 @@ pub struct SelectArgs {
     /// The -f string with which blkparse printed the trace
     #[arg(long, value_name = "STRING")]
     pub blkparse_format: Option<String>,
+    /// Size of a logical block, for a trace of nothing but NVMe commands, which do not tell
+    /// it [default: 512B]
+    #[arg(long, value_name = "SIZE", value_parser = parse_block)]
+    pub block_size: Option<LogicalBlock>,
     /// Only the requests of this phase
     #[arg(long, value_name = "PHASE")]
     pub phase: Option<String>,
@@ -60,11 +65,17 @@ impl SelectArgs {
             format: self.format,
             map: self.map.clone(),
             blkparse_format: self.blkparse_format.clone(),
+            nvme_block: self.block_size,
             phase: self.phase.clone(),
             source: self.source.clone(),
         };
         load_trace(&spec, &Progress::on_stderr())
     }
+}
+
+fn parse_block(text: &str) -> Result<LogicalBlock, String> {
+    let size = Bytes::parse(text).map_err(|error| error.to_string())?;
+    LogicalBlock::new(size).map_err(|error| error.to_string())
 }
 
 fn parse_format(text: &str) -> Result<Format, String> {

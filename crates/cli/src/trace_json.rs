@@ -15,6 +15,9 @@ pub struct TraceObject {
     pub lines: u64,
     /// The event that was counted as the request.
     pub counted_from: CountedFrom,
+    /// Where these are NVMe commands, the size of a logical block that was assumed (bytes).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nvme_block_bytes: Option<u64>,
     /// The phase that was selected.
     pub phase: Option<String>,
     /// The device of the trace that was selected.
@@ -103,6 +106,7 @@ pub fn trace_object(trace: &LoadedTrace) -> TraceObject {
         format: facts.format.clone(),
         lines: facts.lines,
         counted_from: facts.counted_from,
+        nvme_block_bytes: facts.nvme_block_bytes,
         phase: trace.phase.clone(),
         source: trace.source.clone(),
         requests: summary.requests,

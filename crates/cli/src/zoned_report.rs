@@ -3,7 +3,7 @@
 
 use prism_replay::{BareWrites, LogCounts};
 use prism_report::{Block, Column, Figure, Section, Table, Unit, Value};
-use prism_ssd::ZoneShape;
+use prism_ssd::{ReadOnly, ZoneShape};
 use serde::Serialize;
 
 /// A trace on a zoned drive.
@@ -17,6 +17,8 @@ pub struct ZonedFacts {
     pub over_provisioning: f64,
     /// What the log did in the measured passes.
     pub log: Option<LogCounts>,
+    /// Since when the log, or its drive, writes no more.
+    pub read_only: Option<ReadOnly>,
 }
 
 /// The same as JSON.
@@ -49,6 +51,9 @@ struct LogObject {
     units_copied: u64,
     units_completed: u64,
     units_discarded: u64,
+    units_rewritten: u64,
+    units_evacuated: u64,
+    units_lost: u64,
     zones_cleaned: u64,
 }
 
@@ -79,6 +84,9 @@ impl ZonedObject {
                 units_copied: log.copied,
                 units_completed: log.completed,
                 units_discarded: log.discarded,
+                units_rewritten: log.rewritten,
+                units_evacuated: log.evacuated,
+                units_lost: log.lost,
                 zones_cleaned: log.cleaned,
             },
         }

@@ -49,6 +49,30 @@ fn a_drive_that_is_used_up_says_when_it_ended() {
     assert!(fio["jobs"][0]["total_err"].as_u64() > Some(0));
 }
 
+/// Whatever the mapping, a drive whose erases fail comes to its end under a trace that is
+/// played again and again, and under a job.
+#[test]
+fn mappings_by_block_and_ranges_come_to_their_end_as_well() {
+    let trace = sample("formats/msr.csv");
+    let worn = ["--faults", "mlc", "--wear", "9000", "--set", "faults.erase_failure=0.2"];
+    let worn = [&worn[..], &["--set", "faults.erase_exponent=0.0", "--json", "-"]].concat();
+    for device in ["fast-2008", "block-2007", "mixed-2008"] {
+        let job = ["sim", "--device", device, "--capacity", "64MiB", "--name=w", "--bs=64k"];
+        let job = [&job[..], &["--rw=randwrite", "--io_size=20g", "--until-read-only"]].concat();
+        let report = ["report", &trace, "--device", device, "--what-if", "none"];
+        let report =
+            [&report[..], &["--passes", "until-read-only", "--capacity", "64MiB"]].concat();
+        for args in [job, report] {
+            let out = json(&[&args[..], &worn].concat());
+            let faults = &out["result"]["faults"];
+            assert!(faults["read_only"]["since_ns"].as_u64() > Some(0), "{device}: {faults}");
+            assert_eq!(faults["spare_blocks"], 0, "{device}: {faults}");
+            assert!(faults["failed_erase_blocks"].as_u64() > Some(0), "{device}: {faults}");
+            assert!(faults["failed_requests"]["write"].as_u64() > Some(0), "{device}: {faults}");
+        }
+    }
+}
+
 #[test]
 fn a_report_counts_what_could_not_be_read() {
     let trace = sample("formats/msr.csv");
@@ -61,6 +85,26 @@ fn a_report_counts_what_could_not_be_read() {
     let run = prism(&until);
     assert_eq!(run.code, 2, "{}", run.stdout);
     assert!(run.stderr.contains("needs a drive that ages"), "{}", run.stderr);
+}
+
+#[test]
+fn zones_and_slc_blocks_that_have_failed_are_counted() {
+    let job = ["--capacity", "4GiB", "--name=j", "--bs=64k", "--io_size=2g", "--iodepth=8"];
+    let of = |device: &'static str, more: &[&'static str]| {
+        let words = ["sim", "--device", device, "--rw=randwrite", "--faults", "tlc"];
+        [&words[..], &job, more].concat()
+    };
+    let zoned = of("zns-small", &["--zonemode=zbd", "--wear", "6500"]);
+    let out = json(&[&zoned[..], &["--json", "-"]].concat());
+    let zones = &out["result"]["faults"]["zones"];
+    assert!(zones["read_only"].as_u64() > Some(0), "{zones}");
+    assert!(zones["count"].as_u64() > zones["offline"].as_u64(), "{zones}");
+    assert_eq!(out["result"]["faults"]["slc"], Value::Null);
+    assert!(prism(&zoned).stdout.contains("Zones read-only"));
+    let cached = json(&[&of("consumer-tlc", &["--wear", "900"])[..], &["--json", "-"]].concat());
+    let slc = &cached["result"]["faults"]["slc"];
+    assert!(slc["blocks_per_lane"].as_u64() > slc["factory_bad_blocks"].as_u64(), "{slc}");
+    assert_eq!(cached["result"]["faults"]["zones"], Value::Null);
 }
 
 #[test]

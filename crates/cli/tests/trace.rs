@@ -74,6 +74,59 @@ fn every_format_is_recognised() {
 }
 
 #[test]
+fn published_data_sets_are_read() {
+    // The file and its options, the format, reads, writes, discards, flushes, and a word of
+    // what the trace cannot tell.
+    let check = |args: &str, format: &str, counts: [u64; 4], limit: &str| {
+        let mut args = args.split(' ');
+        let file = sample(&format!("../crates/trace/tests/data/{}", args.next().unwrap()));
+        let args: Vec<&str> = [file.as_str()].into_iter().chain(args).collect();
+        let trace = info(&args);
+        assert_eq!(trace["format"], format, "{file}");
+        let number = |key: &str| trace[key].as_u64().unwrap();
+        let found = ["reads", "writes", "discards", "flushes"].map(number);
+        assert_eq!(found, counts, "{file}");
+        let run = prism(&[&["trace", "info"], &args[..]].concat());
+        assert_eq!(run.code, 0, "{file}: {}", run.stderr);
+        let text = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(limit), "{file}: {text}");
+    };
+    check("systor17-vdi.csv", "systor17", [12, 12, 0, 0], "the operation is left empty");
+    check("k5cloud.csv", "k5cloud", [11, 11, 0, 0], "discards, write-zeroes, flushes");
+    check("spc.csv", "spc", [12, 12, 0, 0], "completions");
+    check("disksim.txt", "disksim", [12, 12, 0, 0], "wrong number of fields");
+    check("ssdsim.txt", "mqsim", [11, 11, 0, 0], "processes");
+    check("ssdsim.txt --format ssdsim", "ssdsim", [11, 11, 0, 0], "processes");
+    check("fiu.txt", "fiu", [12, 12, 0, 0], "does not tell: discards");
+    check("midas.txt --format midas", "midas", [6, 12, 6, 0], "does not tell: write-zeroes");
+    check("baleen.txt", "baleen", [13, 13, 0, 0], "does not tell: addresses");
+    check("thesios.csv", "thesios", [14, 11, 0, 0], "read from the server's memory");
+    check("io-tracer.csv", "io-tracer", [11, 11, 1, 1], "does not tell: write-zeroes, files");
+    check("io-tracer-old.csv", "io-tracer", [10, 12, 0, 0], "queue times");
+    check("vscsi-v1.bin", "vscsi", [11, 12, 0, 0], "UNMAP, whose ranges are not recorded");
+    check("vscsi-v2.bin", "vscsi", [11, 11, 0, 1], "does not tell: discards");
+    let cached = "every request counts as a read";
+    check("oracle-general.bin --format oracle-general", "oracle-general", [25, 0, 0, 0], cached);
+    check("lcs-large.bin.zst", "lcs", [11, 12, 1, 0], "Its clock has steps of 1 s");
+    check("lcs-small.bin", "lcs", [21, 1, 0, 0], cached);
+    check("lcs-format.bin", "lcs", [21, 1, 0, 0], "does not tell: addresses");
+}
+
+#[test]
+fn a_binary_trace_is_one_file_and_a_doubtful_one_is_not_guessed() {
+    let data = |name: &str| sample(&format!("../crates/trace/tests/data/{name}"));
+    let check = |args: &[&str], message: &str| {
+        let run = prism(&[&["trace", "info"], args].concat());
+        assert_eq!(run.code, 2, "{args:?}");
+        assert!(run.stderr.contains(message), "{}", run.stderr);
+    };
+    let lcs = [data("lcs-small.bin"), data("lcs-format.bin")];
+    check(&[&lcs[0], &lcs[1]], "lcs-format.bin: a trace of the format lcs is one file");
+    check(&[&data("midas.txt")], "the lines fit the formats disksim and midas alike");
+    check(&[&data("oracle-general.bin")], "take --format oracle-general");
+}
+
+#[test]
 fn a_text_that_is_described_is_read() {
     let data = |name: &str| sample(&format!("../crates/trace/tests/data/{name}"));
     let map = sample("maps/bpftrace-bio.toml");

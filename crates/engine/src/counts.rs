@@ -97,7 +97,7 @@ impl FlashCounts {
         let per_unit = u64::from(layout.pages_per_unit());
         for page in units.chunks(layout.units_per_page() as usize) {
             let mut first = &page[0];
-            if cause == Cause::Merge {
+            if matches!(cause, Cause::Merge | Cause::Retire) {
                 first = page.iter().find(|unit| unit.lpn != UnitWrite::PAD).unwrap_or(first);
             }
             self.programs[cause_of(cause, logical_units, first)] += per_unit;
@@ -165,7 +165,7 @@ impl FlashCounts {
 fn cause_of(row: Cause, logical_units: u32, unit: &UnitWrite) -> Cause {
     match row {
         Cause::Host if unit.lpn >= logical_units => Cause::Map,
-        Cause::Merge if unit.lpn == UnitWrite::PAD => Cause::Pad,
+        Cause::Merge | Cause::Retire if unit.lpn == UnitWrite::PAD => Cause::Pad,
         _ => row,
     }
 }

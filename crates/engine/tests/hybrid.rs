@@ -41,6 +41,7 @@ fn config(group_blocks: u32, group_log_blocks: u32, log_blocks: u32) -> HybridCo
         victim: VictimPolicy::Fifo,
         free_blocks_low: 0,
         free_blocks_high: 0,
+        reserve_blocks: 0,
     }
 }
 

@@ -121,6 +121,7 @@ fn a_logical_block_rewritten_in_order_is_switched() {
         victim: VictimPolicy::Fifo,
         free_blocks_low: 0,
         free_blocks_high: 0,
+        reserve_blocks: 0,
     });
     let mut nand = Nand::with_content(geometry.clone());
     let mut layer = Layer::new(geometry, config.clone(), 1).unwrap();
@@ -164,6 +165,7 @@ fn flash_of_another_layer_is_refused() {
         victim: VictimPolicy::Fifo,
         free_blocks_low: 0,
         free_blocks_high: 0,
+        reserve_blocks: 0,
     };
     let refused = Layer::recover(&mut { nand }, LayerConfig::Hybrid(small), 1, &[]);
     let message = refused.expect_err("units beyond the drive").to_string();

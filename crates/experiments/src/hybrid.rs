@@ -56,6 +56,7 @@ impl HybridSetup {
             victim: VictimPolicy::Fifo,
             free_blocks_low: 0,
             free_blocks_high: 0,
+            reserve_blocks: 0,
         };
         Self { logical_blocks, block_units: UNITS_PER_BLOCK, config }
     }

@@ -13,6 +13,7 @@ pub mod linkedin;
 pub mod oracles;
 pub mod preparing;
 pub mod ranges;
+pub mod real_time;
 pub mod recovery;
 pub mod retirement;
 pub mod sfs;

@@ -32,5 +32,7 @@ pub use function::Function;
 pub use kv::KvStore;
 pub use medium::{DeviceGeometry, Medium, MediumError, PageState};
 pub use memory::{Cache, MemoryDevice, SharedMemory};
-pub use monitor::{Allocation, Device, GlobalWear, Options, Share, ShareGeometry, WearReport};
+pub use monitor::{
+    Allocation, Device, GlobalWear, Options, Share, ShareGeometry, WallClock, WearReport,
+};
 pub use raw::Raw;

@@ -152,6 +152,26 @@ pub enum MediumError {
     /// The device has no power; what it held is found when it is opened again.
     #[error("the device has lost power; open it again")]
     PowerLost,
+    /// What stands on the page is not what was programmed there.
+    #[error("page {page} of block {block} is damaged; restore it from a copy, or erase the block")]
+    Damaged {
+        /// The block.
+        block: u32,
+        /// The page.
+        page: u32,
+    },
+    /// What lies below the device (a file, a disk) failed.
+    #[error("the device failed: {what}")]
+    Io {
+        /// What failed, and what helps.
+        what: String,
+    },
+    /// The device takes no programs and no erases. What was synced can be read.
+    #[error("the device is read-only: {why}")]
+    ReadOnly {
+        /// Why, and what helps.
+        why: String,
+    },
 }
 
 /// A flash device. Blocks are numbered LUN by LUN; LUN `l` sits on channel
@@ -172,12 +192,24 @@ pub trait Medium: Send {
     /// Whether operations are durable only after [`Medium::sync`].
     fn has_volatile_cache(&self) -> bool;
 
+    /// How often `block` was erased, on a medium that keeps count; `None` on others.
+    fn erase_count(&self, _block: u32) -> Option<u32> {
+        None
+    }
+
+    /// A hint that `len` bytes of a page are going to be read from `offset` on. Whether the
+    /// medium has begun to read them: they then come quickly, and other reads may be begun
+    /// meanwhile. What the page holds is still told by [`Medium::read`].
+    fn prefetch(&mut self, _block: u32, _page: u32, _offset: u32, _len: u32) -> bool {
+        false
+    }
+
     /// Reads `data.len()` bytes of a page from `offset` on and `oob.len()` out-of-band bytes
     /// from the first on. The buffers keep what they held unless the page is
     /// [`PageState::Written`].
     ///
     /// # Errors
-    /// [`MediumError::PowerLost`].
+    /// [`MediumError::PowerLost`], [`MediumError::Damaged`], [`MediumError::Io`].
     fn read(
         &mut self,
         block: u32,
@@ -204,20 +236,22 @@ pub trait Medium: Send {
     /// Erases a block.
     ///
     /// # Errors
-    /// [`MediumError::EraseFailed`], [`MediumError::PowerLost`].
+    /// [`MediumError::EraseFailed`], [`MediumError::PowerLost`], [`MediumError::ReadOnly`],
+    /// [`MediumError::Io`].
     fn erase(&mut self, block: u32) -> Result<(), MediumError>;
 
     /// Takes no more pages for `block` until it is erased, so that it is no longer partly
     /// written.
     ///
     /// # Errors
-    /// [`MediumError::PowerLost`].
+    /// [`MediumError::PowerLost`], [`MediumError::ReadOnly`].
     fn finish(&mut self, block: u32) -> Result<(), MediumError>;
 
     /// Makes everything done so far durable.
     ///
     /// # Errors
-    /// [`MediumError::PowerLost`].
+    /// [`MediumError::PowerLost`]; [`MediumError::Io`] if something done since the last sync
+    /// did not reach the device, which is read-only then until it is opened again.
     fn sync(&mut self) -> Result<(), MediumError>;
 
     /// The medium itself, for who knows what it is.

@@ -41,7 +41,7 @@
 //! ```
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Deref;
 
 use prism_base::SimTime;
@@ -322,10 +322,15 @@ impl Raw {
     /// # Errors
     /// [`VectorError`] names the command.
     pub fn read_pages(&self, pages: &[Address], data: &mut [u8]) -> Result<(), VectorError> {
+        /// Pages of a vector that are under way, where the device reads ahead.
+        const AHEAD: usize = 32;
         self.check_vector(pages.len(), data.len())?;
         let page_size = self.geometry.page_size as usize;
         let mut parts = data.chunks_mut(page_size);
+        let mut ahead = pages.iter().map_while(|&at| self.prefetch(at, page_size).then_some(()));
+        ahead.by_ref().take(AHEAD).for_each(drop);
         self.vectored(pages, |at, ready| {
+            let _ = ahead.next();
             self.read_from(at, parts.next().unwrap_or_default(), &mut [], ready)
         })
     }
@@ -374,6 +379,13 @@ impl Raw {
             end = end.max(one(at, now).map_err(at_index(index))?);
         }
         self.share.reach_if_timed(end).map_err(at_index(all.len()))
+    }
+
+    /// Says that the first `len` bytes of a page are going to be read; whether they are read
+    /// already.
+    fn prefetch(&self, at: Address, len: usize) -> bool {
+        let len = len.min(self.geometry.page_size as usize) as u32;
+        self.block(at).is_ok_and(|block| self.share.prefetch(block, at.page, 0, len))
     }
 
     /// A queue of commands, `depth` of which may be under way.
@@ -447,13 +459,28 @@ impl Ord for Under {
     }
 }
 
+/// A read that the device does ahead.
+#[derive(Debug)]
+struct ReadAhead {
+    number: u64,
+    tag: u64,
+    at: Address,
+    data: Vec<u8>,
+}
+
 /// Commands under way: submitted at the share's clock, completed in the order in which they
 /// are done. Commands on one LUN are done as submitted.
+///
+/// A device that reads ahead (a file) has as many reads under way as are queued. What a read
+/// finds is then told by its completion: a block that is erased meanwhile by a call that was
+/// not queued has lost it.
 #[derive(Debug)]
 pub struct Queue<R> {
     raw: R,
     depth: usize,
     under_way: BinaryHeap<Reverse<Under>>,
+    /// In the order in which they were submitted.
+    reads: VecDeque<ReadAhead>,
     submitted: u64,
 }
 
@@ -462,7 +489,8 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     /// over an [`Arc`](std::sync::Arc) where the queue has to outlive its maker.
     #[must_use]
     pub fn new(raw: R, depth: usize) -> Self {
-        Self { raw, depth: depth.max(1), under_way: BinaryHeap::new(), submitted: 0 }
+        let (under_way, reads) = (BinaryHeap::new(), VecDeque::new());
+        Self { raw, depth: depth.max(1), under_way, reads, submitted: 0 }
     }
 
     /// The level that it is a queue of.
@@ -476,39 +504,77 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     /// The command itself, if as many are under way as the queue is deep: take a completion
     /// first. What goes wrong with the command is told by its completion.
     pub fn submit(&mut self, command: Command, tag: u64) -> Result<(), Command> {
-        if self.under_way.len() == self.depth {
+        if self.len() == self.depth {
             return Err(command);
         }
-        let raw = &*self.raw;
-        let now = raw.share.now_if_timed().unwrap_or(SimTime::ZERO);
+        let number = self.submitted;
+        self.submitted += 1;
+        let now = self.raw.share.now_if_timed().unwrap_or(SimTime::ZERO);
         let (end, data) = match command {
-            Command::Read { at, mut data } => (raw.read_from(at, &mut data, &mut [], now), data),
-            Command::Write { at, data } => (raw.write_from(at, &data, &[], now), data),
-            Command::Erase { at } => (raw.erase_from(at, now), Vec::new()),
+            Command::Read { at, data } => {
+                if self.raw.prefetch(at, data.len()) {
+                    self.reads.push_back(ReadAhead { number, tag, at, data });
+                } else {
+                    self.read_now(number, tag, at, data, now);
+                }
+                return Ok(());
+            }
+            Command::Write { at, data } => {
+                self.finish_reads_of(at);
+                (self.raw.write_from(at, &data, &[], now), data)
+            }
+            Command::Erase { at } => {
+                self.finish_reads_of(at);
+                (self.raw.erase_from(at, now), Vec::new())
+            }
         };
+        self.done(number, tag, now, end, data);
+        Ok(())
+    }
+
+    fn read_now(&mut self, number: u64, tag: u64, at: Address, mut data: Vec<u8>, now: SimTime) {
+        let end = self.raw.read_from(at, &mut data, &mut [], now);
+        self.done(number, tag, now, end, data);
+    }
+
+    fn done(&mut self, number: u64, tag: u64, now: SimTime, end: Result<SimTime>, data: Vec<u8>) {
         let completion = match end {
             Ok(end) => Completion { tag, end, result: Ok(()), data },
             Err(error) => Completion { tag, end: now, result: Err(error), data },
         };
-        self.under_way.push(Reverse(Under { number: self.submitted, completion }));
-        self.submitted += 1;
-        Ok(())
+        self.under_way.push(Reverse(Under { number, completion }));
+    }
+
+    /// Reads of a block that were queued come before what changes it.
+    fn finish_reads_of(&mut self, at: Address) {
+        let of_block = |read: &ReadAhead| read.at.with_page(0) == at.with_page(0);
+        while let Some(place) = self.reads.iter().position(of_block) {
+            let ReadAhead { number, tag, at, data } = self.reads.remove(place).expect("just seen");
+            self.read_now(number, tag, at, data, SimTime::ZERO);
+        }
     }
 
     /// Commands under way.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.under_way.len()
+        self.under_way.len() + self.reads.len()
     }
 
     /// Whether none is.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.under_way.is_empty()
+        self.len() == 0
     }
 
     /// Waits for the next command that is done; `None` if none is under way.
     pub fn complete(&mut self) -> Option<Completion> {
+        // Only a device without timing reads ahead, and there commands end as submitted.
+        let first = self.under_way.peek().map(|Reverse(under)| under.number);
+        if let Some(read) = self.reads.front().filter(|r| first.is_none_or(|n| r.number < n)) {
+            let number = read.number;
+            let ReadAhead { tag, at, data, .. } = self.reads.pop_front().expect("just seen");
+            self.read_now(number, tag, at, data, SimTime::ZERO);
+        }
         let Reverse(under) = self.under_way.pop()?;
         // A share that is gone keeps no clock, and its commands have failed already.
         let _ = self.raw.share.reach_if_timed(under.completion.end);

@@ -11,7 +11,7 @@ use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Nand, Pun, RowId};
 
 use crate::bulk::{Moved, RowRun};
 use crate::config::ConfigError;
-use crate::hybrid::{Hybrid, MergeCounts};
+use crate::hybrid::{Hybrid, MergeCounts, Standing};
 use crate::pagemap::PageMap;
 use crate::plan::{self, CopyPlan, ReadRun, TrimRange, UnitWrite};
 use crate::ranges::Ranges;
@@ -650,7 +650,7 @@ impl Layer {
     pub fn cause_of_cleaning(&self, victim: BlockId) -> Cause {
         match self {
             Self::Page(map) => map.cause_of_cleaning(victim),
-            Self::Hybrid(_) => Cause::Merge,
+            Self::Hybrid(map) => map.cause_of_cleaning(victim),
             Self::Ranges(map) => map.cause_of_cleaning(victim),
             // Only resets lead to erases, and the host asks for them.
             Self::Zoned(_) => Cause::Host,
@@ -741,15 +741,15 @@ impl Layer {
         match self {
             Self::Ranges(map) => Self::Ranges(map.after_power_loss(nand)),
             Self::Zoned(map) => Self::Zoned(map.after_power_loss()),
-            one => one.go_on_over(&|block| nand.rows_programmed(block)),
+            one => one.go_on_over(&|block| Standing::of(nand, block)),
         }
     }
 
-    /// The same for any layer but ranges, told how many rows of each block are programmed.
-    pub(crate) fn go_on_over(self, rows_programmed: &dyn Fn(BlockId) -> u32) -> Self {
+    /// The same for any layer but ranges, told what the flash knows of each block.
+    pub(crate) fn go_on_over(self, standing: &dyn Fn(BlockId) -> Standing) -> Self {
         match self {
             Self::Page(_) | Self::Ranges(_) | Self::Zoned(_) => panic!("found by a scan"),
-            Self::Hybrid(map) => Self::Hybrid(map.after_power_loss(rows_programmed)),
+            Self::Hybrid(map) => Self::Hybrid(map.after_power_loss(standing)),
         }
     }
 }

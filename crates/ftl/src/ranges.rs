@@ -9,6 +9,7 @@
 //! Ranges neither lend each other blocks nor level wear among them.
 
 mod config;
+mod faults;
 mod recover;
 
 use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Pun, RowId};

@@ -50,6 +50,7 @@ impl Flash {
             victim: VictimPolicy::Fifo,
             free_blocks_low: 0,
             free_blocks_high: 0,
+            reserve_blocks: 0,
         });
         let layer = Layer::new(geometry.clone(), config.clone(), 1).unwrap();
         Self { nand: Nand::with_content(geometry), layer, config, version: 0 }

@@ -188,6 +188,32 @@ fn a_region_shrinks_and_what_it_cannot_take_goes_elsewhere() {
     }
 }
 
+/// Twelve units are as much as ten blocks of a region may hold; with seven left it is six. FIFO
+/// would move the oldest block as it is, and gain nothing, for ever.
+#[test]
+fn a_region_that_holds_too_much_is_not_cleaned_in_circles() {
+    let handles = FtlConfig {
+        placement: Placement::Handles(2),
+        victim: VictimPolicy::Fifo,
+        ..config(14, SlcUse::Region(SlcRule::Handle(1)), 2)
+    };
+    let mut map = PageMap::new(geometry(24, 10), handles, 1).unwrap();
+    let put = |map: &mut PageMap, lpn| {
+        let stream = map.stream_of(lpn, 1);
+        map.put_row(LANE, stream, &[UnitWrite { lpn, source: None, version: 1 }])
+    };
+    let rows: Vec<u32> = (0..13).map(|lpn| put(&mut map, lpn).0).collect();
+    assert_eq!(rows[..12], [0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21]);
+    assert_eq!((rows[12], map.slc_valid(LANE), map.slc_free_blocks(LANE)), (40, 12, 4));
+    map.set_aside((7..10).map(BlockId)).unwrap();
+    assert!(map.below_low(LANE), "one erased block is left");
+    assert_eq!(map.pick_victim(LANE), None, "nothing is to be gained");
+    // Both units of block 0 are written again, elsewhere: then it is worth an erase.
+    assert_eq!([put(&mut map, 0), put(&mut map, 1)], [RowId(41), RowId(42)]);
+    assert_eq!(map.pick_victim(LANE), Some(BlockId(0)));
+    map.assert_consistent();
+}
+
 /// Copies out of a region without an erased block left go to the other blocks, unless its
 /// addresses have no room there.
 #[test]

@@ -27,7 +27,11 @@ const ZONE: u32 = 20;
 const CAPACITY: u32 = 16;
 
 fn config(zones: u32) -> LayerConfig {
-    LayerConfig::Zoned(ZonedConfig { zones, zone_units: ZONE, kept: 0 })
+    config_with(zones, 0)
+}
+
+fn config_with(zones: u32, kept: u32) -> LayerConfig {
+    LayerConfig::Zoned(ZonedConfig { zones, zone_units: ZONE, kept })
 }
 
 struct Zones {
@@ -40,7 +44,11 @@ struct Zones {
 
 impl Zones {
     fn new(zones: u32) -> Self {
-        let layer = Layer::new(geometry(), config(zones), 1).unwrap();
+        Self::over(zones, config(zones))
+    }
+
+    fn over(zones: u32, config: LayerConfig) -> Self {
+        let layer = Layer::new(geometry(), config, 1).unwrap();
         let nand = Nand::with_content(geometry());
         Self { nand, layer, next: vec![0; zones as usize], version: 0 }
     }
@@ -253,4 +261,68 @@ fn shapes_that_do_not_fit_are_refused() {
     }
     let parity = check(Geometry { parity: true, ..geometry() }, 4, ZONE);
     assert_eq!(parity, ConfigError::BlockParity);
+}
+
+/// Twelve blocks, ten zones, one block kept. Row 2 of zone 0 fails while rows 3 and 4 are under
+/// way: row 3 is on the other die and counts, row 4 is behind the one that failed and does not.
+#[test]
+fn a_failed_program_sends_what_is_left_of_a_zone_to_a_shelter() {
+    let mut zones = Zones::over(10, config_with(10, 1));
+    assert_eq!(zones.layer.spare_blocks(), 1);
+    assert_eq!([zones.write(0), zones.write(0)], [RowId(0), RowId(1)]);
+    let [failed, other, behind] = [0; 3].map(|_| zones.begin(0));
+    zones.layer.program_failed(failed.0);
+    let map = zones.layer.zoned_mut().unwrap();
+    assert_eq!((map.take_broken(), map.take_broken()), (Some(0), None));
+    // The zone has taken its block with it: as many are left to spare.
+    assert_eq!((map.is_broken(0), map.spare_blocks(), map.shortage()), (true, 1, 0));
+    assert!(!map.is_void(other.0) && map.is_void(behind.0) && map.has_failed(BlockId(0)));
+    zones.layer.commit(other.0, &other.1, &[]);
+    zones.layer.program_failed(behind.0);
+    // Lane 1 has one erased block more than lane 0: its first block is the shelter.
+    for (row, units) in [(48, &behind.1), (49, &failed.1)] {
+        assert_eq!(zones.layer.host_place(0, 0), HostPlace::Lane(LaneId(1)));
+        assert_eq!(zones.layer.reserve_host(LaneId(1), 0, 0), RowId(row));
+        zones.layer.commit(RowId(row), units, &[]);
+    }
+    let places = [0, 3, 4, 5, 6, 7, 8, 9, 10].map(|lpn| zones.layer.lookup(lpn).map(|at| at.0));
+    let expected = [0, 3, 98, 99, 6, 7, 96, 97].map(Some);
+    assert_eq!(places[..8], expected);
+    assert_eq!((places[8], zones.layer.mapped()), (None, 10));
+    // The shelter has taken the block to spare; another zone that breaks shares it.
+    let map = zones.layer.zoned().unwrap();
+    assert_eq!((map.spare_blocks(), map.written(0), map.sheltered_units()), (0, 10, 4));
+    let (row, units) = zones.begin(1);
+    zones.layer.program_failed(row);
+    assert_eq!(zones.layer.reserve_host(LaneId(1), 1, 0), RowId(50));
+    zones.layer.commit(RowId(50), &units, &[]);
+    let map = zones.layer.zoned().unwrap();
+    assert_eq!((map.shortage(), map.spare_blocks(), map.sheltered_units()), (0, 0, 6));
+    assert_eq!(map.live(prism_nand::Pun(100)), Some(ZONE), "unit 0 of zone 1");
+    zones.layer.assert_consistent();
+}
+
+/// Erases of the blocks of zones 0, 1 and 2 fail: the first takes the block to spare, and each
+/// other one a zone, that which was reset.
+#[test]
+fn an_erase_that_fails_is_made_up_for_or_costs_a_zone() {
+    let mut zones = Zones::over(10, config_with(10, 1));
+    let mut given_up = Vec::new();
+    for zone in 0..3 {
+        zones.write(zone);
+        zones.layer.zoned_mut().unwrap().reset(zone);
+        let victim = (0..2).find_map(|lane| zones.layer.pick_victim(LaneId(lane))).unwrap();
+        zones.layer.erase_failed(victim);
+        let map = zones.layer.zoned_mut().unwrap();
+        if map.shortage() > 0 {
+            let gone = map.zone_to_give_up(|_| true).unwrap();
+            map.zone_failed(gone);
+            given_up.push(gone);
+        }
+        assert_eq!(map.shortage(), 0);
+        map.assert_consistent();
+    }
+    assert_eq!(given_up, [1, 2]);
+    assert!(zones.layer.zoned().unwrap().is_sound(0));
+    assert_eq!(zones.layer.zoned().unwrap().sound_zones(), 8);
 }

@@ -88,6 +88,15 @@ pub enum HostError {
         /// Why, and what to do.
         what: String,
     },
+    /// A size of logical blocks is given for a trace that does not need it.
+    #[error(
+        "{file}: this trace tells places and sizes itself; leave out --block-size, which is for \
+         a trace of nothing but NVMe commands"
+    )]
+    BlockSizeKnown {
+        /// The file.
+        file: String,
+    },
     /// No phase of that name is in the trace.
     #[error("{file}: there is no phase {name:?} in the trace; {}", known_names("phases", known))]
     UnknownPhase {

@@ -22,6 +22,9 @@ pub struct TraceFacts {
     pub unpaired: u64,
     /// The event that was counted as the request.
     pub counted_from: CountedFrom,
+    /// Where these are NVMe commands, the size of a logical block that was assumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nvme_block_bytes: Option<u64>,
 }
 
 /// Lines that did not become a request, for one reason.
@@ -54,6 +57,8 @@ pub enum CountedFrom {
     Issue,
     /// The entry into the block layer, because there was no issue event.
     Queue,
+    /// The command of the NVMe driver, because there was no block event.
+    Nvme,
 }
 
 impl TraceFacts {
@@ -68,6 +73,7 @@ impl TraceFacts {
             phases: outcome.phases.iter().map(PhaseRow::from).collect(),
             unpaired: outcome.unpaired,
             counted_from,
+            nvme_block_bytes: None,
         }
     }
 
@@ -120,6 +126,7 @@ mod tests {
             phases: vec![phase("a", -5, 5), phase("b", 5, 6), phase("a", 6, 10)],
             unpaired: 0,
             counted_from: CountedFrom::Issue,
+            nvme_block_bytes: None,
         };
         assert_eq!(facts.phase_ns("a"), Some(14));
         assert_eq!(facts.phase_ns("c"), None);

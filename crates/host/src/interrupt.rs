@@ -1,16 +1,17 @@
-//! Ctrl-C: unfinished outputs are removed, and the process ends with the code that a
-//! shell gives to an interrupted command.
+//! Ctrl-C: unfinished outputs are removed, what was done to the system is undone, and the
+//! process ends with the code that a shell gives to an interrupted command.
 //!
 //! A thread waits for the signal and ends the process itself. Nothing else has to poll
 //! a flag, so a read that blocks on an idle pipe, or an hour of simulation, stops at
-//! once. Unfinished outputs are known here by name; the lock on the list is held while
-//! the process ends, so no new one can appear after they are removed.
+//! once. Unfinished outputs are known here by name, and what is to be undone by an action;
+//! the locks on both lists are held while the process ends, so nothing new can appear after
+//! they are removed.
 //!
 //! Work that has a good end at any time (a capture) asks for the first signal itself:
 //! then a flag is raised instead, and the next signal ends the process.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -24,6 +25,14 @@ static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 static SOFT: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
 
+type Action = Box<dyn FnOnce() + Send>;
+
+/// What is to be undone, with its number, the newest last.
+static UNDO: Mutex<Vec<(u64, Action)>> = Mutex::new(Vec::new());
+
+/// The number of the next one.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
 /// From now on Ctrl-C and a polite kill remove unfinished outputs and end the process
 /// with code 130 (143 for the latter).
 ///
@@ -36,6 +45,11 @@ pub fn install() -> std::io::Result<()> {
             if let Some(flag) = soft().take() {
                 flag.store(true, Ordering::Release);
                 continue;
+            }
+            // The newest stands on what was there before it.
+            let mut undo = actions();
+            for (_, action) in undo.drain(..).rev() {
+                action();
             }
             let unfinished = list();
             for path in unfinished.iter() {
@@ -81,7 +95,73 @@ pub(crate) fn finish_noted<T>(path: &Path, end: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Something that was done to the system and must not outlive the process: a mount, a device, a
+/// child. It is undone when this is dropped, or when a signal ends the process.
+#[derive(Debug)]
+#[must_use = "it is undone at once"]
+pub(crate) struct Undo(u64);
+
+impl Undo {
+    /// Does something by `make`, which returns how it is undone. A signal comes either before or
+    /// after it.
+    ///
+    /// # Errors
+    /// That of `make`; then there is nothing to undo.
+    pub fn of<A, E>(make: impl FnOnce() -> Result<A, E>) -> Result<Self, E>
+    where
+        A: FnOnce() + Send + 'static,
+    {
+        let mut undo = actions();
+        let action = make()?;
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        undo.push((number, Box::new(action)));
+        Ok(Self(number))
+    }
+}
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        let mut undo = actions();
+        if let Some(place) = undo.iter().position(|(number, _)| *number == self.0) {
+            let (_, action) = undo.remove(place);
+            action();
+        }
+    }
+}
+
+fn actions() -> MutexGuard<'static, Vec<(u64, Action)>> {
+    UNDO.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn list() -> MutexGuard<'static, Vec<PathBuf>> {
     // A list of names stays meaningful when a thread panics between two changes.
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn what_is_done_is_undone_once_and_what_failed_is_not() {
+        let count = Arc::new(AtomicU64::new(0));
+        let counted = |by: u64| {
+            let count = count.clone();
+            Undo::of(move || {
+                Ok::<_, ()>(move || {
+                    count.fetch_add(by, Ordering::Relaxed);
+                })
+            })
+        };
+        let (one, ten) = (counted(1).unwrap(), counted(10).unwrap());
+        drop(one);
+        assert_eq!(count.load(Ordering::Relaxed), 1);
+        drop(ten);
+        assert_eq!(count.load(Ordering::Relaxed), 11);
+        let failed =
+            Undo::of(|| if count.load(Ordering::Relaxed) == 0 { Ok(|| ()) } else { Err(5) });
+        assert_eq!(failed.unwrap_err(), 5);
+    }
 }

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use prism_trace::detect::detect;
 use prism_trace::summary::{Figures, Summary};
 use prism_trace::{
-    CountFrom, Format, Op, Outcome, Reader, ReaderOptions, Record, Symbol, Symbols, TraceError,
+    CountFrom, Format, LogicalBlock, Op, Outcome, Reader, ReaderOptions, Record, Symbol, Symbols,
+    TraceError,
 };
 
 use crate::error::HostError;
@@ -39,6 +40,9 @@ pub struct LoadSpec {
     pub map: Option<PathBuf>,
     /// The `-f` string with which blkparse printed it.
     pub blkparse_format: Option<String>,
+    /// The logical block of NVMe commands, if it is not the usual 512 B; for traces of
+    /// these alone.
+    pub nvme_block: Option<LogicalBlock>,
     /// Only the requests of this phase.
     pub phase: Option<String>,
     /// Only the requests of this device.
@@ -155,6 +159,9 @@ fn load_parquet<'a>(
                     --blkparse-format; leave it out";
         return Err(HostError::Parquet { file: name, what: what.into() });
     }
+    if spec.nvme_block.is_some() {
+        return Err(HostError::BlockSizeKnown { file: name });
+    }
     let mut reader = ParquetReader::open(input.reopen()?.into_file()?, &name)?;
     progress.start_count("reading", "requests", Some(reader.records()));
     let (mut keep, mut symbols, mut batch) = (Keep::new(spec), Symbols::new(), Vec::new());
@@ -194,15 +201,25 @@ fn load_bytes<'a>(
         count_from: CountFrom::Issue,
     };
     let mut counted_from = CountedFrom::Issue;
+    let block = spec.nvme_block.unwrap_or(LogicalBlock::SECTOR);
     loop {
         let mut keep = Keep::new(spec);
         let (outcome, symbols) = Pass::new(&options, &mut files)?.run(&mut keep, progress)?;
-        if !outcome.only_queue_events || options.count_from == CountFrom::Queue {
-            let facts = TraceFacts::new(format.name(), &outcome, counted_from);
+        let is_first = options.count_from == CountFrom::Issue;
+        (options.count_from, counted_from) = if is_first && outcome.only_queue_events {
+            (CountFrom::Queue, CountedFrom::Queue)
+        } else if is_first && outcome.only_nvme_commands {
+            (CountFrom::Nvme { block }, CountedFrom::Nvme)
+        } else {
+            let mut facts = TraceFacts::new(format.name(), &outcome, counted_from);
+            if counted_from == CountedFrom::Nvme {
+                facts.nvme_block_bytes = Some(block.bytes().0);
+            } else if spec.nvme_block.is_some() {
+                let file = files[0].input.name().to_owned();
+                return Err(HostError::BlockSizeKnown { file });
+            }
             return Ok((keep, symbols, facts));
-        }
-        options.count_from = CountFrom::Queue;
-        counted_from = CountedFrom::Queue;
+        };
         for file in std::mem::take(&mut files) {
             files.push(Opened::new(file.input.reopen()?)?);
         }

@@ -9,9 +9,11 @@ pub use prism_flash::medium::GeometryError;
 pub use prism_flash::monitor::{OpCounts, ShareInfo};
 pub use prism_flash::{
     Allocation, Cache, Device, DeviceGeometry, FlashError, GlobalWear, Medium, MediumError,
-    MemoryDevice, Options, PageState, Result, Share, ShareGeometry, SharedMemory, WearReport,
+    MemoryDevice, Options, PageState, Result, Share, ShareGeometry, SharedMemory, WallClock,
+    WearReport,
 };
 pub use prism_flash::{function, kv, object, policy, raw};
+pub use prism_flashfile::{FlashFile, FlashFileError, REAL, RealClock};
 pub use prism_nand::{Cause, Counts, PageTimes, Timing};
 
 /// The README's program runs.

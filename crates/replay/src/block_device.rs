@@ -2,7 +2,7 @@
 
 use prism_base::SimTime;
 use prism_nand::LaneId;
-use prism_ssd::{Completion, Drive, HostCounts, Request, SubmitError};
+use prism_ssd::{Completion, Drive, HostCounts, ReadOnly, Request, SubmitError};
 
 use crate::host_log::LogCounts;
 
@@ -34,6 +34,9 @@ pub trait BlockDevice {
 
     /// What the host's own translation has done, if there is one.
     fn log_counts(&self) -> Option<&LogCounts>;
+
+    /// Since when nothing can be written any more.
+    fn read_only(&self) -> Option<ReadOnly>;
 
     /// Units beside those with an address.
     fn spare_units(&self) -> u64;
@@ -88,6 +91,10 @@ impl BlockDevice for Drive {
 
     fn log_counts(&self) -> Option<&LogCounts> {
         None
+    }
+
+    fn read_only(&self) -> Option<ReadOnly> {
+        Drive::read_only(self)
     }
 
     fn spare_units(&self) -> u64 {

@@ -142,7 +142,7 @@ impl<'a, B: BlockDevice> Player<'a, B> {
                 break;
             }
             for record in &batch {
-                if self.until_read_only && self.drive.drive().read_only().is_some() {
+                if self.until_read_only && self.drive.read_only().is_some() {
                     break;
                 }
                 if number % PROGRESS_STEP == 0 && !self.report(number) {

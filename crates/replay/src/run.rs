@@ -141,7 +141,7 @@ pub fn replay<B: BlockDevice>(
         outcome.measured = std::mem::take(&mut player.measured);
     } else {
         search(&mut player, source, &mut outcome, free_units)?;
-        if player.drive.drive().read_only().is_some() {
+        if player.drive.read_only().is_some() {
             // Another pass would show how a drive refuses.
             outcome.warm_up_passes = player.passes - player.measured.passes;
         } else {
@@ -187,7 +187,7 @@ fn search<B: BlockDevice>(
         outcome.steady = SteadyState::NoWrites;
         return Ok(());
     }
-    if player.drive.drive().read_only().is_some() {
+    if player.drive.read_only().is_some() {
         outcome.steady = SteadyState::NotReached;
         return Ok(());
     }
@@ -221,7 +221,7 @@ fn search<B: BlockDevice>(
 
 fn given_up<B: BlockDevice>(player: &Player<'_, B>) -> bool {
     player.passes >= PASSES_MAX
-        || player.drive.drive().read_only().is_some()
+        || player.drive.read_only().is_some()
         || player.drive.drive().now() > SimTime::ZERO + SIMULATED_MAX
         || player.drive.host_counts().completed >= REQUESTS_MAX
         || player.drive.drive().flash_counts().units.total() >= UNITS_MAX

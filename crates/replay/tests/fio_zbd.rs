@@ -6,6 +6,7 @@ mod common;
 use common::Log;
 use prism_base::Bytes;
 use prism_replay::fio::{self, FioError, Job, JobReader, Outcome, Target, jobs};
+use prism_ssd::device::FaultSpec;
 use prism_ssd::{Device, Drive, HostOp, InitialState, ZoneState};
 
 const UNIT: u64 = 4096;
@@ -194,4 +195,36 @@ fn words_that_do_not_fit_are_refused() {
     reader.file("jobs.fio", "[j]\nrw=write\nzonemode=zbd\n").unwrap();
     let error = jobs(&reader.finish().unwrap(), &[], 1 << 30, 1).unwrap_err().to_string();
     assert!(error.contains("needs a zoned drive"), "{error}");
+}
+
+/// Zones fail while jobs write and read them: what goes to a zone that takes nothing more fails,
+/// what comes after it goes elsewhere, and the jobs come to their end.
+#[test]
+fn jobs_go_round_zones_that_have_failed() {
+    let (mut failed, mut errors, mut written) = (0, 0, 0);
+    for seed in 0..20 {
+        let mut device = device();
+        let mut faults = FaultSpec::of_kind("tlc");
+        faults.factory_bad = Some(0.0);
+        faults.program_failure = Some(0.02);
+        faults.erase_failure = Some(0.02);
+        (faults.program_exponent, faults.erase_exponent) = (Some(0.0), Some(0.0));
+        device.faults = Some(faults);
+        let mut drive = Drive::new(device, seed).unwrap();
+        let text = "[w]\nzonemode=zbd\nrw=randrw\nbs=16k\niodepth=4\nioengine=libaio\n\
+                    io_size=4m\nnorandommap\n";
+        let mut log = Log::default();
+        let outcome = fio::run(&mut drive, &parse(text).unwrap(), &mut log).unwrap();
+        while drive.next_event().is_some() {
+            drive.step(&mut Vec::new());
+        }
+        drive.assert_consistent();
+        let zones = drive.zones().unwrap();
+        failed += zones.count(ZoneState::ReadOnly) + zones.count(ZoneState::Offline);
+        errors += outcome.total.errors[HostOp::Write as usize];
+        written += outcome.total.bytes_of(HostOp::Write);
+    }
+    assert!(failed >= 30 && errors >= 8, "{failed} zones failed, {errors} writes");
+    // Drives come to their end early here.
+    assert!(written > 20 * ZONES * CAPACITY / 8, "{written}");
 }

@@ -22,7 +22,7 @@ pub fn value(value: &Value) -> Json {
     match value {
         Value::Text(text) => Json::String(text.clone()),
         Value::Int(whole) => Json::from(*whole),
-        Value::Float(float) => number(*float),
+        Value::Float(float) | Value::Graded(float, _) => number(*float),
         Value::Missing => Json::Null,
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::chart::Chart;
 use crate::unit::Unit;
-use crate::verdict::Verdict;
+use crate::verdict::{Grade, Verdict};
 use prism_base::{Bytes, Nanos};
 
 /// A whole report.
@@ -93,6 +93,8 @@ pub enum Value {
     Int(u64),
     /// Any other number. One that is not finite counts as missing.
     Float(f64),
+    /// How far a rule is kept, from 0 to 1, with what that means: a cell of a heat map.
+    Graded(f64, Grade),
     /// Not known, which is not zero.
     Missing,
 }
@@ -181,6 +183,14 @@ impl Column {
 }
 
 impl Value {
+    /// The grade of a cell that has one.
+    pub(crate) fn grade(&self) -> Option<Grade> {
+        match self {
+            Self::Graded(score, grade) if score.is_finite() => Some(*grade),
+            _ => None,
+        }
+    }
+
     /// The value as written; `missing` stands for what is not known.
     #[must_use]
     pub fn show(&self, unit: Option<Unit>, missing: &str) -> String {
@@ -190,6 +200,8 @@ impl Value {
             Self::Int(whole) => *whole as f64,
             Self::Float(number) if !number.is_finite() => return missing.into(),
             Self::Float(number) => *number,
+            Self::Graded(score, _) if !score.is_finite() => return missing.into(),
+            Self::Graded(score, grade) => return format!("{}{score:.2}", grade.mark()),
         };
         match unit {
             Some(unit) => unit.format(number),

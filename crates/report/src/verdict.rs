@@ -45,6 +45,17 @@ impl Grade {
     }
 }
 
+impl Grade {
+    /// What stands before a score in a table: colours alone would not be seen by everybody.
+    pub(crate) fn mark(self) -> &'static str {
+        match self {
+            Self::Kept | Self::Unknown => "",
+            Self::Strained => "~ ",
+            Self::Broken => "! ",
+        }
+    }
+}
+
 impl Verdict {
     /// A verdict without a score and details.
     #[must_use]

@@ -422,6 +422,31 @@ fn json_keeps_numbers_units_and_order() {
 }
 
 #[test]
+fn graded_cells_have_marks_colours_and_plain_numbers() {
+    let columns = vec![Column::text("app"), Column::number("ext4", Unit::Ratio)];
+    let mut table = Table::new("c", columns);
+    let cells = [
+        ("a", 0.912, Grade::Kept),
+        ("b", 0.5, Grade::Strained),
+        ("c", 0.1, Grade::Broken),
+        ("d", f64::NAN, Grade::Broken),
+    ];
+    for (name, score, grade) in cells {
+        table.rows.push(vec![name.into(), Value::Graded(score, grade)]);
+    }
+    let document = one_block(Block::Table(table.clone()));
+    let plain = terminal::render(&document, 40, Style::PLAIN);
+    for line in ["  a      0.91\n", "  b    ~ 0.50\n", "  c    ! 0.10\n", "  d         -\n"] {
+        assert!(plain.contains(line), "{line:?} is not in {plain}");
+    }
+    let colored = terminal::render(&document, 40, Style::RICH);
+    assert!(colored.contains("\u{1b}[1;31m! 0.10\u{1b}[0m"), "{colored}");
+    let page = html::render(&document);
+    assert!(page.contains("<td class=\"n strained\">~ 0.50"), "the cell is not in the page");
+    assert_eq!(json::table(&table)["rows"][2]["ext4"], 0.1);
+}
+
+#[test]
 fn the_same_document_gives_the_same_bytes() {
     let (one, two) = (sample::document(), sample::document());
     assert_eq!(html::render(&one), html::render(&two));

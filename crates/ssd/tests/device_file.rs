@@ -277,6 +277,28 @@ fn the_slc_fields_are_described_and_required() {
 }
 
 #[test]
+fn what_makes_no_sense_of_slc_blocks_that_fail_is_named() {
+    let with = |lines: &str| {
+        let mut device = Device::preset("slc-mlc").unwrap();
+        let faults = format!("kind = \"mlc\"\nwear = 2500\n{lines}");
+        device.faults = Some(toml::from_str(&faults).unwrap());
+        device.check().map(|()| device.slc_fault_model().unwrap())
+    };
+    // A quarter of 10,000 cycles is used up, and so is one of 100,000.
+    let model = with("").unwrap();
+    assert_eq!((model.wear, model.endurance), (25_000, 100_000));
+    let own = with("[slc]\nkind = \"mlc\"\nwear = 7\nread_retries = 1\n").unwrap();
+    assert_eq!((own.wear, own.ecc.retries), (7, 1));
+    let check = |lines: &str, expected: &str| {
+        let message = with(&format!("[slc]\n{lines}\n")).unwrap_err().to_string();
+        assert!(message.contains(expected), "{lines}: {message}");
+    };
+    check("kind = \"plc\"", "faults.kind = plc (in [faults.slc]): kinds are");
+    check("kind = \"slc\"\nretention = \"1d\"", "faults.slc.retention");
+    check("kind = \"slc\"\n[slc.slc]\nkind = \"slc\"", "faults.slc.slc");
+}
+
+#[test]
 fn what_makes_no_sense_under_faults_is_named() {
     let aged = aged_example();
     let device = Device::from_toml(&aged).unwrap();
@@ -305,6 +327,11 @@ fn what_makes_no_sense_under_faults_is_named() {
     check("correctable_bits = 8192", "faults.correctable_bits = 8192: must be fewer");
     check("read_retries = 101", "faults.read_retries = 101");
     check("retry_factor = nan", "faults.retry_factor = NaN");
+    let slc = |lines: &str| {
+        let text = format!("{aged}\n[faults.slc]\n{lines}");
+        Device::from_toml(&text).unwrap_err().to_string()
+    };
+    assert!(slc("kind = \"slc\"\n").contains("faults.slc.kind = slc: [faults.slc] is for blocks"));
     let hybrid = format!("{}\n[faults]\nkind = \"tlc\"\n", hybrid_example());
     let message = Device::from_toml(&hybrid).unwrap_err().to_string();
     assert!(message.contains("ftl.mapping = hybrid: flash that fails"), "{message}");

@@ -8,42 +8,44 @@
 
 #[path = "common/aged.rs"]
 mod aged;
+#[path = "common/failing.rs"]
+mod failing;
 #[path = "common/swarm.rs"]
 mod swarm;
 
-use aged::{Model, often, seeds};
-use prism_base::{Bytes, Rng};
+use aged::{Model, seeds};
+use prism_base::Rng;
 use prism_engine::FaultCounts;
 use prism_ssd::Device;
+use prism_ssd::device::Mapping;
+use swarm::Kind;
 
-/// A drive with a mapping by unit whose flash fails often, with room for blocks to be retired.
-fn faulty(rng: &mut Rng) -> Device {
-    loop {
-        let mut device = swarm::device(rng);
-        device.flash.blocks_per_plane *= swarm::one_of(rng, &[2, 4, 8]);
-        device.faults = Some(often(rng));
-        let most = swarm::most_units(&device);
-        let units = swarm::one_of(rng, &[most * 9 / 10, most * 2 / 3, most / 2]);
-        device.ftl.segment = None;
-        device.drive.capacity = Bytes(units * device.ftl.mapping_unit.0);
-        if units >= 64 {
-            device.check().unwrap();
-            return device;
-        }
+/// What lives of failing drives have met.
+#[derive(Debug, Default)]
+struct Met {
+    faults: FaultCounts,
+    /// Drives that became read-only, requests that were refused, and losses of power.
+    read_only: u32,
+    refused: u64,
+    cuts: u32,
+}
+
+impl Met {
+    fn injected(&self) -> u64 {
+        let all = self.faults;
+        let failures = all.program_failures + all.erase_failures;
+        failures + all.retried_units + all.rebuilt_units + all.unreadable_units + all.lost_units
     }
 }
 
-/// Drives of all kinds live through ten thousand faults and lose nothing in silence.
-#[test]
-fn a_swarm_of_failing_drives_loses_nothing_in_silence() {
-    let (mut all, mut read_only, mut cuts) = (FaultCounts::default(), 0, 0);
-    let mut refused = 0;
-    let all_seeds = seeds(400);
-    let alone = all_seeds.end - all_seeds.start == 1;
-    for seed in all_seeds {
-        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test faults swarm");
+/// Lives of drives that `draw` draws, one for each seed: filled, then written, read, trimmed and
+/// flushed, and if they are protected without power now and then.
+fn lives(seeds: std::ops::Range<u64>, test: &str, draw: impl Fn(&mut Rng) -> Device) -> Met {
+    let mut met = Met::default();
+    for seed in seeds {
+        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test faults {test}");
         let mut rng = Rng::stream(seed, "faults.device");
-        let device = faulty(&mut rng);
+        let device = failing::device(&mut rng, &draw);
         let protected = device.drive.power_loss_protection;
         let Some(mut model) = Model::new(device, seed) else { continue };
         model.fill();
@@ -51,24 +53,66 @@ fn a_swarm_of_failing_drives_loses_nothing_in_silence() {
             model.run(500);
             if protected && rng.chance(0.5) {
                 model = model.cut(seed);
-                cuts += 1;
+                met.cuts += 1;
             }
             model.quiesce();
         }
         let health = model.drive.health().unwrap();
         assert!(health.read_only.is_none() || health.spare_blocks == 0, "{health:?}");
-        all.add(model.faults());
-        read_only += u32::from(health.read_only.is_some());
-        refused += model.refused;
+        met.faults.add(model.faults());
+        met.read_only += u32::from(health.read_only.is_some());
+        met.refused += model.refused;
     }
-    println!("{all:?}, {read_only} drives read-only, {refused} refusals, {cuts} cuts");
-    let injected = all.program_failures
-        + all.erase_failures
-        + all.retried_units
-        + all.rebuilt_units
-        + all.unreadable_units
-        + all.lost_units;
+    println!("{met:?}");
+    met
+}
+
+/// Drives of all kinds live through ten thousand faults and lose nothing in silence.
+#[test]
+fn a_swarm_of_failing_drives_loses_nothing_in_silence() {
+    let seeds = seeds(400);
+    let alone = seeds.end - seeds.start == 1;
+    let met = lives(seeds, "swarm", swarm::device);
+    let all = met.faults;
     let each = [all.program_failures, all.erase_failures, all.rebuilt_units, all.lost_units];
-    assert!(alone || injected >= 10_000 && each.iter().all(|&count| count >= 100), "{all:?}");
-    assert!(alone || read_only >= 10 && refused >= 1000 && cuts >= 50, "{read_only} {refused}");
+    let enough = met.injected() >= 10_000 && each.iter().all(|&count| count >= 100);
+    let ends = met.read_only >= 10 && met.refused >= 1000 && met.cuts >= 50;
+    assert!(alone || enough && ends, "{met:?}");
+}
+
+/// Each mapping by block, and ranges, by themselves: merges meet blocks that fail.
+fn a_swarm_of(kind: Kind, test: &str) {
+    let seeds = seeds(100);
+    let alone = seeds.end - seeds.start == 1;
+    let met = lives(seeds, test, |rng| kind.draw(rng));
+    let all = met.faults;
+    let each = [all.program_failures, all.erase_failures, all.lost_units];
+    let enough = met.injected() >= 1000 && each.iter().all(|&count| count >= 100);
+    let ends = met.read_only >= 3 && met.refused >= 100 && met.cuts >= 20;
+    assert!(alone || enough && ends, "{met:?}");
+}
+
+#[test]
+fn a_swarm_mapped_by_block() {
+    a_swarm_of(Kind::ByBlock(Mapping::Block), "mapped_by_block");
+}
+
+#[test]
+fn a_swarm_of_bast() {
+    a_swarm_of(Kind::ByBlock(Mapping::Bast), "of_bast");
+}
+
+#[test]
+fn a_swarm_of_fast() {
+    a_swarm_of(Kind::ByBlock(Mapping::Fast), "of_fast");
+}
+
+#[test]
+fn a_swarm_of_data_groups() {
+    a_swarm_of(Kind::ByBlock(Mapping::Hybrid), "of_data_groups");
+}
+
+#[test]
+fn a_swarm_of_ranges() {
+    a_swarm_of(Kind::Ranges, "of_ranges");
 }

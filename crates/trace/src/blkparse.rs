@@ -231,7 +231,7 @@ pub(crate) fn fields(line: &[u8]) -> Option<Fields<'_>> {
 
 /// The fields of a line of the tracer behind ftrace's columns.
 fn tracer_fields(line: &[u8]) -> Option<Fields<'_>> {
-    let Context { pid, time_ns, step_ns, rest } = ftrace::context(line)?;
+    let Context { pid, time_ns, step_ns, rest, .. } = ftrace::context(line)?;
     let mut scan = Scan::new(rest);
     let device = Some(scan.device()?);
     let mut action = scan.word()?;

@@ -61,3 +61,19 @@ impl Capabilities {
 fn told() -> bool {
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_stored_before_tells_operations_and_addresses() {
+        let all = Capabilities { discard: true, ..Capabilities::READS_AND_WRITES };
+        let mut stored = serde_json::to_value(all).expect("JSON");
+        for name in ["operation", "address"] {
+            let told = stored.as_object_mut().and_then(|object| object.remove(name));
+            assert_eq!(told, Some(true.into()), "{name}");
+        }
+        assert_eq!(serde_json::from_value::<Capabilities>(stored).expect("capabilities"), all);
+    }
+}

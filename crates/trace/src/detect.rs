@@ -4,7 +4,7 @@ use crate::blktrace_record::Order;
 use crate::error::TraceError;
 use crate::reader::Format;
 use crate::scan::whole;
-use crate::{blkparse, data_sets, ftrace, perf};
+use crate::{blkparse, data_sets, ftrace, perf, tools, wiscsee};
 
 /// Bytes of the start of a trace that [`detect`] wants, if there are as many: enough to
 /// get past long headers and the first notes of a tracer.
@@ -35,7 +35,8 @@ pub fn detect(head: &[u8]) -> Result<Format, TraceError> {
     if head.starts_with(b"fio version 2 iolog") || head.starts_with(b"fio version 3 iolog") {
         return Ok(Format::FioIolog);
     }
-    let recognisers = || RECOGNISERS.into_iter().chain(data_sets::RECOGNISERS);
+    let recognisers =
+        || RECOGNISERS.into_iter().chain(tools::RECOGNISERS).chain(data_sets::RECOGNISERS);
     let lines = || head.split(|&byte| byte == b'\n').take(LINES_MAX).map(<[u8]>::trim_ascii_end);
     let mut hits = vec![0_usize; recognisers().count()];
     for line in lines() {
@@ -60,11 +61,12 @@ pub fn detect(head: &[u8]) -> Result<Format, TraceError> {
 pub(crate) type Recogniser = (Format, fn(&[u8]) -> bool);
 
 /// In the order of preference where a line could be of several.
-const RECOGNISERS: [Recogniser; 7] = [
+const RECOGNISERS: [Recogniser; 8] = [
     (Format::Ftrace, |line| ftrace::head(line).is_some_and(|head| is_name(head.name))),
     (Format::PerfScript, |line| perf::head(line).is_some_and(|head| is_name(head.name))),
     // Without its times the text of the tracer cannot be read, but the reader says why.
     (Format::Blkparse, |line| blkparse::fields(line).is_some() || blkparse::is_timeless(line)),
+    (Format::Wiscsee, wiscsee::is_line),
     (Format::Msr, is_msr),
     (Format::Alibaba, is_alibaba),
     (Format::Tencent, is_tencent),
@@ -76,7 +78,8 @@ fn is_name(name: &[u8]) -> bool {
 }
 
 /// What to say of binary data that has none of the known marks.
-const NO_KNOWN_BINARY: &str = "binary, and of no known format; traces of caches without a header take --format oracle-general";
+const NO_KNOWN_BINARY: &str = "binary, and of no known format; traces of caches without a header \
+                               take --format oracle-general";
 
 /// What binary data seems to be; `None` for text.
 fn binary(head: &[u8]) -> Option<&'static str> {
@@ -162,10 +165,7 @@ mod tests {
 
     #[test]
     fn formats_by_their_lines() {
-        let ftrace =
-            " jbd2/loop0-8-10900 [000] ..... 745.098260: block_rq_issue: 7,0 FF 0 () 0 + 0 [x]";
-        let perf =
-            " dd 19404 [001] 766.164705: block:block_rq_issue: 7,0 WS 8 () 1 + 8 0x2,0,4 [dd]";
+        let (ftrace, perf) = (FTRACE, PERF);
         let trace_cmd =
             "cpus=2\n  dd-77 [001] 766.164705: block_rq_issue:      7,0 R 8 () 1 + 8 [dd]";
         let unpack = Err(TraceError::NotText { what: "compressed with gzip; unpack it first" });
@@ -202,5 +202,59 @@ mod tests {
             assert!(refused.contains("UTF-16"), "{refused}");
         }
         assert_eq!(detect(&[0; 4096]), binary);
+    }
+
+    /// Samples of text, and the format whose lines they are.
+    const TEXTS: [(Format, &str); 20] = [
+        (Format::Ftrace, FTRACE),
+        (Format::PerfScript, PERF),
+        (Format::Blkparse, include_str!("../../../samples/formats/blkparse-default.txt")),
+        (Format::Blkparse, include_str!("../tests/data/ftrace-blk-tracer-classic.txt")),
+        (Format::Msr, include_str!("../../../samples/formats/msr.csv")),
+        (Format::Alibaba, include_str!("../../../samples/formats/alibaba.csv")),
+        (Format::Tencent, include_str!("../../../samples/formats/tencent.csv")),
+        (Format::Mqsim, include_str!("../../../samples/formats/mqsim.txt")),
+        (Format::Biosnoop, include_str!("../tests/data/biosnoop-bcc.txt")),
+        (Format::Etw, include_str!("../tests/data/etw.csv")),
+        (Format::Wiscsee, include_str!("../tests/data/wiscsee.txt")),
+        (Format::Systor17, include_str!("../tests/data/systor17-vdi.csv")),
+        (Format::K5cloud, include_str!("../tests/data/k5cloud.csv")),
+        (Format::Spc, include_str!("../tests/data/spc.csv")),
+        (Format::Disksim, include_str!("../tests/data/disksim.txt")),
+        (Format::Fiu, include_str!("../tests/data/fiu.txt")),
+        (Format::Baleen, include_str!("../tests/data/baleen.txt")),
+        (Format::Thesios, include_str!("../tests/data/thesios.csv")),
+        (Format::IoTracer, include_str!("../tests/data/io-tracer.csv")),
+        (Format::IoTracer, include_str!("../tests/data/io-tracer-old.csv")),
+    ];
+
+    const FTRACE: &str =
+        " jbd2/loop0-8-10900 [000] ..... 745.098260: block_rq_issue: 7,0 FF 0 () 0 + 0 [x]";
+    const PERF: &str =
+        " dd 19404 [001] 766.164705: block:block_rq_issue: 7,0 WS 8 () 1 + 8 0x2,0,4 [dd]";
+
+    /// No line of one format is taken for one of another, not even among many.
+    #[test]
+    fn every_line_against_every_recogniser() {
+        let all =
+            || RECOGNISERS.into_iter().chain(tools::RECOGNISERS).chain(data_sets::RECOGNISERS);
+        for (own, text) in TEXTS {
+            let mut hits = 0;
+            for line in text.lines() {
+                for (format, is_one) in all() {
+                    let is_hit = is_one(line.trim_end().as_bytes());
+                    assert!(!is_hit || format == own, "{line} of {own:?} as {format:?}");
+                    hits += usize::from(is_hit);
+                }
+            }
+            assert!(hits > 0, "{own:?}");
+            assert_eq!(data_sets::recognise(text.as_bytes()), None, "{own:?}");
+        }
+        let midas = include_str!("../tests/data/midas.txt");
+        for line in midas.lines() {
+            for (format, is_one) in all() {
+                assert!(!is_one(line.as_bytes()), "{line} of MiDAS as {format:?}");
+            }
+        }
     }
 }

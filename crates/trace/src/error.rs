@@ -1,6 +1,8 @@
 //! What can be wrong with a trace. Each error names the line (or record) and says
 //! what to do; the file's name is added by whoever opened it.
 
+use prism_base::Bytes;
+
 /// Why a trace cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -38,6 +40,12 @@ pub enum TraceError {
         name: String,
         /// What is wrong with it.
         what: String,
+    },
+    /// No drive has logical blocks of this size.
+    #[error("a logical block of {size} cannot be: it is a power of two from 512 B to 64 KiB")]
+    BlockSize {
+        /// What was asked for.
+        size: Bytes,
     },
     /// Lines were read, but none was an event.
     #[error("none of the {lines} lines is an event of the format {format}; check --format")]

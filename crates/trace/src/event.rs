@@ -3,6 +3,7 @@
 
 use crate::error::TraceError;
 use crate::names::{Names, Who};
+use crate::nvme::CommandId;
 use crate::order::{Orderer, Timed};
 use crate::pair::{Pairing, Totals};
 use crate::reader::CountFrom;
@@ -24,7 +25,7 @@ const DISORDER_NS: u64 = 1_000_000_000;
 /// Text that is not in the form of its format.
 pub(crate) const UNREADABLE: SkipReason = SkipReason("line that does not parse");
 /// A known event whose fields are damaged.
-pub(crate) const BAD_EVENT: SkipReason = SkipReason("block event that does not parse");
+pub(crate) const BAD_EVENT: SkipReason = SkipReason("event whose fields do not parse");
 /// An event of another subsystem.
 pub(crate) const OTHER_EVENT: SkipReason = SkipReason("event that tells nothing of requests");
 /// The tracer's own note of loss.
@@ -34,6 +35,12 @@ pub(crate) const OVERLONG: SkipReason = SkipReason("line longer than 64 KiB");
 /// An issue that moves no data.
 pub(crate) const NO_DATA: SkipReason =
     SkipReason("command that neither moves data nor flushes (passed through, zone management)");
+/// An NVMe command in a trace that is counted at the block layer.
+pub(crate) const BESIDE: SkipReason =
+    SkipReason("NVMe event beside block events, which count already");
+/// A discard of the NVMe driver.
+pub(crate) const NO_RANGES: SkipReason =
+    SkipReason("discard whose ranges the NVMe driver does not print");
 /// A completion without its issue.
 pub(crate) const NO_ISSUE: SkipReason = SkipReason("completion whose issue is not in the trace");
 
@@ -64,8 +71,19 @@ pub(crate) enum What {
     Remap(Target, Symbol, u64),
     /// A bio was cut in two; the second part starts at this sector.
     Split(Target, u64),
+    /// A command went to an NVMe device. Sectors are logical blocks; a discard has none.
+    Command(Target, Who, CommandId),
+    /// It was done.
+    CommandDone(CommandId),
     /// The experiment entered a phase.
     Phase(Symbol),
+}
+
+impl What {
+    /// Whether it is an event of the block layer.
+    pub fn is_of_block_layer(self) -> bool {
+        !matches!(self, Self::Command(..) | Self::CommandDone(_) | Self::Phase(_))
+    }
 }
 
 /// What an event is about.
@@ -80,6 +98,13 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// The same with its place counted in units of `sectors` sectors; `None` if that is
+    /// beyond any device.
+    pub fn scaled(self, sectors: u64) -> Option<Self> {
+        let scale = |count: u64| count.checked_mul(sectors).filter(|count| *count < SECTORS_MAX);
+        Some(Self { sector: scale(self.sector)?, sectors: scale(self.sectors)?, ..self })
+    }
+
     /// `None` if the numbers are beyond any device.
     #[inline]
     pub fn new(device: Symbol, rwbs: Rwbs, sector: u64, sectors: u64) -> Option<Self> {
@@ -112,10 +137,15 @@ pub(crate) struct Intake {
 
 impl Intake {
     pub fn new(count_from: CountFrom) -> Self {
+        Self::with_disorder(count_from, DISORDER_NS)
+    }
+
+    /// Events may stand up to `disorder_ns` behind later ones.
+    pub fn with_disorder(count_from: CountFrom, disorder_ns: u64) -> Self {
         Self {
             names: Names::new(),
             skips: Skips::default(),
-            order: Orderer::new(DISORDER_NS),
+            order: Orderer::new(disorder_ns),
             pairing: Pairing::new(count_from),
             ready: Vec::new(),
             clock_ns: 1_000_000_000,
@@ -151,6 +181,10 @@ impl Intake {
         let totals = self.pairing.finish(&mut self.skips, &mut self.ready);
         self.drain(out);
         totals
+    }
+
+    pub fn count_from(&self) -> CountFrom {
+        self.pairing.count_from()
     }
 
     pub fn clock_ns(&self) -> u64 {

@@ -6,7 +6,7 @@ use crate::map::MapParser;
 use crate::mqsim::{MqsimParser, TimeUnit};
 use crate::reader::{Format, ReaderOptions};
 use crate::sink::LineParser;
-use crate::{alibaba, data_sets, msr, tencent};
+use crate::{alibaba, data_sets, msr, tencent, tools};
 
 /// The parser of `options.format`.
 ///
@@ -26,9 +26,16 @@ pub fn line_parser(options: &ReaderOptions) -> Result<Box<dyn LineParser>, Trace
             let none = || TraceError::Bad { line: 0, what: what.into() };
             Box::new(MapParser::new(options.map_toml.as_deref().ok_or_else(none)?)?)
         }
-        Format::Ftrace | Format::PerfScript | Format::Blkparse | Format::Blktrace => {
+        Format::Ftrace
+        | Format::PerfScript
+        | Format::Blkparse
+        | Format::Blktrace
+        | Format::Wiscsee => {
             return Err(TraceError::UnknownFormat);
         }
-        other => return data_sets::line_parser(other).ok_or(TraceError::UnknownFormat),
+        other => {
+            let parser = tools::line_parser(other).or_else(|| data_sets::line_parser(other));
+            return parser.ok_or(TraceError::UnknownFormat);
+        }
     })
 }

@@ -27,16 +27,18 @@ pub(crate) fn line(line: &[u8], number: u64, intake: &mut Intake) -> Result<(), 
 /// The parts of an event's line.
 #[inline]
 pub(crate) fn head(line: &[u8]) -> Option<Head<'_>> {
-    let Context { pid, time_ns, step_ns, rest } = context(line)?;
+    let Context { pid, task, time_ns, step_ns, rest } = context(line)?;
     let end = memchr::memchr(b':', rest)?;
     let (name, body) = (&rest[..end], &rest[end + 1..]);
-    Some(Head { pid, time_ns, step_ns, name, body: body.trim_ascii_start() })
+    Some(Head { pid, task, time_ns, step_ns, name, body: body.trim_ascii_start() })
 }
 
 /// What stands before an event in its line, and what comes then.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'a> {
     pub pid: i32,
+    /// Command of the process, with the spaces around it.
+    pub task: &'a [u8],
     pub time_ns: i64,
     /// Smallest step of the timestamp.
     pub step_ns: u64,
@@ -61,7 +63,7 @@ pub(crate) fn context(line: &[u8]) -> Option<Context<'_>> {
     let (time_ns, step_ns) = scan.seconds()?;
     scan.eat(b':')?;
     scan.spaces();
-    Some(Context { pid, time_ns, step_ns, rest: scan.rest })
+    Some(Context { pid, task: &before[..dash], time_ns, step_ns, rest: scan.rest })
 }
 
 /// Finds the processor, ` [001] `: what is before it and after it.

@@ -28,6 +28,7 @@ pub mod map;
 pub mod mqsim;
 pub mod msr;
 mod names;
+mod nvme;
 pub mod order;
 mod pair;
 mod perf;
@@ -44,8 +45,10 @@ pub mod symbols;
 pub mod tencent;
 #[cfg(test)]
 mod testing;
+mod tools;
 mod tracepoint;
 mod waiting;
+mod wiscsee;
 pub mod write;
 
 pub use capabilities::Capabilities;
@@ -53,6 +56,7 @@ pub use detect::{DETECT_BYTES, detect};
 pub use error::TraceError;
 pub use fs_layout::FsLayout;
 pub use live::Live;
+pub use nvme::LogicalBlock;
 pub use reader::{CountFrom, Format, Outcome, PhaseSpan, Reader, ReaderOptions};
 pub use record::{Flags, Op, OptTime, Record};
 pub use sink::{LineParser, Sink};

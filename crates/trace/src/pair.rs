@@ -5,14 +5,17 @@
 //! leave in the order of their issue, each as soon as it and all before it are complete
 //! or have waited long enough. Every table is bounded, whatever the trace.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
-use crate::event::{Event, NO_DATA, NO_ISSUE, SECTOR, Target, What};
+use rustc_hash::FxBuildHasher;
+
+use crate::event::{BAD_EVENT, BESIDE, Event, NO_DATA, NO_ISSUE, NO_RANGES, SECTOR, Target, What};
 use crate::flushes::FlushWaiters;
 use crate::names::{About, Who};
+use crate::nvme::CommandId;
 use crate::reader::CountFrom;
 use crate::record::{Flags, Op, OptTime, Record};
-use crate::skips::Skips;
+use crate::skips::{SkipReason, Skips};
 use crate::symbols::Symbol;
 use crate::waiting::{Key, Waiting};
 
@@ -31,6 +34,10 @@ const BIOS_MAX: usize = 1 << 19;
 /// Completions kept for an issue with the same timestamp at most.
 const EARLY_MAX: usize = 1024;
 
+/// NVMe commands that are no requests, remembered until they complete at most: the
+/// deepest queue has as many.
+const NO_REQUESTS_MAX: usize = 1 << 16;
+
 /// Phases listed at most.
 const PHASES_MAX: usize = 1 << 16;
 
@@ -40,6 +47,7 @@ pub(crate) struct Totals {
     pub records: u64,
     pub queue_events: u64,
     pub issue_events: u64,
+    pub commands: u64,
     pub completed: u64,
     pub queued: u64,
     pub unpaired: u64,
@@ -71,6 +79,8 @@ enum State {
     /// Waits for its completion under this number.
     Waits(u32),
     Done,
+    /// Its completion was lost: its number is in use again.
+    Lost,
     /// Went back to the queue; it will be issued again.
     TakenBack,
 }
@@ -86,6 +96,8 @@ pub(crate) struct Pairing {
     /// Sequence number of the first held request.
     first_held: u64,
     early: Vec<(Event, Target)>,
+    /// NVMe commands in flight that are no requests.
+    no_requests: HashSet<CommandId, FxBuildHasher>,
     phase: Symbol,
     origin_ns: Option<i64>,
     last_ns: i64,
@@ -103,6 +115,7 @@ impl Pairing {
             held: VecDeque::new(),
             first_held: 0,
             early: Vec::new(),
+            no_requests: HashSet::default(),
             phase: Symbol::NONE,
             origin_ns: None,
             last_ns: i64::MIN,
@@ -110,6 +123,7 @@ impl Pairing {
                 records: 0,
                 queue_events: 0,
                 issue_events: 0,
+                commands: 0,
                 completed: 0,
                 queued: 0,
                 unpaired: 0,
@@ -126,18 +140,33 @@ impl Pairing {
             self.give_up_early(skips);
         }
         let now = event.time_ns;
+        if self.block_sectors().is_some() && event.what.is_of_block_layer() {
+            return;
+        }
         match event.what {
             What::Queue(target, who) => self.queue(target, who, now, out),
             What::Start(target, who) => self.start(target, who, now),
             What::Issue(target, who) => {
                 self.totals.issue_events += 1;
-                if self.count_from == CountFrom::Queue {
+                if self.count_from != CountFrom::Issue {
                     return;
                 }
                 match target.op {
                     Some(op) => self.issue(target, op, who, now, out),
                     None => skips.add(NO_DATA, event.line),
                 }
+            }
+            What::Command(target, who, id) => {
+                self.totals.commands += 1;
+                if let Err(reason) = self.command(target, who, id, now, out) {
+                    skips.add(reason, event.line);
+                }
+            }
+            What::CommandDone(id) => {
+                if let Err(reason) = self.command_done(id, now) {
+                    skips.add(reason, event.line);
+                }
+                self.leave(now, HELD_MAX, out);
             }
             What::BioComplete(_) if self.count_from == CountFrom::Issue => {}
             What::Complete(target) | What::BioComplete(target) => {
@@ -156,6 +185,10 @@ impl Pairing {
                 }
             }
         }
+    }
+
+    pub fn count_from(&self) -> CountFrom {
+        self.count_from
     }
 
     /// Lets everything leave.
@@ -178,7 +211,8 @@ impl Pairing {
         let Some(op) = target.op else { return };
         self.totals.queue_events += 1;
         if self.count_from == CountFrom::Queue {
-            self.hold(target, op, Some(now), who, now, out);
+            let key = Key::new(target.device, op, target.sector);
+            self.hold(target, op, key, (Some(now), who), now, out);
             return;
         }
         if target.flags.has(Flags::PREFLUSH) || target.flags.has(Flags::FUA) || op == Op::Flush {
@@ -231,7 +265,8 @@ impl Pairing {
             Some((queue_ns, queued)) => (Some(queue_ns), Who { about: who.about, ..queued }),
             None => (None, who),
         };
-        self.hold(target, op, queue_ns, who, now, out);
+        let key = Key::new(target.device, op, target.sector);
+        self.hold(target, op, key, (queue_ns, who), now, out);
     }
 
     /// Takes the bios that a request over these sectors was merged from, and gives the
@@ -264,8 +299,8 @@ impl Pairing {
         &mut self,
         target: Target,
         op: Op,
-        queue_ns: Option<i64>,
-        who: Who,
+        key: Key,
+        (queue_ns, who): (Option<i64>, Who),
         now: i64,
         out: &mut Vec<Record>,
     ) {
@@ -286,9 +321,8 @@ impl Pairing {
         record.flags =
             if is_flush { Flags(target.flags.0 & !Flags::PREFLUSH.0) } else { target.flags };
         let number = self.first_held + self.held.len() as u64;
-        let id = self.inflight.insert(Key::new(target.device, op, sector), number);
+        let id = self.inflight.insert(key, number);
         self.held.push_back(Held { record, left_sectors: sectors, state: State::Waits(id) });
-        let key = Key::new(target.device, op, sector);
         let early = self.early.iter().position(|(_, early)| {
             early.op.is_some_and(|op| Key::new(early.device, op, early.sector) == key)
         });
@@ -296,6 +330,61 @@ impl Pairing {
             let (_, early) = self.early.swap_remove(place);
             self.complete(early, now);
         }
+    }
+
+    /// Sectors of a logical block if NVMe commands are counted.
+    fn block_sectors(&self) -> Option<u64> {
+        match self.count_from {
+            CountFrom::Nvme { block } => Some(block.bytes().0 / SECTOR),
+            CountFrom::Issue | CountFrom::Queue => None,
+        }
+    }
+
+    /// Takes an NVMe command.
+    fn command(
+        &mut self,
+        target: Target,
+        who: Who,
+        id: CommandId,
+        now: i64,
+        out: &mut Vec<Record>,
+    ) -> Result<(), SkipReason> {
+        let block = self.block_sectors().ok_or(BESIDE)?;
+        let key = Key::command(id);
+        // The number is used again: the completion of the one before was lost.
+        if let Some(number) = self.inflight.take(key) {
+            self.held[(number - self.first_held) as usize].state = State::Lost;
+        }
+        let request = match target.op {
+            None => Err(NO_DATA),
+            Some(Op::Discard) => Err(NO_RANGES),
+            Some(op) => Ok(op),
+        };
+        let (op, target) = match (request, target.scaled(block)) {
+            (Ok(op), Some(target)) => (op, target),
+            (request, _) => {
+                if self.no_requests.len() < NO_REQUESTS_MAX {
+                    self.no_requests.insert(id);
+                }
+                return Err(request.err().unwrap_or(BAD_EVENT));
+            }
+        };
+        self.no_requests.remove(&id);
+        self.hold(target, op, key, (None, who), now, out);
+        Ok(())
+    }
+
+    /// Notes that an NVMe command is done.
+    fn command_done(&mut self, id: CommandId, now: i64) -> Result<(), SkipReason> {
+        self.block_sectors().ok_or(BESIDE)?;
+        let Some(number) = self.inflight.take(Key::command(id)) else {
+            return if self.no_requests.remove(&id) { Ok(()) } else { Err(NO_ISSUE) };
+        };
+        let held = &mut self.held[(number - self.first_held) as usize];
+        held.record.complete = OptTime::at(now);
+        held.state = State::Done;
+        self.totals.completed += 1;
+        Ok(())
     }
 
     /// Notes that sectors are done; `false` if no request waits for it.
@@ -409,8 +498,9 @@ impl Pairing {
                     return;
                 }
                 self.inflight.remove(id);
-                self.totals.unpaired += 1;
             }
+            let unpaired = matches!(first.state, State::Waits(_) | State::Lost);
+            self.totals.unpaired += u64::from(unpaired);
             let Some(Held { record, state, .. }) = self.held.pop_front() else { return };
             self.first_held += 1;
             if state == State::TakenBack {

@@ -29,7 +29,7 @@ pub(crate) fn line(line: &[u8], number: u64, intake: &mut Intake) -> Result<(), 
 /// The parts of an event's line.
 pub(crate) fn head(line: &[u8]) -> Option<Head<'_>> {
     let (before, mut scan) = processor(line)?;
-    let word = &before[before.iter().rposition(|&byte| byte == b' ')? + 1..];
+    let (task, word) = before.split_at(before.iter().rposition(|&byte| byte == b' ')? + 1);
     let pid = word.split(|&byte| byte == b'/').next()?;
     let pid = i32::try_from(whole(pid)?).ok()?;
     let (time_ns, step_ns) = scan.seconds()?;
@@ -41,5 +41,5 @@ pub(crate) fn head(line: &[u8]) -> Option<Head<'_>> {
     let name = word.strip_suffix(b":")?;
     let group = name.iter().position(|&byte| byte == b':')?;
     let body = scan.rest.trim_ascii_start();
-    Some(Head { pid, time_ns, step_ns, name: &name[group + 1..], body })
+    Some(Head { pid, task, time_ns, step_ns, name: &name[group + 1..], body })
 }

@@ -9,12 +9,13 @@ use crate::error::TraceError;
 use crate::event::{Intake, OVERLONG};
 use crate::formats::line_parser;
 use crate::lines::Lines;
+use crate::nvme::LogicalBlock;
 use crate::pair::Totals;
 use crate::record::Record;
 use crate::sink::{LineParser, Sink};
 use crate::skips::Skips;
 use crate::symbols::Symbols;
-use crate::{ftrace, perf};
+use crate::{ftrace, perf, wiscsee};
 
 /// Lines after which a reader of independent lines hands out what is in order.
 const DRAIN_LINES: u64 = 4096;
@@ -66,13 +67,19 @@ pub enum Format {
     OracleGeneral,
     /// libCacheSim's lcs, binary.
     Lcs,
+    /// biosnoop of bcc, in Python or of libbpf-tools.
+    Biosnoop,
+    /// Disk events of Windows as CSV, of xperf and MSPS.
+    Etw,
+    /// Events for the simulator of WiscSee.
+    Wiscsee,
     /// Any text described by a TOML map.
     Map,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 26] = [
         Self::Ftrace,
         Self::PerfScript,
         Self::Blkparse,
@@ -95,6 +102,9 @@ impl Format {
         Self::IoTracer,
         Self::OracleGeneral,
         Self::Lcs,
+        Self::Biosnoop,
+        Self::Etw,
+        Self::Wiscsee,
         Self::Map,
     ];
 
@@ -124,6 +134,9 @@ impl Format {
             Self::IoTracer => "io-tracer",
             Self::OracleGeneral => "oracle-general",
             Self::Lcs => "lcs",
+            Self::Biosnoop => "biosnoop",
+            Self::Etw => "etw",
+            Self::Wiscsee => "wiscsee",
             Self::Map => "map",
         }
     }
@@ -150,6 +163,11 @@ pub enum CountFrom {
     /// The entry into the block layer (`Q`, `block_bio_queue`), for stacked devices that
     /// have no issue events.
     Queue,
+    /// The command of the NVMe driver (`nvme_setup_cmd`), for traces without block events.
+    Nvme {
+        /// Size of a logical block, which no event tells.
+        block: LogicalBlock,
+    },
 }
 
 /// How to read.
@@ -191,6 +209,9 @@ pub struct Outcome {
     /// There was no issue event but there were queue events: read again with
     /// [`CountFrom::Queue`].
     pub only_queue_events: bool,
+    /// There were no block events but commands of the NVMe driver: read again with
+    /// [`CountFrom::Nvme`].
+    pub only_nvme_commands: bool,
     /// Requests whose completion was not found although the source has completions.
     pub unpaired: u64,
 }
@@ -215,6 +236,7 @@ enum Kind {
 enum EventParser {
     Ftrace,
     Perf,
+    Wiscsee,
     Blkparse(Blkparse),
 }
 
@@ -224,6 +246,7 @@ impl EventParser {
         match self {
             Self::Ftrace => ftrace::line(line, number, intake),
             Self::Perf => perf::line(line, number, intake),
+            Self::Wiscsee => wiscsee::line(line, number, intake),
             Self::Blkparse(blkparse) => blkparse.line(line, number, intake),
         }
     }
@@ -249,6 +272,7 @@ impl Reader {
         let kind = match format {
             Format::Ftrace => events(EventParser::Ftrace),
             Format::PerfScript => events(EventParser::Perf),
+            Format::Wiscsee => events(EventParser::Wiscsee),
             Format::Blkparse => {
                 let blkparse = Blkparse::new(options.blkparse_format.as_deref())?;
                 events(EventParser::Blkparse(blkparse))
@@ -376,6 +400,9 @@ impl Reader {
             Kind::Events { lines, parser, intake } => {
                 let totals = intake.finish(out);
                 let mut capabilities = event_capabilities(&totals, intake);
+                if let EventParser::Wiscsee = parser {
+                    wiscsee::limit(&mut capabilities);
+                }
                 if let EventParser::Blkparse(blkparse) = parser {
                     blkparse.limit(&mut capabilities);
                     // Old tools print write-zeroes as writes; only one that was printed
@@ -438,19 +465,20 @@ fn one_line(
 
 /// What event formats carry, as far as this trace does.
 pub(crate) fn event_capabilities(totals: &Totals, intake: &Intake) -> Capabilities {
+    let by_command = matches!(intake.count_from(), CountFrom::Nvme { .. });
     Capabilities {
         operation: true,
         address: true,
-        discard: true,
+        discard: !by_command,
         write_zeroes: true,
         flush: true,
         fua: true,
-        sync_meta: true,
+        sync_meta: !by_command,
         completion: totals.completed > 0,
         queue: totals.queued > 0,
         process: true,
         file: false,
-        stream: false,
+        stream: by_command,
         clock_ns: intake.clock_ns(),
     }
 }
@@ -475,15 +503,19 @@ pub(crate) fn event_outcome(
         .collect();
     let only_queue_events =
         totals.records == 0 && totals.issue_events == 0 && totals.queue_events > 0;
+    let only_nvme_commands = totals.records == 0
+        && totals.issue_events + totals.queue_events == 0
+        && totals.commands > 0;
     let outcome = Outcome {
         lines,
         capabilities,
         skips: std::mem::take(&mut intake.skips),
         phases,
         only_queue_events,
+        only_nvme_commands,
         unpaired: totals.unpaired,
     };
-    (outcome, totals.records > 0 || only_queue_events)
+    (outcome, totals.records > 0 || only_queue_events || only_nvme_commands)
 }
 
 fn line_outcome(lines: u64, can: Capabilities, sink: &mut Sink) -> (Outcome, bool) {
@@ -499,6 +531,7 @@ fn line_outcome(lines: u64, can: Capabilities, sink: &mut Sink) -> (Outcome, boo
         skips: std::mem::take(&mut sink.skips),
         phases: Vec::new(),
         only_queue_events: false,
+        only_nvme_commands: false,
         unpaired: if capabilities.completion { seen.records - seen.completed } else { 0 },
     };
     (outcome, seen.records > 0)

@@ -82,7 +82,7 @@ impl RingDecoder {
                 Name::Block(kind) => Plan::Block(Block::new(kind, &format)?),
                 Name::Mark => Plan::Mark(format.text("buf")?),
                 Name::Passed => Plan::Passed,
-                Name::Other => continue,
+                Name::Other | Name::Command | Name::CommandDone => continue,
             };
             if plans.iter().any(|(id, _)| *id == format.id) {
                 return Err(format.bad(format!("the identifier {} was there before", format.id)));

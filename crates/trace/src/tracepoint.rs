@@ -14,6 +14,7 @@
 use crate::error::TraceError;
 use crate::event::{BAD_EVENT, Event, Intake, OTHER_EVENT, Target, What};
 use crate::names::Names;
+use crate::nvme;
 use crate::rwbs::Rwbs;
 use crate::scan::Scan;
 use crate::skips::SkipReason;
@@ -22,6 +23,8 @@ use crate::skips::SkipReason;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head<'a> {
     pub pid: i32,
+    /// Command of the process, with the spaces around it.
+    pub task: &'a [u8],
     pub time_ns: i64,
     /// Smallest step of the timestamp.
     pub step_ns: u64,
@@ -49,8 +52,12 @@ pub(crate) enum Kind {
 pub(crate) enum Name {
     /// A block event that matters.
     Block(Kind),
-    /// A block event that tells nothing which others do not.
+    /// An event that tells nothing which others do not.
     Passed,
+    /// A command that the NVMe driver sends.
+    Command,
+    /// Its completion.
+    CommandDone,
     /// A mark that a user wrote into the trace.
     Mark,
     /// An event of another subsystem.
@@ -78,6 +85,9 @@ impl Name {
         let Some(block) = name.strip_prefix(b"block_") else {
             return match name {
                 b"tracing_mark_write" | b"print" => Self::Mark,
+                b"nvme_setup_cmd" => Self::Command,
+                b"nvme_complete_rq" => Self::CommandDone,
+                b"nvme_sq" => Self::Passed,
                 _ => Self::Other,
             };
         };
@@ -119,6 +129,10 @@ pub(crate) fn understand(head: &Head<'_>, names: &mut Names) -> Result<Option<Wh
             let facts = facts(kind, head).ok_or(BAD_EVENT)?;
             what(kind, &facts, names).map(Some).ok_or(BAD_EVENT)
         }
+        Name::Command => {
+            nvme::command(head.pid, head.task, head.body, names).map(Some).ok_or(BAD_EVENT)
+        }
+        Name::CommandDone => nvme::completion(head.body, names).map(Some).ok_or(BAD_EVENT),
         Name::Passed => Ok(None),
         // trace-cmd names the kind of entry, and the function only behind it.
         Name::Mark => {

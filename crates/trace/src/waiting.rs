@@ -9,10 +9,11 @@ use std::collections::hash_map::Entry;
 
 use rustc_hash::FxBuildHasher;
 
+use crate::nvme::CommandId;
 use crate::record::Op;
 use crate::symbols::Symbol;
 
-/// Which place on which device, for which operation.
+/// Which place on which device, for which operation; or which NVMe command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     sector: u64,
@@ -25,6 +26,12 @@ impl Key {
         // Flushes have no place: all of a device wait in one line.
         let sector = if op == Op::Flush { 0 } else { sector };
         Self { sector, device_op: u64::from(device.0) << 8 | op as u64 }
+    }
+
+    pub fn command(id: CommandId) -> Self {
+        // No device of the block layer reaches the highest bit.
+        let device_op = u64::from(id.controller.0) | 1 << 63;
+        Self { sector: u64::from(id.queue) << 16 | u64::from(id.number), device_op }
     }
 }
 

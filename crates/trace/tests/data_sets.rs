@@ -490,3 +490,25 @@ fn a_header_may_come_again() {
     let skipped = both.outcome.skips.rows();
     assert_eq!((skipped.len(), skipped[0].count), (1, 2), "{skipped:?}");
 }
+
+#[test]
+fn examples_in_the_document_are_read() {
+    let document = include_str!("../../../docs/spec/trace-formats.md");
+    let mut examples = 0;
+    for block in document.split("\n```text ").skip(1) {
+        let (name, rest) = block.split_once('\n').expect("a block has lines");
+        let (text, _) = rest.split_once("```").expect("a block ends");
+        let format = Format::from_name(name).unwrap_or_else(|| panic!("no format {name}"));
+        let whole =
+            read(options(format), text.as_bytes()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let headers = usize::from(text.starts_with(char::is_alphabetic));
+        assert_eq!(whole.records.len() + headers, text.lines().count(), "{name}");
+        assert!(whole.outcome.skips.rows().is_empty(), "{name}");
+        examples += 1;
+    }
+    assert_eq!(examples, 10);
+    for sample in samples() {
+        let name = sample.format.name();
+        assert!(document.contains(&format!("| `{name}` |")), "{name} is not in the table");
+    }
+}

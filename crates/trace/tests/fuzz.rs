@@ -3,7 +3,7 @@
 mod common;
 
 use common::{data, options, read_pieces};
-use prism_trace::{CountFrom, Format, ReaderOptions, detect};
+use prism_trace::{CountFrom, Format, LogicalBlock, ReaderOptions, detect};
 use proptest::prelude::*;
 
 /// The form of a text with a `-f` string.
@@ -12,7 +12,8 @@ const CUSTOM: &str = r"%5T.%9t,%p,%C,%a,%d,%S,%n,%N\n";
 fn readers() -> Vec<ReaderOptions> {
     let mut all = Vec::new();
     for format in [Format::Ftrace, Format::PerfScript, Format::Blkparse, Format::Blktrace] {
-        for count_from in [CountFrom::Issue, CountFrom::Queue] {
+        let nvme = CountFrom::Nvme { block: LogicalBlock::SECTOR };
+        for count_from in [CountFrom::Issue, CountFrom::Queue, nvme] {
             all.push(ReaderOptions { count_from, ..options(format) });
         }
     }
@@ -49,6 +50,7 @@ fn sample(number: usize, start: usize, len: usize) -> Vec<u8> {
         "blkparse-custom-f.txt",
         "ftrace-blk-tracer-classic.txt",
         "blk-tracer/named.txt.zst",
+        "nvme-and-block.ftrace.zst",
         "nv.blktrace.0.zst",
     ];
     let name = names[number % names.len()];
@@ -78,7 +80,7 @@ proptest! {
     /// Real lines and records with bytes exchanged, put in and left out.
     #[test]
     fn mutated_samples(
-        (number, start, len) in (0_usize..7, 0_usize..300_000, 100_usize..3000),
+        (number, start, len) in (0_usize..8, 0_usize..300_000, 100_usize..3000),
         edits in prop::collection::vec((any::<prop::sample::Index>(), 0_u8..3, any::<u8>()), 0..20),
         letters in any::<bool>(),
         piece in 1_usize..500,

@@ -415,13 +415,14 @@ fn what_is_no_request_is_counted() {
         ("CPU:1 [7 EVENTS DROPPED]", Some("skipped 7 from line 1: events lost by the tracer")),
         ("nonsense", Some("skipped 1 from line 1: line that does not parse")),
         (
-            " dd-1 [000] ..... 745.000001: nvme_sq: nvme0: qid=1",
+            " dd-1 [000] ..... 745.000001: sched_waking: comm=dd pid=1",
             Some("skipped 1 from line 1: event that tells nothing of requests"),
         ),
         (
             " dd-1 [000] ..... 745.000001: block_rq_issue: 7,0 ?? 4096 () 8 + 8 [x]",
-            Some("skipped 1 from line 1: block event that does not parse"),
+            Some("skipped 1 from line 1: event whose fields do not parse"),
         ),
+        (" dd-1 [000] ..... 745.000001: nvme_sq: nvme0: qid=1", None),
         (" dd-1 [000] ..... 745.000001: block_plug: [dd]", None),
         (" dd-1 [000] ..... 745.000001: block_getrq: 7,0 R 8 + 8 [dd]", None),
     ] {

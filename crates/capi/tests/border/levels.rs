@@ -12,6 +12,15 @@ use crate::world::{Kind, Op, World, allocation, geometry, lun_bytes, range_confi
 
 type Step = (c_int, bool);
 
+/// The place of a call among all that [`step`] can make.
+pub fn place(op: &Op) -> (u8, u8) {
+    let group = match op.call % 16 {
+        group @ (2 | 5 | 8 | 11 | 14) => group - 1,
+        group => group,
+    };
+    (group, op.call / 16)
+}
+
 const NAMES: [&[u8]; 4] = [b"a\0", b"b\0", b"\0", b"\xff\xfe\0"];
 
 /// A name that C could give, mostly a good one.

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in `examples`.
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 10] = [
     "algorithm_iv_1",
     "algorithm_iv_2",
     "algorithm_iv_3",
+    "file",
     "function",
     "kv",
     "monitor",

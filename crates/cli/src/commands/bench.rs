@@ -7,7 +7,7 @@ use prism_host::{Progress, clock, memory};
 use prism_report::{Block, Column, Document, Section, Table, Unit, terminal};
 use serde::Serialize;
 
-use super::{bench_contract, bench_flash};
+use super::{bench_contract, bench_device, bench_flash};
 use crate::failure::Failure;
 use crate::output::{JsonArg, screen};
 
@@ -46,6 +46,8 @@ enum Part {
     Flash(bench_flash::Args),
     /// Measure how fast the contract's rules judge a trace
     Contract(bench_contract::Args),
+    /// Measure a flash device in a file beside fio
+    Device(bench_device::Args),
 }
 
 #[derive(Serialize)]
@@ -85,6 +87,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.part {
         Some(Part::Flash(args)) => return bench_flash::run(args),
         Some(Part::Contract(args)) => return bench_contract::run(args),
+        Some(Part::Device(args)) => return bench_device::run(args),
         None => {}
     }
     let part = args.only.as_deref().unwrap_or_default();

@@ -4,7 +4,7 @@
 use clap::Args as ClapArgs;
 use prism_experiments::calls::{Call, Calls};
 use prism_experiments::levels::{self, Level, Outcome, Pattern, Size};
-use prism_experiments::recovery;
+use prism_experiments::{real_time, recovery};
 use prism_host::{Progress, clock};
 use prism_report::{Block, Column, Document, Section, Table, Unit, terminal};
 use serde::Serialize;
@@ -73,6 +73,15 @@ struct RecoveryRow {
     device_ns: u64,
 }
 
+/// Random reads in real time beside virtual time.
+#[derive(Serialize)]
+struct RealRow {
+    depth: usize,
+    /// Medians of all reads; of the real ones the median of all runs.
+    model_p50_ns: u64,
+    real_p50_ns: f64,
+}
+
 #[derive(Serialize)]
 struct Latency {
     mean_ns: f64,
@@ -85,6 +94,7 @@ struct Bench {
     lines: Vec<LinesRow>,
     workloads: Vec<WorkRow>,
     recovery: Vec<RecoveryRow>,
+    real_time: Vec<RealRow>,
     seed: u64,
 }
 
@@ -112,9 +122,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let recovery = recovery::SIZES.into_iter().map(|size| recover(args, size));
     let recovery = recovery.collect::<Result<_, _>>()?;
+    let real_time = real_time::DEPTHS.into_iter().map(|depth| real(args, depth));
+    let real_time = real_time.collect::<Result<_, _>>()?;
     progress.clear();
     let lines = Level::ALL.map(|level| LinesRow { level: level.name(), lines: level.lines() });
-    let bench = Bench { calls, lines: lines.into(), workloads, recovery, seed: args.seed };
+    let bench =
+        Bench { calls, lines: lines.into(), workloads, recovery, real_time, seed: args.seed };
     let (width, style) = screen();
     args.json.write(&bench, &terminal::render(&document(&bench), width, style))?;
     Ok(())
@@ -173,6 +186,20 @@ fn recover(args: &Args, blocks_per_lun: u32) -> Result<RecoveryRow, Failure> {
     })
 }
 
+/// Reads in a run in real time: half a second or less.
+const REAL_READS: usize = 4000;
+
+fn real(args: &Args, depth: usize) -> Result<RealRow, Failure> {
+    let (mut real, mut model) = (Vec::new(), 0);
+    for _ in 0..args.runs {
+        let medians = real_time::medians(depth, REAL_READS, args.seed, &prism_flashfile::REAL);
+        let medians = medians.map_err(broken)?;
+        real.push(medians.real.0 as f64);
+        model = medians.model.0;
+    }
+    Ok(RealRow { depth, model_p50_ns: model, real_p50_ns: median(real) })
+}
+
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
@@ -203,6 +230,7 @@ fn document(bench: &Bench) -> Document {
         .with(lines_section(&bench.lines))
         .with(works_section(&bench.workloads))
         .with(recovery_section(&bench.recovery))
+        .with(real_section(&bench.real_time))
 }
 
 fn calls_section(rows: &[CallRow]) -> Section {
@@ -315,6 +343,30 @@ fn recovery_section(rows: &[RecoveryRow]) -> Section {
     let lead = "A share over all of a device of 16 LUNs, filled to seven tenths, is opened at the \
                 policy level after its process has died: the header of every row is read.";
     let mut section = Section::new("Recovery by size", lead);
+    section.push(Block::Table(table));
+    section
+}
+
+fn real_section(rows: &[RealRow]) -> Section {
+    let columns = vec![
+        Column::number("depth", Unit::Count),
+        Column::number("model p50", Unit::Nanos),
+        Column::number("real p50", Unit::Nanos),
+        Column::number("difference", Unit::Percent),
+    ];
+    let mut table = Table::new("Medians of all runs", columns).whole();
+    for row in rows {
+        let model = row.model_p50_ns as f64;
+        table.rows.push(vec![
+            (row.depth as f64).into(),
+            model.into(),
+            row.real_p50_ns.into(),
+            (row.real_p50_ns / model - 1.0).into(),
+        ]);
+    }
+    let lead = "The same random reads of pages of 16 KiB by one thread at the raw level, with so \
+                many under way: in virtual time, and in real time by this machine's clock.";
+    let mut section = Section::new("Real time", lead);
     section.push(Block::Table(table));
     section
 }

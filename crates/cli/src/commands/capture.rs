@@ -11,8 +11,8 @@ use prism_host::{HostError, OutputFile, Progress, parquet};
 use prism_report::{Document, terminal};
 use serde::Serialize;
 
-use super::capture_mark;
 use super::trace_info::{limit_notes, people};
+use super::{capture_mark, capture_stack, stack_worker};
 use crate::failure::Failure;
 use crate::output::{JsonArg, screen};
 use crate::trace_json::{TraceObject, trace_object};
@@ -41,6 +41,11 @@ pub struct Args {
 enum Sub {
     /// Tell running captures that a phase begins
     Mark(capture_mark::Args),
+    /// Run applications on fresh file systems, and say which breaks which rule
+    Stack(Box<capture_stack::Args>),
+    /// The child process of `stack`
+    #[command(hide = true)]
+    StackWorker(stack_worker::Args),
 }
 
 /// What to record, how, and where to.
@@ -113,6 +118,8 @@ struct RefusalObject {
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Some(Sub::Mark(args)) => capture_mark::run(args),
+        Some(Sub::Stack(args)) => capture_stack::run(args),
+        Some(Sub::StackWorker(args)) => stack_worker::run(args),
         None => record(&args.record),
     }
 }

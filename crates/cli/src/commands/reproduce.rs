@@ -195,6 +195,7 @@ fn read(pair: Pair, path: PathBuf) -> Result<Observed, HostError> {
         format: None,
         map: None,
         blkparse_format: None,
+        nvme_block: None,
         phase: Some(PHASE.into()),
         source: None,
     };

@@ -1,7 +1,7 @@
 //! `prism trace info`: what is in a trace, and what its format cannot tell.
 
 use clap::Args as ClapArgs;
-use prism_base::Nanos;
+use prism_base::{Bytes, Nanos};
 use prism_host::{CountedFrom, LoadedTrace, Tally};
 use prism_report::{Block, Column, Document, Figure, Section, Table, Unit, Value, terminal};
 use prism_trace::Capabilities;
@@ -44,9 +44,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 fn document(trace: &LoadedTrace, object: &TraceObject) -> Document {
     let mut subtitle = format!("{} trace, {} lines read", object.format, object.lines);
-    if object.counted_from == CountedFrom::Queue {
-        subtitle.push_str(", counted where requests enter the block layer: no issue is recorded");
-    }
+    subtitle.push_str(match object.counted_from {
+        CountedFrom::Issue => "",
+        CountedFrom::Queue => {
+            ", counted where requests enter the block layer: no issue is recorded"
+        }
+        CountedFrom::Nvme => ", counted by the commands of the NVMe driver",
+    });
     let selected = [("phase", &object.phase), ("device", &object.source)];
     for (what, name) in selected {
         if let Some(name) = name {
@@ -207,6 +211,13 @@ pub fn limit_notes(object: &TraceObject) -> Vec<String> {
         notes.push(format!(
             "Its clock has steps of {step}: what happens within one comes at the same moment, and \
              latency under load means little."
+        ));
+    }
+    if let Some(size) = object.nvme_block_bytes {
+        notes.push(format!(
+            "NVMe commands count in logical blocks without saying how large these are: {} was \
+             assumed (--block-size), and every address and size follows from it.",
+            Bytes(size)
         ));
     }
     if object.unpaired > 0 {

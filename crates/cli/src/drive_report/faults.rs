@@ -26,9 +26,30 @@ pub struct FaultsObject {
     rebuilt_units: u64,
     unreadable_units: u64,
     lost_units: u64,
+    /// Null if all blocks are of one kind.
+    slc: Option<SlcObject>,
+    /// Null if the drive has no zones.
+    zones: Option<ZonesObject>,
     failed_requests: BTreeMap<&'static str, u64>,
     /// Null if the drive still writes.
     read_only: Option<ReadOnlyObject>,
+}
+
+#[derive(Debug, Serialize)]
+struct SlcObject {
+    factory_bad_blocks: u32,
+    failed_program_blocks: u32,
+    failed_erase_blocks: u32,
+    spare_blocks: u32,
+    blocks_per_lane: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct ZonesObject {
+    count: u32,
+    read_only: u32,
+    offline: u32,
+    sheltered_bytes: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -61,6 +82,19 @@ impl FaultsObject {
             rebuilt_units: faults.rebuilt_units,
             unreadable_units: faults.unreadable_units,
             lost_units: faults.lost_units,
+            slc: health.slc.map(|slc| SlcObject {
+                factory_bad_blocks: slc.bad.factory_bad,
+                failed_program_blocks: slc.bad.failed_programs,
+                failed_erase_blocks: slc.bad.failed_erases,
+                spare_blocks: slc.spare_blocks,
+                blocks_per_lane: slc.lane_blocks,
+            }),
+            zones: health.zones.map(|zones| ZonesObject {
+                count: zones.count,
+                read_only: zones.read_only,
+                offline: zones.offline,
+                sheltered_bytes: zones.sheltered.0,
+            }),
             failed_requests: failed.into_iter().collect(),
             read_only: health.read_only.map(|read_only| ReadOnlyObject {
                 since_ns: read_only.since.0,
@@ -95,10 +129,7 @@ pub fn section(
             "{} from the factory, {grown} grown; {} of flash are out of use for these",
             bad.factory_bad, health.retired
         )),
-        Figure::new("Spare left", Unit::Count, u64::from(health.spare_blocks)).note(format!(
-            "blocks of {} that may still fail where least is left, before the drive is read-only",
-            health.lane_blocks
-        )),
+        spare(&health, device),
         Figure::new("Failures", Unit::Count, faults.program_failures + faults.erase_failures).note(
             format!("{} programs, {} erases", faults.program_failures, faults.erase_failures),
         ),
@@ -110,6 +141,22 @@ pub fn section(
         )),
         Figure::new("Requests failed", Unit::Count, failed).note("unreadable, or refused"),
     ];
+    figures.extend(health.slc.map(|slc| {
+        let grown = slc.bad.failed_programs + slc.bad.failed_erases;
+        Figure::new("SLC blocks bad", Unit::Count, u64::from(slc.bad.factory_bad + grown)).note(
+            format!(
+                "of these, {grown} grown; {} of {} of a lane may still fail before none is written \
+                 there",
+                slc.spare_blocks, slc.lane_blocks
+            ),
+        )
+    }));
+    figures.extend(health.zones.map(|zones| {
+        Figure::new("Zones read-only", Unit::Count, u64::from(zones.read_only)).note(format!(
+            "of {}; {} more are offline; {} that they had no room for stand elsewhere",
+            zones.count, zones.offline, zones.sheltered
+        ))
+    }));
     if let Some(read_only) = health.read_only {
         figures.push(
             Figure::new("Read-only since", Unit::Nanos, read_only.since.0).note(format!(
@@ -121,4 +168,25 @@ pub fn section(
     let mut section = Section::new("Age and faults", lead);
     section.push(Block::KeyFigures(figures));
     Some(section)
+}
+
+/// What may still fail before the host feels it.
+fn spare(health: &DriveHealth, device: &Device) -> Figure {
+    let figure = Figure::new("Spare left", Unit::Count, u64::from(health.spare_blocks));
+    if health.zones.is_some() {
+        return figure.note("blocks that may still fail before a zone goes offline");
+    }
+    if !device.ranges.is_empty() {
+        return figure.note(
+            "blocks of the range with the least that may still fail, before the drive is read-only",
+        );
+    }
+    if device.ftl.mapping.is_by_block() {
+        return figure
+            .note("blocks of any lane that may still fail, before the drive is read-only");
+    }
+    figure.note(format!(
+        "blocks of {} that may still fail where least is left, before the drive is read-only",
+        health.lane_blocks
+    ))
 }

@@ -215,7 +215,8 @@ fn job(facts: &Facts<'_>, row: &Row, bins: bool) -> JobObject {
     }
 }
 
-/// What the kernel makes of it: EIO for a medium error, EROFS for a drive that is read-only.
+/// What the kernel makes of it: EIO for a medium error or a zone that takes no more writes, EROFS
+/// for a drive that is read-only.
 fn errno(status: Status) -> u32 {
     match status {
         Status::Done => 0,

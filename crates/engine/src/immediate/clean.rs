@@ -310,6 +310,11 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         if sources.any(|at| self.rows_unsynced.contains(&layout.block_of_unit(at))) {
             self.sync()?;
         }
+        if self.ftl().copies_in_order(victim) {
+            // One that fails gives up its target, and the merge begins anew.
+            let row = self.ftl_mut().reserve_copy(lane, victim);
+            return self.program(row, cause, units, &[], &[]).map(drop);
+        }
         loop {
             if self.flash.may_fail() && self.ftl().next_copy_row(lane, victim).is_none() {
                 // Failures came faster than cleaning.

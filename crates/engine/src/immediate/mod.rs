@@ -178,14 +178,14 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
                 return Ok(RowId(0));
             }
             let row = self.ftl_mut().reserve_host(lane, stream, first);
-            while let Some(pad) = self.ftl_mut().take_pad() {
-                self.program(pad, Cause::Pad, &[], &[], &[])?;
-            }
             let block = self.flash.layout().block_of(row);
+            while let Some(pad) = self.ftl_mut().take_pad() {
+                self.program_or_drop(pad, Cause::Pad, &[], &[], &[])?;
+            }
             if self.ftl().copies_in_order(block) && !self.rows_unsynced.contains(&block) {
                 self.rows_unsynced.push(block);
             }
-            if self.program(row, Cause::Host, units, bytes, lost)? == Status::Passed {
+            if self.program_or_drop(row, Cause::Host, units, bytes, lost)? == Status::Passed {
                 self.count_overflow(row, stream, units);
                 return Ok(row);
             }
@@ -243,14 +243,27 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             self.commit(row, cause, units, lost);
         }
         while let Some(parity) = self.ftl_mut().take_parity() {
-            if self.ftl().has_failed(self.flash.layout().block_of(parity)) {
-                self.ftl_mut().program_failed(parity);
-            } else {
-                // A stripe without parity is one that nothing is rebuilt from.
-                self.program(parity, Cause::Parity, &[], &[], &[])?;
-            }
+            // A stripe without parity is one that nothing is rebuilt from.
+            self.program_or_drop(parity, Cause::Parity, &[], &[], &[])?;
         }
         Ok(status)
+    }
+
+    /// As [`Immediate::program`], if no row of the same block that was reserved with this one
+    /// has failed since.
+    fn program_or_drop(
+        &mut self,
+        row: RowId,
+        cause: Cause,
+        units: &[UnitWrite],
+        bytes: &[u8],
+        lost: &[usize],
+    ) -> Result<Status, F::Error> {
+        if self.ftl().has_failed(self.flash.layout().block_of(row)) {
+            self.ftl_mut().program_failed(row);
+            return Ok(Status::Failed);
+        }
+        self.program(row, cause, units, bytes, lost)
     }
 
     fn commit(&mut self, row: RowId, cause: Cause, units: &[UnitWrite], lost: &[usize]) {
@@ -356,7 +369,7 @@ impl<F: Flash<Error = NandError>, L: BorrowMut<Layer>> Immediate<F, L> {
         self.flush();
         self.ftl_mut().want_all();
         let mut at_rest = false;
-        while !at_rest {
+        while !at_rest && !self.ftl().is_read_only() {
             at_rest = true;
             for lane in (0..self.flash.geometry().lanes()).map(LaneId) {
                 if !self.ftl().reached_high(lane) {

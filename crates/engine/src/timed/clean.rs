@@ -32,6 +32,8 @@ pub(crate) struct Cleaner {
     cursor: u32,
     /// Copy steps under way.
     pub(super) copies: u32,
+    /// Units that these copies found unreadable, where all take effect together.
+    pub(super) lost_units: u64,
     /// Copy steps that are programmed and wait for the rest of their word line.
     pub(super) held: u32,
     /// Copy steps whose rows are fixed and not queued yet, in the order of the rows.
@@ -196,7 +198,7 @@ impl Engine {
             cleaner.in_order.push_back(place);
         }
         if self.faulty {
-            self.judge_copies(place, now);
+            self.judge_copies(place, victim, now);
             self.rebuild_copies(place, now);
         }
         if self.config.copy_back && self.copy_back(place, lane, victim, now) {
@@ -217,6 +219,8 @@ impl Engine {
     /// Every copy out of `victim` is programmed: erases what that leaves to erase. Returns
     /// whether that is nothing, so that another step may follow at once.
     fn all_copied(&mut self, lane: LaneId, victim: BlockId, why: Cause, now: SimTime) -> bool {
+        let lost = &mut self.lanes[lane.0 as usize].cleaner.lost_units;
+        self.counts.faults.lost_units += std::mem::take(lost);
         let Some(block) = self.ftl.emptied(victim) else {
             self.lanes[lane.0 as usize].cleaner.victim = None;
             self.freed = true;
@@ -332,6 +336,11 @@ impl Engine {
     /// Garbage has come into being somewhere: lanes that had to clean and found nothing
     /// to gain look again, and lanes that have got a block to erase begin.
     pub fn look_for_garbage(&mut self, now: SimTime) {
+        self.look_again(now);
+        self.house(now);
+    }
+
+    fn look_again(&mut self, now: SimTime) {
         while let Some(lane) = self.ftl.take_idle_lane() {
             self.clean(lane, now);
         }

@@ -34,6 +34,7 @@ impl Engine {
         self.start_next(die, now);
         if self.faulty {
             self.replace_rows(done, now);
+            self.house(now);
         }
         now
     }
@@ -256,7 +257,7 @@ impl Engine {
         if self.nand.program_end(row) == Status::Failed {
             self.counts.faults.program_failures += 1;
             self.lose_row(place);
-            self.lose_held(lane);
+            self.lose_held(block);
             return;
         }
         if self.faulty && self.ftl.is_void(row) {

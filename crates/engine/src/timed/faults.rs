@@ -3,7 +3,7 @@
 
 use prism_base::SimTime;
 use prism_ftl::{HostPlace, ReadRun, Trouble};
-use prism_nand::{Cause, DieId, LaneId, Pun, RowId};
+use prism_nand::{BlockId, Cause, DieId, LaneId, Pun, RowId};
 
 use super::die::{Op, ReadFor, ReadOp};
 use super::{Done, Engine};
@@ -97,10 +97,11 @@ impl Engine {
 
     /// Looks at what the copies of a job will find: retries and rebuilds go to its reads, and
     /// units that are lost are noted.
-    pub(super) fn judge_copies(&mut self, place: u32, now: SimTime) {
+    pub(super) fn judge_copies(&mut self, place: u32, victim: BlockId, now: SimTime) {
+        let together = self.ftl.copies_in_order(victim);
         let mut plan = std::mem::take(&mut self.jobs[place].plan);
         let mut lost = std::mem::take(&mut self.jobs[place].lost);
-        let logical = self.ftl.logical_units();
+        let (logical, lane) = (self.ftl.logical_units(), LaneId(self.jobs[place].lane));
         let (mut run, mut seen) = (0, 0);
         for (number, unit) in plan.units.iter().enumerate() {
             let Some(source) = unit.source else { continue };
@@ -113,7 +114,12 @@ impl Engine {
             // What the drive writes for itself it has in memory as well.
             if gone && unit.lpn < logical {
                 lost.push(number as u32);
-                self.note_lost(source);
+                if !together {
+                    self.note_lost(source);
+                } else if !self.nand.is_marked_lost(source) {
+                    // Given up when the merge takes effect.
+                    self.lanes[lane.0 as usize].cleaner.lost_units += 1;
+                }
             }
         }
         (self.jobs[place].plan, self.jobs[place].lost) = (plan, lost);
@@ -156,12 +162,13 @@ impl Engine {
         self.rowless.push_back(place);
     }
 
-    /// Rows of `lane` that are programmed and wait for the rest of a word line in a block that
-    /// has failed: that is never programmed, so they get other rows.
-    pub(super) fn lose_held(&mut self, lane: LaneId) {
+    /// Rows of `block`, which has failed, that are programmed and wait for the rest of their word
+    /// line: that is never programmed, so they get other rows.
+    pub(super) fn lose_held(&mut self, block: BlockId) {
         if self.config.word_line_rows == 1 {
             return;
         }
+        let lane = self.layout.lane_of(block);
         for die in self.layout.dies_of(lane) {
             let (lost, kept) = std::mem::take(&mut self.dies[die.0 as usize].held)
                 .into_iter()
@@ -184,15 +191,16 @@ impl Engine {
         }
     }
 
-    /// Finds other rows for jobs that have lost theirs; parity and padding are given up, and so
-    /// is what nobody wants any more, which ends as if it were on flash.
+    /// Finds other rows for jobs that have lost theirs. Parity and padding are given up, and so
+    /// are copies whose rows are fixed by a merge, which begins anew with another target. What
+    /// nobody wants any more ends as if it were on flash.
     pub(super) fn replace_rows(&mut self, done: &mut Vec<Done>, now: SimTime) {
         while let Some(place) = self.rowless.pop_front() {
             let job = &self.jobs[place];
             let (row, lane) = (RowId(job.row), LaneId(job.lane));
-            match job.cause {
-                Some(Cause::Parity | Cause::Pad) => self.jobs.give(place),
-                Some(Cause::Host) => {
+            match (job.cause, job.victim) {
+                (Some(Cause::Parity | Cause::Pad), _) => self.jobs.give(place),
+                (Some(Cause::Host), _) => {
                     let die = self.layout.die_of(row);
                     self.dies[die.0 as usize].host_rows -= 1;
                     self.lanes[lane.0 as usize].host_rows -= 1;
@@ -206,8 +214,16 @@ impl Engine {
                     self.host_op_done(die, now);
                     self.house(now);
                 }
+                (_, Some(victim)) if self.ftl.copies_in_order(victim) => {
+                    let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
+                    cleaner.copies -= 1;
+                    cleaner.lost_units = 0;
+                    self.jobs.give(place);
+                }
                 _ => self.place_copy(place, now),
             }
+            // A place of the host may have changed.
+            self.freed |= self.ftl.places_host();
             self.clean(lane, now);
             self.look_for_garbage(now);
         }
@@ -215,12 +231,30 @@ impl Engine {
 
     /// Gives rows to units of the host whose programs have failed, as far as lanes have room.
     pub(super) fn house(&mut self, now: SimTime) {
-        while let Some(&place) = self.homeless.front() {
-            let (stream, own) = (self.jobs[place].stream, self.jobs[place].lane);
-            let first = self.jobs[place].plan.units[0].lpn;
-            let Some(lane) = self.lane_with_room(stream, first, LaneId(own), now) else { return };
-            self.homeless.pop_front();
+        if self.homeless.is_empty() {
+            return;
+        }
+        // What is begun here may ask for this again, for rows that are not in the list then.
+        let mut waiting = std::mem::take(&mut self.homeless);
+        let mut blocked = Vec::new();
+        for _ in 0..waiting.len() {
+            let place = waiting.pop_front().expect("as many as counted");
+            let job = &self.jobs[place];
+            let (stream, own, first) = (job.stream, job.lane, job.plan.units[0].lpn);
+            // Rows of a stream stay in their order.
+            let lane = match blocked.contains(&stream) {
+                true => None,
+                false => self.new_lane(stream, first, LaneId(own), now),
+            };
+            let Some(lane) = lane else {
+                blocked.push(stream);
+                waiting.push_back(place);
+                continue;
+            };
             let row = self.ftl.reserve_host(lane, stream, first);
+            while let Some(pad) = self.ftl.take_pad() {
+                self.program_empty(lane, pad, Cause::Pad, now);
+            }
             self.recount_overflow(place, row, stream);
             (self.jobs[place].row, self.jobs[place].lane) = (row.0, lane.0);
             let die = self.layout.die_of(row);
@@ -231,34 +265,22 @@ impl Engine {
             self.program_parity(lane, now);
             self.clean(lane, now);
         }
+        waiting.append(&mut self.homeless);
+        self.homeless = waiting;
     }
 
     /// A lane that has a row for units of `stream`, which begin with `first`, however busy it
     /// is; the one on which they have lost theirs before any other.
-    fn lane_with_room(
-        &mut self,
-        stream: u32,
-        first: u32,
-        own: LaneId,
-        now: SimTime,
-    ) -> Option<LaneId> {
+    fn new_lane(&mut self, stream: u32, first: u32, own: LaneId, now: SimTime) -> Option<LaneId> {
         if self.ftl.is_read_only() {
             return None;
         }
-        match self.ftl.host_place(stream, first) {
-            HostPlace::Lane(lane) => Some(lane),
-            HostPlace::Blocked => {
-                // The end of an erase comes back here.
-                let lane = self.ftl.make_room(stream, first)?;
-                self.clean(lane, now);
-                None
-            }
-            HostPlace::Any => {
-                let lanes = self.lanes.len() as u32;
-                let mut all = (own.0..lanes).chain(0..own.0).map(LaneId);
-                all.find(|&lane| self.ftl.host_may_write(lane, stream))
-            }
+        if self.ftl.host_place(stream, first) != HostPlace::Any {
+            return self.place(stream, first, now);
         }
+        let lanes = self.lanes.len() as u32;
+        let mut all = (own.0..lanes).chain(0..own.0).map(LaneId);
+        all.find(|&lane| self.ftl.host_may_write(lane, stream))
     }
 
     /// The units of a job get `row` instead of the row they have lost: blocks of one bit a cell

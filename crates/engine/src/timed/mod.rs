@@ -299,9 +299,21 @@ impl Engine {
     }
 
     fn named_lane(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
+        let lane = self.place(stream, first, now)?;
+        let most = HOST_ROWS_MAX * self.layout.dies_per_lane();
+        let busy = self.lanes[lane.0 as usize].host_rows >= most;
+        (!busy && !self.next_die_busy(lane.0, stream, first)).then_some(lane)
+    }
+
+    /// The lane that the layer names for a row of `stream`, which begins with `first`; `None`
+    /// if it has to wait for merges, which are begun.
+    fn place(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
         for _ in 0..ROOM_STEPS {
             if self.ftl.host_place(stream, first) != HostPlace::Blocked {
                 break;
+            }
+            if self.is_read_only() {
+                return None;
             }
             let Some(merges) = self.ftl.make_room(stream, first) else {
                 // A log block whose word line is open is not merged.
@@ -312,10 +324,10 @@ impl Engine {
             // waits for.
             self.clean(merges, now);
         }
-        let HostPlace::Lane(lane) = self.ftl.host_place(stream, first) else { return None };
-        let most = HOST_ROWS_MAX * self.layout.dies_per_lane();
-        let busy = self.lanes[lane.0 as usize].host_rows >= most;
-        (!busy && !self.next_die_busy(lane.0, stream, first)).then_some(lane)
+        match self.ftl.host_place(stream, first) {
+            HostPlace::Lane(lane) if !self.is_read_only() => Some(lane),
+            _ => None,
+        }
     }
 
     /// Whether the die of a superblock that would be next has rows enough.
@@ -417,8 +429,8 @@ impl Engine {
     }
 
     /// Lets every program that has begun end, as capacitors do when power is lost; adds what
-    /// the caller waits for to `done`, unless its program fails. What is queued is lost, and the engine is of no further
-    /// use but for [`Engine::into_parts`].
+    /// the caller waits for to `done`, unless its program fails. What is queued is lost, and the
+    /// engine is of no further use but for [`Engine::into_parts`].
     pub fn end_programs(&mut self, done: &mut Vec<Done>) {
         let mut begun = Vec::new();
         for die in &mut self.dies {

@@ -87,6 +87,7 @@ pub fn hybrid(rng: &mut Rng) -> Setup {
         victim: one_of(rng, &HYBRID_VICTIMS),
         free_blocks_low: low,
         free_blocks_high: low + rng.below(2) as u32,
+        reserve_blocks: 0,
     };
     finish(geometry, LayerConfig::Hybrid(config), rng).unwrap_or_else(|| hybrid(rng))
 }

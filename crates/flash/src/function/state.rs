@@ -246,6 +246,12 @@ impl State {
         match self.check(at, data.len()) {
             Ok((_, 0)) => self.put_done(tag, now, Ok(()), data),
             Ok((block, pages)) => {
+                if class == Class::Read {
+                    // As many as the device takes; it says so itself.
+                    let size = self.geometry.page_size;
+                    let hint = |page: &u32| self.share.prefetch(block, *page, 0, size);
+                    (at.page..at.page + pages).take_while(hint).for_each(drop);
+                }
                 let item = Item::new(self.submitted, tag, (block, at.page, pages), data, now);
                 self.queues.push(self.blocks.lun_of(block), class, item);
             }

@@ -13,6 +13,7 @@ mod share;
 mod state;
 mod swap;
 mod tables;
+mod wall;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -29,6 +30,7 @@ pub(crate) use share::{Hold, Level};
 pub use share::{Share, ShareGeometry};
 pub use state::OpCounts;
 pub(crate) use state::{Access, Programmed, Urgency};
+pub use wall::WallClock;
 
 /// How a device is run; nothing of it is kept on flash.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -124,6 +126,22 @@ impl Device {
         Ok(Self(Arc::new(Mutex::new(monitor))))
     }
 
+    /// From now on operations take their time in the world too: a call of a share that is
+    /// attached later comes back when `clock` says that the device would be done. The clocks of
+    /// shares begin at zero now.
+    ///
+    /// # Errors
+    /// [`FlashError::NoClock`] on a device without timing.
+    pub fn in_real_time(self, clock: &'static dyn WallClock) -> Result<Self> {
+        let mut monitor = self.lock();
+        if monitor.timeline.is_none() {
+            return Err(FlashError::NoClock);
+        }
+        monitor.wall = Some(wall::Wall::new(clock));
+        drop(monitor);
+        Ok(self)
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, Monitor> {
         self.0.lock().expect("nobody panics while he holds the device")
     }
@@ -177,6 +195,40 @@ impl Device {
     #[must_use]
     pub fn own_counts(&self) -> OpCounts {
         self.lock().counts
+    }
+
+    /// The blocks of the device on which the blocks of a share stand, LUN by LUN.
+    ///
+    /// # Errors
+    /// [`FlashError::NoShare`].
+    pub fn blocks_of(&self, name: &str) -> Result<Vec<u32>> {
+        let monitor = self.lock();
+        let mut shares = monitor.shares.iter().flatten();
+        let Some(share) = shares.find(|share| share.name == name) else {
+            return Err(FlashError::NoShare { name: name.into() });
+        };
+        let slots = share.luns.iter().flat_map(|&lun| {
+            let first = (lun * monitor.usable) as usize;
+            &monitor.slots[first..first + monitor.usable as usize]
+        });
+        Ok(slots.copied().collect())
+    }
+
+    /// Blocks that failed and were replaced, and those that the maker marked, as the device
+    /// counts them.
+    #[must_use]
+    pub fn bad_blocks(&self) -> Vec<u32> {
+        let monitor = self.lock();
+        let marked = |block| monitor.medium.as_deref().is_some_and(|m| m.is_factory_bad(block));
+        let bad = |&block: &u32| monitor.bad[block as usize] || marked(block);
+        (0..monitor.geometry.blocks()).filter(bad).collect()
+    }
+
+    /// How often each block was erased, as far as that is known: exactly, where the medium
+    /// keeps count.
+    #[must_use]
+    pub fn erase_counts(&self) -> Vec<u32> {
+        self.lock().erases.clone()
     }
 
     /// How evenly the device is worn.

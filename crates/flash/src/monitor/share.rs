@@ -9,6 +9,7 @@ use crate::error::{FlashError, Result};
 use crate::medium::PageState;
 use crate::monitor::records::{Record, ShareRecord};
 use crate::monitor::state::{Access, Monitor, OpCounts, Programmed, Urgency};
+use crate::monitor::wall::Wall;
 use crate::monitor::{Device, LunUse};
 
 /// The shape of a share. LUNs are numbered in the order in which they were allocated, one of
@@ -88,6 +89,7 @@ struct Handle {
     place: usize,
     id: u32,
     timed: bool,
+    wall: Option<Wall>,
 }
 
 impl Drop for Handle {
@@ -118,8 +120,10 @@ impl Drop for Hold {
 
 impl Share {
     pub(super) fn new(device: Device, place: usize, id: u32) -> Self {
-        let timed = device.lock().timeline.is_some();
-        Self(Arc::new(Handle { device, place, id, timed }))
+        let monitor = device.lock();
+        let (timed, wall) = (monitor.timeline.is_some(), monitor.wall);
+        drop(monitor);
+        Self(Arc::new(Handle { device, place, id, timed, wall }))
     }
 
     /// Runs `call` on the monitor, which has this share at the place it is given.
@@ -183,10 +187,16 @@ impl Share {
     /// # Errors
     /// [`FlashError::Released`].
     pub fn now(&self) -> Result<SimTime> {
-        self.with(|monitor, place| Ok(monitor.shares[place].as_ref().expect("checked").now))
+        self.with(|monitor, place| {
+            let share = monitor.shares[place].as_mut().expect("checked");
+            if let Some(wall) = self.0.wall {
+                share.now = share.now.max(wall.now());
+            }
+            Ok(share.now)
+        })
     }
 
-    /// Lets `time` pass for this share.
+    /// Lets `time` pass for this share; in real time it waits.
     ///
     /// # Errors
     /// [`FlashError::Released`].
@@ -199,9 +209,16 @@ impl Share {
     pub(crate) fn reach(&self, time: SimTime) -> Result<()> {
         self.with(|monitor, place| {
             let share = monitor.shares[place].as_mut().expect("checked");
-            share.now = share.now.max(time);
+            // In real time it is there when the world is: others go on meanwhile.
+            if self.0.wall.is_none() {
+                share.now = share.now.max(time);
+            }
             Ok(())
-        })
+        })?;
+        if let Some(wall) = self.0.wall {
+            wall.wait_until(time);
+        }
+        Ok(())
     }
 
     /// Changes the limit of bandwidth, in bytes a second; `None` for no limit.
@@ -362,6 +379,14 @@ impl Share {
         oob: &mut [u8],
     ) -> Result<(PageState, SimTime)> {
         self.with(|monitor, place| monitor.read(place, at, offset, data, oob))
+    }
+
+    /// Says that a part of a page is going to be read; whether it is read already. On a
+    /// device with timing nothing is read before its time.
+    pub(crate) fn prefetch(&self, block: u32, page: u32, offset: u32, len: u32) -> bool {
+        let hint =
+            |monitor: &mut Monitor, place| Ok(monitor.prefetch(place, (block, page), offset, len));
+        !self.0.timed && self.with(hint).unwrap_or(false)
     }
 
     /// Programs a page; see [`Monitor::program`].

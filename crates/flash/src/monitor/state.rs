@@ -16,6 +16,7 @@ use crate::medium::{DeviceGeometry, Medium, MediumError, PageState};
 use crate::monitor::levelling::Levelling;
 use crate::monitor::records::Record;
 use crate::monitor::tables::RingBlocks;
+use crate::monitor::wall::Wall;
 
 /// What was done on flash, by cause: pages read and programmed, blocks erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,6 +104,8 @@ pub(crate) struct Monitor {
     pub(crate) usable: u32,
     pub(crate) by_usable: Divisor,
     pub(crate) timeline: Option<Timeline>,
+    /// Operations take their time in the world too.
+    pub(crate) wall: Option<Wall>,
     pub(crate) slots: Vec<u32>,
     /// The slots as the device was divided first.
     pub(crate) origin: Vec<u32>,
@@ -124,6 +127,8 @@ pub(crate) struct Monitor {
     /// Operations for the tables and for levelling.
     pub(crate) counts: OpCounts,
     pub(crate) unsynced: bool,
+    /// Whether some of that were programs, which have to be durable before an erase.
+    pub(crate) programmed: bool,
     /// A block of a share was partly written, is not any more, and may be again when power goes.
     pub(crate) closed_unsynced: bool,
     /// Before this time nothing can be asked for any more, and how often the timeline was
@@ -259,6 +264,17 @@ impl Monitor {
         Ok((state, end))
     }
 
+    /// A hint that a part of a page is going to be read; whether it is read already.
+    pub(crate) fn prefetch(&mut self, share: usize, at: (u32, u32), offset: u32, len: u32) -> bool {
+        let (block, page) = at;
+        match (self.block_of(share, block), self.medium.as_deref_mut()) {
+            (Ok(block), Some(medium)) if page < self.geometry.pages_per_block => {
+                medium.prefetch(block, page, offset, len)
+            }
+            _ => false,
+        }
+    }
+
     /// Programs a page of a share. A block that fails is replaced by a spare one.
     pub(crate) fn program(
         &mut self,
@@ -298,7 +314,7 @@ impl Monitor {
                 Err(error) => return Err(named(error, at)),
             }
         };
-        self.unsynced = true;
+        (self.unsynced, self.programmed) = (true, true);
         if self.timeline.is_none() {
             return Ok(Programmed { sent: ready, end: ready });
         }
@@ -334,7 +350,9 @@ impl Monitor {
         cause: Cause,
         ready: SimTime,
     ) -> Result<SimTime> {
-        self.sync_if_volatile()?;
+        if self.programmed {
+            self.sync_if_volatile()?;
+        }
         let block = self.slots[slot as usize];
         if self.erase_block(block)? {
             self.levelling.erased(self.by_usable.divide(slot), cause);
@@ -355,7 +373,9 @@ impl Monitor {
             Err(MediumError::EraseFailed { .. }) => return Ok(false),
             Err(error) => return Err(error.into()),
         }
-        self.worn.push(block);
+        if self.medium()?.erase_count(block).is_none() {
+            self.worn.push(block);
+        }
         self.unsynced = true;
         Ok(true)
     }
@@ -378,7 +398,7 @@ impl Monitor {
     }
 
     pub(crate) fn sync(&mut self) -> Result<()> {
-        (self.unsynced, self.closed_unsynced) = (false, false);
+        (self.unsynced, self.programmed, self.closed_unsynced) = (false, false, false);
         Ok(self.medium()?.sync()?)
     }
 
@@ -522,7 +542,7 @@ impl Monitor {
             self.counts.programs[cause] += 1;
         }
         self.scratch = buffer;
-        self.unsynced = true;
+        (self.unsynced, self.programmed) = (true, true);
         Ok(copied)
     }
 }

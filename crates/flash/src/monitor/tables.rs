@@ -207,15 +207,18 @@ impl Monitor {
         })?;
         let usable = geometry.blocks_per_lun - reserved_per_lun;
         let (channels, luns) = (geometry.channels, geometry.luns());
+        let counted = |block| medium.erase_count(block).unwrap_or(0);
+        let erases = (0..geometry.blocks()).map(counted).collect();
         let monitor = Self {
             medium: Some(medium),
             geometry,
             usable,
             by_usable: Divisor::new(usable),
             timeline: timing.map(|timing| Timeline::new(channels, luns, timing)),
+            wall: None,
             origin: slots.clone(),
             slots,
-            erases: vec![0; geometry.blocks() as usize],
+            erases,
             bad: vec![false; geometry.blocks() as usize],
             spares,
             luns: vec![LunUse::Free; luns as usize],
@@ -228,6 +231,7 @@ impl Monitor {
             levelling: Levelling::new(luns),
             counts: OpCounts::default(),
             unsynced: false,
+            programmed: false,
             closed_unsynced: false,
             floor: SimTime::ZERO,
             since_forgotten: 0,
@@ -263,7 +267,7 @@ impl Monitor {
         (self.medium, self.ring, self.journal) = (Some(medium), ring, Some(journal));
         self.counts.programs[prism_nand::Cause::Map] += programs;
         self.counts.erases[prism_nand::Cause::Map] += erases;
-        (self.unsynced, self.closed_unsynced) = (false, false);
+        (self.unsynced, self.programmed, self.closed_unsynced) = (false, false, false);
         done.map_err(tables_error)
     }
 
@@ -355,6 +359,11 @@ impl Monitor {
                 used[(block - first) as usize] = true;
             }
             let medium = self.medium.as_deref_mut().ok_or(FlashError::Released)?;
+            for block in blocks.clone() {
+                // Its own count is exact, those in the journal come in batches.
+                let counted = medium.erase_count(block);
+                self.erases[block as usize] = counted.unwrap_or(self.erases[block as usize]);
+            }
             let free = |block: &u32| {
                 !used[(block - first) as usize]
                     && !taken(block)
@@ -364,7 +373,11 @@ impl Monitor {
             self.spares[lun] = blocks.clone().filter(free).collect();
             // What a move or the journal left when power went counts as partly written.
             for block in blocks.filter(|block| !used[(block - first) as usize]) {
-                self.finish_if_open(block)?;
+                match self.finish_if_open(block) {
+                    // Who only reads opens no block, so that it does not matter.
+                    Err(FlashError::Medium(MediumError::ReadOnly { .. })) => {}
+                    done => done?,
+                }
             }
         }
         self.count_open()

@@ -69,6 +69,7 @@ pub(crate) fn layer_config(
         victim: config.cleaning.victim(),
         free_blocks_low: 0,
         free_blocks_high: 0,
+        reserve_blocks: 0,
     })
 }
 

@@ -44,6 +44,9 @@ pub struct HybridConfig {
     pub free_blocks_low: u32,
     /// Merging that started so stops at this mean.
     pub free_blocks_high: u32,
+    /// Blocks kept beside the one for merges, so that these go on when blocks fail one after
+    /// another; 0 on flash that does not fail.
+    pub reserve_blocks: u32,
 }
 
 impl HybridConfig {
@@ -67,6 +70,7 @@ impl HybridConfig {
             victim: VictimPolicy::Fifo,
             free_blocks_low: 0,
             free_blocks_high: 0,
+            reserve_blocks: 0,
         }
     }
 
@@ -93,7 +97,7 @@ impl HybridConfig {
     }
 
     /// The fewest log blocks that work: FAST needs one of each kind.
-    fn logs_min(&self) -> u32 {
+    pub(super) fn logs_min(&self) -> u32 {
         1 + u32::from(self.logs == Logs::Fast)
     }
 
@@ -118,9 +122,17 @@ impl HybridConfig {
     /// is erased, a merge can begin. A merge that has its target needs nothing else, and
     /// gives back the block it replaces, or has made a data block where there was none,
     /// which happens at most D times. A block to be erased needs nothing at all.
+    ///
+    /// On flash that fails T counts the blocks that are not bad, and a reserve is kept beside.
     #[must_use]
     pub fn log_blocks_max(&self, geometry: &Geometry) -> u32 {
-        self.log_blocks.min(self.log_room(geometry))
+        self.log_blocks_without(geometry, 0)
+    }
+
+    /// The same where `bad` blocks are out of use.
+    pub(super) fn log_blocks_without(&self, geometry: &Geometry, bad: u32) -> u32 {
+        let room = self.log_room(geometry).saturating_sub(self.reserve_blocks + bad);
+        self.log_blocks.min(room)
     }
 
     /// T - D - 1: with more log blocks than that merges may come to a halt.
@@ -159,7 +171,7 @@ impl HybridConfig {
             }
         }
         // At least one log block, and a high watermark that merging everything reaches.
-        let kept = (Self::MERGE_BLOCKS + logs_min).max(high * lanes + Self::MERGE_BLOCKS);
+        let kept = logs_min.max(high * lanes) + Self::MERGE_BLOCKS + self.reserve_blocks;
         let block = u64::from(geometry.data_units_per_block());
         let usable = u64::from(blocks.saturating_sub(kept)) * block;
         let logical = u64::from(self.logical_units);
@@ -173,14 +185,16 @@ impl HybridConfig {
         Ok(())
     }
 
-    /// Units that can hold data, in data or log blocks: all but those of the block kept for
+    /// Units that can hold data, in data or log blocks: all but those of the blocks kept for
     /// merges.
     #[must_use]
     pub fn usable_units(&self, geometry: &Geometry) -> u64 {
-        u64::from(geometry.units().saturating_sub(geometry.data_units_per_block()))
+        let kept = u64::from(Self::MERGE_BLOCKS + self.reserve_blocks);
+        let kept = kept * u64::from(geometry.data_units_per_block());
+        u64::from(geometry.units()).saturating_sub(kept)
     }
 
-    /// Over-provisioning, both ways: all but the block kept for merges can hold data,
+    /// Over-provisioning, both ways: all but the blocks kept for merges can hold data,
     /// in data or in log blocks.
     #[must_use]
     pub fn over_provisioning(&self, geometry: &Geometry) -> OverProvisioning {

@@ -22,7 +22,8 @@ impl Hybrid {
     #[must_use]
     pub fn is_writing(&self, block: BlockId) -> bool {
         match self.uses[block.0 as usize] {
-            Use::Free | Use::Dead => false,
+            _ if self.is_failed(block.0) => false,
+            Use::Free | Use::Dead | Use::Retired => false,
             // Rows of the host may follow at their own offsets.
             Use::Data => {
                 let full = self.next[block.0 as usize] == self.layout.rows_per_block();
@@ -106,8 +107,10 @@ impl Hybrid {
         self.note_change(block);
         let lane = self.lane_of(block);
         self.lanes[lane].sealed.insert(self.opened[block as usize], block);
-        if self.config.logs == Logs::Replacement || self.sequential == Some(block) {
-            // A block full of one logical block in order takes the place of the old one.
+        let in_order = self.config.logs == Logs::Replacement || self.sequential == Some(block);
+        if in_order || self.is_failed(block) {
+            // A block full of one logical block in order takes the place of the old one. What
+            // has failed is emptied.
             self.want(block);
             self.idle_lanes.push(lane as u32);
         }
@@ -135,6 +138,14 @@ impl Hybrid {
     /// device goes, of whatever group; if none is full, the one open for longest. Which one,
     /// the policy says.
     pub fn make_room(&mut self, group: u32, first: u32) -> Option<LaneId> {
+        let asked = self.ask_for_room(group, first);
+        if asked.is_none() {
+            self.note_end();
+        }
+        asked
+    }
+
+    fn ask_for_room(&mut self, group: u32, first: u32) -> Option<LaneId> {
         let lane = |block: u32| LaneId(self.lane_of(block) as u32);
         if let Some(block) = self.groups[group as usize].waits_for {
             return Some(lane(block));

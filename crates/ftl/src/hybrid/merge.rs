@@ -11,7 +11,7 @@
 //! instant its data is in its data block and the log blocks, and a merge that is cut off
 //! leaves nothing but a block to erase.
 
-use prism_nand::{BlockId, LaneId, Pun, RowId};
+use prism_nand::{BlockId, Cause, LaneId, Pun, RowId};
 
 use super::{Hybrid, Use};
 use crate::plan::{self, CopyPlan, UnitWrite};
@@ -64,6 +64,16 @@ pub(super) enum Step {
     Fill { logical: u32, target: u32, first: u32, end: u32 },
 }
 
+impl Step {
+    /// The block that the step copies to.
+    pub(super) fn target(self) -> Option<u32> {
+        match self {
+            Self::Erase | Self::EraseLog => None,
+            Self::Copy { target, .. } | Self::Fill { target, .. } => Some(target),
+        }
+    }
+}
+
 /// How a log block can be merged.
 enum Kind {
     /// It becomes the data block of this logical block.
@@ -94,10 +104,11 @@ impl Hybrid {
     /// Whether a group waits for the lane, or something is begun there.
     #[must_use]
     pub fn is_asked(&self, lane: LaneId) -> bool {
+        let failed = self.has_failed_data(lane);
         let lane = &self.lanes[lane.0 as usize];
-        let awaited = matches!(lane.step, Some(Step::EraseLog | Step::Fill { .. }));
+        let awaited = !matches!(lane.step, None | Some(Step::Erase));
         let merges = lane.victim.is_some() || !lane.wanted.is_empty();
-        awaited || merges || !lane.dead.is_empty() || !lane.fills.is_empty()
+        awaited || merges || !lane.dead.is_empty() || !lane.fills.is_empty() || failed
     }
 
     fn could_merge(&self, lane: LaneId, watermark: u32) -> bool {
@@ -106,12 +117,20 @@ impl Hybrid {
     }
 
     /// Begins the next step of `lane`, whose [`Hybrid::gather`] and [`Hybrid::emptied`] then
-    /// go by the block returned: what is dead is erased first, then a merge goes on, then
-    /// those that groups wait for, then the oldest full log block of the lane. `None` if
-    /// nothing can begin now.
+    /// go by the block returned: what is dead is erased first, then data is moved out of a
+    /// block that has failed, then a merge goes on, then those that groups wait for, then the
+    /// oldest full log block of the lane. `None` if nothing can begin now.
     pub fn pick_victim(&mut self, lane: LaneId) -> Option<BlockId> {
         let index = lane.0 as usize;
         assert!(self.lanes[index].step.is_none(), "one step at a time on {lane:?}");
+        let begun = self.begin_step(index);
+        if begun.is_none() && self.is_asked(lane) {
+            self.note_end();
+        }
+        begun
+    }
+
+    fn begin_step(&mut self, index: usize) -> Option<BlockId> {
         if let Some(place) = self.lanes[index].dead.iter().position(|&block| self.is_quiet(block)) {
             let block = self.lanes[index].dead.remove(place).expect("it was found there");
             self.merges.empty += 1;
@@ -120,6 +139,16 @@ impl Hybrid {
         if let Some(log) = self.next_fill(index) {
             return Some(BlockId(log));
         }
+        if let Some(data) = self.next_failed(index) {
+            let target = self.take_free().expect("an erased block was seen");
+            self.begin_full(index, self.logical[data as usize], target);
+            return Some(BlockId(data));
+        }
+        self.go_on_merging(index)
+    }
+
+    /// The next step of the merge of `lane`, or of one that is begun.
+    fn go_on_merging(&mut self, index: usize) -> Option<BlockId> {
         loop {
             let victim = match self.lanes[index].victim {
                 Some(victim) => victim,
@@ -130,6 +159,10 @@ impl Hybrid {
             }
             if self.valid[victim as usize] == 0 {
                 self.lanes[index].victim = None;
+                if self.is_failed(victim) {
+                    self.retire(victim);
+                    continue;
+                }
                 self.merges.empty += u64::from(!self.lanes[index].copied);
                 self.uses[victim as usize] = Use::Spent;
                 self.spent_total += 1;
@@ -155,11 +188,7 @@ impl Hybrid {
                 }
                 Kind::Full(logical) => {
                     let target = self.take_free()?;
-                    self.uses[target as usize] = Use::Target;
-                    self.group_of[target as usize] = self.group_of[victim as usize];
-                    self.merges.full += 1;
-                    let end = self.rows_of(logical, target);
-                    self.begin_copy(index, Step::Copy { logical, target, first: 0, end });
+                    self.begin_full(index, logical, target);
                     return Some(BlockId(victim));
                 }
             }
@@ -167,7 +196,7 @@ impl Hybrid {
     }
 
     /// Whether no merge in the group of `block` may still read it.
-    fn is_quiet(&self, block: u32) -> bool {
+    pub(super) fn is_quiet(&self, block: u32) -> bool {
         self.groups[self.group_of[block as usize] as usize].merging.is_none()
     }
 
@@ -199,6 +228,15 @@ impl Hybrid {
             }
         }
         None
+    }
+
+    /// Begins to gather `logical` in `target`, a fresh block.
+    fn begin_full(&mut self, lane: usize, logical: u32, target: u32) {
+        self.uses[target as usize] = Use::Target;
+        self.group_of[target as usize] = logical / self.config.group_blocks;
+        self.merges.full += 1;
+        let end = self.rows_of(logical, target);
+        self.begin_copy(lane, Step::Copy { logical, target, first: 0, end });
     }
 
     fn begin_copy(&mut self, lane: usize, step: Step) {
@@ -254,7 +292,7 @@ impl Hybrid {
         let at_home = |(at, lpn)| lpn == logical * units + at;
         let in_place = place == offset && live.all(at_home);
         let written = self.next[log as usize] * self.layout.units_per_row();
-        if in_place && !self.data_is_live(logical, written) {
+        if in_place && !self.is_failed(log) && !self.data_is_live(logical, written) {
             Kind::InPlace(logical)
         } else {
             Kind::Full(logical)
@@ -280,6 +318,12 @@ impl Hybrid {
         last.map_or(0, |last| last / self.layout.units_per_row() + 1)
     }
 
+    /// Why `victim` is emptied.
+    #[must_use]
+    pub fn cause_of_cleaning(&self, victim: BlockId) -> Cause {
+        if self.is_failed(victim.0) { Cause::Retire } else { Cause::Merge }
+    }
+
     /// Plans the next row of the merge that [`Hybrid::pick_victim`] began with `victim`;
     /// `cursor` counts its rows. The plan is empty once all rows are planned. Places whose
     /// unit does not exist are padding. What the host writes behind the last row meanwhile
@@ -295,6 +339,9 @@ impl Hybrid {
         else {
             return;
         };
+        if self.is_lost(step) {
+            return;
+        }
         let mut row = first + *cursor;
         if row >= end {
             let Some(further) = self.extend(lane, row) else { return };
@@ -342,7 +389,8 @@ impl Hybrid {
         self.take_row(target)
     }
 
-    /// Every copy of the step is programmed: it takes effect. Returns the block that has to
+    /// Every copy of the step is programmed: it takes effect. If its target has failed, it has
+    /// none, and the merge begins anew when the lane asks again. Returns the block that has to
     /// be erased now, if any.
     pub fn emptied(&mut self, victim: BlockId) -> Option<BlockId> {
         let lane = self.lane_of(victim.0);
@@ -351,6 +399,10 @@ impl Hybrid {
             Step::Erase | Step::EraseLog => return Some(victim),
             Step::Copy { logical, .. } | Step::Fill { logical, .. } => logical,
         };
+        if self.is_lost(step) {
+            self.give_up(lane, step, logical);
+            return None;
+        }
         self.apply(lane, step);
         self.groups[(logical / self.config.group_blocks) as usize].merging = None;
         let Step::Copy { target, first, end, .. } = step else {
@@ -368,12 +420,18 @@ impl Hybrid {
         }
         debug_assert!(self.next[target as usize] >= end.max(first), "all rows are taken");
         self.become_data(target, logical);
-        old.map(BlockId)
+        match old {
+            Some(old) if self.is_failed(old) => {
+                self.retire(old);
+                None
+            }
+            old => old.map(BlockId),
+        }
     }
 
     /// The data block of `logical` may have lost the last it held to the copies; it is erased
     /// once what replaces it is complete, or now.
-    fn after_fill(&mut self, logical: u32) {
+    pub(super) fn after_fill(&mut self, logical: u32) {
         let Some(data) = self.data[logical as usize].checked_sub(1) else { return };
         if self.valid[data as usize] == 0 {
             self.drained(data);
@@ -410,7 +468,7 @@ impl Hybrid {
         }
     }
 
-    /// The erase of `block` has ended, on all its dies: it is free again.
+    /// The erase of `block` has ended, on all its dies: it is free again, unless it is bad.
     ///
     /// # Panics
     /// If it was not to be erased.
@@ -422,8 +480,12 @@ impl Hybrid {
             Use::Spent => self.retire_log(block.0),
             other => panic!("{block:?} was erased but not dead: {other:?}"),
         }
-        self.uses[index] = Use::Free;
         self.erases[index] += 1;
+        if self.is_failed(block.0) {
+            self.uses[index] = Use::Retired;
+            return;
+        }
+        self.uses[index] = Use::Free;
         self.free_total += 1;
         let lane = self.lane_of(block.0);
         self.lanes[lane].free.push_back(block.0);

@@ -21,6 +21,7 @@ mod home;
 mod host;
 mod merge;
 mod recover;
+mod retire;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -33,6 +34,8 @@ use crate::under_way::UnderWay;
 
 pub use config::{HybridConfig, Logs};
 pub use merge::MergeCounts;
+pub(crate) use recover::Standing;
+use retire::Retirement;
 
 /// What a block is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +59,8 @@ enum Use {
     Spent,
     /// Nothing in it is live; it waits for its erase.
     Dead,
+    /// Bad, and empty.
+    Retired,
 }
 
 /// A data group.
@@ -81,6 +86,8 @@ struct Group {
 struct Lane {
     free: VecDeque<u32>,
     dead: VecDeque<u32>,
+    /// Data blocks that have failed and whose data has to be moved.
+    failed: VecDeque<u32>,
     /// Log blocks of the lane that groups wait for.
     wanted: VecDeque<u32>,
     /// Log blocks that need the rows up to this one copied from the data block.
@@ -152,6 +159,8 @@ pub struct Hybrid {
     mapped: u64,
     valid_total: u64,
     merges: MergeCounts,
+    /// Blocks out of use.
+    retirement: Retirement,
 }
 
 impl Hybrid {
@@ -207,6 +216,7 @@ impl Hybrid {
             mapped: 0,
             valid_total: 0,
             merges: MergeCounts::default(),
+            retirement: Retirement::new(geometry.blocks()),
             geometry,
             config,
         })
@@ -317,6 +327,7 @@ impl Hybrid {
         }
         match self.uses[index] {
             Use::Log if !self.is_open(block) => self.seal(block),
+            _ if self.is_failed(block) => self.settle_failed(block),
             // Its last unit was trimmed or replaced on its way.
             Use::Data if self.valid[index] == 0 => self.drained(block),
             _ => {}
@@ -379,18 +390,24 @@ impl Hybrid {
                 }
             }
             Use::Free | Use::Log | Use::Wanted | Use::Merging => {}
-            Use::Target | Use::Spent | Use::Dead => {}
+            Use::Target | Use::Spent | Use::Dead | Use::Retired => {}
         }
     }
 
-    /// Leaves `block`, with nothing live in it, to be erased.
+    /// Leaves `block`, with nothing live in it, to be erased, unless it is bad.
     fn bury(&mut self, block: u32) {
+        if self.is_failed(block) {
+            return self.retire(block);
+        }
         self.uses[block as usize] = Use::Dead;
         self.list_dead(block);
     }
 
-    /// Leaves log block `block`, with nothing live in it, to be erased.
+    /// Leaves log block `block`, with nothing live in it, to be erased, unless it is bad.
     fn spend(&mut self, block: u32) {
+        if self.is_failed(block) {
+            return self.retire(block);
+        }
         self.uses[block as usize] = Use::Spent;
         self.spent_total += 1;
         self.list_dead(block);
@@ -411,6 +428,11 @@ impl Hybrid {
 
     fn lane_of(&self, block: u32) -> usize {
         self.layout.lane_of(BlockId(block)).0 as usize
+    }
+
+    fn is_log(&self, block: u32) -> bool {
+        let uses = self.uses[block as usize];
+        matches!(uses, Use::Log | Use::Sealed | Use::Wanted | Use::Merging | Use::Spent)
     }
 
     fn is_open(&self, block: u32) -> bool {
@@ -442,55 +464,8 @@ impl Hybrid {
         (0..lanes).rev().map(turn).max_by_key(|&lane| self.lanes[lane].free.len())
     }
 
-    /// What is left after power was lost, with the map as the capacitors saved it: programs
-    /// under way are gone, merges begin anew, open log blocks take no more rows.
-    #[must_use]
-    pub(crate) fn after_power_loss(mut self, rows_programmed: &dyn Fn(BlockId) -> u32) -> Self {
-        self.under_way = UnderWay::default();
-        self.rows_in_flight.fill(0);
-        self.open_logs.clear();
-        self.wanted_by.clear();
-        self.spent_total = 0;
-        (self.sequential, self.sequential_open) = (None, false);
-        self.pads.clear();
-        for group in &mut self.groups {
-            (group.open, group.waits_for, group.merging) = (None, None, None);
-            group.awaits_row = false;
-        }
-        for lane in &mut self.lanes {
-            lane.dead.clear();
-            lane.wanted.clear();
-            lane.fills.clear();
-            lane.sealed.clear();
-            lane.victim = None;
-            lane.step = None;
-            lane.sources.fill(0);
-        }
-        for block in 0..self.uses.len() as u32 {
-            match self.uses[block as usize] {
-                Use::Free => {
-                    assert!(rows_programmed(BlockId(block)) == 0, "an erased block is erased");
-                }
-                Use::Data if self.valid[block as usize] == 0 => {
-                    self.data[self.logical[block as usize] as usize] = 0;
-                    self.bury(block);
-                }
-                // Where its rows stopped is not known to be in line either.
-                Use::Data => self.next[block as usize] = self.layout.rows_per_block(),
-                Use::Target | Use::Dead => self.bury(block),
-                Use::Spent => self.spend(block),
-                Use::Log | Use::Sealed | Use::Wanted | Use::Merging => {
-                    // Where rows stopped on each die is not known to be in line.
-                    self.next[block as usize] = self.layout.rows_per_block();
-                    self.seal(block);
-                }
-            }
-        }
-        self
-    }
-
-    /// Live units = mapped logical units (law 2), by the running sums; erased blocks, merge
-    /// targets and blocks to be erased are never all gone.
+    /// Live units = mapped logical units (law 2), by the running sums; on flash that does not
+    /// fail erased blocks, merge targets and blocks to be erased are never all gone.
     ///
     /// # Panics
     /// If the law is broken.
@@ -520,7 +495,7 @@ impl Hybrid {
                     assert_eq!(self.block_units.split(at.0).1, offset, "its own offset");
                 }
                 Use::Log | Use::Sealed | Use::Wanted | Use::Merging => {}
-                Use::Free | Use::Target | Use::Spent | Use::Dead => {
+                Use::Free | Use::Target | Use::Spent | Use::Dead | Use::Retired => {
                     panic!("unit {lpn} in a block without data")
                 }
             }
@@ -538,7 +513,7 @@ impl Hybrid {
         assert_eq!(count(&[Use::Free]), listed(|lane| lane.free.len()), "erased blocks by lane");
         assert_eq!(count(&[Use::Sealed]), listed(|lane| lane.sealed.len()), "sealed log blocks");
         assert_eq!(count(&[Use::Spent]), self.spent_total as usize, "spent log blocks");
-        let logs = count(&[Use::Log, Use::Sealed, Use::Wanted, Use::Merging, Use::Spent]);
+        let logs = (0..self.uses.len() as u32).filter(|&block| self.is_log(block)).count();
         assert_eq!(logs, self.log_total as usize, "log blocks");
         assert_eq!(logs, self.groups.iter().map(|group| group.logs.len()).sum(), "of groups");
         for group in &self.groups {
@@ -551,6 +526,7 @@ impl Hybrid {
         }
         let data = self.data.iter().filter(|data| **data > 0).count();
         assert_eq!(count(&[Use::Data]), data, "one data block a logical block");
-        assert!(count(&[Use::Free, Use::Target, Use::Dead]) > 0, "merges can always go on");
+        let left = count(&[Use::Free, Use::Target, Use::Dead]);
+        assert!(left > 0 || self.has_bad(), "merges can always go on");
     }
 }

@@ -12,12 +12,29 @@
 //! Why the log blocks found are never more than those allowed, so that merges can go on
 //! (see [`HybridConfig::log_blocks_max`]): docs/design/hybrid.md.
 
-use prism_nand::{BlockId, Pun, RowId, UnitTag};
+use prism_nand::{BlockId, Nand, Pun, RowId, UnitTag};
 
 use super::{Hybrid, HybridConfig, Use};
 use crate::config::ConfigError;
 use crate::plan::TrimRange;
 use crate::recover::{Recovered, Remains, trim_best};
+use crate::under_way::UnderWay;
+
+/// What the flash knows of a block, whose place in the map was saved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    /// Rows programmed since its last erase.
+    pub(crate) rows: u32,
+    /// It is bad, from the factory or grown.
+    pub(crate) bad: bool,
+}
+
+impl Standing {
+    /// That of `block` on `nand`.
+    pub(crate) fn of(nand: &Nand, block: BlockId) -> Self {
+        Self { rows: nand.rows_programmed(block), bad: nand.is_bad(block) }
+    }
+}
 
 /// The best that was found for a logical unit.
 #[derive(Clone, Copy, Default)]
@@ -80,7 +97,9 @@ impl Hybrid {
         map.free_total = 0;
         for block in (0..blocks).map(BlockId) {
             map.erases[block.0 as usize] = remains.erases(block);
-            if remains.is_erased(block) {
+            if remains.is_bad(block) {
+                map.fail(block.0);
+            } else if remains.is_erased(block) {
                 let lane = map.lane_of(block.0);
                 map.lanes[lane].free.push_back(block.0);
                 map.free_total += 1;
@@ -102,6 +121,68 @@ impl Hybrid {
         order.reverse();
         map.settle(&order, &scan)?;
         Ok((map, scan.newest))
+    }
+
+    /// What is left after power was lost, with the map as the capacitors saved it: programs
+    /// under way are gone, merges begin anew, open log blocks take no more rows. `standing` says
+    /// what the flash knows of each block.
+    #[must_use]
+    pub(crate) fn after_power_loss(mut self, standing: &dyn Fn(BlockId) -> Standing) -> Self {
+        self.under_way = UnderWay::default();
+        self.rows_in_flight.fill(0);
+        self.open_logs.clear();
+        self.wanted_by.clear();
+        self.spent_total = 0;
+        (self.sequential, self.sequential_open) = (None, false);
+        self.pads.clear();
+        for group in &mut self.groups {
+            (group.open, group.waits_for, group.merging) = (None, None, None);
+            group.awaits_row = false;
+        }
+        for lane in &mut self.lanes {
+            lane.dead.clear();
+            lane.failed.clear();
+            lane.wanted.clear();
+            lane.fills.clear();
+            lane.sealed.clear();
+            lane.victim = None;
+            lane.step = None;
+            lane.sources.fill(0);
+        }
+        for block in 0..self.uses.len() as u32 {
+            let standing = standing(BlockId(block));
+            if standing.bad {
+                // The erase of a superblock may have failed on one die and not ended on others.
+                self.fail(block);
+            }
+            match self.uses[block as usize] {
+                Use::Free => assert!(standing.rows == 0, "an erased block is erased"),
+                Use::Retired => {}
+                Use::Data if self.valid[block as usize] == 0 => {
+                    self.data[self.logical[block as usize] as usize] = 0;
+                    self.bury(block);
+                }
+                // Where its rows stopped is not known to be in line either.
+                Use::Data => {
+                    self.next[block as usize] = self.layout.rows_per_block();
+                    if self.is_failed(block) {
+                        self.settle_failed(block);
+                    }
+                }
+                Use::Target | Use::Dead => self.bury(block),
+                Use::Spent => {
+                    // Counted anew.
+                    self.uses[block as usize] = Use::Sealed;
+                    self.spend(block);
+                }
+                Use::Log | Use::Sealed | Use::Wanted | Use::Merging => {
+                    // Where rows stopped on each die is not known to be in line.
+                    self.next[block as usize] = self.layout.rows_per_block();
+                    self.seal(block);
+                }
+            }
+        }
+        self
     }
 
     fn scan_block(
@@ -220,6 +301,7 @@ impl Hybrid {
             if self.best_in(block, scan).any(|(_, lpn)| self.group_units.divide(lpn) != group) {
                 return Err(foreign(block, "it holds units of several data groups"));
             }
+            let lane = self.lane_of(block);
             self.group_of[index] = group;
             self.next[index] = self.layout.rows_per_block();
             self.opened[index] = self.opens;
@@ -229,13 +311,18 @@ impl Hybrid {
                     self.uses[index] = Use::Data;
                     self.logical[index] = logical;
                     self.data[logical as usize] = block + 1;
+                    if self.is_failed(block) {
+                        self.lanes[lane].failed.push_back(block);
+                    }
                 }
                 _ => {
                     self.log_total += 1;
                     self.groups[group as usize].logs.push(block);
                     self.uses[index] = Use::Sealed;
-                    let lane = self.lane_of(block);
                     self.lanes[lane].sealed.insert(self.opened[index], block);
+                    if self.is_failed(block) {
+                        self.want(block);
+                    }
                 }
             }
         }

@@ -14,11 +14,9 @@ impl Layer {
     pub fn set_aside(&mut self, bad: impl Iterator<Item = BlockId>) -> Result<(), ConfigError> {
         match self {
             Self::Page(map) => map.set_aside(bad),
+            Self::Hybrid(map) => map.set_aside(bad),
+            Self::Ranges(map) => map.set_aside(bad),
             Self::Zoned(map) => map.set_aside(bad),
-            _ => {
-                let mut bad = bad;
-                if bad.next().is_some() { no_faults() } else { Ok(()) }
-            }
         }
     }
 
@@ -28,8 +26,9 @@ impl Layer {
     pub fn program_failed(&mut self, row: RowId) {
         match self {
             Self::Page(map) => map.program_failed(row),
+            Self::Hybrid(map) => map.program_failed(row),
+            Self::Ranges(map) => map.program_failed(row),
             Self::Zoned(map) => map.program_failed(row),
-            _ => no_faults(),
         }
     }
 
@@ -39,8 +38,9 @@ impl Layer {
     pub fn has_failed(&self, block: BlockId) -> bool {
         match self {
             Self::Page(map) => map.has_failed(block),
+            Self::Hybrid(map) => map.has_failed(block),
+            Self::Ranges(map) => map.has_failed(block),
             Self::Zoned(map) => map.has_failed(block),
-            _ => false,
         }
     }
 
@@ -68,15 +68,18 @@ impl Layer {
     pub fn erase_failed(&mut self, block: BlockId) {
         match self {
             Self::Page(map) => map.erase_failed(block),
+            Self::Hybrid(map) => map.erase_failed(block),
+            Self::Ranges(map) => map.erase_failed(block),
             Self::Zoned(map) => map.erase_failed(block),
-            _ => no_faults(),
         }
     }
 
-    /// A block of `lane` that has failed and can be emptied now.
+    /// A block of `lane` that has failed and can be emptied now. Mappings by block empty theirs
+    /// by merges ([`Layer::pick_victim`]).
     pub fn pick_failed(&mut self, lane: LaneId) -> Option<BlockId> {
         match self {
             Self::Page(map) => map.pick_failed(lane),
+            Self::Ranges(map) => map.pick_failed(lane),
             _ => None,
         }
     }
@@ -86,8 +89,9 @@ impl Layer {
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::Page(map) => map.is_read_only(),
+            Self::Hybrid(map) => map.is_read_only(),
+            Self::Ranges(map) => map.is_read_only(),
             Self::Zoned(map) => map.is_read_only(),
-            _ => false,
         }
     }
 
@@ -95,8 +99,9 @@ impl Layer {
     pub fn set_read_only(&mut self) {
         match self {
             Self::Page(map) => map.set_read_only(),
+            Self::Hybrid(map) => map.set_read_only(),
+            Self::Ranges(map) => map.set_read_only(),
             Self::Zoned(map) => map.set_read_only(),
-            _ => no_faults(),
         }
     }
 
@@ -108,18 +113,15 @@ impl Layer {
     }
 
     /// How many more blocks the lane with the least spare can lose before the layer takes no
-    /// more data.
+    /// more data; of mappings by block, whose lanes share their spare, all lanes together; of
+    /// ranges, the one with the least.
     #[must_use]
     pub fn spare_blocks(&self) -> u32 {
         match self {
             Self::Page(map) => map.spare_blocks(),
+            Self::Hybrid(map) => map.spare_blocks(),
+            Self::Ranges(map) => map.spare_blocks(),
             Self::Zoned(map) => map.spare_blocks(),
-            _ => 0,
         }
     }
-}
-
-/// A mapping by blocks is refused on flash that fails.
-fn no_faults() -> ! {
-    panic!("a mapping by block runs on flash without faults only")
 }

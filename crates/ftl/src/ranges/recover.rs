@@ -4,6 +4,7 @@ use prism_nand::{BlockId, Geometry, Nand, RowId, UnitTag};
 
 use super::{Part, RangeConfig, Ranges, RangesConfig};
 use crate::config::ConfigError;
+use crate::hybrid::Standing;
 use crate::layer::Layer;
 use crate::plan::TrimRange;
 use crate::recover::{Found, Recovered, Remains};
@@ -30,6 +31,10 @@ impl<R: Remains> Remains for PartRemains<'_, R> {
 
     fn is_unstable(&self, block: BlockId) -> bool {
         self.all.is_unstable(self.part.block_out(block))
+    }
+
+    fn is_bad(&self, block: BlockId) -> bool {
+        self.all.is_bad(self.part.block_out(block))
     }
 
     fn row(&mut self, row: RowId, found: &mut Vec<Found>) -> u64 {
@@ -85,7 +90,7 @@ impl Ranges {
         let restore = |part: Part, range: &RangeConfig| {
             let Layer::Page(saved) = &part.layer else {
                 let layer = part.layer.clone();
-                return layer.go_on_over(&|block| nand.rows_programmed(part.block_out(block)));
+                return layer.go_on_over(&|block| Standing::of(nand, part.block_out(block)));
             };
             // Where units are is found on the flash; that some are nowhere is not.
             let unmapped: Vec<u32> =

@@ -7,7 +7,7 @@
 //! ConfZNS (Song et al., SYSTOR'23) for zones over dies. Design: docs/design/zns.md.
 //!
 //! Rows of a block are handed out in order and end in any order over the dies, so what is on
-//! flash is kept as rows done on each die. Cost: 8 bytes a zone, 20 bytes a block and 2 bytes a
+//! flash is kept as rows done on each die. Cost: 9 bytes a zone, 20 bytes a block and 2 bytes a
 //! block of a die.
 
 mod config;

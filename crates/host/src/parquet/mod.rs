@@ -161,6 +161,7 @@ pub(crate) mod tests {
             phases: vec![PhaseRow { name: "app".into(), start_ns: -3, end_ns: i64::MAX }],
             unpaired: 4,
             counted_from: CountedFrom::Queue,
+            nvme_block_bytes: Some(4096),
         }
     }
 

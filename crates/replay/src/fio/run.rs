@@ -8,7 +8,10 @@ use std::collections::VecDeque;
 use prism_base::{EventQueue, Nanos, SimTime};
 use prism_engine::FlashCounts;
 use prism_engine::slab::Slab;
-use prism_ssd::{Completion, Drive, HostOp, MapCounts, MergeCounts, Request, Status};
+use prism_ssd::{
+    Completion, Cost, Drive, HostOp, MapCounts, MergeCounts, Request, Status, SubmitError,
+    ZoneState,
+};
 use prism_trace::{Flags, Op, Record, Symbol, Symbols};
 
 use super::job::Job;
@@ -258,6 +261,10 @@ impl<'a> Runner<'a> {
     fn work(&mut self) -> Result<(), RunError> {
         loop {
             self.feed();
+            if !self.done.is_empty() {
+                self.take_done()?;
+                continue;
+            }
             match (self.wakes.peek(), self.drive.next_event()) {
                 (Some(at), next) if next.is_none_or(|next| at <= next) => {
                     let (_, number) = self.wakes.pop().expect("it was seen");
@@ -266,6 +273,7 @@ impl<'a> Runner<'a> {
                     let mut done = std::mem::take(&mut self.done);
                     self.drive.advance(at, &mut done);
                     self.done = done;
+                    self.look_for_failed_zones();
                     self.take_done()?;
                     self.ask(number)?;
                 }
@@ -274,6 +282,7 @@ impl<'a> Runner<'a> {
                     let mut done = std::mem::take(&mut self.done);
                     self.drive.step(&mut done);
                     self.done = done;
+                    self.look_for_failed_zones();
                     self.take_done()?;
                 }
                 _ => break,
@@ -286,6 +295,15 @@ impl<'a> Runner<'a> {
         assert_eq!(self.issued, self.completed, "requests issued = completed");
         self.drive.assert_conserved();
         Ok(())
+    }
+
+    /// Learns of zones that take no more writes.
+    fn look_for_failed_zones(&mut self) {
+        let Some(zones) = &mut self.zones else { return };
+        while let Some(zone) = self.drive.take_failed_zone() {
+            let info = self.drive.zone_info(zone);
+            zones.has_failed(zone, info.is_some_and(|info| info.state == ZoneState::Offline));
+        }
     }
 
     /// Hands the drive as much of what waits as its queues take.
@@ -313,7 +331,11 @@ impl<'a> Runner<'a> {
             queue,
             ..Request::new(io.op, io.offset, io.len, tag)
         };
-        self.drive.submit(request, now).expect("regions lie within the drive");
+        match self.drive.submit(request, now) {
+            Ok(()) => {}
+            Err(SubmitError::ZoneState { .. }) => self.done.push(refused(&request, now)),
+            Err(error) => panic!("a job issues what the drive takes: {error}"),
+        }
         let waited = now.since(pending.issued);
         if waited > Nanos::ZERO {
             let measured = &mut self.stages[self.stage].measured;
@@ -571,5 +593,20 @@ impl<'a> Runner<'a> {
             total.add(&stage.measured);
         }
         Outcome { rows: self.rows, stages: self.stages, total, busy: Nanos(self.busy) }
+    }
+}
+
+/// What has become of a command that the drive does not take, because its zone has failed.
+fn refused(request: &Request, now: SimTime) -> Completion {
+    let reads = request.op == HostOp::Read;
+    Completion {
+        tag: request.tag,
+        op: request.op,
+        offset: request.offset,
+        len: request.len,
+        submitted: now,
+        completed: now,
+        status: if reads { Status::Unreadable } else { Status::WriteFault },
+        cost: Cost::default(),
     }
 }

@@ -7,7 +7,8 @@
 //!
 //! Source: `zbd_adjust_block` of fio 3.33. Differs: a job that finds as many zones open as may
 //! be, and none of them in its own region, finishes the one that was opened first; fio ends the
-//! job.
+//! job. Zones that can only be read are not written, and those that are offline are left alone;
+//! where a write would have gone to one, it goes to the next of the region that takes it.
 
 use prism_ssd::{Drive, HostOp, ZoneShape, Zones};
 
@@ -51,6 +52,8 @@ pub(super) struct ZoneBook {
     /// By zone: writes, resets and finishes issued and not done; whether one is no write.
     busy: Vec<u32>,
     managed: Vec<bool>,
+    /// By zone: it takes no more writes.
+    failed: Vec<bool>,
     /// Zones that are being written, the first to be opened first.
     open: Vec<u32>,
     /// Writes until the next reset of `zone_reset_frequency`.
@@ -66,10 +69,19 @@ impl ZoneBook {
             pointers: zones.report().map(|zone| zone.write_pointer).collect(),
             busy: vec![0; shape.count as usize],
             managed: vec![false; shape.count as usize],
+            failed: (0..shape.count).map(|zone| zones.has_failed(zone)).collect(),
             open: zones.report().filter(|zone| zone.state.is_active()).map(|z| z.zone).collect(),
             until_reset: 0,
             shape,
         })
+    }
+
+    /// The drive has said that a zone has failed; `lost` if there is nothing to be read.
+    pub fn has_failed(&mut self, zone: u32, lost: bool) {
+        self.failed[zone as usize] = true;
+        if lost {
+            self.pointers[zone as usize] = self.start(zone);
+        }
     }
 
     fn start(&self, zone: u32) -> u64 {
@@ -126,14 +138,17 @@ impl ZoneBook {
 
     fn place_write(&mut self, job: &Job, zbd: &Zbd, io: Io) -> Placed {
         let least = job.sizes[1].min();
-        let (pointers, busy) = (&self.pointers, &self.busy);
+        let (pointers, busy, failed) = (&self.pointers, &self.busy, &self.failed);
+        self.open.retain(|&zone| !failed[zone as usize]);
         let ends = |zone: u32| u64::from(zone) * self.shape.size + self.shape.capacity;
         self.open.retain(|&zone| pointers[zone as usize] < ends(zone) || busy[zone as usize] > 0);
         let short = |&&zone: &&u32| self.left(zone) > 0 && self.left(zone) < least;
         if let Some(&zone) = self.open.iter().find(short) {
             return self.manage(HostOp::ZoneFinish, zone);
         }
-        let wanted = (io.offset / self.shape.size) as u32;
+        let Some(wanted) = self.sound_from(job, (io.offset / self.shape.size) as u32) else {
+            return Placed::Nowhere;
+        };
         let zone = if self.open.contains(&wanted) || self.may_open(zbd) {
             wanted
         } else {
@@ -155,6 +170,13 @@ impl ZoneBook {
         let offset = self.pointers[zone as usize];
         let len = io.len.min(self.left(zone) / least * least);
         Placed::At(Io { offset, len, ..io })
+    }
+
+    /// The first zone of the region from `zone` on, and round, that can be written.
+    fn sound_from(&self, job: &Job, zone: u32) -> Option<u32> {
+        let zones = self.zones_of(job);
+        let mut all = (zone..zones.end).chain(zones.start..zone);
+        all.find(|&zone| !self.failed[zone as usize])
     }
 
     fn may_open(&self, zbd: &Zbd) -> bool {

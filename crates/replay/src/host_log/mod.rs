@@ -9,18 +9,22 @@
 //! between restarts is not modelled. The map changes when a write is issued. Nothing is lost by
 //! that, as a zoned drive takes writes in order, and a zone is reset only when what was copied
 //! out of it is durable and nobody reads it any more.
+//!
+//! Zones of a drive that ages may come to be read only or go offline. What stands in them is moved
+//! to other zones, and writes that failed are made again; see [`failures`].
 
 mod bare;
 mod clean;
+mod failures;
 mod requests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use prism_base::{Bytes, SimTime};
 use prism_engine::slab::Slab;
 use prism_ssd::{
-    Completion, Device, DeviceError, Drive, HostCounts, InitialState, Request, SubmitError,
-    ZoneState, fit,
+    Completion, Device, DeviceError, Drive, HostCounts, InitialState, ReadOnly, Request,
+    SubmitError, ZoneState, fit,
 };
 
 use crate::block_device::BlockDevice;
@@ -81,13 +85,20 @@ pub struct LogCounts {
     pub completed: u64,
     /// Units unmapped by discards and zeroing.
     pub discarded: u64,
+    /// Units written once more, because their write has failed with its zone.
+    pub rewritten: u64,
+    /// Units moved out of zones that could only be read; they are copies as well.
+    pub evacuated: u64,
+    /// Units given up, because a copy could not read them.
+    pub lost: u64,
 }
 
 impl LogCounts {
     /// Units written for any reason over those written for requests; `None` if there are none.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
-        (self.written > 0).then(|| (self.written + self.copied) as f64 / self.written as f64)
+        let all = self.written + self.copied + self.rewritten;
+        (self.written > 0).then(|| all as f64 / self.written as f64)
     }
 
     /// Adds what another stretch of time has done.
@@ -97,6 +108,9 @@ impl LogCounts {
         self.cleaned += other.cleaned;
         self.completed += other.completed;
         self.discarded += other.discarded;
+        self.rewritten += other.rewritten;
+        self.evacuated += other.evacuated;
+        self.lost += other.lost;
     }
 
     /// What was done since `before`.
@@ -108,6 +122,9 @@ impl LogCounts {
             cleaned: self.cleaned - before.cleaned,
             completed: self.completed - before.completed,
             discarded: self.discarded - before.discarded,
+            rewritten: self.rewritten - before.rewritten,
+            evacuated: self.evacuated - before.evacuated,
+            lost: self.lost - before.lost,
         }
     }
 }
@@ -121,6 +138,12 @@ enum Use {
     Full,
     /// Being emptied, or reset.
     Victim,
+    /// It can only be read: what is valid in it is moved away.
+    Failed,
+    /// It is lost.
+    Gone,
+    /// Empty, and not used before another zone fails.
+    Beside,
 }
 
 /// A zone of the log. Units.
@@ -162,6 +185,15 @@ pub struct HostLog {
     ready: VecDeque<u32>,
     /// What the drive's queue has no room for.
     outbox: VecDeque<Request>,
+    /// Commands that the drive has refused, because their zone has failed.
+    refused: VecDeque<Completion>,
+    /// Empty zones that are kept besides, because zones may fail.
+    spare_zones: u32,
+    /// Units whose content could not be moved.
+    lost: BTreeSet<u32>,
+    /// Units of writes that have failed.
+    failed_units: u64,
+    read_only: Option<ReadOnly>,
     counts: HostCounts,
     log: LogCounts,
     last_change: SimTime,
@@ -175,8 +207,15 @@ impl HostLog {
     /// The most units of a log over `drive`.
     fn most_units(drive: &Drive) -> Option<u64> {
         let shape = drive.device().zone_shape()?;
-        let data = u64::from(shape.count.saturating_sub(KEPT)) * (shape.capacity / shape.block);
-        Some((data as f64 / (1.0 + SPARE_MIN)) as u64)
+        let failed = |zone: &u32| drive.zones().is_some_and(|zones| zones.has_failed(*zone));
+        let sound = (0..shape.count).filter(|zone| !failed(zone)).count() as u32;
+        let kept = KEPT + u32::from(drive.device().faults.is_some());
+        Some(Self::units_of(sound.saturating_sub(kept), (shape.capacity / shape.block) as u32))
+    }
+
+    /// Units that so many zones beside those that are kept hold with the least spare.
+    fn units_of(zones: u32, zone_units: u32) -> u64 {
+        (f64::from(zones) * f64::from(zone_units) / (1.0 + SPARE_MIN)) as u64
     }
 
     /// A log of `bytes` over `drive`, whose zones are full or empty. The full ones hold the
@@ -196,13 +235,17 @@ impl HostLog {
     pub fn fitted(drive: Drive, bytes: u64) -> Result<Self, LogError> {
         let shape = drive.device().zone_shape().ok_or(LogError::NoZones)?;
         let data = (bytes as f64 * (1.0 + SPARE) / shape.capacity as f64).ceil();
-        Self::over(drive, bytes, data as u32 + KEPT)
+        let kept = KEPT + u32::from(drive.device().faults.is_some());
+        Self::over(drive, bytes, data as u32 + kept)
     }
 
-    /// A log over the first `zones` zones, or all if there are fewer.
+    /// A log over the first `zones` zones, or all if there are fewer. Where zones may fail, the
+    /// others make up for those that do.
     fn over(drive: Drive, bytes: u64, zones: u32) -> Result<Self, LogError> {
         let shape = drive.device().zone_shape().ok_or(LogError::NoZones)?;
-        let zones = zones.min(shape.count);
+        let spare_zones = u32::from(drive.device().faults.is_some());
+        let own = zones.min(shape.count);
+        let zones = if spare_zones > 0 { shape.count } else { own };
         if (1..2).contains(&shape.max_active) || (1..2).contains(&shape.max_open) {
             return Err(LogError::TooFewActive(1));
         }
@@ -228,13 +271,22 @@ impl HostLog {
             writing: VecDeque::new(),
             ready: VecDeque::new(),
             outbox: VecDeque::new(),
+            refused: VecDeque::new(),
+            spare_zones,
+            lost: BTreeSet::new(),
+            failed_units: 0,
+            read_only: None,
             counts: HostCounts::default(),
             log: LogCounts::default(),
             last_change: drive.now(),
             done: Vec::new(),
             drive,
         };
-        log.take_over()?;
+        log.take_over(own)?;
+        let most = log.most_units_now();
+        if units > most {
+            return Err(LogError::TooSmall { units, most });
+        }
         Ok(log)
     }
 
@@ -276,24 +328,36 @@ impl HostLog {
         }
     }
 
-    fn take_over(&mut self) -> Result<(), LogError> {
-        let states: Vec<_> = match self.drive.zones() {
-            Some(zones) => zones.report().map(|info| info.state).collect(),
+    /// Finds out what the zones hold. Beyond the first `own` sound ones empty zones stand by.
+    fn take_over(&mut self, own: u32) -> Result<(), LogError> {
+        let report: Vec<_> = match self.drive.zones() {
+            Some(zones) => zones.report().collect(),
             None => return Err(LogError::NoZones),
         };
-        let mut lpn = 0;
-        for (zone, state) in (0..self.zones.len() as u32).zip(states) {
-            match state {
-                ZoneState::Empty => self.empty.push_back(zone),
-                ZoneState::Full => {
-                    let known = &mut self.zones[zone as usize];
-                    (known.used, known.next) = (Use::Full, self.zone_units);
-                    for offset in 0..self.zone_units.min(self.map.len() as u32 - lpn) {
-                        self.set(lpn, zone * self.zone_units + offset);
-                        lpn += 1;
-                    }
+        // What has failed before the log began is in the report.
+        while self.drive.take_failed_zone().is_some() {}
+        let (mut lpn, mut sound) = (0, 0);
+        for (zone, info) in (0..self.zones.len() as u32).zip(report) {
+            let written = ((info.write_pointer - info.start) / self.unit) as u32;
+            let used = match info.state {
+                ZoneState::Empty if sound < own => {
+                    sound += 1;
+                    self.empty.push_back(zone);
+                    continue;
                 }
+                ZoneState::Empty => Use::Beside,
+                ZoneState::Full => Use::Full,
+                ZoneState::ReadOnly => Use::Failed,
+                ZoneState::Offline => Use::Gone,
                 _ => return Err(LogError::State),
+            };
+            sound += u32::from(used == Use::Full);
+            let held = if matches!(used, Use::Full | Use::Failed) { written } else { 0 };
+            let known = &mut self.zones[zone as usize];
+            (known.used, known.next) = (used, held);
+            for offset in 0..held.min(self.map.len() as u32 - lpn) {
+                self.set(lpn, zone * self.zone_units + offset);
+                lpn += 1;
             }
         }
         Ok(())
@@ -327,8 +391,9 @@ impl HostLog {
     /// zones but those being written and those kept empty.
     #[must_use]
     pub fn over_provisioning(&self) -> f64 {
-        let zones = self.zones.len() as u64 - u64::from(KEPT);
-        (zones * u64::from(self.zone_units)) as f64 / self.map.len() as f64 - 1.0
+        let beside = self.zones.iter().filter(|zone| zone.used == Use::Beside).count() as u32;
+        let zones = (self.sound_zones() - beside).saturating_sub(KEPT + self.spare_zones);
+        (u64::from(zones) * u64::from(self.zone_units)) as f64 / self.map.len() as f64 - 1.0
     }
 
     fn zone_of(&self, place: Place) -> usize {
@@ -346,6 +411,9 @@ impl HostLog {
     }
 
     fn unset(&mut self, lpn: u32) -> bool {
+        if !self.lost.is_empty() {
+            self.lost.remove(&lpn);
+        }
         let Some(old) = self.place_of(lpn) else { return false };
         self.map[lpn as usize] = 0;
         let zone = self.zone_of(old);
@@ -374,7 +442,7 @@ impl HostLog {
         let first = zone * self.zone_units + known.next;
         known.next += count;
         known.writers += 1;
-        if known.next == self.zone_units {
+        if known.next == self.zone_units && known.used == Use::Open {
             known.used = Use::Full;
         }
         (first, count)
@@ -400,7 +468,11 @@ impl HostLog {
         while self.drive.can_accept(0) {
             let Some(request) = self.outbox.pop_front() else { break };
             let now = self.drive.now();
-            self.drive.submit(request, now).expect("the log keeps the rules of zones");
+            match self.drive.submit(request, now) {
+                Ok(()) => {}
+                Err(SubmitError::ZoneState { .. }) => self.bounce(request),
+                Err(error) => panic!("the log keeps the rules of zones: {error}"),
+            }
         }
     }
 
@@ -415,6 +487,7 @@ impl HostLog {
     fn step_drive(&mut self, out: &mut Vec<Completion>) {
         let mut done = std::mem::take(&mut self.done);
         self.drive.step(&mut done);
+        self.notice_failures();
         for completion in done.drain(..) {
             self.completed(&completion, out);
         }
@@ -423,7 +496,8 @@ impl HostLog {
     }
 
     fn next_at(&self) -> Option<SimTime> {
-        if self.ready.is_empty() { self.drive.next_event() } else { Some(self.drive.now()) }
+        let nothing = self.ready.is_empty() && self.refused.is_empty();
+        if nothing { self.drive.next_event() } else { Some(self.drive.now()) }
     }
 }
 
@@ -446,9 +520,12 @@ impl BlockDevice for HostLog {
     }
 
     fn step(&mut self, out: &mut Vec<Completion>) {
-        match self.ready.pop_front() {
-            Some(slot) => self.finish(slot, out),
-            None => self.step_drive(out),
+        if let Some(slot) = self.ready.pop_front() {
+            self.finish(slot, out);
+        } else if let Some(refused) = self.refused.pop_front() {
+            self.completed(&refused, out);
+        } else {
+            self.step_drive(out);
         }
     }
 
@@ -475,8 +552,13 @@ impl BlockDevice for HostLog {
         Some(&self.log)
     }
 
+    fn read_only(&self) -> Option<ReadOnly> {
+        self.read_only.or_else(|| self.drive.read_only())
+    }
+
     fn spare_units(&self) -> u64 {
-        self.zones.len() as u64 * u64::from(self.zone_units) - self.units()
+        let units = u64::from(self.sound_zones()) * u64::from(self.zone_units);
+        units.saturating_sub(self.units())
     }
 
     fn erased_units(&self) -> u64 {
@@ -510,12 +592,14 @@ impl BlockDevice for HostLog {
         }
         for (zone, known) in self.zones.iter().enumerate() {
             assert_eq!(valid[zone], known.valid, "valid units of zone {zone}");
-            assert!(known.next >= known.valid, "no more valid units than written ones");
+            let failed = matches!(known.used, Use::Failed | Use::Gone);
+            assert!(failed || known.next >= known.valid, "no more valid units than written ones");
             assert_eq!(known.used == Use::Empty, self.empty.contains(&(zone as u32)));
         }
         if self.drive.in_flight() == 0 && self.outbox.is_empty() {
             let written = self.drive.host_counts().bytes_written / self.unit;
-            assert_eq!(written, self.log.written + self.log.copied, "units given to the drive");
+            let given = self.log.written + self.log.copied + self.log.rewritten;
+            assert_eq!(written + self.failed_units, given, "units given to the drive");
         }
     }
 }

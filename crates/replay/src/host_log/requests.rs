@@ -1,5 +1,6 @@
 //! Requests to a log, as commands to its drive.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use prism_base::SimTime;
@@ -15,12 +16,18 @@ pub(super) struct Slot {
     request: Request,
     submitted: SimTime,
     cost: Cost,
+    /// How it will end.
+    pub(super) status: Status,
     /// Commands to the drive under way.
-    parts: u32,
+    pub(super) parts: u32,
     /// Units still to be written.
-    left: [Range<u32>; 2],
+    pub(super) left: VecDeque<Range<u32>>,
+    /// Places whose writes have failed: the units that they still stand for are written again.
+    pub(super) again: VecDeque<Range<Place>>,
+    /// Units of which a part is written, while the rest could not be read.
+    spoiled: Vec<u32>,
     /// Waits for its turn to write.
-    queued: bool,
+    pub(super) queued: bool,
 }
 
 impl Default for Slot {
@@ -29,8 +36,11 @@ impl Default for Slot {
             request: Request::new(HostOp::Flush, 0, 0, 0),
             submitted: SimTime::ZERO,
             cost: Cost::default(),
+            status: Status::Done,
             parts: 0,
-            left: [0..0, 0..0],
+            left: VecDeque::new(),
+            again: VecDeque::new(),
+            spoiled: Vec::new(),
             queued: false,
         }
     }
@@ -65,6 +75,12 @@ impl HostLog {
         let end = request.offset + request.len;
         let (first, last) = ((request.offset / self.unit) as u32, end.div_ceil(self.unit) as u32);
         let whole = (request.offset.div_ceil(self.unit) as u32)..((end / self.unit) as u32);
+        let changes = !matches!(request.op, HostOp::Read | HostOp::Flush);
+        if self.read_only.is_some() && changes {
+            self.slots[slot].status = Status::ReadOnly;
+            self.ready.push_back(slot);
+            return;
+        }
         match request.op {
             HostOp::Read => self.read(slot, request.offset..end),
             HostOp::Flush => self.send_part(slot, Request { tag: 0, ..request }),
@@ -104,6 +120,9 @@ impl HostLog {
             let begin = u64::from(lpn) * self.unit;
             let part = range.start.max(begin)..range.end.min(begin + self.unit);
             let place = self.place_of(lpn);
+            if self.lost.contains(&lpn) {
+                self.slots[slot].status = Status::Unreadable;
+            }
             match (&mut run, place) {
                 (Some((last, bytes)), Some(place))
                     if *last + 1 == place && place % self.zone_units != 0 =>
@@ -143,6 +162,9 @@ impl HostLog {
         for lpn in partial {
             let begin = u64::from(lpn) * self.unit;
             let whole = covered.start <= begin && begin + self.unit <= covered.end;
+            if !whole && self.lost.contains(&lpn) {
+                self.slots[slot].spoiled.push(lpn);
+            }
             if !whole && let Some(place) = self.place_of(lpn) {
                 let at = self.offset_of(place);
                 self.log.completed += 1;
@@ -150,8 +172,8 @@ impl HostLog {
             }
         }
         let state = &mut self.slots[slot];
-        state.left = units;
-        state.queued = state.left.iter().any(|units| !units.is_empty());
+        state.left = units.into_iter().filter(|units| !units.is_empty()).collect();
+        state.queued = !state.left.is_empty();
         if state.queued && state.parts == 0 {
             self.writing.push_back(slot);
         }
@@ -159,33 +181,66 @@ impl HostLog {
 
     /// Gives units that wait to the drive, as long as there are zones for them.
     pub(super) fn write_on(&mut self) {
+        if self.read_only.is_some() {
+            self.refuse_waiting();
+        }
         while let Some(&slot) = self.writing.front() {
-            let left = &self.slots[slot].left;
-            let Some(part) = left.iter().position(|units| !units.is_empty()) else {
+            let Some(units) = self.next_units(slot) else {
                 self.writing.pop_front();
                 self.slots[slot].queued = false;
+                if self.slots[slot].parts == 0 {
+                    // What it had to write again nobody wants any more.
+                    self.ready.push_back(slot);
+                }
                 continue;
             };
-            // One empty zone is the cleaner's.
+            // One empty zone is the cleaner's, and some are kept for zones that fail.
             let zone = match self.host_zone {
                 Some(zone) => Some(zone),
-                None => self.open_zone(1),
+                None => self.open_zone(1 + self.spare_zones),
             };
             let Some(zone) = zone else { break };
-            let units = self.slots[slot].left[part].clone();
             let (place, count) = self.take_places(zone, units.len() as u32);
             self.host_zone = Some(zone).filter(|&z| self.zones[z as usize].used == Use::Open);
-            self.slots[slot].left[part].start += count;
+            let again = !self.slots[slot].again.is_empty();
             for (lpn, place) in (units.start..).zip(place..place + count) {
                 self.set(lpn, place);
+                if self.slots[slot].spoiled.contains(&lpn) {
+                    self.lost.insert(lpn);
+                }
             }
-            self.log.written += u64::from(count);
+            if again {
+                self.log.rewritten += u64::from(count);
+            } else {
+                self.log.written += u64::from(count);
+                self.slots[slot].left[0].start += count;
+            }
             let Request { fua, preflush, urgent, .. } = self.slots[slot].request;
             let (at, len) = (self.offset_of(place), u64::from(count) * self.unit);
             let write = Request::new(HostOp::Write, at, len, 0);
             self.send_part(slot, Request { fua, preflush, urgent, ..write });
         }
         self.clean();
+    }
+
+    /// The next units that `slot` has to write: those of writes that have failed first, as far
+    /// as nothing newer has been written.
+    fn next_units(&mut self, slot: u32) -> Option<Range<u32>> {
+        while let Some(places) = self.slots[slot].again.front().cloned() {
+            let found = places.clone().find_map(|place| Some((place, self.valid_at(place)?)));
+            if let Some((first, lpn)) = found {
+                let run = (first..places.end).zip(lpn..);
+                let same = |&(place, lpn): &(Place, u32)| self.valid_at(place) == Some(lpn);
+                let count = run.take_while(same).count() as u32;
+                return Some(lpn..lpn + count);
+            }
+            self.slots[slot].again.pop_front();
+        }
+        let left = &mut self.slots[slot].left;
+        while left.front().is_some_and(Range::is_empty) {
+            left.pop_front();
+        }
+        left.front().cloned()
     }
 
     /// A command is done.
@@ -202,6 +257,7 @@ impl HostLog {
             return;
         }
         let slot = done.tag as u32;
+        self.look_at_status(slot, done);
         let state = &mut self.slots[slot];
         state.parts -= 1;
         state.cost.flash_reads += done.cost.flash_reads;
@@ -214,15 +270,33 @@ impl HostLog {
             self.write_on();
         } else if state.parts == 0 && !state.queued {
             self.finish(slot, out);
+        } else if done.op == HostOp::Write && done.status != Status::Done {
+            self.write_on();
         }
         self.clean();
+    }
+
+    /// A part of `slot` may have failed.
+    fn look_at_status(&mut self, slot: u32, done: &Completion) {
+        let of_read = self.slots[slot].request.op == HostOp::Read;
+        match (done.op, done.status) {
+            (_, Status::Done) => {}
+            (HostOp::Read, _) if of_read => self.slots[slot].status = Status::Unreadable,
+            (HostOp::Read, _) => {
+                let units = self.places_of(done).filter_map(|place| self.valid_at(place));
+                let units: Vec<u32> = units.collect();
+                self.slots[slot].spoiled.extend(units);
+            }
+            (HostOp::Write, _) => self.write_failed(slot, done),
+            (_, status) => self.slots[slot].status = status,
+        }
     }
 
     pub(super) fn finish(&mut self, slot: u32, out: &mut Vec<Completion>) {
         self.account();
         let now = self.drive.now();
         let state = &self.slots[slot];
-        let Slot { request, submitted, cost, .. } = state;
+        let Slot { request, submitted, cost, status, .. } = state;
         let completion = Completion {
             tag: request.tag,
             op: request.op,
@@ -230,12 +304,14 @@ impl HostLog {
             len: request.len,
             submitted: *submitted,
             completed: now,
-            status: Status::Done,
+            status: *status,
             cost: *cost,
         };
         self.counts.completed += 1;
+        self.counts.failed += u64::from(completion.status != Status::Done);
         self.counts.latency_ns += u128::from(now.since(*submitted).0);
         match completion.op {
+            _ if completion.status != Status::Done => {}
             HostOp::Read => self.counts.bytes_read += completion.len,
             HostOp::Write => self.counts.bytes_written += completion.len,
             _ => {}

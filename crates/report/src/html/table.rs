@@ -67,7 +67,10 @@ fn rows(table: &Table) -> String {
             let text = escape(&table.cell(row, i).show(column.unit, "–"));
             out += &match i {
                 0 => format!("<th scope=row{}>{text}", classes[i]),
-                _ => format!("<td{}>{text}", classes[i]),
+                _ => match table.cell(row, i).grade() {
+                    Some(grade) => format!("<td class=\"n {}\">{text}", grade.word()),
+                    None => format!("<td{}>{text}", classes[i]),
+                },
             };
         }
     }

@@ -2,6 +2,7 @@
 
 use super::Screen;
 use super::text::{display_width, pad_left, pad_right, shorten};
+use super::verdicts::paint;
 use crate::model::Table;
 
 /// How many rows of a table are shown: a few tables still fit on one screen.
@@ -21,19 +22,24 @@ pub(super) fn render(screen: &mut Screen, table: &Table) {
     let cells: Vec<Vec<String>> =
         (0..shown).map(|row| (0..heads.len()).map(|column| show(row, column)).collect()).collect();
     let widths = fit(screen, table, &heads, &cells);
-    let layout = |row: &[String]| {
+    let layout = |row: &[String], graded: Option<usize>| {
         let cell = |i: usize, text: &String| {
             let text = shorten(text, widths[i], style.unicode);
-            match table.columns[i].unit {
+            let text = match table.columns[i].unit {
                 Some(_) => pad_left(&text, widths[i]),
                 None => pad_right(&text, widths[i]),
+            };
+            match graded.and_then(|row| table.cell(row, i).grade()) {
+                Some(grade) => paint(style, grade, &text),
+                None => text,
             }
         };
         let visible = row.iter().enumerate().filter(|&(i, _)| widths[i] > 0);
         visible.map(|(i, text)| cell(i, text)).collect::<Vec<_>>().join("  ")
     };
-    let head = style.bold(&layout(&heads));
-    let lines: Vec<String> = cells.iter().map(|row| layout(row)).collect();
+    let head = style.bold(&layout(&heads, None));
+    let rows = cells.iter().enumerate();
+    let lines: Vec<String> = rows.map(|(row, cells)| layout(cells, Some(row))).collect();
     screen.line(&format!("  {head}"));
     for line in lines {
         screen.line(&format!("  {line}"));

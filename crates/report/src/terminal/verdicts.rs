@@ -34,7 +34,7 @@ pub(super) fn render(screen: &mut Screen, verdicts: &[Verdict]) {
 }
 
 /// Colours add to the words and never stand for them.
-fn paint(style: Style, grade: Grade, text: &str) -> String {
+pub(super) fn paint(style: Style, grade: Grade, text: &str) -> String {
     let code = match grade {
         Grade::Kept => "32",
         Grade::Strained => "33",

@@ -5,7 +5,7 @@ use prism_nand::faults::PageFactors;
 use prism_nand::{FaultModel, Nand};
 use serde::Deserialize;
 
-use super::{Device, DeviceError, Mapping, bad};
+use super::{Device, DeviceError, bad};
 use crate::quantity;
 
 /// `[faults]`. What is left out has the value of the kind ([`FaultModel::of_kind`]).
@@ -270,16 +270,6 @@ impl Device {
     pub(super) fn check_faults(&self) -> Result<(), DeviceError> {
         let Some(faults) = &self.faults else { return Ok(()) };
         faults.check(self.flash.endurance)?;
-        if !matches!(self.ftl.mapping, Mapping::Page | Mapping::Dftl | Mapping::Zns) {
-            let why =
-                "flash that fails ([faults]) needs a mapping by unit or zone: page, dftl or zns";
-            return bad("ftl.mapping", format!("{:?}", self.ftl.mapping).to_lowercase(), why);
-        }
-        self.check_slc_faults(faults)?;
-        if !self.ranges.is_empty() {
-            let why = "flash that fails ([faults]) needs one mapping for all addresses";
-            return bad("range", format!("{} of them", self.ranges.len()), why);
-        }
-        Ok(())
+        self.check_slc_faults(faults)
     }
 }

@@ -58,7 +58,8 @@ pub struct DriveHealth {
     /// Flash that grew bad.
     pub retired: Bytes,
     /// Blocks of the lane with the least spare that may still fail before the drive writes no
-    /// more; of a zoned drive, blocks of all lanes, before a zone goes offline.
+    /// more; of mappings by block, blocks of all lanes; of ranges, those of the range with the
+    /// least; of a zoned drive, blocks of all lanes, before a zone goes offline.
     pub spare_blocks: u32,
     /// Blocks of a lane, those of one bit a cell apart.
     pub lane_blocks: u32,

@@ -274,6 +274,9 @@ impl Drive {
             let (_, payload) = self.timers.pop().expect("an event was there");
             self.timer(payload, out);
         }
+        if self.engine.is_read_only() && self.read_only.is_none() {
+            self.become_read_only(out);
+        }
         if self.engine.units_held() > 0 {
             self.close_word_lines();
         }
@@ -292,9 +295,6 @@ impl Drive {
         moves |= self.zones_fail(out);
         if moves {
             self.pump(out);
-        }
-        if self.engine.is_read_only() && self.read_only.is_none() {
-            self.become_read_only(out);
         }
         self.watch_for_idle();
     }

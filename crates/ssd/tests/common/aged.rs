@@ -7,7 +7,6 @@ use std::collections::HashMap;
 
 use prism_base::{Bytes, Rng};
 use prism_engine::FaultCounts;
-use prism_nand::Nand;
 use prism_ssd::device::FaultSpec;
 use prism_ssd::{Completion, Device, Drive, HostOp, Request, Status};
 
@@ -57,7 +56,7 @@ pub struct Model {
 
 impl Model {
     pub fn new(device: Device, seed: u64) -> Option<Self> {
-        let nand = Nand::with_content(device.geometry());
+        let nand = device.erased_with_content();
         let units = vec![Unit::default(); device.ftl_config().logical_units as usize];
         let unit = device.ftl.mapping_unit.0;
         // Too many blocks may be bad from the factory.
@@ -175,8 +174,12 @@ impl Model {
             let whole = request.offset <= begin && end <= request.offset + request.len;
             let found = self.drive.version_of(lpn as u32).unwrap();
             let unit = &mut self.units[lpn];
-            let trims = request.op != HostOp::Write && whole;
-            let changes = request.op != HostOp::Discard || whole;
+            let device = self.drive.device();
+            let (trims, changes) = match request.op {
+                HostOp::Discard => (whole && device.drive.discards, whole && device.drive.discards),
+                HostOp::WriteZeroes => (whole && device.unmaps(), true),
+                _ => (false, true),
+            };
             if status == Status::Done && changes {
                 assert_eq!(found.is_none(), trims, "unit {lpn} after {request:?}");
                 assert!(trims || found > unit.version, "unit {lpn} after {request:?}");

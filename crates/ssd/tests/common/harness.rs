@@ -1,9 +1,12 @@
 //! A drive whose power may go at any moment, and what it has promised.
 
+#![allow(dead_code, reason = "each test file takes what it needs")]
+
 use prism_base::Rng;
+use prism_engine::FaultCounts;
 use prism_nand::{BlockId, LaneId};
 use prism_ssd::device::WriteCache;
-use prism_ssd::{Completion, Device, Drive, HostOp, Request, Status};
+use prism_ssd::{Completion, Device, DeviceError, Drive, HostOp, Request, Status};
 
 /// What may be found at a mapping unit: `None` is nothing.
 type Content = Option<u64>;
@@ -48,25 +51,40 @@ pub struct Harness {
     /// Share of requests that begin or end inside a mapping unit, and of long ones.
     unaligned: f64,
     long: f64,
+    /// What failed before the last cut.
+    faults: FaultCounts,
 }
 
 impl Harness {
     pub fn new(device: Device, seed: u64) -> Self {
+        Self::made(device, seed).unwrap()
+    }
+
+    /// The same, unless too many blocks are bad from the factory.
+    pub fn made(device: Device, seed: u64) -> Result<Self, DeviceError> {
         let nand = device.erased_with_content();
         let mut rng = Rng::stream(seed, "power");
-        Self {
+        Ok(Self {
             unit: device.ftl.mapping_unit.0,
             units: vec![UnitModel::found(None); device.ftl_config().logical_units as usize],
-            drive: Drive::with_nand(device, nand, seed).unwrap(),
+            drive: Drive::with_nand(device, nand, seed)?,
             requests: Vec::new(),
             unaligned: if rng.chance(0.5) { 0.0 } else { rng.unit() },
             long: 0.2 * rng.unit(),
+            faults: FaultCounts::default(),
             rng,
-        }
+        })
     }
 
     pub fn drive(&self) -> &Drive {
         &self.drive
+    }
+
+    /// What has failed so far.
+    pub fn faults(&self) -> FaultCounts {
+        let mut all = self.faults;
+        all.add(self.drive.flash_counts().faults);
+        all
     }
 
     /// Runs until `operations` more flash operations have begun, or the drive writes no more.
@@ -121,7 +139,7 @@ impl Harness {
     }
 
     /// Checks, on a drive at rest, that no block was lost track of: what is erased can be
-    /// written.
+    /// written, unless it is bad.
     pub fn assert_no_block_is_lost(&self) {
         let (nand, ftl) = (self.drive.engine().nand(), self.drive.engine().ftl());
         let blocks = (0..nand.geometry().blocks()).map(BlockId);
@@ -224,12 +242,7 @@ impl Harness {
         let submitted = self.requests[completion.tag as usize].take();
         let Submitted { request, covered } = submitted.expect("a request completes once");
         if completion.status == Status::ReadOnly {
-            // Nothing is promised, so the old and the new are both right.
-            for (lpn, _) in self.effects(&request) {
-                self.units[lpn].under_way = None;
-                self.units[lpn].history.push(self.drive.version_of(lpn as u32).unwrap());
-            }
-            return;
+            return self.refused(&request);
         }
         for (unit, last) in self.units.iter_mut().zip(covered) {
             unit.promised = unit.promised.max(last);
@@ -249,11 +262,29 @@ impl Harness {
         }
     }
 
+    /// A drive that writes no more has refused `request`: nothing is promised, and the old and
+    /// the new are both right.
+    fn refused(&mut self, request: &Request) {
+        assert!(self.drive.read_only().is_some(), "{request:?}");
+        for (lpn, does) in self.effects(request) {
+            let now = self.drive.version_of(lpn as u32).unwrap();
+            let unit = &mut self.units[lpn];
+            unit.under_way = None;
+            let last = *unit.history.last().expect("something was found at first");
+            let new = if does == UnderWay::Trim { now.is_none() } else { now > last };
+            assert!(now == last || new, "unit {lpn} after {request:?}");
+            unit.history.push(now);
+        }
+    }
+
     /// Cuts the power, brings the drive back, and checks every promise.
     pub fn cut(self, seed: u64) -> Self {
+        let faults = self.faults();
+        let was_read_only = self.drive.read_only().is_some();
         let Self { drive, mut units, .. } = self;
         let drive = Drive::recover(drive.power_cut(seed), seed).unwrap();
         drive.assert_consistent();
+        assert!(!was_read_only || drive.read_only().is_some(), "a drive that writes again");
         for (lpn, unit) in units.iter_mut().enumerate() {
             let found = drive.version_of(lpn as u32).unwrap();
             let newest = unit.history.iter().flatten().max().copied().unwrap_or(0);
@@ -272,6 +303,6 @@ impl Harness {
             // What was found is on flash, so it is the floor from now on.
             *unit = UnitModel::found(found);
         }
-        Self { drive, units, requests: Vec::new(), ..self }
+        Self { drive, units, requests: Vec::new(), faults, ..self }
     }
 }

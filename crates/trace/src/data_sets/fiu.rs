@@ -4,7 +4,7 @@
 //! The time is in nanoseconds, blocks have 512 bytes, the operation is `R` or `W`. The
 //! hash of the content is not kept: the drives here do not look at data.
 //!
-//! Source: Koller and Rangaswami, "I/O Deduplication", FAST'10; SNIA IOTTA 390, 414.
+//! Source: Koller and Rangaswami, "I/O Deduplication", FAST'10; SNIA IOTTA, FIU traces.
 
 use super::rows::Row;
 use crate::capabilities::Capabilities;

@@ -1,9 +1,9 @@
 //! K5cloud traces: `volume,time,operation,offset,length`.
 //!
-//! The time is seconds with nine decimals, counted from the start of a day; the operation
-//! is `R` or `W`. Offset and length are taken as bytes, as most programs that read these
-//! traces do; one of them takes the length as multiples of 1024 bytes. The data set's own
-//! description was not at hand, so this is in doubt.
+//! The time is seconds with nine decimals, of which six count; the operation is `R` or
+//! `W`. Offset and length are taken as bytes, as most programs that read these traces do;
+//! one of them takes the length as multiples of 1024 bytes. The data set's own description
+//! was not at hand, so this is in doubt.
 //!
 //! Source: SNIA IOTTA, K5cloud traces.
 

@@ -15,7 +15,7 @@ mod lcs;
 mod midas;
 mod oracle;
 mod records;
-mod rows;
+pub(crate) mod rows;
 mod spc;
 mod systor17;
 mod thesios;

@@ -10,7 +10,7 @@ use crate::skips::SkipReason;
 use crate::symbols::Symbols;
 
 /// What tells one text format from another.
-pub(super) trait Row {
+pub(crate) trait Row {
     /// Appends the request of `line`, which is neither empty nor a header, to `out`;
     /// several where what is contiguous in a file is not on the device.
     fn read(
@@ -36,7 +36,7 @@ pub(super) trait Row {
 }
 
 /// Reads the lines of one format.
-pub(super) struct Rows<R> {
+pub(crate) struct Rows<R> {
     row: R,
     /// The header seen before: the same line later on comes from a joined file.
     header: Vec<u8>,

@@ -2,8 +2,8 @@
 //!
 //! Timestamp (of the issue) and response are seconds with nine decimals of which six
 //! count; offset and size are bytes. Response and type may be empty: the response then is
-//! unknown, and a request without a type is skipped, for it may be either. Lines stand in
-//! the order in which requests ended, so issues are up to a slow request out of order.
+//! unknown, and a request without a type is skipped, for it may be either. Lines are not in
+//! the order of their issue.
 //!
 //! Source: Lee et al., "Understanding Storage Traffic Characteristics on Enterprise
 //! Virtual Desktop Infrastructure", SYSTOR'17; SNIA IOTTA 4928.
@@ -21,7 +21,8 @@ pub const NO_OP: SkipReason = SkipReason("the operation is left empty");
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
 
-/// A response of more than this would be a failure that the host had given up on.
+/// Lines stand out of order by what a slow request takes; hosts give up on one after half
+/// a minute.
 const DISORDER_NS: u64 = 30 * SECOND;
 
 /// Reads SYSTOR '17 lines.

@@ -8,7 +8,7 @@
 //! came first. So what the kernel hands out comes in rounds: in each every buffer is read
 //! until it is empty, one after the other, and the end of the round puts the events into
 //! order. What is recorded while a round goes on belongs to this round or the next one,
-//! which may therefore begin up to a second before the end of the last one.
+//! which may therefore begin before the end of the last one, by ten seconds at most.
 
 mod bpf;
 mod file_names;
@@ -22,6 +22,11 @@ use crate::reader::{CountFrom, Outcome, event_capabilities, event_outcome};
 use crate::record::Record;
 use crate::ring::RingDecoder;
 use crate::symbols::Symbols;
+
+/// How far an event may stand behind later ones: as long as whoever empties the buffers may
+/// be kept from it on a machine that is busy with other things. What is held meanwhile is
+/// bounded by its number.
+const DISORDER_NS: u64 = 10_000_000_000;
 
 /// Takes events of a running kernel and gives records.
 pub struct Live {
@@ -73,7 +78,12 @@ impl Live {
     }
 
     fn new(count_from: CountFrom, decoder: Decoder) -> Self {
-        Self { intake: Box::new(Intake::new(count_from)), decoder, events: 0, lost: 0 }
+        Self {
+            intake: Box::new(Intake::with_disorder(count_from, DISORDER_NS)),
+            decoder,
+            events: 0,
+            lost: 0,
+        }
     }
 
     /// The name of the source, as reports print it.
@@ -91,7 +101,7 @@ impl Live {
     ///
     /// # Errors
     /// [`TraceError::Bad`] if the bytes are no page at all,
-    /// [`TraceError::TimeRunsBackwards`] if an event comes a second late.
+    /// [`TraceError::TimeRunsBackwards`] if an event comes ten seconds late.
     pub fn take(&mut self, bytes: &[u8]) -> Result<(), TraceError> {
         match &mut self.decoder {
             Decoder::Bpf(decoder) => {
@@ -137,7 +147,7 @@ impl Live {
     /// A phase of the experiment begins at `time_ns` of the events' clock.
     ///
     /// # Errors
-    /// [`TraceError::TimeRunsBackwards`] if that was more than a second ago.
+    /// [`TraceError::TimeRunsBackwards`] if that was more than ten seconds ago.
     pub fn mark(&mut self, name: &str, time_ns: u64) -> Result<(), TraceError> {
         let what = What::Phase(self.intake.names.symbols.intern(name));
         let event = Event { time_ns: time_ns as i64, line: self.events.max(1), what };

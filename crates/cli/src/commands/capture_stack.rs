@@ -1,0 +1,302 @@
+//! `prism capture stack`: applications on file systems, each captured and judged, as a matrix.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args as ClapArgs;
+use prism_base::Bytes;
+use prism_host::stack::{
+    self, App, Combination, Experiment, ExperimentSpec, FileSystem, Io, Leftovers, MemoryCgroups,
+    Named, Pattern, StackError, WorkerSpec, remove_leftovers,
+};
+use prism_host::{HostError, OutputFile, Progress};
+use prism_replay::{Pace, Passes};
+use prism_ssd::Device;
+
+use super::stack_worker;
+use crate::analysis::{Analysis, Subjects, WhatIfs};
+use crate::device_args::{Capacity, DeviceArgs};
+use crate::failure::Failure;
+use crate::initial_state::parse_state;
+use crate::output::{JsonArg, json};
+use crate::replay_args::ReplayArgs;
+use crate::report_files::{Paths, ReportFiles};
+use crate::stack_report::{Cell, Matrix, Measured, Setup};
+use crate::trace_args::SelectArgs;
+
+/// Arguments of `prism capture stack`.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  sudo prism capture stack --fs ext4,xfs --app sqlite-wal,varmail --size 512MiB
+  sudo prism capture stack --app rocksdb --pattern mix --io buffered,direct --size 4GiB
+  sudo prism capture stack --size 1GiB --keep-traces traces --html stack.html --json stack.json
+
+Needs root, and the packages of what is asked for: e2fsprogs, xfsprogs, btrfs-progs,
+f2fs-tools; libsqlite3-0, librocksdb7.8 or later, libleveldb1d.")]
+pub struct Args {
+    /// File systems: ext4, xfs, btrfs, f2fs
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "ext4,xfs,btrfs",
+          value_parser = parse_name::<FileSystem>)]
+    fs: Vec<FileSystem>,
+    /// Applications: sqlite-rb (rollback journal), sqlite-wal, rocksdb, leveldb, varmail
+    #[arg(long, value_name = "NAMES", value_delimiter = ',',
+          default_value = "sqlite-rb,sqlite-wal,rocksdb,leveldb,varmail",
+          value_parser = parse_name::<App>)]
+    app: Vec<App>,
+    /// What they do: seq (updates in ascending order), rand (updates at random), mix (updates
+    /// and reads by turns, at random)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "seq,rand,mix",
+          value_parser = parse_name::<Pattern>)]
+    pattern: Vec<Pattern>,
+    /// Whether files go through the page cache: buffered, direct (RocksDB alone can)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "buffered",
+          value_parser = parse_name::<Io>)]
+    io: Vec<Io>,
+    /// Size of the device. Live data fills a quarter of it, and the application writes about
+    /// as much as it holds
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_size)]
+    size: Bytes,
+    /// Memory of the application, page cache included [default: an eighth of --size, at least
+    /// 64MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    memory: Option<Bytes>,
+    /// The drive on which the traces are judged: a preset or a TOML file, made as large as --size
+    #[arg(long, value_name = "PRESET|FILE.toml", default_value = Device::DEFAULT_PRESET)]
+    device: String,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Keep the traces in this folder, as FS-APP-PATTERN.parquet
+    #[arg(long, value_name = "DIR")]
+    keep_traces: Option<PathBuf>,
+    /// Where the images lie meanwhile; it needs room for one device
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    work_dir: PathBuf,
+    /// Write the matrix as one self-contained HTML file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// Live data, a quarter of the device, is twice as much as this share of it.
+const SIZE_OVER_MEMORY: u64 = 8;
+
+/// The least memory in which every application works.
+const MEMORY_MIN: Bytes = Bytes(64 << 20);
+
+/// The phase that is judged.
+const PHASE: &str = "app";
+
+/// Runs every combination, judges its trace, and writes the matrix.
+///
+/// # Errors
+/// [`Failure`] if the arguments make no sense or something is missing here; and, after
+/// everything is written, if a combination failed.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let setup = setup(args)?;
+    let device = device_args(args)?;
+    stack::check(&setup.running(), &setup.file_systems, setup.size)?;
+    let cgroups = MemoryCgroups::find()?;
+    tell(remove_leftovers(&args.work_dir, Some(&cgroups)));
+    let outputs = ReportFiles::open(Paths {
+        html: args.html.as_deref(),
+        json: args.json.path(),
+        requests: None,
+        text: None,
+    })?;
+    if let Some(folder) = &args.keep_traces {
+        make(folder)?;
+    }
+    let program = program()?;
+    let worker = |spec: &WorkerSpec| stack_worker::command(&program, spec);
+    let experiment = Experiment::new(ExperimentSpec {
+        size: setup.size,
+        memory: setup.memory,
+        seed: args.seed,
+        work_dir: args.work_dir.clone(),
+        cgroups,
+        worker: &worker,
+    })?;
+    let cells = measured(args, &setup, &experiment, &device)?;
+    drop(experiment);
+    let matrix = Matrix { setup, cells };
+    outputs.write(&matrix.document(), matrix.page(), &json(&matrix.json()), None)?;
+    match matrix.failures().as_slice() {
+        [] => Ok(()),
+        [one] => Err(Failure::Finding(format!("one combination failed: {one}"))),
+        [one, rest @ ..] => {
+            let count = rest.len() + 1;
+            Err(Failure::Finding(format!("{count} combinations failed, the first: {one}")))
+        }
+    }
+}
+
+fn program() -> Result<PathBuf, StackError> {
+    let failed = |source| StackError::System {
+        place: "/proc/self/exe".into(),
+        what: "find the program that runs",
+        source,
+    };
+    std::env::current_exe().map_err(failed)
+}
+
+fn make(folder: &Path) -> Result<(), HostError> {
+    let failed = |source| HostError::Write { file: folder.display().to_string(), source };
+    fs::create_dir_all(folder).map_err(failed)
+}
+
+/// The arguments, each name once.
+fn setup(args: &Args) -> Result<Setup, Failure> {
+    let setup = Setup {
+        apps: once(&args.app),
+        patterns: once(&args.pattern),
+        ios: once(&args.io),
+        file_systems: once(&args.fs),
+        size: args.size,
+        memory: args.memory.unwrap_or(MEMORY_MIN.max(Bytes(args.size.0 / SIZE_OVER_MEMORY))),
+        seed: args.seed,
+        device: args.device.clone(),
+    };
+    if setup.combinations().iter().any(|one| one.is_possible()) {
+        return Ok(setup);
+    }
+    let what = "--io direct: of these applications none goes around the page cache; RocksDB can";
+    Err(Failure::Usage(what.into()))
+}
+
+fn once<T: Copy + PartialEq>(names: &[T]) -> Vec<T> {
+    let mut once = Vec::new();
+    for &name in names {
+        if !once.contains(&name) {
+            once.push(name);
+        }
+    }
+    once
+}
+
+/// The drive, as large as the device that is captured.
+fn device_args(args: &Args) -> Result<DeviceArgs, Failure> {
+    let device = DeviceArgs {
+        device: args.device.clone(),
+        capacity: Some(Capacity::Bytes(args.size)),
+        state: parse_state("filled").map_err(Failure::Usage)?,
+        save_state: None,
+        faults: None,
+        wear: None,
+        retention: None,
+        overrides: Vec::new(),
+    };
+    // A drive that cannot be made is said before the work, not after half of it.
+    device.scaled(args.size.0)?;
+    Ok(device)
+}
+
+/// Every combination in turn.
+fn measured(
+    args: &Args,
+    setup: &Setup,
+    experiment: &Experiment<'_>,
+    device: &DeviceArgs,
+) -> Result<Vec<(Combination, Cell)>, Failure> {
+    let combinations = setup.combinations();
+    let progress = Progress::on_stderr();
+    let mut cells = Vec::new();
+    for (done, &combination) in combinations.iter().enumerate() {
+        let label = format!("{combination}:");
+        progress.start_count(&label, "combinations", Some(combinations.len() as u64));
+        progress.reached(done as u64);
+        let cell = if combination.is_possible() {
+            one(args, experiment, device, combination, &progress)?
+        } else {
+            Cell::Impossible
+        };
+        cells.push((combination, cell));
+    }
+    progress.clear();
+    Ok(cells)
+}
+
+/// Captures and judges one combination. An application that fails is a result; what fails for
+/// every other combination as well is not.
+fn one(
+    args: &Args,
+    experiment: &Experiment<'_>,
+    device: &DeviceArgs,
+    combination: Combination,
+    progress: &Progress,
+) -> Result<Cell, Failure> {
+    let folder = args.keep_traces.as_deref().unwrap_or(experiment.folder());
+    let path = folder.join(format!("{combination}.parquet"));
+    let recorded = match experiment.run(combination, OutputFile::create(&path)?) {
+        Ok(recorded) => recorded,
+        Err(error @ StackError::Host(_)) => return Err(error.into()),
+        Err(error) => return Ok(Cell::Failed(error.to_string())),
+    };
+    progress.clear();
+    let select = SelectArgs {
+        format: None,
+        map: None,
+        blkparse_format: None,
+        block_size: None,
+        phase: Some(PHASE.into()),
+        source: None,
+    };
+    let replay =
+        ReplayArgs { pace: Pace::Open { speed: 1.0 }, passes: Passes::Steady, seed: args.seed };
+    let paths = [path];
+    let given = Subjects {
+        paths: &paths,
+        select: &select,
+        device,
+        replay: &replay,
+        what_ifs: &WhatIfs::Only(Vec::new()),
+        ranges: &[],
+    };
+    let analysis = match Analysis::of(given, None) {
+        Ok(analysis) => analysis,
+        // This trace does not fit; those of others may.
+        Err(Failure::Usage(why)) => return Ok(Cell::Failed(why)),
+        Err(error) => return Err(error),
+    };
+    let kept = args.keep_traces.is_some().then(|| paths[0].display().to_string());
+    if kept.is_none() {
+        // The folder goes at the end in any case; this only makes room.
+        let _ = fs::remove_file(&paths[0]);
+    }
+    Ok(Cell::Measured(Box::new(Measured::of(&analysis, recorded, kept))))
+}
+
+/// Says on standard error what was removed.
+fn tell(removed: Leftovers) {
+    if removed.is_empty() {
+        return;
+    }
+    let Leftovers { mounts, loops, folders, cgroups } = removed;
+    // Nobody is left to tell it to when standard error is closed.
+    let _ = writeln!(
+        std::io::stderr(),
+        "prism: removed what a run that was killed left behind: {mounts} mounts, {loops} loop \
+         devices, {folders} folders, {cgroups} memory cgroups"
+    );
+}
+
+/// Reads the name of a member of a closed family.
+///
+/// # Errors
+/// The names there are.
+pub fn parse_name<T: Named>(text: &str) -> Result<T, String> {
+    T::from_name(text).ok_or_else(|| {
+        let names: Vec<_> = T::ALL.iter().map(|member| member.name()).collect();
+        format!("there are {}", names.join(", "))
+    })
+}
+
+/// Reads a size with its unit.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse_size(text: &str) -> Result<Bytes, String> {
+    Bytes::parse(text).map_err(|error| error.to_string())
+}

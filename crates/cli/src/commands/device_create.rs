@@ -1,0 +1,227 @@
+//! `prism device create`: a file with an empty device.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use prism_base::Bytes;
+use prism_flash::{Device, DeviceGeometry, Options};
+use prism_flashfile::{FlashFile, file_len};
+use serde::Serialize;
+
+use super::device::GeometryObject;
+use crate::failure::Failure;
+use crate::output::JsonArg;
+
+/// Arguments of `prism device create`.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  prism device create flash.prism --capacity 64GiB
+  prism device create flash.prism --capacity 4GiB --geometry channels=2,luns=1,page=4KiB
+  prism device create flash.prism --capacity 1TiB --device memblaze")]
+pub struct Args {
+    /// The file to make; it takes room on the disk as pages are written
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Bytes of flash, as 64GiB: of all blocks, spare ones and tables included
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    capacity: Option<Bytes>,
+    /// The shape, as channels=4,luns=2,blocks=512,pages=256,page=16KiB,oob=64,open=14: LUNs of
+    /// a channel, blocks of a LUN, pages of a block, out-of-band bytes of a page, blocks that
+    /// may be partly written. What is left out is as in this example, without a limit on open
+    /// blocks; blocks follow from the capacity
+    #[arg(long, value_name = "LIST", conflicts_with = "device")]
+    geometry: Option<String>,
+    /// Take channels, LUNs, pages and page size from a preset or a device file
+    #[arg(long, value_name = "PRESET|FILE.toml")]
+    device: Option<String>,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+fn parse_size(text: &str) -> Result<Bytes, String> {
+    Bytes::parse(text).map_err(|error| error.to_string())
+}
+
+/// A shape of which the blocks may be open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    channels: u32,
+    luns: u32,
+    blocks: Option<u32>,
+    pages: u32,
+    page: u32,
+    oob: u32,
+    open: Option<u32>,
+}
+
+impl Shape {
+    /// Eight LUNs and blocks of 4 MiB: small enough that a share of a small device has many.
+    const USUAL: Self = Self {
+        channels: 4,
+        luns: 2,
+        blocks: None,
+        pages: 256,
+        page: 16 << 10,
+        oob: 64,
+        open: None,
+    };
+
+    /// Reads `name=number,name=number`; the page size has a unit.
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut shape = Self::USUAL;
+        for part in text.split(',') {
+            let Some((name, value)) = part.split_once('=') else {
+                return Err(format!("{part:?} is no name=value, as in channels=4"));
+            };
+            let number = || {
+                let wrong = |_| format!("{part:?}: {value:?} is no whole number");
+                value.parse::<u32>().map_err(wrong)
+            };
+            match name {
+                "channels" => shape.channels = number()?,
+                "luns" => shape.luns = number()?,
+                "blocks" => shape.blocks = Some(number()?),
+                "pages" => shape.pages = number()?,
+                "page" => {
+                    let bytes = parse_size(value)?.0;
+                    shape.page =
+                        u32::try_from(bytes).map_err(|_| format!("{part:?} is too large"))?;
+                }
+                "oob" => shape.oob = number()?,
+                "open" => shape.open = Some(number()?),
+                _ => {
+                    let known = "channels, luns, blocks, pages, page, oob, open";
+                    return Err(format!("{name:?} is none of {known}"));
+                }
+            }
+        }
+        Ok(shape)
+    }
+
+    /// The dies of a drive are LUNs; what works together on its planes is one page.
+    fn of_drive(name: &str) -> Result<Self, Failure> {
+        let drive = crate::device_args::described(name, &[])?;
+        let flash = &drive.flash;
+        let ganged = if flash.multi_plane { flash.planes } else { 1 };
+        Ok(Self {
+            channels: flash.channels,
+            luns: flash.dies_per_channel,
+            blocks: Some(flash.blocks_per_plane * flash.planes / ganged),
+            pages: flash.pages_per_block,
+            page: (flash.page.0 * u64::from(ganged)) as u32,
+            ..Self::USUAL
+        })
+    }
+
+    fn geometry(self, capacity: Option<Bytes>) -> Result<DeviceGeometry, String> {
+        let lun_block = u64::from(self.pages) * u64::from(self.page);
+        let row = lun_block * u64::from(self.channels) * u64::from(self.luns);
+        let blocks = match (capacity, self.blocks) {
+            (Some(capacity), _) => {
+                u32::try_from(capacity.0.div_ceil(row.max(1))).map_err(|_| {
+                    format!("{capacity} is too much for blocks of {}", Bytes(lun_block))
+                })?
+            }
+            (None, Some(blocks)) => blocks,
+            (None, None) => return Err("say how large it is to be: --capacity 64GiB".into()),
+        };
+        let geometry = DeviceGeometry {
+            channels: self.channels,
+            luns_per_channel: self.luns,
+            blocks_per_lun: blocks,
+            pages_per_block: self.pages,
+            page_size: self.page,
+            oob_size: self.oob,
+            max_open_blocks: self.open,
+        };
+        geometry.check().map_err(|error| {
+            format!("{error}; a row of a block of every LUN has {}", Bytes(row))
+        })?;
+        Ok(geometry)
+    }
+}
+
+#[derive(Serialize)]
+struct Created {
+    file: String,
+    file_bytes: u64,
+    geometry: GeometryObject,
+    luns: u32,
+    lun_bytes: u64,
+}
+
+/// Makes the file.
+///
+/// # Errors
+/// [`Failure`] if the shape makes no sense, or the file cannot be made.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let shape = match (&args.geometry, &args.device) {
+        (Some(text), _) => {
+            let wrong = |error| Failure::Usage(format!("--geometry {text}: {error}"));
+            let shape = Shape::parse(text).map_err(wrong)?;
+            if shape.blocks.is_some() && args.capacity.is_some() {
+                let what = "--capacity and blocks of --geometry say the same: give one of them";
+                return Err(Failure::Usage(what.into()));
+            }
+            shape
+        }
+        (None, Some(name)) => Shape::of_drive(name)?,
+        (None, None) => Shape::USUAL,
+    };
+    let geometry = shape.geometry(args.capacity).map_err(Failure::Usage)?;
+    let name = args.file.display().to_string();
+    let file = FlashFile::create(&args.file, geometry)?;
+    let device = Device::format(Box::new(file), Options::default()).map_err(|error| {
+        // A device that cannot be used is of no use to anybody.
+        let _ = std::fs::remove_file(&args.file);
+        Failure::Usage(format!("{name}: {error}; give it more blocks for each LUN"))
+    })?;
+    let lun = device.lun_capacity();
+    let created = Created {
+        file: name.clone(),
+        file_bytes: file_len(geometry).0,
+        geometry: geometry.into(),
+        luns: geometry.luns(),
+        lun_bytes: lun.0,
+    };
+    let text = format!(
+        "{name}: {} of flash, {} LUNs of {} for shares\n",
+        geometry.raw(),
+        geometry.luns(),
+        lun
+    );
+    args.json.write(&created, &text)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_are_read() {
+        let shape = Shape::parse("channels=2,page=4KiB,blocks=9").unwrap();
+        assert_eq!(shape, Shape { channels: 2, page: 4096, blocks: Some(9), ..Shape::USUAL });
+        for (text, part) in [
+            ("channels", "no name=value"),
+            ("channels=x", "no whole number"),
+            ("page=4", "unit"),
+            ("wheels=4", "is none of"),
+        ] {
+            let error = Shape::parse(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    /// 64 GiB of 8 LUNs and 4 MiB blocks: 2048 blocks a LUN; what does not divide is rounded up.
+    #[test]
+    fn blocks_follow_from_the_capacity() {
+        let blocks = |capacity| {
+            Shape::USUAL.geometry(Some(Bytes(capacity))).map(|geometry| geometry.blocks_per_lun)
+        };
+        assert_eq!(blocks(64 << 30), Ok(2048));
+        assert_eq!(blocks((64 << 30) + 1), Ok(2049));
+        assert!(blocks(1 << 20).unwrap_err().contains("blocks_per_lun is 1"));
+        assert!(Shape::USUAL.geometry(None).unwrap_err().contains("--capacity"));
+    }
+}

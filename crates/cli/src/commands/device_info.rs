@@ -1,0 +1,341 @@
+//! `prism device info`, `check` and `wear`: what a file holds, whether it is whole, how worn
+//! it is.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args as ClapArgs;
+use prism_flash::Medium;
+use prism_flashfile::FlashFile;
+use prism_host::{HostError, Progress};
+use prism_report::{Block, Column, Document, Figure, Section, Table, Unit, Value, terminal};
+use serde::Serialize;
+
+use super::device::{self, GeometryObject, Tables};
+use crate::failure::Failure;
+use crate::output::{JsonArg, screen};
+
+/// Arguments of `prism device info`.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example:
+  prism device info flash.prism --json -")]
+pub struct InfoArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// Arguments of `prism device check`.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Exit code 1 if something is damaged. The file is not changed.
+
+Example:
+  prism device check flash.prism")]
+pub struct CheckArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// Arguments of `prism device wear`.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example:
+  prism device wear flash.prism")]
+pub struct WearArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+#[derive(Serialize)]
+struct Info {
+    file: String,
+    identity: String,
+    file_bytes: u64,
+    /// What the file takes of the disk.
+    disk_bytes: u64,
+    programmed_pages: u64,
+    geometry: GeometryObject,
+    /// Null if the device was never formatted.
+    monitor: Option<Tables>,
+}
+
+/// Prints what a device is.
+///
+/// # Errors
+/// [`Failure`] if the file cannot be used.
+pub fn info(args: &InfoArgs) -> Result<(), Failure> {
+    let file = device::open(&args.file)?;
+    let name = args.file.display().to_string();
+    let failed = |source| HostError::Open { file: name.clone(), source };
+    let meta = std::fs::metadata(&args.file).map_err(failed)?;
+    let geometry = *file.geometry();
+    let programmed = (0..geometry.blocks()).map(|block| u64::from(file.write_pointer(block)));
+    let programmed_pages = programmed.sum();
+    let identity = format!("{:016x}", file.identity());
+    let (monitor, _) = device::tables(&args.file, file)?;
+    let info = Info {
+        identity,
+        file_bytes: meta.len(),
+        // The system counts in blocks of 512 bytes, whatever the file system's own are.
+        disk_bytes: meta.blocks() * 512,
+        programmed_pages,
+        geometry: geometry.into(),
+        monitor,
+        file: name,
+    };
+    let (width, style) = screen();
+    let text = terminal::render(&info_document(&info, &geometry), width, style);
+    args.json.write(&info, &text)?;
+    Ok(())
+}
+
+fn info_document(info: &Info, geometry: &prism_flash::DeviceGeometry) -> Document {
+    let mut section = Section::new("Device", "");
+    let number = |of: u32| u64::from(of);
+    section.push(Block::KeyFigures(vec![
+        Figure::new("Flash", Unit::Bytes, geometry.raw().0),
+        Figure::new("Channels", Unit::Count, number(geometry.channels)),
+        Figure::new("LUNs", Unit::Count, number(geometry.luns())),
+        Figure::new("Blocks of a LUN", Unit::Count, number(geometry.blocks_per_lun)),
+        Figure::new("Block", Unit::Bytes, geometry.block_bytes()),
+        Figure::new("Page", Unit::Bytes, number(geometry.page_size)),
+        Figure::new("Out-of-band bytes of a page", Unit::Bytes, number(geometry.oob_size)),
+        Figure::new("Most open blocks", Unit::Count, geometry.max_open_blocks.map(number)),
+        Figure::new("Pages programmed", Unit::Count, info.programmed_pages),
+        Figure::new("Room on the disk", Unit::Bytes, info.disk_bytes)
+            .note(format!("of a file of {} bytes", info.file_bytes)),
+    ]));
+    let document = Document::new(info.file.clone(), format!("flash file {}", info.identity));
+    let mut shares = Section::new("Shares", "");
+    let Some(tables) = &info.monitor else {
+        let note = "The device is not formatted: it has no shares.";
+        shares.push(Block::Notes(vec![note.into()]));
+        return document.with(section).with(shares);
+    };
+    shares.push(Block::KeyFigures(vec![
+        Figure::new("Free LUNs", Unit::Count, u64::from(tables.free_luns)),
+        Figure::new("A LUN gives", Unit::Bytes, tables.lun_bytes),
+        Figure::new("Bad blocks", Unit::Count, tables.bad_blocks.len() as u64),
+    ]));
+    let columns = vec![
+        Column::text("share"),
+        Column::number("LUNs", Unit::Count),
+        Column::number("over-provisioning", Unit::Count),
+        Column::number("size", Unit::Bytes),
+    ];
+    let mut table = Table::new("In the order in which they were allocated", columns).whole();
+    table.rows.extend(tables.shares.iter().map(|share| {
+        vec![
+            Value::Text(share.name.clone()),
+            (share.luns.len() as u64).into(),
+            u64::from(share.over_provisioning_luns).into(),
+            share.bytes.into(),
+        ]
+    }));
+    if !table.rows.is_empty() {
+        shares.push(Block::Table(table));
+    }
+    document.with(section).with(shares)
+}
+
+#[derive(Serialize)]
+struct DamagedPage {
+    block: u32,
+    page: u32,
+}
+
+#[derive(Serialize)]
+struct Checked {
+    file: String,
+    pages_read: u64,
+    damaged_pages: u64,
+    /// The first thousand.
+    damaged: Vec<DamagedPage>,
+    other: Vec<String>,
+    formatted: bool,
+}
+
+/// Pages named on the screen; the JSON has more.
+const NAMED: usize = 10;
+
+/// Reads everything.
+///
+/// # Errors
+/// [`Failure::Finding`] if something is damaged, and [`Failure`] if the file cannot be used.
+pub fn check(args: &CheckArgs) -> Result<(), Failure> {
+    let mut file = device::open(&args.file)?;
+    let progress = Progress::on_stderr();
+    let mut begun = false;
+    let report = file.check(&mut |done, total| {
+        if !std::mem::replace(&mut begun, true) {
+            progress.start_count("checking:", "pages", Some(total));
+        }
+        progress.reached(done);
+    });
+    progress.clear();
+    let report = report?;
+    // Tables that cannot be read are a finding of their own.
+    let (tables, mut other) = match device::tables(&args.file, file) {
+        Ok((tables, _)) => (tables, report.other),
+        Err(error) => (None, [report.other, vec![error.to_string()]].concat()),
+    };
+    other.truncate(1000);
+    let page = |&(block, page): &(u32, u32)| DamagedPage { block, page };
+    let checked = Checked {
+        file: args.file.display().to_string(),
+        pages_read: report.pages,
+        damaged_pages: report.damaged_pages,
+        damaged: report.damaged.iter().map(page).collect(),
+        other,
+        formatted: tables.is_some(),
+    };
+    args.json.write(&checked, &check_text(&checked))?;
+    if checked.damaged_pages == 0 && checked.other.is_empty() {
+        return Ok(());
+    }
+    let what = "the file is damaged; restore it from a copy, or erase the blocks named above";
+    Err(Failure::Finding(format!("{}: {what}", checked.file)))
+}
+
+fn check_text(checked: &Checked) -> String {
+    let Checked { file, pages_read, damaged_pages, .. } = checked;
+    let mut text = format!("{file}: {pages_read} pages read, {damaged_pages} damaged\n");
+    for DamagedPage { block, page } in checked.damaged.iter().take(NAMED) {
+        text.push_str(&format!("  block {block}, page {page} is not what was written\n"));
+    }
+    if checked.damaged.len() > NAMED {
+        text.push_str("  more are in the JSON (--json)\n");
+    }
+    for what in checked.other.iter().take(NAMED) {
+        text.push_str(&format!("  {what}\n"));
+    }
+    if !checked.formatted && checked.other.is_empty() {
+        text.push_str("  the device is not formatted\n");
+    }
+    text
+}
+
+#[derive(Serialize)]
+struct Bucket {
+    from: u32,
+    /// Included.
+    to: u32,
+    blocks: u64,
+}
+
+#[derive(Serialize)]
+struct Wear {
+    file: String,
+    blocks: u64,
+    erases: u64,
+    min: u32,
+    mean: f64,
+    max: u32,
+    histogram: Vec<Bucket>,
+    bad_blocks: Vec<u32>,
+}
+
+/// Prints how worn the blocks are.
+///
+/// # Errors
+/// [`Failure`] if the file cannot be used.
+pub fn wear(args: &WearArgs) -> Result<(), Failure> {
+    let file = device::open(&args.file)?;
+    let counts = erase_counts(&file);
+    let (tables, file) = device::tables(&args.file, file)?;
+    let bad_blocks = tables.map_or_else(|| marked(&file), |tables| tables.bad_blocks);
+    let wear = summary(&args.file, &counts, bad_blocks);
+    let (width, style) = screen();
+    let text = terminal::render(&wear_document(&wear), width, style);
+    args.json.write(&wear, &text)?;
+    Ok(())
+}
+
+/// How often each block was erased.
+pub fn erase_counts(file: &FlashFile) -> Vec<u32> {
+    let blocks = 0..file.geometry().blocks();
+    blocks.map(|block| file.erase_count(block).expect("a file keeps count")).collect()
+}
+
+fn marked(file: &FlashFile) -> Vec<u32> {
+    (0..file.geometry().blocks()).filter(|&block| file.is_factory_bad(block)).collect()
+}
+
+fn summary(file: &Path, counts: &[u32], bad_blocks: Vec<u32>) -> Wear {
+    /// Rows of the histogram.
+    const BUCKETS: u32 = 10;
+    let min = counts.iter().copied().min().unwrap_or(0);
+    let max = counts.iter().copied().max().unwrap_or(0);
+    let width = ((max - min) / BUCKETS + 1).max(1);
+    let mut blocks = vec![0; ((max - min) / width + 1) as usize];
+    for &count in counts {
+        blocks[((count - min) / width) as usize] += 1;
+    }
+    let histogram = (0u32..).zip(blocks).map(|(place, blocks)| {
+        let from = min + place * width;
+        Bucket { from, to: from.saturating_add(width - 1).min(max), blocks }
+    });
+    let erases: u64 = counts.iter().map(|&count| u64::from(count)).sum();
+    Wear {
+        file: file.display().to_string(),
+        blocks: counts.len() as u64,
+        erases,
+        min,
+        mean: erases as f64 / counts.len() as f64,
+        max,
+        histogram: histogram.collect(),
+        bad_blocks,
+    }
+}
+
+fn wear_document(wear: &Wear) -> Document {
+    let mut section = Section::new("Erases of a block", "");
+    section.push(Block::KeyFigures(vec![
+        Figure::new("Fewest", Unit::Count, u64::from(wear.min)),
+        Figure::new("Mean", Unit::Ratio, wear.mean),
+        Figure::new("Most", Unit::Count, u64::from(wear.max)),
+        Figure::new("In all", Unit::Count, wear.erases),
+        Figure::new("Bad blocks", Unit::Count, wear.bad_blocks.len() as u64),
+    ]));
+    let columns = vec![Column::text("erases"), Column::number("blocks", Unit::Count)];
+    let mut table = Table::new("Blocks by erases", columns).whole();
+    table.rows.extend(wear.histogram.iter().map(|bucket| {
+        let Bucket { from, to, blocks } = *bucket;
+        let range = if from == to { from.to_string() } else { format!("{from} to {to}") };
+        vec![Value::Text(range), blocks.into()]
+    }));
+    section.push(Block::Table(table));
+    if !wear.bad_blocks.is_empty() {
+        let shown: Vec<_> = wear.bad_blocks.iter().take(NAMED).map(u32::to_string).collect();
+        let more = if wear.bad_blocks.len() > NAMED { " and more" } else { "" };
+        let note = format!("Bad blocks: {}{more}.", shown.join(", "));
+        section.push(Block::Notes(vec![note]));
+    }
+    Document::new(wear.file.clone(), format!("{} blocks", wear.blocks)).with(section)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histograms_count_every_block_once() {
+        let buckets = |counts: &[u32]| -> Vec<(u32, u32, u64)> {
+            let wear = summary(Path::new("f"), counts, Vec::new());
+            wear.histogram.iter().map(|b| (b.from, b.to, b.blocks)).collect()
+        };
+        assert_eq!(buckets(&[0, 0, 0]), [(0, 0, 3)]);
+        assert_eq!(buckets(&[3, 5, 5]), [(3, 3, 1), (4, 4, 0), (5, 5, 2)]);
+        let wide: Vec<u32> = (0..=100).collect();
+        let wide = buckets(&wide);
+        assert_eq!((wide[0], *wide.last().unwrap()), ((0, 10, 11), (99, 100, 2)));
+        assert_eq!(wide.iter().map(|b| b.2).sum::<u64>(), 101);
+    }
+}

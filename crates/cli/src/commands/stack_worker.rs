@@ -1,0 +1,92 @@
+//! `prism capture stack-worker`: the child process of `prism capture stack`, which is the
+//! application. It is not listed in the help, as it is of no use alone.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use clap::Args as ClapArgs;
+use prism_base::Bytes;
+use prism_host::stack::{App, Io, Named, Pattern, Step, WorkerSpec, work};
+
+use super::capture_stack::{parse_name, parse_size};
+use crate::failure::Failure;
+
+/// Arguments of `prism capture stack-worker`.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example:
+  prism capture stack-worker --app varmail --pattern mix --io buffered --step load \\
+    --size 64MiB --seed 1 --folder /mnt")]
+pub struct Args {
+    /// The application
+    #[arg(long, value_parser = parse_name::<App>)]
+    app: App,
+    /// Its pattern
+    #[arg(long, value_parser = parse_name::<Pattern>)]
+    pattern: Pattern,
+    /// Whether it goes through the page cache
+    #[arg(long, value_parser = parse_name::<Io>)]
+    io: Io,
+    /// The part of the work
+    #[arg(long, value_parser = parse_name::<Step>)]
+    step: Step,
+    /// Size of the device, from which the amounts follow
+    #[arg(long, value_parser = parse_size)]
+    size: Bytes,
+    /// Seed of everything random
+    #[arg(long)]
+    seed: u64,
+    /// Where it works
+    #[arg(long)]
+    folder: PathBuf,
+    /// The memory cgroup to enter
+    #[arg(long)]
+    cgroup: Option<PathBuf>,
+    /// The process with which it ends
+    #[arg(long)]
+    parent: Option<u32>,
+}
+
+/// Does the work.
+///
+/// # Errors
+/// [`Failure`] if the application fails.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let spec = WorkerSpec {
+        app: args.app,
+        pattern: args.pattern,
+        io: args.io,
+        step: args.step,
+        size: args.size,
+        seed: args.seed,
+        folder: args.folder.clone(),
+        cgroup: args.cgroup.clone(),
+        parent: args.parent,
+    };
+    Ok(work(&spec)?)
+}
+
+/// The command that does what `spec` says.
+#[must_use]
+pub fn command(program: &std::path::Path, spec: &WorkerSpec) -> Command {
+    let mut command = Command::new(program);
+    command.args(["capture", "stack-worker"]);
+    let words = [
+        ("--app", spec.app.name().to_owned()),
+        ("--pattern", spec.pattern.name().to_owned()),
+        ("--io", spec.io.name().to_owned()),
+        ("--step", spec.step.name().to_owned()),
+        ("--size", format!("{}B", spec.size.0)),
+        ("--seed", spec.seed.to_string()),
+    ];
+    for (flag, value) in words {
+        command.arg(flag).arg(value);
+    }
+    command.arg("--folder").arg(&spec.folder);
+    if let Some(cgroup) = &spec.cgroup {
+        command.arg("--cgroup").arg(cgroup);
+    }
+    if let Some(parent) = spec.parent {
+        command.arg("--parent").arg(parent.to_string());
+    }
+    command
+}

@@ -1,0 +1,115 @@
+//! The matrix for programs.
+
+use prism_base::Bytes;
+use prism_contract::rules::Rule;
+use prism_host::stack::{Combination, Named};
+use prism_replay::SteadyState;
+use prism_report::json::number;
+use serde_json::{Map, Value, json};
+
+use super::{Cell, Matrix, Measured};
+
+impl Matrix {
+    /// The whole, with one object for each combination.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let setup = &self.setup;
+        json!({
+            "size_bytes": setup.size.0,
+            "memory_bytes": setup.memory.0,
+            "seed": setup.seed,
+            "device": setup.device,
+            "applications": names(&setup.apps),
+            "patterns": names(&setup.patterns),
+            "io": names(&setup.ios),
+            "file_systems": names(&setup.file_systems),
+            "cells": self.cells.iter().map(cell).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn names<T: Named>(all: &[T]) -> Vec<&'static str> {
+    all.iter().map(|one| one.name()).collect()
+}
+
+fn cell((combination, cell): &(Combination, Cell)) -> Value {
+    let Combination { app, pattern, io, fs } = *combination;
+    let mut object = Map::new();
+    let mut put = |key: &str, value: Value| object.insert(key.into(), value);
+    put("application", app.name().into());
+    put("pattern", pattern.name().into());
+    put("io", io.name().into());
+    put("file_system", fs.name().into());
+    match cell {
+        Cell::Impossible => {
+            put("outcome", "not_possible".into());
+        }
+        Cell::Failed(why) => {
+            put("outcome", "failed".into());
+            put("why", why.as_str().into());
+        }
+        Cell::Measured(measured) => {
+            put("outcome", "measured".into());
+            if let Value::Object(more) = self::measured(measured) {
+                object.extend(more);
+            }
+        }
+    }
+    Value::Object(object)
+}
+
+fn measured(measured: &Measured) -> Value {
+    let or_null = |value: Option<f64>| value.map_or(Value::Null, number);
+    let rule = |(place, rule): (usize, Rule)| {
+        let (score, verdict) = measured.rules[place];
+        let worst = measured.worst[place].as_ref();
+        let worst = worst.map(|worst| json!({"file": worst.name, "share": number(worst.share)}));
+        let object = json!({"score": or_null(score), "verdict": verdict.name(), "worst": worst});
+        (rule.key().to_owned(), object)
+    };
+    let rules: Map<String, Value> = Rule::ALL.into_iter().enumerate().map(rule).collect();
+    let counted = |(count, bytes): (u64, Bytes)| json!({"requests": count, "bytes": bytes.0});
+    json!({
+        "rules": rules,
+        "write_amplification": or_null(measured.write_amplification),
+        "steady": match measured.steady {
+            SteadyState::Reached => Some(true),
+            SteadyState::NotReached => Some(false),
+            SteadyState::NotTested | SteadyState::NoWrites => None,
+        },
+        "reads": counted(measured.reads),
+        "writes": counted(measured.writes),
+        "discards": counted(measured.discards),
+        "metadata_write_bytes": measured.metadata.0,
+        "unique_written_bytes": measured.unique.0,
+        "flushes": measured.flushes,
+        "duration_ns": measured.took.0,
+        "backend": measured.backend.name(),
+        "lost_events": measured.lost,
+        "trace": measured.trace,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::matrix;
+
+    #[test]
+    fn every_combination_is_an_object() {
+        let json = matrix().json();
+        let check = |path: &str, expected: serde_json::Value| {
+            assert_eq!(json.pointer(path), Some(&expected), "{path}");
+        };
+        check("/size_bytes", (1u64 << 30).into());
+        check("/file_systems/1", "xfs".into());
+        check("/cells/0/application", "rocksdb".into());
+        check("/cells/0/rules/locality/score", 0.95.into());
+        check("/cells/1/rules/uniform_lifetime/verdict", "broken".into());
+        check("/cells/1/rules/locality/worst/file", "s.db".into());
+        check("/cells/0/write_amplification", 1.5.into());
+        check("/cells/0/discards/bytes", 12_288.into());
+        check("/cells/2/outcome", "not_possible".into());
+        check("/cells/3/why", "disk full".into());
+        assert_eq!(json["cells"].as_array().unwrap().len(), 4);
+    }
+}

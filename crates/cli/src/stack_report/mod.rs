@@ -1,0 +1,229 @@
+//! The matrix of applications and file systems: what was measured, as text, page and JSON.
+
+mod document;
+mod json;
+
+use prism_base::{Bytes, Nanos};
+use prism_contract::rules::{Dimension, Findings, Rule, Verdict};
+use prism_host::capture::Backend;
+use prism_host::stack::{App, Combination, FileSystem, Io, Named, Pattern, Recorded};
+use prism_replay::SteadyState;
+use prism_trace::Op;
+
+use crate::analysis::Analysis;
+use crate::contract_report::fail_on::Quantity;
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Applications, from top to bottom.
+    pub apps: Vec<App>,
+    /// What each of them does.
+    pub patterns: Vec<Pattern>,
+    /// How each of them reads and writes.
+    pub ios: Vec<Io>,
+    /// File systems, from left to right.
+    pub file_systems: Vec<FileSystem>,
+    /// Size of the device.
+    pub size: Bytes,
+    /// Memory of the application, page cache included.
+    pub memory: Bytes,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The drive on which traces are judged.
+    pub device: String,
+}
+
+/// One combination's result.
+#[derive(Clone, Debug)]
+pub enum Cell {
+    /// The application cannot do this.
+    Impossible,
+    /// It failed, and why.
+    Failed(String),
+    /// It was captured and judged.
+    Measured(Box<Measured>),
+}
+
+/// What was seen and computed of one combination, in the phase of the application.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Score and verdict of each rule, in the order of [`Rule::ALL`].
+    pub rules: [(Option<f64>, Verdict); 5],
+    /// The file or folder that breaks each rule most; none where nothing does, or where the
+    /// kernel tells no files.
+    pub worst: [Option<Worst>; 5],
+    /// Bytes programmed to flash over bytes written; none if nothing was written.
+    pub write_amplification: Option<f64>,
+    /// Whether the trace was repeated until write amplification was steady.
+    pub steady: SteadyState,
+    /// Reads, by number and bytes.
+    pub reads: (u64, Bytes),
+    /// Writes, by number and bytes.
+    pub writes: (u64, Bytes),
+    /// Discards, by number and bytes.
+    pub discards: (u64, Bytes),
+    /// Bytes of writes that carry the metadata flag.
+    pub metadata: Bytes,
+    /// Bytes of different places that were written.
+    pub unique: Bytes,
+    /// Flushes.
+    pub flushes: u64,
+    /// From the first request to the last.
+    pub took: Nanos,
+    /// How requests were seen.
+    pub backend: Backend,
+    /// Events for which the kernel had no room.
+    pub lost: u64,
+    /// The trace, if it is kept.
+    pub trace: Option<String>,
+}
+
+/// A file or folder, and its share of what breaks a rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Worst {
+    /// Its path in the file system.
+    pub name: String,
+    /// From 0 to 1.
+    pub share: f64,
+}
+
+/// A file that has less is one of many, whose folder says more.
+const FILE_SHARE_MIN: f64 = 0.1;
+
+/// Every combination, in rows of one for each file system.
+pub struct Matrix {
+    /// What was asked for.
+    pub setup: Setup,
+    /// In the order of [`Combination::all`].
+    pub cells: Vec<(Combination, Cell)>,
+}
+
+impl Setup {
+    /// Every combination, in the order in which they are shown.
+    #[must_use]
+    pub fn combinations(&self) -> Vec<Combination> {
+        Combination::all(&self.apps, &self.patterns, &self.ios, &self.file_systems)
+    }
+
+    /// The applications that are run at all.
+    #[must_use]
+    pub fn running(&self) -> Vec<App> {
+        let runs =
+            |app: &App| self.combinations().iter().any(|one| one.app == *app && one.is_possible());
+        self.apps.iter().copied().filter(runs).collect()
+    }
+}
+
+impl Measured {
+    /// What `analysis` says of a trace that was `recorded` and may be kept as `trace`.
+    #[must_use]
+    pub fn of(analysis: &Analysis, recorded: Recorded, trace: Option<String>) -> Self {
+        let findings = &analysis.contract.findings;
+        let facts = analysis.facts();
+        let summary = &facts.trace.summary;
+        let of = |op: Op| (summary.op(op).count, Bytes(summary.op(op).bytes));
+        Self {
+            rules: Rule::ALL.map(|rule| (findings.score(rule), findings.verdict(rule))),
+            worst: Rule::ALL.map(|rule| worst(findings, rule)),
+            write_amplification: analysis.value(Quantity::WriteAmplification),
+            steady: facts.outcome.steady,
+            reads: of(Op::Read),
+            writes: of(Op::Write),
+            discards: of(Op::Discard),
+            metadata: Bytes(summary.metadata_write_bytes),
+            unique: Bytes(summary.unique_written_bytes),
+            flushes: summary.flushes,
+            took: Nanos(summary.duration_ns),
+            backend: recorded.backend,
+            lost: recorded.lost,
+            trace,
+        }
+    }
+}
+
+fn worst(findings: &Findings, rule: Rule) -> Option<Worst> {
+    let first = |by| findings.offenders(rule).iter().find(|offender| offender.by == by);
+    let file = first(Dimension::File);
+    let large = file.filter(|file| file.share >= FILE_SHARE_MIN);
+    let found = large.or_else(|| first(Dimension::Directory)).or(file)?;
+    Some(Worst { name: found.name.clone(), share: found.share })
+}
+
+impl Matrix {
+    /// The combinations that failed, with the reasons.
+    #[must_use]
+    pub fn failures(&self) -> Vec<String> {
+        let failed = self.cells.iter().filter_map(|(combination, cell)| match cell {
+            Cell::Failed(why) => Some(format!("{combination}: {why}")),
+            Cell::Impossible | Cell::Measured(_) => None,
+        });
+        failed.collect()
+    }
+
+    /// The rows: name and cells, from left to right.
+    fn rows(&self) -> impl Iterator<Item = (String, &[(Combination, Cell)])> {
+        let rows = self.cells.chunks(self.setup.file_systems.len());
+        rows.map(|row| (self.name(row[0].0), row))
+    }
+
+    /// Application and pattern, and how it reads and writes where that differs.
+    fn name(&self, one: Combination) -> String {
+        let name = format!("{} {}", one.app.name(), one.pattern.name());
+        if self.setup.ios == [Io::Buffered] { name } else { format!("{name} {}", one.io.name()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A matrix of one row that was measured and one that is impossible or failed.
+    pub(super) fn matrix() -> Matrix {
+        let setup = Setup {
+            apps: vec![App::RocksDb, App::SqliteWal],
+            patterns: vec![Pattern::Rand],
+            ios: vec![Io::Direct],
+            file_systems: vec![FileSystem::Ext4, FileSystem::Xfs],
+            size: Bytes(1 << 30),
+            memory: Bytes(128 << 20),
+            seed: 7,
+            device: "dc-tlc".into(),
+        };
+        let measured = |score: f64, verdict| {
+            Cell::Measured(Box::new(Measured {
+                rules: [(Some(score), verdict); 5],
+                worst: std::array::from_fn(|_| Some(Worst { name: "s.db".into(), share: 0.5 })),
+                write_amplification: Some(1.5),
+                steady: SteadyState::Reached,
+                reads: (1, Bytes(4096)),
+                writes: (2, Bytes(8192)),
+                discards: (3, Bytes(12_288)),
+                metadata: Bytes(4096),
+                unique: Bytes(4096),
+                flushes: 4,
+                took: Nanos(5),
+                backend: Backend::Bpf,
+                lost: 0,
+                trace: None,
+            }))
+        };
+        let results = [
+            measured(0.95, Verdict::Kept),
+            measured(0.125, Verdict::Broken),
+            Cell::Impossible,
+            Cell::Failed("disk full".into()),
+        ];
+        let cells = setup.combinations().into_iter().zip(results).collect();
+        Matrix { setup, cells }
+    }
+
+    #[test]
+    fn rows_are_named_and_failures_told() {
+        let matrix = matrix();
+        let names: Vec<String> = matrix.rows().map(|(name, _)| name).collect();
+        assert_eq!(names, ["rocksdb rand direct", "sqlite-wal rand direct"]);
+        assert_eq!(matrix.failures(), ["xfs-sqlite-wal-rand-direct: disk full"]);
+        assert_eq!(matrix.setup.running(), [App::RocksDb]);
+    }
+}

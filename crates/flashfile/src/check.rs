@@ -1,0 +1,142 @@
+//! Reading everything: is each page what was programmed, and is nothing written where
+//! nothing belongs.
+
+use std::io;
+
+use crate::device::FlashFile;
+use crate::error::FlashFileError;
+use crate::format::Superblock;
+use crate::layout::{ALIGN, Layout, Region, SECOND_SUPERBLOCK, SECTOR};
+use prism_flash::Medium;
+
+/// Findings of one kind that are listed; a disk that has gone bad would fill the memory.
+const LISTED: usize = 1000;
+
+/// What [`FlashFile::check`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Pages that were read.
+    pub pages: u64,
+    /// Pages that are not what was programmed, as block and page: the first thousand.
+    pub damaged: Vec<(u32, u32)>,
+    /// All of them.
+    pub damaged_pages: u64,
+    /// What else is damaged, in sentences: what is kept twice, and bytes that nothing uses.
+    pub other: Vec<String>,
+}
+
+impl CheckReport {
+    /// Whether nothing is damaged.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.damaged_pages == 0 && self.other.is_empty()
+    }
+}
+
+impl FlashFile {
+    /// Reads the whole device. `progress` is told how many pages of how many were read.
+    ///
+    /// # Errors
+    /// [`FlashFileError::Io`] if it cannot be read.
+    pub fn check(
+        &mut self,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<CheckReport, FlashFileError> {
+        let name = self.name.clone();
+        let broken = |source| FlashFileError::Io { file: name, operation: "reading", source };
+        self.check_all(progress).map_err(broken)
+    }
+
+    fn check_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> io::Result<CheckReport> {
+        let mut report = CheckReport { other: self.damage.clone(), ..CheckReport::default() };
+        self.check_superblocks(&mut report)?;
+        self.check_padding(&mut report)?;
+        let blocks = self.layout.geometry.blocks();
+        let total: u64 = (0..blocks).map(|block| u64::from(self.write_pointer(block))).sum();
+        for block in 0..blocks {
+            for page in 0..self.write_pointer(block) {
+                self.read_ahead(block, page);
+                report.pages += 1;
+                if !self.page_is_whole(block, page)? {
+                    report.damaged_pages += 1;
+                    if report.damaged.len() < LISTED {
+                        report.damaged.push((block, page));
+                    }
+                }
+            }
+            progress(report.pages, total);
+        }
+        Ok(report)
+    }
+
+    fn read_ahead(&mut self, block: u32, page: u32) {
+        /// Pages under way: enough that a fast disk is busy.
+        const AHEAD: u32 = 32;
+        let (size, end) = (self.layout.geometry.page_size, self.write_pointer(block));
+        let ahead = if page == 0 { 0..AHEAD } else { page + AHEAD - 1..page + AHEAD };
+        for page in ahead.start..ahead.end.min(end) {
+            self.prefetch(block, page, 0, size);
+        }
+    }
+
+    fn page_is_whole(&mut self, block: u32, page: u32) -> io::Result<bool> {
+        let size = self.layout.geometry.page_size;
+        Ok(self.read_slot(block, page)? && self.read_chunks(block, page, 0, size)?.is_some())
+    }
+
+    /// A copy that is damaged was told when the file was opened; two that differ were not.
+    fn check_superblocks(&mut self, report: &mut CheckReport) -> io::Result<()> {
+        let mut copies = [[0; SECTOR]; 2];
+        self.engine.read_at(0, &mut copies[0])?;
+        self.engine.read_at(SECOND_SUPERBLOCK, &mut copies[1])?;
+        let [one, two] = copies.map(|copy| Superblock::decode(&copy));
+        if one.is_ok() && two.is_ok() && one != two {
+            report.other.push("the two superblocks differ".into());
+        }
+        Ok(())
+    }
+
+    /// What is never written is zero.
+    fn check_padding(&mut self, report: &mut CheckReport) -> io::Result<()> {
+        let layout = self.layout;
+        let sector = SECTOR as u64;
+        let mut unused = vec![
+            Region { start: sector, len: ALIGN - sector },
+            Region { start: SECOND_SUPERBLOCK + sector, len: ALIGN - sector },
+        ];
+        for records in layout.records {
+            let used = u64::from(layout.record_sectors) * sector;
+            unused.push(Region { start: records.start + used, len: records.len - used });
+        }
+        let padding = layout.slot_padding();
+        if padding > 0 {
+            unused.extend((0..layout.geometry.blocks()).map(|block| Region {
+                start: layout.slot_at(block, 0) + layout.slots_of_block - padding,
+                len: padding,
+            }));
+        }
+        let used = u64::from(layout.geometry.blocks()) * layout.slots_of_block;
+        unused.push(Region { start: layout.slots.start + used, len: layout.slots.len - used });
+        let mut bytes = Vec::new();
+        for region in unused {
+            bytes.resize(region.len as usize, 0);
+            self.engine.read_at(region.start, &mut bytes)?;
+            let dirty = bytes.iter().position(|&byte| byte != 0);
+            if let Some(at) = dirty.filter(|_| report.other.len() < LISTED) {
+                let at = region.start + at as u64;
+                report.other.push(format!("byte {at} is used by nothing and is not zero"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of a file with a device of `geometry`, of which only what was written takes room.
+///
+/// # Panics
+/// If the geometry makes no sense.
+#[must_use]
+pub fn file_len(geometry: prism_flash::DeviceGeometry) -> prism_base::Bytes {
+    geometry.check().expect("a geometry that makes sense");
+    prism_base::Bytes(Layout::new(geometry).len())
+}

@@ -1,0 +1,342 @@
+//! The device: what a medium has to do, on a file.
+//!
+//! What is durable is what the block records say. A sync first makes pages and their slots
+//! durable, and only then the records that count them; so a loss of power finds each block as
+//! it was at the last sync or at the one that was under way, and never in between. An erase
+//! changes the record alone. Pages of a block whose erase is not durable are not overwritten:
+//! the program that would do so syncs first.
+//!
+//! Memory: 8 bytes a block, and the buffers of pages under way.
+
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::io;
+
+use prism_base::hash::FastSet;
+use prism_flash::{DeviceGeometry, Medium, MediumError, PageState};
+
+use crate::engine::Engine;
+use crate::error::io_failure;
+use crate::format::{self, Record};
+use crate::layout::Layout;
+
+/// A flash device in a file. It is a [`Medium`]: [`prism_flash::Device::format`] and
+/// [`prism_flash::Device::open`] take it.
+///
+/// Dropping it syncs, as far as that is possible; [`FlashFile::close`] also says whether it
+/// was.
+#[derive(Debug)]
+pub struct FlashFile {
+    pub(crate) name: String,
+    pub(crate) layout: Layout,
+    pub(crate) identity: u64,
+    pub(crate) engine: Engine,
+    pub(crate) records: Vec<Record>,
+    /// Of the last sync.
+    pub(crate) sequence: u64,
+    /// Blocks that are partly written.
+    pub(crate) open: u32,
+    /// Sectors of records that have changed since the last sync.
+    pub(crate) dirty: BTreeSet<u32>,
+    /// Whether pages were programmed since.
+    pub(crate) programmed: bool,
+    /// Blocks that were erased since.
+    pub(crate) erased: FastSet<u32>,
+    /// Why nothing can be written.
+    pub(crate) refusal: Option<String>,
+    pub(crate) slot: Vec<u8>,
+    /// What was found damaged when the file was opened, and taken from a second copy.
+    pub(crate) damage: Vec<String>,
+}
+
+impl FlashFile {
+    /// The name of the file, for messages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A number drawn when the file was made.
+    #[must_use]
+    pub fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// Why nothing can be written, if so.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
+    }
+
+    /// What was found damaged when the file was opened, and taken from its second copy.
+    #[must_use]
+    pub fn damage(&self) -> &[String] {
+        &self.damage
+    }
+
+    /// The way in which pages are read and written.
+    #[must_use]
+    pub fn engine_name(&self) -> &'static str {
+        match self.engine {
+            Engine::Uring(_) => "io_uring",
+            Engine::Portable(_) => "portable",
+            Engine::Simulated(_) => "simulated",
+        }
+    }
+
+    /// Marks `block` as bad from the beginning; durable with the next sync. Meant for a
+    /// device that is not formatted yet.
+    pub fn mark_factory_bad(&mut self, block: u32) {
+        self.records[block as usize].factory_bad = true;
+        self.dirty.insert(Layout::record_sector(block));
+    }
+
+    /// Syncs and closes.
+    ///
+    /// # Errors
+    /// [`MediumError`] if something done since the last sync is not durable.
+    pub fn close(mut self) -> Result<(), MediumError> {
+        self.sync()
+    }
+
+    fn record(&self, block: u32) -> Record {
+        self.records[block as usize]
+    }
+
+    /// Changes a record; durable with the next sync.
+    fn change(&mut self, block: u32, change: impl FnOnce(&mut Record)) {
+        let was_open = self.is_open(block);
+        change(&mut self.records[block as usize]);
+        self.dirty.insert(Layout::record_sector(block));
+        self.open = self.open + u32::from(self.is_open(block)) - u32::from(was_open);
+    }
+
+    fn check_writable(&self) -> Result<(), MediumError> {
+        match &self.refusal {
+            Some(why) => Err(MediumError::ReadOnly { why: why.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The device takes no more writes: what failed may be lost, and what follows could hide
+    /// it.
+    fn refuse(&mut self, operation: &str, error: &io::Error) -> MediumError {
+        let what = io_failure(operation, error);
+        self.refusal.get_or_insert_with(|| format!("an earlier write failed: {what}"));
+        MediumError::Io { what }
+    }
+
+    fn check_program(&self, block: u32, page: u32) -> Result<(), MediumError> {
+        self.check_writable()?;
+        let record = self.record(block);
+        let pages = self.layout.geometry.pages_per_block;
+        let expected = u32::from(record.programmed);
+        if expected == pages || record.finished {
+            return Err(MediumError::Full { block });
+        }
+        if page != expected {
+            return Err(MediumError::OutOfOrder { block, page, expected });
+        }
+        match self.layout.geometry.max_open_blocks {
+            Some(max) if page == 0 && self.open >= max => Err(MediumError::TooManyOpen { max }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the slot of a page into `self.slot`; whether it is that page's.
+    pub(crate) fn read_slot(&mut self, block: u32, page: u32) -> io::Result<bool> {
+        self.engine.read_at(self.layout.slot_at(block, page), &mut self.slot)?;
+        let (number, epoch) = (self.layout.page_number(block, page), self.record(block).erases);
+        Ok(format::slot_is_whole(self.identity, number, epoch, &self.slot))
+    }
+
+    /// Reads whole chunks of a page of which `self.slot` is the slot; `None` if they are
+    /// damaged. Also the offset within them of byte `offset` of the page.
+    pub(crate) fn read_chunks(
+        &mut self,
+        block: u32,
+        page: u32,
+        offset: u32,
+        len: u32,
+    ) -> io::Result<Option<(&[u8], usize)>> {
+        let (first, from, len) = self.chunks(offset, len);
+        let page_at = self.layout.page_at(block, page);
+        let bytes = self.engine.read_page(page_at, from, len)?;
+        let whole = format::data_is_whole(&self.layout, self.identity, &self.slot, first, bytes);
+        Ok(whole.then_some((bytes, (u64::from(offset) - from) as usize)))
+    }
+
+    /// The first chunk, where it begins in the page, and the bytes of all chunks that have
+    /// some of `len` bytes from `offset` on.
+    fn chunks(&self, offset: u32, len: u32) -> (usize, u64, usize) {
+        let (chunk, page) = (self.layout.chunk, self.layout.geometry.page_size);
+        let first = offset / chunk;
+        let end = (offset + len).div_ceil(chunk).saturating_mul(chunk).min(page);
+        (first as usize, u64::from(first * chunk), (end - first * chunk) as usize)
+    }
+
+    fn write_page(&mut self, block: u32, page: u32, data: &[u8], oob: &[u8]) -> io::Result<()> {
+        self.engine.write_page(self.layout.page_at(block, page), data)?;
+        let (number, epoch) = (self.layout.page_number(block, page), self.record(block).erases);
+        let (layout, identity) = (&self.layout, self.identity);
+        format::encode_slot(layout, identity, number, epoch, data, oob, &mut self.slot);
+        self.engine.write_at(self.layout.slot_at(block, page), &self.slot)
+    }
+
+    /// Writes both copies of the records in one sector.
+    pub(crate) fn write_records(&mut self, sector: u32) -> io::Result<()> {
+        let first = (sector * Layout::RECORDS) as usize;
+        let last = (first + Layout::RECORDS as usize).min(self.records.len());
+        let (identity, records) = (self.identity, &self.records[first..last]);
+        let bytes = format::encode_records(identity, self.sequence, sector, records);
+        for copy in 0..2 {
+            self.engine.write_at(self.layout.record_sector_at(copy, sector), &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Pages and slots first, then the records that count them.
+    fn sync_in_order(&mut self) -> io::Result<()> {
+        if self.programmed {
+            self.engine.drain()?;
+            self.engine.sync()?;
+        }
+        self.sequence += 1;
+        for sector in self.dirty.clone() {
+            self.write_records(sector)?;
+        }
+        self.engine.sync()?;
+        self.dirty.clear();
+        self.programmed = false;
+        self.erased.clear();
+        Ok(())
+    }
+}
+
+impl Medium for FlashFile {
+    fn geometry(&self) -> &DeviceGeometry {
+        &self.layout.geometry
+    }
+
+    fn write_pointer(&self, block: u32) -> u32 {
+        self.record(block).programmed.into()
+    }
+
+    fn is_open(&self, block: u32) -> bool {
+        let record = self.record(block);
+        let programmed = u32::from(record.programmed);
+        programmed > 0 && programmed < self.layout.geometry.pages_per_block && !record.finished
+    }
+
+    fn is_factory_bad(&self, block: u32) -> bool {
+        self.record(block).factory_bad
+    }
+
+    fn has_volatile_cache(&self) -> bool {
+        true
+    }
+
+    fn erase_count(&self, block: u32) -> Option<u32> {
+        Some(self.record(block).erases)
+    }
+
+    fn prefetch(&mut self, block: u32, page: u32, offset: u32, len: u32) -> bool {
+        if page >= self.write_pointer(block) || len == 0 {
+            return false;
+        }
+        let (_, from, len) = self.chunks(offset, len);
+        self.engine.prefetch(self.layout.page_at(block, page), from, len)
+    }
+
+    fn read(
+        &mut self,
+        block: u32,
+        page: u32,
+        offset: u32,
+        data: &mut [u8],
+        oob: &mut [u8],
+    ) -> Result<PageState, MediumError> {
+        let end = u64::from(offset) + data.len() as u64;
+        assert!(end <= self.layout.geometry.page_size.into(), "a read ends within its page");
+        if page >= self.write_pointer(block) {
+            return Ok(PageState::Erased);
+        }
+        if data.is_empty() && oob.is_empty() {
+            return Ok(PageState::Written);
+        }
+        let failed = |error| MediumError::Io { what: io_failure("reading", &error) };
+        let damaged = MediumError::Damaged { block, page };
+        if !self.read_slot(block, page).map_err(failed)? {
+            return Err(damaged);
+        }
+        if !data.is_empty() {
+            let chunks = self.read_chunks(block, page, offset, data.len() as u32);
+            let (bytes, within) = chunks.map_err(failed)?.ok_or(damaged)?;
+            data.copy_from_slice(&bytes[within..within + data.len()]);
+        }
+        oob.copy_from_slice(&format::oob_of(&self.layout, &self.slot)[..oob.len()]);
+        Ok(PageState::Written)
+    }
+
+    fn program(
+        &mut self,
+        block: u32,
+        page: u32,
+        data: &[u8],
+        oob: &[u8],
+    ) -> Result<(), MediumError> {
+        self.check_program(block, page)?;
+        let page_size = self.layout.geometry.page_size as usize;
+        assert!(data.len() == page_size, "a program writes a page of {page_size} bytes");
+        if self.erased.contains(&block) {
+            // Were the erase undone, what it erased would be overwritten and not be there.
+            self.sync()?;
+        }
+        let written = self.write_page(block, page, data, oob);
+        written.map_err(|error| self.refuse("writing", &error))?;
+        self.change(block, |record| record.programmed += 1);
+        self.programmed = true;
+        Ok(())
+    }
+
+    fn erase(&mut self, block: u32) -> Result<(), MediumError> {
+        self.check_writable()?;
+        let was_used = self.record(block).programmed > 0;
+        self.change(block, |record| {
+            record.erases = record.erases.saturating_add(1);
+            record.programmed = 0;
+            record.finished = false;
+        });
+        if was_used {
+            self.erased.insert(block);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, block: u32) -> Result<(), MediumError> {
+        self.check_writable()?;
+        if !self.record(block).finished {
+            self.change(block, |record| record.finished = true);
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), MediumError> {
+        if self.dirty.is_empty() {
+            return Ok(());
+        }
+        self.check_writable()?;
+        self.sync_in_order().map_err(|error| self.refuse("making it durable", &error))
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+impl Drop for FlashFile {
+    fn drop(&mut self) {
+        // Who wants to know calls `close`; nobody is left here to be told.
+        let _ = self.sync();
+    }
+}

@@ -1,0 +1,132 @@
+//! How bytes get into the file and out of it: one of three ways, behind the same calls.
+//!
+//! Superblocks, records and slots (*tables*) go through the page cache, which keeps the slots
+//! that are read often. Pages have calls of their own, so that they can go past it.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{Advice, fadvise};
+
+use crate::simulated::Session;
+use crate::uring::Uring;
+
+#[derive(Debug)]
+pub(crate) enum Engine {
+    /// Pages by io_uring and direct I/O.
+    Uring(Box<Uring>),
+    /// Everything through the page cache, one call after the other.
+    Portable(Portable),
+    /// A file that loses power, in tests.
+    Simulated(Session),
+}
+
+/// A file that every system has.
+#[derive(Debug)]
+pub(crate) struct Portable {
+    pub(crate) file: File,
+    buffer: Vec<u8>,
+}
+
+impl Portable {
+    pub(crate) fn new(file: File) -> Self {
+        Self { file, buffer: Vec::new() }
+    }
+
+    fn read(&mut self, at: u64, len: usize) -> io::Result<&[u8]> {
+        self.buffer.resize(len, 0);
+        self.file.read_exact_at(&mut self.buffer, at)?;
+        Ok(&self.buffer)
+    }
+}
+
+impl Engine {
+    pub(crate) fn len(&self) -> io::Result<u64> {
+        match self {
+            Self::Uring(uring) => Ok(uring.file().metadata()?.len()),
+            Self::Portable(portable) => Ok(portable.file.metadata()?.len()),
+            Self::Simulated(session) => session.len(),
+        }
+    }
+
+    pub(crate) fn set_len(&mut self, len: u64) -> io::Result<()> {
+        match self {
+            Self::Uring(uring) => uring.file().set_len(len),
+            Self::Portable(portable) => portable.file.set_len(len),
+            Self::Simulated(session) => session.set_len(len),
+        }
+    }
+
+    /// Reads from the tables.
+    pub(crate) fn read_at(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        match self {
+            Self::Uring(uring) => uring.file().read_exact_at(bytes, at),
+            Self::Portable(portable) => portable.file.read_exact_at(bytes, at),
+            Self::Simulated(session) => session.read_at(at, bytes),
+        }
+    }
+
+    /// Writes to the tables.
+    pub(crate) fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Uring(uring) => uring.file().write_all_at(bytes, at),
+            Self::Portable(portable) => portable.file.write_all_at(bytes, at),
+            Self::Simulated(session) => session.write_at(at, bytes),
+        }
+    }
+
+    /// Reads `len` bytes of the page at `page_at`, from its byte `from` on.
+    ///
+    /// # Errors
+    /// Also why an earlier write of that page failed.
+    pub(crate) fn read_page(&mut self, page_at: u64, from: u64, len: usize) -> io::Result<&[u8]> {
+        match self {
+            Self::Uring(uring) => uring.read(page_at, from, len),
+            Self::Portable(portable) => portable.read(page_at + from, len),
+            Self::Simulated(session) => session.read(page_at + from, len),
+        }
+    }
+
+    /// Writes a page, perhaps behind the caller's back: it is written after
+    /// [`Engine::drain`].
+    pub(crate) fn write_page(&mut self, page_at: u64, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Uring(uring) => uring.write(page_at, bytes),
+            Self::Portable(portable) => portable.file.write_all_at(bytes, page_at),
+            Self::Simulated(session) => session.write_at(page_at, bytes),
+        }
+    }
+
+    /// Begins to read what [`Engine::read_page`] is going to be asked for; whether it did.
+    pub(crate) fn prefetch(&mut self, page_at: u64, from: u64, len: usize) -> bool {
+        match self {
+            Self::Uring(uring) => uring.prefetch(page_at, from, len),
+            Self::Portable(portable) => {
+                let len = std::num::NonZeroU64::new(len as u64);
+                fadvise(&portable.file, page_at + from, len, Advice::WillNeed).is_ok()
+            }
+            Self::Simulated(_) => false,
+        }
+    }
+
+    /// Waits until every page is written.
+    ///
+    /// # Errors
+    /// Why the first one was not.
+    pub(crate) fn drain(&mut self) -> io::Result<()> {
+        match self {
+            Self::Uring(uring) => uring.drain(),
+            Self::Portable(_) | Self::Simulated(_) => Ok(()),
+        }
+    }
+
+    /// Makes everything durable that was written.
+    pub(crate) fn sync(&mut self) -> io::Result<()> {
+        match self {
+            Self::Uring(uring) => uring.file().sync_data(),
+            Self::Portable(portable) => portable.file.sync_data(),
+            Self::Simulated(session) => session.sync(),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Why a file cannot be used as a flash device, and what to do about it.
+
+use std::io;
+
+use prism_flash::medium::GeometryError;
+
+/// Why a flash file could not be made or opened. The text is one line that begins with the
+/// name of the file and ends with what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FlashFileError {
+    /// The system does not open or create the file.
+    #[error("{file}: {}", open_failure(source))]
+    Open {
+        /// The file.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file of that name exists already.
+    #[error("{file}: it exists already; remove it if you can lose what it holds, or open it")]
+    Exists {
+        /// The file.
+        file: String,
+    },
+    /// Somebody else has it open.
+    #[error("{file}: it is in use by {}; end that first", holder(*pid))]
+    InUse {
+        /// The file.
+        file: String,
+        /// The process that holds it, where the system tells.
+        pid: Option<u32>,
+    },
+    /// The file is something else.
+    #[error("{file}: this is no flash file; make one with `prism device create`")]
+    NotAFlashFile {
+        /// The file.
+        file: String,
+    },
+    /// A later version of Prism wrote it.
+    #[error(
+        "{file}: its format has version {version}, and this program knows up to {known}; use a \
+         newer one"
+    )]
+    Newer {
+        /// The file.
+        file: String,
+        /// Its version.
+        version: u32,
+        /// The newest that is known.
+        known: u32,
+    },
+    /// The end is missing.
+    #[error(
+        "{file}: the file is truncated: it has {found} bytes and should have {wanted}; restore it \
+         from a copy"
+    )]
+    Truncated {
+        /// The file.
+        file: String,
+        /// Its length in bytes.
+        found: u64,
+        /// The length that its superblock demands, in bytes; at least.
+        wanted: u64,
+    },
+    /// Bytes changed that nobody wrote, in both copies of what is kept twice.
+    #[error("{file}: {what} damaged in both copies, at byte {at}; restore it from a copy")]
+    Damaged {
+        /// The file.
+        file: String,
+        /// Which part of it.
+        what: String,
+        /// Where its first copy stands, in bytes.
+        at: u64,
+    },
+    /// The geometry makes no sense, or no file can have it.
+    #[error("{file}: {error}")]
+    Geometry {
+        /// The file.
+        file: String,
+        /// The field.
+        error: GeometryError,
+    },
+    /// Reading or writing failed.
+    #[error("{file}: {}", io_failure(operation, source))]
+    Io {
+        /// The file.
+        file: String,
+        /// What was tried.
+        operation: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The way of reading and writing that was asked for cannot be had.
+    #[error("{file}: {what}")]
+    Engine {
+        /// The file.
+        file: String,
+        /// Why, and what to do.
+        what: String,
+    },
+}
+
+fn open_failure(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file or folder; check the name".into(),
+        io::ErrorKind::PermissionDenied => {
+            "no permission to open it; change its mode, or run as its owner".into()
+        }
+        io::ErrorKind::IsADirectory => "this is a folder; name a file".into(),
+        _ => format!("cannot be opened: {error}"),
+    }
+}
+
+fn holder(pid: Option<u32>) -> String {
+    pid.map_or("another process".into(), |pid| format!("process {pid}"))
+}
+
+/// What went wrong, and what helps.
+pub(crate) fn io_failure(operation: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => format!(
+            "the disk is full ({operation}); what was synced is kept; make room and open it again"
+        ),
+        io::ErrorKind::UnexpectedEof => {
+            format!("the file has become shorter ({operation}); restore it from a copy")
+        }
+        _ => format!("{operation} failed: {error}; look after the disk, then open it again"),
+    }
+}

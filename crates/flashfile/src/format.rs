@@ -1,0 +1,285 @@
+//! The bytes of superblocks, of sectors of block records and of page slots.
+//!
+//! Each has a hash over all of its other bytes, so that no flipped byte passes. Numbers are
+//! little endian.
+
+use prism_flash::DeviceGeometry;
+use twox_hash::XxHash64;
+
+use crate::layout::{Layout, SECTOR};
+
+/// The version of the format that is written, and the newest that is read.
+pub const VERSION: u32 = 1;
+
+const MAGIC: &[u8; 8] = b"PRISMFLS";
+/// Where the hash of a superblock stands: the last bytes of its sector, in every version.
+const HASH_AT: usize = SECTOR - 8;
+
+/// What a superblock says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Superblock {
+    /// Drawn when the file is made; hashes begin with it, so that no part of another file
+    /// passes for one of this.
+    pub(crate) identity: u64,
+    pub(crate) geometry: DeviceGeometry,
+}
+
+/// Why a sector is no superblock that can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SuperblockError {
+    NoMagic,
+    Newer(u32),
+    Damaged,
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+impl Superblock {
+    pub(crate) fn encode(&self) -> [u8; SECTOR] {
+        let g = &self.geometry;
+        let numbers = [
+            g.channels,
+            g.luns_per_channel,
+            g.blocks_per_lun,
+            g.pages_per_block,
+            g.page_size,
+            g.oob_size,
+            g.max_open_blocks.unwrap_or(0),
+        ];
+        let mut sector = [0; SECTOR];
+        sector[..8].copy_from_slice(MAGIC);
+        sector[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        sector[16..24].copy_from_slice(&self.identity.to_le_bytes());
+        for (place, number) in sector[24..52].chunks_exact_mut(4).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        let hash = XxHash64::oneshot(0, &sector[..HASH_AT]);
+        sector[HASH_AT..].copy_from_slice(&hash.to_le_bytes());
+        sector
+    }
+
+    pub(crate) fn decode(sector: &[u8; SECTOR]) -> Result<Self, SuperblockError> {
+        if &sector[..8] != MAGIC {
+            return Err(SuperblockError::NoMagic);
+        }
+        if u64_at(sector, HASH_AT) != XxHash64::oneshot(0, &sector[..HASH_AT]) {
+            return Err(SuperblockError::Damaged);
+        }
+        match u32_at(sector, 8) {
+            VERSION => {}
+            newer if newer > VERSION => return Err(SuperblockError::Newer(newer)),
+            _ => return Err(SuperblockError::Damaged),
+        }
+        let number = |index: usize| u32_at(sector, 24 + 4 * index);
+        let geometry = DeviceGeometry {
+            channels: number(0),
+            luns_per_channel: number(1),
+            blocks_per_lun: number(2),
+            pages_per_block: number(3),
+            page_size: number(4),
+            oob_size: number(5),
+            max_open_blocks: Some(number(6)).filter(|&open| open > 0),
+        };
+        geometry.check().map_err(|_| SuperblockError::Damaged)?;
+        Ok(Self { identity: u64_at(sector, 16), geometry })
+    }
+}
+
+/// What is known of a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// Erases so far; also the epoch that the slots of its pages carry.
+    pub(crate) erases: u32,
+    /// Pages programmed since the last erase.
+    pub(crate) programmed: u16,
+    pub(crate) finished: bool,
+    pub(crate) factory_bad: bool,
+}
+
+impl Record {
+    const FINISHED: u16 = 1;
+    const FACTORY_BAD: u16 = 2;
+
+    fn encode(self) -> [u8; Layout::RECORD] {
+        let flags = u16::from(self.finished) * Self::FINISHED
+            + u16::from(self.factory_bad) * Self::FACTORY_BAD;
+        let mut bytes = [0; Layout::RECORD];
+        bytes[..4].copy_from_slice(&self.erases.to_le_bytes());
+        bytes[4..6].copy_from_slice(&self.programmed.to_le_bytes());
+        bytes[6..].copy_from_slice(&flags.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let flags = u16::from_le_bytes([bytes[6], bytes[7]]);
+        let known = flags <= Self::FINISHED + Self::FACTORY_BAD;
+        known.then(|| Self {
+            erases: u32_at(bytes, 0),
+            programmed: u16::from_le_bytes([bytes[4], bytes[5]]),
+            finished: flags & Self::FINISHED != 0,
+            factory_bad: flags & Self::FACTORY_BAD != 0,
+        })
+    }
+}
+
+/// The sector of records of which `index` is the place, as it is with sync `sequence`.
+pub(crate) fn encode_records(
+    identity: u64,
+    sequence: u64,
+    index: u32,
+    records: &[Record],
+) -> [u8; SECTOR] {
+    let mut sector = [0; SECTOR];
+    sector[8..16].copy_from_slice(&sequence.to_le_bytes());
+    sector[16..20].copy_from_slice(&index.to_le_bytes());
+    let places = sector[Layout::RECORD_HEADER..].chunks_exact_mut(Layout::RECORD);
+    for (place, record) in places.zip(records) {
+        place.copy_from_slice(&record.encode());
+    }
+    let hash = XxHash64::oneshot(identity, &sector[8..]);
+    sector[..8].copy_from_slice(&hash.to_le_bytes());
+    sector
+}
+
+/// The sequence and the records of a sector, `None` if it is damaged or another's.
+pub(crate) fn decode_records(
+    identity: u64,
+    index: u32,
+    pages_per_block: u32,
+    sector: &[u8],
+    count: usize,
+) -> Option<(u64, Vec<Record>)> {
+    let whole = u64_at(sector, 0) == XxHash64::oneshot(identity, &sector[8..]);
+    if !whole || u32_at(sector, 16) != index {
+        return None;
+    }
+    let places = sector[Layout::RECORD_HEADER..].chunks_exact(Layout::RECORD).take(count);
+    let records: Option<Vec<_>> = places.map(Record::decode).collect();
+    let fits = |record: &Record| u32::from(record.programmed) <= pages_per_block;
+    let records = records.filter(|records| records.iter().all(fits))?;
+    Some((u64_at(sector, 8), records))
+}
+
+/// Writes into `slot` that page number `page` was programmed with `data` in `epoch`.
+pub(crate) fn encode_slot(
+    layout: &Layout,
+    identity: u64,
+    page: u64,
+    epoch: u32,
+    data: &[u8],
+    oob: &[u8],
+    slot: &mut [u8],
+) {
+    slot.fill(0);
+    slot[8..12].copy_from_slice(&epoch.to_le_bytes());
+    let header = Layout::SLOT_HEADER as usize;
+    let chunks = data.chunks(layout.chunk as usize);
+    let hashes = 8 * chunks.len();
+    for (place, chunk) in slot[header..].chunks_exact_mut(8).zip(chunks) {
+        place.copy_from_slice(&XxHash64::oneshot(identity, chunk).to_le_bytes());
+    }
+    let spare = &mut slot[header + hashes..][..layout.geometry.oob_size as usize];
+    // As erased cells read.
+    spare.fill(0xFF);
+    spare[..oob.len()].copy_from_slice(oob);
+    let hash = XxHash64::oneshot(identity ^ page, &slot[8..]);
+    slot[..8].copy_from_slice(&hash.to_le_bytes());
+}
+
+/// Whether `slot` is that of page number `page` in `epoch`.
+pub(crate) fn slot_is_whole(identity: u64, page: u64, epoch: u32, slot: &[u8]) -> bool {
+    u32_at(slot, 8) == epoch && u64_at(slot, 0) == XxHash64::oneshot(identity ^ page, &slot[8..])
+}
+
+/// Whether `data`, which begins at chunk `first` of a page, is what its slot says.
+pub(crate) fn data_is_whole(
+    layout: &Layout,
+    identity: u64,
+    slot: &[u8],
+    first: usize,
+    data: &[u8],
+) -> bool {
+    let hashes = &slot[Layout::SLOT_HEADER as usize + 8 * first..];
+    let mut chunks = data.chunks(layout.chunk as usize).zip(hashes.chunks_exact(8));
+    chunks.all(|(chunk, hash)| u64_at(hash, 0) == XxHash64::oneshot(identity, chunk))
+}
+
+/// The out-of-band bytes of a page, in its slot.
+pub(crate) fn oob_of<'a>(layout: &Layout, slot: &'a [u8]) -> &'a [u8] {
+    let chunks = layout.geometry.page_size.div_ceil(layout.chunk);
+    &slot[(Layout::SLOT_HEADER + 8 * chunks) as usize..][..layout.geometry.oob_size as usize]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GEOMETRY: DeviceGeometry = DeviceGeometry {
+        channels: 1,
+        luns_per_channel: 1,
+        blocks_per_lun: 9,
+        pages_per_block: 4,
+        page_size: 9000,
+        oob_size: 20,
+        max_open_blocks: Some(14),
+    };
+
+    #[test]
+    fn superblocks_come_back_and_no_flipped_byte_passes() {
+        let superblock = Superblock { identity: 77, geometry: GEOMETRY };
+        let mut sector = superblock.encode();
+        assert_eq!(Superblock::decode(&sector), Ok(superblock));
+        for at in 0..SECTOR {
+            sector[at] ^= 0x10;
+            assert!(Superblock::decode(&sector).is_err(), "byte {at}");
+            sector[at] ^= 0x10;
+        }
+        sector[8] = 9;
+        let hash = XxHash64::oneshot(0, &sector[..HASH_AT]);
+        sector[HASH_AT..].copy_from_slice(&hash.to_le_bytes());
+        assert_eq!(Superblock::decode(&sector), Err(SuperblockError::Newer(9)));
+        assert_eq!(Superblock::decode(&[0; SECTOR]), Err(SuperblockError::NoMagic));
+    }
+
+    #[test]
+    fn records_come_back_and_no_flipped_byte_passes() {
+        let record = |erases, programmed| Record { erases, programmed, ..Record::default() };
+        let records =
+            [record(7, 4), Record { finished: true, ..record(1, 2) }, record(u32::MAX, 0)];
+        let mut sector = encode_records(5, 12, 3, &records);
+        assert_eq!(decode_records(5, 3, 4, &sector, 3), Some((12, records.to_vec())));
+        assert_eq!(decode_records(6, 3, 4, &sector, 3), None, "another file");
+        assert_eq!(decode_records(5, 2, 4, &sector, 3), None, "another place");
+        assert_eq!(decode_records(5, 3, 3, &sector, 3), None, "more pages than a block has");
+        for at in 0..SECTOR {
+            sector[at] ^= 1;
+            assert_eq!(decode_records(5, 3, 4, &sector, 3), None, "byte {at}");
+            sector[at] ^= 1;
+        }
+    }
+
+    #[test]
+    fn slots_say_what_was_programmed() {
+        let layout = Layout::new(GEOMETRY);
+        let data: Vec<u8> = (0..9000u32).map(|i| ((i * 7919) >> 7) as u8).collect();
+        let mut slot = vec![1; layout.slot as usize];
+        encode_slot(&layout, 5, 11, 3, &data, b"spare", &mut slot);
+        assert!(slot_is_whole(5, 11, 3, &slot) && data_is_whole(&layout, 5, &slot, 0, &data));
+        assert!(data_is_whole(&layout, 5, &slot, 1, &data[4096..8192]));
+        assert!(data_is_whole(&layout, 5, &slot, 2, &data[8192..]));
+        assert!(!data_is_whole(&layout, 5, &slot, 0, &data[4096..8192]));
+        assert_eq!(oob_of(&layout, &slot), [&b"spare"[..], &[0xFF; 15]].concat());
+        assert!(!slot_is_whole(5, 10, 3, &slot) && !slot_is_whole(5, 11, 2, &slot));
+        for at in 0..slot.len() {
+            slot[at] ^= 0x80;
+            assert!(!slot_is_whole(5, 11, 3, &slot), "byte {at}");
+            slot[at] ^= 0x80;
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Where everything stands in the file: a function of the geometry alone.
+//!
+//! In this order: two superblocks, the block records, the same records again, the slots of
+//! all pages, the data. docs/spec/flash-file.md is the whole format.
+
+use prism_flash::DeviceGeometry;
+
+/// What a disk writes whole or not at all, in bytes.
+pub(crate) const SECTOR: usize = 512;
+/// Regions begin at multiples of this many bytes: direct I/O and page caches want it.
+pub(crate) const ALIGN: u64 = 4096;
+/// Where the second superblock stands.
+pub(crate) const SECOND_SUPERBLOCK: u64 = ALIGN;
+/// Chunks of a page that have a hash of their own, at most: a slot stays small.
+const CHUNKS_MAX: u32 = 16;
+
+/// A stretch of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Region {
+    pub(crate) start: u64,
+    pub(crate) len: u64,
+}
+
+impl Region {
+    pub(crate) fn end(self) -> u64 {
+        self.start + self.len
+    }
+}
+
+/// The parts of a file, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) geometry: DeviceGeometry,
+    /// Sectors of each copy of the block records.
+    pub(crate) record_sectors: u32,
+    pub(crate) records: [Region; 2],
+    /// What has a hash of its own: a part of a page.
+    pub(crate) chunk: u32,
+    pub(crate) slot: u32,
+    /// Slots of a block begin at a sector of their own.
+    pub(crate) slots_of_block: u64,
+    pub(crate) slots: Region,
+    pub(crate) data: Region,
+}
+
+impl Layout {
+    /// Block records in a sector.
+    pub(crate) const RECORDS: u32 = ((SECTOR - Self::RECORD_HEADER) / Self::RECORD) as u32;
+    pub(crate) const RECORD: usize = 8;
+    pub(crate) const RECORD_HEADER: usize = 24;
+    pub(crate) const SLOT_HEADER: u32 = 16;
+
+    pub(crate) fn new(geometry: DeviceGeometry) -> Self {
+        let record_sectors = geometry.blocks().div_ceil(Self::RECORDS);
+        let records_len = (u64::from(record_sectors) * SECTOR as u64).next_multiple_of(ALIGN);
+        let first = Region { start: SECOND_SUPERBLOCK + ALIGN, len: records_len };
+        let second = Region { start: first.end(), len: records_len };
+        let page = geometry.page_size;
+        let chunk = page.div_ceil(CHUNKS_MAX).next_multiple_of(ALIGN as u32).min(page);
+        let needed = Self::SLOT_HEADER + 8 * page.div_ceil(chunk) + geometry.oob_size;
+        // A slot stands in one sector, or begins one.
+        let sector = SECTOR as u32;
+        let slot = if needed > sector {
+            needed.next_multiple_of(sector)
+        } else {
+            needed.next_power_of_two()
+        };
+        let pages = u64::from(geometry.pages_per_block);
+        let slots_of_block = (pages * u64::from(slot)).next_multiple_of(SECTOR as u64);
+        let slots_len = u64::from(geometry.blocks()) * slots_of_block;
+        let slots = Region { start: second.end(), len: slots_len.next_multiple_of(ALIGN) };
+        let data = Region { start: slots.end(), len: geometry.raw().0 };
+        let records = [first, second];
+        Self { geometry, record_sectors, records, chunk, slot, slots_of_block, slots, data }
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn len(&self) -> u64 {
+        self.data.end()
+    }
+
+    /// The record sector that a block's record stands in.
+    pub(crate) fn record_sector(block: u32) -> u32 {
+        block / Self::RECORDS
+    }
+
+    pub(crate) fn record_sector_at(&self, copy: usize, sector: u32) -> u64 {
+        self.records[copy].start + u64::from(sector) * SECTOR as u64
+    }
+
+    pub(crate) fn slot_at(&self, block: u32, page: u32) -> u64 {
+        let in_block = u64::from(page) * u64::from(self.slot);
+        self.slots.start + u64::from(block) * self.slots_of_block + in_block
+    }
+
+    /// A page's number in the device.
+    pub(crate) fn page_number(&self, block: u32, page: u32) -> u64 {
+        u64::from(block) * u64::from(self.geometry.pages_per_block) + u64::from(page)
+    }
+
+    pub(crate) fn page_at(&self, block: u32, page: u32) -> u64 {
+        self.data.start + self.page_number(block, page) * u64::from(self.geometry.page_size)
+    }
+
+    /// Whether pages can be read and written past the page cache.
+    pub(crate) fn fits_direct_io(&self) -> bool {
+        u64::from(self.geometry.page_size).is_multiple_of(ALIGN)
+    }
+
+    /// The bytes of each block's slots that are never written.
+    pub(crate) fn slot_padding(&self) -> u64 {
+        let used = u64::from(self.geometry.pages_per_block) * u64::from(self.slot);
+        self.slots_of_block - used
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(page_size: u32, oob_size: u32) -> Layout {
+        Layout::new(DeviceGeometry {
+            channels: 2,
+            luns_per_channel: 2,
+            blocks_per_lun: 16,
+            pages_per_block: 5,
+            page_size,
+            oob_size,
+            max_open_blocks: None,
+        })
+    }
+
+    /// 64 blocks take two sectors of records; of each page size, chunk and slot by hand.
+    #[test]
+    fn regions_follow_each_other() {
+        for (page, oob, chunk, slot) in [
+            (512, 0, 512, 32),
+            (4096, 0, 4096, 32),
+            (4096, 64, 4096, 128),
+            (16_384, 0, 4096, 64),
+            (16_384, 512, 4096, 1024),
+            (18_432, 0, 4096, 64),
+            (1 << 20, 0, 65_536, 256),
+        ] {
+            let layout = layout(page, oob);
+            assert_eq!((layout.chunk, layout.slot), (chunk, slot), "page {page}, oob {oob}");
+            assert_eq!(layout.record_sectors, 2);
+            assert_eq!(layout.records[0], Region { start: 8192, len: 4096 });
+            assert_eq!(layout.records[1], Region { start: 12_288, len: 4096 });
+            let per_block = u64::from(5 * slot).next_multiple_of(512);
+            assert_eq!(layout.slots.start, 16_384);
+            assert_eq!(layout.slot_at(3, 2), 16_384 + 3 * per_block + 2 * u64::from(slot));
+            assert!(layout.data.start >= 16_384 + 64 * per_block);
+            assert!(layout.data.start.is_multiple_of(4096));
+            assert_eq!(layout.page_at(1, 1), layout.data.start + 6 * u64::from(page));
+            assert_eq!(layout.len(), layout.page_at(64, 0));
+        }
+    }
+}

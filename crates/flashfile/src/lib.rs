@@ -1,0 +1,64 @@
+//! A flash device in a file that outlives the process.
+//!
+//! [`FlashFile`] is a [`prism_flash::Medium`] over a sparse file: what was synced survives
+//! the death of the process and the loss of power, no flipped byte passes for data, and one
+//! process at a time has it open. It is a crate of its own, so that a program which embeds
+//! the library gets this file and nothing else of the world.
+//!
+//! * `layout` says where everything stands, `format` how it looks;
+//! * `engine` moves bytes: `uring` by io_uring and direct I/O, or portably, or in a
+//!   `simulated` file that loses power;
+//! * `device` is the medium, `open` and `lock` make and open it, `check` reads it all;
+//! * `clock` is for devices whose operations take their time in the world too.
+//!
+//! Format: docs/spec/flash-file.md. Design: docs/design/file-device.md.
+//!
+//! ```
+//! use prism_flash::{Allocation, Device, DeviceGeometry, Options, raw::{Address, Raw}};
+//! use prism_flashfile::FlashFile;
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("flash");
+//! let geometry = DeviceGeometry {
+//!     channels: 2,
+//!     luns_per_channel: 2,
+//!     blocks_per_lun: 64,
+//!     pages_per_block: 16,
+//!     page_size: 4096,
+//!     oob_size: 64,
+//!     max_open_blocks: None,
+//! };
+//! let file = FlashFile::create(&path, geometry)?;
+//! let device = Device::format(Box::new(file), Options::default())?;
+//! let raw = Raw::open(device.allocate("a", Allocation::new(prism_base::Bytes(4 << 20), 0))?)?;
+//! let at = Address { channel: 1, lun: 0, block: 3, page: 0 };
+//! raw.write_page(at, &[7; 4096])?;
+//! raw.sync()?;
+//! drop((raw, device));
+//!
+//! let device = Device::open(Box::new(FlashFile::open(&path)?), Options::default())?;
+//! let mut page = [0; 4096];
+//! Raw::open(device.attach("a")?)?.read_page(at, &mut page)?;
+//! assert_eq!(page, [7; 4096]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod check;
+mod clock;
+mod device;
+mod engine;
+mod error;
+mod format;
+mod layout;
+mod lock;
+mod open;
+mod simulated;
+mod uring;
+
+pub use check::{CheckReport, file_len};
+pub use clock::{REAL, RealClock};
+pub use device::FlashFile;
+pub use error::FlashFileError;
+pub use format::VERSION;
+pub use open::{Access, EngineChoice, Settings};
+pub use simulated::SimulatedFile;

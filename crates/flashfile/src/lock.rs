@@ -1,0 +1,66 @@
+//! One process at a time: a lock on the file, and who holds it.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::{FlockOperation, flock, major, minor};
+use rustix::io::Errno;
+
+/// Who may use the file beside its holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// Nobody.
+    Exclusive,
+    /// Others that only read.
+    Readers,
+}
+
+/// Locks `file` until it is closed, by this process or by its death. `false` if somebody
+/// else holds it.
+pub(crate) fn lock(file: &File, sharing: Sharing) -> io::Result<bool> {
+    let operation = match sharing {
+        Sharing::Exclusive => FlockOperation::NonBlockingLockExclusive,
+        Sharing::Readers => FlockOperation::NonBlockingLockShared,
+    };
+    match flock(file, operation) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The process that holds a lock on `file`, where the system lists it.
+pub(crate) fn holder(file: &File) -> Option<u32> {
+    let meta = file.metadata().ok()?;
+    let (device, inode) = (meta.dev(), meta.ino());
+    let place = format!("{:02x}:{:02x}:{inode}", major(device), minor(device));
+    holder_in(&std::fs::read_to_string("/proc/locks").ok()?, &place)
+}
+
+/// Lines are `1: FLOCK ADVISORY WRITE 4242 fe:00:1234 0 EOF`. A process that is not in sight
+/// has number 0 or less.
+fn holder_in(locks: &str, place: &str) -> Option<u32> {
+    locks.lines().find_map(|line| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let is_it = words.get(1) == Some(&"FLOCK") && words.get(5) == Some(&place);
+        let pid = words.get(4)?.parse().ok()?;
+        (is_it && pid > 0).then_some(pid)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_is_found_in_the_list_of_the_system() {
+        let locks = "1: POSIX  ADVISORY  WRITE 7 fe:00:12 0 EOF\n\
+                     2: FLOCK  ADVISORY  WRITE 0 fe:00:13 0 EOF\n\
+                     3: FLOCK  ADVISORY  READ 9 fe:00:12 0 EOF\n\
+                     3: -> FLOCK  ADVISORY  WRITE 10 fe:00:12 0 EOF\n";
+        for (place, pid) in [("fe:00:12", Some(9)), ("fe:00:13", None), ("fe:00:1", None)] {
+            assert_eq!(holder_in(locks, place), pid, "{place}");
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! Making and opening a file: who may, what stands in it, and what is put right.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use prism_base::hash::FastSet;
+use prism_flash::DeviceGeometry;
+use rustix::fs::OFlags;
+
+use crate::device::FlashFile;
+use crate::engine::{Engine, Portable};
+use crate::error::FlashFileError;
+use crate::format::{self, Record, Superblock, SuperblockError, VERSION};
+use crate::layout::{ALIGN, Layout, SECOND_SUPERBLOCK, SECTOR};
+use crate::lock::{self, Sharing};
+use crate::simulated::SimulatedFile;
+use crate::uring::Uring;
+
+/// How pages are read and written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// By io_uring and direct I/O where the system has both and pages are multiples of
+    /// 4 KiB, else portably.
+    Best,
+    /// By io_uring and direct I/O, or not at all.
+    Uring,
+    /// By plain reads and writes through the page cache.
+    Portable,
+}
+
+/// What is going to be done with the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everything; only reading, if the file may not be written.
+    Write,
+    /// Only reading. Others may read at the same time.
+    Read,
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How pages are read and written.
+    pub engine: EngineChoice,
+    /// Writes, and beside them reads, that may be under way at once. Each takes a page of
+    /// memory.
+    pub depth: u32,
+    /// What is going to be done.
+    pub access: Access,
+}
+
+impl Settings {
+    /// The fastest way, 64 operations under way, for reading and writing.
+    pub const USUAL: Self = Self { engine: EngineChoice::Best, depth: 64, access: Access::Write };
+    /// As usual, and only for reading.
+    pub const READ_ONLY: Self = Self { access: Access::Read, ..Self::USUAL };
+}
+
+/// Operations under way, at most: more do not make any disk faster.
+const DEPTH_MAX: u32 = 1024;
+
+impl FlashFile {
+    /// Makes a file with an erased device of `geometry` and opens it. The file is sparse: it
+    /// takes room as pages are programmed.
+    ///
+    /// # Errors
+    /// [`FlashFileError::Exists`], [`FlashFileError::Geometry`]; [`FlashFileError`] if the
+    /// system does not let it be made, and then nothing is left of it.
+    pub fn create(path: &Path, geometry: DeviceGeometry) -> Result<Self, FlashFileError> {
+        Self::create_with(path, geometry, Settings::USUAL)
+    }
+
+    /// As [`FlashFile::create`], in a way that is said.
+    ///
+    /// # Errors
+    /// As [`FlashFile::create`].
+    pub fn create_with(
+        path: &Path,
+        geometry: DeviceGeometry,
+        settings: Settings,
+    ) -> Result<Self, FlashFileError> {
+        let name = path.display().to_string();
+        let layout = checked_layout(&name, geometry)?;
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::AlreadyExists => FlashFileError::Exists { file: name.clone() },
+            _ => FlashFileError::Open { file: name.clone(), source },
+        };
+        let file = File::options().read(true).write(true).create_new(true).open(path);
+        let file = file.map_err(failed)?;
+        let made = take_lock(&name, &file, Sharing::Exclusive).and_then(|()| {
+            let identity = drawn_identity().map_err(|source| broken(&name, "drawing", source))?;
+            let mut engine = Engine::Portable(Portable::new(file));
+            fill(&mut engine, &layout, identity).map_err(|e| broken(&name, "making it", e))?;
+            let Engine::Portable(Portable { file, .. }) = engine else { unreachable!("as made") };
+            let engine = engine_for(path, &name, file, &layout, settings, true)?;
+            Self::load(name.clone(), engine, None)
+        });
+        if made.is_err() {
+            // What was begun is of no use to anybody.
+            let _ = std::fs::remove_file(path);
+        }
+        made
+    }
+
+    /// Opens a file for reading and writing, and for reading alone if it may not be written.
+    /// What a loss of power left unfinished is put right.
+    ///
+    /// # Errors
+    /// [`FlashFileError::InUse`] if another process has it open (or this one), and whatever
+    /// is wrong with the file.
+    pub fn open(path: &Path) -> Result<Self, FlashFileError> {
+        Self::open_with(path, Settings::USUAL)
+    }
+
+    /// As [`FlashFile::open`], in a way that is said.
+    ///
+    /// # Errors
+    /// As [`FlashFile::open`].
+    pub fn open_with(path: &Path, settings: Settings) -> Result<Self, FlashFileError> {
+        let name = path.display().to_string();
+        let open = |write| File::options().read(true).write(write).open(path);
+        let (file, refusal) = match settings.access {
+            Access::Read => (open(false), Some("it was opened for reading only".to_owned())),
+            Access::Write => match open(true) {
+                Err(error) if is_denied(&error) => {
+                    let why = "the file may not be written; change its mode and open it again";
+                    (open(false), Some(why.to_owned()))
+                }
+                opened => (opened, None),
+            },
+        };
+        let file = file.map_err(|source| FlashFileError::Open { file: name.clone(), source })?;
+        let sharing = if refusal.is_some() { Sharing::Readers } else { Sharing::Exclusive };
+        take_lock(&name, &file, sharing)?;
+        let mut engine = Engine::Portable(Portable::new(file));
+        let superblock = find_superblock(&name, &mut engine)?.0;
+        let layout = checked_layout(&name, superblock.geometry)?;
+        let Engine::Portable(Portable { file, .. }) = engine else { unreachable!("as made") };
+        let engine = engine_for(path, &name, file, &layout, settings, refusal.is_none())?;
+        Self::load(name, engine, refusal)
+    }
+
+    /// As [`FlashFile::create`], in a simulated file.
+    ///
+    /// # Errors
+    /// [`FlashFileError::Geometry`].
+    pub fn create_simulated(
+        file: &SimulatedFile,
+        geometry: DeviceGeometry,
+    ) -> Result<Self, FlashFileError> {
+        let name = SIMULATED.to_owned();
+        let layout = checked_layout(&name, geometry)?;
+        let mut engine = Engine::Simulated(file.open());
+        fill(&mut engine, &layout, 1).map_err(|e| broken(&name, "making it", e))?;
+        Self::load(name, engine, None)
+    }
+
+    /// As [`FlashFile::open`], from a simulated file.
+    ///
+    /// # Errors
+    /// [`FlashFileError`].
+    pub fn open_simulated(file: &SimulatedFile) -> Result<Self, FlashFileError> {
+        Self::load(SIMULATED.to_owned(), Engine::Simulated(file.open()), None)
+    }
+
+    /// Reads what is needed to work: superblock and block records.
+    fn load(
+        name: String,
+        mut engine: Engine,
+        refusal: Option<String>,
+    ) -> Result<Self, FlashFileError> {
+        let (Superblock { identity, geometry }, mut damage) = find_superblock(&name, &mut engine)?;
+        let layout = checked_layout(&name, geometry)?;
+        let found = engine.len().map_err(|e| broken(&name, "asking for its length", e))?;
+        if found < layout.len() {
+            return Err(FlashFileError::Truncated { file: name, found, wanted: layout.len() });
+        }
+        let mut device = Self {
+            records: vec![Record::default(); geometry.blocks() as usize],
+            slot: vec![0; layout.slot as usize],
+            sequence: 0,
+            open: 0,
+            dirty: BTreeSet::new(),
+            programmed: false,
+            erased: FastSet::default(),
+            damage: Vec::new(),
+            name,
+            layout,
+            identity,
+            engine,
+            refusal,
+        };
+        let stale = device.load_records(&mut damage)?;
+        device.open = (0..geometry.blocks())
+            .filter(|&block| prism_flash::Medium::is_open(&device, block))
+            .count() as u32;
+        if device.refusal.is_none() {
+            let put_right = device.put_right(&stale, !damage.is_empty());
+            put_right.map_err(|e| broken(&device.name, "putting it right", e))?;
+        }
+        device.damage = damage;
+        Ok(device)
+    }
+
+    /// Reads the records, of both copies the newer; returns the sectors of which the copies
+    /// differ.
+    fn load_records(&mut self, damage: &mut Vec<String>) -> Result<Vec<u32>, FlashFileError> {
+        let len = self.layout.record_sectors as usize * SECTOR;
+        let mut copies = [vec![0; len], vec![0; len]];
+        for (copy, bytes) in copies.iter_mut().enumerate() {
+            let read = self.engine.read_at(self.layout.records[copy].start, bytes);
+            read.map_err(|e| broken(&self.name, "reading the block records", e))?;
+        }
+        let pages = self.layout.geometry.pages_per_block;
+        let mut stale = Vec::new();
+        for sector in 0..self.layout.record_sectors {
+            let first = (sector * Layout::RECORDS) as usize;
+            let last = (first + Layout::RECORDS as usize).min(self.records.len());
+            let range = sector as usize * SECTOR..(sector as usize + 1) * SECTOR;
+            let [one, two] = [0, 1].map(|copy| {
+                let bytes = &copies[copy][range.clone()];
+                format::decode_records(self.identity, sector, pages, bytes, last - first)
+            });
+            let at = self.layout.record_sector_at(0, sector);
+            let what = format!("the records of blocks {first} to {}", last - 1);
+            for (copy, read) in [(1, &one), (2, &two)] {
+                if read.is_none() {
+                    damage.push(format!("{what}: copy {copy} is damaged; the other is whole"));
+                }
+            }
+            if one.as_ref() != two.as_ref() {
+                stale.push(sector);
+            }
+            // Copies of the same sync are equal; of two, the later is what counts.
+            let newest = [one, two].into_iter().flatten().max_by_key(|(sequence, _)| *sequence);
+            let Some((sequence, records)) = newest else {
+                let file = self.name.clone();
+                return Err(FlashFileError::Damaged { file, what: format!("{what} are"), at });
+            };
+            self.sequence = self.sequence.max(sequence);
+            self.records[first..last].copy_from_slice(&records);
+        }
+        Ok(stale)
+    }
+
+    /// Makes both copies of everything equal again. What a process that died has written is
+    /// in the page cache and may not be durable; the sync makes it so, as everything from now
+    /// on is built on it.
+    fn put_right(&mut self, stale: &[u32], superblocks: bool) -> io::Result<()> {
+        if superblocks {
+            write_superblocks(&mut self.engine, self.identity, self.layout.geometry)?;
+        }
+        for &sector in stale {
+            self.write_records(sector)?;
+        }
+        self.engine.sync()
+    }
+}
+
+const SIMULATED: &str = "simulated file";
+
+fn checked_layout(name: &str, geometry: DeviceGeometry) -> Result<Layout, FlashFileError> {
+    let file = || name.to_owned();
+    geometry.check().map_err(|error| FlashFileError::Geometry { file: file(), error })?;
+    Ok(Layout::new(geometry))
+}
+
+fn broken(name: &str, operation: &'static str, source: io::Error) -> FlashFileError {
+    FlashFileError::Io { file: name.to_owned(), operation, source }
+}
+
+fn is_denied(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+fn drawn_identity() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+fn take_lock(name: &str, file: &File, sharing: Sharing) -> Result<(), FlashFileError> {
+    match lock::lock(file, sharing) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(FlashFileError::InUse { file: name.to_owned(), pid: lock::holder(file) }),
+        Err(error) => Err(broken(name, "locking it", error)),
+    }
+}
+
+/// Writes an empty device: the superblocks last, so that a file that is not whole is none.
+fn fill(engine: &mut Engine, layout: &Layout, identity: u64) -> io::Result<()> {
+    engine.set_len(layout.len())?;
+    let blocks = layout.geometry.blocks() as usize;
+    let mut bytes = Vec::with_capacity(layout.record_sectors as usize * SECTOR);
+    for sector in 0..layout.record_sectors {
+        let left = blocks - (sector * Layout::RECORDS) as usize;
+        let records = vec![Record::default(); left.min(Layout::RECORDS as usize)];
+        bytes.extend(format::encode_records(identity, 0, sector, &records));
+    }
+    for copy in layout.records {
+        engine.write_at(copy.start, &bytes)?;
+    }
+    engine.sync()?;
+    write_superblocks(engine, identity, layout.geometry)?;
+    engine.sync()
+}
+
+fn write_superblocks(
+    engine: &mut Engine,
+    identity: u64,
+    geometry: DeviceGeometry,
+) -> io::Result<()> {
+    let sector = Superblock { identity, geometry }.encode();
+    engine.write_at(0, &sector)?;
+    engine.write_at(SECOND_SUPERBLOCK, &sector)
+}
+
+/// The superblock, and which copy of it is damaged.
+fn find_superblock(
+    name: &str,
+    engine: &mut Engine,
+) -> Result<(Superblock, Vec<String>), FlashFileError> {
+    let file = || name.to_owned();
+    let found = engine.len().map_err(|e| broken(name, "asking for its length", e))?;
+    let read = |at: u64| {
+        let mut sector = [0; SECTOR];
+        match engine.read_at(at, &mut sector) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Ok(Err(SuperblockError::NoMagic))
+            }
+            Err(error) => Err(broken(name, "reading the superblock", error)),
+            Ok(()) => Ok(Superblock::decode(&sector)),
+        }
+    };
+    let copies = [read(0)?, read(SECOND_SUPERBLOCK)?];
+    let damaged =
+        |copy: u32| vec![format!("copy {copy} of the superblock is damaged; the other is whole")];
+    match copies {
+        [Ok(one), Ok(_)] => Ok((one, Vec::new())),
+        [Ok(one), Err(_)] if found > SECOND_SUPERBLOCK => Ok((one, damaged(2))),
+        [Err(_), Ok(two)] => Ok((two, damaged(1))),
+        [Ok(one), Err(_)] => {
+            let wanted = Layout::new(one.geometry).len();
+            Err(FlashFileError::Truncated { file: file(), found, wanted })
+        }
+        [Err(SuperblockError::Newer(version)), _] | [_, Err(SuperblockError::Newer(version))] => {
+            Err(FlashFileError::Newer { file: file(), version, known: VERSION })
+        }
+        [Err(SuperblockError::NoMagic), Err(SuperblockError::NoMagic)] => {
+            Err(FlashFileError::NotAFlashFile { file: file() })
+        }
+        _ => {
+            let what = "the superblock is".to_owned();
+            Err(FlashFileError::Damaged { file: file(), what, at: 0 })
+        }
+    }
+}
+
+/// The engine that was asked for, or else the best there is.
+fn engine_for(
+    path: &Path,
+    name: &str,
+    file: File,
+    layout: &Layout,
+    settings: Settings,
+    write: bool,
+) -> Result<Engine, FlashFileError> {
+    if settings.engine == EngineChoice::Portable {
+        return Ok(Engine::Portable(Portable::new(file)));
+    }
+    let uring = || {
+        if !layout.fits_direct_io() {
+            let what = format!("direct I/O needs pages that are multiples of {ALIGN} bytes");
+            return Err(io::Error::other(what));
+        }
+        let flags = OFlags::DIRECT.bits() as i32;
+        let direct = OpenOptions::new().read(true).write(write).custom_flags(flags).open(path)?;
+        let (ours, theirs) = (file.metadata()?, direct.metadata()?);
+        if (ours.dev(), ours.ino()) != (theirs.dev(), theirs.ino()) {
+            return Err(io::Error::other("another file has taken its name"));
+        }
+        let depth = settings.depth.clamp(1, DEPTH_MAX) as usize;
+        let page_size = layout.geometry.page_size as usize;
+        Uring::new(file.try_clone()?, direct, page_size, depth)
+    };
+    match uring() {
+        Ok(uring) => Ok(Engine::Uring(Box::new(uring))),
+        Err(_) if settings.engine == EngineChoice::Best => {
+            Ok(Engine::Portable(Portable::new(file)))
+        }
+        Err(error) => {
+            let what = format!("no io_uring with direct I/O here: {error}; use the portable way");
+            Err(FlashFileError::Engine { file: name.to_owned(), what })
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! A file in memory on a host that loses its power: for tests of what stands on it.
+//!
+//! Writes go to a page cache and become durable with a sync. With the power goes, of every
+//! sector written since, anything but one of the contents that it had: what was durable, or
+//! what any of the writes left. So writes are dropped, reordered and torn between sectors. A
+//! sector itself is whole, as disks promise. The death of a process is another thing: what
+//! was written stays in the page cache, and is not yet durable.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use prism_base::Rng;
+
+use crate::layout::SECTOR;
+
+#[derive(Debug, Default)]
+struct Disk {
+    durable: Vec<u8>,
+    /// What each sector came to hold since the last sync, oldest first.
+    cached: BTreeMap<u64, Vec<[u8; SECTOR]>>,
+    operations: u64,
+    /// The operation during which power goes.
+    cut_at: u64,
+    /// The first operation for which the disk has no room.
+    full_at: u64,
+    powered: bool,
+    /// A process that has died can do nothing more.
+    session: u64,
+}
+
+/// A file on a simulated host. Clones are the same file.
+#[derive(Clone, Debug)]
+pub struct SimulatedFile(Arc<Mutex<Disk>>);
+
+/// The file in the hands of one process.
+#[derive(Debug)]
+pub(crate) struct Session {
+    file: SimulatedFile,
+    session: u64,
+    buffer: Vec<u8>,
+}
+
+impl Default for SimulatedFile {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl From<Vec<u8>> for SimulatedFile {
+    /// A file with these bytes, durable.
+    fn from(bytes: Vec<u8>) -> Self {
+        let file = Self::new();
+        file.lock().durable = bytes;
+        file
+    }
+}
+
+impl SimulatedFile {
+    /// An empty file.
+    #[must_use]
+    pub fn new() -> Self {
+        let disk = Disk { cut_at: u64::MAX, full_at: u64::MAX, powered: true, ..Disk::default() };
+        Self(Arc::new(Mutex::new(disk)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Disk> {
+        self.0.lock().expect("nobody panics while he holds the disk")
+    }
+
+    /// Writes and syncs so far.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.lock().operations
+    }
+
+    /// Power goes during the operation after the next `operations`.
+    pub fn cut_power_after(&self, operations: u64) {
+        let mut disk = self.lock();
+        disk.cut_at = disk.operations.saturating_add(operations);
+    }
+
+    /// The disk is full for every write after the next `operations`.
+    pub fn fill_up_after(&self, operations: u64) {
+        let mut disk = self.lock();
+        disk.full_at = disk.operations.saturating_add(operations);
+    }
+
+    /// Whether power has gone.
+    #[must_use]
+    pub fn lost_power(&self) -> bool {
+        !self.lock().powered
+    }
+
+    /// Power goes, if it has not gone yet, and comes back. Of each sector that was written
+    /// since the last sync `rng` draws what it holds.
+    pub fn restart(&self, rng: &mut Rng) {
+        /// How likely a sector keeps anything: from nothing over a mixture to all.
+        const KEPT: [f64; 5] = [0.0, 0.1, 0.5, 0.9, 1.0];
+        let kept = KEPT[rng.below(KEPT.len() as u64) as usize];
+        let mut disk = self.lock();
+        for (sector, contents) in std::mem::take(&mut disk.cached) {
+            if rng.chance(kept) {
+                let newest = contents.len() - 1;
+                let one =
+                    if rng.chance(0.5) { newest } else { rng.below(newest as u64 + 1) as usize };
+                disk.put(sector, &contents[one]);
+            }
+        }
+        disk.revive();
+    }
+
+    /// The process that has the file open dies: it writes nothing more, and the page cache
+    /// stays.
+    pub fn kill(&self) {
+        self.lock().revive();
+    }
+
+    /// The bytes of the file as a process reads them.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let disk = self.lock();
+        let mut bytes = vec![0; disk.durable.len()];
+        disk.read(0, &mut bytes);
+        bytes
+    }
+
+    pub(crate) fn open(&self) -> Session {
+        let session = self.lock().session;
+        Session { file: self.clone(), session, buffer: Vec::new() }
+    }
+}
+
+impl Disk {
+    fn put(&mut self, sector: u64, content: &[u8; SECTOR]) {
+        let start = sector as usize * SECTOR;
+        // The last sector of a file may be a part of one.
+        let end = (start + SECTOR).min(self.durable.len());
+        self.durable[start..end].copy_from_slice(&content[..end - start]);
+    }
+
+    fn settle(&mut self) {
+        for (sector, contents) in std::mem::take(&mut self.cached) {
+            self.put(sector, contents.last().expect("a sector that was written"));
+        }
+    }
+
+    fn revive(&mut self) {
+        self.powered = true;
+        self.session += 1;
+        (self.cut_at, self.full_at) = (u64::MAX, u64::MAX);
+    }
+
+    fn sector(&self, sector: u64) -> [u8; SECTOR] {
+        if let Some(contents) = self.cached.get(&sector) {
+            return *contents.last().expect("a sector that was written");
+        }
+        let mut content = [0; SECTOR];
+        let start = sector as usize * SECTOR;
+        let end = (start + SECTOR).min(self.durable.len());
+        content[..end - start].copy_from_slice(&self.durable[start..end]);
+        content
+    }
+
+    fn read(&self, at: u64, bytes: &mut [u8]) {
+        let mut done = 0;
+        while done < bytes.len() {
+            let (sector, within) = split(at + done as u64);
+            let len = (SECTOR - within).min(bytes.len() - done);
+            bytes[done..done + len].copy_from_slice(&self.sector(sector)[within..within + len]);
+            done += len;
+        }
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) {
+        let mut done = 0;
+        while done < bytes.len() {
+            let (sector, within) = split(at + done as u64);
+            let len = (SECTOR - within).min(bytes.len() - done);
+            let mut content = self.sector(sector);
+            content[within..within + len].copy_from_slice(&bytes[done..done + len]);
+            self.cached.entry(sector).or_default().push(content);
+            done += len;
+        }
+    }
+
+    /// Counts an operation; whether power goes during it.
+    fn operation(&mut self, session: u64) -> io::Result<bool> {
+        self.check(session)?;
+        self.operations += 1;
+        self.powered = self.operations <= self.cut_at;
+        Ok(!self.powered)
+    }
+
+    fn check(&self, session: u64) -> io::Result<()> {
+        if self.powered && self.session == session { Ok(()) } else { Err(gone()) }
+    }
+}
+
+fn split(at: u64) -> (u64, usize) {
+    (at / SECTOR as u64, (at % SECTOR as u64) as usize)
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the simulated host has lost power")
+}
+
+impl Session {
+    pub(crate) fn len(&self) -> io::Result<u64> {
+        let disk = self.file.lock();
+        disk.check(self.session)?;
+        Ok(disk.durable.len() as u64)
+    }
+
+    /// The length is durable at once: making a file is not what is tested here.
+    pub(crate) fn set_len(&mut self, len: u64) -> io::Result<()> {
+        let mut disk = self.file.lock();
+        disk.check(self.session)?;
+        disk.durable.resize(len as usize, 0);
+        Ok(())
+    }
+
+    pub(crate) fn read_at(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let disk = self.file.lock();
+        disk.check(self.session)?;
+        if at + bytes.len() as u64 > disk.durable.len() as u64 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        disk.read(at, bytes);
+        Ok(())
+    }
+
+    pub(crate) fn read(&mut self, at: u64, len: usize) -> io::Result<&[u8]> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(len, 0);
+        let done = self.read_at(at, &mut buffer);
+        self.buffer = buffer;
+        done.map(|()| &self.buffer[..])
+    }
+
+    pub(crate) fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut disk = self.file.lock();
+        let cut = disk.operation(self.session)?;
+        if disk.operations > disk.full_at {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        disk.write(at, bytes);
+        if cut { Err(gone()) } else { Ok(()) }
+    }
+
+    pub(crate) fn sync(&mut self) -> io::Result<()> {
+        let mut disk = self.file.lock();
+        if disk.operation(self.session)? {
+            return Err(gone());
+        }
+        disk.settle();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two sectors, each written twice after a sync: whatever power leaves is one of the
+    /// contents, every combination comes, and what a kill leaves is the last.
+    #[test]
+    fn power_leaves_any_mixture_and_a_kill_everything() {
+        let mut seen = std::collections::BTreeSet::new();
+        for seed in 0..400 {
+            let file = SimulatedFile::new();
+            let mut disk = file.open();
+            disk.set_len(1024).unwrap();
+            disk.write_at(0, &[1; 1024]).unwrap();
+            disk.sync().unwrap();
+            disk.write_at(0, &[2; 1024]).unwrap();
+            disk.write_at(0, &[3; 1024]).unwrap();
+            file.kill();
+            assert!(disk.write_at(0, &[4; 1024]).is_err(), "it is dead");
+            assert_eq!(file.bytes(), [3; 1024]);
+            file.restart(&mut Rng::stream(seed, "test"));
+            let bytes = file.bytes();
+            assert!(bytes.chunks(512).all(|sector| sector.iter().all(|&b| b == sector[0])));
+            seen.insert((bytes[0], bytes[512]));
+        }
+        assert_eq!(seen.len(), 9, "{seen:?}");
+    }
+}

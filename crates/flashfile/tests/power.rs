@@ -1,0 +1,263 @@
+//! Power goes, or the process dies, at every operation: what was synced is there, and each
+//! block is as it was at the last sync or at the one that was under way.
+
+use std::collections::BTreeSet;
+
+use prism_base::Rng;
+use prism_flash::{DeviceGeometry, Medium, MediumError, PageState};
+use prism_flashfile::{FlashFile, SimulatedFile};
+
+/// A block: the number that was programmed into each page, in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Block {
+    pages: Vec<u64>,
+    finished: bool,
+    erases: u32,
+}
+
+/// How a life ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum End {
+    Power,
+    /// The process dies: what it wrote stays.
+    Kill,
+    /// The process dies, another one opens the file, and then power goes.
+    KillThenPower,
+}
+
+struct World {
+    seed: u64,
+    rng: Rng,
+    file: SimulatedFile,
+    geometry: DeviceGeometry,
+    device: Option<FlashFile>,
+    /// What each block may hold when it is found again: as at the last sync, and as at a sync
+    /// that was under way.
+    durable: Vec<Block>,
+    now: Vec<Block>,
+    /// Blocks whose erase is not durable.
+    erased: BTreeSet<u32>,
+    stamp: u64,
+    cuts: u64,
+}
+
+/// A geometry drawn so that records take one or two sectors and slots share theirs or not.
+fn any_geometry(rng: &mut Rng) -> DeviceGeometry {
+    DeviceGeometry {
+        channels: 1 + rng.below(3) as u32,
+        luns_per_channel: 1 + rng.below(2) as u32,
+        blocks_per_lun: [4, 5, 40][rng.below(3) as usize],
+        pages_per_block: 2 + rng.below(6) as u32,
+        page_size: [512, 600, 1024, 1536][rng.below(4) as usize],
+        oob_size: [0, 8, 500][rng.below(3) as usize],
+        max_open_blocks: [None, Some(4), Some(8)][rng.below(3) as usize],
+    }
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng::stream(seed, "power");
+        let geometry = any_geometry(&mut rng);
+        let file = SimulatedFile::new();
+        let device = FlashFile::create_simulated(&file, geometry).unwrap();
+        let blocks = vec![Block::default(); geometry.blocks() as usize];
+        let (durable, now) = (blocks.clone(), blocks);
+        let (device, erased) = (Some(device), BTreeSet::new());
+        Self { seed, rng, file, geometry, device, durable, now, erased, stamp: 0, cuts: 0 }
+    }
+
+    /// The page that number `stamp` stands for.
+    fn page(&self, stamp: u64) -> (Vec<u8>, Vec<u8>) {
+        let mut bytes = Rng::stream(stamp, "page");
+        let mut draw = |len: u32| (0..len).map(|_| bytes.below(256) as u8).collect();
+        (draw(self.geometry.page_size), draw(self.geometry.oob_size))
+    }
+
+    fn program(&mut self, block: u32) -> Result<(), MediumError> {
+        self.stamp += 1;
+        let (data, oob) = self.page(self.stamp);
+        let page = self.now[block as usize].pages.len() as u32;
+        match self.device.as_mut().expect("open").program(block, page, &data, &oob) {
+            Ok(()) => {
+                if self.erased.contains(&block) {
+                    // What was erased is not overwritten before the erase is durable.
+                    self.synced();
+                }
+                let record = &mut self.now[block as usize];
+                record.pages.push(self.stamp);
+                record.finished = false;
+                Ok(())
+            }
+            Err(MediumError::Full { .. } | MediumError::TooManyOpen { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn synced(&mut self) {
+        self.durable = self.now.clone();
+        self.erased.clear();
+    }
+
+    /// One operation. `Err` if the device could not do it.
+    fn step(&mut self) -> Result<(), MediumError> {
+        // Few blocks, so that erases and programs meet on them.
+        let block = self.rng.below(self.now.len().min(6) as u64) as u32;
+        let choice = self.rng.below(12);
+        let device = self.device.as_mut().expect("open");
+        let record = &mut self.now[block as usize];
+        match choice {
+            0..7 => self.program(block)?,
+            7..9 => {
+                device.erase(block)?;
+                if !record.pages.is_empty() {
+                    self.erased.insert(block);
+                }
+                *record = Block { erases: record.erases + 1, ..Block::default() };
+            }
+            9 => {
+                device.finish(block)?;
+                record.finished = true;
+            }
+            _ => {
+                device.sync()?;
+                self.synced();
+            }
+        }
+        Ok(())
+    }
+
+    /// Works until the power is gone; `operations` is the number that still take place.
+    fn work(&mut self, operations: u64) {
+        self.file.cut_power_after(operations);
+        for _ in 0..10_000 {
+            if self.file.lost_power() {
+                return;
+            }
+            let done = self.step();
+            assert!(done.is_ok() || self.file.lost_power(), "seed {}: {done:?}", self.seed);
+        }
+        panic!("seed {}: it does nothing", self.seed);
+    }
+
+    /// Ends this life, and finds what is left; perhaps power goes again while it is opened.
+    fn recover(&mut self, end: End, again: u32) {
+        self.cuts += 1;
+        if end == End::Power {
+            self.file.restart(&mut self.rng);
+        } else {
+            self.file.kill();
+        }
+        self.device = None;
+        for _ in 0..again {
+            self.file.cut_power_after(self.rng.below(4));
+            let opened = FlashFile::open_simulated(&self.file);
+            assert!(opened.is_ok() || self.file.lost_power(), "seed {}: {opened:?}", self.seed);
+            self.cuts += u64::from(self.file.lost_power());
+            self.file.restart(&mut self.rng);
+        }
+        if end == End::KillThenPower {
+            let device = FlashFile::open_simulated(&self.file).expect("nothing is damaged");
+            // It has made durable what it found, and so nothing else may be found later.
+            self.durable = self.found(&device, "after the kill");
+            self.now = self.durable.clone();
+            drop(device);
+            self.file.restart(&mut self.rng);
+        }
+        let device = FlashFile::open_simulated(&self.file).expect("nothing is damaged");
+        let found = self.found(&device, "at last");
+        self.device = Some(device);
+        self.check_pages(&found);
+        self.now = found;
+        self.synced();
+    }
+
+    /// What each block is, of the two states that it may be in.
+    fn found(&self, device: &FlashFile, when: &str) -> Vec<Block> {
+        let of = |block: u32| {
+            let (erases, pages) = (device.erase_count(block), device.write_pointer(block));
+            let both = [&self.durable, &self.now].map(|blocks| &blocks[block as usize]);
+            let fits = |b: &&&Block| {
+                let count = b.pages.len() as u32;
+                let is_open = (1..self.geometry.pages_per_block).contains(&count) && !b.finished;
+                (Some(b.erases), count, is_open) == (erases, pages, device.is_open(block))
+            };
+            let one = both.iter().find(fits).map(|b| (*b).clone());
+            let seed = self.seed;
+            one.unwrap_or_else(|| {
+                panic!("seed {seed} {when}: block {block} is {erases:?} {pages}, not {both:?}")
+            })
+        };
+        (0..self.geometry.blocks()).map(of).collect()
+    }
+
+    fn check_pages(&mut self, found: &[Block]) {
+        for (block, state) in (0u32..).zip(found) {
+            for (page, &stamp) in (0u32..).zip(&state.pages) {
+                let (data, oob) = self.page(stamp);
+                let device = self.device.as_mut().expect("open");
+                let mut read = (vec![0; data.len()], vec![0; oob.len()]);
+                let state = device.read(block, page, 0, &mut read.0, &mut read.1);
+                assert_eq!(state, Ok(PageState::Written), "seed {}", self.seed);
+                assert!(read == (data, oob), "seed {}: page {page} of block {block}", self.seed);
+            }
+        }
+    }
+}
+
+/// A world that has been worked on.
+fn settled(seed: u64) -> World {
+    let mut world = World::new(seed);
+    for _ in 0..world.rng.below(60) {
+        world.step().expect("there is power");
+    }
+    world
+}
+
+fn lives(seeds: std::ops::Range<u64>, each: u32, ends: &[End]) -> u64 {
+    let mut cuts = 0;
+    for seed in seeds {
+        let mut world = settled(seed);
+        for _ in 0..each {
+            let far = [2, 6, 25][world.rng.below(3) as usize];
+            let operations = world.rng.below(far);
+            world.work(operations);
+            let end = ends[world.rng.below(ends.len() as u64) as usize];
+            let again = [0, 0, 1, 2][world.rng.below(4) as usize];
+            world.recover(end, again);
+        }
+        cuts += world.cuts;
+    }
+    cuts
+}
+
+#[test]
+fn power_goes_again_and_again() {
+    let cuts = lives(1000..1180, 60, &[End::Power]);
+    assert!(cuts > 12_000, "{cuts}");
+}
+
+#[test]
+fn the_process_dies_and_everything_written_stays() {
+    let cuts = lives(2000..2040, 60, &[End::Kill]);
+    assert!(cuts >= 2400, "{cuts}");
+}
+
+#[test]
+fn kills_and_power_cuts_mixed() {
+    let cuts = lives(3000..3100, 60, &[End::Power, End::Kill, End::KillThenPower]);
+    assert!(cuts > 6000, "{cuts}");
+}
+
+/// From the same beginning, power goes in the first operation of the disk, the second, and so
+/// on: none is left out.
+#[test]
+fn a_cut_at_every_operation() {
+    for seed in 4000..4012 {
+        for operations in 0..90 {
+            let mut world = settled(seed);
+            world.work(operations);
+            let end = [End::Power, End::KillThenPower][(operations % 2) as usize];
+            world.recover(end, 0);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Blocks of a mapping by block that take no more data: bad from the factory, or grown bad.
+//!
+//! A log block whose program fails is closed as it is, and merged before others; a data block
+//! is gathered into a fresh one; the target of a merge is given up, and the merge begins anew
+//! with another, since nothing of it has taken effect. What is valid in a block that has
+//! failed stays readable until then. A block that fails counts as lost at once: there may be
+//! fewer log blocks from then on, and when one is left too few for merges to go on
+//! ([`HybridConfig::goes_on_without`]) the layer becomes read-only.
+
+use prism_nand::{BlockId, Geometry, LaneId, RowId};
+
+use super::merge::Step;
+use super::{Hybrid, HybridConfig, Use};
+use crate::config::ConfigError;
+
+/// What is out of use, and on its way there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Retirement {
+    /// By block: bad, so that nothing more is programmed in it.
+    failed: Vec<bool>,
+    total: u32,
+    read_only: bool,
+}
+
+impl Retirement {
+    pub(super) fn new(blocks: u32) -> Self {
+        Self { failed: vec![false; blocks as usize], ..Self::default() }
+    }
+}
+
+impl Hybrid {
+    /// Takes `bad` blocks out of use, before anything was written.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadBlocks`] if the rest is too little for what the host sees.
+    ///
+    /// # Panics
+    /// If a block is not free.
+    pub fn set_aside(&mut self, bad: impl Iterator<Item = BlockId>) -> Result<(), ConfigError> {
+        for block in bad {
+            assert!(self.uses[block.0 as usize] == Use::Free, "{block:?} is in use");
+            let lane = self.lane_of(block.0);
+            self.lanes[lane].free.retain(|&free| free != block.0);
+            self.free_total -= 1;
+            self.fail(block.0);
+            self.uses[block.0 as usize] = Use::Retired;
+        }
+        if self.retirement.read_only {
+            let (bad, blocks) = (self.retirement.total, self.geometry.blocks());
+            return Err(ConfigError::BadBlocks { bad, blocks });
+        }
+        Ok(())
+    }
+
+    /// The program of `row`, which was reserved, has failed, or is not made because another
+    /// of its block has: its units are not there, and its block takes no more rows. Rows of
+    /// it that are being programmed may be committed.
+    pub fn program_failed(&mut self, row: RowId) {
+        let block = self.layout.block_of(row).0;
+        if !self.is_failed(block) {
+            self.fail(block);
+            if self.uses[block as usize] == Use::Log && self.is_open(block) {
+                self.close(block);
+                self.groups[self.group_of[block as usize] as usize].awaits_row = false;
+            }
+            self.next[block as usize] = self.layout.rows_per_block();
+        }
+        self.row_done(row);
+    }
+
+    /// Whether a program of `block` has failed, so that a row reserved in it must not be
+    /// programmed.
+    #[must_use]
+    pub fn has_failed(&self, block: BlockId) -> bool {
+        self.is_failed(block.0)
+    }
+
+    pub(super) fn is_failed(&self, block: u32) -> bool {
+        self.retirement.failed[block as usize]
+    }
+
+    /// The erase of `block`, which was to be erased, has failed: it is retired.
+    pub fn erase_failed(&mut self, block: BlockId) {
+        self.fail(block.0);
+        self.retire(block.0);
+    }
+
+    /// Whether the layer takes no more data.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.retirement.read_only
+    }
+
+    /// From now on the layer takes no more data.
+    pub fn set_read_only(&mut self) {
+        self.retirement.read_only = true;
+    }
+
+    /// How many more blocks can be lost before the layer becomes read-only.
+    #[must_use]
+    pub fn spare_blocks(&self) -> u32 {
+        if self.retirement.read_only {
+            return 0;
+        }
+        let most = self.geometry.blocks() - self.retirement.total;
+        let goes_on =
+            |more: &u32| self.config.goes_on_without(&self.geometry, self.retirement.total + more);
+        (1..=most).take_while(goes_on).count() as u32
+    }
+
+    /// Whether blocks have failed, the bad ones of the factory included.
+    pub(super) fn has_bad(&self) -> bool {
+        self.retirement.total > 0
+    }
+
+    /// `block` is bad from now on.
+    pub(super) fn fail(&mut self, block: u32) {
+        if std::mem::replace(&mut self.retirement.failed[block as usize], true) {
+            return;
+        }
+        self.retirement.total += 1;
+        let bad = self.retirement.total;
+        self.logs_found = self.logs_found.max(self.log_total);
+        self.logs_max = self.config.log_blocks_without(&self.geometry, bad);
+        self.retirement.read_only |= !self.config.goes_on_without(&self.geometry, bad);
+    }
+
+    /// Nothing in `block`, which is bad, is needed any more.
+    pub(super) fn retire(&mut self, block: u32) {
+        if self.is_log(block) {
+            self.retire_log(block);
+        }
+        self.uses[block as usize] = Use::Retired;
+    }
+
+    /// A block that has failed has no row under way any more, and is no log block being
+    /// closed.
+    pub(super) fn settle_failed(&mut self, block: u32) {
+        let lane = self.lane_of(block);
+        match self.uses[block as usize] {
+            Use::Target if !self.is_target(block) => self.retire(block),
+            Use::Data if self.valid[block as usize] == 0 => self.drained(block),
+            Use::Data => {
+                self.lanes[lane].failed.push_back(block);
+                self.idle_lanes.push(lane as u32);
+            }
+            Use::Dead if self.lanes[lane].dead.contains(&block) => {
+                self.lanes[lane].dead.retain(|&dead| dead != block);
+                self.retire(block);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_target(&self, block: u32) -> bool {
+        let copies_to = |step: Step| step.target() == Some(block);
+        self.lanes.iter().any(|lane| lane.step.is_some_and(copies_to))
+    }
+
+    /// Whether the target of `step` has failed: the step makes no more copies, and has no
+    /// effect.
+    pub(super) fn is_lost(&self, step: Step) -> bool {
+        step.target().is_some_and(|target| self.is_failed(target))
+    }
+
+    /// Gives up `step` of `lane`, whose copies are all under way no more: the map still
+    /// points to what was copied.
+    pub(super) fn give_up(&mut self, lane: usize, step: Step, logical: u32) {
+        self.lanes[lane].sources.fill(0);
+        self.groups[(logical / self.config.group_blocks) as usize].merging = None;
+        let target = step.target().expect("a step that copies");
+        if self.uses[target as usize] == Use::Target && self.is_idle(target) {
+            self.retire(target);
+        }
+        self.after_fill(logical);
+    }
+
+    /// A data block of `lane` that has failed and can be gathered into a fresh block now.
+    pub(super) fn next_failed(&mut self, lane: usize) -> Option<u32> {
+        let waiting = &self.lanes[lane];
+        if waiting.failed.is_empty() || waiting.victim.is_some() || self.free_total == 0 {
+            return None;
+        }
+        let uses = &self.uses;
+        self.lanes[lane].failed.retain(|&block| uses[block as usize] == Use::Data);
+        let may = |&block: &u32| self.is_quiet(block) && self.is_idle(block);
+        let place = self.lanes[lane].failed.iter().position(may)?;
+        self.lanes[lane].failed.remove(place)
+    }
+
+    /// Nothing can be begun on `lane` although something waits: without a block that is
+    /// erased or about to be, failures have come faster than the reserve.
+    pub(super) fn note_end(&mut self) {
+        if !self.has_bad() || self.free_total > 0 {
+            return;
+        }
+        let gives = |use_: &Use| matches!(use_, Use::Dead | Use::Spent | Use::Target);
+        let under_way = self.rows_in_flight.iter().any(|&rows| rows > 0)
+            || self.lanes.iter().any(|lane| lane.step.is_some());
+        self.retirement.read_only |= !under_way && !self.uses.iter().any(gives);
+    }
+
+    /// Whether `lane` has data in blocks that have failed.
+    pub(super) fn has_failed_data(&self, lane: LaneId) -> bool {
+        let failed = &self.lanes[lane.0 as usize].failed;
+        failed.iter().any(|&block| self.uses[block as usize] == Use::Data)
+    }
+}
+
+impl HybridConfig {
+    /// Whether a layer with so many `bad` blocks can go on: the fewest log blocks that work
+    /// are left beside data blocks, the one for merges, and the reserve.
+    #[must_use]
+    pub fn goes_on_without(&self, geometry: &Geometry, bad: u32) -> bool {
+        self.log_blocks_without(geometry, bad) >= self.logs_min()
+    }
+}

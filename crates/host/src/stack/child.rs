@@ -1,0 +1,81 @@
+//! Runs a program to its end, and ends it if this process is interrupted.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+
+use super::error::StackError;
+use crate::interrupt::Undo;
+
+/// Bytes of a program's errors that are kept.
+const SAID_BYTES_MAX: u64 = 64 << 10;
+
+/// Runs `command`, which is called `name` in messages.
+///
+/// # Errors
+/// [`StackError::Program`] with the last line of its errors, if it does not end well.
+pub(super) fn run(mut command: Command, name: &str) -> Result<(), StackError> {
+    let failed = |said: String| StackError::Program { program: name.into(), said };
+    command.stderr(Stdio::piped());
+    let mut spawned = None;
+    let undo = Undo::of(|| {
+        let child = command.spawn()?;
+        let pid = Pid::from_child(&child);
+        spawned = Some(child);
+        Ok::<_, std::io::Error>(move || end(pid))
+    });
+    let undo = undo.map_err(|error| failed(format!("cannot be started: {error}")))?;
+    let mut child = spawned.expect("it was spawned");
+    let mut said = Vec::new();
+    let errors = child.stderr.take().expect("a pipe was asked for");
+    // Reading ends when the program does; what cannot be read is not told.
+    let _ = errors.take(SAID_BYTES_MAX).read_to_end(&mut said);
+    let pid = Pid::from_child(&child);
+    // The process stays known until it is forgotten as something to end: else another could
+    // get its number in between.
+    let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+    drop(undo);
+    let status = child.wait().map_err(|error| failed(error.to_string()))?;
+    if status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&said);
+    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
+    Err(failed(match last {
+        Some(line) => line.trim_start_matches("prism: ").to_owned(),
+        None => format!("it ended with {status}"),
+    }))
+}
+
+/// Ends the process and waits until it is gone, so that nothing of it is in use any more.
+fn end(pid: Pid) {
+    // Both fail if it is gone.
+    let _ = kill_process(pid, Signal::KILL);
+    let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Result<(), StackError> {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdout(Stdio::null());
+        run(command, "sh")
+    }
+
+    #[test]
+    fn the_last_line_of_errors_is_told() {
+        shell("echo fine >&2").unwrap();
+        let check = |script: &str, said: &str| {
+            let error = shell(script).unwrap_err().to_string();
+            assert_eq!(error, format!("sh failed: {said}"));
+        };
+        check("echo one >&2; echo 'prism: two' >&2; echo >&2; exit 3", "two");
+        check("exit 3", "it ended with exit status: 3");
+        check("kill -9 $$", "it ended with signal: 9 (SIGKILL)");
+        let error = run(Command::new("no-such-program"), "x").unwrap_err().to_string();
+        assert!(error.contains("x failed: cannot be started"), "{error}");
+    }
+}

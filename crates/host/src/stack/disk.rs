@@ -1,0 +1,224 @@
+//! A file that is a disk: a sparse image behind a loop device, with a file system on it.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use prism_base::Bytes;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+use super::error::StackError;
+use super::ioctls;
+use super::kinds::{FileSystem, Named};
+use crate::interrupt::Undo;
+
+/// Others may take the device between the question which is free and the answer.
+const ATTACH_TRIES: u32 = 100;
+
+/// A loop device, which is detached when this is dropped.
+pub(super) struct LoopDevice {
+    path: PathBuf,
+    _undo: Undo,
+    /// After the device: the order is that of the fields.
+    _image: Undo,
+}
+
+impl LoopDevice {
+    /// Makes the sparse file `image` of `size` and attaches it.
+    pub fn attach(image: &Path, size: Bytes) -> Result<Self, StackError> {
+        let mut made = None;
+        let undo = Undo::of(|| -> io::Result<_> {
+            let how = File::options().read(true).write(true).create_new(true).open(image)?;
+            made = Some(how);
+            let image = image.to_path_buf();
+            Ok(move || drop(fs::remove_file(image)))
+        });
+        let image_undo = undo.map_err(StackError::at(image, "make the image"))?;
+        let file = made.expect("it was made");
+        file.set_len(size.0).map_err(StackError::at(image, "make the image"))?;
+        let control = Path::new("/dev/loop-control");
+        let opened = File::options().read(true).write(true).open(control);
+        let opened = opened.map_err(StackError::at(control, "open the loop devices"))?;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let number = ioctls::free_loop(&opened)
+                .map_err(StackError::at(control, "find a free loop device"))?;
+            let path = PathBuf::from(format!("/dev/loop{number}"));
+            match Undo::of(|| attached(&path, &file)) {
+                Ok(undo) => return Ok(Self { path, _undo: undo, _image: image_undo }),
+                Err(error) if tries < ATTACH_TRIES && is_taken(&error) => {}
+                Err(error) => return Err(StackError::at(path, "attach the image")(error)),
+            }
+        }
+    }
+
+    /// The device's file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn is_taken(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::ResourceBusy
+}
+
+/// Attaches `file` to the device at `path`; how that is undone. The device is kept open for it,
+/// so that it is not given to others before.
+fn attached(path: &Path, file: &File) -> io::Result<impl FnOnce() + Send + use<>> {
+    let device = File::options().read(true).write(true).open(path)?;
+    ioctls::attach(&device, file)?;
+    Ok(move || {
+        // It fails if it is detached already, or goes by itself when the last user does.
+        let _ = ioctls::detach(&device);
+    })
+}
+
+/// The program that makes a file system, and what comes before the device.
+fn maker(fs: FileSystem) -> (&'static str, &'static str, &'static [&'static str]) {
+    match fs {
+        // Tables that the kernel would write in the background are written at once, so that
+        // they are not taken for work of the application. Below 512 MiB the program would take
+        // blocks of 1 KiB, as it does for floppy disks, which no flash drive gets.
+        FileSystem::Ext4 => (
+            "mkfs.ext4",
+            "e2fsprogs",
+            &["-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+        ),
+        FileSystem::Xfs => ("mkfs.xfs", "xfsprogs", &["-q", "-f"]),
+        FileSystem::Btrfs => ("mkfs.btrfs", "btrfs-progs", &["-q", "-f"]),
+        FileSystem::F2fs => ("mkfs.f2fs", "f2fs-tools", &["-q", "-f"]),
+    }
+}
+
+/// The smallest device in bytes: what the programs refuse below, and for Btrfs, which makes
+/// very small ones, what leaves room for data between its copies of metadata.
+fn size_min(fs: FileSystem) -> u64 {
+    match fs {
+        FileSystem::Ext4 => 16 << 20,
+        FileSystem::Xfs => 300 << 20,
+        FileSystem::Btrfs => 256 << 20,
+        FileSystem::F2fs => 64 << 20,
+    }
+}
+
+/// Whether `fs` can be made with `size` and mounted here.
+///
+/// # Errors
+/// [`StackError`] saying what is missing.
+pub(super) fn check(fs: FileSystem, size: Bytes) -> Result<(), StackError> {
+    let least = size_min(fs);
+    if size.0 < least {
+        return Err(StackError::TooSmall { fs, least });
+    }
+    program(fs)?;
+    let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    let is_known = known.lines().any(|line| line.trim() == fs.name());
+    let module = Path::new("/sys/module").join(fs.name());
+    // A module that is not loaded yet is loaded by mounting.
+    if is_known || module.exists() || has_module(fs) {
+        return Ok(());
+    }
+    Err(StackError::NoFileSystem { fs })
+}
+
+/// Whether the kernel that runs has a module for `fs` on the disk.
+fn has_module(fs: FileSystem) -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let list = Path::new("/lib/modules").join(release.trim()).join("modules.dep");
+    let list = fs::read_to_string(list).unwrap_or_default();
+    list.contains(&format!("/{}.ko", fs.name()))
+}
+
+/// Where programs of the super-user lie that the path may leave out.
+const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
+
+fn program(fs: FileSystem) -> Result<PathBuf, StackError> {
+    let (program, package, _) = maker(fs);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(SYSTEM_FOLDERS.map(PathBuf::from));
+    let mut files = folders.map(|folder| folder.join(program));
+    files.find(|file| file.is_file()).ok_or(StackError::NoProgram { program, package })
+}
+
+/// Makes a file system on `device`.
+pub(super) fn format(fs: FileSystem, device: &Path) -> Result<(), StackError> {
+    let (name, _, arguments) = maker(fs);
+    let mut command = Command::new(program(fs)?);
+    command.args(arguments).arg(device);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    super::child::run(command, name)
+}
+
+/// A mounted file system, which is unmounted when this is dropped.
+pub(super) struct Mounted {
+    folder: PathBuf,
+    _undo: Undo,
+}
+
+impl Mounted {
+    /// Mounts the file system on `device` at `folder`, so that it discards what is deleted.
+    pub fn at(fs: FileSystem, device: &LoopDevice, folder: &Path) -> Result<Self, StackError> {
+        let undo = Undo::of(|| -> io::Result<_> {
+            mount(device.path(), folder, fs.name(), MountFlags::NOATIME, c"discard")?;
+            let folder: Arc<Path> = folder.into();
+            Ok(move || drop(unmount_now(&folder)))
+        });
+        let undo = undo.map_err(StackError::at(folder, "mount the file system"))?;
+        Ok(Self { folder: folder.to_path_buf(), _undo: undo })
+    }
+
+    /// Writes everything that waits in the page cache to the device.
+    pub fn sync(&self) -> Result<(), StackError> {
+        let synced = self.opened().and_then(|file| Ok(rustix::fs::syncfs(&file)?));
+        synced.map_err(StackError::at(&self.folder, "sync the file system"))
+    }
+
+    /// Discards everything that is free.
+    pub fn trim(&self) -> Result<(), StackError> {
+        let trimmed = self.opened().and_then(|file| ioctls::trim(&file));
+        trimmed.map_err(StackError::at(&self.folder, "trim the file system"))
+    }
+
+    /// Unmounts it, which also empties its part of the page cache.
+    pub fn unmount(self) -> Result<(), StackError> {
+        let done = unmount_now(&self.folder);
+        done.map_err(StackError::at(&self.folder, "unmount the file system"))
+    }
+
+    fn opened(&self) -> io::Result<File> {
+        File::open(&self.folder)
+    }
+}
+
+/// Unmounts what is at `folder`. If it stays in use it goes from the tree of folders at once,
+/// and for good when the last user does.
+pub(super) fn unmount_now(folder: &Path) -> io::Result<()> {
+    let mut last = Ok(());
+    let done = super::again(|| {
+        last = unmount(folder, UnmountFlags::NOFOLLOW).map_err(io::Error::from);
+        last.as_ref().err().is_none_or(|error| !is_taken(error))
+    });
+    if done { last } else { Ok(unmount(folder, UnmountFlags::DETACH)?) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_that_are_too_small_are_refused() {
+        let check = |fs, size| check(fs, Bytes(size)).unwrap_err().to_string();
+        let small = check(FileSystem::Xfs, 100 << 20);
+        assert!(small.contains("xfs needs at least 314572800 bytes"), "{small}");
+        assert!(check(FileSystem::Ext4, 1).contains("--size: ext4"));
+    }
+
+    #[test]
+    fn what_is_not_mounted_cannot_be_unmounted() {
+        let folder = tempfile::tempdir().unwrap();
+        unmount_now(folder.path()).unwrap_err();
+    }
+}

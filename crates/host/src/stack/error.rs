@@ -1,0 +1,139 @@
+//! Why an application could not be run on a file system, each with what to do.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::kinds::{App, FileSystem, Named};
+use crate::error::HostError;
+
+/// What fails around an experiment. The text is one line.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StackError {
+    /// Only the super-user may attach devices and mount them.
+    #[error("loop devices, mounts and memory cgroups need the super-user; run it with sudo")]
+    NotRoot,
+    /// A program is not installed.
+    #[error("{program}: there is no such program; install the package {package}")]
+    NoProgram {
+        /// Its name.
+        program: &'static str,
+        /// The Debian package that has it.
+        package: &'static str,
+    },
+    /// A shared library is not installed.
+    #[error("{library}: there is no such library; install the package {package}")]
+    NoLibrary {
+        /// Its name up to the version.
+        library: &'static str,
+        /// The Debian package that has it.
+        package: &'static str,
+    },
+    /// A shared library is there but is not what it should be.
+    #[error("{library}: {what}; reinstall the package {package}")]
+    BadLibrary {
+        /// Its file.
+        library: String,
+        /// What is wrong.
+        what: String,
+        /// The Debian package that has it.
+        package: &'static str,
+    },
+    /// The kernel does not know the file system.
+    #[error(
+        "{}: this kernel has no such file system; load its module, or see docs/stack.md for \
+         running in a virtual machine",
+        fs.name()
+    )]
+    NoFileSystem {
+        /// The file system.
+        fs: FileSystem,
+    },
+    /// The device is too small for the file system.
+    #[error("--size: {} needs at least {least} bytes; give --size {least}B or more", fs.name())]
+    TooSmall {
+        /// The file system.
+        fs: FileSystem,
+        /// What its tools ask for, in bytes.
+        least: u64,
+    },
+    /// The kernel has no memory cgroups.
+    #[error(
+        "no memory cgroup is mounted; mount one: mount -t cgroup2 none /sys/fs/cgroup, or with \
+         version 1: mount -t cgroup -o memory none /sys/fs/cgroup/memory"
+    )]
+    NoCgroup,
+    /// A call of the system failed.
+    #[error("{place}: cannot {what}: {source}{}", hint(source))]
+    System {
+        /// The file, device or folder.
+        place: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A program ended with an error.
+    #[error("{program} failed: {said}")]
+    Program {
+        /// Its name.
+        program: String,
+        /// The last line of its errors, or how it ended.
+        said: String,
+    },
+    /// The requests could not be captured, or the trace not be written.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// An application failed.
+    #[error("{}: {said}", app.name())]
+    Application {
+        /// The application.
+        app: App,
+        /// What it said.
+        said: String,
+    },
+}
+
+impl StackError {
+    /// An error of a call of the system that tried `what` at `place`.
+    pub(crate) fn at(
+        place: impl Into<PathBuf>,
+        what: &'static str,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let place = place.into();
+        move |source| Self::System { place, what, source }
+    }
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull => "; make room, or choose another --work-dir",
+        io::ErrorKind::PermissionDenied => {
+            "; the super-user of a container may not do that, run it on the host"
+        }
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_says_what_to_do() {
+        let check = |error: StackError, text: &str| assert_eq!(error.to_string(), text);
+        check(
+            StackError::NoLibrary { library: "librocksdb.so", package: "librocksdb7.8" },
+            "librocksdb.so: there is no such library; install the package librocksdb7.8",
+        );
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        check(
+            StackError::at("/w", "make the image")(full),
+            "/w: cannot make the image: no storage space; make room, or choose another --work-dir",
+        );
+        check(
+            StackError::TooSmall { fs: FileSystem::Xfs, least: 100 },
+            "--size: xfs needs at least 100 bytes; give --size 100B or more",
+        );
+    }
+}

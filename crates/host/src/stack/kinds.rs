@@ -1,0 +1,222 @@
+//! What can be combined: applications, file systems, patterns, ways of input and output.
+
+use std::fmt;
+
+/// A real application, or varmail, which is our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum App {
+    /// SQLite with a rollback journal, which is deleted at each commit.
+    SqliteRb,
+    /// SQLite with a write-ahead log.
+    SqliteWal,
+    /// RocksDB.
+    RocksDb,
+    /// LevelDB.
+    LevelDb,
+    /// A mail server as filebench's personality of that name describes it.
+    Varmail,
+}
+
+/// A file system that can be made and mounted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FileSystem {
+    /// ext4.
+    Ext4,
+    /// XFS.
+    Xfs,
+    /// Btrfs.
+    Btrfs,
+    /// F2FS.
+    F2fs,
+}
+
+/// In which order an application writes, and whether it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pattern {
+    /// Updates in ascending order of keys, round after round.
+    Seq,
+    /// Updates of keys that are all equally likely.
+    Rand,
+    /// Updates and reads by turns, of keys that are all equally likely.
+    Mix,
+}
+
+/// Whether files go through the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Io {
+    /// They do.
+    Buffered,
+    /// They do not, as far as the application can: tables of RocksDB.
+    Direct,
+}
+
+/// An application on a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Combination {
+    /// The application.
+    pub app: App,
+    /// What it does.
+    pub pattern: Pattern,
+    /// How it reads and writes.
+    pub io: Io,
+    /// What it runs on.
+    pub fs: FileSystem,
+}
+
+/// A member of a closed family that has a name on the command line.
+pub trait Named: Copy + Sized + 'static {
+    /// All of them, in the order in which they are listed.
+    const ALL: &'static [Self];
+
+    /// The name.
+    fn name(self) -> &'static str;
+
+    /// The member with that name.
+    fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|member| member.name() == name)
+    }
+}
+
+impl Named for App {
+    const ALL: &'static [Self] =
+        &[Self::SqliteRb, Self::SqliteWal, Self::RocksDb, Self::LevelDb, Self::Varmail];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::SqliteRb => "sqlite-rb",
+            Self::SqliteWal => "sqlite-wal",
+            Self::RocksDb => "rocksdb",
+            Self::LevelDb => "leveldb",
+            Self::Varmail => "varmail",
+        }
+    }
+}
+
+impl Named for FileSystem {
+    const ALL: &'static [Self] = &[Self::Ext4, Self::Xfs, Self::Btrfs, Self::F2fs];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
+            Self::F2fs => "f2fs",
+        }
+    }
+}
+
+impl Named for Pattern {
+    const ALL: &'static [Self] = &[Self::Seq, Self::Rand, Self::Mix];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Seq => "seq",
+            Self::Rand => "rand",
+            Self::Mix => "mix",
+        }
+    }
+}
+
+impl Named for Io {
+    const ALL: &'static [Self] = &[Self::Buffered, Self::Direct];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Buffered => "buffered",
+            Self::Direct => "direct",
+        }
+    }
+}
+
+impl App {
+    /// Whether the application can go around the page cache. SQLite and LevelDB have no such
+    /// option, and the mails of varmail have sizes that no device can write alone.
+    #[must_use]
+    pub fn has_direct(self) -> bool {
+        match self {
+            Self::RocksDb => true,
+            Self::SqliteRb | Self::SqliteWal | Self::LevelDb | Self::Varmail => false,
+        }
+    }
+}
+
+impl Combination {
+    /// All combinations, ordered as the arguments are: applications, patterns, ways of
+    /// input and output, file systems. Those that the application cannot do are among them.
+    #[must_use]
+    pub fn all(
+        apps: &[App],
+        patterns: &[Pattern],
+        ios: &[Io],
+        file_systems: &[FileSystem],
+    ) -> Vec<Self> {
+        let mut all = Vec::new();
+        for &app in apps {
+            for &pattern in patterns {
+                for &io in ios {
+                    all.extend(file_systems.iter().map(|&fs| Self { app, pattern, io, fs }));
+                }
+            }
+        }
+        all
+    }
+
+    /// Whether it can be run: see [`App::has_direct`].
+    #[must_use]
+    pub fn is_possible(self) -> bool {
+        self.io == Io::Buffered || self.app.has_direct()
+    }
+}
+
+/// The name of its trace: `ext4-sqlite-wal-rand`, with `-direct` where that is so.
+impl fmt::Display for Combination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}-{}", self.fs.name(), self.app.name(), self.pattern.name())?;
+        match self.io {
+            Io::Buffered => Ok(()),
+            Io::Direct => f.write_str("-direct"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_names<T: Named + PartialEq + fmt::Debug>(names: &str) {
+        let all: Vec<&str> = T::ALL.iter().map(|member| member.name()).collect();
+        assert_eq!(all.join(" "), names);
+        for &member in T::ALL {
+            assert_eq!(T::from_name(member.name()), Some(member));
+        }
+        assert_eq!(T::from_name("EXT4"), None);
+    }
+
+    #[test]
+    fn names_are_read_and_written() {
+        check_names::<App>("sqlite-rb sqlite-wal rocksdb leveldb varmail");
+        check_names::<FileSystem>("ext4 xfs btrfs f2fs");
+        check_names::<Pattern>("seq rand mix");
+        check_names::<Io>("buffered direct");
+    }
+
+    #[test]
+    fn combinations_come_in_the_order_of_the_arguments() {
+        let all = Combination::all(
+            &[App::RocksDb, App::SqliteWal],
+            &[Pattern::Mix],
+            &[Io::Buffered, Io::Direct],
+            &[FileSystem::Xfs, FileSystem::Ext4],
+        );
+        let shown: Vec<String> = all
+            .iter()
+            .map(|one| format!("{one}{}", if one.is_possible() { "" } else { "!" }))
+            .collect();
+        assert_eq!(
+            shown.join(" "),
+            "xfs-rocksdb-mix ext4-rocksdb-mix xfs-rocksdb-mix-direct ext4-rocksdb-mix-direct \
+             xfs-sqlite-wal-mix ext4-sqlite-wal-mix xfs-sqlite-wal-mix-direct! \
+             ext4-sqlite-wal-mix-direct!"
+        );
+    }
+}

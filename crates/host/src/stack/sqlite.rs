@@ -1,0 +1,201 @@
+//! SQLite through its C interface: one table of names and descriptions.
+#![allow(unsafe_code, reason = "the library has a C interface only")]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::Path;
+use std::ptr;
+
+use libloading::Library;
+
+use super::error::StackError;
+use super::kinds::App;
+use super::library::Wanted;
+
+/// What calls return that went well. Source: sqlite3.h, also for the next constants.
+const OK: c_int = 0;
+/// A step has a row.
+const ROW: c_int = 100;
+/// A step has ended its statement.
+const DONE: c_int = 101;
+/// The destructor of a bound value that stays as it is until the statement is reset.
+const STATIC: *const c_void = ptr::null();
+
+type Db = *mut c_void;
+type Statement = *mut c_void;
+
+/// The functions that are called, as sqlite3.h declares them.
+struct Api {
+    open: unsafe extern "C" fn(*const c_char, *mut Db) -> c_int,
+    close: unsafe extern "C" fn(Db) -> c_int,
+    message: unsafe extern "C" fn(Db) -> *const c_char,
+    exec: unsafe extern "C" fn(
+        Db,
+        *const c_char,
+        *const c_void,
+        *mut c_void,
+        *mut *mut c_char,
+    ) -> c_int,
+    prepare:
+        unsafe extern "C" fn(Db, *const c_char, c_int, *mut Statement, *mut *const c_char) -> c_int,
+    bind_text: unsafe extern "C" fn(Statement, c_int, *const c_char, c_int, *const c_void) -> c_int,
+    bind_blob: unsafe extern "C" fn(Statement, c_int, *const c_void, c_int, *const c_void) -> c_int,
+    step: unsafe extern "C" fn(Statement) -> c_int,
+    reset: unsafe extern "C" fn(Statement) -> c_int,
+    finalize: unsafe extern "C" fn(Statement) -> c_int,
+}
+
+/// An open database with the table and its statements.
+pub(super) struct Sqlite {
+    app: App,
+    db: Db,
+    put: Statement,
+    get: Statement,
+    api: Api,
+    /// Last, so that it is closed after everything that points into it.
+    _library: Library,
+}
+
+/// The statement that makes the table. Source: the workloads of the unwritten contract's
+/// authors.
+const TABLE: &str = "CREATE TABLE IF NOT EXISTS t (name TEXT PRIMARY KEY, description BLOB)";
+
+/// Changes a row where it is; replacing it would move it to the end of the table.
+const PUT: &CStr = c"INSERT INTO t VALUES (?1, ?2) \
+    ON CONFLICT (name) DO UPDATE SET description = excluded.description";
+
+const GET: &CStr = c"SELECT description FROM t WHERE name = ?1";
+
+impl Sqlite {
+    /// Opens the database at `file`, makes it if there is none, with the journal of `app`.
+    ///
+    /// # Errors
+    /// [`StackError`] if the library is missing or the database cannot be opened.
+    pub fn open(app: App, file: &Path) -> Result<Self, StackError> {
+        let wanted = Wanted::by(app).expect("only called for applications of this library");
+        let library = wanted.open()?;
+        let api = api(wanted, &library)?;
+        let null = ptr::null_mut();
+        let mut opened = Self { app, db: null, put: null, get: null, api, _library: library };
+        let name = CString::new(file.as_os_str().as_encoded_bytes())
+            .expect("a path that was opened has no zero byte");
+        // SAFETY: the name is text that ends with zero; the place of the result lives on.
+        let code = unsafe { (opened.api.open)(name.as_ptr(), &mut opened.db) };
+        opened.check(code)?;
+        let journal = if app == App::SqliteWal { "WAL" } else { "DELETE" };
+        opened.run(&format!("PRAGMA journal_mode = {journal}"))?;
+        opened.run("PRAGMA synchronous = FULL")?;
+        opened.run(TABLE)?;
+        opened.put = opened.prepared(PUT)?;
+        opened.get = opened.prepared(GET)?;
+        Ok(opened)
+    }
+
+    /// Begins a transaction.
+    pub fn begin(&mut self) -> Result<(), StackError> {
+        self.run("BEGIN")
+    }
+
+    /// Ends a transaction; then it is durable.
+    pub fn commit(&mut self) -> Result<(), StackError> {
+        self.run("COMMIT")
+    }
+
+    /// Gives `key` the value `value`.
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StackError> {
+        self.bind_key(self.put, key)?;
+        let bytes = value.len() as c_int;
+        // SAFETY: statement and value live until the statement is reset below.
+        let code = unsafe {
+            (self.api.bind_blob)(self.put, 2, value.as_ptr().cast::<c_void>(), bytes, STATIC)
+        };
+        self.check(code)?;
+        self.stepped(self.put).map(drop)
+    }
+
+    /// Whether `key` has a value.
+    pub fn get(&mut self, key: &[u8]) -> Result<bool, StackError> {
+        self.bind_key(self.get, key)?;
+        self.stepped(self.get)
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), StackError> {
+        let sql = CString::new(sql).expect("statements are written here");
+        let null = ptr::null_mut();
+        // SAFETY: the statement is text that ends with zero; nothing is called back.
+        let code =
+            unsafe { (self.api.exec)(self.db, sql.as_ptr(), ptr::null(), null, null.cast()) };
+        self.check(code)
+    }
+
+    fn prepared(&mut self, sql: &CStr) -> Result<Statement, StackError> {
+        let mut statement = ptr::null_mut();
+        // SAFETY: as for `run`; the length -1 means up to the zero.
+        let code = unsafe {
+            (self.api.prepare)(self.db, sql.as_ptr(), -1, &mut statement, ptr::null_mut())
+        };
+        self.check(code).map(|()| statement)
+    }
+
+    fn bind_key(&mut self, statement: Statement, key: &[u8]) -> Result<(), StackError> {
+        let text = key.as_ptr().cast::<c_char>();
+        // SAFETY: the caller steps and resets the statement while the key lives.
+        let code = unsafe { (self.api.bind_text)(statement, 1, text, key.len() as c_int, STATIC) };
+        self.check(code)
+    }
+
+    /// Runs a statement to its end; whether it had a row.
+    fn stepped(&mut self, statement: Statement) -> Result<bool, StackError> {
+        // SAFETY: the statement belongs to this database and what is bound lives.
+        let (step, reset) = unsafe { ((self.api.step)(statement), (self.api.reset)(statement)) };
+        match step {
+            ROW => Ok(true),
+            DONE => Ok(false),
+            // The reset returns what went wrong in the step.
+            _ => self.check(reset).map(|()| false),
+        }
+    }
+
+    fn check(&self, code: c_int) -> Result<(), StackError> {
+        if code == OK {
+            return Ok(());
+        }
+        let said = if self.db.is_null() {
+            format!("error {code} of the library")
+        } else {
+            // SAFETY: the text is the library's until the next call.
+            let text = unsafe { CStr::from_ptr((self.api.message)(self.db)) };
+            text.to_string_lossy().into_owned()
+        };
+        Err(StackError::Application { app: self.app, said })
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        // SAFETY: each is null, which the library ignores, or was made by it and is not used
+        // again. Statements go before their database.
+        unsafe {
+            (self.api.finalize)(self.put);
+            (self.api.finalize)(self.get);
+            (self.api.close)(self.db);
+        }
+    }
+}
+
+fn api(wanted: Wanted, library: &Library) -> Result<Api, StackError> {
+    // SAFETY: the types are those of sqlite3.h, and the library is kept with the functions.
+    unsafe {
+        Ok(Api {
+            open: wanted.function(library, "sqlite3_open")?,
+            close: wanted.function(library, "sqlite3_close")?,
+            message: wanted.function(library, "sqlite3_errmsg")?,
+            exec: wanted.function(library, "sqlite3_exec")?,
+            prepare: wanted.function(library, "sqlite3_prepare_v2")?,
+            bind_text: wanted.function(library, "sqlite3_bind_text")?,
+            bind_blob: wanted.function(library, "sqlite3_bind_blob")?,
+            step: wanted.function(library, "sqlite3_step")?,
+            reset: wanted.function(library, "sqlite3_reset")?,
+            finalize: wanted.function(library, "sqlite3_finalize")?,
+        })
+    }
+}

@@ -1,0 +1,336 @@
+//! What the child process does: it fills the file system, or it is the application that is
+//! watched.
+//!
+//! A process of its own gives the application its own memory cgroup and its own name in the
+//! trace, and ends with its parent however that ends.
+
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use prism_base::Bytes;
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+
+use super::amounts::{
+    APPEND_BYTES_MAX, LSM_VALUE_BYTES, MAIL_THREADS, ROW_VALUE_BYTES, ROWS_PER_COMMIT, Work,
+};
+use super::cgroup;
+use super::error::StackError;
+use super::keys::{Operation, Operations, Values, key};
+use super::kinds::{App, Io, Named, Pattern};
+use super::lsm::{LsmSetup, LsmStore};
+use super::mail::{MailThread, Round};
+use super::sqlite::Sqlite;
+
+/// Which part of the work is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The records that live are written.
+    Load,
+    /// The operations are done.
+    App,
+}
+
+impl Named for Step {
+    const ALL: &'static [Self] = &[Self::Load, Self::App];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::App => "app",
+        }
+    }
+}
+
+/// What a worker is told.
+#[derive(Clone, Debug)]
+pub struct WorkerSpec {
+    /// The application.
+    pub app: App,
+    /// Its pattern.
+    pub pattern: Pattern,
+    /// How it reads and writes.
+    pub io: Io,
+    /// The part of the work.
+    pub step: Step,
+    /// The size of the device, from which the amounts follow.
+    pub size: Bytes,
+    /// Seed of keys, values and mails.
+    pub seed: u64,
+    /// The folder it works in.
+    pub folder: PathBuf,
+    /// The memory cgroup that it enters.
+    pub cgroup: Option<PathBuf>,
+    /// The process with which it ends.
+    pub parent: Option<u32>,
+}
+
+/// Rows that are loaded in one transaction: fewer make loading a matter of syncs.
+const ROWS_PER_LOAD: u64 = 10_000;
+
+/// What RocksDB gathers in memory is this share of the device, so that a small device sees as
+/// many tables as one of 4 GiB does with RocksDB's own 64 MiB.
+const WRITE_BUFFER_SHARE: u64 = 64;
+
+/// The least and the most that RocksDB gathers in memory.
+const WRITE_BUFFER: (u64, u64) = (1 << 20, 64 << 20);
+
+/// What filebench reads and writes at once of a whole mail.
+const MAIL_IO_BYTES: usize = 1 << 20;
+
+/// Does the work.
+///
+/// # Errors
+/// [`StackError`] if the application fails.
+///
+/// # Panics
+/// If a thread of varmail panics.
+pub fn work(spec: &WorkerSpec) -> Result<(), StackError> {
+    end_with_parent(spec.parent)?;
+    let name = CString::new(spec.app.name()).expect("names have no zero byte");
+    // A name that cannot be set leaves the program's own, which is no reason to stop.
+    let _ = rustix::thread::set_name(&name);
+    if let Some(cgroup) = &spec.cgroup {
+        cgroup::enter(cgroup)?;
+    }
+    match spec.app {
+        App::SqliteRb | App::SqliteWal => sqlite(spec),
+        App::RocksDb | App::LevelDb => lsm(spec),
+        App::Varmail => varmail(spec),
+    }
+}
+
+fn end_with_parent(parent: Option<u32>) -> Result<(), StackError> {
+    let Some(parent) = parent else { return Ok(()) };
+    let failed = |error: rustix::io::Errno| {
+        StackError::at("/proc/self", "be ended with the parent")(error.into())
+    };
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed)?;
+    // The parent may have ended before.
+    let is_alive = getppid().map(Pid::as_raw_nonzero).is_some_and(|p| p.get() as u32 == parent);
+    if is_alive { Ok(()) } else { Err(failed(rustix::io::Errno::SRCH)) }
+}
+
+fn sqlite(spec: &WorkerSpec) -> Result<(), StackError> {
+    let work = Work::of(spec.app, spec.pattern, spec.size);
+    let mut db = Sqlite::open(spec.app, &spec.folder.join("s.db"))?;
+    let mut values = Values::new(spec.seed, spec.step.name(), ROW_VALUE_BYTES);
+    let mut transactions = |operations: &mut dyn Iterator<Item = Operation>, each: u64| {
+        let mut operations = operations.peekable();
+        while operations.peek().is_some() {
+            db.begin()?;
+            for operation in operations.by_ref().take(each as usize) {
+                match operation {
+                    Operation::Put(record) => db.put(&key(record), values.next_value())?,
+                    Operation::Get(record) => found(spec.app, record, db.get(&key(record))?)?,
+                }
+            }
+            db.commit()?;
+        }
+        Ok(())
+    };
+    match spec.step {
+        Step::Load => transactions(&mut (0..work.records).map(Operation::Put), ROWS_PER_LOAD),
+        Step::App => transactions(&mut operations(spec, work), ROWS_PER_COMMIT),
+    }
+}
+
+fn lsm(spec: &WorkerSpec) -> Result<(), StackError> {
+    let work = Work::of(spec.app, spec.pattern, spec.size);
+    let write_buffer = (spec.size.0 / WRITE_BUFFER_SHARE).clamp(WRITE_BUFFER.0, WRITE_BUFFER.1);
+    let setup = LsmSetup { io: spec.io, write_buffer };
+    let mut store = LsmStore::open(spec.app, &spec.folder.join("store"), setup)?;
+    let mut values = Values::new(spec.seed, spec.step.name(), LSM_VALUE_BYTES);
+    let mut all = |operations: &mut dyn Iterator<Item = Operation>| {
+        for operation in operations {
+            match operation {
+                Operation::Put(record) => store.put(&key(record), values.next_value())?,
+                Operation::Get(record) => found(spec.app, record, store.get(&key(record))?)?,
+            }
+        }
+        Ok(())
+    };
+    match spec.step {
+        Step::Load => all(&mut (0..work.records).map(Operation::Put)),
+        Step::App => all(&mut operations(spec, work)),
+    }
+}
+
+fn operations(spec: &WorkerSpec, work: Work) -> Operations {
+    Operations::new(spec.seed, spec.pattern, work.records, work.operations)
+}
+
+/// Every record was loaded, so one that is not there was lost.
+fn found(app: App, record: u64, is_there: bool) -> Result<(), StackError> {
+    if is_there {
+        return Ok(());
+    }
+    Err(StackError::Application { app, said: format!("record {record} was written and is lost") })
+}
+
+fn varmail(spec: &WorkerSpec) -> Result<(), StackError> {
+    let work = Work::of(spec.app, spec.pattern, spec.size);
+    let folder = spec.folder.join("mails");
+    fs::create_dir_all(&folder).map_err(StackError::at(&folder, "make the folder"))?;
+    let one = |number: u64| {
+        let mails = MailThread::new(spec.seed, number, spec.pattern, work.records, work.operations);
+        let mut mailbox = Mailbox::new(&folder, spec.seed, number);
+        match spec.step {
+            Step::Load => mails.initial(spec.seed).into_iter().try_for_each(|(mail, bytes)| {
+                mailbox.write(mail, bytes, "make a mail", |how| how.create_new(true))
+            }),
+            Step::App => mails.into_iter().try_for_each(|round| mailbox.round(&round)),
+        }
+    };
+    thread::scope(|scope| {
+        let one = &one;
+        let threads: Vec<_> = (0..MAIL_THREADS).map(|n| scope.spawn(move || one(n))).collect();
+        let results = threads.into_iter().map(|thread| thread.join().expect("it does not panic"));
+        results.collect::<Result<Vec<()>, _>>().map(drop)
+    })
+}
+
+/// The mails of one thread, and what it writes and reads with.
+struct Mailbox<'a> {
+    folder: &'a Path,
+    buffer: Vec<u8>,
+    text: Vec<u8>,
+}
+
+impl<'a> Mailbox<'a> {
+    fn new(folder: &'a Path, seed: u64, thread: u64) -> Self {
+        let label = format!("varmail text {thread}");
+        let text = Values::new(seed, &label, APPEND_BYTES_MAX as usize).next_value().to_vec();
+        Self { folder, buffer: vec![0; MAIL_IO_BYTES], text }
+    }
+
+    fn path(&self, mail: u64) -> PathBuf {
+        self.folder.join(format!("{mail:08}"))
+    }
+
+    fn round(&mut self, round: &Round) -> Result<(), StackError> {
+        let gone = self.path(round.delete);
+        fs::remove_file(&gone).map_err(StackError::at(gone, "delete a mail"))?;
+        let (mail, bytes) = round.create;
+        self.write(mail, bytes, "make a mail", |how| how.create_new(true))?;
+        let (mail, bytes) = round.append;
+        if round.read.is_some() {
+            self.read(mail)?;
+        }
+        self.write(mail, bytes, "append to a mail", |how| how.append(true))?;
+        round.read.map_or(Ok(()), |mail| self.read(mail))
+    }
+
+    /// Writes `bytes` to the end of a mail and makes them durable.
+    fn write(
+        &mut self,
+        mail: u64,
+        bytes: u64,
+        what: &'static str,
+        how: impl FnOnce(&mut OpenOptions) -> &mut OpenOptions,
+    ) -> Result<(), StackError> {
+        let path = self.path(mail);
+        let written = || -> std::io::Result<()> {
+            let mut file = how(OpenOptions::new().write(true)).open(&path)?;
+            let mut rest = bytes as usize;
+            while rest > 0 {
+                let part = rest.min(self.text.len());
+                file.write_all(&self.text[..part])?;
+                rest -= part;
+            }
+            file.sync_all()
+        };
+        written().map_err(StackError::at(&path, what))
+    }
+
+    fn read(&mut self, mail: u64) -> Result<(), StackError> {
+        let path = self.path(mail);
+        let mut read = || -> std::io::Result<()> {
+            let mut file = File::open(&path)?;
+            while file.read(&mut self.buffer)? > 0 {}
+            Ok(())
+        };
+        read().map_err(StackError::at(&path, "read a mail"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    fn spec(app: App, step: Step, folder: &Path) -> WorkerSpec {
+        WorkerSpec {
+            app,
+            pattern: Pattern::Mix,
+            io: Io::Buffered,
+            step,
+            size: Bytes(1 << 20),
+            seed: 1,
+            folder: folder.to_path_buf(),
+            cgroup: None,
+            parent: None,
+        }
+    }
+
+    /// The mails that are there after the work are those of a naive model, byte for byte in
+    /// their sizes.
+    #[test]
+    fn varmail_leaves_the_mails_of_a_model() {
+        let folder = tempfile::tempdir().unwrap();
+        let load = spec(App::Varmail, Step::Load, folder.path());
+        work(&load).unwrap();
+        work(&spec(App::Varmail, Step::App, folder.path())).unwrap();
+        let mut expected = std::collections::BTreeMap::new();
+        let amounts = Work::of(load.app, load.pattern, load.size);
+        for thread in 0..MAIL_THREADS {
+            let (mails, rounds) = (amounts.records, amounts.operations);
+            let thread = MailThread::new(load.seed, thread, load.pattern, mails, rounds);
+            expected.extend(thread.initial(load.seed));
+            for round in thread {
+                expected.remove(&round.delete).unwrap();
+                expected.insert(round.create.0, round.create.1);
+                *expected.get_mut(&round.append.0).unwrap() += round.append.1;
+            }
+        }
+        let entries = fs::read_dir(folder.path().join("mails")).unwrap();
+        let found = entries.map(|entry| {
+            let entry = entry.unwrap();
+            let mail: u64 = entry.file_name().to_str().unwrap().parse().unwrap();
+            (mail, entry.metadata().unwrap().size())
+        });
+        assert_eq!(found.collect::<std::collections::BTreeMap<_, _>>(), expected);
+    }
+
+    /// Where the library is installed: what was loaded is there, also in a second process'
+    /// place. Elsewhere the missing library is named.
+    #[test]
+    fn stores_keep_what_was_loaded_or_say_what_is_missing() {
+        for app in [App::SqliteRb, App::SqliteWal, App::RocksDb, App::LevelDb] {
+            let folder = tempfile::tempdir().unwrap();
+            let run = |step| work(&spec(app, step, folder.path()));
+            match run(Step::Load).and_then(|()| run(Step::App)) {
+                Ok(()) => assert!(fs::read_dir(folder.path()).unwrap().count() > 0),
+                Err(StackError::NoLibrary { package, .. }) => {
+                    // Past the capture of the test harness, so that it is seen.
+                    let line = format!("SKIPPED: {} needs {package}\n", app.name());
+                    std::io::stderr().write_all(line.as_bytes()).unwrap();
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn records_that_are_missing_are_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        match work(&spec(App::SqliteWal, Step::App, folder.path())) {
+            Err(StackError::Application { said, .. }) => assert!(said.contains("lost"), "{said}"),
+            Err(StackError::NoLibrary { .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Events for the simulator of WiscSee: a line where a request is issued (`D`) and another
+//! where it is done (`C`).
+//!
+//! ```text
+//! 1446 D write 136314880 4096 0.437444011 2.8108e-05 True
+//! ```
+//! Process, event, operation, offset and size in bytes, time in seconds, then a wait or a
+//! latency (which the times of the two lines give as well), and whether somebody waits.
+//! Discards are among the operations, flushes are not.
+//!
+//! Source: He et al., "The Unwritten Contract of Solid State Drives", EuroSys'17, its
+//! simulator WiscSee, `blkparse-events-for-ftlsim.txt`.
+
+use crate::capabilities::Capabilities;
+use crate::error::TraceError;
+use crate::event::{BAD_EVENT, Event, Intake, SECTOR, Target, UNREADABLE, What};
+use crate::fields::{split_white, time, whole};
+use crate::record::{Flags, Op};
+use crate::skips::SkipReason;
+use crate::symbols::Symbol;
+
+/// Takes one line.
+pub(crate) fn line(line: &[u8], number: u64, intake: &mut Intake) -> Result<(), TraceError> {
+    if line.trim_ascii().is_empty() {
+        return Ok(());
+    }
+    match event(line, number, intake) {
+        Ok(event) => intake.event(event, 1),
+        Err(reason) => {
+            intake.skip(reason, number);
+            Ok(())
+        }
+    }
+}
+
+fn event(text: &[u8], line: u64, intake: &mut Intake) -> Result<Event, SkipReason> {
+    let [pid, event, op, offset, size, at, _, sync] = split_white(text).map_err(|_| UNREADABLE)?;
+    let op = operation(op).ok_or(BAD_EVENT)?;
+    let (offset, size) = (whole(offset)?, whole(size)?);
+    let flags = match sync {
+        b"True" => Flags::SYNC,
+        b"False" => Flags::NONE,
+        _ => return Err(BAD_EVENT),
+    };
+    if size == 0 || offset % SECTOR != 0 || size % SECTOR != 0 {
+        return Err(BAD_EVENT);
+    }
+    let (sector, sectors) = (offset / SECTOR, size / SECTOR);
+    let target = Target { sector, sectors, device: Symbol::NONE, flags, op: Some(op) };
+    let what = match event {
+        b"D" => {
+            let pid = i32::try_from(whole(pid)?).map_err(|_| BAD_EVENT)?;
+            What::Issue(target, intake.names.who(pid, b""))
+        }
+        b"C" => What::Complete(target),
+        _ => return Err(BAD_EVENT),
+    };
+    Ok(Event { time_ns: time(at, 1_000_000_000)?, line, what })
+}
+
+fn operation(word: &[u8]) -> Option<Op> {
+    match word {
+        b"read" => Some(Op::Read),
+        b"write" => Some(Op::Write),
+        b"discard" => Some(Op::Discard),
+        _ => None,
+    }
+}
+
+/// Takes away what the lines cannot tell.
+pub(crate) fn limit(capabilities: &mut Capabilities) {
+    capabilities.write_zeroes = false;
+    capabilities.flush = false;
+    capabilities.fua = false;
+    // Sync is told, but no metadata.
+    capabilities.sync_meta = false;
+}
+
+/// Whether a line is of this format.
+pub(crate) fn is_line(line: &[u8]) -> bool {
+    split_white(line).is_ok_and(|[pid, event, op, offset, size, at, wait, sync]: [&[u8]; 8]| {
+        matches!(event, b"D" | b"C")
+            && operation(op).is_some()
+            && matches!(sync, b"True" | b"False")
+            && [pid, offset, size].iter().all(|field| whole(field).is_ok())
+            && [at, wait].iter().all(|field| time(field, 1_000_000_000).is_ok())
+    })
+}
