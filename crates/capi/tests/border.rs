@@ -37,8 +37,12 @@ fn op() -> impl Strategy<Value = Op> {
         .prop_map(|(call, who, odd, a, b, c)| Op { call, who, odd, a, b, c })
 }
 
+fn settings(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(settings(256))]
 
     #[test]
     fn no_call_gets_through(ops in prop::collection::vec(op(), 1..150)) {
@@ -83,9 +87,8 @@ proptest! {
 #[test]
 fn random_calls_get_far() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let config = ProptestConfig { cases: 600, failure_persistence: None, ..Default::default() };
-    let mut runner =
-        TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(settings(600), rng);
     let reached = RefCell::new(BTreeSet::new());
     let run = runner.run(&prop::collection::vec(op(), 150), |ops| {
         let mut world = World::new();

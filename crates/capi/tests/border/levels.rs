@@ -43,10 +43,10 @@ pub fn step(world: &mut World, op: &Op) -> Step {
     if !world.has(Kind::Memory) {
         return memory(world, &Op { call: 0, ..*op });
     }
-    if !world.has(Kind::Device) && op.odd % 4 > 0 {
+    if !world.has(Kind::Device) && !op.odd.is_multiple_of(4) {
         return device(world, &Op { call: 0, ..*op });
     }
-    if !world.has(Kind::Share) && op.odd % 4 > 0 {
+    if !world.has(Kind::Share) && !op.odd.is_multiple_of(4) {
         return device(world, &Op { call: 2, ..*op });
     }
     let rest = Op { call: op.call / 16, ..*op };
@@ -84,16 +84,16 @@ fn memory(world: &mut World, op: &Op) -> Step {
                 }
                 return (result, true);
             }
-            1 if op.b % 4 == 0 => {
+            1 if op.b.is_multiple_of(4) => {
                 let result = prism_memory_close(handle);
                 world.closed(Kind::Memory, handle, result);
                 result
             }
-            2 if op.b % 4 == 0 => prism_memory_cut_power_after(handle, number),
+            2 if op.b.is_multiple_of(4) => prism_memory_cut_power_after(handle, number),
             3 => prism_memory_lost_power(handle),
             4 | 5 => prism_memory_restart(handle, number),
-            6 if op.b % 4 == 0 => prism_memory_wear_out(handle, block),
-            7 if op.b % 4 == 0 => prism_memory_mark_bad(handle, block),
+            6 if op.b.is_multiple_of(4) => prism_memory_wear_out(handle, block),
+            7 if op.b.is_multiple_of(4) => prism_memory_mark_bad(handle, block),
             8 => prism_memory_fail_at_random(handle, f64::from_bits(op.b), number),
             9 => {
                 let mut operations = 0;
@@ -132,10 +132,10 @@ fn make_device(world: &mut World, op: &Op) -> Step {
     };
     let options = prism_options {
         size: size_of::<prism_options>(),
-        timing: if op.a % 2 == 0 { &raw const times } else { null() },
-        wear: if op.b % 2 == 0 { &raw const wear } else { null() },
+        timing: if op.a.is_multiple_of(2) { &raw const times } else { null() },
+        wear: if op.b.is_multiple_of(2) { &raw const wear } else { null() },
     };
-    let options = if op.c % 2 == 0 { world.give(options, op) } else { null_mut() };
+    let options = if op.c.is_multiple_of(2) { world.give(options, op) } else { null_mut() };
     let mut new = null_mut();
     // SAFETY: the structures have what they say.
     let result = unsafe {
@@ -170,8 +170,8 @@ fn device(world: &mut World, op: &Op) -> Step {
                 prism_device_allocate(handle, name(op, op.a), wanted, &mut share)
             }
             5 | 6 => prism_device_attach(handle, name(op, op.a), &mut share),
-            7 if op.b % 4 == 0 => prism_device_release(handle, name(op, op.a)),
-            8 if op.b % 4 == 0 => {
+            7 if op.b.is_multiple_of(4) => prism_device_release(handle, name(op, op.a)),
+            8 if op.b.is_multiple_of(4) => {
                 let result = prism_device_close(handle);
                 world.closed(Kind::Device, handle, result);
                 result
@@ -234,7 +234,7 @@ fn share(world: &mut World, op: &Op) -> Step {
             7 => prism_share_limit_bandwidth(handle, op.a),
             8 | 9 => prism_share_grow(handle, op.a as u32, op.b as u32),
             10 | 11 => prism_share_shrink(handle, op.a as u32),
-            12 if op.b % 4 == 0 => prism_share_release(handle),
+            12 if op.b.is_multiple_of(4) => prism_share_release(handle),
             _ => prism_share_get_geometry(handle, null_mut()),
         }
     };
@@ -254,7 +254,7 @@ fn raw(world: &mut World, op: &Op) -> Step {
     // SAFETY: structures and buffers are of the world, and have what they say.
     let result = unsafe {
         match op.call {
-            3 if op.b % 4 == 0 => {
+            3 if op.b.is_multiple_of(4) => {
                 let result = prism_raw_close(handle);
                 world.closed(Kind::Raw, handle, result);
                 result
@@ -266,9 +266,9 @@ fn raw(world: &mut World, op: &Op) -> Step {
             9 => prism_raw_finish_block(handle, at),
             10 => prism_raw_write_pointer(handle, at),
             11 => prism_raw_erase_count(handle, at, &mut count),
-            12 if op.b % 2 == 0 => prism_raw_sync(handle),
+            12 if op.b.is_multiple_of(2) => prism_raw_sync(handle),
             12 => prism_raw_grow(handle, op.a as u32),
-            13 if op.b % 2 == 0 => prism_raw_shrink(handle, op.a as u32),
+            13 if op.b.is_multiple_of(2) => prism_raw_shrink(handle, op.a as u32),
             13 => {
                 let room = data.cast::<prism_address>();
                 prism_raw_blocks(handle, room, if length > 1 << 20 { length } else { length / 16 })
@@ -277,7 +277,7 @@ fn raw(world: &mut World, op: &Op) -> Step {
                 let given = vector.len() - op.b as usize % 3;
                 prism_raw_write_pages(handle, vector.as_ptr(), given, data, length, &mut place)
             }
-            _ if op.b % 2 == 0 => {
+            _ if op.b.is_multiple_of(2) => {
                 prism_raw_read_pages(handle, vector.as_ptr(), 2, data, length, null_mut())
             }
             _ => prism_raw_erase_blocks(handle, vector.as_ptr(), 1, &mut place),
@@ -302,7 +302,7 @@ fn queue(world: &mut World, op: &Op) -> Step {
     // SAFETY: structures and buffers are of the world, and have what they say.
     let result = unsafe {
         match op.call {
-            4 if op.b % 4 == 0 => {
+            4 if op.b.is_multiple_of(4) => {
                 let result = prism_raw_queue_close(handle);
                 world.closed(Kind::Queue, handle, result);
                 result
@@ -331,13 +331,13 @@ fn function(world: &mut World, op: &Op) -> Step {
     // SAFETY: structures and buffers are of the world, and have what they say.
     let result = unsafe {
         match op.call {
-            3 if op.b % 4 == 0 => {
+            3 if op.b.is_multiple_of(4) => {
                 let result = prism_function_close(handle);
                 world.closed(Kind::Function, handle, result);
                 result
             }
             4 | 5 => {
-                let channel = if op.c % 2 == 0 { PRISM_CHANNEL_ANY } else { op.a as u32 };
+                let channel = if op.c.is_multiple_of(2) { PRISM_CHANNEL_ANY } else { op.a as u32 };
                 let new = world.give(zeroed(), op);
                 prism_function_address_mapper(handle, channel, unit, new)
             }
@@ -345,7 +345,7 @@ fn function(world: &mut World, op: &Op) -> Step {
             8 => prism_function_read(handle, at, data, length),
             9 => prism_function_trim(handle, at, unit),
             10 => prism_function_drain(handle),
-            11 if op.c % 2 == 0 => prism_function_erasing(handle),
+            11 if op.c.is_multiple_of(2) => prism_function_erasing(handle),
             11 => prism_function_free(handle, op.a as u32),
             12 => prism_function_allocated(handle, vector.as_mut_ptr(), op.b as usize % 4),
             13 => prism_function_set_ops(handle, op.a as u32, &mut blocks, &mut missing),
@@ -388,7 +388,7 @@ fn policy(world: &mut World, op: &Op) -> Step {
     // SAFETY: structures and buffers are of the world, and have what they say.
     let result = unsafe {
         match op.call {
-            3 if op.b % 4 == 0 => {
+            3 if op.b.is_multiple_of(4) => {
                 let result = prism_policy_close(handle);
                 world.closed(Kind::Policy, handle, result);
                 result
@@ -407,16 +407,16 @@ fn policy(world: &mut World, op: &Op) -> Step {
                 let end = if op.odd % 16 == 11 { op.b } else { begin + ((1 + op.c % 8) << 16) };
                 prism_policy_configure(handle, begin, end, world.give(config, op))
             }
-            7 if op.c % 2 == 0 => prism_policy_remove(handle, (op.a % 3) << 18),
+            7 if op.c.is_multiple_of(2) => prism_policy_remove(handle, (op.a % 3) << 18),
             7 => prism_policy_range(handle, op.a as usize, world.give(zeroed(), op)),
             8 => prism_policy_read(handle, op.a, data, length),
             9 | 10 => prism_policy_write(handle, op.a.wrapping_mul(1 + op.b % 512), data, length),
             11 => prism_policy_write_with_handle(handle, op.a, data, length, op.b as u32),
             12 => prism_policy_trim(handle, op.a / 4096 * 4096, op.b / 4096 * 4096),
             13 => prism_policy_flush(handle),
-            14 if op.c % 2 == 0 => prism_policy_idle(handle, op.a as u32),
+            14 if op.c.is_multiple_of(2) => prism_policy_idle(handle, op.a as u32),
             14 => prism_policy_containers(handle),
-            _ if op.c % 3 == 0 => prism_policy_unit(handle, &mut unit),
+            _ if op.c.is_multiple_of(3) => prism_policy_unit(handle, &mut unit),
             _ if op.c % 3 == 1 => prism_policy_block_bytes(handle, &mut bytes),
             _ => prism_policy_ranges(handle),
         }
@@ -481,7 +481,7 @@ fn objects(world: &mut World, op: &Op) -> Step {
     // SAFETY: structures and buffers are of the world, and have what they say.
     let result = unsafe {
         match op.call {
-            3 if op.b % 4 == 0 => {
+            3 if op.b.is_multiple_of(4) => {
                 let result = prism_objects_close(handle);
                 world.closed(Kind::Objects, handle, result);
                 result
@@ -494,10 +494,10 @@ fn objects(world: &mut World, op: &Op) -> Step {
             9 => prism_objects_read(handle, id, op.b, data, length, &mut got),
             10 | 11 => prism_objects_write(handle, id, op.b, data, length),
             12 => prism_objects_append(handle, id, data, length, &mut number),
-            13 if op.c % 2 == 0 => prism_objects_truncate(handle, id, op.b),
+            13 if op.c.is_multiple_of(2) => prism_objects_truncate(handle, id, op.b),
             13 => prism_objects_delete(handle, id),
             14 => prism_objects_flush(handle),
-            _ if op.c % 2 == 0 => prism_objects_idle(handle, op.b as u32),
+            _ if op.c.is_multiple_of(2) => prism_objects_idle(handle, op.b as u32),
             _ => prism_objects_capacity(handle, &mut number, &mut other),
         }
     };
@@ -529,7 +529,7 @@ fn kv(world: &mut World, op: &Op) -> Step {
     // SAFETY: structures and buffers are of the world, and have what they say.
     let result = unsafe {
         match op.call {
-            3 if op.b % 4 == 0 => {
+            3 if op.b.is_multiple_of(4) => {
                 let result = prism_kv_close(handle);
                 world.closed(Kind::Kv, handle, result);
                 result
