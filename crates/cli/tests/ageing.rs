@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{prism, sample};
+use common::{folder, prism, sample};
 use serde_json::Value;
 
 fn json(args: &[&str]) -> Value {
@@ -53,7 +53,11 @@ fn a_drive_that_is_used_up_says_when_it_ended() {
 /// played again and again, and under a job.
 #[test]
 fn mappings_by_block_and_ranges_come_to_their_end_as_well() {
-    let trace = sample("formats/msr.csv");
+    let folder = folder();
+    let trace = folder.path().join("writes.csv").display().to_string();
+    let line =
+        |i: u64| format!("{},host,0,Write,{},65536,1000\n", i * 10_000, (i * 37 % 960) << 16);
+    std::fs::write(&trace, (0..200).map(line).collect::<String>()).expect("a file of our own");
     let worn = ["--faults", "mlc", "--wear", "9000", "--set", "faults.erase_failure=0.2"];
     let worn = [&worn[..], &["--set", "faults.erase_exponent=0.0", "--json", "-"]].concat();
     for device in ["fast-2008", "block-2007", "mixed-2008"] {

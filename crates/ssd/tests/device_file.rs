@@ -333,6 +333,5 @@ fn what_makes_no_sense_under_faults_is_named() {
     };
     assert!(slc("kind = \"slc\"\n").contains("faults.slc.kind = slc: [faults.slc] is for blocks"));
     let hybrid = format!("{}\n[faults]\nkind = \"tlc\"\n", hybrid_example());
-    let message = Device::from_toml(&hybrid).unwrap_err().to_string();
-    assert!(message.contains("ftl.mapping = hybrid: flash that fails"), "{message}");
+    assert!(Device::from_toml(&hybrid).unwrap().faults.is_some(), "whatever the mapping");
 }
