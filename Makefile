@@ -2,7 +2,7 @@
 # loop. Both need only Rust and a C compiler; cargo brings the rest. One test of `make test`
 # asks DuckDB as well and is skipped, with a line that says so, where that cannot be installed.
 
-.PHONY: test test-fast lint build setup python
+.PHONY: test test-fast lint build setup python install capi
 
 PYTHON := $(or $(CARGO_TARGET_DIR),target)/python
 DUCKDB := 2.0.0
@@ -41,3 +41,35 @@ test-fast:
 	cargo test --workspace --lib
 	cargo test -p xtask -p prism-replay -p prism-trace --tests
 	cargo test -p prism-ssd --tests
+
+# The flash library for C: `make install PREFIX=/usr DESTDIR=/tmp/stage`. It is built first,
+# unless CAPI_BUILT says where that was done.
+PREFIX := /usr/local
+LIBDIR := $(PREFIX)/lib
+INCLUDEDIR := $(PREFIX)/include
+DATADIR := $(PREFIX)/share
+CAPI_VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+CAPI_MAJOR := $(firstword $(subst ., ,$(CAPI_VERSION)))
+
+ifdef CAPI_BUILT
+capi:
+else
+CAPI_BUILT := $(or $(CARGO_TARGET_DIR),target)/release
+capi:
+	cargo build --release -p prism-capi
+endif
+
+install: capi
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR) \
+	  $(DESTDIR)$(DATADIR)/man/man3 $(DESTDIR)$(DATADIR)/doc/prism
+	install -m 755 $(CAPI_BUILT)/libprism_capi.so \
+	  $(DESTDIR)$(LIBDIR)/libprism.so.$(CAPI_VERSION)
+	ln -sf libprism.so.$(CAPI_VERSION) $(DESTDIR)$(LIBDIR)/libprism.so.$(CAPI_MAJOR)
+	ln -sf libprism.so.$(CAPI_MAJOR) $(DESTDIR)$(LIBDIR)/libprism.so
+	install -m 644 $(CAPI_BUILT)/libprism_capi.a $(DESTDIR)$(LIBDIR)/libprism.a
+	install -m 644 crates/capi/include/prism.h $(DESTDIR)$(INCLUDEDIR)/prism.h
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
+	  -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' -e 's|@VERSION@|$(CAPI_VERSION)|' \
+	  crates/capi/prism.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/prism.pc
+	install -m 644 crates/capi/prism.3 $(DESTDIR)$(DATADIR)/man/man3/prism.3
+	install -m 644 docs/c-api.md $(DESTDIR)$(DATADIR)/doc/prism/c-api.md

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// What each crate may depend on inside the workspace, not counting tests. An arrow that
 /// is not here points the wrong way, or has not been thought about.
-const ARROWS: [(&str, &[&str]); 15] = [
+const ARROWS: [(&str, &[&str]); 16] = [
     ("base", &[]),
     ("nand", &["base"]),
     ("report", &["base"]),
@@ -25,6 +25,8 @@ const ARROWS: [(&str, &[&str]); 15] = [
     ("flashfile", &["base", "flash"]),
     // The library and its manual under one name. Nobody depends on it.
     ("prism", &["base", "nand", "engine", "ftl", "flash", "flashfile"]),
+    // The library as C sees it, which adds nothing. Nobody depends on it.
+    ("capi", &["prism"]),
     ("replay", &["base", "nand", "engine", "trace", "ssd"]),
     ("contract", &["base", "nand", "ftl", "engine", "trace", "ssd", "replay"]),
     (

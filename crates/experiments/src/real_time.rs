@@ -73,7 +73,7 @@ fn run(
     };
     let (mut latencies, mut started) = (Vec::new(), vec![0; depth]);
     let mut buffers: Vec<Vec<u8>> = vec![vec![0; PAGE]; depth];
-    let submit = |queue: &mut Queue<'_>, tag: usize, data: Vec<u8>, rng: &mut Rng| {
+    let submit = |queue: &mut Queue<&Raw>, tag: usize, data: Vec<u8>, rng: &mut Rng| {
         let at = pages[rng.below(pages.len() as u64) as usize];
         queue.submit(Command::Read { at, data }, tag as u64).expect("there is room");
     };

@@ -42,6 +42,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Deref;
 
 use prism_base::SimTime;
 use prism_nand::Cause;
@@ -389,9 +390,8 @@ impl Raw {
 
     /// A queue of commands, `depth` of which may be under way.
     #[must_use]
-    pub fn queue(&self, depth: usize) -> Queue<'_> {
-        let (under_way, reads) = (BinaryHeap::new(), VecDeque::new());
-        Queue { raw: self, depth: depth.max(1), under_way, reads, submitted: 0 }
+    pub fn queue(&self, depth: usize) -> Queue<&Self> {
+        Queue::new(self, depth)
     }
 }
 
@@ -475,8 +475,8 @@ struct ReadAhead {
 /// finds is then told by its completion: a block that is erased meanwhile by a call that was
 /// not queued has lost it.
 #[derive(Debug)]
-pub struct Queue<'a> {
-    raw: &'a Raw,
+pub struct Queue<R> {
+    raw: R,
     depth: usize,
     under_way: BinaryHeap<Reverse<Under>>,
     /// In the order in which they were submitted.
@@ -484,7 +484,20 @@ pub struct Queue<'a> {
     submitted: u64,
 }
 
-impl Queue<'_> {
+impl<R: Deref<Target = Raw>> Queue<R> {
+    /// A queue of commands for `raw`, `depth` of which may be under way: over a reference, or
+    /// over an [`Arc`](std::sync::Arc) where the queue has to outlive its maker.
+    #[must_use]
+    pub fn new(raw: R, depth: usize) -> Self {
+        let (under_way, reads) = (BinaryHeap::new(), VecDeque::new());
+        Self { raw, depth: depth.max(1), under_way, reads, submitted: 0 }
+    }
+
+    /// The level that it is a queue of.
+    pub fn raw(&self) -> &Raw {
+        &self.raw
+    }
+
     /// Submits a command.
     ///
     /// # Errors
@@ -494,13 +507,12 @@ impl Queue<'_> {
         if self.len() == self.depth {
             return Err(command);
         }
-        let raw = self.raw;
         let number = self.submitted;
         self.submitted += 1;
-        let now = raw.share.now_if_timed().unwrap_or(SimTime::ZERO);
+        let now = self.raw.share.now_if_timed().unwrap_or(SimTime::ZERO);
         let (end, data) = match command {
             Command::Read { at, data } => {
-                if raw.prefetch(at, data.len()) {
+                if self.raw.prefetch(at, data.len()) {
                     self.reads.push_back(ReadAhead { number, tag, at, data });
                 } else {
                     self.read_now(number, tag, at, data, now);
@@ -509,11 +521,11 @@ impl Queue<'_> {
             }
             Command::Write { at, data } => {
                 self.finish_reads_of(at);
-                (raw.write_from(at, &data, &[], now), data)
+                (self.raw.write_from(at, &data, &[], now), data)
             }
             Command::Erase { at } => {
                 self.finish_reads_of(at);
-                (raw.erase_from(at, now), Vec::new())
+                (self.raw.erase_from(at, now), Vec::new())
             }
         };
         self.done(number, tag, now, end, data);

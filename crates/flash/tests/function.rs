@@ -548,3 +548,19 @@ fn threads_share_the_function_level() {
     });
     assert_eq!(function.allocated().unwrap(), []);
 }
+
+/// LUNs that the share has given back while the level is open take no part in levelling.
+#[test]
+fn wear_is_levelled_on_what_is_left_of_the_share() {
+    let share = share(geometry(), 4);
+    let function = Function::open(share.clone()).unwrap();
+    let new = function.address_mapper(Channel::Number(0), Unit::Block).unwrap();
+    function.write(new.at, &page(1)).unwrap();
+    let luns = share.geometry().unwrap().luns;
+    share.shrink(1).unwrap();
+    let level = function.wear_level(4, 0).unwrap();
+    assert_eq!((level.pairs, share.geometry().unwrap().luns), (Vec::new(), luns - 1));
+    let mut read = page(0);
+    function.read(new.at, &mut read).unwrap();
+    assert_eq!(read, page(1));
+}

@@ -43,7 +43,7 @@ struct Lun {
 
 pub(super) struct RawStore<'a> {
     pub(super) raw: &'a Raw,
-    queue: Queue<'a>,
+    queue: Queue<&'a Raw>,
     map: Vec<Option<Address>>,
     blocks: BTreeMap<Address, Block>,
     luns: Vec<Lun>,

@@ -220,7 +220,9 @@ impl Blocks {
     /// Erased blocks in the order of new erase counts.
     pub(super) fn reorder(&mut self, erases: &[u32]) {
         for set in &mut self.erased {
-            *set = set.iter().map(|&(_, block)| (erases[block as usize], block)).collect();
+            // A block that the share has given back is the last to be handed out.
+            let of = |block: u32| erases.get(block as usize).copied().unwrap_or(u32::MAX);
+            *set = set.iter().map(|&(_, block)| (of(block), block)).collect();
         }
     }
 }

@@ -53,7 +53,9 @@ impl State {
     fn widest_gap(&self, wear: &[u32], min_gap: u32) -> Result<Option<(u32, u32)>> {
         let mut widest = None;
         let per_lun = self.geometry.blocks_per_lun;
-        for lun in 0..self.geometry.luns {
+        // The share may have been made smaller since the level was opened.
+        let luns = self.geometry.luns.min(wear.len() as u32 / per_lun);
+        for lun in 0..luns {
             let blocks = || lun * per_lun..(lun + 1) * per_lun;
             let erases = |block: &u32| wear[*block as usize];
             let usable = |block: &u32| {

@@ -1,0 +1,367 @@
+//! What every call does at the border: panics stop here, pointers become references, and
+//! structures of other versions become those of this one.
+//!
+//! The promise of the caller, which the header states and each unsafe block relies on: a
+//! pointer is null or points to what the call says, of the length the call says, and nobody
+//! else writes there during the call.
+
+use std::any::Any;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::status::{Failure, Status, note};
+
+/// Runs a call: its number, or the status of its failure, whose message is noted.
+pub(crate) fn call(work: impl FnOnce() -> Result<c_int, Failure>) -> c_int {
+    let failure = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(number)) => return number,
+        Ok(Err(failure)) => failure,
+        Err(panic) => Failure::new(Status::PRISM_EPANIC, said(&*panic)),
+    };
+    note(&failure.message);
+    failure.status as c_int
+}
+
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("a bug of the library: {}", text.unwrap_or("it panicked"))
+}
+
+/// A number that is the result of a call: counts are smaller than this, or said to be.
+pub(crate) fn number(count: impl TryInto<c_int>) -> Result<c_int, Failure> {
+    let what = "the result is larger than an int can say";
+    count.try_into().map_err(|_| Failure::new(Status::PRISM_EOTHER, what))
+}
+
+/// Locks what a panic of another call cannot have left in pieces.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn check<T>(pointer: *const T, what: &str) -> Result<(), Failure> {
+    if pointer.is_null() {
+        return Err(Failure::argument(format!("{what} is NULL")));
+    }
+    if !pointer.is_aligned() {
+        let what = format!("{what} is not aligned: it has to be a multiple of its type's size");
+        return Err(Failure::argument(what));
+    }
+    Ok(())
+}
+
+/// A place for one result.
+pub(crate) struct Out<T>(*mut T);
+
+impl<T> Out<T> {
+    /// # Safety
+    /// `to` is null or points to room for a `T` until this is dropped.
+    pub(crate) unsafe fn new(to: *mut T, what: &str) -> Result<Self, Failure> {
+        check(to, what)?;
+        Ok(Self(to))
+    }
+
+    pub(crate) fn put(&self, value: T) {
+        // SAFETY: `new` was promised room for it, and it is aligned.
+        unsafe { self.0.write(value) }
+    }
+}
+
+impl<H> Out<*mut H> {
+    /// A place for a handle, which is NULL until there is one.
+    ///
+    /// # Safety
+    /// As [`Out::new`].
+    pub(crate) unsafe fn handle(to: *mut *mut H) -> Result<Self, Failure> {
+        // SAFETY: the caller passes the promise on.
+        let out = unsafe { Self::new(to, "the place for the handle") }?;
+        out.put(std::ptr::null_mut());
+        Ok(out)
+    }
+}
+
+fn check_slice<T>(pointer: *const T, count: usize, what: &str) -> Result<(), Failure> {
+    if count > isize::MAX as usize / size_of::<T>().max(1) {
+        return Err(Failure::argument(format!("{what}: no memory has room for {count}")));
+    }
+    if count > 0 { check(pointer, what) } else { Ok(()) }
+}
+
+/// `count` values that C has; NULL is fine for none.
+///
+/// # Safety
+/// `from` is null or points to `count` values for as long as `'a`.
+pub(crate) unsafe fn slice<'a, T>(
+    from: *const T,
+    count: usize,
+    what: &str,
+) -> Result<&'a [T], Failure> {
+    check_slice(from, count, what)?;
+    if count == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: it is neither null nor misaligned, not too long, and the rest was promised.
+    Ok(unsafe { std::slice::from_raw_parts(from, count) })
+}
+
+/// Room of C for `count` values; NULL is fine for none.
+///
+/// # Safety
+/// As [`slice`], and nobody else uses the room.
+pub(crate) unsafe fn slice_mut<'a, T>(
+    to: *mut T,
+    count: usize,
+    what: &str,
+) -> Result<&'a mut [T], Failure> {
+    check_slice(to, count, what)?;
+    if count == 0 {
+        return Ok(&mut []);
+    }
+    // SAFETY: it is neither null nor misaligned, not too long, and the rest was promised.
+    Ok(unsafe { std::slice::from_raw_parts_mut(to, count) })
+}
+
+/// Bytes to be written or looked up.
+///
+/// # Safety
+/// As [`slice`].
+pub(crate) unsafe fn bytes<'a>(from: *const c_void, len: usize) -> Result<&'a [u8], Failure> {
+    // SAFETY: the caller passes the promise on.
+    unsafe { slice(from.cast(), len, "the data") }
+}
+
+/// Bytes to be read into.
+///
+/// # Safety
+/// As [`slice_mut`].
+pub(crate) unsafe fn bytes_mut<'a>(to: *mut c_void, len: usize) -> Result<&'a mut [u8], Failure> {
+    // SAFETY: the caller passes the promise on.
+    unsafe { slice_mut(to.cast(), len, "the room for data") }
+}
+
+/// Refuses a length before anything is looked at or allocated.
+pub(crate) fn at_most(len: usize, most: u64, what: &str) -> Result<(), Failure> {
+    if len as u64 <= most {
+        return Ok(());
+    }
+    let what = format!("{what} has {most} bytes at most, not {len}");
+    Err(Failure::new(Status::PRISM_ERANGE, what))
+}
+
+/// A text of C.
+///
+/// # Safety
+/// `from` is null or points to a text that ends with a zero, for as long as `'a`.
+pub(crate) unsafe fn text<'a>(from: *const c_char, what: &str) -> Result<&'a str, Failure> {
+    check(from, what)?;
+    // SAFETY: it is not null, and its end was promised.
+    let text = unsafe { CStr::from_ptr(from) };
+    text.to_str().map_err(|_| Failure::argument(format!("{what} is not UTF-8")))
+}
+
+/// Puts a text and its zero into room of C, cut off if it has to be. Returns its length.
+pub(crate) fn put_text(text: &str, room: &mut [u8]) -> Result<c_int, Failure> {
+    if let Some(most) = room.len().checked_sub(1) {
+        let len = text.len().min(most);
+        room[..len].copy_from_slice(&text.as_bytes()[..len]);
+        room[len] = 0;
+    }
+    number(text.len())
+}
+
+/// A structure that says how large it is, so that it can grow at its end: a program that was
+/// built with an older header has a shorter one, whose missing fields are zero, and zero means
+/// what there was before the field.
+///
+/// # Safety
+/// The type is `repr(C)`, begins with `size: usize`, has no padding, and may have any bits.
+pub(crate) unsafe trait Versioned: Copy {
+    /// Bytes of the first version.
+    const FIRST: usize;
+    const NAME: &'static str;
+}
+
+/// A size beyond this was not set.
+const SIZE_MAX: usize = 4096;
+
+fn check_size<T: Versioned>(size: usize) -> Result<(), Failure> {
+    if (T::FIRST..=SIZE_MAX).contains(&size) {
+        return Ok(());
+    }
+    let (name, first) = (T::NAME, T::FIRST);
+    Err(Failure::argument(format!(
+        "the size of a {name} is {size}, and at least {first}: set it to sizeof({name})"
+    )))
+}
+
+/// Reads a structure of any version.
+///
+/// # Safety
+/// `from` is null or points to a structure of the size that it says.
+pub(crate) unsafe fn read<T: Versioned>(from: *const T) -> Result<T, Failure> {
+    check(from, T::NAME)?;
+    // SAFETY: the structure begins with its size, and was promised to be there.
+    let size = unsafe { from.cast::<usize>().read() };
+    check_size::<T>(size)?;
+    // SAFETY: it is of that size.
+    let given = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), size) };
+    let known = size.min(size_of::<T>());
+    if given[known..].iter().any(|&byte| byte != 0) {
+        let name = T::NAME;
+        return Err(Failure::argument(format!(
+            "the {name} uses fields that this version of the library does not know: \
+             install a newer one"
+        )));
+    }
+    // SAFETY: zeros are a value of every such type.
+    let mut value: T = unsafe { std::mem::zeroed() };
+    // SAFETY: `known` bytes are within both, and every pattern of bits is a value.
+    unsafe {
+        std::ptr::copy_nonoverlapping(given.as_ptr(), (&raw mut value).cast(), known);
+    }
+    Ok(value)
+}
+
+/// As [`read`], where NULL stands for no structure.
+///
+/// # Safety
+/// As [`read`].
+pub(crate) unsafe fn read_if_any<T: Versioned>(from: *const T) -> Result<Option<T>, Failure> {
+    // SAFETY: the caller passes the promise on.
+    if from.is_null() { Ok(None) } else { unsafe { read(from) }.map(Some) }
+}
+
+/// Room of C for a structure of any version.
+pub(crate) struct OutStruct<T> {
+    to: *mut T,
+    size: usize,
+}
+
+impl<T: Versioned> OutStruct<T> {
+    /// # Safety
+    /// `to` is null or points to room of the size that the field there says, until this is
+    /// dropped.
+    pub(crate) unsafe fn new(to: *mut T) -> Result<Self, Failure> {
+        check(to, T::NAME)?;
+        // SAFETY: the structure begins with its size, and was promised to be there.
+        let size = unsafe { to.cast::<usize>().read() };
+        check_size::<T>(size)?;
+        Ok(Self { to, size })
+    }
+
+    /// Fills in what the caller knows of it; what only he knows becomes zero.
+    pub(crate) fn put(&self, value: T) {
+        let known = self.size.min(size_of::<T>());
+        let head = size_of::<usize>();
+        let to = self.to.cast::<u8>();
+        // SAFETY: the room has `size` bytes, the value at least `known`, and they are apart. The
+        // size itself stays.
+        unsafe {
+            let from = (&raw const value).cast::<u8>();
+            std::ptr::copy_nonoverlapping(from.add(head), to.add(head), known - head);
+            to.add(known).write_bytes(0, self.size - known);
+        }
+    }
+}
+
+/// Says of structures what [`Versioned`] asks for. Each is of its first version; one that grows
+/// keeps the size that it has here as a number.
+macro_rules! sized {
+    ($($name:ident),* $(,)?) => {$(
+        // SAFETY: the structures of this crate are made of numbers alone, and a test adds up
+        // their fields.
+        unsafe impl $crate::border::Versioned for $name {
+            const FIRST: usize = size_of::<$name>();
+            const NAME: &'static str = stringify!($name);
+        }
+    )*};
+}
+
+/// Says which object a handle is of, and makes the table of its kind.
+macro_rules! held {
+    ($object:ty, $handle:ty, $kind:ident) => {
+        impl $crate::handle::Held for $object {
+            type Handle = $handle;
+            const KIND: $crate::handle::Kind = $crate::handle::Kind::$kind;
+
+            fn table() -> &'static $crate::handle::Table<Self> {
+                static TABLE: $crate::handle::Table<$object> = $crate::handle::Table::new();
+                &TABLE
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A structure of today; one with the first two fields was its first version.
+    #[repr(C)]
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Grown {
+        size: usize,
+        old: u64,
+        new: u64,
+    }
+
+    // SAFETY: numbers without padding.
+    unsafe impl Versioned for Grown {
+        const FIRST: usize = 16;
+        const NAME: &'static str = "grown";
+    }
+
+    fn read_of(words: &[usize]) -> Result<Grown, Status> {
+        // SAFETY: every case has as many words as it says, or says a wrong number.
+        unsafe { read(words.as_ptr().cast::<Grown>()) }.map_err(|failure| failure.status)
+    }
+
+    #[test]
+    fn structures_of_all_versions_are_read() {
+        let refused = Err(Status::PRISM_EARGUMENT);
+        assert_eq!(read_of(&[24, 7, 8]), Ok(Grown { size: 24, old: 7, new: 8 }));
+        assert_eq!(read_of(&[16, 7, 8]), Ok(Grown { size: 16, old: 7, new: 0 }));
+        assert_eq!(read_of(&[32, 7, 8, 0]), Ok(Grown { size: 32, old: 7, new: 8 }));
+        assert_eq!(read_of(&[32, 7, 8, 1]), refused);
+        for size in [0, 8, 15, SIZE_MAX + 1, usize::MAX] {
+            assert_eq!(read_of(&[size, 7, 8]), refused, "{size}");
+        }
+    }
+
+    #[test]
+    fn structures_of_all_versions_are_filled() {
+        for (size, expected) in [(16, [16, 1, 9, 9]), (24, [24, 1, 2, 9]), (32, [32, 1, 2, 0])] {
+            let mut words: [usize; 4] = [size, 9, 9, 9];
+            // SAFETY: there are four words, and at most four are said to be.
+            let out = unsafe { OutStruct::new(words.as_mut_ptr().cast::<Grown>()) };
+            out.expect("a good size").put(Grown { size: 0, old: 1, new: 2 });
+            assert_eq!(words, expected);
+        }
+    }
+
+    #[test]
+    fn no_panic_crosses_the_border() {
+        assert_eq!(call(|| Ok(7)), 7);
+        assert_eq!(call(|| Err(Failure::argument("no"))), Status::PRISM_EARGUMENT as c_int);
+        assert_eq!(call(|| panic!("planted {}", 1)), Status::PRISM_EPANIC as c_int);
+        // SAFETY: messages are texts that end.
+        let message = unsafe { CStr::from_ptr(crate::status::prism_last_message()) };
+        assert_eq!(message.to_str(), Ok("a bug of the library: planted 1"));
+    }
+
+    #[test]
+    fn lengths_and_pointers_are_checked() {
+        let byte = 7u8;
+        let refused = |result: Result<&[u8], Failure>| result.is_err();
+        // SAFETY: nothing is read where the pointer is null or the length too large.
+        unsafe {
+            assert!(refused(bytes(std::ptr::null(), 1)));
+            assert!(refused(bytes((&raw const byte).cast(), usize::MAX)));
+            assert_eq!(bytes(std::ptr::null(), 0).ok(), Some(&[][..]));
+            assert!(Out::new(std::ptr::without_provenance_mut::<u64>(12), "x").is_err());
+        }
+        let mut room = [9; 4];
+        assert_eq!((put_text("abcdef", &mut room).ok(), room), (Some(6), *b"abc\0"));
+    }
+}

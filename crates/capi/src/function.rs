@@ -1,0 +1,364 @@
+//! The function level: the library allocates, erases and levels; the application maps and
+//! cleans.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Mutex;
+
+use prism::function::{Channel, Command, Function, QUEUE_MAX, Unit};
+use prism::{FlashError, Share};
+
+use crate::border::{Out, OutStruct, at_most, bytes, bytes_mut, call, lock, number, slice_mut};
+use crate::handle::{close, get, open};
+use crate::queue::{Direction, Tags, full};
+use crate::share::prism_share;
+use crate::status::Failure;
+use crate::structs::{
+    prism_address, prism_allocated, prism_completion, prism_pair, prism_wear_level,
+};
+
+/// A share at the function level. Threads may use it at once; a call that waits moves the
+/// share's clock for all of them.
+pub struct prism_function;
+
+/// The channel with the least to do.
+pub const PRISM_CHANNEL_ANY: u32 = u32::MAX;
+
+/// Commands that can be queued at the function level, and not taken back.
+pub const PRISM_FUNCTION_QUEUE_MAX: u32 = 4096;
+const _: () = assert!(PRISM_FUNCTION_QUEUE_MAX as usize == QUEUE_MAX);
+
+/// What is handed out or given back.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum prism_unit {
+    /// A block.
+    PRISM_UNIT_BLOCK = 0,
+    /// A page.
+    PRISM_UNIT_PAGE = 1,
+}
+
+pub(crate) struct FunctionObject {
+    function: Function,
+    block_bytes: u64,
+    tags: Mutex<Tags>,
+}
+
+held!(FunctionObject, prism_function, Function);
+
+fn unit_of(unit: u32) -> Result<Unit, Failure> {
+    match unit {
+        0 => Ok(Unit::Block),
+        1 => Ok(Unit::Page),
+        other => Err(Failure::argument(format!("the unit is {other}, and 0 (block) or 1 (page)"))),
+    }
+}
+
+impl FunctionObject {
+    fn check(&self, length: usize) -> Result<(), Failure> {
+        at_most(length, self.block_bytes, "a block")
+    }
+
+    /// Submits under the lock, so that no completion comes before its tag is known.
+    fn submit(
+        &self,
+        tag: u64,
+        direction: Direction,
+        submit: impl FnOnce(&Function, u64) -> Result<(), Command>,
+    ) -> Result<c_int, Failure> {
+        let mut tags = lock(&self.tags);
+        submit(&self.function, tags.next()).map_err(|_| full())?;
+        tags.submitted(tag, direction);
+        Ok(0)
+    }
+}
+
+/// Opens the function level in a share, which stays attached until this is closed. Blocks that
+/// hold something are allocated: `prism_function_allocated` lists them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_function_open(
+    share: *mut prism_share,
+    function: *mut *mut prism_function,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let out = unsafe { Out::handle(function) }?;
+        let function = Function::open(Share::clone(&*get::<Share>(share)?))?;
+        let block_bytes = function.geometry().block_bytes();
+        let tags = Mutex::new(Tags::default());
+        out.put(open(FunctionObject { function, block_bytes, tags })?);
+        Ok(0)
+    })
+}
+
+/// Closes the level. Commands that wait are not done, and a block that waits for its erase still
+/// holds what it held: `prism_function_drain` comes before.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_function_close(function: *mut prism_function) -> c_int {
+    call(|| close::<FunctionObject>(function).map(|_| 0))
+}
+
+/// Hands out an erased block, or the next page of an open one (`Address_Mapper` of the paper).
+/// `channel` may be `PRISM_CHANNEL_ANY`, `unit` is one of `prism_unit`. `PRISM_ENOSPACE` if the
+/// channel has none left, or only those of the reserve are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_function_address_mapper(
+    function: *mut prism_function,
+    channel: u32,
+    unit: u32,
+    allocated: *mut prism_allocated,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let out = unsafe { OutStruct::new(allocated) }?;
+        let channel = match channel {
+            PRISM_CHANNEL_ANY => Channel::Any,
+            number => Channel::Number(number),
+        };
+        let object = get::<FunctionObject>(function)?;
+        let new = object.function.address_mapper(channel, unit_of(unit)?)?;
+        let (at, free_left, erasing) = (new.at.into(), new.free_left, new.erasing);
+        out.put(prism_allocated { size: 0, at, free_left, erasing });
+        Ok(0)
+    })
+}
+
+/// Writes whole pages of one block, from `at` on: the next of the block (`Flash_Write` of the
+/// paper).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_function_write(
+    function: *mut prism_function,
+    at: prism_address,
+    data: *const c_void,
+    length: usize,
+) -> c_int {
+    call(|| {
+        let object = get::<FunctionObject>(function)?;
+        object.check(length)?;
+        // SAFETY: the caller's promise.
+        let data = unsafe { bytes(data, length) }?;
+        object.function.write(at.into(), data)?;
+        Ok(0)
+    })
+}
+
+/// Reads whole pages of one block, from `at` on (`Flash_Read` of the paper). The buffer is
+/// unchanged if that fails.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_function_read(
+    function: *mut prism_function,
+    at: prism_address,
+    data: *mut c_void,
+    length: usize,
+) -> c_int {
+    call(|| {
+        let object = get::<FunctionObject>(function)?;
+        object.check(length)?;
+        // SAFETY: the caller's promise.
+        let data = unsafe { bytes_mut(data, length) }?;
+        object.function.read(at.into(), data)?;
+        Ok(0)
+    })
+}
+
+/// Gives a block or a page back (`Flash_Trim` of the paper); its erase is in the background.
+/// `unit` is one of `prism_unit`.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_function_trim(
+    function: *mut prism_function,
+    at: prism_address,
+    unit: u32,
+) -> c_int {
+    call(|| {
+        get::<FunctionObject>(function)?.function.trim(at.into(), unit_of(unit)?)?;
+        Ok(0)
+    })
+}
+
+/// Waits until no block waits for its erase.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_function_drain(function: *mut prism_function) -> c_int {
+    call(|| {
+        get::<FunctionObject>(function)?.function.drain()?;
+        Ok(0)
+    })
+}
+
+/// Returns how many blocks wait for their erase or are being erased.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_function_erasing(function: *mut prism_function) -> c_int {
+    call(|| number(get::<FunctionObject>(function)?.function.erasing()?))
+}
+
+/// Returns how many blocks of a channel are erased, those of the reserve included.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_function_free(function: *mut prism_function, channel: u32) -> c_int {
+    call(|| number(get::<FunctionObject>(function)?.function.free(channel)?))
+}
+
+/// Returns how many blocks are handed out. Their addresses go to `blocks`, LUN by LUN, each with
+/// the page that is to be written next, as many as `capacity` has room for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_function_allocated(
+    function: *mut prism_function,
+    blocks: *mut prism_address,
+    capacity: usize,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let room = unsafe { slice_mut(blocks, capacity, "the room for blocks") }?;
+        let allocated = get::<FunctionObject>(function)?.function.allocated()?;
+        let filled = room.iter_mut().zip(&allocated);
+        filled.for_each(|(to, (at, next))| *to = at.with_page(*next).into());
+        number(allocated.len())
+    })
+}
+
+/// Keeps blocks free: `percent` of the capacity that is left (`Flash_SetOPS` of the paper). How
+/// many that is goes to `blocks`. `PRISM_EOPS` if too many are handed out: then `must_free` says
+/// how many have to be trimmed first. Both may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_function_set_ops(
+    function: *mut prism_function,
+    percent: u32,
+    blocks: *mut u32,
+    must_free: *mut u32,
+) -> c_int {
+    let put = |to: *mut u32, what, value| {
+        if !to.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { Out::new(to, what) }?.put(value);
+        }
+        Ok::<_, Failure>(())
+    };
+    call(|| {
+        put(blocks, "blocks", 0)?;
+        put(must_free, "must_free", 0)?;
+        match get::<FunctionObject>(function)?.function.set_ops(percent) {
+            Ok(count) => put(blocks, "blocks", count)?,
+            Err(error) => {
+                if let FlashError::OverProvisioning { blocks: count, must_free: missing } = error {
+                    put(blocks, "blocks", count)?;
+                    put(must_free, "must_free", missing)?;
+                }
+                return Err(error.into());
+            }
+        }
+        Ok(0)
+    })
+}
+
+/// Levels wear (`Wear_Leveler` of the paper): the data of at most `max_pairs` pairs of blocks
+/// changes places, where their erase counts differ by more than `min_gap`, the widest gaps
+/// first. Addresses keep naming the same data. Returns how many pairs there were; they go to
+/// `pairs`, as many as `capacity` has room for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_function_wear_level(
+    function: *mut prism_function,
+    max_pairs: u32,
+    min_gap: u32,
+    level: *mut prism_wear_level,
+    pairs: *mut prism_pair,
+    capacity: usize,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let (out, room) =
+            unsafe { (OutStruct::new(level)?, slice_mut(pairs, capacity, "the room for pairs")?) };
+        let done = get::<FunctionObject>(function)?.function.wear_level(max_pairs, min_gap)?;
+        let (max, min, mean, variance) = (done.max, done.min, done.mean, done.variance);
+        out.put(prism_wear_level { size: 0, mean, variance, max, min });
+        for (to, &(hot, cold)) in room.iter_mut().zip(&done.pairs) {
+            *to = prism_pair { hot: hot.into(), cold: cold.into() };
+        }
+        number(done.pairs.len())
+    })
+}
+
+/// Makes everything durable that was written and is complete.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_function_sync(function: *mut prism_function) -> c_int {
+    call(|| {
+        get::<FunctionObject>(function)?.function.sync()?;
+        Ok(0)
+    })
+}
+
+/// Queues the read of `length` bytes from `at` on. They are handed over with the completion.
+/// `PRISM_EFULL` if `PRISM_FUNCTION_QUEUE_MAX` are queued.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_function_queue_read(
+    function: *mut prism_function,
+    at: prism_address,
+    length: usize,
+    tag: u64,
+) -> c_int {
+    call(|| {
+        let object = get::<FunctionObject>(function)?;
+        object.check(length)?;
+        let data = vec![0; length];
+        object.submit(tag, Direction::Reads, |function, number| {
+            function.submit_read(at.into(), data, number)
+        })
+    })
+}
+
+/// Queues the write of whole pages from `at` on. The data is copied: the buffer is free when
+/// this returns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_function_queue_write(
+    function: *mut prism_function,
+    at: prism_address,
+    data: *const c_void,
+    length: usize,
+    tag: u64,
+) -> c_int {
+    call(|| {
+        let object = get::<FunctionObject>(function)?;
+        object.check(length)?;
+        // SAFETY: the caller's promise.
+        let data = unsafe { bytes(data, length) }?.to_vec();
+        object.submit(tag, Direction::Other, |function, number| {
+            function.submit_write(at.into(), data, number)
+        })
+    })
+}
+
+/// Queues a trim: it is complete at once, and the erase follows when what was queued for the
+/// block before is done.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_function_queue_trim(
+    function: *mut prism_function,
+    at: prism_address,
+    unit: u32,
+    tag: u64,
+) -> c_int {
+    call(|| {
+        let (object, unit) = (get::<FunctionObject>(function)?, unit_of(unit)?);
+        object.submit(tag, Direction::Other, |function, number| {
+            function.submit_trim(at.into(), unit, number)
+        })
+    })
+}
+
+/// Returns how many commands are queued and their completion not taken.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_function_queue_length(function: *mut prism_function) -> c_int {
+    call(|| number(lock(&get::<FunctionObject>(function)?.tags).len()))
+}
+
+/// Waits for the next queued command that is done, as `prism_raw_queue_complete` does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_function_queue_complete(
+    function: *mut prism_function,
+    completion: *mut prism_completion,
+    data: *mut c_void,
+    capacity: usize,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let (out, room) = unsafe { (OutStruct::new(completion)?, bytes_mut(data, capacity)?) };
+        let object = get::<FunctionObject>(function)?;
+        let mut tags = lock(&object.tags);
+        tags.complete(|| object.function.complete(), &out, room)
+    })
+}

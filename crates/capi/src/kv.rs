@@ -1,0 +1,194 @@
+//! Keys and values.
+
+use std::ffi::{c_int, c_void};
+use std::ops::Bound;
+
+use prism::Share;
+use prism::kv::{KvStore, VALUE_MAX};
+
+use crate::border::{Out, OutStruct, at_most, bytes, bytes_mut, call, number};
+use crate::handle::{close, get, open};
+use crate::share::prism_share;
+use crate::status::{Failure, Status};
+use crate::structs::prism_kv_info;
+
+/// A store of keys and values. Threads may use it at once.
+pub struct prism_kv;
+
+held!(KvStore, prism_kv, Kv);
+
+/// What `prism_kv_scan` calls for each key with its value, which are gone when it returns. It
+/// returns 0 to go on. It must not throw; it may use the store.
+pub type prism_kv_visit = Option<
+    unsafe extern "C" fn(
+        context: *mut c_void,
+        key: *const c_void,
+        key_length: usize,
+        value: *const c_void,
+        value_length: usize,
+    ) -> c_int,
+>;
+
+/// No key of any store is longer.
+const KEY_MAX: u64 = 255;
+
+/// # Safety
+/// As [`bytes`].
+unsafe fn key_of<'a>(key: *const c_void, length: usize) -> Result<&'a [u8], Failure> {
+    if length as u64 > KEY_MAX {
+        let what = format!("a key of {length} bytes: the most is {KEY_MAX}");
+        return Err(Failure::new(Status::PRISM_EINVALID, what));
+    }
+    // SAFETY: the caller passes the promise on.
+    unsafe { bytes(key, length) }
+}
+
+/// Opens the store in a share, or makes one if the share holds nothing. The share stays attached
+/// until this is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_kv_open(share: *mut prism_share, kv: *mut *mut prism_kv) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let out = unsafe { Out::handle(kv) }?;
+        out.put(open(KvStore::open(Share::clone(&*get::<Share>(share)?))?)?);
+        Ok(0)
+    })
+}
+
+/// Closes the store. What was not flushed is lost.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_kv_close(kv: *mut prism_kv) -> c_int {
+    call(|| close::<KvStore>(kv).map(|_| 0))
+}
+
+/// Returns the most bytes of a key: 255, or an eighth of a page if that is less.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_kv_key_max(kv: *mut prism_kv) -> c_int {
+    call(|| number(get::<KvStore>(kv)?.key_max()))
+}
+
+/// Sets the value of a key: 16 MiB at most. It is durable after the next `prism_kv_flush`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_kv_set(
+    kv: *mut prism_kv,
+    key: *const c_void,
+    key_length: usize,
+    value: *const c_void,
+    value_length: usize,
+) -> c_int {
+    call(|| {
+        let store = get::<KvStore>(kv)?;
+        at_most(value_length, VALUE_MAX as u64, "a value")?;
+        // SAFETY: the caller's promise.
+        let (key, value) = unsafe { (key_of(key, key_length)?, bytes(value, value_length)?) };
+        store.set(key, value)?;
+        Ok(0)
+    })
+}
+
+/// Deletes a key. Returns 1 if it had a value, else 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_kv_delete(
+    kv: *mut prism_kv,
+    key: *const c_void,
+    key_length: usize,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let key = unsafe { key_of(key, key_length) }?;
+        Ok(get::<KvStore>(kv)?.delete(key)?.into())
+    })
+}
+
+/// Returns 1 if the key has a value, else 0. The value goes to `value` and its length to
+/// `value_length`; if `capacity` is less, that is `PRISM_ETOOSMALL`, and only the length is told.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_kv_get(
+    kv: *mut prism_kv,
+    key: *const c_void,
+    key_length: usize,
+    value: *mut c_void,
+    capacity: usize,
+    value_length: *mut usize,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let out = unsafe { Out::new(value_length, "value_length") }?;
+        // SAFETY: the caller's promise.
+        let (key, room) = unsafe { (key_of(key, key_length)?, bytes_mut(value, capacity)?) };
+        out.put(0);
+        let Some(found) = get::<KvStore>(kv)?.get(key)? else { return Ok(0) };
+        out.put(found.len());
+        let Some(to) = room.get_mut(..found.len()) else {
+            let what = format!("the value has {} bytes: give it as many", found.len());
+            return Err(Failure::new(Status::PRISM_ETOOSMALL, what));
+        };
+        to.copy_from_slice(&found);
+        Ok(1)
+    })
+}
+
+/// Calls `visit` for the first `limit` keys in their order, from `from` on and before `to`, with
+/// their values; all are read at once. A bound that is NULL is none. Returns how many keys were
+/// visited.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_kv_scan(
+    kv: *mut prism_kv,
+    from: *const c_void,
+    from_length: usize,
+    to: *const c_void,
+    to_length: usize,
+    limit: usize,
+    visit: prism_kv_visit,
+    context: *mut c_void,
+) -> c_int {
+    call(|| {
+        let visit = visit.ok_or_else(|| Failure::argument("visit is NULL"))?;
+        // SAFETY: the caller's promise.
+        let (first, end) = unsafe { (bytes(from, from_length)?, bytes(to, to_length)?) };
+        let first = if from.is_null() { Bound::Unbounded } else { Bound::Included(first) };
+        let end = if to.is_null() { Bound::Unbounded } else { Bound::Excluded(end) };
+        let found = get::<KvStore>(kv)?.scan((first, end), limit)?;
+        let mut visited = 0;
+        for (key, value) in &found {
+            visited += 1;
+            let (key_at, value_at) = (key.as_ptr().cast(), value.as_ptr().cast());
+            // SAFETY: it is a function of the caller, who takes what its type says.
+            let go_on = unsafe { visit(context, key_at, key.len(), value_at, value.len()) };
+            if go_on != 0 {
+                break;
+            }
+        }
+        number(visited)
+    })
+}
+
+/// Makes everything set or deleted so far durable.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_kv_flush(kv: *mut prism_kv) -> c_int {
+    call(|| {
+        get::<KvStore>(kv)?.flush()?;
+        Ok(0)
+    })
+}
+
+/// What the store holds and has cost. Looks at every key.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_kv_get_info(kv: *mut prism_kv, info: *mut prism_kv_info) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let out = unsafe { OutStruct::new(info) }?;
+        let stats = get::<KvStore>(kv)?.stats();
+        out.put(prism_kv_info {
+            size: 0,
+            records: stats.records,
+            live_bytes: stats.live_bytes,
+            charged_bytes: stats.charged_bytes,
+            capacity_bytes: stats.capacity_bytes,
+            written_bytes: stats.written_bytes,
+            programs: stats.counts.programs.total(),
+            write_amplification: stats.write_amplification,
+        });
+        Ok(0)
+    })
+}

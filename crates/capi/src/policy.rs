@@ -1,0 +1,217 @@
+//! The policy level: logical ranges, each with a mapping and a cleaning.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use prism::policy::Policy;
+use prism::{FlashError, Share};
+
+use crate::border::{Out, OutStruct, at_most, bytes, bytes_mut, call, number, read};
+use crate::handle::{close, get, open};
+use crate::share::prism_share;
+use crate::status::Failure;
+use crate::structs::{prism_range_config, prism_range_info};
+
+/// A share at the policy level. Threads may use it at once.
+pub struct prism_policy;
+
+pub(crate) struct PolicyObject {
+    pub(crate) policy: Policy,
+    /// Where the last range ends: no request is longer.
+    end: AtomicU64,
+}
+
+held!(PolicyObject, prism_policy, Policy);
+
+impl PolicyObject {
+    fn ranges_changed(&self) {
+        let end = self.policy.ranges().last().map_or(0, |range| range.end);
+        self.end.store(end, Ordering::Release);
+    }
+
+    fn check(&self, length: usize) -> Result<(), Failure> {
+        at_most(length, self.end.load(Ordering::Acquire), "all that the ranges span")
+    }
+}
+
+/// Opens the policy level in a share: as it was left, or with no range. The share stays attached
+/// until this is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_policy_open(
+    share: *mut prism_share,
+    policy: *mut *mut prism_policy,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let out = unsafe { Out::handle(policy) }?;
+        let policy = Policy::open(Share::clone(&*get::<Share>(share)?))?;
+        let object = PolicyObject { policy, end: AtomicU64::new(0) };
+        object.ranges_changed();
+        out.put(open(object)?);
+        Ok(0)
+    })
+}
+
+/// Closes the level. What was not flushed is lost. A container that is still open keeps the
+/// level.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_policy_close(policy: *mut prism_policy) -> c_int {
+    call(|| close::<PolicyObject>(policy).map(|_| 0))
+}
+
+/// Puts the bytes of a unit into `bytes`: what is written without reading what is beside it.
+/// Ranges, containers and trims are whole units.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_policy_unit(policy: *mut prism_policy, bytes: *mut u32) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let out = unsafe { Out::new(bytes, "bytes") }?;
+        out.put(get::<PolicyObject>(policy)?.policy.unit());
+        Ok(0)
+    })
+}
+
+/// Puts the bytes of data in a block into `bytes`: what a range mapped by block replaces without
+/// copies.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_policy_block_bytes(
+    policy: *mut prism_policy,
+    bytes: *mut u64,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let out = unsafe { Out::new(bytes, "bytes") }?;
+        out.put(get::<PolicyObject>(policy)?.policy.block_bytes());
+        Ok(0)
+    })
+}
+
+/// Sets up the addresses from `begin` up to `end`, which is not part of them (`FTL_Ioctl` of the
+/// paper): they can be read and written from then on. An empty range of the same addresses is
+/// set up anew.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_policy_configure(
+    policy: *mut prism_policy,
+    begin: u64,
+    end: u64,
+    config: *const prism_range_config,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let config = unsafe { read(config) }?.value()?;
+        let object = get::<PolicyObject>(policy)?;
+        object.policy.configure(begin, end, config)?;
+        object.ranges_changed();
+        Ok(0)
+    })
+}
+
+/// Gives up the range that begins at `begin` and holds nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_policy_remove(policy: *mut prism_policy, begin: u64) -> c_int {
+    call(|| {
+        let object = get::<PolicyObject>(policy)?;
+        object.policy.remove(begin)?;
+        object.ranges_changed();
+        Ok(0)
+    })
+}
+
+/// Returns how many ranges there are.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_policy_ranges(policy: *mut prism_policy) -> c_int {
+    call(|| number(get::<PolicyObject>(policy)?.policy.ranges().len()))
+}
+
+/// Tells of range number `index`, by address.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_policy_range(
+    policy: *mut prism_policy,
+    index: usize,
+    info: *mut prism_range_info,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let out = unsafe { OutStruct::new(info) }?;
+        let ranges = get::<PolicyObject>(policy)?.policy.ranges();
+        let (value, count) = (index as u64, ranges.len() as u64);
+        let range = ranges.get(index);
+        out.put(range.ok_or(FlashError::OutOfRange { what: "range", value, count })?.into());
+        Ok(0)
+    })
+}
+
+/// Reads within one range (`FTL_Read` of the paper); what was never written is zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_policy_read(
+    policy: *mut prism_policy,
+    address: u64,
+    data: *mut c_void,
+    length: usize,
+) -> c_int {
+    call(|| {
+        let object = get::<PolicyObject>(policy)?;
+        object.check(length)?;
+        // SAFETY: the caller's promise.
+        let data = unsafe { bytes_mut(data, length) }?;
+        object.policy.read(address, data)?;
+        Ok(0)
+    })
+}
+
+/// Writes within one range (`FTL_Write` of the paper). It is durable after the next
+/// `prism_policy_flush`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_policy_write(
+    policy: *mut prism_policy,
+    address: u64,
+    data: *const c_void,
+    length: usize,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { prism_policy_write_with_handle(policy, address, data, length, 0) }
+}
+
+/// Writes as data of a placement handle; the last one if there are not so many.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_policy_write_with_handle(
+    policy: *mut prism_policy,
+    address: u64,
+    data: *const c_void,
+    length: usize,
+    placement: u32,
+) -> c_int {
+    call(|| {
+        let object = get::<PolicyObject>(policy)?;
+        object.check(length)?;
+        // SAFETY: the caller's promise.
+        let data = unsafe { bytes(data, length) }?;
+        object.policy.write_with_handle(address, data, placement)?;
+        Ok(0)
+    })
+}
+
+/// Gives up what is at these addresses, which are whole units: they read as zeros from now on.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_policy_trim(policy: *mut prism_policy, address: u64, length: u64) -> c_int {
+    call(|| {
+        get::<PolicyObject>(policy)?.policy.trim(address, length)?;
+        Ok(0)
+    })
+}
+
+/// Everything that was written and trimmed is durable when this returns.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_policy_flush(policy: *mut prism_policy) -> c_int {
+    call(|| {
+        get::<PolicyObject>(policy)?.policy.flush()?;
+        Ok(0)
+    })
+}
+
+/// Cleans in time to spare, up to `rows` rows of copies in each range. Returns 1 if there was
+/// anything to do, else 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_policy_idle(policy: *mut prism_policy, rows: u32) -> c_int {
+    call(|| Ok(get::<PolicyObject>(policy)?.policy.idle(rows)?.into()))
+}

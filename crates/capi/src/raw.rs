@@ -1,0 +1,402 @@
+//! The raw level: pages and blocks, and every rule of flash.
+
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+
+use prism::Share;
+use prism::raw::{Address, Command, Queue, Raw, VectorError};
+
+use crate::border::{
+    Out, OutStruct, at_most, bytes, bytes_mut, call, lock, number, slice, slice_mut,
+};
+use crate::handle::{close, get, open};
+use crate::queue::{Direction, Tags, full};
+use crate::share::prism_share;
+use crate::status::{Failure, Status};
+use crate::structs::{prism_address, prism_completion};
+
+/// A share at the raw level. Threads may use it at once; what they do to one block has an order
+/// that is theirs to keep.
+pub struct prism_raw;
+
+/// Commands of the raw level that are under way together. Threads may use it at once.
+pub struct prism_raw_queue;
+
+/// Commands of a queue at most: more would only cost memory.
+const DEPTH_MAX: u32 = 1 << 16;
+
+/// Calls share it, growing has it alone.
+pub(crate) struct RawObject(RwLock<Arc<Raw>>);
+
+pub(crate) struct QueueObject(Mutex<(Queue<Arc<Raw>>, Tags)>);
+
+held!(RawObject, prism_raw, Raw);
+held!(QueueObject, prism_raw_queue, RawQueue);
+
+impl RawObject {
+    fn raw(&self) -> RwLockReadGuard<'_, Arc<Raw>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn resize(&self, change: impl FnOnce(&mut Raw) -> prism::Result<()>) -> Result<c_int, Failure> {
+        let mut raw = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let what = "a queue is open on this prism_raw: close it first";
+        let raw = Arc::get_mut(&mut raw);
+        change(raw.ok_or_else(|| Failure::new(Status::PRISM_EBUSY, what))?)?;
+        Ok(0)
+    }
+}
+
+/// The length of a page, or less of it.
+fn check_page(raw: &Raw, length: usize, oob_length: usize) -> Result<(), Failure> {
+    at_most(length, raw.geometry().page_size.into(), "a page")?;
+    at_most(oob_length, raw.geometry().oob_size.into(), "the out-of-band part of a page")
+}
+
+/// Opens the raw level in a share, which stays attached until this is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_raw_open(
+    share: *mut prism_share,
+    raw: *mut *mut prism_raw,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let out = unsafe { Out::handle(raw) }?;
+        let raw = Raw::open(Share::clone(&*get::<Share>(share)?))?;
+        out.put(open(RawObject(RwLock::new(Arc::new(raw))))?);
+        Ok(0)
+    })
+}
+
+/// Closes the handle. A queue that is still open keeps the level.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_raw_close(raw: *mut prism_raw) -> c_int {
+    call(|| close::<RawObject>(raw).map(|_| 0))
+}
+
+/// Returns how many blocks the share has. Their addresses go to `blocks`, LUN by LUN, those of a
+/// channel together, as many as `capacity` has room for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_raw_blocks(
+    raw: *mut prism_raw,
+    blocks: *mut prism_address,
+    capacity: usize,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let room = unsafe { slice_mut(blocks, capacity, "the room for blocks") }?;
+        let object = get::<RawObject>(raw)?;
+        let raw = object.raw();
+        room.iter_mut().zip(raw.blocks()).for_each(|(to, at)| *to = at.into());
+        number(raw.geometry().blocks())
+    })
+}
+
+/// Reads a page, or its first bytes (`Page_Read` of the paper).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_raw_read_page(
+    raw: *mut prism_raw,
+    at: prism_address,
+    data: *mut c_void,
+    length: usize,
+) -> c_int {
+    // SAFETY: the caller's promise, and no out-of-band bytes.
+    unsafe { prism_raw_read_page_oob(raw, at, data, length, std::ptr::null_mut(), 0) }
+}
+
+/// Reads a page, or its first bytes, and its first out-of-band bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_raw_read_page_oob(
+    raw: *mut prism_raw,
+    at: prism_address,
+    data: *mut c_void,
+    length: usize,
+    oob: *mut c_void,
+    oob_length: usize,
+) -> c_int {
+    call(|| {
+        let object = get::<RawObject>(raw)?;
+        let raw = object.raw();
+        check_page(&raw, length, oob_length)?;
+        // SAFETY: the caller's promise.
+        let (data, oob) = unsafe { (bytes_mut(data, length)?, bytes_mut(oob, oob_length)?) };
+        raw.read_page_and_oob(at.into(), data, oob)?;
+        Ok(0)
+    })
+}
+
+/// Writes a page: the next of its block (`Page_Write` of the paper).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_raw_write_page(
+    raw: *mut prism_raw,
+    at: prism_address,
+    data: *const c_void,
+    length: usize,
+) -> c_int {
+    // SAFETY: the caller's promise, and no out-of-band bytes.
+    unsafe { prism_raw_write_page_oob(raw, at, data, length, std::ptr::null(), 0) }
+}
+
+/// Writes a page and out-of-band bytes, at most as many as there are.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_raw_write_page_oob(
+    raw: *mut prism_raw,
+    at: prism_address,
+    data: *const c_void,
+    length: usize,
+    oob: *const c_void,
+    oob_length: usize,
+) -> c_int {
+    call(|| {
+        let object = get::<RawObject>(raw)?;
+        let raw = object.raw();
+        check_page(&raw, length, oob_length)?;
+        // SAFETY: the caller's promise.
+        let (data, oob) = unsafe { (bytes(data, length)?, bytes(oob, oob_length)?) };
+        raw.write_page_and_oob(at.into(), data, oob)?;
+        Ok(0)
+    })
+}
+
+/// Erases a block (`Block_Erase` of the paper). A block that fails is replaced below its
+/// address.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_raw_erase_block(raw: *mut prism_raw, at: prism_address) -> c_int {
+    call(|| {
+        get::<RawObject>(raw)?.raw().erase_block(at.into())?;
+        Ok(0)
+    })
+}
+
+/// Takes no more pages for a block, so that it no longer counts as partly written.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_raw_finish_block(raw: *mut prism_raw, at: prism_address) -> c_int {
+    call(|| {
+        get::<RawObject>(raw)?.raw().finish_block(at.into())?;
+        Ok(0)
+    })
+}
+
+/// Returns the page of the block that is to be written next.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_raw_write_pointer(raw: *mut prism_raw, at: prism_address) -> c_int {
+    call(|| number(get::<RawObject>(raw)?.raw().write_pointer(at.into())?))
+}
+
+/// Puts into `erases` how often the block under this address was erased.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_raw_erase_count(
+    raw: *mut prism_raw,
+    at: prism_address,
+    erases: *mut u32,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let out = unsafe { Out::new(erases, "erases") }?;
+        out.put(get::<RawObject>(raw)?.raw().erase_count(at.into())?);
+        Ok(0)
+    })
+}
+
+/// Makes everything written so far durable.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_raw_sync(raw: *mut prism_raw) -> c_int {
+    call(|| {
+        get::<RawObject>(raw)?.raw().sync()?;
+        Ok(0)
+    })
+}
+
+/// Adds LUNs to the share.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_raw_grow(raw: *mut prism_raw, luns: u32) -> c_int {
+    call(|| get::<RawObject>(raw)?.resize(|raw| raw.grow(luns)))
+}
+
+/// Gives back the last LUNs of the share, which have to be erased.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_raw_shrink(raw: *mut prism_raw, luns: u32) -> c_int {
+    call(|| get::<RawObject>(raw)?.resize(|raw| raw.shrink(luns)))
+}
+
+/// Runs commands that begin together; tells which of them has failed.
+fn vectored(
+    raw: *mut prism_raw,
+    at: &[prism_address],
+    failed: *mut usize,
+    run: impl FnOnce(&Raw, &[Address]) -> Result<(), VectorError>,
+) -> Result<c_int, Failure> {
+    // SAFETY: the caller of the calls below has promised it.
+    let failed = if failed.is_null() { None } else { Some(unsafe { Out::new(failed, "failed") }?) };
+    let object = get::<RawObject>(raw)?;
+    let at: Vec<Address> = at.iter().map(|&at| at.into()).collect();
+    match run(&object.raw(), &at) {
+        Ok(()) => Ok(0),
+        Err(error) => {
+            failed.iter().for_each(|failed| failed.put(error.index));
+            let message = error.to_string();
+            Err(Failure { message, ..Failure::from(error.error) })
+        }
+    }
+}
+
+/// Reads pages, all begun now, into `data`, page after page; returns when the last is done.
+/// `failed` may be NULL: it gets the place of the command that failed. Those before it are done,
+/// those behind it were not begun.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_raw_read_pages(
+    raw: *mut prism_raw,
+    pages: *const prism_address,
+    count: usize,
+    data: *mut c_void,
+    length: usize,
+    failed: *mut usize,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let (at, data) = unsafe { (slice(pages, count, "pages")?, bytes_mut(data, length)?) };
+        vectored(raw, at, failed, |raw, at| raw.read_pages(at, data))
+    })
+}
+
+/// Writes pages, all begun now, from `data`, page after page; returns when the last is done.
+/// `failed` is as in `prism_raw_read_pages`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_raw_write_pages(
+    raw: *mut prism_raw,
+    pages: *const prism_address,
+    count: usize,
+    data: *const c_void,
+    length: usize,
+    failed: *mut usize,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let (at, data) = unsafe { (slice(pages, count, "pages")?, bytes(data, length)?) };
+        vectored(raw, at, failed, |raw, at| raw.write_pages(at, data))
+    })
+}
+
+/// Erases blocks, all begun now; returns when the last is done. `failed` is as in
+/// `prism_raw_read_pages`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_raw_erase_blocks(
+    raw: *mut prism_raw,
+    blocks: *const prism_address,
+    count: usize,
+    failed: *mut usize,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let at = unsafe { slice(blocks, count, "blocks") }?;
+        vectored(raw, at, failed, |raw, at| raw.erase_blocks(at))
+    })
+}
+
+/// Opens a queue, `depth` of whose commands may be under way: 1 to 65536.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_raw_queue_open(
+    raw: *mut prism_raw,
+    depth: u32,
+    queue: *mut *mut prism_raw_queue,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let out = unsafe { Out::handle(queue) }?;
+        if !(1..=DEPTH_MAX).contains(&depth) {
+            let what = format!("the depth is {depth}, and between 1 and {DEPTH_MAX}");
+            return Err(Failure::argument(what));
+        }
+        let raw = Arc::clone(&get::<RawObject>(raw)?.raw());
+        let queue = Queue::new(raw, depth as usize);
+        out.put(open(QueueObject(Mutex::new((queue, Tags::default()))))?);
+        Ok(0)
+    })
+}
+
+/// Closes a queue. What was submitted takes effect all the same.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_raw_queue_close(queue: *mut prism_raw_queue) -> c_int {
+    call(|| close::<QueueObject>(queue).map(|_| 0))
+}
+
+fn submit(object: &QueueObject, tag: u64, command: Command) -> Result<c_int, Failure> {
+    let direction = match command {
+        Command::Read { .. } => Direction::Reads,
+        Command::Write { .. } | Command::Erase { .. } => Direction::Other,
+    };
+    let (queue, tags) = &mut *lock(&object.0);
+    queue.submit(command, tags.next()).map_err(|_| full())?;
+    tags.submitted(tag, direction);
+    Ok(0)
+}
+
+/// Submits the read of a page, or of its first `length` bytes. They are handed over with the
+/// completion. `PRISM_EFULL` if the queue is full.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_raw_queue_read(
+    queue: *mut prism_raw_queue,
+    at: prism_address,
+    length: usize,
+    tag: u64,
+) -> c_int {
+    call(|| {
+        let object = get::<QueueObject>(queue)?;
+        check_page(lock(&object.0).0.raw(), length, 0)?;
+        submit(&object, tag, Command::Read { at: at.into(), data: vec![0; length] })
+    })
+}
+
+/// Submits the write of a page. The data is copied: the buffer is free when this returns.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_raw_queue_write(
+    queue: *mut prism_raw_queue,
+    at: prism_address,
+    data: *const c_void,
+    length: usize,
+    tag: u64,
+) -> c_int {
+    call(|| {
+        let object = get::<QueueObject>(queue)?;
+        check_page(lock(&object.0).0.raw(), length, 0)?;
+        // SAFETY: the caller's promise.
+        let data = unsafe { bytes(data, length) }?.to_vec();
+        submit(&object, tag, Command::Write { at: at.into(), data })
+    })
+}
+
+/// Submits the erase of a block.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_raw_queue_erase(
+    queue: *mut prism_raw_queue,
+    at: prism_address,
+    tag: u64,
+) -> c_int {
+    call(|| submit(&*get::<QueueObject>(queue)?, tag, Command::Erase { at: at.into() }))
+}
+
+/// Returns how many commands are under way: submitted, and their completion not taken.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_raw_queue_length(queue: *mut prism_raw_queue) -> c_int {
+    call(|| number(lock(&get::<QueueObject>(queue)?.0).1.len()))
+}
+
+/// Waits for the next command that is done. Returns 1 with its completion, 0 if none is under
+/// way. What a read has read goes to `data`; if that has not `capacity` for it,
+/// `PRISM_ETOOSMALL` is returned, the completion says how long it is, and is still to be taken.
+/// How the command went is in the completion, and why it failed in `prism_last_message`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_raw_queue_complete(
+    queue: *mut prism_raw_queue,
+    completion: *mut prism_completion,
+    data: *mut c_void,
+    capacity: usize,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let (out, room) = unsafe { (OutStruct::new(completion)?, bytes_mut(data, capacity)?) };
+        let object = get::<QueueObject>(queue)?;
+        let (queue, tags) = &mut *lock(&object.0);
+        tags.complete(|| queue.complete(), &out, room)
+    })
+}

@@ -1,0 +1,147 @@
+//! Shares: what one application owns of a device.
+
+use std::ffi::c_int;
+
+use prism::{Nanos, Share};
+
+use crate::border::{Out, OutStruct, call, number, slice_mut};
+use crate::handle::{close, get};
+use crate::status::{Failure, Status};
+use crate::structs::{prism_counts, prism_share_geometry};
+
+/// A share. A level that is opened in it keeps it attached, so close the level's handle and this
+/// one before somebody else attaches. Threads may use it at once.
+pub struct prism_share;
+
+held!(Share, prism_share, Share);
+
+/// The end of virtual time: 146 years, beyond which no clock is moved.
+const TIME_MAX: u64 = 1 << 62;
+
+/// Detaches from the share, once every level in it is closed as well; what it holds stays.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_share_close(share: *mut prism_share) -> c_int {
+    call(|| close::<Share>(share).map(|_| 0))
+}
+
+/// The shape of the share (`Get_SSD_Geometry` of the paper).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_share_get_geometry(
+    share: *mut prism_share,
+    geometry: *mut prism_share_geometry,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let out = unsafe { OutStruct::new(geometry) }?;
+        out.put(get::<Share>(share)?.geometry()?.into());
+        Ok(0)
+    })
+}
+
+/// Returns how many LUNs the share has on one of its channels. Their numbers in the share go to
+/// `luns`, as many as `capacity` has room for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_share_channel(
+    share: *mut prism_share,
+    channel: u32,
+    luns: *mut u32,
+    capacity: usize,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let room = unsafe { slice_mut(luns, capacity, "the room for LUNs") }?;
+        let geometry = get::<Share>(share)?.geometry()?;
+        let count = geometry.channels.len() as u64;
+        let luns = geometry.channels.get(channel as usize);
+        let luns = luns.ok_or(prism::FlashError::OutOfRange {
+            what: "channel",
+            value: channel.into(),
+            count,
+        })?;
+        room.iter_mut().zip(luns).for_each(|(to, lun)| *to = *lun);
+        number(luns.len())
+    })
+}
+
+/// What was done in the share since the device was opened.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_share_get_counts(
+    share: *mut prism_share,
+    counts: *mut prism_counts,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let out = unsafe { OutStruct::new(counts) }?;
+        out.put(get::<Share>(share)?.counts()?.into());
+        Ok(0)
+    })
+}
+
+/// Puts the share's clock into `now_ns`: nanoseconds of virtual time. It stands still on a
+/// device without timing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_share_now(share: *mut prism_share, now_ns: *mut u64) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let out = unsafe { Out::new(now_ns, "now_ns") }?;
+        out.put(get::<Share>(share)?.now()?.0);
+        Ok(0)
+    })
+}
+
+/// Lets `time_ns` nanoseconds of virtual time pass for this share.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_share_pass(share: *mut prism_share, time_ns: u64) -> c_int {
+    call(|| {
+        let share = get::<Share>(share)?;
+        let end = share.now()?.0.checked_add(time_ns);
+        if end.is_none_or(|end| end > TIME_MAX) {
+            let what = format!("virtual time ends at {TIME_MAX} ns: let less pass");
+            return Err(Failure::new(Status::PRISM_ERANGE, what));
+        }
+        share.pass(Nanos(time_ns))?;
+        Ok(0)
+    })
+}
+
+/// Changes the limit of bandwidth, in bytes a second; 0 for no limit.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_share_limit_bandwidth(
+    share: *mut prism_share,
+    bytes_per_second: u64,
+) -> c_int {
+    call(|| {
+        let limit = Some(bytes_per_second).filter(|&limit| limit > 0);
+        get::<Share>(share)?.limit_bandwidth(limit)?;
+        Ok(0)
+    })
+}
+
+/// Adds LUNs, which get the next numbers; `ops_luns` of them are over-provisioning. The raw
+/// level learns of them by `prism_raw_grow`, the function level when it is opened again.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_share_grow(share: *mut prism_share, luns: u32, ops_luns: u32) -> c_int {
+    call(|| {
+        get::<Share>(share)?.grow(luns, ops_luns)?;
+        Ok(0)
+    })
+}
+
+/// Gives back the last LUNs of the share, which have to be erased; those of the reserve first.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_share_shrink(share: *mut prism_share, luns: u32) -> c_int {
+    call(|| {
+        get::<Share>(share)?.shrink(luns)?;
+        Ok(0)
+    })
+}
+
+/// Gives up the share: what it holds is erased. Its handles answer `PRISM_ERELEASED` from now
+/// on, and still have to be closed.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_share_release(share: *mut prism_share) -> c_int {
+    call(|| {
+        Share::clone(&*get::<Share>(share)?).release()?;
+        Ok(0)
+    })
+}
