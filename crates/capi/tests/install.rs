@@ -41,6 +41,8 @@ fn a_program_is_built_with_what_was_installed() {
         let length = fs::metadata(prefix.join(file)).map(|found| found.len()).ok();
         assert!(length.is_some_and(|length| length > 0), "{file}: {length:?}");
     }
+    let page = fs::read_to_string(prefix.join("share/man/man3/prism.3")).expect("the page");
+    assert!(page.starts_with(&format!(".TH PRISM 3 \"\" \"Prism {VERSION}\"")), "{page}");
     let link = |name: &str| fs::read_link(prefix.join("lib").join(name)).expect("a link");
     let soname = format!("libprism.so.{}", env!("CARGO_PKG_VERSION_MAJOR"));
     assert_eq!(link("libprism.so").to_str(), Some(&*soname));
