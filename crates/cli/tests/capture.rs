@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use common::Run;
 use loop_disk::{LoopDisk, can_capture, has_program, skipped};
+use prism_host::{LoadSpec, Progress, load_trace};
+use prism_trace::Source;
 use serde_json::Value;
 
 const PRISM: &str = env!("CARGO_BIN_EXE_prism");
@@ -116,6 +118,54 @@ END"
         let checkpoint = info(&out, Some("checkpoint"));
         assert_eq!(written(&checkpoint, "s.db"), database, "{file_system}: {checkpoint}");
     }
+}
+
+#[test]
+fn write_hints_arrive() {
+    if !can_capture("write hints") {
+        return;
+    }
+    if !has_program("python3") {
+        return skipped("python3 is not there to set write hints");
+    }
+    let Some(disk) = LoopDisk::with("ext4") else { return };
+    // 1036 is F_SET_RW_HINT; 2 to 5 are the lifetimes from short to extreme.
+    let script = "python3 -c \"
+import fcntl, os, struct
+for hint in (2, 3, 4, 5):
+    file = os.open(f'h{hint}', os.O_RDWR | os.O_CREAT)
+    fcntl.fcntl(file, 1036, struct.pack('Q', hint))
+    os.write(file, bytes(65536))
+    os.fsync(file)\"";
+    let out = disk.beside("t.parquet");
+    let run = capture(&disk, &out, &["--backend", "bpf"], script);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let spec = LoadSpec {
+        paths: vec![out],
+        format: None,
+        map: None,
+        blkparse_format: None,
+        phase: None,
+        source: None,
+        nvme_block: None,
+    };
+    let mut trace = load_trace(&spec, &Progress::hidden()).expect("a trace");
+    let (mut batch, mut found) = (Vec::new(), Vec::new());
+    loop {
+        trace.spool.next_batch(&mut batch).expect("readable");
+        if batch.is_empty() {
+            break;
+        }
+        for record in &batch {
+            let name = trace.symbols.name(record.file);
+            if name.starts_with('h') {
+                found.push(format!("{name} {}", record.hint));
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    assert_eq!(found, ["h2 2", "h3 3", "h4 4", "h5 5"]);
 }
 
 #[test]

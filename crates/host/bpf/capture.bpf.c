@@ -55,7 +55,7 @@ struct bio {
 	void *bi_private;
 	struct bio_vec *bi_io_vec;
 } KERNEL;
-// The hint became an enum of four bytes in newer kernels; a flavour reads that.
+// The hint became an enum of one byte in newer kernels; a flavour reads that.
 enum rw_hint { RW_HINT_NONE };
 struct bio___enum { enum rw_hint bi_write_hint; } KERNEL;
 struct request {
@@ -298,12 +298,14 @@ static __always_inline void find_file(struct bio *bio, struct file_key *key)
 static __always_inline __u8 hint_of(struct bio *bio)
 {
 	struct bio___enum *newer = (void *)bio;
+	__u8 hint = 0;
 
-	if (!bpf_core_field_exists(bio->bi_write_hint))
-		return 0;
-	if (bpf_core_field_size(bio->bi_write_hint) == 2)
+	// An integer and an enum are no match, so each kernel has one of the two fields.
+	if (bpf_core_field_exists(bio->bi_write_hint))
 		return BPF_CORE_READ(bio, bi_write_hint);
-	return BPF_CORE_READ(newer, bi_write_hint);
+	if (bpf_core_field_exists(newer->bi_write_hint))
+		bpf_core_read(&hint, sizeof(hint), &newer->bi_write_hint);
+	return hint;
 }
 
 static __always_inline __u8 stream_of(struct bio *bio)
