@@ -1,6 +1,6 @@
 # The two loops: `make test` is everything and what CI runs, `make test-fast` is the short
-# loop. Both need only Rust and a C compiler; cargo brings the rest. One test of `make test`
-# asks DuckDB as well and is skipped, with a line that says so, where that cannot be installed.
+# loop. Both need only Rust and a C compiler; cargo brings the rest. Tests that want more (DuckDB,
+# root and loop devices, file systems) are skipped where that is missing, with a line that says so.
 
 .PHONY: test test-fast lint build setup python install capi
 

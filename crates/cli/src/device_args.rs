@@ -11,6 +11,7 @@ use prism_ssd::{Device, DeviceError, fit};
 
 use crate::failure::Failure;
 use crate::initial_state::{State, parse_state, parse_state_file};
+use crate::quantities;
 
 /// Which drive, how large, and what it holds at the start.
 #[derive(Clone, Debug, Args)]
@@ -42,7 +43,7 @@ pub struct DeviceArgs {
     pub wear: Option<u32>,
     /// How long ago what the drive holds at the start was programmed, as 90d, for a drive that
     /// ages
-    #[arg(long, value_name = "TIME", value_parser = parse_retention)]
+    #[arg(long, value_name = "TIME", value_parser = quantities::nanos)]
     pub retention: Option<Nanos>,
     /// Change a field of the drive before it is made to fit, as ftl.victim=fifo
     #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = parse_override)]
@@ -237,10 +238,6 @@ fn parse_kind(text: &str) -> Result<String, String> {
         return Ok(text.into());
     }
     Err(format!("kinds are {}", FaultModel::KINDS.join(", ")))
-}
-
-fn parse_retention(text: &str) -> Result<Nanos, String> {
-    Nanos::parse(text).map_err(|error| error.to_string())
 }
 
 pub(crate) fn parse_capacity(text: &str) -> Result<Capacity, String> {

@@ -15,6 +15,7 @@ pub mod initial_state;
 pub mod output;
 pub mod over_provisioning;
 pub mod own_args;
+pub mod quantities;
 pub mod replay_args;
 pub mod report_files;
 pub mod reproduction;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::quantities;
 use clap::Args;
-use prism_base::Bytes;
 use prism_host::{HostError, LoadSpec, LoadedTrace, Progress, load_trace};
 use prism_trace::{Format, LogicalBlock};
 
@@ -74,7 +74,7 @@ impl SelectArgs {
 }
 
 fn parse_block(text: &str) -> Result<LogicalBlock, String> {
-    let size = Bytes::parse(text).map_err(|error| error.to_string())?;
+    let size = quantities::bytes(text)?;
     LogicalBlock::new(size).map_err(|error| error.to_string())
 }
 

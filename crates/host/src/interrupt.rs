@@ -62,13 +62,31 @@ pub fn install() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The next signal raises the flag that this gives, and ends nothing; the one after it ends
+/// While this is there, the first signal raises a flag and ends nothing; the one after it ends
 /// the process as always.
-#[must_use]
-pub fn stop_softly() -> Arc<AtomicBool> {
-    let flag = Arc::new(AtomicBool::new(false));
-    *soft() = Some(Arc::clone(&flag));
-    flag
+#[derive(Debug)]
+#[must_use = "signals end the process as soon as it is dropped"]
+pub struct SoftStop(Arc<AtomicBool>);
+
+impl SoftStop {
+    /// From now on.
+    pub fn begin() -> Self {
+        let flag = Arc::new(AtomicBool::new(false));
+        *soft() = Some(Arc::clone(&flag));
+        Self(flag)
+    }
+
+    /// Whether a signal came.
+    #[must_use]
+    pub fn came(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for SoftStop {
+    fn drop(&mut self) {
+        *soft() = None;
+    }
 }
 
 fn soft() -> MutexGuard<'static, Option<Arc<AtomicBool>>> {

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output::{JsonArg, screen};
+use crate::quantities;
 
 /// Arguments of `prism bench device`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -26,12 +27,10 @@ pub struct Args {
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
     /// Bytes of flash, and of the file of fio
-    #[arg(long, value_name = "SIZE", default_value = "1GiB",
-          value_parser = |text: &str| Bytes::parse(text).map_err(|e| e.to_string()))]
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = quantities::bytes)]
     size: Bytes,
     /// How long each is measured at a time
-    #[arg(long, value_name = "TIME", default_value = "3s",
-          value_parser = |text: &str| Nanos::parse(text).map_err(|e| e.to_string()))]
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = quantities::nanos)]
     time: Nanos,
     /// Turns that each takes; the medians are printed
     #[arg(long, value_name = "N", default_value_t = 3,

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output::{JsonArg, screen};
+use crate::quantities;
 
 /// Arguments of `prism calc lifetime`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -17,7 +18,7 @@ use crate::output::{JsonArg, screen};
   prism calc lifetime --capacity 1TB --cell tlc --write-amplification 10 --rate 100MB/s")]
 pub struct Args {
     /// Size of the drive; its spare flash is left out
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes)]
     capacity: Bytes,
     /// P/E cycles that a block is good for
     #[arg(long, value_name = "N", group = "endurance")]
@@ -93,13 +94,9 @@ fn document(answer: &Answer) -> Document {
     Document::new("prism calc lifetime", "how long a drive lasts").with(section)
 }
 
-fn parse_bytes(text: &str) -> Result<Bytes, String> {
-    Bytes::parse(text).map_err(|error| error.to_string())
-}
-
 fn parse_rate(text: &str) -> Result<Bytes, String> {
     match text.strip_suffix("/s") {
-        Some(amount) => parse_bytes(amount),
+        Some(amount) => quantities::bytes(amount),
         None => Err(format!("{text:?} is no rate; write for example 100MB/s")),
     }
 }

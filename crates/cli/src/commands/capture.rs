@@ -15,6 +15,7 @@ use super::trace_info::{limit_notes, people};
 use super::{capture_mark, capture_stack, stack_worker};
 use crate::failure::Failure;
 use crate::output::{JsonArg, screen};
+use crate::quantities;
 use crate::trace_json::{TraceObject, trace_object};
 
 /// Arguments of `prism capture`.
@@ -58,14 +59,14 @@ struct RecordArgs {
     #[arg(short, long, value_name = "FILE", required = true)]
     output: Option<PathBuf>,
     /// End after this time (750ms, 30s, 5m)
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_time, conflicts_with = "words")]
+    #[arg(long = "for", value_name = "TIME", value_parser = quantities::nanos, conflicts_with = "words")]
     time: Option<Nanos>,
     /// How requests are seen [default: the first that works here]
     #[arg(long, value_enum)]
     backend: Option<Way>,
     /// Memory in which the kernel keeps events until they are taken; more where events are
     /// lost
-    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = parse_bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = quantities::bytes)]
     buffer: Bytes,
     #[command(flatten)]
     json: JsonArg,
@@ -231,12 +232,4 @@ fn document(object: &Object) -> Document {
         document.sections.push(section);
     }
     document
-}
-
-fn parse_bytes(text: &str) -> Result<Bytes, String> {
-    Bytes::parse(text).map_err(|error| error.to_string())
-}
-
-fn parse_time(text: &str) -> Result<Nanos, String> {
-    Nanos::parse(text).map_err(|error| error.to_string())
 }

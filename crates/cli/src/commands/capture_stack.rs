@@ -20,6 +20,7 @@ use crate::device_args::{Capacity, DeviceArgs};
 use crate::failure::Failure;
 use crate::initial_state::parse_state;
 use crate::output::{JsonArg, json};
+use crate::quantities;
 use crate::replay_args::ReplayArgs;
 use crate::report_files::{Paths, ReportFiles};
 use crate::stack_report::{Cell, Matrix, Measured, Setup};
@@ -55,11 +56,11 @@ pub struct Args {
     io: Vec<Io>,
     /// Size of the device. Live data fills a quarter of it, and the application writes about
     /// as much as it holds
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = quantities::bytes)]
     size: Bytes,
     /// Memory of the application, page cache included [default: an eighth of --size, at least
     /// 64MiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes)]
     memory: Option<Bytes>,
     /// The drive on which the traces are judged: a preset or a TOML file, made as large as --size
     #[arg(long, value_name = "PRESET|FILE.toml", default_value = Device::DEFAULT_PRESET)]
@@ -291,12 +292,4 @@ pub fn parse_name<T: Named>(text: &str) -> Result<T, String> {
         let names: Vec<_> = T::ALL.iter().map(|member| member.name()).collect();
         format!("there are {}", names.join(", "))
     })
-}
-
-/// Reads a size with its unit.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn parse_size(text: &str) -> Result<Bytes, String> {
-    Bytes::parse(text).map_err(|error| error.to_string())
 }

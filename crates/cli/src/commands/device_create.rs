@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::device::GeometryObject;
 use crate::failure::Failure;
 use crate::output::JsonArg;
+use crate::quantities;
 
 /// Arguments of `prism device create`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -23,7 +24,7 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Bytes of flash, as 64GiB: of all blocks, spare ones and tables included
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes)]
     capacity: Option<Bytes>,
     /// The shape, as channels=4,luns=2,blocks=512,pages=256,page=16KiB,oob=64,open=14: LUNs of
     /// a channel, blocks of a LUN, pages of a block, out-of-band bytes of a page, blocks that
@@ -36,10 +37,6 @@ pub struct Args {
     device: Option<String>,
     #[command(flatten)]
     json: JsonArg,
-}
-
-fn parse_size(text: &str) -> Result<Bytes, String> {
-    Bytes::parse(text).map_err(|error| error.to_string())
 }
 
 /// A shape of which the blocks may be open.
@@ -83,7 +80,7 @@ impl Shape {
                 "blocks" => shape.blocks = Some(number()?),
                 "pages" => shape.pages = number()?,
                 "page" => {
-                    let bytes = parse_size(value)?.0;
+                    let bytes = quantities::bytes(value)?.0;
                     shape.page =
                         u32::try_from(bytes).map_err(|_| format!("{part:?} is too large"))?;
                 }

@@ -8,8 +8,9 @@ use clap::Args as ClapArgs;
 use prism_base::Bytes;
 use prism_host::stack::{App, Io, Named, Pattern, Step, WorkerSpec, work};
 
-use super::capture_stack::{parse_name, parse_size};
+use super::capture_stack::parse_name;
 use crate::failure::Failure;
+use crate::quantities;
 
 /// Arguments of `prism capture stack-worker`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -30,7 +31,7 @@ pub struct Args {
     #[arg(long, value_parser = parse_name::<Step>)]
     step: Step,
     /// Size of the device, from which the amounts follow
-    #[arg(long, value_parser = parse_size)]
+    #[arg(long, value_parser = quantities::bytes)]
     size: Bytes,
     /// Seed of everything random
     #[arg(long)]

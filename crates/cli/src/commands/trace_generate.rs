@@ -9,6 +9,7 @@ use prism_trace::generate::{Arrival, Pattern, SizeShare, Workload};
 use prism_trace::{Capabilities, Symbols};
 
 use crate::failure::Failure;
+use crate::quantities;
 use crate::trace_write::TargetArgs;
 
 /// Arguments of `prism trace generate`.
@@ -27,10 +28,10 @@ pub struct Args {
     #[arg(long, default_value_t = 100_000)]
     requests: u64,
     /// Requests stay below this address
-    #[arg(long, default_value = "1GiB", value_parser = parse_bytes)]
+    #[arg(long, default_value = "1GiB", value_parser = quantities::bytes)]
     span: Bytes,
     /// Offsets are multiples of this
-    #[arg(long, default_value = "4KiB", value_parser = parse_bytes)]
+    #[arg(long, default_value = "4KiB", value_parser = quantities::bytes)]
     align: Bytes,
     /// Sizes with their weights, as 4KiB or 4KiB:7,64KiB:3 [default: 4KiB]
     #[arg(long, value_parser = parse_size, value_delimiter = ',', value_name = "SIZE[:WEIGHT]")]
@@ -184,14 +185,10 @@ fn parse_pattern(text: &str) -> Result<Preset, String> {
     }
 }
 
-fn parse_bytes(text: &str) -> Result<Bytes, String> {
-    Bytes::parse(text).map_err(|error| error.to_string())
-}
-
 fn parse_size(text: &str) -> Result<SizeShare, String> {
     let (size, weight) = text.split_once(':').unwrap_or((text, "1"));
     let weight = weight.parse().map_err(|_| format!("{weight:?} is no whole weight"))?;
-    Ok(SizeShare { size: parse_bytes(size)?, weight })
+    Ok(SizeShare { size: quantities::bytes(size)?, weight })
 }
 
 fn parse_arrival(text: &str) -> Result<Arrival, String> {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use prism_trace::{CountFrom, Live};
 
 use super::devices::Disk;
+use super::owner::{is_alive, owner};
 use super::restore::Restorer;
 use super::tracefs::{self, HOME, PAGE_MAX, at, read, write};
 use super::{Backend, CaptureError};
@@ -144,10 +145,8 @@ fn remove_stale() {
     let Ok(entries) = fs::read_dir(Path::new(HOME).join("instances")) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let pid = name
-            .to_str()
-            .and_then(|name| name.strip_prefix("prism-")?.split('-').next()?.parse::<u32>().ok());
-        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+        let owner = name.to_str().and_then(|name| owner(name, "prism-"));
+        if owner.is_some_and(|pid| !is_alive(pid)) {
             // Somebody else may remove it at the same time.
             let _ = fs::remove_dir(entry.path());
         }

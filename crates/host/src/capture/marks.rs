@@ -12,6 +12,7 @@ use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::CaptureError;
+use super::owner::{is_alive, owner};
 use crate::error::HostError;
 
 /// The environment variable by which a captured command finds its capture.
@@ -184,17 +185,12 @@ fn doors(folder: &Path) -> Vec<(PathBuf, u32)> {
         .filter_map(|entry| {
             let path = entry.ok()?.path();
             let name = path.file_name()?.to_str()?;
-            let rest = name.strip_prefix("prism-capture-")?.strip_suffix(".sock")?;
-            let pid = rest.split('-').next()?.parse().ok()?;
+            let pid = owner(name.strip_suffix(".sock")?, "prism-capture-")?;
             Some((path, pid))
         })
         .collect();
     doors.sort();
     doors
-}
-
-fn is_alive(pid: u32) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub mod devices;
 mod error;
 mod ftrace;
 mod marks;
+mod owner;
 mod restore;
 mod source;
 mod tracefs;

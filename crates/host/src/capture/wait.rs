@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::marks::VARIABLE;
 use super::{Capture, CaptureError};
 use crate::error::HostError;
-use crate::interrupt;
+use crate::interrupt::SoftStop;
 use crate::progress::Progress;
 
 /// How often the end is looked for.
@@ -58,7 +57,7 @@ pub enum Ended {
 /// # Panics
 /// If the command is empty.
 pub fn wait(capture: &Capture, until: Until<'_>, progress: &Progress) -> Result<Ended, HostError> {
-    let stop = interrupt::stop_softly();
+    let stop = SoftStop::begin();
     let start = Instant::now();
     let mut child = match until {
         Until::Command(words) => Some(spawn(capture, words)?),
@@ -74,7 +73,7 @@ pub fn wait(capture: &Capture, until: Until<'_>, progress: &Progress) -> Result<
             thread::sleep(AFTER);
             break Ended::Command(status);
         }
-        if stop.load(Ordering::Acquire) {
+        if stop.came() {
             break Ended::Interrupted;
         }
         if capture.has_ended() {

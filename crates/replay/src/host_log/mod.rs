@@ -15,6 +15,8 @@
 
 mod bare;
 mod clean;
+mod counts;
+mod device;
 mod failures;
 mod requests;
 
@@ -27,9 +29,9 @@ use prism_ssd::{
     SubmitError, ZoneState, fit,
 };
 
-use crate::block_device::BlockDevice;
 pub use bare::BareWrites;
 use clean::Cleaner;
+pub use counts::LogCounts;
 use requests::Slot;
 
 /// Zones that may be empty when cleaning begins: below this, one is emptied. One more is being
@@ -70,63 +72,6 @@ pub enum LogError {
         "a log begins on zones that are full or empty: use --state empty, filled or filled:SHARE"
     )]
     State,
-}
-
-/// What the log has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LogCounts {
-    /// Units written for requests.
-    pub written: u64,
-    /// Units copied by cleaning.
-    pub copied: u64,
-    /// Zones emptied and reset.
-    pub cleaned: u64,
-    /// Units read to complete those that a request wrote in part.
-    pub completed: u64,
-    /// Units unmapped by discards and zeroing.
-    pub discarded: u64,
-    /// Units written once more, because their write has failed with its zone.
-    pub rewritten: u64,
-    /// Units moved out of zones that could only be read; they are copies as well.
-    pub evacuated: u64,
-    /// Units given up, because a copy could not read them.
-    pub lost: u64,
-}
-
-impl LogCounts {
-    /// Units written for any reason over those written for requests; `None` if there are none.
-    #[must_use]
-    pub fn write_amplification(&self) -> Option<f64> {
-        let all = self.written + self.copied + self.rewritten;
-        (self.written > 0).then(|| all as f64 / self.written as f64)
-    }
-
-    /// Adds what another stretch of time has done.
-    pub fn add(&mut self, other: &Self) {
-        self.written += other.written;
-        self.copied += other.copied;
-        self.cleaned += other.cleaned;
-        self.completed += other.completed;
-        self.discarded += other.discarded;
-        self.rewritten += other.rewritten;
-        self.evacuated += other.evacuated;
-        self.lost += other.lost;
-    }
-
-    /// What was done since `before`.
-    #[must_use]
-    pub fn since(&self, before: &Self) -> Self {
-        Self {
-            written: self.written - before.written,
-            copied: self.copied - before.copied,
-            cleaned: self.cleaned - before.cleaned,
-            completed: self.completed - before.completed,
-            discarded: self.discarded - before.discarded,
-            rewritten: self.rewritten - before.rewritten,
-            evacuated: self.evacuated - before.evacuated,
-            lost: self.lost - before.lost,
-        }
-    }
 }
 
 /// What a zone is used for.
@@ -498,108 +443,5 @@ impl HostLog {
     fn next_at(&self) -> Option<SimTime> {
         let nothing = self.ready.is_empty() && self.refused.is_empty();
         if nothing { self.drive.next_event() } else { Some(self.drive.now()) }
-    }
-}
-
-impl BlockDevice for HostLog {
-    fn drive(&self) -> &Drive {
-        &self.drive
-    }
-
-    fn submit(&mut self, request: Request, now: SimTime) -> Result<(), SubmitError> {
-        self.check(&request)?;
-        if now > self.drive.now() {
-            let mut none = Vec::new();
-            self.drive.advance(now, &mut none);
-            assert!(none.is_empty(), "events before the request are due");
-        }
-        self.account();
-        self.counts.submitted += 1;
-        self.begin(request);
-        Ok(())
-    }
-
-    fn step(&mut self, out: &mut Vec<Completion>) {
-        if let Some(slot) = self.ready.pop_front() {
-            self.finish(slot, out);
-        } else if let Some(refused) = self.refused.pop_front() {
-            self.completed(&refused, out);
-        } else {
-            self.step_drive(out);
-        }
-    }
-
-    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
-        while self.next_at().is_some_and(|at| at <= until) {
-            self.step(out);
-        }
-        self.drive.advance(until, &mut Vec::new());
-    }
-
-    fn can_accept(&self) -> bool {
-        (self.slots.in_use() as u32) < self.drive.device().drive.queue_depth
-    }
-
-    fn in_flight(&self) -> u32 {
-        self.slots.in_use() as u32
-    }
-
-    fn host_counts(&self) -> &HostCounts {
-        &self.counts
-    }
-
-    fn log_counts(&self) -> Option<&LogCounts> {
-        Some(&self.log)
-    }
-
-    fn read_only(&self) -> Option<ReadOnly> {
-        self.read_only.or_else(|| self.drive.read_only())
-    }
-
-    fn spare_units(&self) -> u64 {
-        let units = u64::from(self.sound_zones()) * u64::from(self.zone_units);
-        units.saturating_sub(self.units())
-    }
-
-    fn erased_units(&self) -> u64 {
-        self.empty.len() as u64 * u64::from(self.zone_units)
-    }
-
-    fn is_cleaning(&self, erased: u64) -> bool {
-        self.log.written + self.log.copied >= erased && self.log.cleaned > 0
-    }
-
-    /// Requests submitted = completed + in flight, and what the drive was given to write is
-    /// what the log wrote and copied.
-    fn assert_conserved(&self) {
-        self.drive.assert_conserved();
-        let c = &self.counts;
-        let in_flight = u64::from(self.in_flight());
-        assert_eq!(c.submitted, c.completed + in_flight, "requests submitted = completed + rest");
-        if in_flight == 0 {
-            assert_eq!(c.in_flight_ns, c.latency_ns, "integral of queue depth = sum of latencies");
-        }
-    }
-
-    fn assert_consistent(&self) {
-        self.assert_conserved();
-        self.drive.assert_consistent();
-        let mut valid = vec![0; self.zones.len()];
-        for (lpn, place) in (0..self.map.len() as u32).filter_map(|l| Some((l, self.place_of(l)?)))
-        {
-            assert_eq!(self.valid_at(place), Some(lpn), "both maps must agree");
-            valid[self.zone_of(place)] += 1;
-        }
-        for (zone, known) in self.zones.iter().enumerate() {
-            assert_eq!(valid[zone], known.valid, "valid units of zone {zone}");
-            let failed = matches!(known.used, Use::Failed | Use::Gone);
-            assert!(failed || known.next >= known.valid, "no more valid units than written ones");
-            assert_eq!(known.used == Use::Empty, self.empty.contains(&(zone as u32)));
-        }
-        if self.drive.in_flight() == 0 && self.outbox.is_empty() {
-            let written = self.drive.host_counts().bytes_written / self.unit;
-            let given = self.log.written + self.log.copied + self.log.rewritten;
-            assert_eq!(written + self.failed_units, given, "units given to the drive");
-        }
     }
 }

@@ -179,13 +179,11 @@ impl Live {
     pub fn finish(&mut self, out: &mut Vec<Record>) -> Result<Outcome, TraceError> {
         self.end_round(out)?;
         let totals = self.intake.finish(out);
-        let capabilities = Capabilities {
-            file: matches!(self.decoder, Decoder::Bpf(_)),
-            stream: matches!(self.decoder, Decoder::Bpf(_)),
-            // Every one of them has nanoseconds, also if nothing was captured.
-            clock_ns: 1,
-            ..event_capabilities(&totals, &self.intake)
-        };
+        let is_bpf = matches!(self.decoder, Decoder::Bpf(_));
+        let seen = event_capabilities(&totals, &self.intake);
+        // Without an event no clock was seen.
+        let clock_ns = if self.events == 0 { 1 } else { seen.clock_ns };
+        let capabilities = Capabilities { file: is_bpf, stream: is_bpf, clock_ns, ..seen };
         Ok(event_outcome(self.events, capabilities, totals, &mut self.intake).0)
     }
 

@@ -1,0 +1,156 @@
+//! How blocks are emptied: the rows of copies, what they copy, and why.
+
+use prism_nand::{BlockId, Cause, LaneId, RowId};
+
+use super::Layer;
+use crate::plan::CopyPlan;
+
+/// Zones are emptied by the host.
+const NO_COPIES: &str = "a mapping by zone copies nothing";
+
+impl Layer {
+    /// Whether copies out of `victim` have their rows from when they are planned on, and are
+    /// programmed in that order. Otherwise a copy takes its row when its data is there.
+    #[must_use]
+    #[inline]
+    pub fn copies_in_order(&self, victim: BlockId) -> bool {
+        match self {
+            Self::Page(_) => false,
+            Self::Hybrid(_) | Self::Zoned(_) => true,
+            Self::Ranges(map) => map.copies_in_order(victim),
+        }
+    }
+
+    /// Takes the next row on `lane` for copies out of `victim`.
+    ///
+    /// # Panics
+    /// If no row is left: the reserve is there to prevent that.
+    #[inline]
+    pub fn reserve_copy(&mut self, lane: LaneId, victim: BlockId) -> RowId {
+        match self {
+            Self::Page(map) => map.reserve_copy(lane, victim),
+            Self::Hybrid(map) => map.reserve_copy(victim),
+            Self::Ranges(map) => map.reserve_copy(lane, victim),
+            Self::Zoned(_) => panic!("{NO_COPIES}"),
+        }
+    }
+
+    /// The row that [`Layer::reserve_copy`] would take, if a block is open and it is not
+    /// fixed by the plan.
+    #[must_use]
+    #[inline]
+    pub fn next_copy_row(&self, lane: LaneId, victim: BlockId) -> Option<RowId> {
+        match self {
+            Self::Page(map) => map.next_copy_row(lane, victim),
+            Self::Hybrid(_) | Self::Zoned(_) => None,
+            Self::Ranges(map) => map.next_copy_row(lane, victim),
+        }
+    }
+
+    /// Takes the next row of `block`, to be left empty, if `block` is being written and that
+    /// row is not behind `until`. So a word line is filled up.
+    pub fn reserve_pad(&mut self, block: BlockId, until: RowId) -> Option<RowId> {
+        match self {
+            Self::Page(map) => map.reserve_pad(block, until),
+            Self::Hybrid(map) => map.reserve_pad(block, until),
+            Self::Ranges(map) => map.reserve_pad(block, until),
+            // Its drive is protected, and a row of a zone is not to be left empty.
+            Self::Zoned(_) => None,
+        }
+    }
+
+    /// A parity row that has to be programmed now because its stripe is complete.
+    #[inline]
+    pub fn take_parity(&mut self) -> Option<RowId> {
+        match self {
+            Self::Page(map) => map.take_parity(),
+            Self::Hybrid(_) | Self::Zoned(_) => None,
+            Self::Ranges(map) => map.take_parity(),
+        }
+    }
+
+    /// Plans the next step of emptying `victim` into `plan`, from `cursor` on; the plan is
+    /// empty once the block is through.
+    #[inline]
+    pub fn gather(&mut self, victim: BlockId, cursor: &mut u32, plan: &mut CopyPlan) {
+        match self {
+            Self::Page(map) => map.gather(victim, cursor, plan),
+            Self::Hybrid(map) => map.gather(victim, cursor, plan),
+            Self::Ranges(map) => map.gather(victim, cursor, plan),
+            Self::Zoned(_) => {
+                plan.reads.clear();
+                plan.units.clear();
+            }
+        }
+    }
+
+    /// Every copy out of `victim` is programmed. Returns the block to be erased now: the
+    /// victim, or what the merge has replaced; `None` if there is nothing to erase, as in a
+    /// block that has failed and is retired.
+    #[inline]
+    pub fn emptied(&mut self, victim: BlockId) -> Option<BlockId> {
+        match self {
+            Self::Page(map) => map.is_to_be_erased(victim).then_some(victim),
+            Self::Zoned(_) => Some(victim),
+            Self::Hybrid(map) => map.emptied(victim),
+            Self::Ranges(map) => map.emptied(victim),
+        }
+    }
+
+    /// Whether cleaning of `lane` waits for nobody: fewer than `critical` erased blocks, or
+    /// a host row that waits for a merge there.
+    #[must_use]
+    #[inline]
+    pub fn is_pressed(&self, lane: LaneId, critical: u32) -> bool {
+        match self {
+            Self::Page(map) => map.free_blocks(lane) < critical || map.region_is_pressed(lane),
+            Self::Hybrid(map) => map.is_asked(lane) || map.free_blocks(lane) < critical,
+            Self::Ranges(map) => map.is_pressed(lane, critical),
+            // An erase alone is over before anybody has waited long.
+            Self::Zoned(_) => true,
+        }
+    }
+
+    /// A lane that has got something to erase from what happened on others, and may not know.
+    #[inline]
+    pub fn take_idle_lane(&mut self) -> Option<LaneId> {
+        match self {
+            Self::Page(_) => None,
+            Self::Hybrid(map) => map.take_idle_lane(),
+            Self::Ranges(map) => map.take_idle_lane(),
+            Self::Zoned(map) => map.take_idle_lane(),
+        }
+    }
+
+    /// A block to be moved because it is worn less than others.
+    pub fn pick_for_wear(&mut self, lane: LaneId) -> Option<BlockId> {
+        match self {
+            Self::Page(map) => map.pick_for_wear(lane),
+            Self::Hybrid(_) | Self::Zoned(_) => None,
+            Self::Ranges(map) => map.pick_for_wear(lane),
+        }
+    }
+
+    /// The cause of what is done to empty `victim`.
+    #[must_use]
+    #[inline]
+    pub fn cause_of_cleaning(&self, victim: BlockId) -> Cause {
+        match self {
+            Self::Page(map) => map.cause_of_cleaning(victim),
+            Self::Hybrid(map) => map.cause_of_cleaning(victim),
+            Self::Ranges(map) => map.cause_of_cleaning(victim),
+            // Only resets lead to erases, and the host asks for them.
+            Self::Zoned(_) => Cause::Host,
+        }
+    }
+
+    /// The cause under which a copy out of a block is counted.
+    #[must_use]
+    #[inline]
+    pub fn cause_of_copies(&self, victim: BlockId, otherwise: Cause) -> Cause {
+        match self {
+            Self::Page(map) => map.cause_of_copies(victim, otherwise),
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => otherwise,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The log as the block device that a host sees.
+
+use prism_base::SimTime;
+use prism_ssd::{Completion, Drive, HostCounts, ReadOnly, Request, SubmitError};
+
+use super::{HostLog, LogCounts, Use};
+use crate::block_device::BlockDevice;
+
+impl BlockDevice for HostLog {
+    fn drive(&self) -> &Drive {
+        &self.drive
+    }
+
+    fn submit(&mut self, request: Request, now: SimTime) -> Result<(), SubmitError> {
+        self.check(&request)?;
+        if now > self.drive.now() {
+            let mut none = Vec::new();
+            self.drive.advance(now, &mut none);
+            assert!(none.is_empty(), "events before the request are due");
+        }
+        self.account();
+        self.counts.submitted += 1;
+        self.begin(request);
+        Ok(())
+    }
+
+    fn step(&mut self, out: &mut Vec<Completion>) {
+        if let Some(slot) = self.ready.pop_front() {
+            self.finish(slot, out);
+        } else if let Some(refused) = self.refused.pop_front() {
+            self.completed(&refused, out);
+        } else {
+            self.step_drive(out);
+        }
+    }
+
+    fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
+        while self.next_at().is_some_and(|at| at <= until) {
+            self.step(out);
+        }
+        self.drive.advance(until, &mut Vec::new());
+    }
+
+    fn can_accept(&self) -> bool {
+        (self.slots.in_use() as u32) < self.drive.device().drive.queue_depth
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.slots.in_use() as u32
+    }
+
+    fn host_counts(&self) -> &HostCounts {
+        &self.counts
+    }
+
+    fn log_counts(&self) -> Option<&LogCounts> {
+        Some(&self.log)
+    }
+
+    fn read_only(&self) -> Option<ReadOnly> {
+        self.read_only.or_else(|| self.drive.read_only())
+    }
+
+    fn spare_units(&self) -> u64 {
+        let units = u64::from(self.sound_zones()) * u64::from(self.zone_units);
+        units.saturating_sub(self.units())
+    }
+
+    fn erased_units(&self) -> u64 {
+        self.empty.len() as u64 * u64::from(self.zone_units)
+    }
+
+    fn is_cleaning(&self, erased: u64) -> bool {
+        self.log.written + self.log.copied >= erased && self.log.cleaned > 0
+    }
+
+    /// Requests submitted = completed + in flight, and what the drive was given to write is
+    /// what the log wrote and copied.
+    fn assert_conserved(&self) {
+        self.drive.assert_conserved();
+        let c = &self.counts;
+        let in_flight = u64::from(self.in_flight());
+        assert_eq!(c.submitted, c.completed + in_flight, "requests submitted = completed + rest");
+        if in_flight == 0 {
+            assert_eq!(c.in_flight_ns, c.latency_ns, "integral of queue depth = sum of latencies");
+        }
+    }
+
+    fn assert_consistent(&self) {
+        self.assert_conserved();
+        self.drive.assert_consistent();
+        let mut valid = vec![0; self.zones.len()];
+        for (lpn, place) in (0..self.map.len() as u32).filter_map(|l| Some((l, self.place_of(l)?)))
+        {
+            assert_eq!(self.valid_at(place), Some(lpn), "both maps must agree");
+            valid[self.zone_of(place)] += 1;
+        }
+        for (zone, known) in self.zones.iter().enumerate() {
+            assert_eq!(valid[zone], known.valid, "valid units of zone {zone}");
+            let failed = matches!(known.used, Use::Failed | Use::Gone);
+            assert!(failed || known.next >= known.valid, "no more valid units than written ones");
+            assert_eq!(known.used == Use::Empty, self.empty.contains(&(zone as u32)));
+        }
+        if self.drive.in_flight() == 0 && self.outbox.is_empty() {
+            let written = self.drive.host_counts().bytes_written / self.unit;
+            let given = self.log.written + self.log.copied + self.log.rewritten;
+            assert_eq!(written + self.failed_units, given, "units given to the drive");
+        }
+    }
+}
