@@ -21,7 +21,8 @@ use crate::quantities;
 #[command(after_help = "fio has to be installed. Both files are made in the folder and removed.
 
 Example:
-  prism bench device /mnt/ssd --size 1GiB --time 3s --runs 3")]
+  prism bench device /mnt/ssd --size 1GiB --time 3s --runs 3
+  prism bench device /mnt/ssd --only 'read 16KiB QD 1'")]
 pub struct Args {
     /// The folder, on the file system that is to be measured
     #[arg(value_name = "FOLDER")]
@@ -36,6 +37,9 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
+    /// Only measurements whose name contains this, as "randread 16KiB" or "QD 32"
+    #[arg(long, value_name = "PART", default_value = "")]
+    only: String,
     /// Seed of the addresses
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -93,6 +97,23 @@ struct Bench {
 const PAGES: [u32; 2] = [4 << 10, 16 << 10];
 const DEPTHS: [u32; 2] = [1, 32];
 
+/// What is measured at a time.
+struct Cell {
+    pattern: Pattern,
+    page: u32,
+    depth: u32,
+}
+
+/// The measurements whose names contain `part`, by size of page, then depth.
+fn cells(part: &str) -> Vec<Cell> {
+    let by_page = PAGES.into_iter().flat_map(|page| DEPTHS.map(|depth| (page, depth)));
+    let all =
+        by_page.flat_map(|(page, depth)| Pattern::ALL.map(|pattern| Cell { pattern, page, depth }));
+    let name =
+        |cell: &Cell| format!("{} {}KiB QD {}", cell.pattern.name(), cell.page >> 10, cell.depth);
+    all.filter(|cell| name(cell).contains(part)).collect()
+}
+
 /// Measures both in turn.
 ///
 /// # Errors
@@ -112,17 +133,22 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn measure_all(args: &Args, ours: &Path, fios: &Path) -> Result<Bench, Failure> {
+    let cells = cells(&args.only);
+    if cells.is_empty() {
+        let only = &args.only;
+        return Err(Failure::Usage(format!("no measurement's name contains {only:?}")));
+    }
     let progress = Progress::on_stderr();
-    let all = (PAGES.len() * DEPTHS.len() * Pattern::ALL.len()) as u64 * u64::from(args.runs);
+    let all = cells.len() as u64 * u64::from(args.runs);
     progress.start_count("running:", "measurements", Some(all));
     // Both work on files that are laid out: neither pays for finding room on the disk.
     run_fio(args, fios, "write", 1 << 20, 8, None)?;
     let mut bench = Bench { size_bytes: args.size.0, engine: "", rows: Vec::new() };
-    for page in PAGES {
-        let mut store = Store::make(args, ours, page)?;
-        for depth in DEPTHS {
-            store = store.reopen(depth)?;
-            for pattern in Pattern::ALL {
+    for of_page in cells.chunk_by(|a, b| a.page == b.page) {
+        let mut store = Store::make(args, ours, of_page[0].page)?;
+        for of_depth in of_page.chunk_by(|a, b| a.depth == b.depth) {
+            store = store.reopen(of_depth[0].depth)?;
+            for &Cell { pattern, page, depth } in of_depth {
                 let (mut device, mut fio) = (Vec::new(), Vec::new());
                 for _ in 0..args.runs {
                     fio.push(run_fio(args, fios, pattern.name(), page, depth, Some(args.time))?);
