@@ -99,6 +99,8 @@ pub struct Engine {
     layout: Layout,
     /// When each die is done with something.
     timers: Timers,
+    /// The die that something has just ended on.
+    stepping: DieId,
     dies: Vec<Die>,
     lanes: Vec<Lane>,
     /// When each channel is free again.
@@ -152,6 +154,7 @@ impl Engine {
         let lanes = geometry.lanes();
         let mut engine = Self {
             timers: Timers::new(geometry.dies()),
+            stepping: execute::NO_DIE,
             dies: vec![Die::idle(); geometry.dies() as usize],
             lanes: vec![Lane { listed: true, ..Lane::default() }; lanes as usize],
             channels: vec![SimTime::ZERO; geometry.channels as usize],
@@ -232,6 +235,7 @@ impl Engine {
 
     /// Asks for `run`; [`Done::Read`] comes with `tag`. `urgent` is for the scheduler
     /// that asks for it.
+    #[inline]
     pub fn read(&mut self, run: &ReadRun, cause: Cause, tag: u32, urgent: bool, now: SimTime) {
         let &ReadRun { row, level, pages, units, trouble } = run;
         let die = self.layout.die_of(row);
@@ -249,7 +253,7 @@ impl Engine {
         if trouble.is_rebuilt() {
             self.read_stripe(read, passes, now);
         } else {
-            self.enqueue(die, Op::Read(read), passes, now);
+            self.enqueue_read(die, read, passes, now);
         }
     }
 
