@@ -175,7 +175,9 @@ impl Engine {
 
     #[inline]
     fn begin_read(&mut self, read: &ReadOp) -> Nanos {
-        self.nand.check_read_row(read.row).expect("the map points to readable rows only");
+        // Looked at in every test, and not while others measure: on a large device what the
+        // flash knows of a block is in no cache.
+        debug_assert!(self.nand.check_read_row(read.row).is_ok(), "a read of what is not there");
         self.counts.reads[read.cause] += u64::from(read.pages);
         let once = self.read_time(read.row, read.level);
         if read.trouble == Trouble::default() {
