@@ -1,14 +1,15 @@
-//! Making and opening a file: who may, what stands in it, and what is put right.
+//! Opening a file: who may, what stands in it, and what is put right.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _};
+use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use prism_base::hash::FastSet;
 use prism_flash::DeviceGeometry;
-use rustix::fs::OFlags;
+use rustix::fs::{Advice, OFlags, fadvise};
 
 use crate::device::FlashFile;
 use crate::engine::{Engine, Portable};
@@ -64,48 +65,6 @@ impl Settings {
 const DEPTH_MAX: u32 = 1024;
 
 impl FlashFile {
-    /// Makes a file with an erased device of `geometry` and opens it. The file is sparse: it
-    /// takes room as pages are programmed.
-    ///
-    /// # Errors
-    /// [`FlashFileError::Exists`], [`FlashFileError::Geometry`]; [`FlashFileError`] if the
-    /// system does not let it be made, and then nothing is left of it.
-    pub fn create(path: &Path, geometry: DeviceGeometry) -> Result<Self, FlashFileError> {
-        Self::create_with(path, geometry, Settings::USUAL)
-    }
-
-    /// As [`FlashFile::create`], in a way that is said.
-    ///
-    /// # Errors
-    /// As [`FlashFile::create`].
-    pub fn create_with(
-        path: &Path,
-        geometry: DeviceGeometry,
-        settings: Settings,
-    ) -> Result<Self, FlashFileError> {
-        let name = path.display().to_string();
-        let layout = checked_layout(&name, geometry)?;
-        let failed = |source: io::Error| match source.kind() {
-            io::ErrorKind::AlreadyExists => FlashFileError::Exists { file: name.clone() },
-            _ => FlashFileError::Open { file: name.clone(), source },
-        };
-        let file = File::options().read(true).write(true).create_new(true).open(path);
-        let file = file.map_err(failed)?;
-        let made = take_lock(&name, &file, Sharing::Exclusive).and_then(|()| {
-            let identity = drawn_identity().map_err(|source| broken(&name, "drawing", source))?;
-            let mut engine = Engine::Portable(Portable::new(file));
-            fill(&mut engine, &layout, identity).map_err(|e| broken(&name, "making it", e))?;
-            let Engine::Portable(Portable { file, .. }) = engine else { unreachable!("as made") };
-            let engine = engine_for(path, &name, file, &layout, settings, true)?;
-            Self::load(name.clone(), engine, None)
-        });
-        if made.is_err() {
-            // What was begun is of no use to anybody.
-            let _ = std::fs::remove_file(path);
-        }
-        made
-    }
-
     /// Opens a file for reading and writing, and for reading alone if it may not be written.
     /// What a loss of power left unfinished is put right.
     ///
@@ -140,23 +99,11 @@ impl FlashFile {
         let superblock = find_superblock(&name, &mut engine)?.0;
         let layout = checked_layout(&name, superblock.geometry)?;
         let Engine::Portable(Portable { file, .. }) = engine else { unreachable!("as made") };
+        if refusal.is_none() {
+            settle(&file, &layout).map_err(|e| broken(&name, "making durable what it holds", e))?;
+        }
         let engine = engine_for(path, &name, file, &layout, settings, refusal.is_none())?;
         Self::load(name, engine, refusal)
-    }
-
-    /// As [`FlashFile::create`], in a simulated file.
-    ///
-    /// # Errors
-    /// [`FlashFileError::Geometry`].
-    pub fn create_simulated(
-        file: &SimulatedFile,
-        geometry: DeviceGeometry,
-    ) -> Result<Self, FlashFileError> {
-        let name = SIMULATED.to_owned();
-        let layout = checked_layout(&name, geometry)?;
-        let mut engine = Engine::Simulated(file.open());
-        fill(&mut engine, &layout, 1).map_err(|e| broken(&name, "making it", e))?;
-        Self::load(name, engine, None)
     }
 
     /// As [`FlashFile::open`], from a simulated file.
@@ -168,7 +115,7 @@ impl FlashFile {
     }
 
     /// Reads what is needed to work: superblock and block records.
-    fn load(
+    pub(crate) fn load(
         name: String,
         mut engine: Engine,
         refusal: Option<String>,
@@ -194,6 +141,7 @@ impl FlashFile {
             identity,
             engine,
             refusal,
+            failed: false,
         };
         let stale = device.load_records(&mut damage)?;
         device.open = (0..geometry.blocks())
@@ -262,15 +210,18 @@ impl FlashFile {
     }
 }
 
-const SIMULATED: &str = "simulated file";
+pub(crate) const SIMULATED: &str = "simulated file";
 
-fn checked_layout(name: &str, geometry: DeviceGeometry) -> Result<Layout, FlashFileError> {
+pub(crate) fn checked_layout(
+    name: &str,
+    geometry: DeviceGeometry,
+) -> Result<Layout, FlashFileError> {
     let file = || name.to_owned();
     geometry.check().map_err(|error| FlashFileError::Geometry { file: file(), error })?;
     Ok(Layout::new(geometry))
 }
 
-fn broken(name: &str, operation: &'static str, source: io::Error) -> FlashFileError {
+pub(crate) fn broken(name: &str, operation: &'static str, source: io::Error) -> FlashFileError {
     FlashFileError::Io { file: name.to_owned(), operation, source }
 }
 
@@ -278,13 +229,18 @@ fn is_denied(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-fn drawn_identity() -> io::Result<u64> {
-    let mut bytes = [0; 8];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(u64::from_le_bytes(bytes))
+/// Makes durable what a process that died has written. A sync that failed for it leaves
+/// records in the page cache that pass for written and are not on the disk: they are forgotten,
+/// so that those of the disk are read.
+fn settle(file: &File, layout: &Layout) -> io::Result<()> {
+    file.sync_data()?;
+    for records in layout.records {
+        fadvise(file, records.start, NonZeroU64::new(records.len), Advice::DontNeed)?;
+    }
+    Ok(())
 }
 
-fn take_lock(name: &str, file: &File, sharing: Sharing) -> Result<(), FlashFileError> {
+pub(crate) fn take_lock(name: &str, file: &File, sharing: Sharing) -> Result<(), FlashFileError> {
     match lock::lock(file, sharing) {
         Ok(true) => Ok(()),
         Ok(false) => Err(FlashFileError::InUse { file: name.to_owned(), pid: lock::holder(file) }),
@@ -292,25 +248,7 @@ fn take_lock(name: &str, file: &File, sharing: Sharing) -> Result<(), FlashFileE
     }
 }
 
-/// Writes an empty device: the superblocks last, so that a file that is not whole is none.
-fn fill(engine: &mut Engine, layout: &Layout, identity: u64) -> io::Result<()> {
-    engine.set_len(layout.len())?;
-    let blocks = layout.geometry.blocks() as usize;
-    let mut bytes = Vec::with_capacity(layout.record_sectors as usize * SECTOR);
-    for sector in 0..layout.record_sectors {
-        let left = blocks - (sector * Layout::RECORDS) as usize;
-        let records = vec![Record::default(); left.min(Layout::RECORDS as usize)];
-        bytes.extend(format::encode_records(identity, 0, sector, &records));
-    }
-    for copy in layout.records {
-        engine.write_at(copy.start, &bytes)?;
-    }
-    engine.sync()?;
-    write_superblocks(engine, identity, layout.geometry)?;
-    engine.sync()
-}
-
-fn write_superblocks(
+pub(crate) fn write_superblocks(
     engine: &mut Engine,
     identity: u64,
     geometry: DeviceGeometry,
@@ -362,7 +300,7 @@ fn find_superblock(
 }
 
 /// The engine that was asked for, or else the best there is.
-fn engine_for(
+pub(crate) fn engine_for(
     path: &Path,
     name: &str,
     file: File,

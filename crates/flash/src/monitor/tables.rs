@@ -267,8 +267,9 @@ impl Monitor {
         (self.medium, self.ring, self.journal) = (Some(medium), ring, Some(journal));
         self.counts.programs[prism_nand::Cause::Map] += programs;
         self.counts.erases[prism_nand::Cause::Map] += erases;
+        done.map_err(tables_error)?;
         (self.unsynced, self.programmed, self.closed_unsynced) = (false, false, false);
-        done.map_err(tables_error)
+        Ok(())
     }
 
     /// Checks that the tables fit a checkpoint with `new` in place of what is known of that
