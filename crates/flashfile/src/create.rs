@@ -46,14 +46,14 @@ impl FlashFile {
         };
         let file = File::options().read(true).write(true).create_new(true).open(path);
         let file = file.map_err(failed)?;
-        let made = take_lock(&name, &file, Sharing::Exclusive).and_then(|()| {
+        let made = take_lock(&name, &file, Sharing::Exclusive).and_then(|lock| {
             let identity = drawn_identity().map_err(|source| broken(&name, "drawing", source))?;
             let mut engine = Engine::Portable(Portable::new(file));
             let filled = fill(&mut engine, &layout, identity).and_then(|()| keep_name(path));
             filled.map_err(|source| not_made(&name, source))?;
             let Engine::Portable(Portable { file, .. }) = engine else { unreachable!("as made") };
             let engine = engine_for(path, &name, file, &layout, settings, true)?;
-            Self::load(name.clone(), engine, None)
+            Self::load(name.clone(), engine, Some(lock), None)
         });
         if made.is_err() {
             // What was begun is of no use to anybody.
@@ -106,7 +106,7 @@ impl FlashFile {
         let layout = checked_layout(&name, geometry)?;
         let mut engine = Engine::Simulated(file.open());
         fill(&mut engine, &layout, 1).map_err(|source| not_made(&name, source))?;
-        Self::load(name, engine, None)
+        Self::load(name, engine, None, None)
     }
 }
 

@@ -20,6 +20,7 @@ use crate::error::medium_failure;
 use crate::format::{self, Record};
 use crate::labels::LabelCache;
 use crate::layout::Layout;
+use crate::lock::Lock;
 
 /// A flash device in a file. It is a [`Medium`]: [`prism_flash::Device::format`] and
 /// [`prism_flash::Device::open`] take it.
@@ -32,6 +33,8 @@ pub struct FlashFile {
     pub(crate) layout: Layout,
     pub(crate) identity: u64,
     pub(crate) engine: Engine,
+    /// Given up after the engine has ended what is under way.
+    pub(crate) _lock: Option<Lock>,
     pub(crate) records: Vec<Record>,
     /// Of the last sync.
     pub(crate) sequence: u64,

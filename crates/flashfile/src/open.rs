@@ -17,7 +17,7 @@ use crate::error::FlashFileError;
 use crate::format::{self, Record, Superblock, SuperblockError, VERSION};
 use crate::labels::LabelCache;
 use crate::layout::{ALIGN, Layout, SECOND_SUPERBLOCK, SECTOR};
-use crate::lock::{self, Sharing};
+use crate::lock::{self, Lock, Sharing};
 use crate::simulated::SimulatedFile;
 use crate::uring::Uring;
 
@@ -94,7 +94,7 @@ impl FlashFile {
         };
         let file = file.map_err(|source| FlashFileError::Open { file: name.clone(), source })?;
         let sharing = if refusal.is_some() { Sharing::Readers } else { Sharing::Exclusive };
-        take_lock(&name, &file, sharing)?;
+        let lock = take_lock(&name, &file, sharing)?;
         let mut engine = Engine::Portable(Portable::new(file));
         let superblock = find_superblock(&name, &mut engine)?.0;
         let layout = checked_layout(&name, superblock.geometry)?;
@@ -103,7 +103,7 @@ impl FlashFile {
             settle(&file, &layout).map_err(|e| broken(&name, "making durable what it holds", e))?;
         }
         let engine = engine_for(path, &name, file, &layout, settings, refusal.is_none())?;
-        Self::load(name, engine, refusal)
+        Self::load(name, engine, Some(lock), refusal)
     }
 
     /// As [`FlashFile::open`], from a simulated file.
@@ -111,13 +111,14 @@ impl FlashFile {
     /// # Errors
     /// [`FlashFileError`].
     pub fn open_simulated(file: &SimulatedFile) -> Result<Self, FlashFileError> {
-        Self::load(SIMULATED.to_owned(), Engine::Simulated(file.open()), None)
+        Self::load(SIMULATED.to_owned(), Engine::Simulated(file.open()), None, None)
     }
 
     /// Reads what is needed to work: superblock and block records.
     pub(crate) fn load(
         name: String,
         mut engine: Engine,
+        lock: Option<Lock>,
         refusal: Option<String>,
     ) -> Result<Self, FlashFileError> {
         let (Superblock { identity, geometry }, mut damage) = find_superblock(&name, &mut engine)?;
@@ -140,6 +141,7 @@ impl FlashFile {
             layout,
             identity,
             engine,
+            _lock: lock,
             refusal,
             failed: false,
         };
@@ -240,10 +242,10 @@ fn settle(file: &File, layout: &Layout) -> io::Result<()> {
     Ok(())
 }
 
-pub(crate) fn take_lock(name: &str, file: &File, sharing: Sharing) -> Result<(), FlashFileError> {
+pub(crate) fn take_lock(name: &str, file: &File, sharing: Sharing) -> Result<Lock, FlashFileError> {
     match lock::lock(file, sharing) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(FlashFileError::InUse { file: name.to_owned(), pid: lock::holder(file) }),
+        Ok(Some(lock)) => Ok(lock),
+        Ok(None) => Err(FlashFileError::InUse { file: name.to_owned(), pid: lock::holder(file) }),
         Err(error) => Err(broken(name, "locking it", error)),
     }
 }

@@ -74,7 +74,9 @@ impl Disk {
 
     /// All that others have written goes.
     pub fn make_room(&self) {
-        fs::remove_file(self.folder().join("ballast")).expect("it was there");
+        // Of a file that is removed some file systems free the room later.
+        let ballast = File::options().write(true).open(self.folder().join("ballast"));
+        ballast.and_then(|file| file.set_len(0)).expect("it was there");
         self.sync();
     }
 }
