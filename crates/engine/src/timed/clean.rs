@@ -155,8 +155,10 @@ impl Engine {
     }
 
     /// The host is back: no further victim is begun in idle time.
+    #[inline]
     pub(super) fn stop_idle_cleaning(&mut self) {
-        if std::mem::take(&mut self.idle_cleaning) {
+        if self.idle_cleaning {
+            self.idle_cleaning = false;
             for lane in &mut self.lanes {
                 lane.cleaner.idle = false;
             }

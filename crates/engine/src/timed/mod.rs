@@ -152,7 +152,7 @@ impl Engine {
         let lanes = geometry.lanes();
         let mut engine = Self {
             timers: Timers::new(geometry.dies()),
-            dies: vec![Die::default(); geometry.dies() as usize],
+            dies: vec![Die::idle(); geometry.dies() as usize],
             lanes: vec![Lane { listed: true, ..Lane::default() }; lanes as usize],
             channels: vec![SimTime::ZERO; geometry.channels as usize],
             ready: (0..lanes).collect(),
@@ -232,8 +232,8 @@ impl Engine {
 
     /// Asks for `run`; [`Done::Read`] comes with `tag`. `urgent` is for the scheduler
     /// that asks for it.
-    pub fn read(&mut self, run: ReadRun, cause: Cause, tag: u32, urgent: bool, now: SimTime) {
-        let ReadRun { row, level, pages, units, trouble } = run;
+    pub fn read(&mut self, run: &ReadRun, cause: Cause, tag: u32, urgent: bool, now: SimTime) {
+        let &ReadRun { row, level, pages, units, trouble } = run;
         let die = self.layout.die_of(row);
         let read = ReadOp { tag, row, units, pages, level, cause, why: ReadFor::Caller, trouble };
         self.dies[die.0 as usize].host_ops += 1;
@@ -257,7 +257,8 @@ impl Engine {
     #[must_use]
     pub fn wait_for(&self, at: Pun, now: SimTime) -> Nanos {
         let die = &self.dies[self.layout.die_of(self.layout.row_of(at)).0 as usize];
-        let running = die.next_event().map_or(Nanos::ZERO, |until| until.since(now));
+        let until = die.next_at();
+        let running = if until == SimTime::NEVER { Nanos::ZERO } else { until.since(now) };
         running + die.backlog
     }
 
@@ -437,7 +438,7 @@ impl Engine {
             // In this order they would have ended.
             let suspended = die.suspended.take().map(|(op, ..)| op);
             let loaded = die.loaded.take().map(|job| Op::Program { job });
-            let stations = [suspended, die.array.take(), loaded, die.register.take()];
+            let stations = [suspended, die.take_array(), loaded, die.take_register()];
             begun.extend(stations.into_iter().flatten());
             die.first.clear();
             die.rest.clear();
