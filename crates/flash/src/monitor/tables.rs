@@ -40,10 +40,6 @@ impl RingBlocks {
         Ok(Self { first, alternate, taken_over })
     }
 
-    pub(super) fn contains(&self, block: u32) -> bool {
-        self.first.contains(&block) || self.alternate.contains(&block)
-    }
-
     pub(super) fn all(&self) -> impl Iterator<Item = u32> {
         self.first.iter().chain(&self.alternate).copied()
     }
@@ -362,29 +358,26 @@ impl Monitor {
             let record = Record::decode(bytes).map_err(|error| wrong(error.to_string()))?;
             self.apply(record).map_err(|what| wrong(what.into()))?;
         }
+        // Blocks on which slots stand, and those with the ring's.
+        let mut taken = vec![false; self.erases.len()];
+        self.slots.iter().for_each(|&block| taken[block as usize] = true);
+        let mut used = taken.clone();
+        self.ring.all().for_each(|block| used[block as usize] = true);
         for lun in 0..self.luns.len() {
             let first = lun as u32 * self.geometry.blocks_per_lun;
             let blocks = first..first + self.geometry.blocks_per_lun;
-            let taken = |block: &u32| self.ring.contains(*block);
-            let mut used = vec![false; self.geometry.blocks_per_lun as usize];
-            for &block in self.slots.iter().filter(|block| blocks.contains(block)) {
-                used[(block - first) as usize] = true;
-            }
             let medium = self.medium.as_deref_mut().ok_or(FlashError::Released)?;
             for block in blocks.clone() {
                 // Its own count is exact, those in the journal come in batches.
                 let counted = medium.erase_count(block);
                 self.erases[block as usize] = counted.unwrap_or(self.erases[block as usize]);
             }
-            let free = |block: &u32| {
-                !used[(block - first) as usize]
-                    && !taken(block)
-                    && !self.bad[*block as usize]
-                    && !medium.is_factory_bad(*block)
+            let free = |&block: &u32| {
+                !used[block as usize] && !self.bad[block as usize] && !medium.is_factory_bad(block)
             };
             self.spares[lun] = blocks.clone().filter(free).collect();
             // What a move or the journal left when power went counts as partly written.
-            for block in blocks.filter(|block| !used[(block - first) as usize]) {
+            for block in blocks.filter(|&block| !taken[block as usize]) {
                 match self.finish_if_open(block) {
                     // Who only reads opens no block, so that it does not matter.
                     Err(FlashError::Medium(MediumError::ReadOnly { .. })) => {}
