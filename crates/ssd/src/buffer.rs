@@ -9,6 +9,7 @@
 //! itself waits for its own units.
 
 mod places;
+mod snapshot;
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
