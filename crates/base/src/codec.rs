@@ -267,7 +267,10 @@ mod tests {
         assert_eq!((from.option(6), from.clone().option(5).is_err()), (Ok(None), true));
         assert_eq!((from.option(6), from.clone().bytes(3).is_err()), (Ok(Some(5)), true));
         assert_eq!(from.bytes(2), Ok(&[8, 9][..]));
-        assert_eq!(from.clone().list_below(2, 4).unwrap_err().what, "a number in a list is too large");
+        assert_eq!(
+            from.clone().list_below(2, 4).unwrap_err().what,
+            "a number in a list is too large"
+        );
         assert_eq!(from.list_below(2, 5), Ok(vec![3, 4]));
         assert!(from.end().is_err());
         assert_eq!((from.u64(), from.end()), (Ok(9), Ok(())));

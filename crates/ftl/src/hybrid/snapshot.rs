@@ -38,7 +38,12 @@ impl Hybrid {
         let no_step = self.lanes.iter().all(|lane| lane.step.is_none());
         let no_merge = self.groups.iter().all(|group| group.merging.is_none());
         let no_target = !self.uses.contains(&Use::Target);
-        quiet && no_step && no_merge && no_target && self.pads.is_empty() && self.under_way.is_empty()
+        quiet
+            && no_step
+            && no_merge
+            && no_target
+            && self.pads.is_empty()
+            && self.under_way.is_empty()
     }
 
     /// Appends the state of the layer.
@@ -78,7 +83,9 @@ impl Hybrid {
             for list in [&lane.free, &lane.dead, &lane.failed, &lane.wanted] {
                 out.column_u32(&list.iter().copied().collect::<Vec<_>>());
             }
-            out.column_u32(&lane.fills.iter().flat_map(|&(log, end)| [log, end]).collect::<Vec<_>>());
+            out.column_u32(
+                &lane.fills.iter().flat_map(|&(log, end)| [log, end]).collect::<Vec<_>>(),
+            );
             out.option(lane.victim);
             out.u32(u32::from(lane.copied));
         }
@@ -313,9 +320,8 @@ impl Hybrid {
         if self.sequential.is_some_and(|run| !self.is_log(run)) {
             return Err("the sequential log block is none");
         }
-        let full = |&(_, &block): &(&u64, &u32)| {
-            self.next[block as usize] == self.layout.rows_per_block()
-        };
+        let full =
+            |&(_, &block): &(&u64, &u32)| self.next[block as usize] == self.layout.rows_per_block();
         if self.open_logs.iter().any(|log| full(&log)) {
             return Err("an open log block is full");
         }

@@ -64,7 +64,10 @@ impl Layer {
             true => None,
             false => self.rows_expected(block),
         };
-        let agrees = |block| expected(block).is_none_or(|rows| rows == nand.rows_programmed(block));
+        // Where rows may be left out, those of the last members may be.
+        let fits = |rows, there| rows == there || nand.has_gaps() && there < rows;
+        let agrees =
+            |block| expected(block).is_none_or(|rows| fits(rows, nand.rows_programmed(block)));
         // Of a map by unit on flash that does not fail, its columns have told.
         let told = matches!(self, Self::Page(_)) && !nand.has_faults();
         let holds = |lpn| self.lookup(lpn).is_none_or(|at| nand.holds(nand.layout().row_of(at)));

@@ -116,6 +116,8 @@ impl Drive {
         };
         let Some((rounds, settled)) = writer.bring_about(state) else { return Ok(None) };
         let (counts, written) = (*writer.engine.counts(), writer.written);
+        // Translation pages are up to date as they stand.
+        while ftl.take_moved().is_some() {}
         let preparation = Preparation { counts, written, rounds, settled };
         let mut drive = Self::assemble(device, nand, ftl, written + 1);
         drive.zones_fail(&mut Vec::new());
