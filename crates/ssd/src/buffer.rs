@@ -39,8 +39,9 @@ pub(crate) struct Buffer {
     occupied: Vec<u64>,
     /// Streams with full rows, once for each row; some may have lost units to trims since.
     full: VecDeque<u32>,
-    /// Units written in part, oldest first; some may have moved on since.
-    partial: VecDeque<u32>,
+    /// Units written in part with the ends of their times, oldest first; some may have moved
+    /// on since, and their places may be those of others.
+    partial: VecDeque<(u32, SimTime)>,
     epochs: VecDeque<Epoch>,
     /// Number of the first epoch in the list; the last one is current.
     epoch_first: u64,
@@ -270,14 +271,15 @@ impl Buffer {
         let place = self.add(lpn, version, stream, State::Partial);
         self.entries[place].covered = covered;
         self.entries[place].deadline = deadline;
-        self.partial.push_back(place);
+        self.partial.push_back((place, deadline));
         place
     }
 
     /// The unit that has waited longest for its rest.
     pub(crate) fn oldest_partial(&mut self) -> Option<u32> {
-        while let Some(&place) = self.partial.front() {
-            if self.entries[place].state == State::Partial {
+        while let Some(&(place, deadline)) = self.partial.front() {
+            let entry = &self.entries[place];
+            if entry.state == State::Partial && entry.deadline == deadline {
                 return Some(place);
             }
             self.partial.pop_front();

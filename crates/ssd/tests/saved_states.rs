@@ -114,7 +114,6 @@ fn work(drive: &mut Drive, requests: u64, seed: u64) -> Told {
     for tag in 0..requests {
         while drive.in_flight() >= 12 || drive.next_event().is_some() && rng.chance(0.4) {
             drive.step(&mut done);
-            if std::env::var("DBG").is_ok() { println!("STEP {} {tag} {:?} {:?}", drive.now().0 - begun.0, drive.next_event().map(|e| e.0-begun.0), drive.flash_counts().since(&flash).programs.total()); }
         }
         if rng.chance(0.01) {
             rest(drive, &mut done);

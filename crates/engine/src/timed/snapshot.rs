@@ -11,10 +11,6 @@ use super::{Engine, Lane};
 use crate::config::EngineConfig;
 
 impl Engine {
-    pub fn dbg(&self) -> String {
-        let l: Vec<_> = self.lanes.iter().map(|l| &l.cleaner).filter(|c| !c.is_at_rest()).collect();
-        format!("jobs {} homeless {} {:?}", self.jobs.in_use(), self.homeless.len(), l)
-    }
     /// Whether nothing is under way, and nothing that has begun waits for something else.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {

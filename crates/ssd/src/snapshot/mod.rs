@@ -117,7 +117,6 @@ impl Drive {
         } else if !self.buffer.is_at_rest() || self.trims_waiting() {
             Some("its buffer holds what has begun or is promised; send a flush first")
         } else if !(self.engine.is_at_rest() && self.engine.ftl().is_at_rest() && map && zones) {
-            eprintln!("DBG engine {} ftl {} map {map} zones {zones} held {} {}", self.engine.is_at_rest(), self.engine.ftl().is_at_rest(), self.engine.units_held(), self.engine.dbg());
             Some("the translation layer has work to do; send a flush first")
         } else if self.engine.nand().keeps_content() {
             Some("its flash keeps content, which is not part of a state")
