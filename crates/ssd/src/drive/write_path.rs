@@ -28,7 +28,7 @@ impl Drive {
 
     /// Moves on whatever can move: writes into the buffer, rows to flash, flushes that
     /// have waited to their end.
-    pub(super) fn pump(&mut self, out: &mut Vec<Completion>) {
+    pub(crate) fn pump(&mut self, out: &mut Vec<Completion>) {
         // What is moved on may call for this again: one round more, not one level deeper.
         self.pump_again = true;
         if self.pumping {

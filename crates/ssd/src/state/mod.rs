@@ -120,7 +120,10 @@ impl Drive {
         while ftl.take_moved().is_some() {}
         let preparation = Preparation { counts, written, rounds, settled };
         let mut drive = Self::assemble(device, nand, ftl, written + 1);
-        drive.zones_fail(&mut Vec::new());
+        if drive.zones_fail(&mut Vec::new()) {
+            // Nothing of these zones is on its way: they have ended.
+            drive.pump(&mut Vec::new());
+        }
         Ok(Some((drive, preparation)))
     }
 }
