@@ -145,9 +145,11 @@ impl Buffer {
         })
     }
 
-    /// The stream with most units waiting, if the buffer is full and no row is.
-    pub(crate) fn pressed_stream(&self) -> Option<u32> {
-        if !self.is_full() || self.dirty_total == 0 || self.dirty.len() == 1 {
+    /// The stream with most units waiting, if the buffer is full and no row is, or if somebody
+    /// waits for half of it (`half`) and everything there waits for a row.
+    pub(crate) fn pressed_stream(&self, half: bool) -> Option<u32> {
+        let stuck = half && !self.is_half_empty() && self.used as usize == self.dirty_total;
+        if !(self.is_full() || stuck) || self.dirty_total == 0 || self.dirty.len() == 1 {
             return None;
         }
         let most = (0..self.dirty.len()).rev().max_by_key(|&s| self.dirty[s].len());

@@ -93,7 +93,7 @@ impl Drive {
             });
         }
         let full = self.buffer.full_stream().or_else(|| self.buffer.wanted_stream());
-        let stream = full.or_else(|| self.buffer.pressed_stream())?;
+        let stream = full.or_else(|| self.buffer.pressed_stream(self.is_held()))?;
         let first = self.buffer.first_unit(stream)?;
         let lane = self.engine.writable_lane(stream, first, self.now)?;
         self.buffer.row_leaves(stream);
