@@ -12,11 +12,13 @@ pub struct Pipe {
     events: VecDeque<(SimTime, u32)>,
     /// When the earliest is due: asked for far more often than it changes.
     next: SimTime,
+    /// No event is due later.
+    last: SimTime,
 }
 
 impl Default for Pipe {
     fn default() -> Self {
-        Self { events: VecDeque::new(), next: SimTime::NEVER }
+        Self { events: VecDeque::new(), next: SimTime::NEVER, last: SimTime::ZERO }
     }
 }
 
@@ -28,14 +30,24 @@ impl Pipe {
     }
 
     /// Adds an event.
+    #[inline]
     pub fn push(&mut self, at: SimTime, payload: u32) {
-        if self.events.back().is_none_or(|&(last, _)| last <= at) {
+        if at >= self.last {
             self.events.push_back((at, payload));
+            self.last = at;
         } else {
-            let place = self.events.partition_point(|&(other, _)| other <= at);
-            self.events.insert(place, (at, payload));
+            self.insert(at, payload);
         }
         self.next = self.next.min(at);
+    }
+
+    fn insert(&mut self, at: SimTime, payload: u32) {
+        // Nearly always it belongs near the end.
+        let mut place = self.events.len();
+        while place > 0 && self.events[place - 1].0 > at {
+            place -= 1;
+        }
+        self.events.insert(place, (at, payload));
     }
 
     /// When the earliest is due, or [`SimTime::NEVER`].
@@ -46,6 +58,7 @@ impl Pipe {
     }
 
     /// Takes out the earliest.
+    #[inline]
     pub fn pop(&mut self) -> Option<(SimTime, u32)> {
         let first = self.events.pop_front();
         self.next = self.events.front().map_or(SimTime::NEVER, |&(at, _)| at);

@@ -12,9 +12,12 @@ use crate::units::SimTime;
 /// slot, so that the earlier of two is their minimum.
 #[derive(Clone, Debug)]
 pub struct Timers {
-    /// Node i has children 2i and 2i + 1; leaves begin at `leaves`.
-    nodes: Vec<u64>,
+    /// Node i is the earlier of pair i, and stands itself on side i % 2 of pair i / 2. The root
+    /// is pair 1, leaves begin in pair `leaves`.
+    pairs: Vec<[u64; 2]>,
     leaves: usize,
+    /// The earliest of all.
+    first: u64,
     /// Added to the times in the nodes; moves on as time does.
     base: SimTime,
 }
@@ -22,6 +25,7 @@ pub struct Timers {
 impl Timers {
     const NEVER: u64 = u64::MAX;
     const SLOT_BITS: u32 = 20;
+    const SLOT_MASK: u32 = (1 << Self::SLOT_BITS) - 1;
     /// Times reach this far beyond the base, in nanoseconds: four hours.
     const REACH: u64 = 1 << (63 - Self::SLOT_BITS);
 
@@ -32,55 +36,67 @@ impl Timers {
     #[must_use]
     pub fn new(slots: u32) -> Self {
         assert!(slots <= 1 << Self::SLOT_BITS, "{slots} slots are too many");
-        let leaves = (slots.max(1) as usize).next_power_of_two();
-        Self { nodes: vec![Self::NEVER; 2 * leaves], leaves, base: SimTime::ZERO }
+        let mut leaves = 1;
+        while 2 * leaves < slots as usize {
+            leaves *= 2;
+        }
+        let pairs = vec![[Self::NEVER; 2]; 2 * leaves];
+        Self { pairs, leaves, first: Self::NEVER, base: SimTime::ZERO }
     }
 
-    /// Sets the time of `slot`; `None` if nothing is pending there.
+    /// Sets the time of `slot`; [`SimTime::NEVER`] if nothing is pending there.
     ///
     /// # Panics
     /// If the time lies hours behind or before others that are pending.
-    pub fn set(&mut self, slot: u32, at: Option<SimTime>) {
-        let key = match at {
-            None => Self::NEVER,
-            Some(at) => {
-                if at.0.wrapping_sub(self.base.0) >= Self::REACH {
-                    self.move_base(at);
-                }
-                (at.0 - self.base.0) << Self::SLOT_BITS | u64::from(slot)
-            }
-        };
-        self.put(slot, key);
+    #[inline]
+    pub fn set(&mut self, slot: u32, at: SimTime) {
+        if at.0.wrapping_sub(self.base.0) >= Self::REACH && at != SimTime::NEVER {
+            self.move_base(at);
+        }
+        let key = self.key(slot, at);
+        self.put(slot, if at == SimTime::NEVER { Self::NEVER } else { key });
     }
 
+    #[inline]
+    fn key(&self, slot: u32, at: SimTime) -> u64 {
+        (at.0 - self.base.0) << Self::SLOT_BITS | u64::from(slot)
+    }
+
+    #[inline]
     fn put(&mut self, slot: u32, key: u64) {
-        let mut node = self.leaves + slot as usize;
+        let mut side = slot as usize % 2;
+        let mut number = self.leaves + slot as usize / 2;
         let mut winner = key;
         // The whole path every time, without a branch on what is found there: a guess that
-        // fails costs more than a level.
-        let nodes = &mut self.nodes[..];
-        nodes[node] = winner;
-        while node > 1 {
-            winner = winner.min(nodes[node ^ 1]);
-            node /= 2;
-            nodes[node] = winner;
+        // fails costs more than a level. What is compared with was there before, so that
+        // nothing waits for what has just been stored.
+        while number > 0 {
+            let pair = &mut self.pairs[number];
+            let other = pair[1 - side];
+            pair[side] = winner;
+            winner = winner.min(other);
+            side = number % 2;
+            number /= 2;
         }
+        self.first = winner;
     }
 
     /// Moves the base so that both what is pending and `at` can be told from it.
     #[cold]
     fn move_base(&mut self, at: SimTime) {
         let base = self.next_at().min(at);
-        let pending: Vec<_> = self.nodes[self.leaves..]
+        let pending: Vec<_> = self.pairs[self.leaves..]
+            .as_flattened()
             .iter()
             .filter(|&&key| key != Self::NEVER)
-            .map(|&key| (key as u32 & ((1 << Self::SLOT_BITS) - 1), self.time(key)))
+            .map(|&key| (key as u32 & Self::SLOT_MASK, self.time(key)))
             .collect();
         self.base = base;
-        self.nodes.fill(Self::NEVER);
+        self.pairs.fill([Self::NEVER; 2]);
+        self.first = Self::NEVER;
         for (slot, time) in pending {
             assert!(time.0 - base.0 < Self::REACH, "pending times hours apart");
-            self.put(slot, (time.0 - base.0) << Self::SLOT_BITS | u64::from(slot));
+            self.put(slot, self.key(slot, time));
         }
         assert!(at.0 - base.0 < Self::REACH, "pending times hours apart");
     }
@@ -94,16 +110,15 @@ impl Timers {
     #[must_use]
     #[inline]
     pub fn next_at(&self) -> SimTime {
-        let root = self.nodes[1];
-        if root == Self::NEVER { SimTime::NEVER } else { self.time(root) }
+        if self.first == Self::NEVER { SimTime::NEVER } else { self.time(self.first) }
     }
 
     /// The earliest time pending, and its slot.
     #[must_use]
+    #[inline]
     pub fn first(&self) -> Option<(SimTime, u32)> {
-        let root = self.nodes[1];
-        let slot = root as u32 & ((1 << Self::SLOT_BITS) - 1);
-        (root != Self::NEVER).then(|| (self.time(root), slot))
+        let slot = self.first as u32 & Self::SLOT_MASK;
+        (self.first != Self::NEVER).then(|| (self.time(self.first), slot))
     }
 }
 
@@ -115,7 +130,7 @@ mod tests {
     #[test]
     fn the_earliest_slot_is_first() {
         let mut rng = Rng::stream(4, "timers");
-        for slots in [1u32, 2, 3, 64, 100] {
+        for slots in [1u32, 2, 3, 4, 5, 16, 17, 64, 100] {
             let mut timers = Timers::new(slots);
             let mut model = vec![None; slots as usize];
             for turn in 0..3000 {
@@ -126,10 +141,10 @@ mod tests {
                 if let Some(first) = model.iter().position(|at: &Option<SimTime>| {
                     at.is_some_and(|at| at.0 + 2_000_000_000_000 < now)
                 }) {
-                    timers.set(first as u32, None);
+                    timers.set(first as u32, SimTime::NEVER);
                     model[first] = None;
                 }
-                timers.set(slot, at);
+                timers.set(slot, at.unwrap_or(SimTime::NEVER));
                 model[slot as usize] = at;
                 let times = model.iter().zip(0..).filter_map(|(at, slot)| Some(((*at)?, slot)));
                 assert_eq!(timers.first(), times.min());

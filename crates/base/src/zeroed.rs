@@ -37,6 +37,7 @@ impl<T: Pod> Zeroed<T> {
             return Self { storage: Storage::Small(vec![T::zeroed(); len]), len };
         }
         let map = MmapMut::map_anon(bytes).expect("address space for a column");
+        assert!(map.len() >= bytes && map.as_ptr().cast::<T>().is_aligned(), "room for a column");
         // Where the system knows no such advice, small pages do as well, only slower.
         let _ = map.advise(Advice::HugePage);
         Self { storage: Storage::Large(map), len }
@@ -50,7 +51,14 @@ impl<T: Pod> Deref for Zeroed<T> {
     fn deref(&self) -> &[T] {
         match &self.storage {
             Storage::Small(values) => values,
-            Storage::Large(map) => &bytemuck::cast_slice(map)[..self.len],
+            Storage::Large(map) => {
+                // SAFETY: the map is page aligned, has room for `len` values, and any bytes are
+                // a value. Checking that at each access costs more than the access.
+                #[allow(unsafe_code, reason = "checked once, in `new`")]
+                unsafe {
+                    std::slice::from_raw_parts(map.as_ptr().cast(), self.len)
+                }
+            }
         }
     }
 }
@@ -60,7 +68,13 @@ impl<T: Pod> DerefMut for Zeroed<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.storage {
             Storage::Small(values) => values,
-            Storage::Large(map) => &mut bytemuck::cast_slice_mut(map)[..self.len],
+            Storage::Large(map) => {
+                // SAFETY: as above, and the map is borrowed for as long as the slice.
+                #[allow(unsafe_code, reason = "checked once, in `new`")]
+                unsafe {
+                    std::slice::from_raw_parts_mut(map.as_mut_ptr().cast(), self.len)
+                }
+            }
         }
     }
 }

@@ -185,6 +185,7 @@ impl PageMap {
 
     /// Where `lpn` is; `None` if it was never written, or was trimmed.
     #[must_use]
+    #[inline]
     pub fn lookup(&self, lpn: u32) -> Option<Pun> {
         if self.trims_pending() && self.trim_pending(lpn) {
             return None;
@@ -203,10 +204,12 @@ impl PageMap {
         self.under_way.is_empty() && !self.trims_pending()
     }
 
+    #[inline]
     fn trims_pending(&self) -> bool {
         !self.pending_trims.is_empty() || !self.fresh_tombstones.is_empty()
     }
 
+    #[cold]
     fn trim_pending(&self, lpn: u32) -> bool {
         let fresh = &mut self.fresh_tombstones.values();
         self.pending_trims.contains(lpn) || fresh.any(|fresh| fresh.pending.contains(lpn))
@@ -498,6 +501,7 @@ impl PageMap {
     }
 }
 
+#[inline]
 pub(crate) fn decode_data(entry: u32) -> Option<Pun> {
     (entry != 0 && entry & TRIMMED == 0).then(|| Pun(entry - 1))
 }

@@ -144,9 +144,10 @@ pub struct CopyPlan {
 /// Adds `at` to `reads`: one command for a level of a row as long as units of it follow
 /// each other, and one page for each plane that is needed. `planes` has a bit for each page
 /// in the last command.
+#[inline]
 pub(crate) fn add_read(layout: &Layout, at: Pun, planes: &mut u64, reads: &mut Vec<ReadRun>) {
-    let (level, pages) = layout.pages_of(at);
-    add_pages(layout.row_of(at), level, pages, planes, reads);
+    let (row, level, pages) = layout.row_and_pages_of(at);
+    add_pages(row, level, pages, layout.pages_per_unit(), planes, reads);
 }
 
 /// The same of a unit of several pages, of which those in `wanted` are read: a bit for each
@@ -158,12 +159,22 @@ pub(crate) fn add_read_part(
     planes: &mut u64,
     reads: &mut Vec<ReadRun>,
 ) {
-    let (level, pages) = layout.pages_of(at);
+    let (row, level, pages) = layout.row_and_pages_of(at);
     let wanted = wanted << pages.trailing_zeros() & pages;
-    add_pages(layout.row_of(at), level, wanted, planes, reads);
+    add_pages(row, level, wanted, wanted.count_ones(), planes, reads);
 }
 
-fn add_pages(row: RowId, level: u32, pages: u64, planes: &mut u64, reads: &mut Vec<ReadRun>) {
+/// `count` is that of the bits of `pages`: it is known nearly always, and costs more than the
+/// rest where the processor is not asked.
+#[inline]
+fn add_pages(
+    row: RowId,
+    level: u32,
+    pages: u64,
+    count: u32,
+    planes: &mut u64,
+    reads: &mut Vec<ReadRun>,
+) {
     match reads.last_mut() {
         Some(run) if run.row == row && u32::from(run.level) == level => {
             run.units += 1;
@@ -171,7 +182,7 @@ fn add_pages(row: RowId, level: u32, pages: u64, planes: &mut u64, reads: &mut V
             *planes |= pages;
         }
         _ => {
-            let (level, count) = (level as u8, pages.count_ones() as u16);
+            let (level, count) = (level as u8, count as u16);
             let trouble = Trouble::default();
             reads.push(ReadRun { row, level, pages: count, units: 1, trouble });
             *planes = pages;

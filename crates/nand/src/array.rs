@@ -285,6 +285,7 @@ impl Nand {
         self.check_row(row, self.layout.first_unit(row))
     }
 
+    #[inline]
     fn check_row(&self, row: RowId, unit: Pun) -> Result<(), NandError> {
         let block = self.layout.block_of(row);
         let (dies, in_block, member) = self.member_of(row, block);
@@ -293,6 +294,19 @@ impl Nand {
             return Err(NandError::OutOfRange { address: u64::from(unit.0) });
         };
         let written = in_block < u32::from(programmed) * dies + member;
+        if written && self.store.is_none() && !self.unstable[index] {
+            return Ok(());
+        }
+        self.check_doubtful(row, unit, index, written)
+    }
+
+    fn check_doubtful(
+        &self,
+        row: RowId,
+        unit: Pun,
+        index: usize,
+        written: bool,
+    ) -> Result<(), NandError> {
         if self.reads_erased[index] || !written && !self.unstable[index] {
             return Err(NandError::ReadErased { unit });
         }

@@ -9,13 +9,14 @@ use crate::geometry::{BlockId, DieId, Geometry, LaneId, Pun, RowId};
 pub struct Layout {
     units_per_row: Divisor,
     units_per_level: Divisor,
-    /// Units of a page, or 0 if a unit is larger than a page.
-    units_per_page: u32,
+    /// Units of a page, at least one.
+    units_per_page: Divisor,
     /// Pages of a unit, at least one.
     pages_per_unit: u32,
     units_per_block: Divisor,
     rows_per_block: Divisor,
     blocks_per_lane: Divisor,
+    rows_per_lane: Divisor,
     dies_per_superblock: Divisor,
     channels: Divisor,
     parity: bool,
@@ -31,11 +32,12 @@ impl Layout {
         Self {
             units_per_row: Divisor::new(geometry.units_per_row()),
             units_per_level: Divisor::new(geometry.units_per_level()),
-            units_per_page: (geometry.page.0 / geometry.unit.0) as u32,
+            units_per_page: Divisor::new((geometry.page.0 / geometry.unit.0).max(1) as u32),
             pages_per_unit: geometry.unit.0.div_ceil(geometry.page.0) as u32,
             units_per_block: Divisor::new(geometry.units_per_block()),
             rows_per_block: Divisor::new(geometry.rows_per_block()),
             blocks_per_lane: Divisor::new(geometry.blocks_per_lane()),
+            rows_per_lane: Divisor::new(geometry.blocks_per_lane() * geometry.rows_per_block()),
             dies_per_superblock: Divisor::new(geometry.dies_per_superblock),
             channels: Divisor::new(geometry.channels),
             parity: geometry.parity,
@@ -46,6 +48,7 @@ impl Layout {
 
     /// Units of a row.
     #[must_use]
+    #[inline]
     pub fn units_per_row(&self) -> u32 {
         self.units_per_row.get()
     }
@@ -91,12 +94,14 @@ impl Layout {
 
     /// Dies of a lane.
     #[must_use]
+    #[inline]
     pub fn dies_per_lane(&self) -> u32 {
         self.dies_per_superblock.get()
     }
 
     /// The lane a block belongs to.
     #[must_use]
+    #[inline]
     pub fn lane_of(&self, block: BlockId) -> LaneId {
         LaneId(self.blocks_per_lane.divide(block.0))
     }
@@ -110,36 +115,42 @@ impl Layout {
 
     /// The block a row is part of.
     #[must_use]
+    #[inline]
     pub fn block_of(&self, row: RowId) -> BlockId {
         BlockId(self.rows_per_block.divide(row.0))
     }
 
     /// The block a unit is part of.
     #[must_use]
+    #[inline]
     pub fn block_of_unit(&self, unit: Pun) -> BlockId {
         BlockId(self.units_per_block.divide(unit.0))
     }
 
     /// The row a unit is part of.
     #[must_use]
+    #[inline]
     pub fn row_of(&self, unit: Pun) -> RowId {
         RowId(self.units_per_row.divide(unit.0))
     }
 
     /// The first row of a block.
     #[must_use]
+    #[inline]
     pub fn first_row(&self, block: BlockId) -> RowId {
         RowId(block.0 * self.rows_per_block())
     }
 
     /// The first unit of a row.
     #[must_use]
+    #[inline]
     pub fn first_unit(&self, row: RowId) -> Pun {
         Pun(row.0 * self.units_per_row())
     }
 
     /// The die a row stands on, and the row's number in its block on that die.
     #[must_use]
+    #[inline]
     pub fn place_of(&self, row: RowId) -> (DieId, u32) {
         let (block, in_block) = self.rows_per_block.split(row.0);
         let lane = self.blocks_per_lane.divide(block);
@@ -149,7 +160,11 @@ impl Layout {
 
     /// The die a row stands on.
     #[must_use]
+    #[inline]
     pub fn die_of(&self, row: RowId) -> DieId {
+        if self.dies_per_lane() == 1 {
+            return DieId(self.rows_per_lane.divide(row.0));
+        }
         self.place_of(row).0
     }
 
@@ -161,6 +176,7 @@ impl Layout {
 
     /// The channel a die sits on.
     #[must_use]
+    #[inline]
     pub fn channel_of(&self, die: DieId) -> u32 {
         self.channels.split(die.0).1
     }
@@ -174,15 +190,24 @@ impl Layout {
     /// The level of its row that a unit stands in, and the pages (one a plane) that hold
     /// it, as bits.
     #[must_use]
+    #[inline]
     pub fn pages_of(&self, unit: Pun) -> (u32, u64) {
-        let in_row = self.units_per_row.split(unit.0).1;
+        let (_, level, pages) = self.row_and_pages_of(unit);
+        (level, pages)
+    }
+
+    /// The row a unit is part of, and the same of it.
+    #[must_use]
+    #[inline]
+    pub fn row_and_pages_of(&self, unit: Pun) -> (RowId, u32, u64) {
+        let (row, in_row) = self.units_per_row.split(unit.0);
         let (level, in_level) = self.units_per_level.split(in_row);
         let pages = if self.pages_per_unit > 1 {
             (u64::MAX >> (64 - self.pages_per_unit)) << (in_level * self.pages_per_unit)
         } else {
-            1 << (in_level / self.units_per_page)
+            1 << self.units_per_page.divide(in_level)
         };
-        (level, pages)
+        (RowId(row), level, pages)
     }
 
     /// Levels of a row that its first `units` units stand on; all of them for none, which
@@ -199,18 +224,19 @@ impl Layout {
         if self.pages_per_unit > 1 {
             units * self.pages_per_unit
         } else {
-            units.div_ceil(self.units_per_page)
+            units.div_ceil(self.units_per_page.get())
         }
     }
 
     /// Units that share a page; 1 if a unit is a page or more.
     #[must_use]
     pub fn units_per_page(&self) -> u32 {
-        self.units_per_page.max(1)
+        self.units_per_page.get()
     }
 
     /// Pages of a unit; 1 if a page is a unit or more.
     #[must_use]
+    #[inline]
     pub fn pages_per_unit(&self) -> u32 {
         self.pages_per_unit
     }

@@ -173,8 +173,10 @@ impl Engine {
     }
 
     /// The host is back: no further victim is begun in idle time.
+    #[inline]
     pub(super) fn stop_idle_cleaning(&mut self) {
-        if std::mem::take(&mut self.idle_cleaning) {
+        if self.idle_cleaning {
+            self.idle_cleaning = false;
             for lane in &mut self.lanes {
                 lane.cleaner.idle = false;
             }
@@ -225,8 +227,8 @@ impl Engine {
         for i in 0..self.jobs[place].plan.reads.len() {
             let ReadRun { row, level, pages, units, trouble } = self.jobs[place].plan.reads[i];
             let why = ReadFor::Copy;
-            let op = ReadOp { tag: place, row, units, pages, level, cause, why, trouble };
-            self.enqueue(self.layout.die_of(row), Op::Read(op), false, now);
+            let read = ReadOp { tag: place, row, units, pages, level, cause, why, trouble };
+            self.enqueue_read(self.layout.die_of(row), read, false, now);
         }
         if self.jobs[place].reads_left == 0 {
             self.queue_in_order(lane, now);
@@ -358,13 +360,17 @@ impl Engine {
         self.house(now);
     }
 
+    #[inline]
     fn look_again(&mut self, now: SimTime) {
         while let Some(lane) = self.ftl.take_idle_lane() {
             self.clean(lane, now);
         }
-        if self.stuck == 0 {
-            return;
+        if self.stuck > 0 {
+            self.unstick(now);
         }
+    }
+
+    fn unstick(&mut self, now: SimTime) {
         for lane in 0..self.lanes.len() as u32 {
             if self.lanes[lane as usize].cleaner.stuck {
                 self.clean(LaneId(lane), now);

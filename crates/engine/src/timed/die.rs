@@ -51,20 +51,21 @@ pub(crate) enum Op {
 /// A die. The array and the register in front of it are two stations: with cache reads
 /// and cache programs one transfers while the other works; without, an operation holds
 /// both until it ends.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Die {
     /// Goes before `rest`; within each, first come first served.
     pub(crate) first: VecDeque<Op>,
     pub(crate) rest: VecDeque<Op>,
     /// How often in a row something in `rest` was passed.
     pub(crate) passed: u32,
-    /// What the cells do, since when they change, and until when.
+    /// What the cells do, since when they change, and until when; [`SimTime::NEVER`] if they
+    /// do nothing.
     pub(crate) array: Option<Op>,
     pub(crate) array_from: SimTime,
     pub(crate) array_until: SimTime,
     /// Read from the cells, waits for the register to be free.
     pub(crate) sensed: Option<ReadOp>,
-    /// What is transferred, and until when.
+    /// What is transferred, and until when; [`SimTime::NEVER`] if nothing is.
     pub(crate) register: Option<Op>,
     pub(crate) register_until: SimTime,
     /// A program whose data is in the register, waits for the cells.
@@ -86,26 +87,114 @@ pub(crate) struct Die {
 }
 
 impl Die {
-    /// When one of its stations is done.
-    pub(crate) fn next_event(&self) -> Option<SimTime> {
-        match (&self.array, &self.register) {
-            (Some(_), None) => Some(self.array_until),
-            (None, Some(_)) => Some(self.register_until),
-            (Some(_), Some(_)) => Some(self.array_until.min(self.register_until)),
-            (None, None) => None,
+    /// One that does nothing.
+    pub(crate) fn idle() -> Self {
+        Self {
+            first: VecDeque::new(),
+            rest: VecDeque::new(),
+            passed: 0,
+            array: None,
+            array_from: SimTime::ZERO,
+            array_until: SimTime::NEVER,
+            sensed: None,
+            register: None,
+            register_until: SimTime::NEVER,
+            loaded: None,
+            suspended: None,
+            suspensions: 0,
+            penalty: Nanos::ZERO,
+            host_rows: 0,
+            host_ops: 0,
+            held: Vec::new(),
+            backlog: Nanos::ZERO,
         }
     }
 
-    /// The operation whose turn it is, and whether it is one that passes others.
-    pub(crate) fn head(&self, passed_max: u32) -> Option<(Op, bool)> {
-        let rest = self.rest.front();
-        match self.first.front() {
-            Some(&op) if rest.is_none() || self.passed < passed_max => Some((op, true)),
-            _ => rest.map(|&op| (op, false)),
+    /// When one of its stations is done; [`SimTime::NEVER`] if neither works.
+    #[inline]
+    pub(crate) fn next_at(&self) -> SimTime {
+        self.array_until.min(self.register_until)
+    }
+
+    /// Begins something in the cells.
+    #[inline]
+    pub(crate) fn set_array(&mut self, op: Op, from: SimTime, until: SimTime) {
+        self.array = Some(op);
+        self.array_from = from;
+        self.array_until = until;
+        self.suspensions = 0;
+    }
+
+    /// Takes what the cells did.
+    #[inline]
+    pub(crate) fn take_array(&mut self) -> Option<Op> {
+        self.array_until = SimTime::NEVER;
+        self.array.take()
+    }
+
+    /// Takes what was transferred.
+    #[inline]
+    pub(crate) fn take_register(&mut self) -> Option<Op> {
+        self.register_until = SimTime::NEVER;
+        self.register.take()
+    }
+
+    /// Begins a transfer.
+    #[inline]
+    pub(crate) fn set_register(&mut self, op: Op, until: SimTime) {
+        self.register = Some(op);
+        self.register_until = until;
+    }
+
+    /// Whether both stations are free and nothing waits for them.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.next_at() == SimTime::NEVER
+            && self.loaded.is_none()
+            && self.sensed.is_none()
+            && !self.has_work()
+    }
+
+    /// Whether something waits to begin or to go on.
+    #[inline]
+    pub(crate) fn has_work(&self) -> bool {
+        !self.rest.is_empty() || !self.first.is_empty() || self.suspended.is_some()
+    }
+
+    /// Which queue's turn it is: that of what passes others, or the rest; `None` if nothing may
+    /// begin. What was stopped goes on before anything in the rest begins.
+    #[inline]
+    pub(crate) fn next_passes(&self, passed_max: u32) -> Option<bool> {
+        let stopped = self.suspended.is_some();
+        if self.first.is_empty() {
+            return (!self.rest.is_empty() && !stopped).then_some(false);
+        }
+        Some(self.rest.is_empty() || stopped || self.passed < passed_max)
+    }
+
+    /// What passes others, or the rest.
+    #[inline]
+    pub(crate) fn queue(&self, passes: bool) -> &VecDeque<Op> {
+        if passes { &self.first } else { &self.rest }
+    }
+
+    /// Whether the stations have room for `op` now. A program may be loaded only while another
+    /// one runs: a read needs the register at its end, and an erase ends in no data.
+    #[inline]
+    pub(crate) fn may_begin(&self, op: &Op, cache_read: bool) -> bool {
+        let free = self.register.is_none() && self.loaded.is_none();
+        match op {
+            Op::Read(_) => {
+                let overtakes = matches!(self.register, Some(Op::Program { .. }));
+                self.array.is_none() && (free || cache_read && !overtakes)
+            }
+            Op::Program { .. } => free && matches!(self.array, None | Some(Op::Program { .. })),
+            Op::Erase { .. } => self.array.is_none() && free,
         }
     }
 
-    /// Takes out what [`Die::head`] returned.
+    /// Takes out the first of what passes others, or of the rest.
+    #[inline]
     pub(crate) fn take(&mut self, passes: bool) {
         if passes {
             self.passed += u32::from(!self.rest.is_empty());

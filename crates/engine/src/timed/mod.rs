@@ -100,6 +100,8 @@ pub struct Engine {
     layout: Layout,
     /// When each die is done with something.
     timers: Timers,
+    /// The die that something has just ended on.
+    stepping: DieId,
     dies: Vec<Die>,
     lanes: Vec<Lane>,
     /// When each channel is free again.
@@ -163,7 +165,8 @@ impl Engine {
         let lanes = geometry.lanes();
         Self {
             timers: Timers::new(geometry.dies()),
-            dies: vec![Die::default(); geometry.dies() as usize],
+            stepping: execute::NO_DIE,
+            dies: vec![Die::idle(); geometry.dies() as usize],
             lanes: vec![Lane { listed: true, ..Lane::default() }; lanes as usize],
             channels: vec![SimTime::ZERO; geometry.channels as usize],
             ready: (0..lanes).collect(),
@@ -238,8 +241,9 @@ impl Engine {
 
     /// Asks for `run`; [`Done::Read`] comes with `tag`. `urgent` is for the scheduler
     /// that asks for it.
-    pub fn read(&mut self, run: ReadRun, cause: Cause, tag: u32, urgent: bool, now: SimTime) {
-        let ReadRun { row, level, pages, units, trouble } = run;
+    #[inline]
+    pub fn read(&mut self, run: &ReadRun, cause: Cause, tag: u32, urgent: bool, now: SimTime) {
+        let &ReadRun { row, level, pages, units, trouble } = run;
         let die = self.layout.die_of(row);
         let read = ReadOp { tag, row, units, pages, level, cause, why: ReadFor::Caller, trouble };
         self.dies[die.0 as usize].host_ops += 1;
@@ -255,7 +259,7 @@ impl Engine {
         if trouble.is_rebuilt() {
             self.read_stripe(read, passes, now);
         } else {
-            self.enqueue(die, Op::Read(read), passes, now);
+            self.enqueue_read(die, read, passes, now);
         }
     }
 
@@ -263,7 +267,8 @@ impl Engine {
     #[must_use]
     pub fn wait_for(&self, at: Pun, now: SimTime) -> Nanos {
         let die = &self.dies[self.layout.die_of(self.layout.row_of(at)).0 as usize];
-        let running = die.next_event().map_or(Nanos::ZERO, |until| until.since(now));
+        let until = die.next_at();
+        let running = if until == SimTime::NEVER { Nanos::ZERO } else { until.since(now) };
         running + die.backlog
     }
 
@@ -443,7 +448,7 @@ impl Engine {
             // In this order they would have ended.
             let suspended = die.suspended.take().map(|(op, ..)| op);
             let loaded = die.loaded.take().map(|job| Op::Program { job });
-            let stations = [suspended, die.array.take(), loaded, die.register.take()];
+            let stations = [suspended, die.take_array(), loaded, die.take_register()];
             begun.extend(stations.into_iter().flatten());
             die.first.clear();
             die.rest.clear();

@@ -41,6 +41,7 @@ impl Engine {
     }
 
     /// How long the data of a read takes over the channel.
+    #[inline]
     pub(super) fn transfer_of(&self, read: &ReadOp) -> Nanos {
         // Parts of a level: units where several share a page, else pages. There are at least as
         // many as of the other.
@@ -48,6 +49,7 @@ impl Engine {
     }
 
     /// How long the cells take for a read of `level` of `row`.
+    #[inline]
     pub(super) fn read_time(&self, row: RowId, level: u8) -> Nanos {
         match self.slc_of_row(row) {
             Some(slc) => slc.t_read,
@@ -56,6 +58,7 @@ impl Engine {
     }
 
     /// The number of a page in its block on its die.
+    #[inline]
     fn page_of(&self, row: RowId, level: u8) -> u32 {
         let (_, on_die) = self.layout.place_of(row);
         on_die * self.pages_per_program + u32::from(level)

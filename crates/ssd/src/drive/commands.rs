@@ -56,6 +56,7 @@ impl Queues {
         }
     }
 
+    #[inline]
     pub(crate) fn has_room(&self, queue: u16, depth: u32) -> bool {
         self.outstanding.get(usize::from(queue)).is_some_and(|&outstanding| outstanding < depth)
     }
@@ -169,6 +170,7 @@ impl Drive {
     }
 
     /// Begins the work on a command: data of a write comes in, then firmware.
+    #[inline]
     fn fetch(&mut self, slot: u32) {
         self.queues.in_service += 1;
         let (op, len) = {
@@ -193,15 +195,22 @@ impl Drive {
     }
 
     /// A request has left the drive: another may be fetched.
-    pub(super) fn leave(&mut self, request: &Request) {
-        self.queues.outstanding[usize::from(request.queue)] -= 1;
+    #[inline]
+    pub(super) fn leave(&mut self, queue: u16, urgent: bool) {
+        self.queues.outstanding[usize::from(queue)] -= 1;
         self.queues.in_service -= 1;
-        if request.urgent {
+        if urgent {
             self.queues.urgent -= 1;
             if self.queues.urgent == 0 {
                 self.engine.set_urgent(false, self.now);
             }
         }
+        if self.queues.waiting_total > 0 {
+            self.fetch_waiting();
+        }
+    }
+
+    fn fetch_waiting(&mut self) {
         while self.queues.waiting_total > 0 && self.queues.in_service < self.queues.in_service_max {
             let next = self.choose();
             let slot = next.expect("a command waits");
@@ -243,7 +252,16 @@ impl Drive {
         }
     }
 
+    #[inline]
     pub(super) fn start(&mut self, slot: u32, out: &mut Vec<Completion>) {
+        let request = &self.slots[slot].request;
+        if request.op == HostOp::Read && !request.preflush && self.map.is_none() {
+            return self.start_read(slot);
+        }
+        self.start_other(slot, out);
+    }
+
+    fn start_other(&mut self, slot: u32, out: &mut Vec<Completion>) {
         let preflush = self.slots[slot].request.preflush;
         if preflush && self.read_only.is_some() && !self.is_durable() {
             self.refuse(slot);

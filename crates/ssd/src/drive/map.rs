@@ -224,7 +224,7 @@ impl Drive {
             self.engine.judge(at, self.now, &mut trouble);
         }
         let run = ReadRun { row, level: level as u8, pages, units: 1, trouble };
-        self.engine.read(run, Cause::Map, MAP | page, false, self.now);
+        self.engine.read(&run, Cause::Map, MAP | page, false, self.now);
         Some(true)
     }
 

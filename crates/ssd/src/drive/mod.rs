@@ -86,6 +86,8 @@ pub struct Drive {
     counts: HostCounts,
     /// Since when nothing is written any more.
     read_only: Option<ReadOnly>,
+    /// The flash fails, or several of its rows share a word line.
+    delicate: bool,
     last_change: SimTime,
     pumping: bool,
     pump_again: bool,
@@ -145,6 +147,7 @@ impl Drive {
         let row_units = engine.nand().layout().units_per_row() as usize;
         let streams = engine.ftl().streams();
         let zones = ZoneWork::new(&device, engine.ftl().zoned());
+        let delicate = engine.nand().has_faults() || device.engine_config().word_line_rows > 1;
         Self {
             capacity: device.capacity().0,
             unit,
@@ -170,6 +173,7 @@ impl Drive {
             open_trims: Vec::new(),
             counts: HostCounts::default(),
             read_only: None,
+            delicate,
             last_change: SimTime::ZERO,
             pumping: false,
             pump_again: false,
@@ -261,18 +265,20 @@ impl Drive {
     /// # Panics
     /// If there is none.
     pub fn step(&mut self, out: &mut Vec<Completion>) {
-        let at = self.next_at();
+        let flash = self.engine.next_at();
+        let (reads, writes) = (self.starts.next_at(), self.write_starts.next_at());
+        let commands = reads.min(writes);
+        let finishes = self.finishes.next_at();
+        let at = flash.min(commands).min(finishes).min(self.timers.next_at());
         assert!(at != SimTime::NEVER, "an event to step to");
         self.now = at;
-        if self.engine.next_at() == at {
+        if flash == at {
             self.flash_event(out);
-        } else if self.starts.next_at() == at {
-            let (_, slot) = self.starts.pop().expect("an event was there");
+        } else if commands == at {
+            let starts = if reads == at { &mut self.starts } else { &mut self.write_starts };
+            let (_, slot) = starts.pop().expect("an event was there");
             self.start(slot, out);
-        } else if self.write_starts.next_at() == at {
-            let (_, slot) = self.write_starts.pop().expect("an event was there");
-            self.start(slot, out);
-        } else if self.finishes.next_at() == at {
+        } else if finishes == at {
             let (_, slot) = self.finishes.pop().expect("an event was there");
             self.finish(slot, out);
             self.watch_for_idle();
@@ -280,6 +286,14 @@ impl Drive {
             let (_, payload) = self.timers.pop().expect("an event was there");
             self.timer(payload, out);
         }
+        if self.delicate {
+            self.mind_flash(out);
+        }
+    }
+
+    /// What flash asks for that fails, or whose word lines take effect as wholes.
+    #[cold]
+    fn mind_flash(&mut self, out: &mut Vec<Completion>) {
         if self.engine.is_read_only() && self.read_only.is_none() {
             self.become_read_only(out);
         }
@@ -288,23 +302,30 @@ impl Drive {
         }
     }
 
+    #[inline]
     fn flash_event(&mut self, out: &mut Vec<Completion>) {
-        let mut done = std::mem::take(&mut self.done);
-        self.engine.step(&mut done);
+        self.engine.step(&mut self.done);
         // Reads move nothing but themselves, unless they complete a unit.
         let mut moves = self.engine.take_freed();
-        for event in done.drain(..) {
+        let mut next = 0;
+        while let Some(&event) = self.done.get(next) {
             moves |= self.flash_done(event, out);
+            next += 1;
         }
-        self.done = done;
-        moves |= self.follow_moves();
-        moves |= self.zones_fail(out);
+        self.done.clear();
+        if self.map.is_some() {
+            moves |= self.follow_moves();
+        }
+        if self.zones.is_some() {
+            moves |= self.zones_fail(out);
+        }
         if moves {
             self.pump(out);
         }
         self.watch_for_idle();
     }
 
+    #[cold]
     fn timer(&mut self, payload: u32, out: &mut Vec<Completion>) {
         match payload & ((1 << KIND_BITS) - 1) {
             IDLE => {
@@ -325,8 +346,16 @@ impl Drive {
     }
 
     /// If the host has just fallen silent, looks again when that has lasted.
+    #[inline]
     fn watch_for_idle(&mut self) {
-        let rests = self.in_flight() == 0 && self.timers.is_empty() && self.engine.is_idle();
+        if self.in_flight() == 0 {
+            self.watch_for_idle_flash();
+        }
+    }
+
+    #[inline(never)]
+    fn watch_for_idle_flash(&mut self) {
+        let rests = self.timers.is_empty() && self.engine.is_idle();
         if rests && self.engine.works_when_idle() {
             // Work that the host left may have taken longer than its silence has to last.
             let at = self.last_change + self.device.ftl.idle_after;
@@ -341,6 +370,7 @@ impl Drive {
     }
 
     /// Returns whether something in the buffer has changed.
+    #[inline]
     fn flash_done(&mut self, event: Done, out: &mut Vec<Completion>) -> bool {
         match event {
             Done::Wrote { tag } => {
@@ -368,7 +398,8 @@ impl Drive {
     fn finish(&mut self, slot: u32, out: &mut Vec<Completion>) {
         self.account();
         let state = &self.slots[slot];
-        let request = state.request;
+        let request = &state.request;
+        let (queue, urgent) = (request.queue, request.urgent);
         let completion = Completion {
             tag: request.tag,
             op: request.op,
@@ -389,14 +420,15 @@ impl Drive {
             _ => {}
         }
         if let Some(work) = &mut self.zones {
-            work.zones.done(request.op, request.offset);
+            work.zones.done(completion.op, completion.offset);
         }
         self.slots.give(slot);
         out.push(completion);
-        self.leave(&request);
+        self.leave(queue, urgent);
     }
 
     /// Adds the time since the last change to the integral of requests in flight.
+    #[inline]
     fn account(&mut self) {
         let span = self.now.since(self.last_change);
         self.counts.in_flight_ns += u128::from(span.0) * self.slots.in_use() as u128;
@@ -405,6 +437,7 @@ impl Drive {
 
     /// How long `len` bytes take over the link. Most requests are as long as the last one,
     /// and a division costs more than a look.
+    #[inline]
     fn link_time(&mut self, len: u64) -> Nanos {
         if self.link_last.0 != len {
             let rate = self.device.drive.link_bandwidth;

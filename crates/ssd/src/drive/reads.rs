@@ -7,52 +7,64 @@ use crate::request::{Request, Status};
 
 impl Drive {
     pub(super) fn start_read(&mut self, slot: u32) {
-        let request = self.slots[slot].request;
+        let request = &self.slots[slot].request;
         let first = self.unit_of(request.offset);
         let last = self.unit_of(request.offset + request.len - 1);
-        let state = &mut self.slots[slot];
-        let cost = &mut state.cost;
         let mut planes = 0;
-        let parts = self.engine.nand().layout().pages_per_unit() > 1;
         self.runs.clear();
         for lpn in first..=last {
-            if let Some(place) = self.buffer.find(lpn) {
-                cost.buffer_hits += 1;
-                if self.buffer.entry(place).lost {
-                    state.status = Status::Unreadable;
-                    self.engine.note_unreadable();
-                }
-            } else if let Some(at) = self.engine.ftl().lookup(lpn) {
-                if parts {
-                    let page = self.device.flash.page.0;
-                    let wanted =
-                        pages_wanted(&request, u64::from(lpn) * self.unit, self.unit, page);
-                    self.engine.ftl().add_read_part(at, wanted, &mut planes, &mut self.runs);
-                } else {
-                    self.engine.ftl().add_read(at, &mut planes, &mut self.runs);
-                }
-                if self.engine.has_faults()
-                    && let Some(run) = self.runs.last_mut()
-                    && self.engine.judge(at, self.now, &mut run.trouble)
-                {
-                    state.status = Status::Unreadable;
-                    self.engine.note_unreadable();
-                }
-            } else {
-                cost.unmapped += 1;
-            }
+            self.add_unit(slot, lpn, &mut planes);
         }
-        cost.flash_reads += self.runs.iter().map(|run| u32::from(run.pages)).sum::<u32>();
+        let state = &mut self.slots[slot];
+        let urgent = state.request.urgent;
         state.reads_left = self.runs.len() as u32;
-        for &run in &self.runs {
-            self.engine.read(run, Cause::Host, slot, request.urgent, self.now);
+        for run in &self.runs {
+            state.cost.flash_reads += u32::from(run.pages);
+            self.engine.read(run, Cause::Host, slot, urgent, self.now);
         }
         if self.runs.is_empty() {
             self.send(slot);
         }
     }
 
+    /// Adds what has to be read from flash of unit `lpn`.
+    #[inline]
+    fn add_unit(&mut self, slot: u32, lpn: u32, planes: &mut u64) {
+        if let Some(place) = self.buffer.find(lpn) {
+            return self.read_buffered(slot, place);
+        }
+        let ftl = self.engine.ftl();
+        let Some(at) = ftl.lookup(lpn) else {
+            self.slots[slot].cost.unmapped += 1;
+            return;
+        };
+        if self.engine.nand().layout().pages_per_unit() > 1 {
+            let (request, page) = (&self.slots[slot].request, self.device.flash.page.0);
+            let wanted = pages_wanted(request, u64::from(lpn) * self.unit, self.unit, page);
+            ftl.add_read_part(at, wanted, planes, &mut self.runs);
+        } else {
+            ftl.add_read(at, planes, &mut self.runs);
+        }
+        if self.engine.has_faults()
+            && let Some(run) = self.runs.last_mut()
+            && self.engine.judge(at, self.now, &mut run.trouble)
+        {
+            self.slots[slot].status = Status::Unreadable;
+            self.engine.note_unreadable();
+        }
+    }
+
+    fn read_buffered(&mut self, slot: u32, place: u32) {
+        let state = &mut self.slots[slot];
+        state.cost.buffer_hits += 1;
+        if self.buffer.entry(place).lost {
+            state.status = Status::Unreadable;
+            self.engine.note_unreadable();
+        }
+    }
+
     /// One of the reads of a request has ended.
+    #[inline]
     pub(super) fn read_arrived(&mut self, slot: u32) {
         let state = &mut self.slots[slot];
         state.reads_left -= 1;
@@ -62,6 +74,7 @@ impl Drive {
     }
 
     /// The data of a read is there: over the link, then done.
+    #[inline]
     fn send(&mut self, slot: u32) {
         let len = self.slots[slot].request.len;
         self.link_out = self.now.max(self.link_out) + self.link_time(len);

@@ -251,7 +251,7 @@ impl Drive {
             self.engine.note_lost(at);
         }
         let run = ReadRun { row, level: level as u8, pages, units: 1, trouble };
-        self.engine.read(run, cause, place | FILL, urgent, self.now);
+        self.engine.read(&run, cause, place | FILL, urgent, self.now);
         u32::from(pages)
     }
 
