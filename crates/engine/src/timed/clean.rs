@@ -49,6 +49,24 @@ pub(crate) struct Cleaner {
     look_at_wear: bool,
 }
 
+impl Cleaner {
+    /// Whether nothing is being emptied.
+    pub(super) fn is_at_rest(&self) -> bool {
+        let steps = self.copies + self.held + self.erasing;
+        self.victim.is_none() && steps == 0 && self.in_order.is_empty() && !self.paused
+    }
+
+    /// What a lane at rest remembers: active, idle, stuck, and whether to look at wear.
+    pub(super) fn flags(&self) -> [bool; 4] {
+        [self.active, self.idle, self.stuck, self.look_at_wear]
+    }
+
+    /// A cleaner at rest that remembers `flags`.
+    pub(super) fn with_flags([active, idle, stuck, look_at_wear]: [bool; 4]) -> Self {
+        Self { active, idle, stuck, look_at_wear, ..Self::default() }
+    }
+}
+
 impl Engine {
     /// Goes on with the cleaning of `lane`, or begins it if it is time.
     pub(super) fn clean(&mut self, lane: LaneId, now: SimTime) {

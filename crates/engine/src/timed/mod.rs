@@ -11,6 +11,7 @@ mod clean;
 mod die;
 mod execute;
 mod faults;
+mod snapshot;
 mod times;
 mod word_line;
 
@@ -150,9 +151,19 @@ impl Engine {
     /// An idle engine.
     #[must_use]
     pub fn new(nand: Nand, ftl: Layer, config: EngineConfig) -> Self {
+        let mut engine = Self::at_rest(nand, ftl, config);
+        // A drive that starts below the low watermark (after recovery) cleans at once.
+        for lane in 0..engine.lanes.len() as u32 {
+            engine.clean(LaneId(lane), SimTime::ZERO);
+        }
+        engine
+    }
+
+    /// An engine that does nothing before it is asked to.
+    fn at_rest(nand: Nand, ftl: Layer, config: EngineConfig) -> Self {
         let geometry = nand.geometry();
         let lanes = geometry.lanes();
-        let mut engine = Self {
+        Self {
             timers: Timers::new(geometry.dies()),
             stepping: execute::NO_DIE,
             dies: vec![Die::idle(); geometry.dies() as usize],
@@ -184,12 +195,7 @@ impl Engine {
             nand,
             ftl,
             config,
-        };
-        // A drive that starts below the low watermark (after recovery) cleans at once.
-        for lane in 0..lanes {
-            engine.clean(LaneId(lane), SimTime::ZERO);
         }
-        engine
     }
 
     /// The flash.

@@ -69,9 +69,9 @@ pub struct Drive {
     /// What happens rarely: the payload's low bits say what.
     timers: EventQueue,
     slots: Slab<Slot>,
-    queues: Queues,
+    pub(crate) queues: Queues,
     /// Where the map is on flash.
-    map: Option<Box<MapState>>,
+    pub(crate) map: Option<Box<MapState>>,
     /// Where the drive has zones.
     pub(crate) zones: Option<Box<ZoneWork>>,
     waiting_for_buffer: VecDeque<u32>,
@@ -136,19 +136,24 @@ impl Drive {
 
     pub(crate) fn assemble(device: Device, mut nand: Nand, ftl: Layer, next_version: u64) -> Self {
         nand.pair_rows(device.rows_per_word_line());
+        let engine = Engine::new(nand, ftl, device.engine_config());
+        Self::around(device, engine, next_version)
+    }
+
+    /// An idle drive around an engine.
+    pub(crate) fn around(device: Device, engine: Engine, next_version: u64) -> Self {
         let unit = device.ftl.mapping_unit.0;
         let buffer_units = (device.drive.write_buffer.0 / unit).min(1 << 30) as u32;
-        let row_units = nand.layout().units_per_row() as usize;
-        let streams = ftl.streams();
-        let zones = ZoneWork::new(&device, ftl.zoned());
-        let config = device.engine_config();
-        let delicate = nand.has_faults() || config.word_line_rows > 1;
+        let row_units = engine.nand().layout().units_per_row() as usize;
+        let streams = engine.ftl().streams();
+        let zones = ZoneWork::new(&device, engine.ftl().zoned());
+        let delicate = engine.nand().has_faults() || device.engine_config().word_line_rows > 1;
         Self {
             capacity: device.capacity().0,
             unit,
             unit_shift: unit.is_power_of_two().then(|| unit.trailing_zeros()),
             row_units,
-            engine: Engine::new(nand, ftl, config),
+            engine,
             buffer: Buffer::new(buffer_units, row_units, streams),
             starts: Pipe::new(),
             write_starts: Pipe::new(),
