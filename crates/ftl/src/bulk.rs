@@ -46,6 +46,7 @@ impl PageMap {
             let block = self.layout.block_of_unit(Pun(at));
             prefetch(&self.live_bits, at as usize / 64);
             prefetch(&self.valid, block.0 as usize);
+            prefetch(&self.state, block.0 as usize);
             let (lane, place) = self.layout.split_block(block);
             let part = self.lanes[lane.0 as usize].part(self.kind_at(place));
             prefetch(part.candidates.valid().values(), place);

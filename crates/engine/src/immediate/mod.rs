@@ -402,11 +402,19 @@ impl<F: Flash<Error = NandError>, L: BorrowMut<Layer>> Immediate<F, L> {
     }
 
     fn program_host(&mut self, stream: u32) {
-        let mut row = std::mem::take(&mut self.rows[stream as usize]);
-        self.put(stream, &row.units, &row.bytes, &row.lost, Urgency::Normal).expect(LAWFUL);
-        row.units.clear();
-        row.bytes.clear();
-        row.lost.clear();
-        self.rows[stream as usize] = row;
+        // List by list: a copy in larger words of what has just been changed in part waits for
+        // every write to memory before it, and those of the map miss every cache.
+        let row = &mut self.rows[stream as usize];
+        let mut units = std::mem::take(&mut row.units);
+        let mut bytes = std::mem::take(&mut row.bytes);
+        let mut lost = std::mem::take(&mut row.lost);
+        self.put(stream, &units, &bytes, &lost, Urgency::Normal).expect(LAWFUL);
+        units.clear();
+        bytes.clear();
+        lost.clear();
+        let row = &mut self.rows[stream as usize];
+        row.units = units;
+        row.bytes = bytes;
+        row.lost = lost;
     }
 }
