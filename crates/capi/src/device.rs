@@ -87,8 +87,9 @@ pub unsafe extern "C" fn prism_device_open_memory(
 }
 
 /// Makes a file with an empty device in it; the file must not exist. It is sparse: it takes room
-/// as pages are programmed. One process at a time has it open. `options` may be NULL. Should the
-/// geometry have no room for the device's tables, an empty file is left.
+/// as pages are programmed. One process at a time has it open. `options` may be NULL. If it fails,
+/// no file is left: `PRISM_ENOSPACE` if the disk is full, `PRISM_EWORNOUT` if there are too few
+/// blocks for the device's own tables.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_device_create(
     path: *const c_char,
@@ -101,8 +102,7 @@ pub unsafe extern "C" fn prism_device_create(
         let (out, options) = unsafe { (Out::handle(device)?, options_of(options)?) };
         // SAFETY: the caller's promise.
         let (path, geometry) = unsafe { (text(path, "the path")?, read(geometry)?) };
-        let file = FlashFile::create(Path::new(path), geometry.value()?)?;
-        let device = Device::format(Box::new(file), options)?;
+        let device = FlashFile::format(Path::new(path), geometry.value()?, &[], options)?;
         out.put(open(DeviceObject { device, memory: None })?);
         Ok(0)
     })

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
+use std::io::ErrorKind;
 
 use prism::{FlashError, FlashFileError, MediumError};
 
@@ -63,7 +64,7 @@ pub enum prism_status {
     PRISM_ESHRINK = -27,
     /// The share is set up for another level.
     PRISM_ELEVEL = -28,
-    /// There is no room.
+    /// There is no room: in the share, or on the disk that the file is on. The message says which.
     PRISM_ENOSPACE = -29,
     /// It was given back already, or never handed out.
     PRISM_ENOTALLOCATED = -30,
@@ -161,13 +162,22 @@ impl From<FlashError> for Failure {
 
 impl From<FlashFileError> for Failure {
     fn from(error: FlashFileError) -> Self {
-        let status = match error {
+        let full = |source: &std::io::Error| {
+            matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+        };
+        let status = match &error {
             FlashFileError::Exists { .. } => PRISM_EEXISTS,
             FlashFileError::InUse { .. } => PRISM_EINUSE,
             FlashFileError::NotAFlashFile { .. } => PRISM_ENOTFORMATTED,
             FlashFileError::Damaged { .. } | FlashFileError::Truncated { .. } => PRISM_EDAMAGED,
             FlashFileError::Geometry { .. } => PRISM_EGEOMETRY,
-            FlashFileError::Io { .. } => PRISM_EIO,
+            FlashFileError::Format { error, .. } => status_of(error),
+            FlashFileError::Make { source, .. } | FlashFileError::Io { source, .. }
+                if full(source) =>
+            {
+                PRISM_ENOSPACE
+            }
+            FlashFileError::Make { .. } | FlashFileError::Io { .. } => PRISM_EIO,
             _ => PRISM_EFILE,
         };
         Self::new(status, error.to_string())
@@ -180,6 +190,7 @@ pub(crate) fn status_of(error: &FlashError) -> Status {
         FlashError::Geometry(_) => PRISM_EGEOMETRY,
         FlashError::Medium(MediumError::PowerLost) => PRISM_EPOWER,
         FlashError::Medium(MediumError::Io { .. }) => PRISM_EIO,
+        FlashError::Medium(MediumError::DiskFull { .. }) => PRISM_ENOSPACE,
         FlashError::Medium(MediumError::ReadOnly { .. }) => PRISM_EREADONLY,
         FlashError::Medium(MediumError::Damaged { .. }) => PRISM_EDAMAGED,
         FlashError::Medium(_) => PRISM_EMEDIUM,

@@ -129,6 +129,11 @@ fn what_makes_no_sense_is_refused() {
         ("create --geometry blocks=9 --capacity 1GiB", "give one of them"),
         ("create --geometry blocks=4,pages=2,page=512B", "give it more blocks"),
         ("create --capacity 1GiB --device nothing", "nothing"),
+        ("create --capacity 1GiB --factory-bad 3,x", "\"x\" is no block"),
+        ("create --capacity 1GiB --factory-bad 100%", "below 100%"),
+        ("create --capacity 1GiB --factory-bad 50%", "mark fewer of them as bad"),
+        ("create --capacity 1GiB --factory-bad 256", "block 256 is marked as bad"),
+        ("create --capacity 1GiB --seed 3", "--factory-bad"),
         ("info", "no such file"),
     ] {
         let said = device(2, args, &file);
@@ -145,6 +150,35 @@ fn what_makes_no_sense_is_refused() {
     drop(held);
     fs::write(&file, "some text").unwrap();
     assert!(device(2, "check", &file).contains("no flash file"));
+}
+
+/// Blocks that were bad from the beginning are listed, counted and never used.
+#[test]
+fn bad_blocks_from_the_factory() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("flash");
+    let made = device(0, &format!("create {SHAPE} --factory-bad 3,17"), &file);
+    assert!(made.contains("bad blocks: 2 of 64"), "{made}");
+    fill(&file);
+    let info = json("info", &file);
+    let listed = serde_json::json!([3, 17]);
+    assert_eq!((&info["factory_bad_blocks"], &info["monitor"]["bad_blocks"]), (&listed, &listed));
+    let of_share = info["monitor"]["shares"][0]["blocks"].as_array().unwrap();
+    assert!(!of_share.is_empty() && !of_share.contains(&3.into()), "{of_share:?}");
+    assert!(device(0, "info", &file).contains("Bad from the factory"));
+    let checked = device(0, "check", &file);
+    assert!(checked.contains("bad blocks: 2, 2 of them from the factory"), "{checked}");
+    assert_eq!(json("check", &file)["bad_blocks"], listed);
+
+    let drawn = |seed: u64| {
+        let file = folder.path().join(format!("drawn{seed}"));
+        let args = format!("create {SHAPE} --factory-bad 3.2% --seed {seed} --json -");
+        let made: Value = serde_json::from_str(&device(0, &args, &file)).unwrap();
+        made["factory_bad_blocks"].clone()
+    };
+    let (one, two) = (drawn(1), drawn(2));
+    assert_eq!((one.as_array().unwrap().len(), two.as_array().unwrap().len()), (2, 2));
+    assert_ne!(one, two);
 }
 
 /// The geometry of a preset, and a terabyte that takes no room.

@@ -166,6 +166,12 @@ pub enum MediumError {
         /// What failed, and what helps.
         what: String,
     },
+    /// The disk below the device has no room. The device is read-only from then on.
+    #[error("the device failed: {what}")]
+    DiskFull {
+        /// Which file, and what helps.
+        what: String,
+    },
     /// The device takes no programs and no erases. What was synced can be read.
     #[error("the device is read-only: {why}")]
     ReadOnly {
@@ -237,7 +243,7 @@ pub trait Medium: Send {
     ///
     /// # Errors
     /// [`MediumError::EraseFailed`], [`MediumError::PowerLost`], [`MediumError::ReadOnly`],
-    /// [`MediumError::Io`].
+    /// [`MediumError::Io`], [`MediumError::DiskFull`].
     fn erase(&mut self, block: u32) -> Result<(), MediumError>;
 
     /// Takes no more pages for `block` until it is erased, so that it is no longer partly
@@ -250,8 +256,9 @@ pub trait Medium: Send {
     /// Makes everything done so far durable.
     ///
     /// # Errors
-    /// [`MediumError::PowerLost`]; [`MediumError::Io`] if something done since the last sync
-    /// did not reach the device, which is read-only then until it is opened again.
+    /// [`MediumError::PowerLost`]; [`MediumError::Io`] or [`MediumError::DiskFull`] if something
+    /// done since the last sync did not reach the device, which is read-only then until it is
+    /// opened again: every sync fails until then.
     fn sync(&mut self) -> Result<(), MediumError>;
 
     /// The medium itself, for who knows what it is.

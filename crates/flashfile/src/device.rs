@@ -16,10 +16,11 @@ use prism_base::hash::FastSet;
 use prism_flash::{DeviceGeometry, Medium, MediumError, PageState};
 
 use crate::engine::Engine;
-use crate::error::io_failure;
+use crate::error::medium_failure;
 use crate::format::{self, Record};
 use crate::labels::LabelCache;
 use crate::layout::Layout;
+use crate::lock::Lock;
 
 /// A flash device in a file. It is a [`Medium`]: [`prism_flash::Device::format`] and
 /// [`prism_flash::Device::open`] take it.
@@ -32,6 +33,8 @@ pub struct FlashFile {
     pub(crate) layout: Layout,
     pub(crate) identity: u64,
     pub(crate) engine: Engine,
+    /// Given up after the engine has ended what is under way.
+    pub(crate) _lock: Option<Lock>,
     pub(crate) records: Vec<Record>,
     /// Of the last sync.
     pub(crate) sequence: u64,
@@ -45,6 +48,8 @@ pub struct FlashFile {
     pub(crate) erased: FastSet<u32>,
     /// Why nothing can be written.
     pub(crate) refusal: Option<String>,
+    /// Whether that is because a write failed.
+    pub(crate) failed: bool,
     pub(crate) label: Vec<u8>,
     pub(crate) labels: LabelCache,
     /// What was found damaged when the file was opened, and taken from a second copy.
@@ -123,9 +128,12 @@ impl FlashFile {
     /// The device takes no more writes: what failed may be lost, and what follows could hide
     /// it.
     fn refuse(&mut self, operation: &str, error: &io::Error) -> MediumError {
-        let what = io_failure(operation, error);
-        self.refusal.get_or_insert_with(|| format!("an earlier write failed: {what}"));
-        MediumError::Io { what }
+        let failure = medium_failure(&self.name, operation, error);
+        if let MediumError::Io { what } | MediumError::DiskFull { what } = &failure {
+            self.refusal.get_or_insert_with(|| format!("an earlier write failed: {what}"));
+            self.failed = true;
+        }
+        failure
     }
 
     fn check_program(&self, block: u32, page: u32) -> Result<(), MediumError> {
@@ -268,15 +276,20 @@ impl Medium for FlashFile {
         if data.is_empty() && oob.is_empty() {
             return Ok(PageState::Written);
         }
-        let failed = |error| MediumError::Io { what: io_failure("reading", &error) };
         let damaged = MediumError::Damaged { block, page };
-        if !self.read_label(block, page).map_err(failed)? {
-            return Err(damaged);
+        match self.read_label(block, page) {
+            Ok(true) => {}
+            Ok(false) => return Err(damaged),
+            Err(error) => return Err(medium_failure(&self.name, "reading", &error)),
         }
         if !data.is_empty() {
-            let chunks = self.read_chunks(block, page, offset, data.len() as u32);
-            let (bytes, within) = chunks.map_err(failed)?.ok_or(damaged)?;
-            data.copy_from_slice(&bytes[within..within + data.len()]);
+            match self.read_chunks(block, page, offset, data.len() as u32) {
+                Ok(Some((bytes, within))) => {
+                    data.copy_from_slice(&bytes[within..within + data.len()]);
+                }
+                Ok(None) => return Err(damaged),
+                Err(error) => return Err(medium_failure(&self.name, "reading", &error)),
+            }
         }
         oob.copy_from_slice(&format::oob_of(&self.layout, &self.label)[..oob.len()]);
         Ok(PageState::Written)
@@ -326,7 +339,8 @@ impl Medium for FlashFile {
     }
 
     fn sync(&mut self) -> Result<(), MediumError> {
-        if self.dirty.is_empty() {
+        // Who was told of the failure need not be who asks now.
+        if self.dirty.is_empty() && !self.failed {
             return Ok(());
         }
         self.check_writable()?;

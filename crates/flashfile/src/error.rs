@@ -3,6 +3,7 @@
 use std::io;
 
 use prism_flash::medium::GeometryError;
+use prism_flash::{FlashError, MediumError};
 
 /// Why a flash file could not be made or opened. The text is one line that begins with the
 /// name of the file and ends with what to do.
@@ -22,6 +23,32 @@ pub enum FlashFileError {
     Exists {
         /// The file.
         file: String,
+    },
+    /// The file could not be made; nothing is left of it.
+    #[error("{file}: {}", make_failure(source))]
+    Make {
+        /// The file.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The device could not be divided; nothing is left of the file.
+    #[error("{file}: {error}; give it more blocks for each LUN, or mark fewer of them as bad")]
+    Format {
+        /// The file.
+        file: String,
+        /// Why.
+        error: FlashError,
+    },
+    /// A block was to be bad that the device has not.
+    #[error("{file}: block {block} is marked as bad, and there are {blocks}, from block 0 on")]
+    FactoryBad {
+        /// The file.
+        file: String,
+        /// The block.
+        block: u32,
+        /// Blocks of the device.
+        blocks: u32,
     },
     /// Somebody else has it open.
     #[error("{file}: it is in use by {}; end that first", holder(*pid))]
@@ -116,10 +143,26 @@ fn holder(pid: Option<u32>) -> String {
     pid.map_or("another process".into(), |pid| format!("process {pid}"))
 }
 
-/// What went wrong, and what helps.
-pub(crate) fn io_failure(operation: &str, error: &io::Error) -> String {
+fn make_failure(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => format!(
+        _ if is_full(error) => {
+            "the disk is full, and nothing was made; make room, or name another folder".into()
+        }
+        io::ErrorKind::FileTooLarge => {
+            "the file system takes no file of that length; make the device smaller".into()
+        }
+        _ => format!("making it failed: {error}; look after the disk, then make it again"),
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// What went wrong, and what helps.
+fn io_failure(operation: &str, error: &io::Error) -> String {
+    match error.kind() {
+        _ if is_full(error) => format!(
             "the disk is full ({operation}); what was synced is kept; make room and open it again"
         ),
         io::ErrorKind::UnexpectedEof => {
@@ -127,4 +170,10 @@ pub(crate) fn io_failure(operation: &str, error: &io::Error) -> String {
         }
         _ => format!("{operation} failed: {error}; look after the disk, then open it again"),
     }
+}
+
+/// The same, as the device below a program that knows nothing of files.
+pub(crate) fn medium_failure(file: &str, operation: &str, error: &io::Error) -> MediumError {
+    let what = format!("{file}: {}", io_failure(operation, error));
+    if is_full(error) { MediumError::DiskFull { what } } else { MediumError::Io { what } }
 }

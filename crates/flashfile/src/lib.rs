@@ -8,7 +8,8 @@
 //! * `layout` says where everything stands, `format` how it looks;
 //! * `engine` moves bytes: `uring` by io_uring and direct I/O, or portably, or in a
 //!   `simulated` file that loses power;
-//! * `device` is the medium, `open` and `lock` make and open it, `check` reads it all;
+//! * `device` is the medium, `create` makes it, `open` and `lock` open it, `check` reads it
+//!   all;
 //! * `clock` is for devices whose operations take their time in the world too.
 //!
 //! Format: docs/spec/flash-file.md. Design: docs/design/file-device.md.
@@ -45,6 +46,7 @@
 
 mod check;
 mod clock;
+mod create;
 mod device;
 mod engine;
 mod error;

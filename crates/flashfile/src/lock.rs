@@ -16,16 +16,28 @@ pub(crate) enum Sharing {
     Readers,
 }
 
-/// Locks `file` until it is closed, by this process or by its death. `false` if somebody
-/// else holds it.
-pub(crate) fn lock(file: &File, sharing: Sharing) -> io::Result<bool> {
+/// A lock that is held, until it is dropped or the process dies.
+#[derive(Debug)]
+pub(crate) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Not left to the last descriptor that is closed: a child that this process is just
+        // starting has them all for a moment.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+/// Locks `file`; `None` if somebody else holds it.
+pub(crate) fn lock(file: &File, sharing: Sharing) -> io::Result<Option<Lock>> {
     let operation = match sharing {
         Sharing::Exclusive => FlockOperation::NonBlockingLockExclusive,
         Sharing::Readers => FlockOperation::NonBlockingLockShared,
     };
+    let kept = file.try_clone()?;
     match flock(file, operation) {
-        Ok(()) => Ok(true),
-        Err(Errno::WOULDBLOCK) => Ok(false),
+        Ok(()) => Ok(Some(Lock(kept))),
+        Err(Errno::WOULDBLOCK) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -52,6 +64,21 @@ fn holder_in(locks: &str, place: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As a child has it that was just forked.
+    #[test]
+    fn a_copy_of_the_descriptor_does_not_keep_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let file = File::create(&path).unwrap();
+        let copy = file.try_clone().unwrap();
+        let held = lock(&file, Sharing::Exclusive).unwrap().unwrap();
+        let other = File::open(&path).unwrap();
+        assert!(lock(&other, Sharing::Readers).unwrap().is_none());
+        drop((held, file));
+        assert!(lock(&other, Sharing::Readers).unwrap().is_some());
+        drop(copy);
+    }
 
     #[test]
     fn the_holder_is_found_in_the_list_of_the_system() {

@@ -1,14 +1,15 @@
-//! Making and opening a file: who may, what stands in it, and what is put right.
+//! Opening a file: who may, what stands in it, and what is put right.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _};
+use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use prism_base::hash::FastSet;
 use prism_flash::DeviceGeometry;
-use rustix::fs::OFlags;
+use rustix::fs::{Advice, OFlags, fadvise};
 
 use crate::device::FlashFile;
 use crate::engine::{Engine, Portable};
@@ -16,7 +17,7 @@ use crate::error::FlashFileError;
 use crate::format::{self, Record, Superblock, SuperblockError, VERSION};
 use crate::labels::LabelCache;
 use crate::layout::{ALIGN, Layout, SECOND_SUPERBLOCK, SECTOR};
-use crate::lock::{self, Sharing};
+use crate::lock::{self, Lock, Sharing};
 use crate::simulated::SimulatedFile;
 use crate::uring::Uring;
 
@@ -64,48 +65,6 @@ impl Settings {
 const DEPTH_MAX: u32 = 1024;
 
 impl FlashFile {
-    /// Makes a file with an erased device of `geometry` and opens it. The file is sparse: it
-    /// takes room as pages are programmed.
-    ///
-    /// # Errors
-    /// [`FlashFileError::Exists`], [`FlashFileError::Geometry`]; [`FlashFileError`] if the
-    /// system does not let it be made, and then nothing is left of it.
-    pub fn create(path: &Path, geometry: DeviceGeometry) -> Result<Self, FlashFileError> {
-        Self::create_with(path, geometry, Settings::USUAL)
-    }
-
-    /// As [`FlashFile::create`], in a way that is said.
-    ///
-    /// # Errors
-    /// As [`FlashFile::create`].
-    pub fn create_with(
-        path: &Path,
-        geometry: DeviceGeometry,
-        settings: Settings,
-    ) -> Result<Self, FlashFileError> {
-        let name = path.display().to_string();
-        let layout = checked_layout(&name, geometry)?;
-        let failed = |source: io::Error| match source.kind() {
-            io::ErrorKind::AlreadyExists => FlashFileError::Exists { file: name.clone() },
-            _ => FlashFileError::Open { file: name.clone(), source },
-        };
-        let file = File::options().read(true).write(true).create_new(true).open(path);
-        let file = file.map_err(failed)?;
-        let made = take_lock(&name, &file, Sharing::Exclusive).and_then(|()| {
-            let identity = drawn_identity().map_err(|source| broken(&name, "drawing", source))?;
-            let mut engine = Engine::Portable(Portable::new(file));
-            fill(&mut engine, &layout, identity).map_err(|e| broken(&name, "making it", e))?;
-            let Engine::Portable(Portable { file, .. }) = engine else { unreachable!("as made") };
-            let engine = engine_for(path, &name, file, &layout, settings, true)?;
-            Self::load(name.clone(), engine, None)
-        });
-        if made.is_err() {
-            // What was begun is of no use to anybody.
-            let _ = std::fs::remove_file(path);
-        }
-        made
-    }
-
     /// Opens a file for reading and writing, and for reading alone if it may not be written.
     /// What a loss of power left unfinished is put right.
     ///
@@ -135,28 +94,16 @@ impl FlashFile {
         };
         let file = file.map_err(|source| FlashFileError::Open { file: name.clone(), source })?;
         let sharing = if refusal.is_some() { Sharing::Readers } else { Sharing::Exclusive };
-        take_lock(&name, &file, sharing)?;
+        let lock = take_lock(&name, &file, sharing)?;
         let mut engine = Engine::Portable(Portable::new(file));
         let superblock = find_superblock(&name, &mut engine)?.0;
         let layout = checked_layout(&name, superblock.geometry)?;
         let Engine::Portable(Portable { file, .. }) = engine else { unreachable!("as made") };
+        if refusal.is_none() {
+            settle(&file, &layout).map_err(|e| broken(&name, "making durable what it holds", e))?;
+        }
         let engine = engine_for(path, &name, file, &layout, settings, refusal.is_none())?;
-        Self::load(name, engine, refusal)
-    }
-
-    /// As [`FlashFile::create`], in a simulated file.
-    ///
-    /// # Errors
-    /// [`FlashFileError::Geometry`].
-    pub fn create_simulated(
-        file: &SimulatedFile,
-        geometry: DeviceGeometry,
-    ) -> Result<Self, FlashFileError> {
-        let name = SIMULATED.to_owned();
-        let layout = checked_layout(&name, geometry)?;
-        let mut engine = Engine::Simulated(file.open());
-        fill(&mut engine, &layout, 1).map_err(|e| broken(&name, "making it", e))?;
-        Self::load(name, engine, None)
+        Self::load(name, engine, Some(lock), refusal)
     }
 
     /// As [`FlashFile::open`], from a simulated file.
@@ -164,13 +111,14 @@ impl FlashFile {
     /// # Errors
     /// [`FlashFileError`].
     pub fn open_simulated(file: &SimulatedFile) -> Result<Self, FlashFileError> {
-        Self::load(SIMULATED.to_owned(), Engine::Simulated(file.open()), None)
+        Self::load(SIMULATED.to_owned(), Engine::Simulated(file.open()), None, None)
     }
 
     /// Reads what is needed to work: superblock and block records.
-    fn load(
+    pub(crate) fn load(
         name: String,
         mut engine: Engine,
+        lock: Option<Lock>,
         refusal: Option<String>,
     ) -> Result<Self, FlashFileError> {
         let (Superblock { identity, geometry }, mut damage) = find_superblock(&name, &mut engine)?;
@@ -193,7 +141,9 @@ impl FlashFile {
             layout,
             identity,
             engine,
+            _lock: lock,
             refusal,
+            failed: false,
         };
         let stale = device.load_records(&mut damage)?;
         device.open = (0..geometry.blocks())
@@ -262,15 +212,18 @@ impl FlashFile {
     }
 }
 
-const SIMULATED: &str = "simulated file";
+pub(crate) const SIMULATED: &str = "simulated file";
 
-fn checked_layout(name: &str, geometry: DeviceGeometry) -> Result<Layout, FlashFileError> {
+pub(crate) fn checked_layout(
+    name: &str,
+    geometry: DeviceGeometry,
+) -> Result<Layout, FlashFileError> {
     let file = || name.to_owned();
     geometry.check().map_err(|error| FlashFileError::Geometry { file: file(), error })?;
     Ok(Layout::new(geometry))
 }
 
-fn broken(name: &str, operation: &'static str, source: io::Error) -> FlashFileError {
+pub(crate) fn broken(name: &str, operation: &'static str, source: io::Error) -> FlashFileError {
     FlashFileError::Io { file: name.to_owned(), operation, source }
 }
 
@@ -278,39 +231,26 @@ fn is_denied(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-fn drawn_identity() -> io::Result<u64> {
-    let mut bytes = [0; 8];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(u64::from_le_bytes(bytes))
+/// Makes durable what a process that died has written. A sync that failed for it leaves
+/// records in the page cache that pass for written and are not on the disk: they are forgotten,
+/// so that those of the disk are read.
+fn settle(file: &File, layout: &Layout) -> io::Result<()> {
+    file.sync_data()?;
+    for records in layout.records {
+        fadvise(file, records.start, NonZeroU64::new(records.len), Advice::DontNeed)?;
+    }
+    Ok(())
 }
 
-fn take_lock(name: &str, file: &File, sharing: Sharing) -> Result<(), FlashFileError> {
+pub(crate) fn take_lock(name: &str, file: &File, sharing: Sharing) -> Result<Lock, FlashFileError> {
     match lock::lock(file, sharing) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(FlashFileError::InUse { file: name.to_owned(), pid: lock::holder(file) }),
+        Ok(Some(lock)) => Ok(lock),
+        Ok(None) => Err(FlashFileError::InUse { file: name.to_owned(), pid: lock::holder(file) }),
         Err(error) => Err(broken(name, "locking it", error)),
     }
 }
 
-/// Writes an empty device: the superblocks last, so that a file that is not whole is none.
-fn fill(engine: &mut Engine, layout: &Layout, identity: u64) -> io::Result<()> {
-    engine.set_len(layout.len())?;
-    let blocks = layout.geometry.blocks() as usize;
-    let mut bytes = Vec::with_capacity(layout.record_sectors as usize * SECTOR);
-    for sector in 0..layout.record_sectors {
-        let left = blocks - (sector * Layout::RECORDS) as usize;
-        let records = vec![Record::default(); left.min(Layout::RECORDS as usize)];
-        bytes.extend(format::encode_records(identity, 0, sector, &records));
-    }
-    for copy in layout.records {
-        engine.write_at(copy.start, &bytes)?;
-    }
-    engine.sync()?;
-    write_superblocks(engine, identity, layout.geometry)?;
-    engine.sync()
-}
-
-fn write_superblocks(
+pub(crate) fn write_superblocks(
     engine: &mut Engine,
     identity: u64,
     geometry: DeviceGeometry,
@@ -362,7 +302,7 @@ fn find_superblock(
 }
 
 /// The engine that was asked for, or else the best there is.
-fn engine_for(
+pub(crate) fn engine_for(
     path: &Path,
     name: &str,
     file: File,

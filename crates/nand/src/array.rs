@@ -152,7 +152,7 @@ impl Nand {
             let expected = RowId(self.layout.first_row(block).0 + programmed * dies + member);
             return Err(NandError::OutOfOrderProgram { row, expected });
         }
-        let skipped = (in_block - place) / dies;
+        let skipped = if in_block == place { 0 } else { (in_block - place) / dies };
         if skipped > 0 {
             self.left_out[index] += skipped as u16;
         }

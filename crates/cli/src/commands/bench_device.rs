@@ -1,4 +1,5 @@
-//! `prism bench device`: a flash device in a file beside fio on a file of the same size.
+//! `prism bench device`: a flash device in a file beside fio on a file of the same size, and how
+//! long a large one takes to open.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,17 +13,22 @@ use prism_host::{Progress, clock};
 use prism_report::{Block, Column, Document, Section, Table, Unit, terminal};
 use serde::Serialize;
 
+use super::bench_open::{self, Opened};
 use crate::failure::Failure;
 use crate::output::{JsonArg, screen};
 use crate::quantities;
 
 /// Arguments of `prism bench device`.
 #[derive(Clone, Debug, ClapArgs)]
-#[command(after_help = "fio has to be installed. Both files are made in the folder and removed.
+#[command(
+    after_help = "fio has to be installed, but for `--only open`. The files are made in the folder and
+removed. The device of 1 TiB takes 2 GiB of room, and a minute or two to be written.
 
 Example:
   prism bench device /mnt/ssd --size 1GiB --time 3s --runs 3
-  prism bench device /mnt/ssd --only 'read 16KiB QD 1'")]
+  prism bench device /mnt/ssd --only 'read 16KiB QD 1'
+  prism bench device /mnt/ssd --only open"
+)]
 pub struct Args {
     /// The folder, on the file system that is to be measured
     #[arg(value_name = "FOLDER")]
@@ -37,7 +43,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
-    /// Only measurements whose name contains this, as "randread 16KiB" or "QD 32"
+    /// Only measurements whose name contains this, as "randread 16KiB", "QD 32" or "open"
     #[arg(long, value_name = "PART", default_value = "")]
     only: String,
     /// Seed of the addresses
@@ -92,6 +98,8 @@ struct Bench {
     size_bytes: u64,
     engine: &'static str,
     rows: Vec<Row>,
+    /// Null if it was not measured.
+    opening: Option<Opened>,
 }
 
 const PAGES: [u32; 2] = [4 << 10, 16 << 10];
@@ -134,16 +142,33 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 fn measure_all(args: &Args, ours: &Path, fios: &Path) -> Result<Bench, Failure> {
     let cells = cells(&args.only);
-    if cells.is_empty() {
+    let opens = bench_open::NAME.contains(&args.only);
+    if cells.is_empty() && !opens {
         let only = &args.only;
         return Err(Failure::Usage(format!("no measurement's name contains {only:?}")));
     }
+    let mut bench = Bench { size_bytes: args.size.0, engine: "", rows: Vec::new(), opening: None };
+    if !cells.is_empty() {
+        measure_beside(args, &cells, ours, fios, &mut bench)?;
+    }
+    if opens {
+        bench.opening = Some(bench_open::measure(ours, args.runs, args.seed)?);
+    }
+    Ok(bench)
+}
+
+fn measure_beside(
+    args: &Args,
+    cells: &[Cell],
+    ours: &Path,
+    fios: &Path,
+    bench: &mut Bench,
+) -> Result<(), Failure> {
     let progress = Progress::on_stderr();
     let all = cells.len() as u64 * u64::from(args.runs);
     progress.start_count("running:", "measurements", Some(all));
     // Both work on files that are laid out: neither pays for finding room on the disk.
     run_fio(args, fios, "write", 1 << 20, 8, None)?;
-    let mut bench = Bench { size_bytes: args.size.0, engine: "", rows: Vec::new() };
     for of_page in cells.chunk_by(|a, b| a.page == b.page) {
         let mut store = Store::make(args, ours, of_page[0].page)?;
         for of_depth in of_page.chunk_by(|a, b| a.depth == b.depth) {
@@ -163,7 +188,7 @@ fn measure_all(args: &Args, ours: &Path, fios: &Path) -> Result<Bench, Failure> 
         let _ = std::fs::remove_file(ours);
     }
     progress.clear();
-    Ok(bench)
+    Ok(())
 }
 
 fn row(pattern: Pattern, page: u32, depth: u32, device: Vec<f64>, fio: Vec<f64>) -> Row {
@@ -425,6 +450,16 @@ fn document(bench: &Bench) -> Document {
                 flash demands; both make durable at the end what they wrote.";
     let mut section = Section::new("Throughput", lead);
     section.push(Block::Table(table));
-    let subtitle = format!("{} of flash, pages by {}", Bytes(bench.size_bytes), bench.engine);
-    Document::new("prism bench device", subtitle).with(section)
+    let subtitle = match bench.engine {
+        "" => String::new(),
+        engine => format!("{} of flash, pages by {engine}", Bytes(bench.size_bytes)),
+    };
+    let mut document = Document::new("prism bench device", subtitle);
+    if !bench.rows.is_empty() {
+        document = document.with(section);
+    }
+    match &bench.opening {
+        Some(opened) => document.with(bench_open::section(opened)),
+        None => document,
+    }
 }

@@ -1,10 +1,11 @@
 //! `prism device create`: a file with an empty device.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use prism_base::Bytes;
-use prism_flash::{Device, DeviceGeometry, Options};
+use prism_base::{Bytes, Rng};
+use prism_flash::{DeviceGeometry, Options};
 use prism_flashfile::{FlashFile, file_len};
 use serde::Serialize;
 
@@ -18,7 +19,8 @@ use crate::quantities;
 #[command(after_help = "Examples:
   prism device create flash.prism --capacity 64GiB
   prism device create flash.prism --capacity 4GiB --geometry channels=2,luns=1,page=4KiB
-  prism device create flash.prism --capacity 1TiB --device memblaze")]
+  prism device create flash.prism --capacity 1TiB --device memblaze
+  prism device create flash.prism --capacity 64GiB --factory-bad 0.2% --seed 7")]
 pub struct Args {
     /// The file to make; it takes room on the disk as pages are written
     #[arg(value_name = "FILE")]
@@ -35,8 +37,56 @@ pub struct Args {
     /// Take channels, LUNs, pages and page size from a preset or a device file
     #[arg(long, value_name = "PRESET|FILE.toml")]
     device: Option<String>,
+    /// Blocks that are bad from the beginning, as real flash has them: a share of all, drawn
+    /// at random, as 0.2%, or their numbers, as 3,17
+    #[arg(long, value_name = "SHARE%|LIST", value_parser = FactoryBad::parse)]
+    factory_bad: Option<FactoryBad>,
+    /// Seed of the blocks that are drawn
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "factory_bad")]
+    seed: u64,
     #[command(flatten)]
     json: JsonArg,
+}
+
+/// Which blocks are bad from the beginning.
+#[derive(Clone, Debug, PartialEq)]
+enum FactoryBad {
+    /// A part of all, below 1.
+    Share(f64),
+    /// By number, LUN by LUN.
+    Blocks(Vec<u32>),
+}
+
+impl FactoryBad {
+    fn parse(text: &str) -> Result<Self, String> {
+        if let Some(number) = text.strip_suffix('%') {
+            let percent = number.parse::<f64>().ok().filter(|share| (0.0..100.0).contains(share));
+            let wrong = || format!("{text:?} is no share from 0% to below 100%");
+            return percent.map(|percent| Self::Share(percent / 100.0)).ok_or_else(wrong);
+        }
+        let number = |part: &str| {
+            let wrong =
+                |_| format!("{part:?} is no block; give numbers as 3,17 or a share as 0.2%");
+            part.trim().parse::<u32>().map_err(wrong)
+        };
+        text.split(',').map(number).collect::<Result<_, _>>().map(Self::Blocks)
+    }
+
+    /// The blocks, of so many: of a share, the whole number that is nearest.
+    fn blocks(&self, of: u32, seed: u64) -> Vec<u32> {
+        match self {
+            Self::Blocks(blocks) => blocks.clone(),
+            Self::Share(share) => {
+                let count = (f64::from(of) * share).round() as usize;
+                let mut rng = Rng::stream(seed, "device.factory_bad");
+                let mut drawn = BTreeSet::new();
+                while drawn.len() < count {
+                    drawn.insert(rng.below(of.into()) as u32);
+                }
+                drawn.into_iter().collect()
+            }
+        }
+    }
 }
 
 /// A shape of which the blocks may be open.
@@ -145,6 +195,7 @@ struct Created {
     geometry: GeometryObject,
     luns: u32,
     lun_bytes: u64,
+    factory_bad_blocks: Vec<u32>,
 }
 
 /// Makes the file.
@@ -167,12 +218,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let geometry = shape.geometry(args.capacity).map_err(Failure::Usage)?;
     let name = args.file.display().to_string();
-    let file = FlashFile::create(&args.file, geometry)?;
-    let device = Device::format(Box::new(file), Options::default()).map_err(|error| {
-        // A device that cannot be used is of no use to anybody.
-        let _ = std::fs::remove_file(&args.file);
-        Failure::Usage(format!("{name}: {error}; give it more blocks for each LUN"))
-    })?;
+    let bad = args.factory_bad.as_ref().map(|bad| bad.blocks(geometry.blocks(), args.seed));
+    let bad = bad.unwrap_or_default();
+    let device = FlashFile::format(&args.file, geometry, &bad, Options::default())?;
     let lun = device.lun_capacity();
     let created = Created {
         file: name.clone(),
@@ -180,9 +228,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         geometry: geometry.into(),
         luns: geometry.luns(),
         lun_bytes: lun.0,
+        factory_bad_blocks: device.bad_blocks(),
+    };
+    let marked = match bad.len() {
+        0 => String::new(),
+        _ => format!(", bad blocks: {} of {}", device.bad_blocks().len(), geometry.blocks()),
     };
     let text = format!(
-        "{name}: {} of flash, {} LUNs of {} for shares\n",
+        "{name}: {} of flash, {} LUNs of {} for shares{marked}\n",
         geometry.raw(),
         geometry.luns(),
         lun
@@ -208,6 +261,22 @@ mod tests {
             let error = Shape::parse(text).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn bad_blocks_are_listed_or_drawn() {
+        assert_eq!(FactoryBad::parse("3, 17"), Ok(FactoryBad::Blocks(vec![3, 17])));
+        for wrong in ["", "x", "3,", "-1", "100%", "-1%", "NaN%", "%"] {
+            let error = FactoryBad::parse(wrong).unwrap_err();
+            assert!(error.contains("is no "), "{wrong}: {error}");
+        }
+        let draw = |text, seed| FactoryBad::parse(text).unwrap().blocks(1000, seed);
+        assert_eq!(draw("0.2%", 1).len(), 2);
+        assert_eq!(draw("99.9%", 1).len(), 999);
+        assert_eq!(draw("0%", 1), [0; 0]);
+        assert_eq!(draw("5%", 4), draw("5%", 4));
+        assert_ne!(draw("5%", 4), draw("5%", 5));
+        assert!(draw("5%", 4).is_sorted() && draw("5%", 4).iter().all(|&block| block < 1000));
     }
 
     /// 64 GiB of 8 LUNs and 4 MiB blocks: 2048 blocks a LUN; what does not divide is rounded up.

@@ -62,6 +62,8 @@ struct Info {
     disk_bytes: u64,
     programmed_pages: u64,
     geometry: GeometryObject,
+    /// Blocks that were bad from the beginning.
+    factory_bad_blocks: Vec<u32>,
     /// Null if the device was never formatted.
     monitor: Option<Tables>,
 }
@@ -79,8 +81,10 @@ pub fn info(args: &InfoArgs) -> Result<(), Failure> {
     let programmed = (0..geometry.blocks()).map(|block| u64::from(file.write_pointer(block)));
     let programmed_pages = programmed.sum();
     let identity = format!("{:016x}", file.identity());
+    let factory_bad_blocks = marked(&file);
     let (monitor, _) = device::tables(&args.file, file)?;
     let info = Info {
+        factory_bad_blocks,
         identity,
         file_bytes: meta.len(),
         // The system counts in blocks of 512 bytes, whatever the file system's own are.
@@ -108,6 +112,8 @@ fn info_document(info: &Info, geometry: &prism_flash::DeviceGeometry) -> Documen
         Figure::new("Page", Unit::Bytes, number(geometry.page_size)),
         Figure::new("Out-of-band bytes of a page", Unit::Bytes, number(geometry.oob_size)),
         Figure::new("Most open blocks", Unit::Count, geometry.max_open_blocks.map(number)),
+        Figure::new("Bad from the factory", Unit::Count, info.factory_bad_blocks.len() as u64)
+            .note("blocks"),
         Figure::new("Pages programmed", Unit::Count, info.programmed_pages),
         Figure::new("Room on the disk", Unit::Bytes, info.disk_bytes)
             .note(format!("of a file of {} bytes", info.file_bytes)),
@@ -159,6 +165,10 @@ struct Checked {
     /// The first thousand.
     damaged: Vec<DamagedPage>,
     other: Vec<String>,
+    /// Not damage: nothing stands on them.
+    factory_bad_blocks: Vec<u32>,
+    /// Those, and blocks that failed since.
+    bad_blocks: Vec<u32>,
     formatted: bool,
 }
 
@@ -181,6 +191,7 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     });
     progress.clear();
     let report = report?;
+    let factory_bad_blocks = marked(&file);
     // Tables that cannot be read are a finding of their own.
     let (tables, mut other) = match device::tables(&args.file, file) {
         Ok((tables, _)) => (tables, report.other),
@@ -195,6 +206,8 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
         damaged: report.damaged.iter().map(page).collect(),
         other,
         formatted: tables.is_some(),
+        bad_blocks: tables.map_or_else(|| factory_bad_blocks.clone(), |tables| tables.bad_blocks),
+        factory_bad_blocks,
     };
     args.json.write(&checked, &check_text(&checked))?;
     if checked.damaged_pages == 0 && checked.other.is_empty() {
@@ -215,6 +228,10 @@ fn check_text(checked: &Checked) -> String {
     }
     for what in checked.other.iter().take(NAMED) {
         text.push_str(&format!("  {what}\n"));
+    }
+    if !checked.bad_blocks.is_empty() {
+        let (all, first) = (checked.bad_blocks.len(), checked.factory_bad_blocks.len());
+        text.push_str(&format!("  bad blocks: {all}, {first} of them from the factory\n"));
     }
     if !checked.formatted && checked.other.is_empty() {
         text.push_str("  the device is not formatted\n");

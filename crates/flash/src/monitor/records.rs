@@ -3,10 +3,12 @@
 use prism_base::codec::{DecodeError, Decoder, Encoder};
 
 use crate::medium::DeviceGeometry;
-use crate::monitor::levelling::Exchange;
+use crate::monitor::levelling::{Exchange, Progress};
 
-/// Version of the tables.
-const FORMAT: u32 = 1;
+/// Version of the tables that are written.
+const FORMAT: u32 = 2;
+/// The oldest that is read: it has no [`Record::Levelling`].
+const FORMAT_MIN: u32 = 1;
 
 /// A share as it is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub(crate) enum Record {
     Wear { first: u32, counts: Vec<u32> },
     /// Two virtual LUNs are being exchanged; `None` when they are.
     Exchange { pair: Option<Exchange> },
+    /// How far global wear levelling has come.
+    Levelling(Progress),
 }
 
 /// Most blocks of one wear record.
@@ -100,6 +104,15 @@ impl Record {
                 let numbers = pair.map(|p| vec![p.hot, p.cold, p.worn, p.fresh]);
                 out.column_u32(&numbers.unwrap_or_default());
             }
+            Self::Levelling(progress) => {
+                out.u32(8);
+                out.u64(progress.all_erases);
+                out.u64(progress.erases);
+                out.u64(progress.exchanges);
+                out.u32(progress.since_check);
+                out.column_u32(&progress.recent);
+                out.column_u32(&progress.noted_at);
+            }
         }
         out.into_bytes()
     }
@@ -109,7 +122,7 @@ impl Record {
         let most = bytes.len();
         let record = match from.u32()? {
             0 => {
-                if from.u32()? != FORMAT {
+                if !(FORMAT_MIN..=FORMAT).contains(&from.u32()?) {
                     return Err(from.wrong("tables of another version"));
                 }
                 let mut next = || from.u32();
@@ -146,6 +159,14 @@ impl Record {
                 }
                 _ => return Err(from.wrong("an exchange of one LUN")),
             },
+            8 => Self::Levelling(Progress {
+                all_erases: from.u64()?,
+                erases: from.u64()?,
+                exchanges: from.u64()?,
+                since_check: from.u32()?,
+                recent: from.list_u32(most)?,
+                noted_at: from.list_u32(most)?,
+            }),
             _ => return Err(from.wrong("a record of a kind that is not known")),
         };
         from.end()?;
@@ -187,6 +208,14 @@ mod tests {
             Record::Wear { first: 2, counts: vec![9, 8] },
             Record::Exchange { pair: Some(Exchange { hot: 1, cold: 2, worn: 3, fresh: 4 }) },
             Record::Exchange { pair: None },
+            Record::Levelling(Progress {
+                all_erases: 1 << 40,
+                erases: 3,
+                exchanges: 2,
+                since_check: 31,
+                recent: vec![7, 8],
+                noted_at: vec![u32::MAX, 1],
+            }),
         ];
         for record in records {
             let bytes = record.encode();

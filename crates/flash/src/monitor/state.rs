@@ -398,8 +398,9 @@ impl Monitor {
     }
 
     pub(crate) fn sync(&mut self) -> Result<()> {
+        self.medium()?.sync()?;
         (self.unsynced, self.programmed, self.closed_unsynced) = (false, false, false);
-        Ok(self.medium()?.sync()?)
+        Ok(())
     }
 
     pub(crate) fn sync_if_volatile(&mut self) -> Result<()> {

@@ -40,8 +40,8 @@ impl RingBlocks {
         Ok(Self { first, alternate, taken_over })
     }
 
-    pub(super) fn contains(&self, block: u32) -> bool {
-        self.first.contains(&block) || self.alternate.contains(&block)
+    pub(super) fn all(&self) -> impl Iterator<Item = u32> {
+        self.first.iter().chain(&self.alternate).copied()
     }
 
     fn at(&self, place: u32) -> u32 {
@@ -62,6 +62,10 @@ impl Ring<'_> {
     /// The alternate of a block that has failed takes over, with its first `pages` pages.
     fn take_over(&mut self, place: u32, pages: u32) -> Result<(), MediumError> {
         let (from, to) = (self.blocks.first[place as usize], self.blocks.alternate[place as usize]);
+        // Nobody writes it any more, and it must not count as partly written while the other is.
+        if self.medium.is_open(from) {
+            self.medium.finish(from)?;
+        }
         self.medium.erase(to)?;
         let mut page_bytes = vec![0; self.page_size()];
         for page in 0..pages {
@@ -72,8 +76,7 @@ impl Ring<'_> {
             self.medium.program(to, page, &page_bytes, &[])?;
         }
         self.blocks.taken_over[place as usize] = true;
-        // Nobody writes it any more; it must not count as partly written.
-        if self.medium.is_open(from) { self.medium.finish(from) } else { Ok(()) }
+        Ok(())
     }
 
     fn may_fail(&self, place: u32) -> bool {
@@ -267,8 +270,9 @@ impl Monitor {
         (self.medium, self.ring, self.journal) = (Some(medium), ring, Some(journal));
         self.counts.programs[prism_nand::Cause::Map] += programs;
         self.counts.erases[prism_nand::Cause::Map] += erases;
+        done.map_err(tables_error)?;
         (self.unsynced, self.programmed, self.closed_unsynced) = (false, false, false);
-        done.map_err(tables_error)
+        Ok(())
     }
 
     /// Checks that the tables fit a checkpoint with `new` in place of what is known of that
@@ -283,7 +287,9 @@ impl Monitor {
         const SLOT: usize = 16;
         const BLOCK: usize = 9;
         const ERASE: usize = 24;
-        const ONCE: usize = 192;
+        const ONCE: usize = 256;
+        /// Of how far levelling has come, for each LUN.
+        const LEVELLING: usize = 8;
         let bytes = |share: &ShareRecord| Record::Share(share.clone()).encode().len() + 4;
         let shares = self.shares.iter().flatten().map(ShareState::record);
         let (old, others): (Vec<_>, Vec<_>) = shares.partition(|share| share.id == new.id);
@@ -292,7 +298,8 @@ impl Monitor {
         }
         let sizes = || others.iter().chain([new]).map(bytes);
         // A checkpoint says twice what has made it due. Lists of LUNs may still grow.
-        let shares = sizes().sum::<usize>() + sizes().max().unwrap_or(0) + 12 * self.luns.len();
+        let per_lun = (12 + 2 * LEVELLING) * self.luns.len();
+        let shares = sizes().sum::<usize>() + sizes().max().unwrap_or(0) + per_lun;
         let worn = self.worn_max() * ERASE;
         let rest = self.slots.len() * SLOT + self.erases.len() * BLOCK + worn + ONCE;
         let most = self.journal.as_ref().map_or(0, Journal::record_most);
@@ -331,6 +338,7 @@ impl Monitor {
             }
         }
         records.push(Record::Exchange { pair: self.levelling.pair() }.encode());
+        records.push(self.progress().encode());
         records
     }
 
@@ -350,29 +358,26 @@ impl Monitor {
             let record = Record::decode(bytes).map_err(|error| wrong(error.to_string()))?;
             self.apply(record).map_err(|what| wrong(what.into()))?;
         }
+        // Blocks on which slots stand, and those with the ring's.
+        let mut taken = vec![false; self.erases.len()];
+        self.slots.iter().for_each(|&block| taken[block as usize] = true);
+        let mut used = taken.clone();
+        self.ring.all().for_each(|block| used[block as usize] = true);
         for lun in 0..self.luns.len() {
             let first = lun as u32 * self.geometry.blocks_per_lun;
             let blocks = first..first + self.geometry.blocks_per_lun;
-            let taken = |block: &u32| self.ring.contains(*block);
-            let mut used = vec![false; self.geometry.blocks_per_lun as usize];
-            for &block in self.slots.iter().filter(|block| blocks.contains(block)) {
-                used[(block - first) as usize] = true;
-            }
             let medium = self.medium.as_deref_mut().ok_or(FlashError::Released)?;
             for block in blocks.clone() {
                 // Its own count is exact, those in the journal come in batches.
                 let counted = medium.erase_count(block);
                 self.erases[block as usize] = counted.unwrap_or(self.erases[block as usize]);
             }
-            let free = |block: &u32| {
-                !used[(block - first) as usize]
-                    && !taken(block)
-                    && !self.bad[*block as usize]
-                    && !medium.is_factory_bad(*block)
+            let free = |&block: &u32| {
+                !used[block as usize] && !self.bad[block as usize] && !medium.is_factory_bad(block)
             };
             self.spares[lun] = blocks.clone().filter(free).collect();
             // What a move or the journal left when power went counts as partly written.
-            for block in blocks.filter(|block| !used[(block - first) as usize]) {
+            for block in blocks.filter(|&block| !taken[block as usize]) {
                 match self.finish_if_open(block) {
                     // Who only reads opens no block, so that it does not matter.
                     Err(FlashError::Medium(MediumError::ReadOnly { .. })) => {}
@@ -380,6 +385,7 @@ impl Monitor {
                 }
             }
         }
+        self.count_unnoted();
         self.count_open()
     }
 
@@ -447,6 +453,11 @@ impl Monitor {
                 }
                 self.levelling.set_pair(pair);
             }
+            Record::Levelling(progress) => {
+                if !self.levelling.set_progress(progress) {
+                    return Err("wear levelling of another number of LUNs");
+                }
+            }
         }
         Ok(())
     }
@@ -498,5 +509,70 @@ impl ShareState {
             luns: self.luns.clone(),
             meta: self.meta.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prism_base::Bytes;
+
+    use super::*;
+    use crate::memory::{Cache, MemoryDevice};
+    use crate::monitor::{Allocation, Device, GlobalWear, Options};
+    use crate::raw::{Address, Raw};
+
+    /// Tables of version 1, which says nothing of how far levelling has come.
+    fn former(share: &str) -> Box<dyn Medium> {
+        let geometry = DeviceGeometry {
+            channels: 2,
+            luns_per_channel: 1,
+            blocks_per_lun: 16,
+            pages_per_block: 8,
+            page_size: 2048,
+            oob_size: 0,
+            max_open_blocks: None,
+        };
+        let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
+        let (monitor, _) = Monitor::blank(Box::new(memory), None).unwrap();
+        let (open_max, luns, id) = (u32::MAX, vec![0], 5);
+        let share = ShareRecord { id, name: share.into(), open_max, luns, ..Default::default() };
+        let pair = Some(Exchange { hot: 0, cold: 1, worn: 0, fresh: 1 });
+        let all = [
+            monitor.format_record(),
+            Record::Share(share),
+            Record::Wear { first: 4, counts: vec![9, 8] },
+            Record::Exchange { pair },
+        ];
+        let mut bytes = all.map(|record| record.encode());
+        bytes[0][4..8].copy_from_slice(&1u32.to_le_bytes());
+        let Monitor { medium, mut ring, journal, .. } = monitor;
+        let (mut medium, mut journal) = (medium.unwrap(), journal.unwrap());
+        let mut pages = Ring { medium: &mut *medium, blocks: &mut ring, programs: 0, erases: 0 };
+        bytes.iter().for_each(|record| journal.append(record).unwrap());
+        journal.sync(&mut pages, || bytes.to_vec()).unwrap();
+        medium
+    }
+
+    #[test]
+    fn tables_of_the_former_version_are_read_and_written_anew() {
+        let wear = GlobalWear { min_gap: 1, delta: 0.0, budget: 1.0 };
+        let options = Options { timing: None, wear: Some(wear) };
+        let device = Device::open(former("a"), options).unwrap();
+        assert_eq!(device.erase_counts()[4..6], [9, 8]);
+        assert_eq!((device.wear().erases, device.wear().exchanges), (0, 0));
+        let raw = Raw::open(device.attach("a").unwrap()).unwrap();
+        raw.write_page(Address::default(), &[7; 2048]).unwrap();
+        // It goes on with the exchange that it finds.
+        while device.level_wear(wear, 4).unwrap() {}
+        let spent = device.wear();
+        assert!(spent.exchanges == 1 && spent.erases > 10, "{spent:?}");
+        drop((raw, device.allocate("b", Allocation::new(Bytes(1), 0)).unwrap()));
+        let device = Device::open(device.into_medium().unwrap(), options).unwrap();
+        let found = device.wear();
+        assert_eq!((found.erases, found.exchanges), (spent.erases, 1));
+        let raw = Raw::open(device.attach("a").unwrap()).unwrap();
+        let mut page = [0; 2048];
+        raw.read_page(Address::default(), &mut page).unwrap();
+        assert_eq!(page, [7; 2048]);
     }
 }

@@ -1,0 +1,180 @@
+//! Part of `prism bench device`: how long a large device that is full takes to open.
+//!
+//! No disk here holds a terabyte. What opening reads are tables, and they are those of a full
+//! device as soon as every block was erased, written to and finished: so each gets one page,
+//! and the rest of it stays a hole in the file.
+
+use std::path::Path;
+
+use prism_base::{Bytes, Rng};
+use prism_flash::raw::Raw;
+use prism_flash::{Allocation, Device, DeviceGeometry, FlashError, Options};
+use prism_flashfile::FlashFile;
+use prism_host::{Progress, clock};
+use prism_report::{Block, Column, Section, Table, Unit};
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// The name of the measurement, for `--only`.
+pub const NAME: &str = "open 1TiB, all blocks written";
+
+/// 1 TiB in blocks of 4 MiB, as `prism device create` makes them, with pages as small as direct
+/// I/O takes.
+const GEOMETRY: DeviceGeometry = DeviceGeometry {
+    channels: 4,
+    luns_per_channel: 2,
+    blocks_per_lun: 32_768,
+    pages_per_block: 1024,
+    page_size: 4096,
+    oob_size: 0,
+    max_open_blocks: None,
+};
+
+/// Shares of two LUNs each.
+const SHARES: [&str; 4] = ["a", "b", "c", "d"];
+
+/// One block in so many is bad from the factory.
+const BAD: u32 = 500;
+
+/// How long opening took, by its parts, in seconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct OpenRun {
+    /// The file: lock, superblock and block records.
+    file_secs: f64,
+    /// The monitor: its journal, and what follows from it.
+    monitor_secs: f64,
+    /// All shares, at the raw level.
+    shares_secs: f64,
+}
+
+impl OpenRun {
+    fn total(&self) -> f64 {
+        self.file_secs + self.monitor_secs + self.shares_secs
+    }
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Opened {
+    flash_bytes: u64,
+    blocks: u32,
+    blocks_written: u32,
+    bad_blocks: usize,
+    /// By their total, the shortest first.
+    runs: Vec<OpenRun>,
+}
+
+fn broken(error: FlashError) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+/// Makes the device at `path` and opens it so many times.
+///
+/// # Errors
+/// [`Failure`] if there is no room for some 2 GiB.
+pub fn measure(path: &Path, runs: u32, seed: u64) -> Result<Opened, Failure> {
+    let progress = Progress::on_stderr();
+    progress.start_count("writing to blocks:", "blocks", Some(GEOMETRY.blocks().into()));
+    let blocks_written = make(path, seed, &progress)?;
+    progress.clear();
+    let mut bad_blocks = 0;
+    let mut times = Vec::new();
+    for _ in 0..runs {
+        let begin = clock::seconds();
+        let file = FlashFile::open(path)?;
+        let middle = clock::seconds();
+        let device = Device::open(Box::new(file), Options::default()).map_err(broken)?;
+        let opened = clock::seconds();
+        let open = |name| device.attach(name).and_then(Raw::open).map_err(broken);
+        let shares: Vec<Raw> = SHARES.into_iter().map(open).collect::<Result<_, _>>()?;
+        let end = clock::seconds();
+        times.push(OpenRun {
+            file_secs: middle - begin,
+            monitor_secs: opened - middle,
+            shares_secs: end - opened,
+        });
+        bad_blocks = device.bad_blocks().len();
+        drop(shares);
+    }
+    times.sort_by(|a, b| a.total().total_cmp(&b.total()));
+    let (flash_bytes, blocks) = (GEOMETRY.raw().0, GEOMETRY.blocks());
+    Ok(Opened { flash_bytes, blocks, blocks_written, bad_blocks, runs: times })
+}
+
+/// A device of which every block that a share can have was erased and holds a page, and takes
+/// no more. Returns how many those are.
+fn make(path: &Path, seed: u64, progress: &Progress) -> Result<u32, Failure> {
+    let mut rng = Rng::stream(seed, "bench.open");
+    let bad: Vec<u32> = (0..GEOMETRY.blocks()).filter(|_| rng.below(BAD.into()) == 0).collect();
+    let device = FlashFile::format(path, GEOMETRY, &bad, Options::default())?;
+    let two_luns = Bytes(2 * device.lun_capacity().0);
+    let mut written = 0u32;
+    for name in SHARES {
+        let share = device.allocate(name, Allocation::new(two_luns, 0)).map_err(broken)?;
+        let raw = Raw::open(share).map_err(broken)?;
+        for at in raw.blocks() {
+            for _ in 0..1 + rng.below(3) {
+                raw.erase_block(at).map_err(broken)?;
+            }
+        }
+        for at in raw.blocks() {
+            raw.write_page(at, &[0xA5; 4096]).map_err(broken)?;
+            raw.finish_block(at).map_err(broken)?;
+            written += 1;
+            if written.is_multiple_of(1024) {
+                progress.reached(written.into());
+            }
+        }
+        raw.sync().map_err(broken)?;
+    }
+    let medium = device.into_medium().map_err(broken)?.into_any();
+    let file = medium.downcast::<FlashFile>().expect("what was put in comes out");
+    file.close().map_err(|error| broken(error.into()))?;
+    note(path)?;
+    Ok(written)
+}
+
+/// A session that writes into the journal: from now on it has the wear of all blocks.
+fn note(path: &Path) -> Result<(), Failure> {
+    let device = Device::open(Box::new(FlashFile::open(path)?), Options::default());
+    // Growing by nothing changes nothing but the journal.
+    device.and_then(|device| device.attach(SHARES[0])?.grow(0, 0)).map_err(broken)
+}
+
+/// What is printed of it.
+pub fn section(opened: &Opened) -> Section {
+    let columns = vec![
+        Column::text("measurement"),
+        Column::number("file", Unit::Nanos),
+        Column::number("monitor", Unit::Nanos),
+        Column::number("shares", Unit::Nanos),
+        Column::number("in all", Unit::Nanos),
+        Column::number("slowest", Unit::Nanos),
+    ];
+    let mut table = Table::new("The median of the runs, and the slowest", columns).whole();
+    let nanos = |seconds: f64| seconds * 1e9;
+    let median = opened.runs[opened.runs.len() / 2];
+    let slowest = opened.runs[opened.runs.len() - 1];
+    table.rows.push(vec![
+        NAME.into(),
+        nanos(median.file_secs).into(),
+        nanos(median.monitor_secs).into(),
+        nanos(median.shares_secs).into(),
+        nanos(median.total()).into(),
+        nanos(slowest.total()).into(),
+    ]);
+    let lead = format!(
+        "{} of flash in blocks of 4 MiB: of {} blocks {} were erased and written to, {} are bad; \
+         four shares are opened at the raw level. Block records are read from the disk, as the \
+         page cache forgets them. A block holds one page and takes no more: opening reads no \
+         pages but those of the monitor's journal.",
+        Bytes(opened.flash_bytes),
+        opened.blocks,
+        opened.blocks_written,
+        opened.bad_blocks
+    );
+    let mut section = Section::new("Opening", lead);
+    section.push(Block::Table(table));
+    section
+}

@@ -1,0 +1,145 @@
+//! Making a file: all of it, or nothing of it is left.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use prism_flash::{Device, DeviceGeometry, FlashError, MediumError, Options};
+
+use crate::device::FlashFile;
+use crate::engine::{Engine, Portable};
+use crate::error::FlashFileError;
+use crate::format::{self, Record};
+use crate::layout::{Layout, SECTOR};
+use crate::lock::Sharing;
+use crate::open::{
+    SIMULATED, Settings, broken, checked_layout, engine_for, take_lock, write_superblocks,
+};
+use crate::simulated::SimulatedFile;
+
+impl FlashFile {
+    /// Makes a file with an erased device of `geometry` and opens it. The file is sparse: it
+    /// takes room as pages are programmed.
+    ///
+    /// # Errors
+    /// [`FlashFileError::Exists`], [`FlashFileError::Geometry`]; [`FlashFileError`] if the
+    /// system does not let it be made, and then nothing is left of it.
+    pub fn create(path: &Path, geometry: DeviceGeometry) -> Result<Self, FlashFileError> {
+        Self::create_with(path, geometry, Settings::USUAL)
+    }
+
+    /// As [`FlashFile::create`], in a way that is said.
+    ///
+    /// # Errors
+    /// As [`FlashFile::create`].
+    pub fn create_with(
+        path: &Path,
+        geometry: DeviceGeometry,
+        settings: Settings,
+    ) -> Result<Self, FlashFileError> {
+        let name = path.display().to_string();
+        let layout = checked_layout(&name, geometry)?;
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::AlreadyExists => FlashFileError::Exists { file: name.clone() },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => not_made(&name, source),
+            _ => FlashFileError::Open { file: name.clone(), source },
+        };
+        let file = File::options().read(true).write(true).create_new(true).open(path);
+        let file = file.map_err(failed)?;
+        let made = take_lock(&name, &file, Sharing::Exclusive).and_then(|lock| {
+            let identity = drawn_identity().map_err(|source| broken(&name, "drawing", source))?;
+            let mut engine = Engine::Portable(Portable::new(file));
+            let filled = fill(&mut engine, &layout, identity).and_then(|()| keep_name(path));
+            filled.map_err(|source| not_made(&name, source))?;
+            let Engine::Portable(Portable { file, .. }) = engine else { unreachable!("as made") };
+            let engine = engine_for(path, &name, file, &layout, settings, true)?;
+            Self::load(name.clone(), engine, Some(lock), None)
+        });
+        if made.is_err() {
+            // What was begun is of no use to anybody.
+            let _ = std::fs::remove_file(path);
+        }
+        made
+    }
+
+    /// Makes a file with a formatted device, ready for shares. Blocks in `factory_bad` are
+    /// never used, as those that the maker of a real device has marked.
+    ///
+    /// # Errors
+    /// As [`FlashFile::create`]; [`FlashFileError::FactoryBad`] for a block that there is not,
+    /// [`FlashFileError::Format`] if the blocks do not suffice for the device's own tables. In
+    /// any case nothing is left of it.
+    pub fn format(
+        path: &Path,
+        geometry: DeviceGeometry,
+        factory_bad: &[u32],
+        options: Options,
+    ) -> Result<Device, FlashFileError> {
+        let file = || path.display().to_string();
+        let blocks = checked_layout(&file(), geometry)?.geometry.blocks();
+        if let Some(&block) = factory_bad.iter().find(|&&block| block >= blocks) {
+            return Err(FlashFileError::FactoryBad { file: file(), block, blocks });
+        }
+        let mut medium = Self::create(path, geometry)?;
+        factory_bad.iter().for_each(|&block| medium.mark_factory_bad(block));
+        let formatted = Device::format(Box::new(medium), options);
+        formatted.map_err(|error| {
+            let _ = std::fs::remove_file(path);
+            match error {
+                FlashError::Medium(MediumError::DiskFull { .. }) => {
+                    not_made(&file(), io::ErrorKind::StorageFull.into())
+                }
+                error => FlashFileError::Format { file: file(), error },
+            }
+        })
+    }
+
+    /// As [`FlashFile::create`], in a simulated file.
+    ///
+    /// # Errors
+    /// [`FlashFileError::Geometry`].
+    pub fn create_simulated(
+        file: &SimulatedFile,
+        geometry: DeviceGeometry,
+    ) -> Result<Self, FlashFileError> {
+        let name = SIMULATED.to_owned();
+        let layout = checked_layout(&name, geometry)?;
+        let mut engine = Engine::Simulated(file.open());
+        fill(&mut engine, &layout, 1).map_err(|source| not_made(&name, source))?;
+        Self::load(name, engine, None, None)
+    }
+}
+
+fn not_made(name: &str, source: io::Error) -> FlashFileError {
+    FlashFileError::Make { file: name.to_owned(), source }
+}
+
+/// Makes the name of a new file durable: it stands in its folder, not in the file.
+fn keep_name(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+fn drawn_identity() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// Writes an empty device: the superblocks last, so that a file that is not whole is none.
+fn fill(engine: &mut Engine, layout: &Layout, identity: u64) -> io::Result<()> {
+    engine.set_len(layout.len())?;
+    let blocks = layout.geometry.blocks() as usize;
+    let mut bytes = Vec::with_capacity(layout.record_sectors as usize * SECTOR);
+    for sector in 0..layout.record_sectors {
+        let left = blocks - (sector * Layout::RECORDS) as usize;
+        let records = vec![Record::default(); left.min(Layout::RECORDS as usize)];
+        bytes.extend(format::encode_records(identity, 0, sector, &records));
+    }
+    for copy in layout.records {
+        engine.write_at(copy.start, &bytes)?;
+    }
+    engine.sync()?;
+    write_superblocks(engine, identity, layout.geometry)?;
+    engine.sync()
+}
