@@ -254,21 +254,23 @@ impl Hybrid {
 
     /// That every block is in the lists of its lane that its use asks for, and in no other.
     fn check_lists(&self) -> Result<(), &'static str> {
-        let mut times = vec![0u8; self.uses.len()];
+        let mut times = vec![0u32; self.uses.len()];
         for (index, lane) in self.lanes.iter().enumerate() {
-            let lists: [(_, fn(Use) -> bool); 4] = [
-                (lane.free.iter(), |use_| use_ == Use::Free),
-                (lane.dead.iter(), |use_| matches!(use_, Use::Dead | Use::Spent)),
-                (lane.wanted.iter(), |use_| use_ == Use::Wanted),
-                (lane.failed.iter(), |_| true),
+            let lists = [
+                (&lane.free, &[Use::Free][..]),
+                (&lane.dead, &[Use::Dead, Use::Spent]),
+                (&lane.wanted, &[Use::Wanted]),
             ];
-            for (place, (list, fits)) in lists.into_iter().enumerate() {
+            for (list, uses) in lists {
                 for &block in list {
-                    if self.lane_of(block) != index || !fits(self.uses[block as usize]) {
+                    if self.lane_of(block) != index || !uses.contains(&self.uses[block as usize]) {
                         return Err("a block is in a list of another use");
                     }
-                    times[block as usize] += u8::from(place < 3);
+                    times[block as usize] += 1;
                 }
+            }
+            if lane.failed.iter().any(|&block| self.lane_of(block) != index) {
+                return Err("a block that has failed is on another lane");
             }
             if let Some(victim) = lane.victim {
                 if self.lane_of(victim) != index || self.uses[victim as usize] != Use::Merging {
