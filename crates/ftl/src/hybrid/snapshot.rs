@@ -4,10 +4,13 @@
 //! follows from these is worked out again. A merge may have been interrupted between two of
 //! its steps, since these wait for the host as well; in the middle of one it may not.
 
+use std::ops::RangeInclusive;
+
 use prism_base::{DecodeError, Decoder, Encoder};
 use prism_nand::{BlockId, Geometry, Pun};
 
 use super::{Group, Hybrid, HybridConfig, Use};
+use crate::layer::snapshot::exactly;
 
 /// Uses by their number in a saved state.
 const USES: [Use; 9] = [
@@ -330,16 +333,15 @@ impl Hybrid {
         Ok(())
     }
 
-    /// Rows that the flash has to hold in `block`; `None` where that is not known.
-    pub(crate) fn rows_expected(&self, block: BlockId) -> Option<u32> {
-        let next = self.next[block.0 as usize];
+    /// How many rows the flash may hold in `block`.
+    pub(crate) fn rows_expected(&self, block: BlockId) -> RangeInclusive<u32> {
+        let (next, rows) = (self.next[block.0 as usize], self.layout.rows_per_block());
         match self.uses[block.0 as usize] {
-            _ if self.is_failed(block.0) => None,
-            Use::Free => Some(0),
-            // Behind a block that was closed early nothing follows.
-            _ if next == self.layout.rows_per_block() => None,
-            Use::Log | Use::Sealed | Use::Wanted | Use::Merging | Use::Data => Some(next),
-            _ => None,
+            Use::Free => exactly(0),
+            // A block that was closed early may hold fewer.
+            _ if next == rows => 0..=rows,
+            Use::Log | Use::Sealed | Use::Wanted | Use::Merging | Use::Data => exactly(next),
+            _ => 0..=rows,
         }
     }
 }
