@@ -124,5 +124,4 @@ fn words_of_age_that_make_no_sense_are_refused() {
     check(&["--faults", "plc"], "kinds are slc, mlc, tlc, qlc");
     check(&["--faults", "tlc", "--retention", "90"], "no known unit");
     check(&["--faults", "tlc", "--set", "faults.factory_bad=2.0"], "between 0 and 1");
-    check(&["--faults", "tlc", "--save-state", "x.prism-state"], "ages");
 }

@@ -8,7 +8,7 @@ mod clean;
 mod config;
 mod faults;
 mod host;
-mod snapshot;
+pub(crate) mod snapshot;
 
 use prism_nand::{BlockId, Geometry, LaneId, Layout, Nand, Pun, RowId};
 

@@ -37,8 +37,8 @@ pub enum SteadyError {
     Slc,
     /// Data stands in logical blocks.
     #[error(
-        "a mapping by block has no steady state in closed form; use the state preconditioned, \
-         which reaches it by writing"
+        "a mapping by block, or in ranges, has no steady state in closed form; use the state \
+         preconditioned, which reaches it by writing"
     )]
     Blocks,
 }

@@ -546,4 +546,18 @@ mod tests {
         // Without one, and with the buffer still full, what there is of a row goes.
         assert_eq!(buffer.first_stream(8, only(1)), Some((1, ())));
     }
+
+    #[test]
+    fn the_oldest_part_of_a_unit_is_the_oldest_whoever_had_its_place() {
+        let mut buffer = Buffer::new(8, 1, 1);
+        let gone = buffer.add_partial(1, 1, 0, 1, SimTime(10));
+        let oldest = buffer.add_partial(2, 2, 0, 1, SimTime(11));
+        buffer.replace(gone, 3, u64::MAX);
+        assert_eq!(buffer.take_dirty(0), Some(gone));
+        buffer.remove(gone);
+        assert_eq!(buffer.add_partial(3, 4, 0, 1, SimTime(20)), gone, "the same place");
+        assert_eq!(buffer.oldest_partial(), Some(oldest));
+        buffer.stop_waiting(oldest, false);
+        assert_eq!(buffer.oldest_partial(), Some(gone));
+    }
 }

@@ -4,10 +4,13 @@
 //! follows from these is worked out again. A merge may have been interrupted between two of
 //! its steps, since these wait for the host as well; in the middle of one it may not.
 
+use std::ops::RangeInclusive;
+
 use prism_base::{DecodeError, Decoder, Encoder};
 use prism_nand::{BlockId, Geometry, Pun};
 
 use super::{Group, Hybrid, HybridConfig, Use};
+use crate::layer::snapshot::exactly;
 
 /// Uses by their number in a saved state.
 const USES: [Use; 9] = [
@@ -254,21 +257,23 @@ impl Hybrid {
 
     /// That every block is in the lists of its lane that its use asks for, and in no other.
     fn check_lists(&self) -> Result<(), &'static str> {
-        let mut times = vec![0u8; self.uses.len()];
+        let mut times = vec![0u32; self.uses.len()];
         for (index, lane) in self.lanes.iter().enumerate() {
-            let lists: [(_, fn(Use) -> bool); 4] = [
-                (lane.free.iter(), |use_| use_ == Use::Free),
-                (lane.dead.iter(), |use_| matches!(use_, Use::Dead | Use::Spent)),
-                (lane.wanted.iter(), |use_| use_ == Use::Wanted),
-                (lane.failed.iter(), |_| true),
+            let lists = [
+                (&lane.free, &[Use::Free][..]),
+                (&lane.dead, &[Use::Dead, Use::Spent]),
+                (&lane.wanted, &[Use::Wanted]),
             ];
-            for (place, (list, fits)) in lists.into_iter().enumerate() {
+            for (list, uses) in lists {
                 for &block in list {
-                    if self.lane_of(block) != index || !fits(self.uses[block as usize]) {
+                    if self.lane_of(block) != index || !uses.contains(&self.uses[block as usize]) {
                         return Err("a block is in a list of another use");
                     }
-                    times[block as usize] += u8::from(place < 3);
+                    times[block as usize] += 1;
                 }
+            }
+            if lane.failed.iter().any(|&block| self.lane_of(block) != index) {
+                return Err("a block that has failed is on another lane");
             }
             if let Some(victim) = lane.victim {
                 if self.lane_of(victim) != index || self.uses[victim as usize] != Use::Merging {
@@ -328,16 +333,15 @@ impl Hybrid {
         Ok(())
     }
 
-    /// Rows that the flash has to hold in `block`; `None` where that is not known.
-    pub(crate) fn rows_expected(&self, block: BlockId) -> Option<u32> {
-        let next = self.next[block.0 as usize];
+    /// How many rows the flash may hold in `block`.
+    pub(crate) fn rows_expected(&self, block: BlockId) -> RangeInclusive<u32> {
+        let (next, rows) = (self.next[block.0 as usize], self.layout.rows_per_block());
         match self.uses[block.0 as usize] {
-            _ if self.is_failed(block.0) => None,
-            Use::Free => Some(0),
-            // Behind a block that was closed early nothing follows.
-            _ if next == self.layout.rows_per_block() => None,
-            Use::Log | Use::Sealed | Use::Wanted | Use::Merging | Use::Data => Some(next),
-            _ => None,
+            Use::Free => exactly(0),
+            // A block that was closed early may hold fewer.
+            _ if next == rows => 0..=rows,
+            Use::Log | Use::Sealed | Use::Wanted | Use::Merging | Use::Data => exactly(next),
+            _ => 0..=rows,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A layer at rest as bytes, and back, whatever its mapping.
 
+use std::ops::RangeInclusive;
+
 use prism_base::{DecodeError, Decoder, Encoder};
 use prism_nand::{BlockId, Geometry, Nand};
 
@@ -59,29 +61,31 @@ impl Layer {
     /// the logical units, translation pages among them. Looks at every block and unit.
     #[must_use]
     pub fn stands_on(&self, nand: &Nand, units: u32) -> bool {
-        let blocks = (0..nand.geometry().blocks()).map(BlockId);
-        let expected = |block| match nand.is_bad(block) {
-            true => None,
-            false => self.rows_expected(block),
+        let mut blocks = (0..nand.geometry().blocks()).map(BlockId);
+        let agrees = |block| {
+            let (there, expected) = (nand.rows_programmed(block), self.rows_expected(block));
+            // Where rows may be left out, those of the last members may be.
+            let left_out = nand.has_gaps() && there < *expected.start();
+            nand.is_bad(block) || left_out || expected.contains(&there)
         };
-        // Where rows may be left out, those of the last members may be.
-        let fits = |rows, there| rows == there || nand.has_gaps() && there < rows;
-        let agrees =
-            |block| expected(block).is_none_or(|rows| fits(rows, nand.rows_programmed(block)));
-        // Of a map by unit on flash that does not fail, its columns have told.
-        let told = matches!(self, Self::Page(_)) && !nand.has_faults();
+        // Where flash does not fail, these have told, and millions of units need no look.
+        let told = matches!(self, Self::Page(_) | Self::Zoned(_)) && !nand.has_faults();
         let holds = |lpn| self.lookup(lpn).is_none_or(|at| nand.holds(nand.layout().row_of(at)));
-        blocks.into_iter().all(agrees) && (told || (0..units).all(holds))
+        blocks.all(agrees) && (told || (0..units).all(holds))
     }
 
-    /// Rows that the flash has to hold in `block`, if it is not bad; `None` where that is not
-    /// known.
-    pub(crate) fn rows_expected(&self, block: BlockId) -> Option<u32> {
+    /// How many rows the flash may hold in `block`, if it is not bad.
+    pub(crate) fn rows_expected(&self, block: BlockId) -> RangeInclusive<u32> {
         match self {
-            Self::Page(map) => Some(map.rows_written(block)),
+            Self::Page(map) => exactly(map.rows_written(block)),
             Self::Hybrid(map) => map.rows_expected(block),
             Self::Ranges(map) => map.rows_expected(block),
             Self::Zoned(map) => map.rows_expected(block),
         }
     }
+}
+
+/// So many rows, no more and no less.
+pub(crate) fn exactly(rows: u32) -> RangeInclusive<u32> {
+    rows..=rows
 }

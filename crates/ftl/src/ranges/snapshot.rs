@@ -1,5 +1,7 @@
 //! Ranges at rest as bytes, and back: one after another.
 
+use std::ops::RangeInclusive;
+
 use prism_base::{DecodeError, Decoder, Encoder};
 use prism_nand::{BlockId, Geometry};
 
@@ -48,8 +50,8 @@ impl Ranges {
         Ok(Self { turns, ..Self::of(geometry, config, layers, seed) })
     }
 
-    /// Rows that the flash has to hold in `block`; `None` where that is not known.
-    pub(crate) fn rows_expected(&self, block: BlockId) -> Option<u32> {
+    /// How many rows the flash may hold in `block`.
+    pub(crate) fn rows_expected(&self, block: BlockId) -> RangeInclusive<u32> {
         let part = self.part(block);
         part.layer.rows_expected(part.block_in(block))
     }

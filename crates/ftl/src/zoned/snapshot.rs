@@ -1,12 +1,14 @@
 //! Zones at rest as bytes, and back.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 use prism_base::{DecodeError, Decoder, Encoder};
 use prism_nand::{BlockId, Geometry, Pun};
 
 use super::failed::Fate;
 use super::{Use, Zoned, ZonedConfig};
+use crate::layer::snapshot::exactly;
 
 /// What zones have become, by their number in a saved state.
 const FATES: [Fate; 3] = [Fate::Sound, Fate::Broken, Fate::Gone];
@@ -207,16 +209,16 @@ impl Zoned {
         Ok(())
     }
 
-    /// Rows that the flash has to hold in `block`; `None` where that is not known.
-    pub(crate) fn rows_expected(&self, block: BlockId) -> Option<u32> {
+    /// How many rows the flash may hold in `block`.
+    pub(crate) fn rows_expected(&self, block: BlockId) -> RangeInclusive<u32> {
         let dies = self.layout.dies_per_lane();
         let members = (block.0 * dies) as usize..((block.0 + 1) * dies) as usize;
-        let done = || self.done[members].iter().map(|&done| u32::from(done)).sum();
+        let done = self.done[members].iter().map(|&done| u32::from(done)).sum();
         match self.uses[block.0 as usize] {
-            _ if self.has_failed(block) => None,
-            Use::Free => Some(0),
-            Use::Zone(_) | Use::Shelter if self.is_writing(block) => Some(done()),
-            _ => None,
+            Use::Free => exactly(0),
+            _ if self.is_writing(block) => exactly(done),
+            // One that was torn by a loss of power may follow.
+            _ => done..=self.layout.rows_per_block(),
         }
     }
 }
