@@ -11,6 +11,9 @@ pub struct DecodeError {
     pub what: &'static str,
 }
 
+/// Stands for no number where there may be none.
+const NOTHING: u32 = u32::MAX;
+
 /// Appends numbers to bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Encoder {
@@ -44,6 +47,11 @@ impl Encoder {
     /// One number.
     pub fn u32(&mut self, value: u32) {
         self.raw(&value.to_le_bytes());
+    }
+
+    /// A number below 2^32 - 1, or nothing.
+    pub fn option(&mut self, value: Option<u32>) {
+        self.u32(value.unwrap_or(NOTHING));
     }
 
     /// One number.
@@ -133,6 +141,14 @@ impl<'a> Decoder<'a> {
         self.raw(len)
     }
 
+    /// A column of `len` bytes.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it has another length, or the bytes end.
+    pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
+        self.values(len, 1)
+    }
+
     /// A column of `len` numbers.
     ///
     /// # Errors
@@ -188,6 +204,30 @@ impl<'a> Decoder<'a> {
         self.raw(len * width)
     }
 
+    /// A number or nothing, as [`Encoder::option`] wrote it.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it is `end` or more, or the bytes end.
+    pub fn option(&mut self, end: u32) -> Result<Option<u32>, DecodeError> {
+        match self.u32()? {
+            NOTHING => Ok(None),
+            value if value < end => Ok(Some(value)),
+            _ => Err(self.wrong("a number is too large")),
+        }
+    }
+
+    /// A column of at most `most` numbers, each below `end`.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it is longer, a number is larger, or the bytes end.
+    pub fn list_below(&mut self, most: usize, end: u32) -> Result<Vec<u32>, DecodeError> {
+        let list = self.list_u32(most)?;
+        if list.iter().any(|&value| value >= end) {
+            return Err(self.wrong("a number in a list is too large"));
+        }
+        Ok(list)
+    }
+
     /// That nothing is left.
     ///
     /// # Errors
@@ -210,6 +250,10 @@ mod tests {
         out.column_u32(&[]);
         out.column_u32(&[3, 4]);
         out.column_u64(&[u64::MAX]);
+        out.option(None);
+        out.option(Some(5));
+        out.column_u8(&[8, 9]);
+        out.column_u32(&[3, 4]);
         out.u64(9);
         let bytes = out.into_bytes();
         let mut from = Decoder::new(&bytes);
@@ -220,6 +264,14 @@ mod tests {
         assert_eq!(from.clone().list_u32(1).unwrap_err().what, "a list is too long");
         assert_eq!(from.list_u32(2), Ok(vec![3, 4]));
         assert!(from.column_u64(1).unwrap().eq([u64::MAX]));
+        assert_eq!((from.option(6), from.clone().option(5).is_err()), (Ok(None), true));
+        assert_eq!((from.option(6), from.clone().bytes(3).is_err()), (Ok(Some(5)), true));
+        assert_eq!(from.bytes(2), Ok(&[8, 9][..]));
+        assert_eq!(
+            from.clone().list_below(2, 4).unwrap_err().what,
+            "a number in a list is too large"
+        );
+        assert_eq!(from.list_below(2, 5), Ok(vec![3, 4]));
         assert!(from.end().is_err());
         assert_eq!((from.u64(), from.end()), (Ok(9), Ok(())));
         assert_eq!(from.u32().unwrap_err().what, "the bytes end too early");

@@ -95,6 +95,13 @@ impl FlashCounts {
             return;
         }
         let per_unit = u64::from(layout.pages_per_unit());
+        if let ([unit], true) = (units, units_per_row == 1) {
+            // By far the most rows of drives that are simulated with one unit a row.
+            let cause = cause_of(cause, logical_units, unit);
+            self.programs[cause] += per_unit;
+            self.units[cause] += 1;
+            return;
+        }
         for page in units.chunks(layout.units_per_page() as usize) {
             let mut first = &page[0];
             if matches!(cause, Cause::Merge | Cause::Retire) {

@@ -9,7 +9,7 @@ use prism_flash::{Device, DeviceGeometry, FlashError, MediumError, Options};
 use crate::device::FlashFile;
 use crate::engine::{Engine, Portable};
 use crate::error::FlashFileError;
-use crate::format::{self, Record};
+use crate::format::{self, Record, Superblock, VERSION};
 use crate::layout::{Layout, SECTOR};
 use crate::lock::Sharing;
 use crate::open::{
@@ -140,6 +140,7 @@ fn fill(engine: &mut Engine, layout: &Layout, identity: u64) -> io::Result<()> {
         engine.write_at(copy.start, &bytes)?;
     }
     engine.sync()?;
-    write_superblocks(engine, identity, layout.geometry)?;
+    let geometry = layout.geometry;
+    write_superblocks(engine, Superblock { version: VERSION, identity, geometry })?;
     engine.sync()
 }

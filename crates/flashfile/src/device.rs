@@ -17,7 +17,7 @@ use prism_flash::{DeviceGeometry, Medium, MediumError, PageState};
 
 use crate::engine::Engine;
 use crate::error::medium_failure;
-use crate::format::{self, Record};
+use crate::format::{self, Record, Superblock};
 use crate::labels::LabelCache;
 use crate::layout::Layout;
 use crate::lock::Lock;
@@ -31,7 +31,7 @@ use crate::lock::Lock;
 pub struct FlashFile {
     pub(crate) name: String,
     pub(crate) layout: Layout,
-    pub(crate) identity: u64,
+    pub(crate) superblock: Superblock,
     pub(crate) engine: Engine,
     /// Given up after the engine has ended what is under way.
     pub(crate) _lock: Option<Lock>,
@@ -66,7 +66,13 @@ impl FlashFile {
     /// A number drawn when the file was made.
     #[must_use]
     pub fn identity(&self) -> u64 {
-        self.identity
+        self.superblock.identity
+    }
+
+    /// The version of its format; what is older than [`crate::VERSION`] stays as it is.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.superblock.version
     }
 
     /// Why nothing can be written, if so.
@@ -158,7 +164,7 @@ impl FlashFile {
         let at = self.layout.label_at(block, page);
         self.labels.read(&self.engine, at, &mut self.label)?;
         let (number, epoch) = (self.layout.page_number(block, page), self.record(block).erases);
-        Ok(format::label_is_whole(self.identity, number, epoch, &self.label))
+        Ok(format::label_is_whole(self.identity(), number, epoch, &self.label))
     }
 
     /// Reads whole chunks of a page of which `self.label` is the label; `None` if they are
@@ -173,7 +179,8 @@ impl FlashFile {
         let (first, from, len) = self.chunks(offset, len);
         let page_at = self.layout.page_at(block, page);
         let bytes = self.engine.read_page(page_at, from, len)?;
-        let whole = format::data_is_whole(&self.layout, self.identity, &self.label, first, bytes);
+        let hash = self.superblock.chunk_hash();
+        let whole = format::data_is_whole(&self.layout, hash, &self.label, first, bytes);
         Ok(whole.then_some((bytes, (u64::from(offset) - from) as usize)))
     }
 
@@ -189,8 +196,8 @@ impl FlashFile {
     fn write_page(&mut self, block: u32, page: u32, data: &[u8], oob: &[u8]) -> io::Result<()> {
         self.engine.write_page(self.layout.page_at(block, page), data)?;
         let (number, epoch) = (self.layout.page_number(block, page), self.record(block).erases);
-        let (layout, identity) = (&self.layout, self.identity);
-        format::encode_label(layout, identity, number, epoch, data, oob, &mut self.label);
+        let (layout, hash) = (&self.layout, self.superblock.chunk_hash());
+        format::encode_label(layout, hash, number, epoch, data, oob, &mut self.label);
         let at = self.layout.label_at(block, page);
         self.labels.write(&mut self.engine, at, &self.label)
     }
@@ -199,7 +206,7 @@ impl FlashFile {
     pub(crate) fn write_records(&mut self, sector: u32) -> io::Result<()> {
         let first = (sector * Layout::RECORDS) as usize;
         let last = (first + Layout::RECORDS as usize).min(self.records.len());
-        let (identity, records) = (self.identity, &self.records[first..last]);
+        let (identity, records) = (self.identity(), &self.records[first..last]);
         let bytes = format::encode_records(identity, self.sequence, sector, records);
         for copy in 0..2 {
             self.engine.write_at(self.layout.record_sector_at(copy, sector), &bytes)?;

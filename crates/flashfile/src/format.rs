@@ -4,20 +4,40 @@
 //! little endian.
 
 use prism_flash::DeviceGeometry;
-use twox_hash::XxHash64;
+use twox_hash::{XxHash3_64, XxHash64};
 
 use crate::layout::{Layout, SECTOR};
 
 /// The version of the format that is written, and the newest that is read.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 const MAGIC: &[u8; 8] = b"PRISMFLS";
 /// Where the hash of a superblock stands: the last bytes of its sector, in every version.
 const HASH_AT: usize = SECTOR - 8;
 
+/// How the data of a file is hashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChunkHash {
+    /// The seed.
+    identity: u64,
+    /// Version 1 has XxHash64, which is slower than memory.
+    xxh3: bool,
+}
+
+impl ChunkHash {
+    fn of(self, chunk: &[u8]) -> u64 {
+        match self.xxh3 {
+            true => XxHash3_64::oneshot_with_seed(self.identity, chunk),
+            false => XxHash64::oneshot(self.identity, chunk),
+        }
+    }
+}
+
 /// What a superblock says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Superblock {
+    /// That of the file: older ones stay what they are.
+    pub(crate) version: u32,
     /// Drawn when the file is made; hashes begin with it, so that no part of another file
     /// passes for one of this.
     pub(crate) identity: u64,
@@ -41,6 +61,11 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 impl Superblock {
+    /// How data is hashed.
+    pub(crate) fn chunk_hash(&self) -> ChunkHash {
+        ChunkHash { identity: self.identity, xxh3: self.version > 1 }
+    }
+
     pub(crate) fn encode(&self) -> [u8; SECTOR] {
         let g = &self.geometry;
         let numbers = [
@@ -54,7 +79,7 @@ impl Superblock {
         ];
         let mut sector = [0; SECTOR];
         sector[..8].copy_from_slice(MAGIC);
-        sector[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        sector[8..12].copy_from_slice(&self.version.to_le_bytes());
         sector[16..24].copy_from_slice(&self.identity.to_le_bytes());
         for (place, number) in sector[24..52].chunks_exact_mut(4).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
@@ -71,11 +96,11 @@ impl Superblock {
         if u64_at(sector, HASH_AT) != XxHash64::oneshot(0, &sector[..HASH_AT]) {
             return Err(SuperblockError::Damaged);
         }
-        match u32_at(sector, 8) {
-            VERSION => {}
+        let version = match u32_at(sector, 8) {
+            0 => return Err(SuperblockError::Damaged),
             newer if newer > VERSION => return Err(SuperblockError::Newer(newer)),
-            _ => return Err(SuperblockError::Damaged),
-        }
+            known => known,
+        };
         let number = |index: usize| u32_at(sector, 24 + 4 * index);
         let geometry = DeviceGeometry {
             channels: number(0),
@@ -87,7 +112,7 @@ impl Superblock {
             max_open_blocks: Some(number(6)).filter(|&open| open > 0),
         };
         geometry.check().map_err(|_| SuperblockError::Damaged)?;
-        Ok(Self { identity: u64_at(sector, 16), geometry })
+        Ok(Self { version, identity: u64_at(sector, 16), geometry })
     }
 }
 
@@ -169,7 +194,7 @@ pub(crate) fn decode_records(
 /// Writes into `label` that page number `page` was programmed with `data` in `epoch`.
 pub(crate) fn encode_label(
     layout: &Layout,
-    identity: u64,
+    hash: ChunkHash,
     page: u64,
     epoch: u32,
     data: &[u8],
@@ -182,13 +207,13 @@ pub(crate) fn encode_label(
     let chunks = data.chunks(layout.chunk as usize);
     let hashes = 8 * chunks.len();
     for (place, chunk) in label[header..].chunks_exact_mut(8).zip(chunks) {
-        place.copy_from_slice(&XxHash64::oneshot(identity, chunk).to_le_bytes());
+        place.copy_from_slice(&hash.of(chunk).to_le_bytes());
     }
     let spare = &mut label[header + hashes..][..layout.geometry.oob_size as usize];
     // As erased cells read.
     spare.fill(0xFF);
     spare[..oob.len()].copy_from_slice(oob);
-    let hash = XxHash64::oneshot(identity ^ page, &label[8..]);
+    let hash = XxHash64::oneshot(hash.identity ^ page, &label[8..]);
     label[..8].copy_from_slice(&hash.to_le_bytes());
 }
 
@@ -200,14 +225,14 @@ pub(crate) fn label_is_whole(identity: u64, page: u64, epoch: u32, label: &[u8])
 /// Whether `data`, which begins at chunk `first` of a page, is what its label says.
 pub(crate) fn data_is_whole(
     layout: &Layout,
-    identity: u64,
+    hash: ChunkHash,
     label: &[u8],
     first: usize,
     data: &[u8],
 ) -> bool {
     let hashes = &label[Layout::LABEL_HEADER as usize + 8 * first..];
     let mut chunks = data.chunks(layout.chunk as usize).zip(hashes.chunks_exact(8));
-    chunks.all(|(chunk, hash)| u64_at(hash, 0) == XxHash64::oneshot(identity, chunk))
+    chunks.all(|(chunk, kept)| u64_at(kept, 0) == hash.of(chunk))
 }
 
 /// The out-of-band bytes of a page, in its label.
@@ -232,7 +257,7 @@ mod tests {
 
     #[test]
     fn superblocks_come_back_and_no_flipped_byte_passes() {
-        let superblock = Superblock { identity: 77, geometry: GEOMETRY };
+        let superblock = Superblock { version: VERSION, identity: 77, geometry: GEOMETRY };
         let mut sector = superblock.encode();
         assert_eq!(Superblock::decode(&sector), Ok(superblock));
         for at in 0..SECTOR {
@@ -268,13 +293,16 @@ mod tests {
     fn labels_say_what_was_programmed() {
         let layout = Layout::new(GEOMETRY);
         let data: Vec<u8> = (0..9000u32).map(|i| ((i * 7919) >> 7) as u8).collect();
+        let [hash, older] = [VERSION, 1]
+            .map(|version| Superblock { version, identity: 5, geometry: GEOMETRY }.chunk_hash());
         let mut label = vec![1; layout.label as usize];
-        encode_label(&layout, 5, 11, 3, &data, b"spare", &mut label);
-        assert!(label_is_whole(5, 11, 3, &label) && data_is_whole(&layout, 5, &label, 0, &data));
-        assert!(data_is_whole(&layout, 5, &label, 1, &data[4096..8192]));
-        assert!(data_is_whole(&layout, 5, &label, 2, &data[8192..]));
-        assert!(!data_is_whole(&layout, 5, &label, 0, &data[4096..8192]));
+        encode_label(&layout, hash, 11, 3, &data, b"spare", &mut label);
+        assert!(label_is_whole(5, 11, 3, &label) && data_is_whole(&layout, hash, &label, 0, &data));
+        assert!(data_is_whole(&layout, hash, &label, 1, &data[4096..8192]));
+        assert!(data_is_whole(&layout, hash, &label, 2, &data[8192..]));
+        assert!(!data_is_whole(&layout, hash, &label, 0, &data[4096..8192]));
         assert_eq!(oob_of(&layout, &label), [&b"spare"[..], &[0xFF; 15]].concat());
+        assert!(!data_is_whole(&layout, older, &label, 0, &data), "a file of version 1");
         assert!(!label_is_whole(5, 10, 3, &label) && !label_is_whole(5, 11, 2, &label));
         for at in 0..label.len() {
             label[at] ^= 0x80;

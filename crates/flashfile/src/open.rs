@@ -121,7 +121,8 @@ impl FlashFile {
         lock: Option<Lock>,
         refusal: Option<String>,
     ) -> Result<Self, FlashFileError> {
-        let (Superblock { identity, geometry }, mut damage) = find_superblock(&name, &mut engine)?;
+        let (superblock, mut damage) = find_superblock(&name, &mut engine)?;
+        let geometry = superblock.geometry;
         let layout = checked_layout(&name, geometry)?;
         let found = engine.len().map_err(|e| broken(&name, "asking for its length", e))?;
         if found < layout.len() {
@@ -139,7 +140,7 @@ impl FlashFile {
             damage: Vec::new(),
             name,
             layout,
-            identity,
+            superblock,
             engine,
             _lock: lock,
             refusal,
@@ -174,7 +175,7 @@ impl FlashFile {
             let range = sector as usize * SECTOR..(sector as usize + 1) * SECTOR;
             let [one, two] = [0, 1].map(|copy| {
                 let bytes = &copies[copy][range.clone()];
-                format::decode_records(self.identity, sector, pages, bytes, last - first)
+                format::decode_records(self.identity(), sector, pages, bytes, last - first)
             });
             let at = self.layout.record_sector_at(0, sector);
             let what = format!("the records of blocks {first} to {}", last - 1);
@@ -203,7 +204,7 @@ impl FlashFile {
     /// on is built on it.
     fn put_right(&mut self, stale: &[u32], superblocks: bool) -> io::Result<()> {
         if superblocks {
-            write_superblocks(&mut self.engine, self.identity, self.layout.geometry)?;
+            write_superblocks(&mut self.engine, self.superblock)?;
         }
         for &sector in stale {
             self.write_records(sector)?;
@@ -250,12 +251,8 @@ pub(crate) fn take_lock(name: &str, file: &File, sharing: Sharing) -> Result<Loc
     }
 }
 
-pub(crate) fn write_superblocks(
-    engine: &mut Engine,
-    identity: u64,
-    geometry: DeviceGeometry,
-) -> io::Result<()> {
-    let sector = Superblock { identity, geometry }.encode();
+pub(crate) fn write_superblocks(engine: &mut Engine, superblock: Superblock) -> io::Result<()> {
+    let sector = superblock.encode();
     engine.write_at(0, &sector)?;
     engine.write_at(SECOND_SUPERBLOCK, &sector)
 }

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use prism_flash::{DeviceGeometry, Medium, MediumError, PageState};
 use prism_flashfile::{EngineChoice, FlashFile, FlashFileError, Settings, SimulatedFile};
+use twox_hash::XxHash64;
 
 const GEOMETRY: DeviceGeometry = DeviceGeometry {
     channels: 1,
@@ -47,6 +48,39 @@ fn contents(device: &mut FlashFile) -> Vec<Option<Content>> {
         state.ok().map(|state| (state, buffers.0, buffers.1))
     };
     pages.map(read).collect()
+}
+
+/// A file as version 1 made it: its superblock says so, and nothing else of an empty one differs.
+fn older_file() -> SimulatedFile {
+    let file = SimulatedFile::new();
+    FlashFile::create_simulated(&file, GEOMETRY).unwrap().close().unwrap();
+    let mut bytes = file.bytes();
+    for superblock in [0, 4096] {
+        bytes[superblock + 8] = 1;
+        let hash = XxHash64::oneshot(0, &bytes[superblock..superblock + 504]);
+        bytes[superblock + 504..superblock + 512].copy_from_slice(&hash.to_le_bytes());
+    }
+    SimulatedFile::from(bytes)
+}
+
+#[test]
+fn a_file_of_version_1_goes_on_as_it_is() {
+    let file = older_file();
+    let mut device = FlashFile::open_simulated(&file).unwrap();
+    fill(&mut device);
+    let right = contents(&mut device);
+    assert!(right.iter().all(Option::is_some));
+    device.close().unwrap();
+    // The label of the first page: 16 bytes, then the hash of its one chunk.
+    let bytes = file.bytes();
+    let hash = XxHash64::oneshot(identity_of(&bytes), &[0; 512]).to_le_bytes();
+    assert!(bytes.windows(8).any(|window| window == hash), "data is hashed as version 1 does");
+    let mut device = FlashFile::open_simulated(&file).unwrap();
+    assert_eq!((device.version(), contents(&mut device)), (1, right));
+}
+
+fn identity_of(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes[16..24].try_into().unwrap())
 }
 
 /// Each byte of a file in turn: a page that is not what was programmed is never read, and

@@ -1,5 +1,6 @@
 //! What is cleaned: victims, their valid units, and their return to the free list.
 
+use prism_base::prefetch;
 use prism_nand::{BlockId, Cause, LaneId, Pun};
 
 use crate::candidates::NOT_SEALED;
@@ -176,6 +177,8 @@ impl PageMap {
             self.add_read(Pun(at), &mut pages, &mut plan.reads);
             at += 1;
         }
+        // The next steps look here: a line of the cache ahead, so that they do not wait.
+        prefetch(&self.p2l, at as usize + 16);
         *cursor = at.min(end) - first;
     }
 

@@ -8,6 +8,7 @@ mod clean;
 mod config;
 mod faults;
 mod host;
+mod snapshot;
 
 use prism_nand::{BlockId, Geometry, LaneId, Layout, Nand, Pun, RowId};
 

@@ -6,7 +6,7 @@
 //! and those of one translation page are linked, so that writing a page back cleans all
 //! of its entries at once, as DFTL's batched updates do. 40 bytes an entry.
 
-use prism_base::FastMap;
+use prism_base::{DecodeError, Decoder, Encoder, FastMap};
 
 /// No entry.
 const NONE: u32 = u32::MAX;
@@ -237,6 +237,36 @@ impl MapCache {
         }
     }
 
+    /// Appends the entries, the most recently used first, and which of them have changed.
+    pub fn encode(&self, out: &mut Encoder) {
+        let mut at = self.newest;
+        let entries = std::iter::from_fn(|| {
+            let node = (at != NONE).then(|| self.nodes[at as usize])?;
+            at = node.older;
+            Some((node.lpn, u8::from(node.dirty)))
+        });
+        let (lpns, dirty): (Vec<u32>, Vec<u8>) = entries.unzip();
+        out.column_u32(&lpns);
+        out.column_u8(&dirty);
+    }
+
+    /// Brings the entries that [`MapCache::encode`] wrote into this cache, which is empty;
+    /// `units` are the logical units there are.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if they are too many, or not entries of such a map.
+    pub fn restore(&mut self, from: &mut Decoder<'_>, units: u32) -> Result<(), DecodeError> {
+        let lpns = from.list_below(self.capacity.min(units as usize), units)?;
+        let dirty = from.bytes(lpns.len())?;
+        for (&lpn, &dirty) in lpns.iter().zip(dirty) {
+            if self.index.contains_key(&lpn) || dirty > 1 {
+                return Err(from.wrong("an entry of the map is cached twice"));
+            }
+            self.insert(lpn, false, dirty == 1);
+        }
+        Ok(())
+    }
+
     fn unlink(&mut self, node: u32) {
         let Node { newer, older, .. } = self.nodes[node as usize];
         match newer {
@@ -336,6 +366,20 @@ mod tests {
                 _ => assert_eq!(cache.evict(), model_evict(&mut model)),
             }
             assert_eq!(cache.len(), model.len());
+            if rng.chance(0.01) {
+                // As it was saved and loaded.
+                let mut out = Encoder::new();
+                cache.encode(&mut out);
+                let bytes = out.into_bytes();
+                let mut loaded = MapCache::new(20, 8);
+                loaded.restore(&mut Decoder::new(&bytes), 64).unwrap();
+                let small = MapCache::new(1, 8).restore(&mut Decoder::new(&bytes), 64);
+                assert!(small.is_ok() == (model.len() <= 1));
+                assert!(model.is_empty() || loaded.restore(&mut Decoder::new(&bytes), 64).is_err());
+                let mut again = MapCache::new(20, 8);
+                again.restore(&mut Decoder::new(&bytes), 64).unwrap();
+                cache = again;
+            }
         }
     }
 }

@@ -11,6 +11,7 @@
 mod config;
 mod faults;
 mod recover;
+mod snapshot;
 
 use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Pun, RowId};
 

@@ -27,9 +27,9 @@ pub(crate) struct Retirement {
     bad: Vec<BadOfLane>,
     total: u32,
     /// Blocks that failed and have rows under way.
-    closing: FastSet<u32>,
+    pub(crate) closing: FastSet<u32>,
     /// Closed blocks with data to be moved, oldest first.
-    failed: Vec<u32>,
+    pub(crate) failed: Vec<u32>,
     read_only: bool,
 }
 
@@ -209,7 +209,7 @@ impl PageMap {
         }
     }
 
-    fn count_bad(&mut self, block: BlockId) {
+    pub(crate) fn count_bad(&mut self, block: BlockId) {
         let kind = self.kind_of(block);
         let lane = self.layout.lane_of(block).0 as usize;
         self.retirement.bad.resize(self.lanes.len(), [0; 2]);

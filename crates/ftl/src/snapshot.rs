@@ -12,9 +12,6 @@ use crate::pagemap::{BlockState, P2L_TOMBSTONE, PageMap, TRIMMED};
 use crate::plan::TrimRange;
 use crate::tiers::Kind;
 
-/// Stands for a frontier without an open block.
-const NO_BLOCK: u32 = u32::MAX;
-
 impl PageMap {
     /// Whether nothing is under way or promised: no program, no trim, no cleaning.
     #[must_use]
@@ -22,6 +19,7 @@ impl PageMap {
         let quiet = self.rows_in_flight.iter().all(|&rows| rows == 0);
         let no_victim = !self.state.contains(&BlockState::Victim);
         let nothing_due = self.parity_due.is_empty() && self.moved.is_empty();
+        let nothing_due = nothing_due && self.retirement.closing.is_empty();
         self.nothing_under_way() && quiet && no_victim && nothing_due
     }
 
@@ -41,13 +39,15 @@ impl PageMap {
         }
         out.column_u32(&self.erases);
         out.column_u16(&self.frontier_of);
+        out.column_u32(&self.retirement.failed);
+        let retired = |&block: &u32| self.state[block as usize] == BlockState::Retired;
+        out.column_u32(&(0..self.state.len() as u32).filter(retired).collect::<Vec<_>>());
         for lane in &self.lanes {
             let free = lane.parts.iter().flat_map(|part| &part.free);
             out.column_u32(&free.copied().collect::<Vec<_>>());
             for open in &lane.open {
-                let (block, next) = open.map_or((NO_BLOCK, 0), |open| (open.block.0, open.next));
-                out.u32(block);
-                out.u32(next);
+                out.option(open.map(|open| open.block.0));
+                out.u32(open.map_or(0, |open| open.next));
             }
             out.column_u32(&lane.dead);
             for &kind in self.kinds() {
@@ -78,9 +78,17 @@ impl PageMap {
         if map.frontier_of.iter().any(|&frontier| u32::from(frontier) >= frontiers) {
             return Err(from.wrong("a block was written through a frontier that is none"));
         }
+        let blocks = map.valid.len();
+        let failed = from.list_below(blocks, blocks as u32)?;
+        let retired = from.list_below(blocks, blocks as u32)?;
+        let bad: Vec<(u32, BlockState)> = (failed.iter().map(|&b| (b, BlockState::Failed)))
+            .chain(retired.iter().map(|&block| (block, BlockState::Retired)))
+            .collect();
         for lane in 0..map.lanes.len() {
-            map.decode_lane(lane, from)?;
+            map.decode_lane(lane, &bad, from)?;
         }
+        map.decode_bad(&bad, from)?;
+        map.retirement.failed = failed;
         let mut words = [0; 4];
         for word in &mut words {
             *word = from.u64()?;
@@ -152,18 +160,41 @@ impl PageMap {
         if self.config.slc.is_some() { &Kind::ALL } else { &Kind::ALL[..1] }
     }
 
-    fn decode_lane(&mut self, index: usize, from: &mut Decoder<'_>) -> Result<(), DecodeError> {
+    /// Counts blocks that are out of use as if they failed now.
+    fn decode_bad(
+        &mut self,
+        bad: &[(u32, BlockState)],
+        from: &Decoder<'_>,
+    ) -> Result<(), DecodeError> {
+        for &(block, state) in bad {
+            if state == BlockState::Retired && self.valid[block as usize] > 0 {
+                return Err(from.wrong("a block that is out of use holds something"));
+            }
+            self.count_bad(BlockId(block));
+        }
+        if self.is_read_only() {
+            return Err(from.wrong("more blocks are bad than the drive can do without"));
+        }
+        Ok(())
+    }
+
+    fn decode_lane(
+        &mut self,
+        index: usize,
+        bad: &[(u32, BlockState)],
+        from: &mut Decoder<'_>,
+    ) -> Result<(), DecodeError> {
         let per_lane = self.layout.blocks_per_lane();
         let first = index as u32 * per_lane;
         let free = from.list_u32(per_lane as usize)?;
         let mut open = Vec::new();
         for _ in 0..self.config.frontier_count() {
-            let (block, next) = (from.u32()?, from.u32()?);
-            let rows = |block| self.layout.rows_of(BlockId(block));
-            if block != NO_BLOCK && !(1..rows(block)).contains(&next) {
+            let block = from.option(self.valid.len() as u32)?.map(BlockId);
+            let next = from.u32()?;
+            if block.is_some_and(|block| !(1..self.layout.rows_of(block)).contains(&next)) {
                 return Err(from.wrong("an open block is not open"));
             }
-            open.push((block != NO_BLOCK).then_some(OpenBlock { block: BlockId(block), next }));
+            open.push(block.map(|block| OpenBlock { block, next }));
         }
         let dead = from.list_u32(per_lane as usize)?;
         let valid = &self.valid[first as usize..(first + per_lane) as usize];
@@ -176,6 +207,7 @@ impl PageMap {
         let states: Vec<_> = (free.iter().map(|&block| (block, BlockState::Free)))
             .chain(opened)
             .chain(sealed.map(|place| (first + place as u32, BlockState::Sealed)))
+            .chain(bad.iter().copied().filter(|(block, _)| block / per_lane == index as u32))
             .collect();
         let mut named = vec![false; per_lane as usize];
         for &(block, state) in &states {
@@ -215,7 +247,11 @@ impl PageMap {
     fn check_places(&self, from: &Decoder<'_>) -> Result<(), DecodeError> {
         for block in (0..self.valid.len() as u32).map(BlockId) {
             let first = self.layout.first_row(block);
-            let end = self.layout.first_unit(prism_nand::RowId(first.0 + self.rows_written(block)));
+            let rows = match self.state[block.0 as usize] {
+                BlockState::Failed => self.layout.rows_of(block),
+                _ => self.rows_written(block),
+            };
+            let end = self.layout.first_unit(prism_nand::RowId(first.0 + rows));
             let last = self.layout.first_unit(first).0 + self.layout.units_per_block();
             if self.valid[block.0 as usize] > 0 && (end.0..last).any(|at| self.is_live(at)) {
                 return Err(from.wrong("a unit stands on a row that is not programmed"));

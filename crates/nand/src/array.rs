@@ -1,6 +1,6 @@
 //! The array of cells: what may be done to it, and how worn it is.
 
-use prism_base::{DecodeError, Decoder, Encoder, Zeroed};
+use prism_base::Zeroed;
 
 use crate::aging::Status;
 use crate::error::NandError;
@@ -23,20 +23,20 @@ pub struct Nand {
     /// Rows of a die that share a word line.
     pub(crate) word_line: u32,
     /// Rows programmed since the last erase, including one in progress, by member.
-    rows_programmed: Zeroed<u16>,
-    erase_counts: Vec<u32>,
+    pub(crate) rows_programmed: Zeroed<u16>,
+    pub(crate) erase_counts: Vec<u32>,
     /// Blocks whose erase has begun and not ended.
     pub(crate) unstable: Vec<bool>,
     /// Of these, blocks that read as if they were erased; others cannot be corrected.
     pub(crate) reads_erased: Vec<bool>,
     /// By member: rows left out since the last erase; empty where rows may not be.
-    left_out: Vec<u16>,
+    pub(crate) left_out: Vec<u16>,
     /// What fails, if anything does.
     pub(crate) faults: Option<Box<Faults>>,
     pub(crate) store: Option<Store>,
-    rows_programmed_total: u64,
-    rows_erased_total: u64,
-    erases_total: u64,
+    pub(crate) rows_programmed_total: u64,
+    pub(crate) rows_erased_total: u64,
+    pub(crate) erases_total: u64,
 }
 
 impl Nand {
@@ -152,7 +152,7 @@ impl Nand {
             let expected = RowId(self.layout.first_row(block).0 + programmed * dies + member);
             return Err(NandError::OutOfOrderProgram { row, expected });
         }
-        let skipped = (in_block - place) / dies;
+        let skipped = if in_block == place { 0 } else { (in_block - place) / dies };
         if skipped > 0 {
             self.left_out[index] += skipped as u16;
         }
@@ -391,52 +391,6 @@ impl Nand {
     #[must_use]
     pub fn erases_total(&self) -> u64 {
         self.erases_total
-    }
-
-    /// Appends the state of a device that keeps no content and has no operation under way:
-    /// for each block of a die the rows programmed and the erases, then the totals.
-    ///
-    /// # Panics
-    /// If the device keeps content, or an erase has begun and not ended.
-    pub fn encode(&self, out: &mut Encoder) {
-        assert!(self.store.is_none(), "content is not part of a state at rest");
-        assert!(self.faults.is_none(), "a device that ages is not saved");
-        assert!(!self.unstable.contains(&true), "an erase is under way");
-        assert!(self.left_out.iter().all(|&rows| rows == 0), "rows left out are not kept");
-        out.column_u16(&self.rows_programmed);
-        out.column_u32(&self.erase_counts);
-        for total in [self.rows_programmed_total, self.rows_erased_total, self.erases_total] {
-            out.u64(total);
-        }
-    }
-
-    /// The device that [`Nand::encode`] wrote.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if the bytes are no state of a device of this shape.
-    pub fn decode(geometry: Geometry, from: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let mut nand = Self::new(geometry);
-        let blocks = nand.rows_programmed.len();
-        let saved = from.column_u16(blocks)?;
-        nand.rows_programmed.iter_mut().zip(saved).for_each(|(rows, saved)| *rows = saved);
-        let dies = nand.layout.dies_per_lane();
-        let most = |index: u32| nand.layout.rows_of(BlockId(index / dies)) / dies;
-        if (0..).zip(nand.rows_programmed.iter()).any(|(i, &rows)| u32::from(rows) > most(i)) {
-            return Err(from.wrong("a block has more rows programmed than it has"));
-        }
-        nand.erase_counts = from.column_u32(blocks)?.collect();
-        nand.rows_programmed_total = from.u64()?;
-        nand.rows_erased_total = from.u64()?;
-        nand.erases_total = from.u64()?;
-        let standing: u64 = nand.rows_programmed.iter().map(|&rows| u64::from(rows)).sum();
-        if nand.rows_erased_total.checked_add(standing) != Some(nand.rows_programmed_total) {
-            return Err(from.wrong("rows programmed are not rows erased plus rows standing"));
-        }
-        let erases: u64 = nand.erase_counts.iter().map(|&count| u64::from(count)).sum();
-        if erases != nand.erases_total {
-            return Err(from.wrong("the erases of all blocks are not those of the device"));
-        }
-        Ok(nand)
     }
 
     /// Rows programmed = rows erased + rows that stand programmed (law 2). Walks all

@@ -15,6 +15,7 @@ pub mod store;
 pub mod timing;
 
 mod power;
+mod snapshot;
 
 pub use aging::Status;
 pub use array::Nand;

@@ -9,6 +9,7 @@
 //! itself waits for its own units.
 
 mod places;
+mod snapshot;
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -38,8 +39,9 @@ pub(crate) struct Buffer {
     occupied: Vec<u64>,
     /// Streams with full rows, once for each row; some may have lost units to trims since.
     full: VecDeque<u32>,
-    /// Units written in part, oldest first; some may have moved on since.
-    partial: VecDeque<u32>,
+    /// Units written in part with the ends of their times, oldest first; some may have moved
+    /// on since, and their places may be those of others.
+    partial: VecDeque<(u32, SimTime)>,
     epochs: VecDeque<Epoch>,
     /// Number of the first epoch in the list; the last one is current.
     epoch_first: u64,
@@ -143,9 +145,11 @@ impl Buffer {
         })
     }
 
-    /// The stream with most units waiting, if the buffer is full and no row is.
-    pub(crate) fn pressed_stream(&self) -> Option<u32> {
-        if !self.is_full() || self.dirty_total == 0 || self.dirty.len() == 1 {
+    /// The stream with most units waiting, if the buffer is full and no row is, or if somebody
+    /// waits for half of it (`half`) and everything there waits for a row.
+    pub(crate) fn pressed_stream(&self, half: bool) -> Option<u32> {
+        let stuck = half && !self.is_half_empty() && self.used as usize == self.dirty_total;
+        if !(self.is_full() || stuck) || self.dirty_total == 0 || self.dirty.len() == 1 {
             return None;
         }
         let most = (0..self.dirty.len()).rev().max_by_key(|&s| self.dirty[s].len());
@@ -269,14 +273,15 @@ impl Buffer {
         let place = self.add(lpn, version, stream, State::Partial);
         self.entries[place].covered = covered;
         self.entries[place].deadline = deadline;
-        self.partial.push_back(place);
+        self.partial.push_back((place, deadline));
         place
     }
 
     /// The unit that has waited longest for its rest.
     pub(crate) fn oldest_partial(&mut self) -> Option<u32> {
-        while let Some(&place) = self.partial.front() {
-            if self.entries[place].state == State::Partial {
+        while let Some(&(place, deadline)) = self.partial.front() {
+            let entry = &self.entries[place];
+            if entry.state == State::Partial && entry.deadline == deadline {
                 return Some(place);
             }
             self.partial.pop_front();

@@ -8,6 +8,8 @@
 //! open (a reset while writes of the zone are under way) are refused, since their outcome would
 //! be chance.
 
+mod snapshot;
+
 use crate::request::{HostOp, Request, SubmitError};
 
 /// The state of a zone.

@@ -108,6 +108,24 @@ fn dftl(blocks: u32, units: u64, entries: u64) -> Device {
     device
 }
 
+/// Commands wait until fewer pages of the map are to be rewritten, and these wait until half of
+/// the buffer is empty. Half a row of the host must not stay there for ever.
+#[test]
+fn half_a_row_in_a_small_buffer_holds_up_no_rewrites() {
+    let mut device = dftl(700, 70 << 10, 1024);
+    device.drive.write_buffer = device.write_buffer_min();
+    device.check().unwrap();
+    assert_eq!(device.drive.write_buffer, Bytes(4 * UNIT));
+    let mut drive = prepared(&device, InitialState::Filled);
+    run(&mut drive, 1, [0, 1].map(|unit| Request::new(HostOp::Write, unit * UNIT, UNIT, 0)));
+    assert_eq!(drive.buffered_units(), 2);
+    // Changes 70 pages of the map, none of which is cached.
+    let rest = device.capacity().0 - 2 * UNIT;
+    run(&mut drive, 1, [Request::new(HostOp::Discard, 2 * UNIT, rest, 0)]);
+    run(&mut drive, 1, [Request::new(HostOp::Read, 0, UNIT, 0)]);
+    assert_eq!(drive.host_counts().completed, 4);
+}
+
 #[test]
 fn a_miss_costs_one_read_of_a_translation_page() {
     let device = dftl(128, 8192, 1024);

@@ -57,6 +57,8 @@ pub struct WearArgs {
 struct Info {
     file: String,
     identity: String,
+    /// Of the file's format.
+    version: u32,
     file_bytes: u64,
     /// What the file takes of the disk.
     disk_bytes: u64,
@@ -81,11 +83,13 @@ pub fn info(args: &InfoArgs) -> Result<(), Failure> {
     let programmed = (0..geometry.blocks()).map(|block| u64::from(file.write_pointer(block)));
     let programmed_pages = programmed.sum();
     let identity = format!("{:016x}", file.identity());
+    let version = file.version();
     let factory_bad_blocks = marked(&file);
     let (monitor, _) = device::tables(&args.file, file)?;
     let info = Info {
         factory_bad_blocks,
         identity,
+        version,
         file_bytes: meta.len(),
         // The system counts in blocks of 512 bytes, whatever the file system's own are.
         disk_bytes: meta.blocks() * 512,
@@ -118,7 +122,10 @@ fn info_document(info: &Info, geometry: &prism_flash::DeviceGeometry) -> Documen
         Figure::new("Room on the disk", Unit::Bytes, info.disk_bytes)
             .note(format!("of a file of {} bytes", info.file_bytes)),
     ]));
-    let document = Document::new(info.file.clone(), format!("flash file {}", info.identity));
+    let document = Document::new(
+        info.file.clone(),
+        format!("flash file {}, version {}", info.identity, info.version),
+    );
     let mut shares = Section::new("Shares", "");
     let Some(tables) = &info.monitor else {
         let note = "The device is not formatted: it has no shares.";

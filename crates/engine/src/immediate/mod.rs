@@ -380,12 +380,24 @@ impl<F: Flash<Error = NandError>, L: BorrowMut<Layer>> Immediate<F, L> {
         }
     }
 
-    /// Does what a drive does in a long idle time, which is to empty a write cache of one bit
-    /// a cell. Rows that wait for more units are programmed first.
+    /// Does what a drive does in a long idle time: empties a write cache of one bit a cell, and
+    /// ends the cleaning that its lanes have begun, or would begin at once. Rows that wait for
+    /// more units are programmed first.
     pub fn rest(&mut self) {
         self.flush();
-        for lane in (0..self.flash.geometry().lanes()).map(LaneId) {
-            self.clean(lane, Goal::Folded, &mut { ALL }).expect(LAWFUL);
+        // A merge or an erase on one lane may give another something to do. Each round makes
+        // some block free, so that there are no more rounds than blocks.
+        for _ in 0..self.flash.geometry().blocks() {
+            let mut did = false;
+            for lane in (0..self.flash.geometry().lanes()).map(LaneId) {
+                did |= self.clean(lane, Goal::Folded, &mut { ALL }).expect(LAWFUL);
+                if self.ftl().below_low(lane) {
+                    did |= self.clean(lane, Goal::High, &mut { ALL }).expect(LAWFUL);
+                }
+            }
+            if !did {
+                return;
+            }
         }
     }
 

@@ -49,6 +49,24 @@ pub(crate) struct Cleaner {
     look_at_wear: bool,
 }
 
+impl Cleaner {
+    /// Whether nothing is being emptied.
+    pub(super) fn is_at_rest(&self) -> bool {
+        let steps = self.copies + self.held + self.erasing;
+        self.victim.is_none() && steps == 0 && self.in_order.is_empty() && !self.paused
+    }
+
+    /// What a lane at rest remembers: active, idle, stuck, and whether to look at wear.
+    pub(super) fn flags(&self) -> [bool; 4] {
+        [self.active, self.idle, self.stuck, self.look_at_wear]
+    }
+
+    /// A cleaner at rest that remembers `flags`.
+    pub(super) fn with_flags([active, idle, stuck, look_at_wear]: [bool; 4]) -> Self {
+        Self { active, idle, stuck, look_at_wear, ..Self::default() }
+    }
+}
+
 impl Engine {
     /// Goes on with the cleaning of `lane`, or begins it if it is time.
     pub(super) fn clean(&mut self, lane: LaneId, now: SimTime) {
@@ -209,8 +227,8 @@ impl Engine {
         for i in 0..self.jobs[place].plan.reads.len() {
             let ReadRun { row, level, pages, units, trouble } = self.jobs[place].plan.reads[i];
             let why = ReadFor::Copy;
-            let op = ReadOp { tag: place, row, units, pages, level, cause, why, trouble };
-            self.enqueue(self.layout.die_of(row), Op::Read(op), false, now);
+            let read = ReadOp { tag: place, row, units, pages, level, cause, why, trouble };
+            self.enqueue_read(self.layout.die_of(row), read, false, now);
         }
         if self.jobs[place].reads_left == 0 {
             self.queue_in_order(lane, now);
@@ -342,13 +360,17 @@ impl Engine {
         self.house(now);
     }
 
+    #[inline]
     fn look_again(&mut self, now: SimTime) {
         while let Some(lane) = self.ftl.take_idle_lane() {
             self.clean(lane, now);
         }
-        if self.stuck == 0 {
-            return;
+        if self.stuck > 0 {
+            self.unstick(now);
         }
+    }
+
+    fn unstick(&mut self, now: SimTime) {
         for lane in 0..self.lanes.len() as u32 {
             if self.lanes[lane as usize].cleaner.stuck {
                 self.clean(LaneId(lane), now);

@@ -230,10 +230,14 @@ impl Engine {
     }
 
     /// Gives rows to units of the host whose programs have failed, as far as lanes have room.
+    #[inline]
     pub(super) fn house(&mut self, now: SimTime) {
-        if self.homeless.is_empty() {
-            return;
+        if !self.homeless.is_empty() {
+            self.house_all(now);
         }
+    }
+
+    fn house_all(&mut self, now: SimTime) {
         // What is begun here may ask for this again, for rows that are not in the list then.
         let mut waiting = std::mem::take(&mut self.homeless);
         let mut blocked = Vec::new();

@@ -112,7 +112,7 @@ impl Hybrid {
             // A block full of one logical block in order takes the place of the old one. What
             // has failed is emptied.
             self.want(block);
-            self.idle_lanes.push(lane as u32);
+            self.note_idle(lane);
         }
     }
 

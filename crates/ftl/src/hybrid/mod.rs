@@ -22,6 +22,7 @@ mod host;
 mod merge;
 mod recover;
 mod retire;
+mod snapshot;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -416,9 +417,17 @@ impl Hybrid {
     fn list_dead(&mut self, block: u32) {
         let lane = self.lane_of(block);
         if self.lanes[lane].dead.is_empty() {
-            self.idle_lanes.push(lane as u32);
+            self.note_idle(lane);
         }
         self.lanes[lane].dead.push_back(block);
+    }
+
+    /// `lane` has got something to do and may not know. Noted once until somebody asks, which
+    /// an engine without time never does.
+    fn note_idle(&mut self, lane: usize) {
+        if !self.idle_lanes.contains(&(lane as u32)) {
+            self.idle_lanes.push(lane as u32);
+        }
     }
 
     /// A lane that has got something to erase and may not know; each is told once.
@@ -509,6 +518,7 @@ impl Hybrid {
     fn assert_blocks(&self) {
         let count = |uses: &[Use]| self.uses.iter().filter(|use_| uses.contains(use_)).count();
         let listed = |list: fn(&Lane) -> usize| self.lanes.iter().map(list).sum::<usize>();
+        assert!(self.idle_lanes.len() <= self.lanes.len(), "each lane is noted once");
         assert_eq!(count(&[Use::Free]), self.free_total as usize, "erased blocks");
         assert_eq!(count(&[Use::Free]), listed(|lane| lane.free.len()), "erased blocks by lane");
         assert_eq!(count(&[Use::Sealed]), listed(|lane| lane.sealed.len()), "sealed log blocks");

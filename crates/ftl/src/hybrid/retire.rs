@@ -142,7 +142,7 @@ impl Hybrid {
             Use::Data if self.valid[block as usize] == 0 => self.drained(block),
             Use::Data => {
                 self.lanes[lane].failed.push_back(block);
-                self.idle_lanes.push(lane as u32);
+                self.note_idle(lane);
             }
             Use::Dead if self.lanes[lane].dead.contains(&block) => {
                 self.lanes[lane].dead.retain(|&dead| dead != block);

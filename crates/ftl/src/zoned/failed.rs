@@ -32,23 +32,23 @@ pub(super) enum Fate {
 #[derive(Clone, Debug)]
 pub(super) struct Failures {
     /// Blocks with a program that failed.
-    blocks: BTreeSet<u32>,
+    pub(super) blocks: BTreeSet<u32>,
     /// By zone.
-    fates: Vec<Fate>,
+    pub(super) fates: Vec<Fate>,
     /// Zones that are sound.
-    sound: u32,
+    pub(super) sound: u32,
     /// Blocks that zones may have: neither bad nor shelters.
-    good: u32,
+    pub(super) good: u32,
     /// Units in shelters by logical unit, and the other way round.
-    units: BTreeMap<u32, u32>,
-    lpns: BTreeMap<u32, u32>,
+    pub(super) units: BTreeMap<u32, u32>,
+    pub(super) lpns: BTreeMap<u32, u32>,
     /// The shelter that takes rows.
-    shelter: Option<u32>,
+    pub(super) shelter: Option<u32>,
     /// Zones that have become broken since that was last asked.
-    changed: Vec<u32>,
+    pub(super) changed: Vec<u32>,
     /// The zone whose reset led to the last erase that failed.
-    reset: Option<u32>,
-    read_only: bool,
+    pub(super) reset: Option<u32>,
+    pub(super) read_only: bool,
 }
 
 impl Failures {

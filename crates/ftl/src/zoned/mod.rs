@@ -13,6 +13,7 @@
 mod config;
 mod failed;
 mod recover;
+mod snapshot;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -438,7 +439,8 @@ impl Zoned {
 
     fn list_dead(&mut self, block: u32) {
         let lane = self.lane_of(block);
-        if self.lanes[lane].dead.is_empty() {
+        // An engine without time never asks.
+        if self.lanes[lane].dead.is_empty() && !self.idle_lanes.contains(&(lane as u32)) {
             self.idle_lanes.push(lane as u32);
         }
         self.lanes[lane].dead.push_back(block);

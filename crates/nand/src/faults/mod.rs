@@ -9,6 +9,7 @@
 
 mod forms;
 mod kinds;
+mod snapshot;
 mod state;
 
 pub use forms::{BitErrors, Ecc, FailureLaw, PageFactors, binomial_tail};

@@ -56,17 +56,17 @@ pub(crate) struct Faults {
     /// one.
     slc: Option<FaultModel>,
     layout: Layout,
-    seed: u64,
+    pub(super) seed: u64,
     unit_bits: u64,
     /// By block.
     pub(crate) bad: Vec<Option<Bad>>,
     /// By member: when its first row was programmed. Before the run counts from minus the
     /// age of the data at the start, which is time 0 here.
-    programmed_at: Vec<u64>,
+    pub(super) programmed_at: Vec<u64>,
     /// Rows whose program failed, or has not ended.
-    unreadable_rows: FastSet<u32>,
+    pub(super) unreadable_rows: FastSet<u32>,
     /// Units that say themselves that their content is lost.
-    lost: FastSet<u32>,
+    pub(super) lost: FastSet<u32>,
     /// An operation has failed and nobody has asked yet.
     pub(crate) failed: bool,
     chances: Vec<Chances>,

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use prism_base::SimTime;
+use prism_base::{DecodeError, Decoder, Encoder, SimTime};
 use prism_engine::Scheduler;
 
 use super::slots::{Slot, Then};
@@ -59,6 +59,22 @@ impl Queues {
     #[inline]
     pub(crate) fn has_room(&self, queue: u16, depth: u32) -> bool {
         self.outstanding.get(usize::from(queue)).is_some_and(|&outstanding| outstanding < depth)
+    }
+
+    /// Appends whose turn it is; nothing waits.
+    pub(crate) fn encode(&self, out: &mut Encoder) {
+        out.u32(self.turn as u32);
+        out.u32(self.left);
+    }
+
+    /// Gives the turn to the queue whose it was.
+    pub(crate) fn restore(&mut self, from: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        self.turn = from.u32()? as usize;
+        self.left = from.u32()?;
+        if self.weights.get(self.turn).is_none_or(|&weight| self.left > weight) {
+            return Err(from.wrong("it is the turn of a queue that there is not"));
+        }
+        Ok(())
     }
 
     /// The next command by arbitration: queues in turn, each for as many commands as its

@@ -106,6 +106,23 @@ impl Drive {
         self.engine.close_word_lines(wanted, self.now);
     }
 
+    /// Lets everything end that has begun, and has word lines filled up that wait for more, so
+    /// that nothing is left which a flush could make durable. Completions are added to `out`.
+    pub fn come_to_rest(&mut self, out: &mut Vec<Completion>) {
+        loop {
+            while self.next_event().is_some() {
+                self.step(out);
+            }
+            if self.engine.units_held() == 0 {
+                return;
+            }
+            // No host waits for anything, so that no page of a map is rewritten for this: each
+            // round leaves less in the buffer.
+            self.engine.close_word_lines(|_| true, self.now);
+            assert!(self.next_event().is_some(), "a word line that cannot be filled up");
+        }
+    }
+
     pub(super) fn end_flushes(&mut self, out: &mut Vec<Completion>) -> bool {
         let mut progress = false;
         while let Some(&waiter) = self.waiting_for_flush.front() {

@@ -133,7 +133,9 @@ impl Drive {
         let mut waiting: Vec<u32> = self.waiting_for_buffer.drain(..).collect();
         waiting.extend(self.waiting_for_flush.drain(..).map(|waiter| waiter.slot));
         waiting.extend(self.buffer.take_waiters());
-        waiting.sort_unstable();
+        // In the order in which they came, and not by places that say nothing.
+        let came = |slot: u32| (self.slots[slot].submitted, self.slots[slot].request.tag, slot);
+        waiting.sort_unstable_by_key(|&slot| came(slot));
         waiting.dedup();
         for slot in waiting {
             self.refuse(slot);

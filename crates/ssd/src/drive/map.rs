@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use prism_base::{FastMap, FastSet};
+use prism_base::{DecodeError, Decoder, Encoder, FastMap, FastSet};
 use prism_ftl::{Evicted, MapCache, MapCounts, ReadRun, Trouble};
 use prism_nand::Cause;
 
@@ -61,6 +61,35 @@ impl MapState {
         self.rewrites.clear();
         self.queued.clear();
         std::mem::take(&mut self.held)
+    }
+
+    /// Whether no command waits for the map. Pages may wait to be rewritten: that is done
+    /// while the host works.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.loading.is_empty() && self.held.is_empty()
+    }
+
+    /// Appends what is cached, and which pages are to be rewritten.
+    pub(crate) fn encode(&self, out: &mut Encoder) {
+        self.cache.encode(out);
+        out.column_u32(&self.rewrites.iter().copied().collect::<Vec<_>>());
+    }
+
+    /// Caches what [`MapState::encode`] wrote; `units` are the logical units of the host.
+    pub(crate) fn restore(
+        &mut self,
+        from: &mut Decoder<'_>,
+        units: u32,
+        map_units: u32,
+    ) -> Result<(), DecodeError> {
+        self.cache.restore(from, units)?;
+        let rewrites = from.list_below(map_units as usize, map_units)?;
+        self.queued = rewrites.iter().copied().collect();
+        if self.queued.len() != rewrites.len() {
+            return Err(from.wrong("a translation page is to be rewritten twice"));
+        }
+        self.rewrites = rewrites.into();
+        Ok(())
     }
 
     fn queue_rewrite(&mut self, page: u32) {

@@ -28,7 +28,7 @@ impl Drive {
 
     /// Moves on whatever can move: writes into the buffer, rows to flash, flushes that
     /// have waited to their end.
-    pub(super) fn pump(&mut self, out: &mut Vec<Completion>) {
+    pub(crate) fn pump(&mut self, out: &mut Vec<Completion>) {
         // What is moved on may call for this again: one round more, not one level deeper.
         self.pump_again = true;
         if self.pumping {
@@ -93,7 +93,7 @@ impl Drive {
             });
         }
         let full = self.buffer.full_stream().or_else(|| self.buffer.wanted_stream());
-        let stream = full.or_else(|| self.buffer.pressed_stream())?;
+        let stream = full.or_else(|| self.buffer.pressed_stream(self.is_held()))?;
         let first = self.buffer.first_unit(stream)?;
         let lane = self.engine.writable_lane(stream, first, self.now)?;
         self.buffer.row_leaves(stream);

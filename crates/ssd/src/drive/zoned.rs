@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use prism_base::{DecodeError, Decoder, Encoder};
 use prism_engine::slab::Slab;
 use prism_ftl::{UnitWrite, Zoned};
 use prism_nand::LaneId;
@@ -18,7 +19,7 @@ use super::Drive;
 use super::slots::Slot;
 use crate::device::Device;
 use crate::request::{Completion, HostOp, Request, Status, SubmitError};
-use crate::zones::{ZoneFault, ZoneInfo, ZoneState, Zones};
+use crate::zones::{ZoneFault, ZoneInfo, ZoneShape, ZoneState, Zones};
 
 /// Rows of padding for each die of a zone that may wait or run at once: those of the host come
 /// in between.
@@ -63,6 +64,27 @@ impl ZoneWork {
 
     fn over(zones: Zones) -> Self {
         Self { zones, endings: VecDeque::new(), failed: VecDeque::new() }
+    }
+
+    /// Whether no zone is being ended and no command on one is under way.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.endings.is_empty() && self.zones.is_at_rest()
+    }
+
+    /// Appends the zones, and those whose failure the host has not asked for.
+    pub(crate) fn encode(&self, out: &mut Encoder) {
+        self.zones.encode(out);
+        out.column_u32(&self.failed.iter().copied().collect::<Vec<_>>());
+    }
+
+    /// What [`ZoneWork::encode`] wrote, of zones of the same shape.
+    pub(crate) fn decode(
+        shape: ZoneShape,
+        from: &mut Decoder<'_>,
+    ) -> Result<Box<Self>, DecodeError> {
+        let zones = Zones::decode(shape, from)?;
+        let failed = from.list_below(usize::MAX, shape.count)?.into();
+        Ok(Box::new(Self { failed, ..Self::over(zones) }))
     }
 
     /// `zone` takes nothing more. Returns the command that was finishing it.

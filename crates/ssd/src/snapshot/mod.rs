@@ -5,18 +5,18 @@ mod description;
 use std::hash::Hasher;
 
 use prism_base::{DecodeError, Decoder, Encoder};
-use prism_ftl::{LayerConfig, MapCounts, PageMap};
-use prism_nand::{BlockId, Nand};
+use prism_engine::Engine;
+use prism_ftl::Layer;
 use twox_hash::XxHash64;
 
 use crate::device::{Device, DeviceError};
-use crate::drive::Drive;
+use crate::drive::{Drive, ZoneWork};
 use description::{describe, first_difference};
 
 /// The first bytes of a saved state.
 const MAGIC: &[u8; 8] = b"PRISMDRV";
 /// The version that is written, and the only one that is read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes of the checksum at the end.
 const CHECKSUM_BYTES: usize = 8;
 
@@ -27,12 +27,9 @@ pub enum SnapshotError {
     /// Something is under way or in the buffer.
     #[error("the drive is not at rest: {0}")]
     NotAtRest(&'static str),
-    /// There is no format for the mapping.
-    #[error("a drive with a mapping by block or by zone cannot be saved; prepare its state anew")]
-    Mapping,
-    /// There is no format for what ages.
-    #[error("a drive that ages ([faults]) cannot be saved; prepare its state anew")]
-    Faults,
+    /// It writes no more.
+    #[error("the drive has become read-only, so that nothing can go on from its state")]
+    ReadOnly,
     /// The bytes are something else.
     #[error("this is no saved state of a drive")]
     Foreign,
@@ -76,44 +73,56 @@ impl From<DeviceError> for SnapshotError {
 }
 
 impl Drive {
-    /// The state of the drive: its description, map, flash and random streams. Its clock
-    /// and its counts are no part of it.
+    /// The state of the drive: its description, map, flash, buffer and random streams. Its
+    /// clock and its counts are no part of it.
     ///
     /// # Errors
-    /// [`SnapshotError::NotAtRest`] if a request, an operation or buffered data is under
-    /// way, or a trim waits for its tombstone: send a flush and let the drive finish.
+    /// [`SnapshotError::NotAtRest`] if a request, an operation or a trim is under way: send a
+    /// flush and let the drive finish. [`SnapshotError::ReadOnly`] of a drive that has failed.
     pub fn save(&self) -> Result<Vec<u8>, SnapshotError> {
-        let busy = |what| Err(SnapshotError::NotAtRest(what));
-        if self.next_event().is_some() || self.in_flight() > 0 {
-            return busy("operations are under way; let it finish");
+        if self.read_only().is_some() {
+            return Err(SnapshotError::ReadOnly);
         }
-        if self.buffer.used() > 0 || self.trims_waiting() {
-            return busy("its buffer is not empty; send a flush first");
+        if let Some(what) = self.unrest() {
+            return Err(SnapshotError::NotAtRest(what));
         }
-        if self.map_counts().is_some_and(|counts| *counts != MapCounts::default()) {
-            return busy("its map cache is in use; save it before the first request");
-        }
-        if self.device.faults.is_some() {
-            return Err(SnapshotError::Faults);
-        }
-        let Some(ftl) = self.engine.ftl().page() else { return Err(SnapshotError::Mapping) };
-        let nand = self.engine.nand();
-        if !ftl.is_at_rest() {
-            return busy("the translation layer has work to do; send a flush first");
-        }
-        if nand.keeps_content() {
-            return busy("its flash keeps content, which is not part of a state");
-        }
+        let (nand, ftl) = (self.engine.nand(), self.engine.ftl());
         let mut out = Encoder::new();
         out.raw(MAGIC);
         out.u32(VERSION);
         out.column_u8(describe(&self.device).as_bytes());
         out.u64(self.next_version);
-        nand.encode(&mut out);
+        nand.encode(self.now, &mut out);
         ftl.encode(&mut out);
+        self.engine.encode(&mut out);
+        self.queues.encode(&mut out);
+        self.buffer.encode(&mut out);
+        if let Some(map) = &self.map {
+            map.encode(&mut out);
+        }
+        if let Some(zones) = &self.zones {
+            zones.encode(&mut out);
+        }
         let sum = checksum(out.bytes());
         out.u64(sum);
         Ok(out.into_bytes())
+    }
+
+    /// Why the drive is not at rest; `None` if it is.
+    fn unrest(&self) -> Option<&'static str> {
+        let map = self.map.as_ref().is_none_or(|map| map.is_at_rest());
+        let zones = self.zones.as_ref().is_none_or(|zones| zones.is_at_rest());
+        if self.next_event().is_some() || self.in_flight() > 0 {
+            Some("operations are under way; let it finish")
+        } else if !self.buffer.is_at_rest() || self.trims_waiting() {
+            Some("its buffer holds what has begun or is promised; send a flush first")
+        } else if !(self.engine.is_at_rest() && self.engine.ftl().is_at_rest() && map && zones) {
+            Some("the translation layer has work to do; send a flush first")
+        } else if self.engine.nand().keeps_content() {
+            Some("its flash keeps content, which is not part of a state")
+        } else {
+            None
+        }
     }
 
     /// The drive whose state was saved as `bytes`; it goes on as that one would have, its
@@ -136,27 +145,69 @@ impl Drive {
         if Decoder::new(sum).u64()? != checksum(content) {
             return Err(SnapshotError::Checksum);
         }
-        if device.faults.is_some() {
-            return Err(SnapshotError::Faults);
-        }
         let mut from = Decoder::new(content);
         from.raw(head)?;
         let saved = String::from_utf8_lossy(from.column_u8()?);
         if let Some((field, saved, here)) = first_difference(&saved, &describe(&device)) {
             return Err(SnapshotError::OtherDevice { field, saved, here });
         }
-        let LayerConfig::Page(config) = device.layer_config() else {
-            return Err(SnapshotError::Mapping);
-        };
-        let next_version = from.u64()?;
-        let nand = Nand::decode(device.geometry(), &mut from)?;
-        let ftl = PageMap::decode(device.geometry(), config, &mut from)?;
+        let drive = Self::decode(device, &mut from)?;
         from.end()?;
-        let differs = |block| nand.rows_programmed(block) != ftl.rows_written(block);
-        if (0..nand.geometry().blocks()).map(BlockId).any(differs) {
+        Ok(drive)
+    }
+
+    /// What follows the description.
+    fn decode(device: Device, from: &mut Decoder<'_>) -> Result<Self, SnapshotError> {
+        let next_version = from.u64()?;
+        let mut nand = device.erased();
+        // Its luck is that of the state.
+        device.age(&mut nand, 0);
+        let mut nand = nand.restored(from)?;
+        nand.pair_rows(device.rows_per_word_line());
+        let ftl = Layer::decode(device.geometry(), device.layer_config(), from)?;
+        let (units, map_units) = (device.logical_units(), device.ftl_config().map_units);
+        if !ftl.stands_on(&nand, units + map_units) {
             return Err(from.wrong("flash and map differ in what is programmed").into());
         }
-        Ok(Self::assemble(device, nand, ftl.into(), next_version))
+        let engine = Engine::decode(nand, ftl, device.engine_config(), from)?;
+        let shape = device.zone_shape();
+        let mut drive = Self::around(device, engine, next_version);
+        drive.queues.restore(from)?;
+        drive.buffer.restore(from, units + map_units, next_version)?;
+        if let Some(map) = &mut drive.map {
+            map.restore(from, units, map_units)?;
+        }
+        if let Some(shape) = shape {
+            drive.zones = Some(ZoneWork::decode(shape, from)?);
+            drive.check_zones().map_err(|what| from.wrong(what))?;
+        }
+        Ok(drive)
+    }
+
+    /// That zones hold what their write pointers say.
+    fn check_zones(&self) -> Result<(), &'static str> {
+        let (Some(zones), Some(map)) = (self.zones(), self.engine.ftl().zoned()) else {
+            return Ok(());
+        };
+        let (block, size) = (zones.shape().block, map.config().zone_units);
+        for info in zones.report() {
+            let zone = info.zone;
+            if !map.is_sound(zone) && !zones.has_failed(zone) {
+                return Err("a zone has failed on flash alone");
+            }
+            let first = zone * size;
+            let end = first + ((zones.pointer(zone)) / block) as u32;
+            let waiting: Vec<u32> = self.buffer.waiting_units(zone).collect();
+            let own = |&unit: &u32| (first..end).contains(&unit);
+            if !waiting.is_sorted() || !waiting.iter().all(own) {
+                return Err("the buffer holds what a zone does not");
+            }
+            let there = |unit: u32| self.buffer.find(unit).is_some() || map.lookup(unit).is_some();
+            if !zones.has_failed(zone) && !(first + map.written(zone)..end).all(there) {
+                return Err("a zone is not written as far as its write pointer");
+            }
+        }
+        Ok(())
     }
 }
 

@@ -116,9 +116,14 @@ impl Drive {
         };
         let Some((rounds, settled)) = writer.bring_about(state) else { return Ok(None) };
         let (counts, written) = (*writer.engine.counts(), writer.written);
+        // Translation pages are up to date as they stand.
+        while ftl.take_moved().is_some() {}
         let preparation = Preparation { counts, written, rounds, settled };
         let mut drive = Self::assemble(device, nand, ftl, written + 1);
-        drive.zones_fail(&mut Vec::new());
+        if drive.zones_fail(&mut Vec::new()) {
+            // Nothing of these zones is on its way: they have ended.
+            drive.pump(&mut Vec::new());
+        }
         Ok(Some((drive, preparation)))
     }
 }

@@ -1,0 +1,222 @@
+//! Zones at rest as bytes, and back.
+
+use std::collections::VecDeque;
+
+use prism_base::{DecodeError, Decoder, Encoder};
+use prism_nand::{BlockId, Geometry, Pun};
+
+use super::failed::Fate;
+use super::{Use, Zoned, ZonedConfig};
+
+/// What zones have become, by their number in a saved state.
+const FATES: [Fate; 3] = [Fate::Sound, Fate::Broken, Fate::Gone];
+
+impl Use {
+    /// Its number in a saved state, and the zone that belongs to it.
+    fn code(self) -> (u8, Option<u32>) {
+        match self {
+            Self::Free => (0, None),
+            Self::Zone(zone) => (1, Some(zone)),
+            Self::Dead(zone) => (2, zone),
+            Self::Shelter => (3, None),
+            Self::Retired => (4, None),
+        }
+    }
+
+    fn of_code(code: u8, zone: Option<u32>) -> Option<Self> {
+        Some(match (code, zone) {
+            (0, None) => Self::Free,
+            (1, Some(zone)) => Self::Zone(zone),
+            (2, zone) => Self::Dead(zone),
+            (3, None) => Self::Shelter,
+            (4, None) => Self::Retired,
+            _ => return None,
+        })
+    }
+}
+
+impl Zoned {
+    /// Whether no program is under way, and every failure has been told.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        self.rows_in_flight.iter().all(|&rows| rows == 0) && self.failures.changed.is_empty()
+    }
+
+    /// Appends the state of the layer.
+    ///
+    /// # Panics
+    /// If it is not at rest.
+    pub fn encode(&self, out: &mut Encoder) {
+        assert!(self.is_at_rest(), "only a layer at rest is a state");
+        out.column_u32(&self.end);
+        out.column_u8(&self.uses.iter().map(|used| used.code().0).collect::<Vec<_>>());
+        self.uses.iter().for_each(|used| out.option(used.code().1));
+        out.column_u32(&self.erases);
+        out.column_u32(&self.next);
+        out.column_u16(&self.done);
+        for lane in &self.lanes {
+            out.column_u32(&lane.dead.iter().copied().collect::<Vec<_>>());
+        }
+        out.column_u32(&self.idle_lanes);
+        out.u32(self.next_lane);
+        let failures = &self.failures;
+        out.column_u32(&failures.blocks.iter().copied().collect::<Vec<_>>());
+        let code = |fate: &Fate| FATES.iter().position(|known| known == fate).expect("all of them");
+        out.column_u8(&failures.fates.iter().map(|fate| code(fate) as u8).collect::<Vec<_>>());
+        out.column_u32(&failures.units.keys().copied().collect::<Vec<_>>());
+        out.column_u32(&failures.units.values().copied().collect::<Vec<_>>());
+        out.option(failures.shelter);
+        out.option(failures.reset);
+    }
+
+    /// The layer that [`Zoned::encode`] wrote, over flash of the same shape and with the same
+    /// configuration, which have been checked.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if the bytes are no state of such a layer.
+    pub fn decode(
+        geometry: Geometry,
+        config: ZonedConfig,
+        from: &mut Decoder<'_>,
+    ) -> Result<Self, DecodeError> {
+        let mut map = Self::new(geometry, config)
+            .map_err(|_| from.wrong("the configuration does not fit the flash"))?;
+        map.end = from.column_u32(map.end.len())?.collect();
+        if map.end.iter().any(|&end| end > map.capacity) {
+            return Err(from.wrong("a zone ends behind its capacity"));
+        }
+        map.decode_blocks(from)?;
+        for lane in 0..map.lanes.len() {
+            map.decode_dead(lane, from)?;
+        }
+        let lanes = map.lanes.len() as u32;
+        map.idle_lanes = from.list_below(lanes as usize, lanes)?;
+        map.next_lane = from.u32()?;
+        if map.next_lane > lanes {
+            return Err(from.wrong("a lane is next that there is not"));
+        }
+        map.decode_failures(from)?;
+        map.derive(from)?;
+        Ok(map)
+    }
+
+    fn decode_blocks(&mut self, from: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        let blocks = self.uses.len();
+        let codes = from.bytes(blocks)?;
+        for (block, &code) in codes.iter().enumerate() {
+            let zone = from.option(self.config.zones)?;
+            let used = Use::of_code(code, zone);
+            self.uses[block] = used.ok_or_else(|| from.wrong("a block of no use"))?;
+        }
+        self.erases = from.column_u32(blocks)?.collect();
+        self.next = from.column_u32(blocks)?.collect();
+        self.done = from.column_u16(self.done.len())?.collect();
+        let rows = self.layout.rows_per_block();
+        let on_die = rows / self.layout.dies_per_lane();
+        let too_many = self.done.iter().any(|&done| u32::from(done) > on_die);
+        if too_many || self.next.iter().any(|&next| next > rows) {
+            return Err(from.wrong("a block has more rows than it has"));
+        }
+        Ok(())
+    }
+
+    fn decode_dead(&mut self, index: usize, from: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        let blocks = self.uses.len();
+        let dead = from.list_below(self.layout.blocks_per_lane() as usize, blocks as u32)?;
+        let fits = |&block: &u32| {
+            self.lane_of(block) == index && matches!(self.uses[block as usize], Use::Dead(_))
+        };
+        let mut once = dead.clone();
+        once.sort_unstable();
+        once.dedup();
+        if once.len() != dead.len() || !dead.iter().all(fits) {
+            return Err(from.wrong("a block is to be erased that is not, or twice"));
+        }
+        self.lanes[index].dead = VecDeque::from(dead);
+        Ok(())
+    }
+
+    fn decode_failures(&mut self, from: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        let (blocks, units) = (self.uses.len(), self.geometry.units());
+        let failed = from.list_below(blocks, blocks as u32)?;
+        let fates = from.bytes(self.config.zones as usize)?.iter();
+        let fates = fates.map(|&code| FATES.get(usize::from(code)).copied());
+        let fates: Option<Vec<Fate>> = fates.collect();
+        let lpns = from.list_below(units as usize, self.config.logical_units())?;
+        let places = from.column_u32(lpns.len())?;
+        let failures = &mut self.failures;
+        failures.blocks = failed.into_iter().collect();
+        failures.fates = fates.ok_or_else(|| from.wrong("a zone has become nothing known"))?;
+        let sound = failures.fates.iter().filter(|&&fate| fate == Fate::Sound);
+        failures.sound = sound.count() as u32;
+        for (lpn, at) in lpns.into_iter().zip(places) {
+            let once = failures.units.insert(lpn, at).is_none();
+            if at >= units || !once || failures.lpns.insert(at, lpn).is_some() {
+                return Err(from.wrong("two units of a shelter stand in one place"));
+            }
+        }
+        failures.shelter = from.option(blocks as u32)?;
+        failures.reset = from.option(self.config.zones)?;
+        Ok(())
+    }
+
+    /// Works out what follows from the uses of blocks, and whether it can be.
+    fn derive(&mut self, from: &Decoder<'_>) -> Result<(), DecodeError> {
+        let rows = self.layout.rows_per_block();
+        let mut good = 0;
+        self.lanes.iter_mut().for_each(|lane| lane.free.clear());
+        for block in 0..self.uses.len() as u32 {
+            let index = block as usize;
+            let used = self.uses[index];
+            let failed = self.failures.blocks.contains(&block);
+            good += u32::from(!failed && !matches!(used, Use::Retired | Use::Shelter));
+            let lane = self.lane_of(block);
+            match used {
+                Use::Free => {
+                    self.lanes[lane].free.insert((self.erases[index], block));
+                }
+                Use::Zone(zone) => {
+                    let gone = self.failures.fates[zone as usize] == Fate::Gone;
+                    let known = std::mem::replace(&mut self.block_of[zone as usize], block + 1);
+                    let writes = self.next[index] < rows;
+                    if gone || known != 0 || writes && (failed || self.is_broken(zone)) {
+                        return Err(from.wrong("a zone that cannot have its block"));
+                    }
+                    self.lanes[lane].writing += u32::from(writes);
+                    self.mapped += u64::from(self.units_of(zone, block));
+                }
+                Use::Dead(_) if !self.lanes[lane].dead.contains(&block) => {
+                    return Err(from.wrong("a block that is to be erased never is"));
+                }
+                Use::Dead(_) | Use::Shelter | Use::Retired => {}
+            }
+        }
+        self.failures.good = good;
+        let sheltered = |(&lpn, &at): (&u32, &u32)| {
+            let block = self.layout.block_of_unit(Pun(at)).0 as usize;
+            let broken = self.is_broken(self.zone_units.divide(lpn));
+            broken && self.uses[block] == Use::Shelter && self.is_done(self.layout.row_of(Pun(at)))
+        };
+        let open = |&block: &u32| {
+            self.uses[block as usize] == Use::Shelter && self.next[block as usize] < rows
+        };
+        if !self.failures.units.iter().all(sheltered) || !self.failures.shelter.iter().all(open) {
+            return Err(from.wrong("a shelter holds what it cannot"));
+        }
+        self.mapped += self.failures.units.len() as u64;
+        Ok(())
+    }
+
+    /// Rows that the flash has to hold in `block`; `None` where that is not known.
+    pub(crate) fn rows_expected(&self, block: BlockId) -> Option<u32> {
+        let dies = self.layout.dies_per_lane();
+        let members = (block.0 * dies) as usize..((block.0 + 1) * dies) as usize;
+        let done = || self.done[members].iter().map(|&done| u32::from(done)).sum();
+        match self.uses[block.0 as usize] {
+            _ if self.has_failed(block) => None,
+            Use::Free => Some(0),
+            Use::Zone(_) | Use::Shelter if self.is_writing(block) => Some(done()),
+            _ => None,
+        }
+    }
+}

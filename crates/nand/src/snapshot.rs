@@ -1,0 +1,81 @@
+//! A device at rest as bytes, and back. The format: docs/spec/drive-state.md.
+
+use prism_base::{DecodeError, Decoder, Encoder, SimTime};
+
+use crate::array::Nand;
+use crate::geometry::BlockId;
+
+impl Nand {
+    /// Appends the state of a device that keeps no content and has no operation under way:
+    /// for each block of a die the rows programmed and the erases, which erases did not end,
+    /// the totals, and, if it ages, what that has done to it. `now` is the time by the clock
+    /// that tells ages.
+    ///
+    /// # Panics
+    /// If the device keeps content.
+    pub fn encode(&self, now: SimTime, out: &mut Encoder) {
+        assert!(self.store.is_none(), "content is not part of a state at rest");
+        out.column_u16(&self.rows_programmed);
+        out.column_u32(&self.erase_counts);
+        out.column_u16(&self.left_out);
+        for flags in [&self.unstable, &self.reads_erased] {
+            let set = (0..).zip(flags).filter(|(_, flag)| **flag);
+            out.column_u32(&set.map(|(index, _)| index).collect::<Vec<u32>>());
+        }
+        for total in [self.rows_programmed_total, self.rows_erased_total, self.erases_total] {
+            out.u64(total);
+        }
+        if let Some(faults) = &self.faults {
+            faults.encode(now, out);
+        }
+    }
+
+    /// This device, which is new, in the state that [`Nand::encode`] wrote; the clock that
+    /// tells ages begins anew. A device that ages gets its luck from the state as well.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if the bytes are no state of a device of this kind.
+    ///
+    /// # Panics
+    /// If anything was programmed before, or the device keeps content.
+    pub fn restored(mut self, from: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+        assert!(self.rows_programmed_total == 0 && self.store.is_none(), "a new device");
+        let blocks = self.rows_programmed.len();
+        let saved = from.column_u16(blocks)?;
+        self.rows_programmed.iter_mut().zip(saved).for_each(|(rows, saved)| *rows = saved);
+        let dies = self.layout.dies_per_lane();
+        let most = |index: u32| self.layout.rows_of(BlockId(index / dies)) / dies;
+        if (0..).zip(self.rows_programmed.iter()).any(|(i, &rows)| u32::from(rows) > most(i)) {
+            return Err(from.wrong("a block has more rows programmed than it has"));
+        }
+        self.erase_counts = from.column_u32(blocks)?.collect();
+        self.left_out = from.column_u16(self.left_out.len())?.collect();
+        let rows = self.rows_programmed.iter();
+        if self.left_out.iter().zip(rows).any(|(left_out, rows)| left_out > rows) {
+            return Err(from.wrong("more rows are left out than there are"));
+        }
+        for flags in [&mut self.unstable, &mut self.reads_erased] {
+            for index in from.list_below(blocks, blocks as u32)? {
+                flags[index as usize] = true;
+            }
+        }
+        self.rows_programmed_total = from.u64()?;
+        self.rows_erased_total = from.u64()?;
+        self.erases_total = from.u64()?;
+        let sum = |column: &[u16]| column.iter().map(|&rows| u64::from(rows)).sum::<u64>();
+        let standing = sum(&self.rows_programmed) - sum(&self.left_out);
+        if self.rows_erased_total.checked_add(standing) != Some(self.rows_programmed_total) {
+            return Err(from.wrong("rows programmed are not rows erased plus rows standing"));
+        }
+        let erases: u64 = self.erase_counts.iter().map(|&count| u64::from(count)).sum();
+        if erases != self.erases_total {
+            return Err(from.wrong("the erases of all blocks are not those of the device"));
+        }
+        let rows = self.geometry().blocks() * self.layout.rows_per_block();
+        let units = self.geometry().units();
+        if let Some(faults) = &mut self.faults {
+            faults.restore(from, rows, units)?;
+        }
+        Ok(self)
+    }
+}

@@ -1,0 +1,193 @@
+//! What happens next: ends of flash operations, of firmware and of requests, in the order of
+//! their times.
+
+use prism_base::SimTime;
+use prism_engine::Done;
+
+use super::map::is_map_read;
+use super::{Drive, FILL, IDLE, KIND_BITS, MAP, MERGE};
+use crate::request::{Completion, HostOp, Status};
+
+impl Drive {
+    /// Lets everything happen up to and including `until`; completions are added to
+    /// `out` in the order in which they happen.
+    pub fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
+        while let Some(at) = self.next_event() {
+            if at > until {
+                break;
+            }
+            self.step(out);
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// Lets the next event happen; completions are added to `out`. Of events of the same
+    /// time those of the flash come first, then commands, then completions.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn step(&mut self, out: &mut Vec<Completion>) {
+        let flash = self.engine.next_at();
+        let (reads, writes) = (self.starts.next_at(), self.write_starts.next_at());
+        let commands = reads.min(writes);
+        let finishes = self.finishes.next_at();
+        let at = flash.min(commands).min(finishes).min(self.timers.next_at());
+        assert!(at != SimTime::NEVER, "an event to step to");
+        self.now = at;
+        if flash == at {
+            self.flash_event(out);
+        } else if commands == at {
+            let starts = if reads == at { &mut self.starts } else { &mut self.write_starts };
+            let (_, slot) = starts.pop().expect("an event was there");
+            self.start(slot, out);
+        } else if finishes == at {
+            let (_, slot) = self.finishes.pop().expect("an event was there");
+            self.finish(slot, out);
+            self.watch_for_idle();
+        } else {
+            let (_, payload) = self.timers.pop().expect("an event was there");
+            self.timer(payload, out);
+        }
+        if self.delicate {
+            self.mind_flash(out);
+        }
+    }
+
+    /// What flash asks for that fails, or whose word lines take effect as wholes.
+    #[cold]
+    fn mind_flash(&mut self, out: &mut Vec<Completion>) {
+        if self.engine.is_read_only() && self.read_only.is_none() {
+            self.become_read_only(out);
+        }
+        if self.engine.units_held() > 0 {
+            self.close_word_lines();
+        }
+    }
+
+    #[inline]
+    fn flash_event(&mut self, out: &mut Vec<Completion>) {
+        self.engine.step(&mut self.done);
+        // Reads move nothing but themselves, unless they complete a unit.
+        let mut moves = self.engine.take_freed();
+        let mut next = 0;
+        while let Some(&event) = self.done.get(next) {
+            moves |= self.flash_done(event, out);
+            next += 1;
+        }
+        self.done.clear();
+        if self.map.is_some() {
+            moves |= self.follow_moves();
+        }
+        if self.zones.is_some() {
+            moves |= self.zones_fail(out);
+        }
+        if moves {
+            self.pump(out);
+        }
+        self.watch_for_idle();
+    }
+
+    #[cold]
+    fn timer(&mut self, payload: u32, out: &mut Vec<Completion>) {
+        match payload & ((1 << KIND_BITS) - 1) {
+            IDLE => {
+                let since = self.now.since(self.last_change);
+                if since < self.device.ftl.idle_after {
+                    // Something came that took no flash operation: silence begins anew.
+                    self.watch_for_idle();
+                } else if self.in_flight() == 0 {
+                    self.engine.clean_in_idle_time(self.now);
+                }
+            }
+            MERGE => {
+                self.end_merge(payload >> KIND_BITS);
+                self.pump(out);
+            }
+            _ => unreachable!("kinds of rare events are IDLE and MERGE"),
+        }
+    }
+
+    /// If the host has just fallen silent, looks again when that has lasted.
+    #[inline]
+    pub(super) fn watch_for_idle(&mut self) {
+        if self.in_flight() == 0 {
+            self.watch_for_idle_flash();
+        }
+    }
+
+    #[inline(never)]
+    fn watch_for_idle_flash(&mut self) {
+        let rests = self.timers.is_empty() && self.engine.is_idle();
+        if rests && self.engine.works_when_idle() {
+            // Work that the host left may have taken longer than its silence has to last.
+            let at = self.last_change + self.device.ftl.idle_after;
+            self.timers.push(at.max(self.now), IDLE);
+        }
+    }
+
+    /// Returns whether something in the buffer has changed.
+    #[inline]
+    fn flash_done(&mut self, event: Done, out: &mut Vec<Completion>) -> bool {
+        match event {
+            Done::Wrote { tag } => {
+                while let Some(slot) = self.buffer.next_waiter(tag) {
+                    self.unit_durable(slot, out);
+                }
+                self.buffer.remove(tag);
+                true
+            }
+            Done::Read { tag } if tag & FILL != 0 => {
+                self.buffer.filled(tag & !FILL);
+                true
+            }
+            Done::Read { tag } if is_map_read(tag) => {
+                self.map_arrived(tag & !MAP, out);
+                false
+            }
+            Done::Read { tag } => {
+                self.read_arrived(tag);
+                false
+            }
+        }
+    }
+
+    pub(super) fn finish(&mut self, slot: u32, out: &mut Vec<Completion>) {
+        self.account();
+        let state = &self.slots[slot];
+        let request = &state.request;
+        let (queue, urgent) = (request.queue, request.urgent);
+        let completion = Completion {
+            tag: request.tag,
+            op: request.op,
+            offset: request.offset,
+            len: request.len,
+            submitted: state.submitted,
+            completed: self.now,
+            status: state.status,
+            cost: state.cost,
+        };
+        self.counts.completed += 1;
+        self.counts.failed += u64::from(completion.status != Status::Done);
+        self.counts.latency_ns += u128::from(self.now.since(state.submitted).0);
+        match completion.op {
+            _ if completion.status != Status::Done => {}
+            HostOp::Read => self.counts.bytes_read += completion.len,
+            HostOp::Write | HostOp::ZoneAppend => self.counts.bytes_written += completion.len,
+            _ => {}
+        }
+        if let Some(work) = &mut self.zones {
+            work.zones.done(completion.op, completion.offset);
+        }
+        self.slots.give(slot);
+        out.push(completion);
+        self.leave(queue, urgent);
+    }
+
+    /// Adds the time since the last change to the integral of requests in flight.
+    #[inline]
+    pub(super) fn account(&mut self) {
+        let span = self.now.since(self.last_change);
+        self.counts.in_flight_ns += u128::from(span.0) * self.slots.in_use() as u128;
+        self.last_change = self.now;
+    }
+}
