@@ -14,8 +14,8 @@ const WAKE_LATE: Nanos = Nanos(120_000);
 /// When this process first asked for the time.
 static BEGIN: OnceLock<Instant> = OnceLock::new();
 
-/// The clock of the world that only goes forward, for flash in real time. Waits are exact to about a microsecond: their
-/// last part is spent awake.
+/// The clock of the world that only goes forward, for flash in real time. Waits are exact to
+/// about a microsecond: their last part is spent awake.
 #[derive(Clone, Copy, Debug)]
 pub struct RealClock;
 
