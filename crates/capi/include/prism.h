@@ -180,7 +180,7 @@ typedef enum prism_status {
    */
   PRISM_ELEVEL = -28,
   /**
-   * There is no room.
+   * There is no room: in the share, or on the disk that the file is on. The message says which.
    */
   PRISM_ENOSPACE = -29,
   /**
@@ -608,11 +608,11 @@ typedef struct prism_wear_report {
    */
   double min;
   /**
-   * Pairs of LUNs that have changed places since the device was opened.
+   * Pairs of LUNs that have changed places since the device was formatted.
    */
   uint64_t exchanges;
   /**
-   * Erases that levelling has cost since then.
+   * Erases that levelling has cost since then, at most.
    */
   uint64_t erases;
 } prism_wear_report;
@@ -1109,8 +1109,9 @@ int prism_device_open_memory(struct prism_memory *memory,
 
 /**
  * Makes a file with an empty device in it; the file must not exist. It is sparse: it takes room
- * as pages are programmed. One process at a time has it open. `options` may be NULL. Should the
- * geometry have no room for the device's tables, an empty file is left.
+ * as pages are programmed. One process at a time has it open. `options` may be NULL. If it fails,
+ * no file is left: `PRISM_ENOSPACE` if the disk is full, `PRISM_EWORNOUT` if there are too few
+ * blocks for the device's own tables.
  */
 int prism_device_create(const char *path,
                         const struct prism_geometry *geometry,

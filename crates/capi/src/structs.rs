@@ -255,9 +255,9 @@ pub struct prism_wear_report {
     pub mean: f64,
     /// The lowest mean erase count of a LUN.
     pub min: f64,
-    /// Pairs of LUNs that have changed places since the device was opened.
+    /// Pairs of LUNs that have changed places since the device was formatted.
     pub exchanges: u64,
-    /// Erases that levelling has cost since then.
+    /// Erases that levelling has cost since then, at most.
     pub erases: u64,
 }
 

@@ -4,6 +4,8 @@
 
 #![allow(unsafe_code, reason = "it calls as C does")]
 
+#[path = "border/files.rs"]
+mod files;
 #[path = "border/levels.rs"]
 mod levels;
 #[path = "border/world.rs"]
@@ -19,6 +21,7 @@ use prism_capi::*;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
+use files::Files;
 use prism_status::{PRISM_EHANDLE, PRISM_ENOSPACE, PRISM_EPANIC, PRISM_ERELEASED, PRISM_OK};
 use world::{Op, World};
 
@@ -60,6 +63,20 @@ proptest! {
         prop_assert_eq!(world.open_handles(), prism_open_handles());
         world.close_all();
         prop_assert_eq!(world.open_handles(), prism_open_handles());
+    }
+
+    #[test]
+    fn files_of_any_kind(ops in prop::collection::vec(op(), 1..60)) {
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = Files::new();
+        for op in &ops {
+            let Some((result, good)) = files.step(op) else { continue };
+            prop_assert_ne!(result, PRISM_EPANIC as i32, "{:?}: {}", op, world::message());
+            prop_assert!(good || result < 0, "{:?} took a handle that is not good", op);
+        }
+        prop_assert_eq!(files.world.open_handles(), prism_open_handles());
+        files.close_all();
+        prop_assert_eq!(files.world.open_handles(), prism_open_handles());
     }
 
     #[test]
@@ -106,6 +123,45 @@ fn random_calls_get_far() {
     let all = groups.into_iter().flat_map(|group| (0..16).map(move |call| (group, call)));
     let missing: Vec<_> = all.filter(|place| !reached.contains(place)).collect();
     assert!(missing.is_empty(), "never done: {missing:?}");
+}
+
+/// The same of calls on files: each succeeds sometimes, and is refused for every reason.
+#[test]
+fn random_files_get_far() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(settings(400), rng);
+    let (done, refused) = (RefCell::new(BTreeSet::new()), RefCell::new(BTreeSet::new()));
+    let run = runner.run(&prop::collection::vec(op(), 60), |ops| {
+        let mut files = Files::new();
+        for op in &ops {
+            match files.step(op) {
+                Some((0, _)) => drop(done.borrow_mut().insert(op.call % files::CALLS)),
+                Some((result, _)) => drop(refused.borrow_mut().insert(result)),
+                None => {}
+            }
+        }
+        files.close_all();
+        Ok(())
+    });
+    run.expect("no case fails by itself");
+    assert_eq!(done.into_inner(), (0..7).collect());
+    let refused = refused.into_inner();
+    use prism_status::*;
+    for status in [
+        PRISM_EARGUMENT,
+        PRISM_EHANDLE,
+        PRISM_EGEOMETRY,
+        PRISM_EWORNOUT,
+        PRISM_EEXISTS,
+        PRISM_EINUSE,
+        PRISM_ENOCLOCK,
+        PRISM_ENOTFORMATTED,
+        PRISM_EDAMAGED,
+        PRISM_EFILE,
+    ] {
+        assert!(refused.contains(&(status as i32)), "{status:?} never came: {refused:?}");
+    }
 }
 
 /// A call on pairs and on the model of them.

@@ -210,6 +210,12 @@ pub trait Medium: Send {
         false
     }
 
+    /// Whether a run of pages is read faster if each is hinted at: no cache below reads ahead
+    /// by itself.
+    fn wants_hints(&self) -> bool {
+        false
+    }
+
     /// Reads `data.len()` bytes of a page from `offset` on and `oob.len()` out-of-band bytes
     /// from the first on. The buffers keep what they held unless the page is
     /// [`PageState::Written`].

@@ -267,6 +267,11 @@ impl Medium for FlashFile {
         self.engine.prefetch(self.layout.page_at(block, page), from, len)
     }
 
+    /// The page cache reads ahead of a run in larger pieces than hints ask for.
+    fn wants_hints(&self) -> bool {
+        matches!(self.engine, Engine::Uring(_))
+    }
+
     fn read(
         &mut self,
         block: u32,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in `examples`.
-pub const NAMES: [&str; 10] = [
+pub const NAMES: [&str; 11] = [
     "algorithm_iv_1",
     "algorithm_iv_2",
     "algorithm_iv_3",
@@ -19,6 +19,7 @@ pub const NAMES: [&str; 10] = [
     "object",
     "policy",
     "raw",
+    "real_time",
 ];
 
 /// Nothing may be said against the header or a program.

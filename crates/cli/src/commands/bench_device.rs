@@ -21,8 +21,8 @@ use crate::quantities;
 /// Arguments of `prism bench device`.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(
-    after_help = "fio has to be installed, but for `--only open`. The files are made in the folder and
-removed. The device of 1 TiB takes 2 GiB of room, and a minute or two to be written.
+    after_help = "fio has to be installed, but for `--only open`. The files are made in the folder
+and removed. The device of 1 TiB takes 2 GiB of room, and a minute or two to be written.
 
 Example:
   prism bench device /mnt/ssd --size 1GiB --time 3s --runs 3

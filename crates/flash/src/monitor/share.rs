@@ -389,6 +389,12 @@ impl Share {
         !self.0.timed && self.with(hint).unwrap_or(false)
     }
 
+    /// Whether a run of pages is read faster with hints.
+    pub(crate) fn wants_hints(&self) -> bool {
+        let wants = |monitor: &mut Monitor, _| Ok(monitor.medium()?.wants_hints());
+        !self.0.timed && self.with(wants).unwrap_or(false)
+    }
+
     /// Programs a page; see [`Monitor::program`].
     #[inline]
     pub(crate) fn program(&self, at: Access, data: &[u8], oob: &[u8]) -> Result<Programmed> {

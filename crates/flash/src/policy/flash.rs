@@ -125,6 +125,16 @@ impl RangeFlash {
         }
     }
 
+    /// Says that [`RangeFlash::read_unit`] is going to be asked for `len` bytes; whether they
+    /// are read already.
+    pub(crate) fn prefetch_unit(&self, at: Pun, offset: u32, len: usize) -> bool {
+        let row = self.layout.row_of(at);
+        let (block, row_in_block) = self.place_of(row);
+        let place = at.0 - self.layout.first_unit(row).0;
+        let (page, from) = self.format.place(row_in_block, place);
+        self.share.prefetch(block, page, from + offset, len as u32)
+    }
+
     /// Reads the page and the header of the unit at `at`, unless they were read last; returns
     /// its version.
     fn fetch(&mut self, at: Pun, cause: Cause, ready: SimTime) -> Result<(u64, usize)> {

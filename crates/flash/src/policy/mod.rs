@@ -47,6 +47,7 @@
 //! # Ok::<(), prism_flash::FlashError>(())
 //! ```
 
+mod ahead;
 mod config;
 mod container;
 mod division;

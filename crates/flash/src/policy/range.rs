@@ -8,6 +8,7 @@ use prism_nand::{Cause, Pun};
 
 use crate::error::{FlashError, Result};
 use crate::monitor::{Share, Urgency};
+use crate::policy::ahead::Ahead;
 use crate::policy::config::RangeRecord;
 use crate::policy::division::layer_config;
 use crate::policy::flash::{RangeFlash, Reading};
@@ -102,7 +103,7 @@ impl Range {
         })
     }
 
-    fn flash(&self) -> &RangeFlash {
+    pub(super) fn flash(&self) -> &RangeFlash {
         self.engine.flash()
     }
 
@@ -161,29 +162,40 @@ impl Range {
     }
 
     fn read_from(&self, offset: u64, into: &mut [u8], reading: Reading) -> Result<SimTime> {
-        let unit = u64::from(self.unit);
+        let mut ahead = Ahead::new(self, offset, into.len());
         let (mut at, mut left, mut end) = (offset, into, reading.now);
         while !left.is_empty() {
-            let (lpn, within) = ((at / unit) as u32, (at % unit) as u32);
-            let mut len = left.len().min((unit - u64::from(within)) as usize);
-            match self.place_of(lpn) {
+            ahead.go_on(self);
+            let (place, within, len) = self.piece(at, left.len());
+            let (part, rest) = left.split_at_mut(len);
+            match place {
                 Place::Waits(stream, place) => {
                     let from = place as usize * self.unit as usize + within as usize;
-                    let bytes = &self.rows[stream as usize].bytes;
-                    left[..len].copy_from_slice(&bytes[from..from + len]);
+                    part.copy_from_slice(&self.rows[stream as usize].bytes[from..from + len]);
                 }
-                Place::Nowhere => left[..len].fill(0),
+                Place::Nowhere => part.fill(0),
                 Place::Flash(pun) => {
-                    let run = self.run_from(lpn, pun, within as usize + left.len());
-                    len = left.len().min(run as usize * self.unit as usize - within as usize);
-                    let part = &mut left[..len];
                     end = end.max(self.flash().read_unit(pun, within, part, reading)?);
+                    ahead.under_way = ahead.under_way.saturating_sub(1);
                 }
             }
             at += len as u64;
-            left = &mut left[len..];
+            left = rest;
         }
         Ok(end)
+    }
+
+    /// Where the first of `left` bytes from `at` on are: the place of their unit, the offset in
+    /// it, and how many follow each other there.
+    pub(super) fn piece(&self, at: u64, left: usize) -> (Place, u32, usize) {
+        let unit = u64::from(self.unit);
+        let (lpn, within) = ((at / unit) as u32, (at % unit) as u32);
+        let place = self.place_of(lpn);
+        let units = match place {
+            Place::Flash(pun) => self.run_from(lpn, pun, within as usize + left),
+            Place::Waits(..) | Place::Nowhere => 1,
+        };
+        (place, within, left.min((units * self.unit - within) as usize))
     }
 
     #[inline]
@@ -437,7 +449,7 @@ impl Range {
 }
 
 /// Where a unit is.
-enum Place {
+pub(super) enum Place {
     Waits(u32, u32),
     Flash(Pun),
     Nowhere,
