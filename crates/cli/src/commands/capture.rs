@@ -59,7 +59,8 @@ struct RecordArgs {
     #[arg(short, long, value_name = "FILE", required = true)]
     output: Option<PathBuf>,
     /// End after this time (750ms, 30s, 5m)
-    #[arg(long = "for", value_name = "TIME", value_parser = quantities::nanos, conflicts_with = "words")]
+    #[arg(long = "for", value_name = "TIME", value_parser = quantities::nanos,
+          conflicts_with = "words")]
     time: Option<Nanos>,
     /// How requests are seen [default: the first that works here]
     #[arg(long, value_enum)]
