@@ -83,8 +83,9 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // A test that fails must not leave them behind, and must not hide why it failed.
-        let _ = run("umount", &[self.folder().to_str().unwrap_or_default()]);
+        // A test that fails must not leave them behind, and must not hide why it failed: what
+        // it had open may end later than this.
+        let _ = run("umount", &["-l", self.folder().to_str().unwrap_or_default()]);
         if let Some(device) = &self.device {
             let _ = run("losetup", &["-d", device]);
         }
