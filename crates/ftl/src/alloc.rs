@@ -272,26 +272,27 @@ impl PageMap {
     }
 
     fn take_row(&mut self, lane: LaneId, frontier: usize) -> RowId {
-        let mut open = match self.lanes[lane.0 as usize].open[frontier].take() {
+        let OpenBlock { block, mut next } = match self.lanes[lane.0 as usize].open[frontier] {
             Some(open) => open,
             None => self.open_block(lane, frontier),
         };
-        let row = self.next_of(&mut open);
+        let row = self.next_of(block, next);
+        next += 1;
         if self.parity && self.layout.is_parity(RowId(row.0 + 1)) {
-            let parity = self.next_of(&mut open);
+            let parity = self.next_of(block, next);
+            next += 1;
             self.parity_due.push(parity);
         }
-        let left = open.next < self.layout.rows_of(open.block);
-        self.lanes[lane.0 as usize].open[frontier] = left.then_some(open);
+        let left = next < self.layout.rows_of(block);
+        self.lanes[lane.0 as usize].open[frontier] = left.then_some(OpenBlock { block, next });
         row
     }
 
-    fn next_of(&mut self, open: &mut OpenBlock) -> RowId {
-        let row = RowId(self.layout.first_row(open.block).0 + open.next);
-        open.next += 1;
-        self.rows_in_flight[open.block.0 as usize] += 1;
-        if self.layout.is_slc(open.block) {
-            self.count_region_row(open.block, 1);
+    fn next_of(&mut self, block: BlockId, next: u32) -> RowId {
+        let row = RowId(self.layout.first_row(block).0 + next);
+        self.rows_in_flight[block.0 as usize] += 1;
+        if self.layout.is_slc(block) {
+            self.count_region_row(block, 1);
         }
         row
     }

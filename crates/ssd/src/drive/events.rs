@@ -155,31 +155,31 @@ impl Drive {
         self.account();
         let state = &self.slots[slot];
         let request = &state.request;
-        let (queue, urgent) = (request.queue, request.urgent);
-        let completion = Completion {
+        let (op, len, queue, urgent) = (request.op, request.len, request.queue, request.urgent);
+        // Written where it stays: a copy of what has just been put together part by part waits
+        // for all that was stored before.
+        out.push(Completion {
             tag: request.tag,
-            op: request.op,
+            op,
             offset: request.offset,
-            len: request.len,
+            len,
             submitted: state.submitted,
             completed: self.now,
             status: state.status,
             cost: state.cost,
-        };
+        });
         self.counts.completed += 1;
-        self.counts.failed += u64::from(completion.status != Status::Done);
         self.counts.latency_ns += u128::from(self.now.since(state.submitted).0);
-        match completion.op {
-            _ if completion.status != Status::Done => {}
-            HostOp::Read => self.counts.bytes_read += completion.len,
-            HostOp::Write | HostOp::ZoneAppend => self.counts.bytes_written += completion.len,
+        match op {
+            _ if state.status != Status::Done => self.counts.failed += 1,
+            HostOp::Read => self.counts.bytes_read += len,
+            HostOp::Write | HostOp::ZoneAppend => self.counts.bytes_written += len,
             _ => {}
         }
         if let Some(work) = &mut self.zones {
-            work.zones.done(completion.op, completion.offset);
+            work.zones.done(op, request.offset);
         }
         self.slots.give(slot);
-        out.push(completion);
         self.leave(queue, urgent);
     }
 
