@@ -72,7 +72,7 @@ impl Timers {
         // nothing waits for what has just been stored.
         while number > 0 {
             let pair = &mut self.pairs[number];
-            let other = pair[1 - side];
+            let other = pair[side ^ 1];
             pair[side] = winner;
             winner = winner.min(other);
             side = number % 2;

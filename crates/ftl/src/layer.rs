@@ -399,6 +399,13 @@ impl Layer {
         self.page().is_some_and(|map| map.config().slc.is_some())
     }
 
+    /// The read of `at` alone.
+    #[must_use]
+    #[inline]
+    pub fn read_of(&self, at: Pun) -> ReadRun {
+        plan::read_of(self.layout(), at)
+    }
+
     /// Adds `at` to the reads: one command for a level of a row as long as units of it
     /// follow each other, and one page for each plane that is needed. `planes` has a bit
     /// for each page in the last command.

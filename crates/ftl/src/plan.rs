@@ -141,6 +141,14 @@ pub struct CopyPlan {
     pub units: Vec<UnitWrite>,
 }
 
+/// The read of the unit at `at` alone.
+#[inline]
+pub(crate) fn read_of(layout: &Layout, at: Pun) -> ReadRun {
+    let (row, level, _) = layout.row_and_pages_of(at);
+    let (level, pages) = (level as u8, layout.pages_per_unit() as u16);
+    ReadRun { row, level, pages, units: 1, trouble: Trouble::default() }
+}
+
 /// Adds `at` to `reads`: one command for a level of a row as long as units of it follow
 /// each other, and one page for each plane that is needed. `planes` has a bit for each page
 /// in the last command.

@@ -10,6 +10,9 @@ impl Drive {
         let request = &self.slots[slot].request;
         let first = self.unit_of(request.offset);
         let last = self.unit_of(request.offset + request.len - 1);
+        if first == last && self.engine.nand().layout().pages_per_unit() == 1 {
+            return self.start_unit(slot, first);
+        }
         let mut planes = 0;
         self.runs.clear();
         for lpn in first..=last {
@@ -25,6 +28,30 @@ impl Drive {
         if self.runs.is_empty() {
             self.send(slot);
         }
+    }
+
+    /// Reads the one unit that a request asks for, where no part of a page can be left out:
+    /// what most random reads are.
+    #[inline]
+    fn start_unit(&mut self, slot: u32, lpn: u32) {
+        if let Some(place) = self.buffer.find(lpn) {
+            self.read_buffered(slot, place);
+            return self.send(slot);
+        }
+        let Some(at) = self.engine.ftl().lookup(lpn) else {
+            self.slots[slot].cost.unmapped += 1;
+            return self.send(slot);
+        };
+        let mut run = self.engine.ftl().read_of(at);
+        if self.engine.has_faults() && self.engine.judge(at, self.now, &mut run.trouble) {
+            self.slots[slot].status = Status::Unreadable;
+            self.engine.note_unreadable();
+        }
+        let state = &mut self.slots[slot];
+        state.reads_left = 1;
+        state.cost.flash_reads += u32::from(run.pages);
+        let urgent = state.request.urgent;
+        self.engine.read(&run, Cause::Host, slot, urgent, self.now);
     }
 
     /// Adds what has to be read from flash of unit `lpn`.
