@@ -210,6 +210,12 @@ pub trait Medium: Send {
         false
     }
 
+    /// Which of `reads`, blocks and pages whose beginnings were hinted at, has come; waits until
+    /// one has. The first where that is not known.
+    fn first_arrived(&mut self, _reads: &[(u32, u32)]) -> usize {
+        0
+    }
+
     /// Whether a run of pages is read faster if each is hinted at: no cache below reads ahead
     /// by itself.
     fn wants_hints(&self) -> bool {

@@ -388,6 +388,12 @@ impl Raw {
         self.block(at).is_ok_and(|block| self.share.prefetch(block, at.page, 0, len))
     }
 
+    /// Which of the pages that were hinted at comes first; the first of them if one is wrong.
+    fn first_arrived(&self, all: impl Iterator<Item = Address>) -> usize {
+        let places = all.map(|at| Ok((self.block(at)?, at.page))).collect::<Result<Vec<_>>>();
+        places.map_or(0, |places| self.share.first_arrived(&places))
+    }
+
     /// A queue of commands, `depth` of which may be under way.
     #[must_use]
     pub fn queue(&self, depth: usize) -> Queue<&Self> {
@@ -469,11 +475,13 @@ struct ReadAhead {
 }
 
 /// Commands under way: submitted at the share's clock, completed in the order in which they
-/// are done. Commands on one LUN are done as submitted.
+/// are done. Commands on one LUN are done as submitted, but for reads of a device that reads
+/// ahead.
 ///
-/// A device that reads ahead (a file) has as many reads under way as are queued. What a read
-/// finds is then told by its completion: a block that is erased meanwhile by a call that was
-/// not queued has lost it.
+/// Such a device (a file) has as many reads under way as are queued, and they are done as the
+/// disk brings them; writes and erases come after the reads of their block that were submitted
+/// before. What a read finds is told by its completion: a block that is erased meanwhile by a
+/// call that was not queued has lost it.
 #[derive(Debug)]
 pub struct Queue<R> {
     raw: R,
@@ -568,11 +576,16 @@ impl<R: Deref<Target = Raw>> Queue<R> {
 
     /// Waits for the next command that is done; `None` if none is under way.
     pub fn complete(&mut self) -> Option<Completion> {
-        // Only a device without timing reads ahead, and there commands end as submitted.
+        // Only a device without timing reads ahead, and there other commands end as submitted.
         let first = self.under_way.peek().map(|Reverse(under)| under.number);
-        if let Some(read) = self.reads.front().filter(|r| first.is_none_or(|n| r.number < n)) {
-            let number = read.number;
-            let ReadAhead { tag, at, data, .. } = self.reads.pop_front().expect("just seen");
+        let before = self.reads.partition_point(|read| first.is_none_or(|n| read.number < n));
+        if before > 0 {
+            let place = match before {
+                1 => 0,
+                _ => self.raw.first_arrived(self.reads.iter().take(before).map(|read| read.at)),
+            };
+            let read = self.reads.remove(place).expect("one of those that were asked about");
+            let ReadAhead { number, tag, at, data } = read;
             self.read_now(number, tag, at, data, SimTime::ZERO);
         }
         let Reverse(under) = self.under_way.pop()?;

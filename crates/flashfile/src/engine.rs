@@ -110,6 +110,15 @@ impl Engine {
         }
     }
 
+    /// Which of the pages whose beginnings were prefetched can be read without waiting; waits
+    /// until one can.
+    pub(crate) fn first_arrived(&mut self, pages_at: impl Iterator<Item = u64> + Clone) -> usize {
+        match self {
+            Self::Uring(uring) => uring.first_arrived(pages_at),
+            Self::Portable(_) | Self::Simulated(_) => 0,
+        }
+    }
+
     /// Waits until every page is written.
     ///
     /// # Errors

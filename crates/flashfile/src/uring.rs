@@ -182,6 +182,24 @@ impl Uring {
         }
     }
 
+    /// Which of the reads ahead that begin there has come; waits until one has. What goes wrong
+    /// is told by the read itself.
+    pub(crate) fn first_arrived(&mut self, all: impl Iterator<Item = u64> + Clone) -> usize {
+        self.take_completions();
+        loop {
+            let on_its_way = |at: u64| {
+                let index = self.reading.get(&at);
+                index.is_some_and(|&index| matches!(self.uses[index], Use::Reading(_)))
+            };
+            if let Some(place) = all.clone().position(|at| !on_its_way(at)) {
+                return place;
+            }
+            if self.reap(true).is_err() {
+                return 0;
+            }
+        }
+    }
+
     /// Waits for all writes.
     pub(crate) fn drain(&mut self) -> io::Result<()> {
         while !self.writing.is_empty() {

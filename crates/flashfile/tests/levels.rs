@@ -279,6 +279,49 @@ fn a_queued_read_comes_before_what_changes_its_block() {
     }
 }
 
+/// Reads come as the disk brings them: each once, and with what its page holds.
+#[test]
+fn queued_reads_come_in_any_order_and_each_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let geometry = DeviceGeometry { page_size: 4096, ..GEOMETRY };
+    let medium = FlashFile::create(&folder.path().join("flash"), geometry).unwrap();
+    let device = Device::format(Box::new(medium), Options::default()).unwrap();
+    let share = device.allocate("a", Allocation::new(device.lun_capacity(), 0)).unwrap();
+    let raw = Raw::open(share).unwrap();
+    let at = |number: u64| {
+        let (block, page) = ((number / 4) as u32, (number % 4) as u32);
+        Address { block, page, ..Address::default() }
+    };
+    for number in 0..16 {
+        raw.write_page(at(number), &[number as u8; 4096]).unwrap();
+    }
+    let mut rng = Rng::stream(1, "queued reads");
+    let mut queue = raw.queue(16);
+    let (mut asked, mut written, mut come) = (Vec::new(), 16, 0);
+    while come < 2000 {
+        while asked.len() < 2000 && queue.len() < 16 {
+            let tag = asked.len() as u64;
+            // Now and then a page that is still on its way to the file.
+            if rng.chance(0.01) && written < 28 {
+                let data = vec![written as u8; 4096];
+                queue.submit(Command::Write { at: at(written), data }, tag).unwrap();
+                asked.push(Some(written));
+                written += 1;
+                continue;
+            }
+            let number = rng.below(written);
+            let read = Command::Read { at: at(number), data: vec![0xEE; 4096] };
+            queue.submit(read, tag).unwrap();
+            asked.push(Some(number));
+        }
+        let done = queue.complete().expect("some are under way");
+        let number = asked[done.tag as usize].take().expect("a command ends once");
+        assert!(done.result.is_ok() && done.data == [number as u8; 4096], "page {number}");
+        come += 1;
+    }
+    assert!(queue.complete().is_none());
+}
+
 #[test]
 fn a_full_disk_loses_nothing_that_was_synced() {
     let file = SimulatedFile::new();

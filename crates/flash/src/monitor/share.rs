@@ -389,6 +389,12 @@ impl Share {
         !self.0.timed && self.with(hint).unwrap_or(false)
     }
 
+    /// Which of the pages that were hinted at comes first, by their places in `reads`.
+    pub(crate) fn first_arrived(&self, reads: &[(u32, u32)]) -> usize {
+        // What is wrong is told by the read.
+        self.with(|monitor, place| monitor.first_arrived(place, reads)).unwrap_or(0)
+    }
+
     /// Whether a run of pages is read faster with hints.
     pub(crate) fn wants_hints(&self) -> bool {
         let wants = |monitor: &mut Monitor, _| Ok(monitor.medium()?.wants_hints());

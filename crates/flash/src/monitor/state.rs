@@ -275,6 +275,13 @@ impl Monitor {
         }
     }
 
+    /// Which of the pages that were hinted at comes first, by their places in `reads`.
+    pub(crate) fn first_arrived(&mut self, share: usize, reads: &[(u32, u32)]) -> Result<usize> {
+        let on_device = |&(block, page): &(u32, u32)| Ok((self.block_of(share, block)?, page));
+        let on_device = reads.iter().map(on_device).collect::<Result<Vec<_>>>()?;
+        Ok(self.medium()?.first_arrived(&on_device))
+    }
+
     /// Programs a page of a share. A block that fails is replaced by a spare one.
     pub(crate) fn program(
         &mut self,
