@@ -12,10 +12,9 @@ use crate::units::SimTime;
 /// slot, so that the earlier of two is their minimum.
 #[derive(Clone, Debug)]
 pub struct Timers {
-    /// Node i is the earlier of pair i, and stands itself on side i % 2 of pair i / 2. The root
-    /// is pair 1, leaves begin in pair `leaves`.
-    pairs: Vec<[u64; 2]>,
-    leaves: usize,
+    /// Node i is the earlier of nodes 2 i and 2 i + 1; the root is node 1, and the leaves are the
+    /// second half. A power of two of them.
+    nodes: Vec<u64>,
     /// The earliest of all.
     first: u64,
     /// Added to the times in the nodes; moves on as time does.
@@ -36,12 +35,8 @@ impl Timers {
     #[must_use]
     pub fn new(slots: u32) -> Self {
         assert!(slots <= 1 << Self::SLOT_BITS, "{slots} slots are too many");
-        let mut leaves = 1;
-        while 2 * leaves < slots as usize {
-            leaves *= 2;
-        }
-        let pairs = vec![[Self::NEVER; 2]; 2 * leaves];
-        Self { pairs, leaves, first: Self::NEVER, base: SimTime::ZERO }
+        let leaves = (slots as usize).next_power_of_two().max(2);
+        Self { nodes: vec![Self::NEVER; 2 * leaves], first: Self::NEVER, base: SimTime::ZERO }
     }
 
     /// Sets the time of `slot`; [`SimTime::NEVER`] if nothing is pending there.
@@ -64,18 +59,21 @@ impl Timers {
 
     #[inline]
     fn put(&mut self, slot: u32, key: u64) {
-        let mut side = slot as usize % 2;
-        let mut number = self.leaves + slot as usize / 2;
+        let mut number = self.nodes.len() / 2 + slot as usize;
+        assert!(number < self.nodes.len(), "slot {slot} is one of those there are");
         let mut winner = key;
         // The whole path every time, without a branch on what is found there: a guess that
         // fails costs more than a level. What is compared with was there before, so that
         // nothing waits for what has just been stored.
-        while number > 0 {
-            let pair = &mut self.pairs[number];
-            let other = pair[side ^ 1];
-            pair[side] = winner;
+        while number > 1 {
+            // SAFETY: the number began below the length, a power of two, and is only halved;
+            // its last bit changes nothing about that. Checks would be a third of the work.
+            #[allow(unsafe_code, reason = "checked once, before the loop")]
+            let other = unsafe {
+                *self.nodes.get_unchecked_mut(number) = winner;
+                *self.nodes.get_unchecked(number ^ 1)
+            };
             winner = winner.min(other);
-            side = number % 2;
             number /= 2;
         }
         self.first = winner;
@@ -85,14 +83,13 @@ impl Timers {
     #[cold]
     fn move_base(&mut self, at: SimTime) {
         let base = self.next_at().min(at);
-        let pending: Vec<_> = self.pairs[self.leaves..]
-            .as_flattened()
+        let pending: Vec<_> = self.nodes[self.nodes.len() / 2..]
             .iter()
             .filter(|&&key| key != Self::NEVER)
             .map(|&key| (key as u32 & Self::SLOT_MASK, self.time(key)))
             .collect();
         self.base = base;
-        self.pairs.fill([Self::NEVER; 2]);
+        self.nodes.fill(Self::NEVER);
         self.first = Self::NEVER;
         for (slot, time) in pending {
             assert!(time.0 - base.0 < Self::REACH, "pending times hours apart");

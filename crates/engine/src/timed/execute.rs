@@ -27,7 +27,7 @@ impl Engine {
     pub fn step(&mut self, done: &mut Vec<Done>) -> SimTime {
         let (now, index) = self.timers.first().expect("an event to step to");
         let die = DieId(index);
-        self.stepping = die;
+        (self.stepping, self.turn) = (die, die);
         let state = &mut self.dies[index as usize];
         if state.array_until == now {
             let op = state.take_array().expect("something ends");
@@ -42,6 +42,7 @@ impl Engine {
             self.replace_rows(done, now);
             self.house(now);
         }
+        self.turn = NO_DIE;
         now
     }
 
@@ -70,16 +71,25 @@ impl Engine {
             state.rest.push_back(op)
         }
         // A die that works goes on when it is done; nothing changes until then.
-        if state.array.is_none() || self.config.cache_program {
+        if self.may_begin(die) {
             self.start_next(die, now);
         }
+    }
+
+    /// Whether something may begin on `die` before what works there is done.
+    #[inline]
+    fn may_begin(&self, die: DieId) -> bool {
+        let state = &self.dies[die.0 as usize];
+        if self.foresees {
+            return state.next_at() == SimTime::NEVER;
+        }
+        state.array.is_none() || self.config.cache_program
     }
 
     /// Begins whatever can begin on `die`, and says when something there ends next.
     #[inline]
     pub(super) fn start_next(&mut self, die: DieId, now: SimTime) {
-        let state = &self.dies[die.0 as usize];
-        if state.has_work() && (state.array.is_none() || self.config.cache_program) {
+        if self.dies[die.0 as usize].has_work() && self.may_begin(die) {
             self.start_waiting(die, now);
         }
         self.note_time(die);
@@ -96,7 +106,10 @@ impl Engine {
 
     #[inline(never)]
     fn start_waiting(&mut self, die: DieId, now: SimTime) {
-        while self.start_one(die, now) && self.dies[die.0 as usize].has_work() {}
+        while self.start_one(die, now)
+            && self.dies[die.0 as usize].has_work()
+            && self.may_begin(die)
+        {}
     }
 
     #[inline]
@@ -142,7 +155,13 @@ impl Engine {
         let time = self.begin_read(&read);
         let state = &mut self.dies[die.0 as usize];
         let penalty = std::mem::take(&mut state.penalty);
-        state.set_array(Op::Read(read), begun, begun + penalty + time);
+        let sensed = begun + penalty + time;
+        if self.foresees {
+            let end = self.reserve_channel(die, self.transfer_of(&read), sensed, now);
+            self.dies[die.0 as usize].set_register(Op::Read(read), end);
+        } else {
+            state.set_array(Op::Read(read), begun, sensed);
+        }
     }
 
     /// Begins a program or an erase.
@@ -215,9 +234,33 @@ impl Engine {
         if time == Nanos::ZERO {
             return now;
         }
+        let (dies, timers) = (&mut self.dies, &mut self.timers);
         let channel = &mut self.channels[self.layout.channel_of(die) as usize];
-        *channel = now.max(*channel) + time;
-        *channel
+        channel.occupy(time, (now, self.turn.0), |die, until| {
+            dies[die as usize].register_until = until;
+            timers.set(die, until);
+        })
+    }
+
+    /// Reserves the channel of `die` for `time` as soon as it is free after `asks`, when the
+    /// cells will be done; returns when that ends.
+    #[inline]
+    fn reserve_channel(
+        &mut self,
+        die: DieId,
+        time: Nanos,
+        asks: SimTime,
+        now: SimTime,
+    ) -> SimTime {
+        if time == Nanos::ZERO {
+            return asks;
+        }
+        let (dies, timers) = (&mut self.dies, &mut self.timers);
+        let channel = &mut self.channels[self.layout.channel_of(die) as usize];
+        channel.reserve(time, (asks, die.0), (now, self.turn.0), |die, until| {
+            dies[die as usize].register_until = until;
+            timers.set(die, until);
+        })
     }
 
     #[inline]

@@ -2,11 +2,12 @@
 //!
 //! A die has an array of cells and a register. A read holds the array for tR, then the
 //! register for its transfer over the channel; a program the register for its transfer,
-//! then the array for tPROG; an erase the array for tBERS. Channels are reserved on
-//! request, first come first served, so that the end of a transfer is known when it is
-//! asked for: a program or an erase is one event and a read two. Design and measurements:
+//! then the array for tPROG; an erase the array for tBERS. Channels are reserved first come,
+//! first served, by reads ahead of their turn, so that each of the three is one event; a read
+//! is two where something may happen to its die between them. Design and measurements:
 //! docs/design/event-core.md.
 
+mod channel;
 mod clean;
 mod die;
 mod execute;
@@ -25,6 +26,7 @@ use prism_nand::{BlockId, Cause, DieId, Geometry, LaneId, Layout, Nand, Pun, Row
 use crate::config::{EngineConfig, Scheduler};
 use crate::counts::FlashCounts;
 use crate::slab::Slab;
+use channel::Channel;
 use clean::Cleaner;
 use die::{Die, Op, ReadFor, ReadOp};
 
@@ -97,12 +99,16 @@ pub struct Engine {
     layout: Layout,
     /// When each die is done with something.
     timers: Timers,
-    /// The die that something has just ended on.
+    /// The die that something has just ended on, until it has been seen to.
     stepping: DieId,
+    /// The same, until the end of the step.
+    turn: DieId,
     dies: Vec<Die>,
     lanes: Vec<Lane>,
-    /// When each channel is free again.
-    channels: Vec<SimTime>,
+    channels: Vec<Channel>,
+    /// Nothing can happen to a die between the cells and the transfer of a read, nor asks
+    /// anybody which of them it is at: both are one event.
+    foresees: bool,
     /// Lanes that may take a host row, least recently used first.
     ready: VecDeque<u32>,
     jobs: Slab<Job>,
@@ -163,9 +169,13 @@ impl Engine {
         Self {
             timers: Timers::new(geometry.dies()),
             stepping: execute::NO_DIE,
+            turn: execute::NO_DIE,
             dies: vec![Die::idle(); geometry.dies() as usize],
             lanes: vec![Lane { listed: true, ..Lane::default() }; lanes as usize],
-            channels: vec![SimTime::ZERO; geometry.channels as usize],
+            channels: vec![Channel::default(); geometry.channels as usize],
+            foresees: !config.cache_read
+                && !config.cache_program
+                && config.scheduler != Scheduler::ShortestWait,
             ready: (0..lanes).collect(),
             jobs: Slab::new(),
             counts: FlashCounts::default(),
