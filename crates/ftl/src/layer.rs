@@ -229,18 +229,17 @@ impl Layer {
             Self::Page(_) | Self::Hybrid(_) => {}
         }
         let first = self.layout().first_unit(row).0;
-        let kept = |place: usize| lost.is_empty() || !lost.contains(&place);
-        let units = units.iter().enumerate().zip(first..).filter(|((place, _), _)| kept(*place));
+        let kept = |place: &usize| lost.is_empty() || !lost.contains(place);
         match self {
             Self::Page(map) => {
-                for ((_, write), at) in units {
-                    map.commit(write, Pun(at));
+                for place in (0..units.len()).filter(kept) {
+                    map.commit(&units[place], Pun(first + place as u32));
                 }
                 map.row_done(row);
             }
             Self::Hybrid(map) => {
-                for ((_, write), at) in units {
-                    map.commit(write, Pun(at));
+                for place in (0..units.len()).filter(kept) {
+                    map.commit(&units[place], Pun(first + place as u32));
                 }
                 map.row_done(row);
             }

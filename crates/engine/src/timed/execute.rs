@@ -231,9 +231,10 @@ impl Engine {
     /// ends.
     #[inline]
     fn occupy_channel(&mut self, die: DieId, time: Nanos, now: SimTime) -> SimTime {
-        if time == Nanos::ZERO {
-            return now;
-        }
+        if time == Nanos::ZERO { now } else { self.take_channel(die, time, now) }
+    }
+
+    fn take_channel(&mut self, die: DieId, time: Nanos, now: SimTime) -> SimTime {
         let (dies, timers) = (&mut self.dies, &mut self.timers);
         let channel = &mut self.channels[self.layout.channel_of(die) as usize];
         channel.occupy(time, (now, self.turn.0), |die, until| {

@@ -298,7 +298,12 @@ impl Drive {
         }
         match request.op {
             HostOp::Read => return self.start_read(slot),
-            HostOp::Write | HostOp::ZoneAppend => self.queue_write(slot),
+            HostOp::Write | HostOp::ZoneAppend => {
+                self.queue_write(slot);
+                if self.only_waits() {
+                    return;
+                }
+            }
             HostOp::Discard => {
                 if self.device.drive.discards {
                     self.trim(&request, out);

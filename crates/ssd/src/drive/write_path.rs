@@ -35,17 +35,33 @@ impl Drive {
             return;
         }
         self.pumping = true;
+        let mut only_admitted = false;
         while std::mem::take(&mut self.pump_again) {
             while let Some(slot) = self.rewrite_pages() {
                 self.begin(slot, out);
             }
-            self.drain_buffer();
+            let drained = self.drain_buffer();
+            if only_admitted && !drained && !self.pump_again {
+                // The buffer is as full as the last round has left it.
+                break;
+            }
             let admitted = self.admit(out);
             let flushed = self.end_flushes(out);
             let ended = self.end_zones(out);
+            only_admitted = !(self.pump_again || flushed || ended);
             self.pump_again |= admitted || flushed || ended;
         }
         self.pumping = false;
+    }
+
+    /// Whether a write that has just been queued can do nothing but wait: there is no room,
+    /// others come before it, and what makes room will see to all of them.
+    pub(super) fn only_waits(&mut self) -> bool {
+        let plain = self.map.is_none() && self.zones.is_none() && !self.delicate;
+        plain
+            && self.waiting_for_buffer.len() > 1
+            && self.buffer.is_full()
+            && self.buffer.oldest_partial().is_none()
     }
 
     /// Whether requests wait for units to leave the buffer.
@@ -54,11 +70,15 @@ impl Drive {
     }
 
     /// Programs full rows, rows that are not full if somebody waits for them, and, where
-    /// streams have filled the buffer without filling a row, the longest.
-    fn drain_buffer(&mut self) {
+    /// streams have filled the buffer without filling a row, the longest. Returns whether
+    /// there was any.
+    fn drain_buffer(&mut self) -> bool {
+        let mut any = false;
         while let Some((stream, lane)) = self.next_row() {
             self.write_row(stream, lane);
+            any = true;
         }
+        any
     }
 
     /// Programs the next row of `stream` with what waits for it.
