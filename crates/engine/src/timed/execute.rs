@@ -112,8 +112,21 @@ impl Engine {
         {}
     }
 
+    /// Begins the next of what waits for `die`, if it may begin now; whether it did.
     #[inline]
     fn start_one(&mut self, die: DieId, now: SimTime) -> bool {
+        let state = &mut self.dies[die.0 as usize];
+        if self.foresees && state.first.is_empty() && state.suspended.is_none() {
+            // Nothing works there, and nothing goes before what has waited longest.
+            let Some(op) = state.rest.pop_front() else { return false };
+            state.passed = 0;
+            return self.start_next_of(die, &op, now);
+        }
+        self.start_one_of_several(die, now)
+    }
+
+    #[inline(never)]
+    fn start_one_of_several(&mut self, die: DieId, now: SimTime) -> bool {
         let cache_read = self.config.cache_read;
         let state = &mut self.dies[die.0 as usize];
         if state.array.is_some() && !self.config.cache_program || state.sensed.is_some() {
@@ -130,13 +143,19 @@ impl Engine {
             let backlog = &mut self.dies[die.0 as usize].backlog;
             *backlog = Nanos(backlog.0 - time.0);
         }
-        if self.faulty && self.has_no_row(&op) {
-            let Op::Program { job } = op else { unreachable!("only programs have rows") };
+        self.start_next_of(die, &op, now)
+    }
+
+    /// Begins what has been taken out of a queue, unless it has lost its row meanwhile.
+    #[inline]
+    fn start_next_of(&mut self, die: DieId, op: &Op, now: SimTime) -> bool {
+        if self.faulty && self.has_no_row(op) {
+            let Op::Program { job } = *op else { unreachable!("only programs have rows") };
             self.lose_row(job);
             return true;
         }
         self.operations += 1;
-        self.start(die, &op, now);
+        self.start(die, op, now);
         true
     }
 
