@@ -30,17 +30,19 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Takes the channel for `takes` as soon as it is free; returns when that ends. `moved`
-    /// is called for each die whose transfer ends at another time than was said.
+    /// Takes the channel for `takes` as soon as it is free, and not before `from`; returns when
+    /// that ends. `moved` is called for each die whose transfer ends at another time than was
+    /// said.
     #[inline]
     pub(super) fn occupy(
         &mut self,
         takes: Nanos,
+        from: SimTime,
         now: Turn,
         moved: impl FnMut(u32, SimTime),
     ) -> SimTime {
         self.settle(now);
-        self.free = now.0.max(self.free) + takes;
+        self.free = from.max(self.free) + takes;
         self.follow(0, self.free, moved);
         self.free
     }
@@ -145,7 +147,7 @@ mod tests {
                 let mut moves = Vec::new();
                 let moved = |die: u32, at: SimTime| moves.push((die, at.0));
                 let at = if it.cells == 0 {
-                    channel.occupy(takes, now, moved)
+                    channel.occupy(takes, now.0, now, moved)
                 } else {
                     let asks = (SimTime(it.begins + it.cells), it.die);
                     channel.reserve(takes, asks, now, moved)

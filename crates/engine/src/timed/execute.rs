@@ -170,7 +170,7 @@ impl Engine {
 
     #[inline]
     fn start_read(&mut self, die: DieId, read: ReadOp, now: SimTime) {
-        let begun = self.occupy_channel(die, self.config.timing.t_command, now);
+        let begun = self.occupy_channel(die, self.config.timing.t_command, now, now);
         let time = self.begin_read(&read);
         let state = &mut self.dies[die.0 as usize];
         let penalty = std::mem::take(&mut state.penalty);
@@ -185,7 +185,7 @@ impl Engine {
 
     /// Begins a program or an erase.
     fn start_change(&mut self, die: DieId, op: &Op, now: SimTime) {
-        let begun = self.occupy_channel(die, self.config.timing.t_command, now);
+        let begun = self.occupy_channel(die, self.config.timing.t_command, now, now);
         match *op {
             Op::Read(_) => unreachable!("a read changes nothing"),
             Op::Program { job } => {
@@ -195,7 +195,7 @@ impl Engine {
                 }
                 let copied_back = self.jobs[job].copied_back > 0;
                 let transfer = if copied_back { Nanos::ZERO } else { self.program_transfer(job) };
-                let loaded = self.occupy_channel(die, transfer, begun);
+                let loaded = self.occupy_channel(die, transfer, begun, now);
                 let state = &mut self.dies[die.0 as usize];
                 if self.config.cache_program {
                     state.set_register(*op, loaded);
@@ -246,17 +246,17 @@ impl Engine {
         self.program_time(place)
     }
 
-    /// Reserves the channel of `die` for `time` as soon as it is free; returns when that
-    /// ends.
+    /// Takes the channel of `die` for `time` as soon as it is free and it is `from`; returns
+    /// when that ends.
     #[inline]
-    fn occupy_channel(&mut self, die: DieId, time: Nanos, now: SimTime) -> SimTime {
-        if time == Nanos::ZERO { now } else { self.take_channel(die, time, now) }
+    fn occupy_channel(&mut self, die: DieId, time: Nanos, from: SimTime, now: SimTime) -> SimTime {
+        if time == Nanos::ZERO { from } else { self.take_channel(die, time, from, now) }
     }
 
-    fn take_channel(&mut self, die: DieId, time: Nanos, now: SimTime) -> SimTime {
+    fn take_channel(&mut self, die: DieId, time: Nanos, from: SimTime, now: SimTime) -> SimTime {
         let (dies, timers) = (&mut self.dies, &mut self.timers);
         let channel = &mut self.channels[self.layout.channel_of(die) as usize];
-        channel.occupy(time, (now, self.turn.0), |die, until| {
+        channel.occupy(time, from, (now, self.turn.0), |die, until| {
             dies[die as usize].register_until = until;
             timers.set(die, until);
         })
@@ -331,7 +331,7 @@ impl Engine {
     /// The cells are done with a read: its data leaves over the channel.
     #[inline]
     fn send(&mut self, die: DieId, read: ReadOp, done: &mut Vec<Done>, now: SimTime) {
-        let end = self.occupy_channel(die, self.transfer_of(&read), now);
+        let end = self.occupy_channel(die, self.transfer_of(&read), now, now);
         if end == now {
             self.read_done(die, &read, done, now);
             return;

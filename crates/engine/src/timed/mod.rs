@@ -14,6 +14,8 @@ mod execute;
 mod faults;
 mod rows;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 mod times;
 mod word_line;
 

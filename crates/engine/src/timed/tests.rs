@@ -1,0 +1,107 @@
+//! One event a read, against two.
+
+use prism_base::{Bytes, Rng};
+use prism_ftl::{Frontiers, FtlConfig, LayerConfig, VictimPolicy};
+use prism_nand::{Geometry, PageTimes, Timing};
+
+use super::*;
+use crate::config::{Cleaning, CleaningMode, Suspend};
+
+const UNITS: u32 = 300;
+
+fn draw(rng: &mut Rng) -> (Geometry, EngineConfig) {
+    let superblock = if rng.chance(0.3) { 2 } else { 1 };
+    let geometry = Geometry {
+        channels: 1 + rng.below(2) as u32,
+        dies_per_channel: 4,
+        planes: 1,
+        planes_ganged: 1,
+        blocks_per_plane: 12,
+        pages_per_block: 8,
+        pages_per_program: 1,
+        dies_per_superblock: superblock,
+        parity: false,
+        page: Bytes(32),
+        unit: Bytes(16),
+        slc: None,
+    };
+    // Short and few times, so that many things happen at once.
+    let mut time = |most: u64| Nanos(1 + rng.below(most));
+    let timing = Timing {
+        t_read: PageTimes::uniform(time(8)),
+        t_program: PageTimes::uniform(time(30)),
+        t_erase: time(60),
+        t_command: Nanos(time(3).0 - 1),
+        bus_bytes_per_second: Some(32_000_000_000 / time(12).0),
+    };
+    let suspend = Suspend { programs: true, erases: true, cost: time(3) };
+    let config = EngineConfig {
+        scheduler: [Scheduler::Fcfs, Scheduler::ReadFirst, Scheduler::Priority]
+            [rng.below(3) as usize],
+        suspend: rng.chance(0.5).then_some(suspend),
+        cleaning: Cleaning {
+            mode: CleaningMode::ALL[rng.below(3) as usize],
+            free_blocks_critical: 1,
+            free_blocks_idle: 0,
+        },
+        ..EngineConfig::simple(timing)
+    };
+    (geometry, config)
+}
+
+/// Everything that ends, and when, in a random life; what is asked for and when is the same
+/// for the same seed.
+fn life(seed: u64, foresees: bool) -> (Vec<(SimTime, Done)>, FlashCounts) {
+    let rng = &mut Rng::stream(seed, "events of a read");
+    let (geometry, config) = draw(rng);
+    let of_layer =
+        FtlConfig { ..FtlConfig::simple(UNITS, VictimPolicy::Greedy, Frontiers::Shared) };
+    let layer = Layer::new(geometry.clone(), LayerConfig::Page(of_layer), 1).expect("a layer");
+    let mut engine = Engine::new(Nand::new(geometry), layer, config);
+    engine.foresees = foresees;
+    let (mut now, mut log, mut done) = (SimTime::ZERO, Vec::new(), Vec::new());
+    let busy = 2 + rng.below(12);
+    for tag in 0..3000 {
+        now = now + Nanos(rng.below(busy));
+        while engine.next_at() <= now {
+            let at = engine.step(&mut done);
+            log.extend(done.drain(..).map(|done| (at, done)));
+        }
+        let lpn = rng.below(u64::from(UNITS)) as u32;
+        let (writes, urgent) = (rng.chance(0.5), rng.chance(0.5));
+        if !writes {
+            if let Some(at) = engine.ftl().lookup(lpn) {
+                let run = engine.ftl().read_of(at);
+                engine.read(&run, Cause::Host, tag, urgent, now);
+            }
+        } else if let Some(lane) = engine.writable_lane(0, lpn, now) {
+            let unit = |lpn, tag| HostUnit {
+                write: UnitWrite { lpn, source: None, version: u64::from(tag) + 1 },
+                tag,
+                lost: false,
+            };
+            engine.write(lane, 0, &[unit(lpn, tag), unit((lpn + 1) % UNITS, tag)], now);
+        }
+    }
+    while !engine.is_idle() {
+        let at = engine.step(&mut done);
+        log.extend(done.drain(..).map(|done| (at, done)));
+    }
+    engine.assert_conserved();
+    (log, engine.counts)
+}
+
+#[test]
+fn a_read_of_one_event_ends_when_one_of_two_does() {
+    let mut cleaned = 0;
+    for seed in 0..300 {
+        let (foreseen, counts) = life(seed, true);
+        assert!(foreseen.len() > 100, "{} things done", foreseen.len());
+        let (stepped, all) = life(seed, false);
+        let other = foreseen.iter().zip(&stepped).find(|(a, b)| a != b);
+        assert!(other.is_none(), "seed {seed}, foreseen and stepped: {other:?}");
+        assert!(foreseen.len() == stepped.len() && counts == all, "seed {seed}: {counts:?}");
+        cleaned += counts.programs[Cause::Gc];
+    }
+    assert!(cleaned > 10_000, "{cleaned} pages moved");
+}
