@@ -1,5 +1,6 @@
 //! Large columns of numbers that begin as zeros and take memory only where touched.
 
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 use bytemuck::Pod;
@@ -12,14 +13,9 @@ use memmap2::{Advice, MmapMut};
 /// than the lookup. Memory then comes in pieces of 2 MiB.
 #[derive(Debug)]
 pub struct Zeroed<T> {
-    storage: Storage<T>,
+    map: MmapMut,
     len: usize,
-}
-
-#[derive(Debug)]
-enum Storage<T> {
-    Small(Vec<T>),
-    Large(MmapMut),
+    kind: PhantomData<T>,
 }
 
 impl<T: Pod> Zeroed<T> {
@@ -33,14 +29,13 @@ impl<T: Pod> Zeroed<T> {
     #[must_use]
     pub fn new(len: usize) -> Self {
         let bytes = len * size_of::<T>();
-        if bytes < Self::LARGE {
-            return Self { storage: Storage::Small(vec![T::zeroed(); len]), len };
-        }
-        let map = MmapMut::map_anon(bytes).expect("address space for a column");
+        let map = MmapMut::map_anon(bytes.max(1)).expect("address space for a column");
         assert!(map.len() >= bytes && map.as_ptr().cast::<T>().is_aligned(), "room for a column");
-        // Where the system knows no such advice, small pages do as well, only slower.
-        let _ = map.advise(Advice::HugePage);
-        Self { storage: Storage::Large(map), len }
+        if bytes >= Self::LARGE {
+            // Where the system knows no such advice, small pages do as well, only slower.
+            let _ = map.advise(Advice::HugePage);
+        }
+        Self { map, len, kind: PhantomData }
     }
 }
 
@@ -49,16 +44,11 @@ impl<T: Pod> Deref for Zeroed<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        match &self.storage {
-            Storage::Small(values) => values,
-            Storage::Large(map) => {
-                // SAFETY: the map is page aligned, has room for `len` values, and any bytes are
-                // a value. Checking that at each access costs more than the access.
-                #[allow(unsafe_code, reason = "checked once, in `new`")]
-                unsafe {
-                    std::slice::from_raw_parts(map.as_ptr().cast(), self.len)
-                }
-            }
+        // SAFETY: the map is page aligned, has room for `len` values, and any bytes are a value.
+        // Checking that at each access costs more than the access.
+        #[allow(unsafe_code, reason = "checked once, in `new`")]
+        unsafe {
+            std::slice::from_raw_parts(self.map.as_ptr().cast(), self.len)
         }
     }
 }
@@ -66,15 +56,10 @@ impl<T: Pod> Deref for Zeroed<T> {
 impl<T: Pod> DerefMut for Zeroed<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        match &mut self.storage {
-            Storage::Small(values) => values,
-            Storage::Large(map) => {
-                // SAFETY: as above, and the map is borrowed for as long as the slice.
-                #[allow(unsafe_code, reason = "checked once, in `new`")]
-                unsafe {
-                    std::slice::from_raw_parts_mut(map.as_mut_ptr().cast(), self.len)
-                }
-            }
+        // SAFETY: as above, and the map is borrowed for as long as the slice.
+        #[allow(unsafe_code, reason = "checked once, in `new`")]
+        unsafe {
+            std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast(), self.len)
         }
     }
 }

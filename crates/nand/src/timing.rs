@@ -35,8 +35,16 @@ impl PageTimes {
         &self.times[..self.types as usize]
     }
 
+    /// The time of every page, where there is one for all.
+    #[must_use]
+    #[inline]
+    pub fn only(&self) -> Option<Nanos> {
+        (self.types == 1).then_some(self.times[0])
+    }
+
     /// The time of page number `page` of a block: types go round.
     #[must_use]
+    #[inline]
     pub fn of(&self, page: u32) -> Nanos {
         match self.types {
             1 => self.times[0],

@@ -129,14 +129,14 @@ impl Engine {
     /// Whether cleaning may make its next step, or has to wait for the host.
     fn may_go_on(&mut self, lane: LaneId) -> bool {
         let cleaning = self.config.cleaning;
-        let may = self.ftl.is_pressed(lane, cleaning.free_blocks_critical)
-            || match cleaning.mode {
-                CleaningMode::Foreground => true,
-                CleaningMode::Partial => {
-                    self.layout.dies_of(lane).all(|die| self.dies[die.0 as usize].host_ops == 0)
-                }
-                CleaningMode::PriorityAware => !self.urgent,
-            };
+        let waits = match cleaning.mode {
+            CleaningMode::Foreground => return true,
+            CleaningMode::Partial => {
+                self.layout.dies_of(lane).any(|die| self.dies[die.0 as usize].host_ops > 0)
+            }
+            CleaningMode::PriorityAware => self.urgent,
+        };
+        let may = !waits || self.ftl.is_pressed(lane, cleaning.free_blocks_critical);
         let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
         self.paused += u32::from(!may);
         self.paused -= u32::from(std::mem::replace(&mut cleaner.paused, !may));

@@ -355,11 +355,10 @@ impl Engine {
         let job = &self.jobs[place];
         let (row, cause) = (RowId(job.row), job.cause);
         let lane = LaneId(job.lane);
-        let block = self.layout.block_of(row);
         if self.nand.program_end(row) == Status::Failed {
             self.counts.faults.program_failures += 1;
             self.lose_row(place);
-            self.lose_held(block);
+            self.lose_held(self.layout.block_of(row));
             return;
         }
         if self.faulty && self.ftl.is_void(row) {
@@ -367,7 +366,8 @@ impl Engine {
             return;
         }
         if self.config.word_line_rows > 1 {
-            if self.faulty && self.ftl.has_failed(block) && row != self.nand.word_line_end(row) {
+            let fails = || self.ftl.has_failed(self.layout.block_of(row));
+            if self.faulty && fails() && row != self.nand.word_line_end(row) {
                 // The rest of its word line is never programmed.
                 self.lose_row(place);
                 return;

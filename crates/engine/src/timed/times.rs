@@ -53,7 +53,10 @@ impl Engine {
     pub(super) fn read_time(&self, row: RowId, level: u8) -> Nanos {
         match self.slc_of_row(row) {
             Some(slc) => slc.t_read,
-            None => self.config.timing.t_read.of(self.page_of(row, level)),
+            None => {
+                let times = &self.config.timing.t_read;
+                times.only().unwrap_or_else(|| times.of(self.page_of(row, level)))
+            }
         }
     }
 
@@ -82,7 +85,10 @@ impl Engine {
         let job = &self.jobs[place];
         let row = RowId(job.row);
         let mut time = match self.slc_of_row(row) {
-            None => self.config.timing.t_program.of(self.layout.place_of(row).1),
+            None => {
+                let times = &self.config.timing.t_program;
+                times.only().unwrap_or_else(|| times.of(self.layout.place_of(row).1))
+            }
             Some(slc) => {
                 let levels = self.layout.levels_for(job.plan.units.len() as u32);
                 Nanos(slc.t_program.0 * u64::from(levels))
