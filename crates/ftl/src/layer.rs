@@ -223,27 +223,28 @@ impl Layer {
     /// If a host write was not announced by [`Layer::write_begin`].
     #[inline]
     pub fn commit(&mut self, row: RowId, units: &[UnitWrite], lost: &[usize]) {
-        match self {
-            Self::Ranges(map) => return map.commit(row, units, lost),
-            Self::Zoned(map) => return map.commit_row(row, units),
-            Self::Page(_) | Self::Hybrid(_) => {}
-        }
-        let first = self.layout().first_unit(row).0;
-        let kept = |place: &usize| lost.is_empty() || !lost.contains(place);
+        let kept = |place: usize| lost.is_empty() || !lost.contains(&place);
         match self {
             Self::Page(map) => {
-                for place in (0..units.len()).filter(kept) {
-                    map.commit(&units[place], Pun(first + place as u32));
+                let first = map.layout().first_unit(row).0;
+                for (place, write) in units.iter().enumerate() {
+                    if kept(place) {
+                        map.commit(write, Pun(first + place as u32));
+                    }
                 }
                 map.row_done(row);
             }
             Self::Hybrid(map) => {
-                for place in (0..units.len()).filter(kept) {
-                    map.commit(&units[place], Pun(first + place as u32));
+                let first = map.layout().first_unit(row).0;
+                for (place, write) in units.iter().enumerate() {
+                    if kept(place) {
+                        map.commit(write, Pun(first + place as u32));
+                    }
                 }
                 map.row_done(row);
             }
-            Self::Ranges(_) | Self::Zoned(_) => unreachable!("done above"),
+            Self::Ranges(map) => map.commit(row, units, lost),
+            Self::Zoned(map) => map.commit_row(row, units),
         }
     }
 

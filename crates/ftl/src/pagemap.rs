@@ -261,8 +261,9 @@ impl PageMap {
         self.p2l[at.0 as usize] = lpn + 1;
         let wins = self.l2p[lpn as usize] == source.0 + 1;
         if wins {
-            self.unmap(lpn);
-            self.map(lpn, at);
+            self.l2p[lpn as usize] = at.0 + 1;
+            self.drop_valid(source);
+            self.add_valid(at);
             if self.config.map_units > 0 && lpn < self.config.logical_units {
                 self.moved.push(lpn);
             }
