@@ -127,7 +127,7 @@ fn closed_loop(
                 drive.submit(request, drive.now()).expect("within the drive");
                 submitted += 1;
             }
-            drive.step(&mut done);
+            drive.next_completion(&mut done);
             completed += done.len() as u64;
             done.clear();
         }

@@ -72,8 +72,13 @@ impl Engine {
         }
         // A die that works goes on when it is done; nothing changes until then.
         if self.may_begin(die) {
-            self.start_next(die, now);
+            self.start_queued(die, now);
         }
+    }
+
+    #[inline(never)]
+    fn start_queued(&mut self, die: DieId, now: SimTime) {
+        self.start_next(die, now);
     }
 
     /// Whether something may begin on `die` before what works there is done.
@@ -116,47 +121,41 @@ impl Engine {
     #[inline]
     fn start_one(&mut self, die: DieId, now: SimTime) -> bool {
         let state = &mut self.dies[die.0 as usize];
-        if self.foresees && state.first.is_empty() && state.suspended.is_none() {
+        let next = if self.foresees && state.first.is_empty() && state.suspended.is_none() {
             // Nothing works there, and nothing goes before what has waited longest.
-            let Some(op) = state.rest.pop_front() else { return false };
             state.passed = 0;
-            return self.start_next_of(die, &op, now);
+            state.rest.pop_front()
+        } else {
+            self.take_of_several(die)
+        };
+        let Some(op) = next else { return self.resume(die, now) };
+        if self.faulty && self.has_no_row(&op) {
+            let Op::Program { job } = op else { unreachable!("only programs have rows") };
+            self.lose_row(job);
+            return true;
         }
-        self.start_one_of_several(die, now)
+        self.operations += 1;
+        self.start(die, &op, now);
+        true
     }
 
+    /// Takes out what is next on `die`, if it may begin now.
     #[inline(never)]
-    fn start_one_of_several(&mut self, die: DieId, now: SimTime) -> bool {
+    fn take_of_several(&mut self, die: DieId) -> Option<Op> {
         let cache_read = self.config.cache_read;
         let state = &mut self.dies[die.0 as usize];
-        if state.array.is_some() && !self.config.cache_program || state.sensed.is_some() {
-            return false;
+        let passes = state.next_passes(PASSED_MAX)?;
+        let op = *state.queue(passes).front()?;
+        if state.sensed.is_some() || !state.may_begin(&op, cache_read) {
+            return None;
         }
-        let passes = state.next_passes(PASSED_MAX);
-        let op = match passes.and_then(|passes| state.queue(passes).front()) {
-            Some(op) if state.may_begin(op, cache_read) => *op,
-            _ => return state.suspended.is_some() && self.resume(die, now),
-        };
-        state.take(passes == Some(true));
+        state.take(passes);
         if self.config.scheduler == Scheduler::ShortestWait {
             let time = self.estimate(&op);
             let backlog = &mut self.dies[die.0 as usize].backlog;
             *backlog = Nanos(backlog.0 - time.0);
         }
-        self.start_next_of(die, &op, now)
-    }
-
-    /// Begins what has been taken out of a queue, unless it has lost its row meanwhile.
-    #[inline]
-    fn start_next_of(&mut self, die: DieId, op: &Op, now: SimTime) -> bool {
-        if self.faulty && self.has_no_row(op) {
-            let Op::Program { job } = *op else { unreachable!("only programs have rows") };
-            self.lose_row(job);
-            return true;
-        }
-        self.operations += 1;
-        self.start(die, op, now);
-        true
+        Some(op)
     }
 
     #[inline]
@@ -265,13 +264,7 @@ impl Engine {
     /// Reserves the channel of `die` for `time` as soon as it is free after `asks`, when the
     /// cells will be done; returns when that ends.
     #[inline]
-    fn reserve_channel(
-        &mut self,
-        die: DieId,
-        time: Nanos,
-        asks: SimTime,
-        now: SimTime,
-    ) -> SimTime {
+    fn reserve_channel(&mut self, die: DieId, time: Nanos, asks: SimTime, now: SimTime) -> SimTime {
         if time == Nanos::ZERO {
             return asks;
         }
@@ -468,6 +461,7 @@ impl Engine {
     }
 
     /// Goes on with what was stopped, now that no read waits. Returns whether it did.
+    #[inline(never)]
     fn resume(&mut self, die: DieId, now: SimTime) -> bool {
         let state = &mut self.dies[die.0 as usize];
         if state.array.is_some() || state.register.is_some() {

@@ -70,7 +70,7 @@ pub fn closed_loop(
             drive.submit(next(submitted), drive.now()).expect("within the drive");
             submitted += 1;
         }
-        drive.step(&mut done);
+        drive.next_completion(&mut done);
         done.drain(..).for_each(|completion| tally.add(&completion));
     }
     tally.span = drive.now().since(start);
@@ -100,7 +100,7 @@ pub fn open_loop(
         done.drain(..).for_each(|completion| tally.add(&completion));
     }
     while tally.count < count {
-        drive.step(&mut done);
+        drive.next_completion(&mut done);
         done.drain(..).for_each(|completion| tally.add(&completion));
     }
     tally.span = drive.now().since(start);

@@ -27,30 +27,54 @@ impl Drive {
     /// # Panics
     /// If there is none.
     pub fn step(&mut self, out: &mut Vec<Completion>) {
-        let flash = self.engine.next_at();
-        let (reads, writes) = (self.starts.next_at(), self.write_starts.next_at());
-        let commands = reads.min(writes);
-        let finishes = self.finishes.next_at();
-        let at = flash.min(commands).min(finishes).min(self.timers.next_at());
-        assert!(at != SimTime::NEVER, "an event to step to");
-        self.now = at;
-        if flash == at {
-            self.flash_event(out);
-        } else if commands == at {
-            let starts = if reads == at { &mut self.starts } else { &mut self.write_starts };
-            let (_, slot) = starts.pop().expect("an event was there");
-            self.start(slot, out);
-        } else if finishes == at {
-            let (_, slot) = self.finishes.pop().expect("an event was there");
-            self.finish(slot, out);
-            self.watch_for_idle();
-        } else {
-            let (_, payload) = self.timers.pop().expect("an event was there");
-            self.timer(payload, out);
+        let happened = self.run(1, out);
+        assert!(happened, "an event to step to");
+    }
+
+    /// The same until requests complete, of which at least one is added to `out`; false if
+    /// nothing is left that could happen. For those who have nothing to ask before: steps in a
+    /// row cost less than steps one by one.
+    pub fn next_completion(&mut self, out: &mut Vec<Completion>) -> bool {
+        let before = out.len();
+        self.run(u64::MAX, out) && out.len() > before
+    }
+
+    /// Lets at most `events` events happen, up to the first with completions. Returns whether
+    /// any did.
+    fn run(&mut self, events: u64, out: &mut Vec<Completion>) -> bool {
+        let before = out.len();
+        for happened in 0..events {
+            let flash = self.engine.next_at();
+            let (reads, writes) = (self.starts.next_at(), self.write_starts.next_at());
+            let commands = reads.min(writes);
+            let finishes = self.finishes.next_at();
+            let at = flash.min(commands).min(finishes).min(self.timers.next_at());
+            if at == SimTime::NEVER {
+                return happened > 0;
+            }
+            self.now = at;
+            if flash == at {
+                self.flash_event(out);
+            } else if commands == at {
+                let starts = if reads == at { &mut self.starts } else { &mut self.write_starts };
+                let (_, slot) = starts.pop().expect("an event was there");
+                self.start(slot, out);
+            } else if finishes == at {
+                let (_, slot) = self.finishes.pop().expect("an event was there");
+                self.finish(slot, out);
+                self.watch_for_idle();
+            } else {
+                let (_, payload) = self.timers.pop().expect("an event was there");
+                self.timer(payload, out);
+            }
+            if self.delicate {
+                self.mind_flash(out);
+            }
+            if out.len() > before {
+                break;
+            }
         }
-        if self.delicate {
-            self.mind_flash(out);
-        }
+        true
     }
 
     /// What flash asks for that fails, or whose word lines take effect as wholes.
