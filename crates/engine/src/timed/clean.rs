@@ -69,13 +69,24 @@ impl Cleaner {
 
 impl Engine {
     /// Goes on with the cleaning of `lane`, or begins it if it is time.
+    #[inline]
     pub(super) fn clean(&mut self, lane: LaneId, now: SimTime) {
-        let dies = self.layout.dies_per_lane();
-        loop {
+        if self.takes_copies(lane) {
+            self.clean_on(lane, now);
+        }
+    }
+
+    /// Whether another step of cleaning may be under way on `lane`.
+    #[inline]
+    fn takes_copies(&self, lane: LaneId) -> bool {
+        let cleaner = &self.lanes[lane.0 as usize].cleaner;
+        cleaner.erasing == 0 && cleaner.copies < COPIES_MAX * self.layout.dies_per_lane()
+    }
+
+    #[inline(never)]
+    fn clean_on(&mut self, lane: LaneId, now: SimTime) {
+        while self.takes_copies(lane) {
             let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
-            if cleaner.erasing > 0 || cleaner.copies == COPIES_MAX * dies {
-                return;
-            }
             if self.faulty && self.ftl.is_read_only() {
                 return;
             }
@@ -362,14 +373,22 @@ impl Engine {
 
     #[inline]
     fn look_again(&mut self, now: SimTime) {
-        while let Some(lane) = self.ftl.take_idle_lane() {
-            self.clean(lane, now);
+        if self.ftl.has_idle_lanes() {
+            self.clean_idle_lanes(now);
         }
         if self.stuck > 0 {
             self.unstick(now);
         }
     }
 
+    #[inline(never)]
+    fn clean_idle_lanes(&mut self, now: SimTime) {
+        while let Some(lane) = self.ftl.take_idle_lane() {
+            self.clean(lane, now);
+        }
+    }
+
+    #[inline(never)]
     fn unstick(&mut self, now: SimTime) {
         for lane in 0..self.lanes.len() as u32 {
             if self.lanes[lane as usize].cleaner.stuck {

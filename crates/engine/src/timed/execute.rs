@@ -232,7 +232,7 @@ impl Engine {
         let row = RowId(job.row);
         content::program_begin(&mut self.nand, &self.ftl, row, &job.plan.units, &job.payloads)
             .expect("a reserved row is the next of its block");
-        let logical = self.ftl.logical_units();
+        let logical = self.logical_units;
         let (geometry, layout) = (self.nand.geometry(), self.nand.layout());
         self.counts.of_kind(layout, row, |counts| {
             counts.count_program(geometry, layout, cause, logical, &job.plan.units);

@@ -136,6 +136,8 @@ pub struct Engine {
     level_transfers: Vec<Nanos>,
     transfers: Vec<Nanos>,
     pages_per_program: u32,
+    /// Logical units of the layer.
+    logical_units: u32,
     /// The flash ages and fails.
     faulty: bool,
     /// Rows of the host whose programs have failed and that wait for a place.
@@ -198,6 +200,7 @@ impl Engine {
             transfers: part_transfers(geometry, &config),
             pages_per_program: geometry.pages_per_program,
             layout: *nand.layout(),
+            logical_units: ftl.logical_units(),
             faulty: nand.has_faults(),
             homeless: VecDeque::new(),
             rowless: VecDeque::new(),

@@ -54,15 +54,14 @@ fn draw(rng: &mut Rng) -> (Geometry, EngineConfig) {
 fn life(seed: u64, foresees: bool) -> (Vec<(SimTime, Done)>, FlashCounts) {
     let rng = &mut Rng::stream(seed, "events of a read");
     let (geometry, config) = draw(rng);
-    let of_layer =
-        FtlConfig { ..FtlConfig::simple(UNITS, VictimPolicy::Greedy, Frontiers::Shared) };
+    let of_layer = FtlConfig::simple(UNITS, VictimPolicy::Greedy, Frontiers::Shared);
     let layer = Layer::new(geometry.clone(), LayerConfig::Page(of_layer), 1).expect("a layer");
     let mut engine = Engine::new(Nand::new(geometry), layer, config);
     engine.foresees = foresees;
     let (mut now, mut log, mut done) = (SimTime::ZERO, Vec::new(), Vec::new());
     let busy = 2 + rng.below(12);
     for tag in 0..3000 {
-        now = now + Nanos(rng.below(busy));
+        now += Nanos(rng.below(busy));
         while engine.next_at() <= now {
             let at = engine.step(&mut done);
             log.extend(done.drain(..).map(|done| (at, done)));

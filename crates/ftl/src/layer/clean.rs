@@ -111,6 +111,13 @@ impl Layer {
         }
     }
 
+    /// Whether there can be lanes such as [`Layer::take_idle_lane`] returns.
+    #[must_use]
+    #[inline]
+    pub fn has_idle_lanes(&self) -> bool {
+        !matches!(self, Self::Page(_))
+    }
+
     /// A lane that has got something to erase from what happened on others, and may not know.
     #[inline]
     pub fn take_idle_lane(&mut self) -> Option<LaneId> {
