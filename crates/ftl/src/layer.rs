@@ -36,6 +36,8 @@ pub enum HostPlace {
 
 /// A translation layer.
 #[derive(Clone, Debug)]
+// Told apart at every step: by a number of its own, not by what a variant cannot hold.
+#[repr(u8)]
 pub enum Layer {
     /// By unit.
     Page(PageMap),

@@ -88,7 +88,8 @@ impl Channel {
     /// Reserves anew from `place` on, behind what ends at `free`.
     #[inline]
     fn follow(&mut self, place: usize, mut free: SimTime, mut moved: impl FnMut(u32, SimTime)) {
-        for reserved in self.ahead.range_mut(place..) {
+        for place in place..self.ahead.len() {
+            let reserved = &mut self.ahead[place];
             let ends = reserved.asks.0.max(free) + reserved.takes;
             if ends == reserved.ends {
                 // Nor does anything behind it move.
