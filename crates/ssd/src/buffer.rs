@@ -13,6 +13,7 @@ mod snapshot;
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
+use std::collections::hash_map::Entry as Slot;
 
 use prism_base::{FastMap, SimTime};
 use prism_engine::slab::Slab;
@@ -301,10 +302,11 @@ impl Buffer {
     }
 
     fn make_dirty(&mut self, place: u32) {
-        let entry = self.entries[place];
-        self.leave_epoch(&entry);
-        self.entries[place].state = State::Dirty;
-        self.enter_epoch(place, entry.epoch);
+        self.leave_epoch(place);
+        let entry = &mut self.entries[place];
+        entry.state = State::Dirty;
+        let epoch = entry.epoch;
+        self.enter_epoch(place, epoch);
         self.queue(place);
     }
 
@@ -335,21 +337,22 @@ impl Buffer {
             self.occupied[stream as usize / 64] &= !(1 << (stream % 64));
         }
         self.dirty_total -= 1;
-        let entry = self.entries[place];
-        self.leave_epoch(&entry);
-        self.entries[place].state = State::InFlight;
-        self.enter_epoch(place, entry.epoch);
+        let entry = &mut self.entries[place];
+        entry.state = State::InFlight;
+        let (epoch, waiters) = (entry.epoch, entry.waiters);
+        self.count_dirty(epoch, waiters, -1);
         Some(place)
     }
 
     /// `slot` waits for the unit at `place` to be on flash.
     pub(crate) fn wait_for(&mut self, place: u32, slot: u32) {
         let link = self.links.take();
-        let entry = self.entries[place];
-        self.leave_epoch(&entry);
+        self.leave_epoch(place);
+        let entry = &mut self.entries[place];
+        let epoch = entry.epoch;
         self.links[link] = Link { slot, next: entry.waiters };
-        self.entries[place].waiters = link;
-        self.enter_epoch(place, entry.epoch);
+        entry.waiters = link;
+        self.enter_epoch(place, epoch);
     }
 
     /// One that waits for the unit at `place`, which is on flash now.
@@ -366,12 +369,14 @@ impl Buffer {
 
     /// A unit is on flash, and who waited for it has been told: its place is free.
     pub(crate) fn remove(&mut self, place: u32) {
-        let entry = self.entries[place];
-        self.leave_epoch(&entry);
-        if self.index.get(&entry.lpn) == Some(&place) {
-            self.index.remove(&entry.lpn);
+        self.leave_epoch(place);
+        let entry = &mut self.entries[place];
+        entry.state = State::Vacant;
+        if let Slot::Occupied(newest) = self.index.entry(entry.lpn)
+            && *newest.get() == place
+        {
+            newest.remove();
         }
-        self.entries[place].state = State::Vacant;
         self.entries.give(place);
         self.used -= 1;
     }
@@ -398,10 +403,9 @@ impl Buffer {
                 owed.epoch = Some(owed.epoch.map_or(epoch, |oldest| oldest.min(epoch)));
             }
             while self.entries[place].waiters != NOBODY {
-                let entry = self.entries[place];
-                self.leave_epoch(&entry);
+                self.leave_epoch(place);
                 owed.waiters.extend(self.next_waiter(place));
-                self.enter_epoch(place, entry.epoch);
+                self.enter_epoch(place, epoch);
             }
             if state == State::Filling {
                 self.entries[place].dropped = true;
@@ -426,8 +430,7 @@ impl Buffer {
 
     /// Moves a tombstone that was just added to an epoch that is being flushed.
     pub(crate) fn join_epoch(&mut self, place: u32, epoch: u64) {
-        let entry = self.entries[place];
-        self.leave_epoch(&entry);
+        self.leave_epoch(place);
         self.enter_epoch(place, epoch);
     }
 
@@ -479,10 +482,10 @@ impl Buffer {
                 continue;
             }
             while self.entries[place].waiters != NOBODY {
-                let entry = self.entries[place];
-                self.leave_epoch(&entry);
+                let epoch = self.entries[place].epoch;
+                self.leave_epoch(place);
                 waiters.extend(self.next_waiter(place));
-                self.enter_epoch(place, entry.epoch);
+                self.enter_epoch(place, epoch);
             }
         }
         waiters
@@ -503,26 +506,35 @@ impl Buffer {
         entry.waiters != NOBODY || entry.epoch < self.flush_below
     }
 
+    /// Counts the unit at `place` in `epoch`.
     fn enter_epoch(&mut self, place: u32, epoch: u64) {
-        self.entries[place].epoch = epoch;
-        let entry = self.entries[place];
-        let wanted = self.is_wanted(&entry);
-        let row = &mut self.epochs[(epoch - self.epoch_first) as usize];
-        row.outstanding += 1;
-        if entry.state == State::Dirty {
-            row.unwanted += u64::from(entry.waiters == NOBODY);
-            self.wanted += u64::from(wanted);
+        // Field by field: a copy of what has just been changed in part waits for all of it.
+        let entry = &mut self.entries[place];
+        entry.epoch = epoch;
+        let (state, waiters) = (entry.state, entry.waiters);
+        self.epochs[(epoch - self.epoch_first) as usize].outstanding += 1;
+        if state == State::Dirty {
+            self.count_dirty(epoch, waiters, 1);
         }
     }
 
-    fn leave_epoch(&mut self, entry: &Entry) {
-        let wanted = self.is_wanted(entry);
-        let row = &mut self.epochs[(entry.epoch - self.epoch_first) as usize];
-        row.outstanding -= 1;
-        if entry.state == State::Dirty {
-            row.unwanted -= u64::from(entry.waiters == NOBODY);
-            self.wanted -= u64::from(wanted);
+    /// Counts the unit at `place` in its epoch no longer.
+    fn leave_epoch(&mut self, place: u32) {
+        let entry = &self.entries[place];
+        let (state, epoch, waiters) = (entry.state, entry.epoch, entry.waiters);
+        self.epochs[(epoch - self.epoch_first) as usize].outstanding -= 1;
+        if state == State::Dirty {
+            self.count_dirty(epoch, waiters, -1);
         }
+    }
+
+    /// One unit more or less of `epoch` waits for a row.
+    fn count_dirty(&mut self, epoch: u64, waiters: u32, change: i64) {
+        let alone = i64::from(waiters == NOBODY);
+        let wanted = i64::from(waiters != NOBODY || epoch < self.flush_below);
+        let row = &mut self.epochs[(epoch - self.epoch_first) as usize];
+        row.unwanted = row.unwanted.wrapping_add_signed(change * alone);
+        self.wanted = self.wanted.wrapping_add_signed(change * wanted);
     }
 }
 
