@@ -87,19 +87,19 @@ impl FlashCounts {
         logical_units: u32,
         units: &[UnitWrite],
     ) {
+        let per_unit = u64::from(layout.pages_per_unit());
+        if let ([unit], 1) = (units, layout.units_per_row()) {
+            // By far the most rows of drives that are simulated with one unit a row.
+            let cause = cause_of(cause, logical_units, unit);
+            self.programs[cause] += per_unit;
+            self.units[cause] += 1;
+            return;
+        }
         let pages_per_row = u64::from(geometry.pages_per_row());
         let units_per_row = u64::from(layout.units_per_row());
         if units.is_empty() {
             self.programs[cause] += pages_per_row;
             self.units[cause] += units_per_row;
-            return;
-        }
-        let per_unit = u64::from(layout.pages_per_unit());
-        if let ([unit], true) = (units, units_per_row == 1) {
-            // By far the most rows of drives that are simulated with one unit a row.
-            let cause = cause_of(cause, logical_units, unit);
-            self.programs[cause] += per_unit;
-            self.units[cause] += 1;
             return;
         }
         for page in units.chunks(layout.units_per_page() as usize) {
@@ -127,7 +127,7 @@ impl FlashCounts {
     /// that block as well.
     #[inline]
     pub(crate) fn of_kind(&mut self, layout: &Layout, row: RowId, count: impl FnOnce(&mut Self)) {
-        if layout.is_slc(layout.block_of(row)) {
+        if layout.slc_blocks() > 0 && layout.is_slc(layout.block_of(row)) {
             let before = self.units;
             count(self);
             let counted = self.units.since(&before);

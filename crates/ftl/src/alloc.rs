@@ -226,7 +226,16 @@ impl PageMap {
 
     /// The frontier for copies out of `victim`. Copies within a region that has lost its last
     /// erased block go to the other blocks, if these have room for all of the host's data.
+    #[inline]
     fn copy_frontier(&self, lane: LaneId, victim: BlockId) -> usize {
+        match self.copies_to {
+            Some(only) => only,
+            None => self.copy_frontier_of_several(lane, victim),
+        }
+    }
+
+    #[inline(never)]
+    fn copy_frontier_of_several(&self, lane: LaneId, victim: BlockId) -> usize {
         let own = self.config.frontier_of_copies(self.frontier_of[victim.0 as usize]) as usize;
         let Some(slc) = self.config.slc else { return own };
         let state = &self.lanes[lane.0 as usize];

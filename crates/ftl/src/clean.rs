@@ -198,7 +198,11 @@ impl PageMap {
     /// The cause under which a copy out of a block is counted: moves of translation pages
     /// belong to the map.
     #[must_use]
+    #[inline]
     pub fn cause_of_copies(&self, victim: BlockId, otherwise: Cause) -> Cause {
+        if self.copies_to.is_some() {
+            return otherwise;
+        }
         let frontier = u32::from(self.frontier_of[victim.0 as usize]);
         if self.config.map_frontier() == Some(frontier) { Cause::Map } else { otherwise }
     }

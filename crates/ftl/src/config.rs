@@ -368,6 +368,16 @@ impl FtlConfig {
         }
     }
 
+    /// The frontier for copies out of every block, if it is the same.
+    pub(crate) fn only_frontier_of_copies(&self) -> Option<usize> {
+        let several = self.map_frontier().is_some() || self.slc.is_some();
+        match self.frontiers {
+            Frontiers::Shared if !several => Some(0),
+            Frontiers::Separate if !several => Some(self.streams() as usize),
+            _ => None,
+        }
+    }
+
     /// The frontier for copies out of a block that was written through `frontier`.
     pub(crate) fn frontier_of_copies(&self, frontier: u16) -> u32 {
         let frontier = u32::from(frontier);

@@ -65,6 +65,8 @@ pub struct PageMap {
     /// Data rows that are filled up together before a block is emptied.
     pub(crate) rows_together: u32,
     pub(crate) config: FtlConfig,
+    /// The frontier of all copies, if there is one for all.
+    pub(crate) copies_to: Option<usize>,
     /// 0 nothing, else unit + 1, with [`TRIMMED`] if that unit is a tombstone.
     pub(crate) l2p: Zeroed<u32>,
     /// 0 nothing, [`P2L_TOMBSTONE`], else logical unit + 1.
@@ -148,6 +150,7 @@ impl PageMap {
             valid_total: 0,
             retirement: Retirement::default(),
             rng: Rng::stream(seed, "ftl.victim"),
+            copies_to: config.only_frontier_of_copies(),
             geometry,
             config,
         })

@@ -61,6 +61,7 @@ impl Layout {
 
     /// Blocks of each lane with one bit a cell: its first ones.
     #[must_use]
+    #[inline]
     pub fn slc_blocks(&self) -> u32 {
         self.slc_blocks
     }
