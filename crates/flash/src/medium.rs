@@ -210,10 +210,16 @@ pub trait Medium: Send {
         false
     }
 
-    /// Which of `reads`, blocks and pages whose beginnings were hinted at, has come; waits until
-    /// one has. The first where that is not known.
-    fn first_arrived(&mut self, _reads: &[(u32, u32)]) -> usize {
+    /// Waits until more than `known` reads that were hinted at have come and were not asked for
+    /// yet, or no other is on its way; how many have come. None where that is not known.
+    fn arrivals(&mut self, _known: usize) -> usize {
         0
+    }
+
+    /// Whether a read of the beginning of a page, which was hinted at, would not have to wait:
+    /// it has come, or nobody has begun it.
+    fn has_arrived(&self, _block: u32, _page: u32) -> bool {
+        true
     }
 
     /// Whether a run of pages is read faster if each is hinted at: no cache below reads ahead

@@ -388,10 +388,10 @@ impl Raw {
         self.block(at).is_ok_and(|block| self.share.prefetch(block, at.page, 0, len))
     }
 
-    /// Which of the pages that were hinted at comes first; the first of them if one is wrong.
-    fn first_arrived(&self, all: impl Iterator<Item = Address>) -> usize {
-        let places = all.map(|at| Ok((self.block(at)?, at.page))).collect::<Result<Vec<_>>>();
-        places.map_or(0, |places| self.share.first_arrived(&places))
+    /// Which of the pages that were hinted at has come, the first in their order; waits until
+    /// one has.
+    fn first_arrived(&self, all: impl Iterator<Item = Address> + Clone) -> usize {
+        self.share.first_arrived(all.map(|at| Some((self.block(at).ok()?, at.page))))
     }
 
     /// A queue of commands, `depth` of which may be under way.

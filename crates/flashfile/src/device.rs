@@ -267,9 +267,12 @@ impl Medium for FlashFile {
         self.engine.prefetch(self.layout.page_at(block, page), from, len)
     }
 
-    fn first_arrived(&mut self, reads: &[(u32, u32)]) -> usize {
-        let (engine, layout) = (&mut self.engine, &self.layout);
-        engine.first_arrived(reads.iter().map(|&(block, page)| layout.page_at(block, page)))
+    fn arrivals(&mut self, known: usize) -> usize {
+        self.engine.arrivals(known)
+    }
+
+    fn has_arrived(&self, block: u32, page: u32) -> bool {
+        self.engine.has_arrived(self.layout.page_at(block, page))
     }
 
     /// The page cache reads ahead of a run in larger pieces than hints ask for.

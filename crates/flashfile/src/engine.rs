@@ -110,12 +110,20 @@ impl Engine {
         }
     }
 
-    /// Which of the pages whose beginnings were prefetched can be read without waiting; waits
-    /// until one can.
-    pub(crate) fn first_arrived(&mut self, pages_at: impl Iterator<Item = u64> + Clone) -> usize {
+    /// Waits until more than `known` of the reads that were begun have come and were not asked
+    /// for, or no other is on its way; how many have come.
+    pub(crate) fn arrivals(&mut self, known: usize) -> usize {
         match self {
-            Self::Uring(uring) => uring.first_arrived(pages_at),
+            Self::Uring(uring) => uring.arrivals(known),
             Self::Portable(_) | Self::Simulated(_) => 0,
+        }
+    }
+
+    /// Whether the beginning of a page is not on its way: it has come, or was not begun.
+    pub(crate) fn has_arrived(&self, page_at: u64) -> bool {
+        match self {
+            Self::Uring(uring) => uring.has_arrived(page_at),
+            Self::Portable(_) | Self::Simulated(_) => true,
         }
     }
 

@@ -59,6 +59,8 @@ pub(crate) struct Uring {
     writing: FastMap<u64, usize>,
     reading: FastMap<u64, usize>,
     hints: u64,
+    /// Reads that are done and not yet given to their callers.
+    arrived: usize,
     /// Operations that the kernel has, or gets with the next call.
     under_way: usize,
     /// Those of them that it gets with the next call.
@@ -102,6 +104,7 @@ impl Uring {
             writing: FastMap::default(),
             reading: FastMap::default(),
             hints: 0,
+            arrived: 0,
             under_way: 0,
             queued: 0,
             failed: FastMap::default(),
@@ -153,6 +156,7 @@ impl Uring {
                 _ => self.reap(true)?,
             }
         };
+        self.arrived -= 1;
         if self.reading.get(&at) == Some(&index) {
             self.reading.remove(&at);
         }
@@ -182,22 +186,22 @@ impl Uring {
         }
     }
 
-    /// Which of the reads ahead that begin there has come; waits until one has. What goes wrong
-    /// is told by the read itself.
-    pub(crate) fn first_arrived(&mut self, all: impl Iterator<Item = u64> + Clone) -> usize {
+    /// Waits until more than `known` reads have come that nobody has asked for yet, or no other
+    /// is on its way; how many have come. What goes wrong is told by the read itself.
+    pub(crate) fn arrivals(&mut self, known: usize) -> usize {
         self.take_completions();
-        loop {
-            let on_its_way = |at: u64| {
-                let index = self.reading.get(&at);
-                index.is_some_and(|&index| matches!(self.uses[index], Use::Reading(_)))
-            };
-            if let Some(place) = all.clone().position(|at| !on_its_way(at)) {
-                return place;
-            }
+        while self.arrived <= known && self.arrived < self.reading.len() {
             if self.reap(true).is_err() {
-                return 0;
+                break;
             }
         }
+        self.arrived
+    }
+
+    /// Whether no read ahead that begins there is on its way, as far as is known.
+    pub(crate) fn has_arrived(&self, at: u64) -> bool {
+        let index = self.reading.get(&at);
+        index.is_none_or(|&index| !matches!(self.uses[index], Use::Reading(_)))
     }
 
     /// Waits for all writes.
@@ -268,6 +272,7 @@ impl Uring {
             match self.uses[index] {
                 Use::Reading(read) if which(read) => self.uses[index] = Use::Abandoned,
                 Use::Read(read, _) if which(read) && self.held != Some(index) => {
+                    self.arrived -= 1;
                     self.put_buffer(index);
                 }
                 _ => continue,
@@ -345,6 +350,7 @@ impl Uring {
             }
             Use::Reading(read) => {
                 self.uses[index] = Use::Read(read, self.finish_read(index, read, result));
+                self.arrived += 1;
             }
             Use::Abandoned => self.put_buffer(index),
             Use::Free | Use::Read(..) => unreachable!("the kernel had no such buffer"),

@@ -389,8 +389,11 @@ impl Share {
         !self.0.timed && self.with(hint).unwrap_or(false)
     }
 
-    /// Which of the pages that were hinted at comes first, by their places in `reads`.
-    pub(crate) fn first_arrived(&self, reads: &[(u32, u32)]) -> usize {
+    /// Which of the pages that were hinted at has come; see [`Monitor::first_arrived`].
+    pub(crate) fn first_arrived(
+        &self,
+        reads: impl Iterator<Item = Option<(u32, u32)>> + Clone,
+    ) -> usize {
         // What is wrong is told by the read.
         self.with(|monitor, place| monitor.first_arrived(place, reads)).unwrap_or(0)
     }

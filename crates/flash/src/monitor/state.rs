@@ -275,11 +275,33 @@ impl Monitor {
         }
     }
 
-    /// Which of the pages that were hinted at comes first, by their places in `reads`.
-    pub(crate) fn first_arrived(&mut self, share: usize, reads: &[(u32, u32)]) -> Result<usize> {
-        let on_device = |&(block, page): &(u32, u32)| Ok((self.block_of(share, block)?, page));
-        let on_device = reads.iter().map(on_device).collect::<Result<Vec<_>>>()?;
-        Ok(self.medium()?.first_arrived(&on_device))
+    /// Which of the pages that were hinted at has come, the first in the order of `reads`; waits
+    /// until one has. `None` among them is none of the share's.
+    pub(crate) fn first_arrived(
+        &mut self,
+        share: usize,
+        reads: impl Iterator<Item = Option<(u32, u32)>> + Clone,
+    ) -> Result<usize> {
+        let mut known = 0;
+        loop {
+            // Others may have reads under way too, and what has come may be theirs.
+            let come = self.medium()?.arrivals(known);
+            match reads.clone().position(|read| self.has_arrived(share, read)) {
+                Some(place) => return Ok(place),
+                None if come > known => known = come,
+                None => return Ok(0),
+            }
+        }
+    }
+
+    /// What is wrong with a read is told by the read: it waits for nothing.
+    fn has_arrived(&self, share: usize, at: Option<(u32, u32)>) -> bool {
+        let on_device =
+            at.and_then(|(block, page)| Some((self.block_of(share, block).ok()?, page)));
+        match (on_device, self.medium.as_deref()) {
+            (Some((block, page)), Some(medium)) => medium.has_arrived(block, page),
+            _ => true,
+        }
     }
 
     /// Programs a page of a share. A block that fails is replaced by a spare one.
