@@ -6,8 +6,8 @@
 //! the library gets this file and nothing else of the world.
 //!
 //! * `layout` says where everything stands, `format` how it looks;
-//! * `engine` moves bytes: `uring` by io_uring and direct I/O, or portably, or in a
-//!   `simulated` file that loses power;
+//! * `engine` moves bytes: `uring` by io_uring and direct I/O from and to its `buffers`, or
+//!   portably, or in a `simulated` file that loses power;
 //! * `device` is the medium, `create` makes it, `open` and `lock` open it, `check` reads it
 //!   all;
 //! * `clock` is for devices whose operations take their time in the world too.
@@ -44,6 +44,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod buffers;
 mod check;
 mod clock;
 mod create;

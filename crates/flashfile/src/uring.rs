@@ -10,9 +10,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 use io_uring::{IoUring, opcode, squeue, types};
-use memmap2::MmapMut;
 use prism_base::hash::FastMap;
 use rustix::io::Errno;
+
+use crate::buffers::Buffers;
 
 /// What a buffer is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub(crate) struct Uring {
     page_size: usize,
     /// Writes, and beside them reads, that may be under way.
     depth: usize,
-    buffers: Vec<MmapMut>,
+    buffers: Buffers,
     uses: Vec<Use>,
     free: Vec<usize>,
     /// By where they stand in the file.
@@ -88,9 +89,12 @@ impl Uring {
         page_size: usize,
         depth: usize,
     ) -> io::Result<Self> {
+        // One for each write and each read ahead, one for a read that was not announced or is
+        // held, and one so that at least one is under way if none is free.
+        let mut buffers = Buffers::new(2 * depth + 2, page_size)?;
         // File systems say only at the first transfer which alignment they want.
-        let mut probe = MmapMut::map_anon(page_size)?;
-        direct.read_at(&mut probe, 0)?;
+        direct.read_at(buffers.of_mut(0), 0)?;
+        let count = buffers.count();
         let ring = IoUring::new((2 * depth + 1).next_power_of_two() as u32)?;
         Ok(Self {
             ring,
@@ -98,9 +102,9 @@ impl Uring {
             direct,
             page_size,
             depth,
-            buffers: Vec::new(),
-            uses: Vec::new(),
-            free: Vec::new(),
+            buffers,
+            uses: vec![Use::Free; count],
+            free: (0..count).rev().collect(),
             writing: FastMap::default(),
             reading: FastMap::default(),
             hints: 0,
@@ -126,9 +130,9 @@ impl Uring {
         self.check_failure()?;
         self.forget_reads(page_at);
         let index = self.take_buffer()?;
-        self.buffers[index].copy_from_slice(bytes);
+        self.buffers.of_mut(index).copy_from_slice(bytes);
         let fd = types::Fd(self.direct.as_raw_fd());
-        let pointer = self.buffers[index].as_ptr();
+        let pointer = self.buffers.address(index);
         let entry = opcode::Write::new(fd, pointer, self.page_size as u32).offset(page_at);
         self.queue(index, Use::Writing { page_at }, entry.build())?;
         self.writing.insert(page_at, index);
@@ -143,26 +147,37 @@ impl Uring {
             return Err(error.into());
         }
         if let Some(&index) = self.writing.get(&page_at) {
-            return Ok(&self.buffers[index][from as usize..][..len]);
+            return Ok(&self.buffers.of(index)[from as usize..][..len]);
         }
         let at = page_at + from;
         let index = match self.reading.get(&at) {
             Some(&index) if self.covers(index, len) => index,
             _ => self.begin_read(at, len)?,
         };
-        let result = loop {
-            match self.uses[index] {
-                Use::Read(_, result) => break result,
-                _ => self.reap(true)?,
-            }
-        };
+        let result = self.await_read(index, at)?;
         self.arrived -= 1;
         if self.reading.get(&at) == Some(&index) {
             self.reading.remove(&at);
         }
         self.held = Some(index);
         result?;
-        Ok(&self.buffers[index][..len])
+        Ok(&self.buffers.of(index)[..len])
+    }
+
+    /// Waits for a read; how it went.
+    fn await_read(&mut self, index: usize, at: u64) -> io::Result<Result<(), Errno>> {
+        loop {
+            if let Use::Read(_, result) = self.uses[index] {
+                return Ok(result);
+            }
+            if let Err(error) = self.reap(true) {
+                // Nobody knows of it but this call, unless it was announced.
+                if self.reading.get(&at) != Some(&index) {
+                    self.uses[index] = Use::Abandoned;
+                }
+                return Err(error);
+            }
+        }
     }
 
     /// Begins a read that is going to be asked for; whether there was room for it.
@@ -175,7 +190,8 @@ impl Uring {
         if self.reading.len() >= self.depth {
             self.forget_stale();
         }
-        let room = self.reading.len() < self.depth && !self.failed.contains_key(&page_at);
+        let room = self.reading.len() < self.depth && !self.free.is_empty();
+        let room = room && !self.failed.contains_key(&page_at);
         match room.then(|| self.begin_read(at, len)) {
             Some(Ok(index)) => {
                 self.reading.insert(at, index);
@@ -223,20 +239,23 @@ impl Uring {
     fn begin_read(&mut self, at: u64, len: usize) -> io::Result<usize> {
         let index = self.take_buffer()?;
         let fd = types::Fd(self.direct.as_raw_fd());
-        let pointer = self.buffers[index].as_mut_ptr();
+        let pointer = self.buffers.address(index).cast_mut();
         let entry = opcode::Read::new(fd, pointer, len as u32).offset(at);
         let read = Read { at, len, hint: self.hints };
         self.queue(index, Use::Reading(read), entry.build())?;
         Ok(index)
     }
 
+    /// A buffer that is free; waits for one. At most `depth` are written and as many read ahead,
+    /// and one is held: if none is free, the kernel has one that was abandoned.
     fn take_buffer(&mut self) -> io::Result<usize> {
-        if let Some(index) = self.free.pop() {
-            return Ok(index);
+        loop {
+            if let Some(index) = self.free.pop() {
+                return Ok(index);
+            }
+            assert!(self.under_way > 0, "a buffer comes back: {self:?}");
+            self.reap(true)?;
         }
-        self.buffers.push(MmapMut::map_anon(self.page_size)?);
-        self.uses.push(Use::Free);
-        Ok(self.buffers.len() - 1)
     }
 
     fn put_buffer(&mut self, index: usize) {
@@ -285,15 +304,18 @@ impl Uring {
     fn queue(&mut self, index: usize, what: Use, entry: squeue::Entry) -> io::Result<()> {
         let entry = entry.user_data(index as u64);
         loop {
-            // SAFETY: the buffer is a mapping of its own that neither moves nor goes before
-            // the operation is done: `uses` says so, and `drop` waits. It is long enough, and
-            // the file descriptor is open as long as the ring.
+            // SAFETY: the buffer is a part of a mapping that nothing else has, and which neither
+            // moves nor goes before the operation is done: `uses` says so, and `drop` waits. It
+            // is long enough, and the file descriptor is open as long as the ring.
             #[allow(unsafe_code, reason = "the kernel is given an address")]
             let pushed = unsafe { self.ring.submission().push(&entry) };
             if pushed.is_ok() {
                 break;
             }
-            self.submit()?;
+            if let Err(error) = self.submit() {
+                self.put_buffer(index);
+                return Err(error);
+            }
         }
         self.uses[index] = what;
         self.under_way += 1;
@@ -361,12 +383,12 @@ impl Uring {
     /// says why it was short.
     fn finish_write(&self, index: usize, page_at: u64, result: i32) -> Result<(), Errno> {
         let Some(done) = bytes_done(result)? else {
-            return errno_of(self.file.write_all_at(&self.buffers[index], page_at));
+            return errno_of(self.file.write_all_at(self.buffers.of(index), page_at));
         };
         if done == self.page_size {
             return Ok(());
         }
-        errno_of(self.file.write_all_at(&self.buffers[index][done..], page_at + done as u64))
+        errno_of(self.file.write_all_at(&self.buffers.of(index)[done..], page_at + done as u64))
     }
 
     fn finish_read(&mut self, index: usize, read: Read, result: i32) -> Result<(), Errno> {
@@ -374,7 +396,7 @@ impl Uring {
         if done == read.len {
             return Ok(());
         }
-        let rest = &mut self.buffers[index][done..read.len];
+        let rest = &mut self.buffers.of_mut(index)[done..read.len];
         errno_of(self.file.read_exact_at(rest, read.at + done as u64))
     }
 }
@@ -405,8 +427,7 @@ impl Drop for Uring {
         while self.under_way > 0 {
             if self.reap(true).is_err() {
                 // The kernel may still use them; leaking is what is left.
-                std::mem::forget(std::mem::take(&mut self.buffers));
-                return;
+                return self.buffers.leak();
             }
         }
     }
