@@ -6,7 +6,7 @@
 //! changes the record alone. Pages of a block whose erase is not durable are not overwritten:
 //! the program that would do so syncs first.
 //!
-//! Memory: 8 bytes a block, the buffers of pages under way, and at most 4 MiB of labels.
+//! Memory: 8 bytes a block, the buffers of pages under way, and at most 16 MiB of labels.
 
 use std::any::Any;
 use std::collections::BTreeSet;

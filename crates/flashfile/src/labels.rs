@@ -3,55 +3,67 @@
 
 use std::io;
 
+use prism_base::Zeroed;
+
 use crate::engine::Engine;
 use crate::layout::ALIGN;
 
 const PAGE: usize = ALIGN as usize;
-/// Pages of the file that are kept: 4 MiB, the labels of 512 MiB of pages of 4 KiB.
-const KEPT: u64 = 1024;
+/// Pages of the file that are kept: 16 MiB, the labels of 2 GiB of pages of 4 KiB.
+const KEPT: usize = 4096;
+/// The number of no page.
+const NONE: u64 = u64::MAX;
 
 /// A cache of those pages of the file that hold labels. Each has one place, which it shares
-/// with every 1024th.
+/// with every 4096th. Its memory comes as it is used.
 #[derive(Debug, Default)]
-pub(crate) struct LabelCache {
-    pages: Vec<Option<(u64, Box<[u8]>)>>,
+pub(crate) struct LabelCache(Option<Pages>);
+
+#[derive(Debug)]
+struct Pages {
+    /// By place: the page that is there.
+    numbers: Vec<u64>,
+    bytes: Zeroed<u8>,
+}
+
+impl Pages {
+    fn new() -> Self {
+        Self { numbers: vec![NONE; KEPT], bytes: Zeroed::new(KEPT * PAGE) }
+    }
+
+    /// The page's place, and what is there of it from byte `within` on.
+    fn part(&mut self, number: u64, within: usize, len: usize) -> (&mut u64, &mut [u8]) {
+        let place = (number % KEPT as u64) as usize;
+        (&mut self.numbers[place], &mut self.bytes[place * PAGE + within..][..len])
+    }
 }
 
 impl LabelCache {
-    fn place(number: u64) -> usize {
-        (number % KEPT) as usize
-    }
-
     /// Reads the label at `at`.
     pub(crate) fn read(&mut self, engine: &Engine, at: u64, label: &mut [u8]) -> io::Result<()> {
         let (number, within) = (at / ALIGN, (at % ALIGN) as usize);
         if within + label.len() > PAGE {
             return engine.read_at(at, label);
         }
-        self.pages.resize_with(KEPT as usize, || None);
-        let kept = &mut self.pages[Self::place(number)];
-        let bytes = match kept {
-            Some((other, bytes)) if *other == number => bytes,
-            _ => {
-                let mut bytes = vec![0; PAGE].into_boxed_slice();
-                engine.read_at(number * ALIGN, &mut bytes)?;
-                &mut kept.insert((number, bytes)).1
-            }
-        };
-        label.copy_from_slice(&bytes[within..within + label.len()]);
+        let pages = self.0.get_or_insert_with(Pages::new);
+        let (there, page) = pages.part(number, 0, PAGE);
+        if *there != number {
+            // Should it fail, nothing is there.
+            *there = NONE;
+            engine.read_at(number * ALIGN, page)?;
+            *there = number;
+        }
+        label.copy_from_slice(&page[within..within + label.len()]);
         Ok(())
     }
 
     /// Writes a label, and keeps what is known of its page.
     pub(crate) fn write(&mut self, engine: &mut Engine, at: u64, label: &[u8]) -> io::Result<()> {
         let (number, within) = (at / ALIGN, (at % ALIGN) as usize);
-        let kept = self.pages.get_mut(Self::place(number));
-        if let Some(kept) = kept {
-            match kept {
-                Some((other, bytes)) if *other == number && within + label.len() <= PAGE => {
-                    bytes[within..within + label.len()].copy_from_slice(label);
-                }
-                _ => {}
+        if let Some(pages) = self.0.as_mut().filter(|_| within + label.len() <= PAGE) {
+            let (there, part) = pages.part(number, within, label.len());
+            if *there == number {
+                part.copy_from_slice(label);
             }
         }
         engine.write_at(at, label)
