@@ -70,7 +70,8 @@ pub fn closed_loop(
             drive.submit(next(submitted), drive.now()).expect("within the drive");
             submitted += 1;
         }
-        drive.next_completion(&mut done);
+        let any = drive.next_completion(&mut done);
+        assert!(any, "what was asked for completes");
         done.drain(..).for_each(|completion| tally.add(&completion));
     }
     tally.span = drive.now().since(start);
@@ -100,7 +101,8 @@ pub fn open_loop(
         done.drain(..).for_each(|completion| tally.add(&completion));
     }
     while tally.count < count {
-        drive.next_completion(&mut done);
+        let any = drive.next_completion(&mut done);
+        assert!(any, "what was asked for completes");
         done.drain(..).for_each(|completion| tally.add(&completion));
     }
     tally.span = drive.now().since(start);
