@@ -311,3 +311,28 @@ fn discards_spare_copies() {
     // Rajimwale et al. (ATC'09, section 3.5) give 0.25 to 0.5 of the pages for Postmark.
     assert!(informed * 4 < ignorant * 3, "{informed} against {ignorant}");
 }
+
+#[test]
+fn the_next_completion_is_what_steps_come_to() {
+    let device = lab();
+    let (mut stepped, mut run) = (empty(&device), empty(&device));
+    let mut rng = Rng::stream(3, "next completion");
+    let (mut by_steps, mut at_once) = (Vec::new(), Vec::new());
+    for _ in 0..2000 {
+        while stepped.in_flight() < 8 {
+            let unit = rng.below(600);
+            let request = if rng.chance(0.5) { read(unit) } else { write(unit) };
+            for drive in [&mut stepped, &mut run] {
+                drive.submit(request, drive.now()).unwrap();
+            }
+        }
+        let before = by_steps.len();
+        while by_steps.len() == before {
+            stepped.step(&mut by_steps);
+        }
+        assert!(run.next_completion(&mut at_once));
+        assert_eq!((stepped.now(), &by_steps[before..]), (run.now(), &at_once[before..]));
+    }
+    while run.next_completion(&mut at_once) {}
+    assert!(run.in_flight() == 0 && run.next_event().is_none());
+}
