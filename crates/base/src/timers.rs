@@ -67,7 +67,8 @@ impl Timers {
         // nothing waits for what has just been stored.
         while number > 1 {
             // SAFETY: the number began below the length, a power of two, and is only halved;
-            // its last bit changes nothing about that. Checks would be a third of the work.
+            // its last bit changes nothing about that. Checked, a simulated read takes 3 % more
+            // instructions.
             #[allow(unsafe_code, reason = "checked once, before the loop")]
             let other = unsafe {
                 *self.nodes.get_unchecked_mut(number) = winner;

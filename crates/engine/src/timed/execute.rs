@@ -4,6 +4,7 @@ use prism_base::{Nanos, SimTime};
 use prism_ftl::Trouble;
 use prism_nand::{Cause, DieId, LaneId, RowId, Status};
 
+use super::channel::Channel;
 use super::die::{Op, ReadFor, ReadOp};
 use super::{Done, Engine, HOST_ROWS_MAX};
 use crate::config::Scheduler;
@@ -253,12 +254,9 @@ impl Engine {
     }
 
     fn take_channel(&mut self, die: DieId, time: Nanos, from: SimTime, now: SimTime) -> SimTime {
-        let (dies, timers) = (&mut self.dies, &mut self.timers);
-        let channel = &mut self.channels[self.layout.channel_of(die) as usize];
-        channel.occupy(time, from, (now, self.turn.0), |die, until| {
-            dies[die as usize].register_until = until;
-            timers.set(die, until);
-        })
+        let turn = (now, self.turn.0);
+        let (channel, moved) = self.channel_of(die);
+        channel.occupy(time, from, turn, moved)
     }
 
     /// Reserves the channel of `die` for `time` as soon as it is free after `asks`, when the
@@ -268,12 +266,20 @@ impl Engine {
         if time == Nanos::ZERO {
             return asks;
         }
+        let turn = (now, self.turn.0);
+        let (channel, moved) = self.channel_of(die);
+        channel.reserve(time, (asks, die.0), turn, moved)
+    }
+
+    /// The channel of `die`, and what is done about a die whose transfer moves.
+    #[inline]
+    fn channel_of(&mut self, die: DieId) -> (&mut Channel, impl FnMut(u32, SimTime)) {
         let (dies, timers) = (&mut self.dies, &mut self.timers);
-        let channel = &mut self.channels[self.layout.channel_of(die) as usize];
-        channel.reserve(time, (asks, die.0), (now, self.turn.0), |die, until| {
+        let moved = |die: u32, until| {
             dies[die as usize].register_until = until;
             timers.set(die, until);
-        })
+        };
+        (&mut self.channels[self.layout.channel_of(die) as usize], moved)
     }
 
     #[inline]
