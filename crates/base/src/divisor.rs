@@ -2,12 +2,12 @@
 
 /// A divisor whose division costs a multiplication.
 ///
-/// Exact for every 32-bit dividend: with m = floor(2^64 / d) + 1 the high half of n m is
-/// floor(n / d) as long as n and d are below 2^32 (Lemire, Kaser, Kurz, 2019).
+/// Exact for every 32-bit dividend: with m = floor((2^64 - 1) / d) the high half of (n + 1) m is
+/// floor(n / d) as long as n and d are below 2^32, one included. It is at most (n + 1) / d, and
+/// less by no more than (n + 1) / 2^64, which is below 1 / d.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Divisor {
     divisor: u32,
-    /// 0 stands for a divisor of one.
     reciprocal: u64,
 }
 
@@ -19,8 +19,7 @@ impl Divisor {
     #[must_use]
     pub fn new(divisor: u32) -> Self {
         assert!(divisor > 0, "division by zero");
-        let reciprocal = if divisor == 1 { 0 } else { u64::MAX / u64::from(divisor) + 1 };
-        Self { divisor, reciprocal }
+        Self { divisor, reciprocal: u64::MAX / u64::from(divisor) }
     }
 
     /// The divisor itself.
@@ -33,10 +32,7 @@ impl Divisor {
     #[must_use]
     #[inline]
     pub fn divide(self, number: u32) -> u32 {
-        if self.reciprocal == 0 {
-            return number;
-        }
-        ((u128::from(self.reciprocal) * u128::from(number)) >> 64) as u32
+        ((u128::from(self.reciprocal) * (u128::from(number) + 1)) >> 64) as u32
     }
 
     /// Quotient and remainder.
