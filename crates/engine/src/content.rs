@@ -6,6 +6,7 @@ use prism_nand::{Nand, NandError, RowId, StoredUnit, UnitTag};
 /// Begins the program of `row` on `nand` with the content of `units`: data tagged with
 /// logical unit and version, copies with what their source holds, tombstones with their
 /// ranges. `payloads` are the bytes of host units, one each, or none at all.
+#[inline(always)]
 pub(crate) fn program_begin(
     nand: &mut Nand,
     ftl: &Layer,

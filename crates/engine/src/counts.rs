@@ -79,6 +79,7 @@ impl FlashCounts {
     /// `logical_units`) and for empty places. A page counts for the cause of the first unit
     /// that is there; a row without
     /// units is one of `cause` as a whole.
+    #[inline(always)]
     pub fn count_program(
         &mut self,
         geometry: &Geometry,
@@ -123,17 +124,20 @@ impl FlashCounts {
         self.units[cause] += u64::from(rows * geometry.units_per_row());
     }
 
-    /// Counts what `count` counts, the program of rows of the block of `row`, for the kind of
-    /// that block as well.
+    /// The units counted so far, if the block of `row` has one bit a cell: those that its program
+    /// adds are counted apart as well, by [`FlashCounts::count_slc`].
     #[inline]
-    pub(crate) fn of_kind(&mut self, layout: &Layout, row: RowId, count: impl FnOnce(&mut Self)) {
-        if layout.slc_blocks() > 0 && layout.is_slc(layout.block_of(row)) {
-            let before = self.units;
-            count(self);
+    pub(crate) fn before_slc(&self, layout: &Layout, row: RowId) -> Option<Counts> {
+        let is_slc = layout.slc_blocks() > 0 && layout.is_slc(layout.block_of(row));
+        is_slc.then_some(self.units)
+    }
+
+    /// Counts what was programmed since [`FlashCounts::before_slc`].
+    #[inline]
+    pub(crate) fn count_slc(&mut self, before: Option<Counts>) {
+        if let Some(before) = before {
             let counted = self.units.since(&before);
             self.slc_units.add(&counted);
-        } else {
-            count(self);
         }
     }
 

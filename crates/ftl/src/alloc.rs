@@ -140,6 +140,7 @@ impl PageMap {
     /// Whether `lane` may take a row of `stream` without eating into what cleaning needs
     /// to finish.
     #[must_use]
+    #[inline(always)]
     pub fn host_may_write(&self, lane: LaneId, stream: u32) -> bool {
         let state = &self.lanes[lane.0 as usize];
         let free = state.main().free.len() as u32;
@@ -211,6 +212,7 @@ impl PageMap {
     ///
     /// # Panics
     /// If [`PageMap::host_may_write`] does not hold.
+    #[inline(always)]
     pub fn reserve_host(&mut self, lane: LaneId, stream: u32) -> RowId {
         assert!(self.host_may_write(lane, stream), "host write into the reserve of {lane:?}");
         self.take_row(lane, self.host_frontier(lane, stream))
@@ -220,6 +222,7 @@ impl PageMap {
     ///
     /// # Panics
     /// If no row is left: the reserve is there to prevent that.
+    #[inline(always)]
     pub fn reserve_copy(&mut self, lane: LaneId, victim: BlockId) -> RowId {
         self.take_row(lane, self.copy_frontier(lane, victim))
     }
@@ -280,6 +283,7 @@ impl PageMap {
         self.parity_due.pop()
     }
 
+    #[inline(always)]
     fn take_row(&mut self, lane: LaneId, frontier: usize) -> RowId {
         let OpenBlock { block, mut next } = match self.lanes[lane.0 as usize].open[frontier] {
             Some(open) => open,
@@ -297,6 +301,7 @@ impl PageMap {
         row
     }
 
+    #[inline(always)]
     fn next_of(&mut self, block: BlockId, next: u32) -> RowId {
         let row = RowId(self.layout.first_row(block).0 + next);
         self.rows_in_flight[block.0 as usize] += 1;

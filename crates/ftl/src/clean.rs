@@ -155,6 +155,7 @@ impl PageMap {
     /// Plans the next step of cleaning `victim`: up to a row of valid units from unit
     /// `cursor` of the block on, into `plan` (its lists are reused). Moves the cursor;
     /// the plan is empty once the block is through.
+    #[inline(always)]
     pub fn gather(&self, victim: BlockId, cursor: &mut u32, plan: &mut CopyPlan) {
         plan.reads.clear();
         plan.units.clear();
@@ -185,6 +186,7 @@ impl PageMap {
     /// Adds `at` to the reads: one command for a level of a row as long as units of it
     /// follow each other, and one page for each plane that is needed. `planes` has a bit
     /// for each page in the last command.
+    #[inline(always)]
     pub fn add_read(&self, at: Pun, planes: &mut u64, reads: &mut Vec<ReadRun>) {
         plan::add_read(&self.layout, at, planes, reads);
     }

@@ -238,6 +238,7 @@ impl PageMap {
     ///
     /// # Panics
     /// If a host write was not announced by [`PageMap::write_begin`].
+    #[inline(always)]
     pub fn commit(&mut self, write: &UnitWrite, at: Pun) -> bool {
         match (write.lpn, write.source) {
             (UnitWrite::TOMBSTONE, None) => self.commit_tombstone(write.version, at),
@@ -247,6 +248,7 @@ impl PageMap {
         }
     }
 
+    #[inline(always)]
     fn commit_host(&mut self, lpn: u32, version: u64, at: Pun) -> bool {
         let wins = self.under_way.end(lpn, version);
         self.p2l[at.0 as usize] = lpn + 1;
@@ -260,13 +262,13 @@ impl PageMap {
         wins
     }
 
+    #[inline(always)]
     fn commit_copy(&mut self, lpn: u32, source: Pun, at: Pun) -> bool {
         self.p2l[at.0 as usize] = lpn + 1;
         let wins = self.l2p[lpn as usize] == source.0 + 1;
         if wins {
             self.l2p[lpn as usize] = at.0 + 1;
-            self.drop_valid(source);
-            self.add_valid(at);
+            self.move_valid(source, at);
             if self.config.map_units > 0 && lpn < self.config.logical_units {
                 self.moved.push(lpn);
             }
@@ -367,6 +369,7 @@ impl PageMap {
     }
 
     /// Points `lpn`, which points nowhere, to `at`.
+    #[inline(always)]
     pub(crate) fn map(&mut self, lpn: u32, at: Pun) {
         self.l2p[lpn as usize] = at.0 + 1;
         self.mapped += 1;
@@ -374,6 +377,7 @@ impl PageMap {
     }
 
     /// Makes `lpn` point nowhere.
+    #[inline(always)]
     pub(crate) fn unmap(&mut self, lpn: u32) {
         let entry = self.l2p[lpn as usize];
         if entry == 0 {
@@ -396,6 +400,7 @@ impl PageMap {
         }
     }
 
+    #[inline]
     fn add_valid(&mut self, at: Pun) {
         let block = self.layout.block_of_unit(at);
         self.live_bits[at.0 as usize / 64] |= 1 << (at.0 % 64);
@@ -405,6 +410,7 @@ impl PageMap {
         debug_assert!(self.state[block.0 as usize] == BlockState::Open, "data in a closed block");
     }
 
+    #[inline]
     fn drop_valid(&mut self, at: Pun) {
         let block = self.layout.block_of_unit(at);
         let index = block.0 as usize;
@@ -421,6 +427,23 @@ impl PageMap {
         }
     }
 
+    /// The same as dropping `from` and adding `to`, for the most part of which it does not
+    /// matter that both are of one lane: copies stay on theirs.
+    #[inline(always)]
+    fn move_valid(&mut self, from: Pun, to: Pun) {
+        let (old, new) = (self.layout.block_of_unit(from), self.layout.block_of_unit(to));
+        if self.config.slc.is_some() || self.state[old.0 as usize] == BlockState::Sealed {
+            self.drop_valid(from);
+            return self.add_valid(to);
+        }
+        self.live_bits[from.0 as usize / 64] &= !(1 << (from.0 % 64));
+        self.live_bits[to.0 as usize / 64] |= 1 << (to.0 % 64);
+        self.valid[old.0 as usize] -= 1;
+        self.valid[new.0 as usize] += 1;
+        debug_assert!(self.layout.lane_of(old) == self.layout.lane_of(new), "a copy changes lane");
+        debug_assert!(self.state[new.0 as usize] == BlockState::Open, "data in a closed block");
+    }
+
     /// `units` more are valid in `block`: counts them for its lane.
     #[inline]
     pub(crate) fn count_valid(&mut self, block: BlockId, units: u32) {
@@ -432,6 +455,7 @@ impl PageMap {
     }
 
     /// Every unit of `row` is committed.
+    #[inline(always)]
     pub fn row_done(&mut self, row: RowId) {
         let block = self.layout.block_of(row);
         let index = block.0 as usize;

@@ -152,7 +152,7 @@ pub(crate) fn read_of(layout: &Layout, at: Pun) -> ReadRun {
 /// Adds `at` to `reads`: one command for a level of a row as long as units of it follow
 /// each other, and one page for each plane that is needed. `planes` has a bit for each page
 /// in the last command.
-#[inline]
+#[inline(always)]
 pub(crate) fn add_read(layout: &Layout, at: Pun, planes: &mut u64, reads: &mut Vec<ReadRun>) {
     let (row, level, pages) = layout.row_and_pages_of(at);
     add_pages(row, level, pages, layout.pages_per_unit(), planes, reads);
@@ -174,7 +174,7 @@ pub(crate) fn add_read_part(
 
 /// `count` is that of the bits of `pages`: it is known nearly always, and costs more than the
 /// rest where the processor is not asked.
-#[inline]
+#[inline(always)]
 fn add_pages(
     row: RowId,
     level: u32,

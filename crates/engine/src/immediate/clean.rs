@@ -360,9 +360,9 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             self.flash.program_rows(run.first, run.rows)?;
             let full = run.rows.min(left / per_row);
             let (geometry, layout) = (self.flash.geometry(), self.flash.layout());
-            self.counts.of_kind(layout, run.first, |counts| {
-                counts.count_full_rows(geometry, cause, full);
-            });
+            let before = self.counts.before_slc(layout, run.first);
+            self.counts.count_full_rows(geometry, cause, full);
+            self.counts.count_slc(before);
             left -= full * per_row;
         }
         if let (Some(run), 1..) = (self.runs.last().copied(), left) {

@@ -208,13 +208,13 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         let logical = self.ftl().logical_units();
         let (geometry, layout) = (self.flash.geometry(), self.flash.layout());
         let full = units.len() == layout.units_per_row() as usize;
-        self.counts.of_kind(layout, row, |counts| {
-            if full && units.iter().all(|unit| unit.lpn < logical) {
-                counts.count_full_rows(geometry, cause, 1);
-            } else {
-                counts.count_program(geometry, layout, cause, logical, units);
-            }
-        });
+        let before = self.counts.before_slc(layout, row);
+        if full && units.iter().all(|unit| unit.lpn < logical) {
+            self.counts.count_full_rows(geometry, cause, 1);
+        } else {
+            self.counts.count_program(geometry, layout, cause, logical, units);
+        }
+        self.counts.count_slc(before);
     }
 
     fn count_overflow(&mut self, row: RowId, stream: u32, units: &[UnitWrite]) {

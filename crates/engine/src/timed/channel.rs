@@ -33,7 +33,7 @@ impl Channel {
     /// Takes the channel for `takes` as soon as it is free, and not before `from`; returns when
     /// that ends. `moved` is called for each die whose transfer ends at another time than was
     /// said.
-    #[inline]
+    #[inline(always)]
     pub(super) fn occupy(
         &mut self,
         takes: Nanos,
@@ -49,7 +49,7 @@ impl Channel {
 
     /// Reserves the channel for a read that will ask for it at `asks`, not before `now`; returns
     /// when its transfer ends, if nothing comes in between. `moved` as above.
-    #[inline]
+    #[inline(always)]
     pub(super) fn reserve(
         &mut self,
         takes: Nanos,
@@ -75,7 +75,7 @@ impl Channel {
     }
 
     /// Those whose turn has come have what they reserved.
-    #[inline]
+    #[inline(always)]
     fn settle(&mut self, now: Turn) {
         while let Some(first) = self.ahead.front()
             && first.asks < now
@@ -86,7 +86,7 @@ impl Channel {
     }
 
     /// Reserves anew from `place` on, behind what ends at `free`.
-    #[inline]
+    #[inline(always)]
     fn follow(&mut self, place: usize, mut free: SimTime, mut moved: impl FnMut(u32, SimTime)) {
         for place in place..self.ahead.len() {
             let reserved = &mut self.ahead[place];

@@ -196,6 +196,7 @@ impl Engine {
 
     /// One step: reads and the program that waits for them, or, once the victim is empty,
     /// its erase. Returns whether another step may follow at once.
+    #[inline(always)]
     fn copy_step(&mut self, lane: LaneId, now: SimTime) -> bool {
         let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
         let (victim, why) = cleaner.victim.expect("a victim was chosen");
@@ -312,6 +313,7 @@ impl Engine {
         self.jobs[place].plan.reads.iter().all(|run| plane(run.row) == to)
     }
 
+    #[inline(always)]
     pub(super) fn copy_read_done(&mut self, place: u32, now: SimTime) {
         let job = &mut self.jobs[place];
         job.reads_left -= 1;

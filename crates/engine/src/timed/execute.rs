@@ -60,6 +60,7 @@ impl Engine {
         self.enqueue(die, Op::Read(read), passes, now);
     }
 
+    #[inline(always)]
     pub(super) fn enqueue(&mut self, die: DieId, op: Op, passes: bool, now: SimTime) {
         if self.config.scheduler == Scheduler::ShortestWait {
             let time = self.estimate(&op);
@@ -71,8 +72,9 @@ impl Engine {
         } else {
             state.rest.push_back(op)
         }
-        // A die that works goes on when it is done; nothing changes until then.
-        if self.may_begin(die) {
+        // A die that works goes on when it is done, and the one of this step at its end: nothing
+        // changes until then.
+        if die != self.stepping && self.may_begin(die) {
             self.start_queued(die, now);
         }
     }
@@ -83,7 +85,7 @@ impl Engine {
     }
 
     /// Whether something may begin on `die` before what works there is done.
-    #[inline]
+    #[inline(always)]
     fn may_begin(&self, die: DieId) -> bool {
         let state = &self.dies[die.0 as usize];
         if self.foresees {
@@ -103,14 +105,14 @@ impl Engine {
 
     /// Says when something on `die` ends next; the end of the present step says it of the die
     /// it is about.
-    #[inline]
+    #[inline(always)]
     fn note_time(&mut self, die: DieId) {
         if die != self.stepping {
             self.timers.set(die.0, self.dies[die.0 as usize].next_at());
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn start_waiting(&mut self, die: DieId, now: SimTime) {
         while self.start_one(die, now)
             && self.dies[die.0 as usize].has_work()
@@ -118,7 +120,8 @@ impl Engine {
         {}
     }
 
-    /// Begins the next of what waits for `die`, if it may begin now; whether it did.
+    /// Begins the next of what waits for `die`, if it may begin now; whether something else may
+    /// begin after it.
     #[inline]
     fn start_one(&mut self, die: DieId, now: SimTime) -> bool {
         let state = &mut self.dies[die.0 as usize];
@@ -137,7 +140,8 @@ impl Engine {
         }
         self.operations += 1;
         self.start(die, &op, now);
-        true
+        // Where stations do not work apart, one is all that can.
+        !self.foresees
     }
 
     /// Takes out what is next on `die`, if it may begin now.
@@ -168,7 +172,7 @@ impl Engine {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn start_read(&mut self, die: DieId, read: ReadOp, now: SimTime) {
         let begun = self.occupy_channel(die, self.config.timing.t_command, now, now);
         let time = self.begin_read(&read);
@@ -184,17 +188,13 @@ impl Engine {
     }
 
     /// Begins a program or an erase.
+    #[inline(always)]
     fn start_change(&mut self, die: DieId, op: &Op, now: SimTime) {
         let begun = self.occupy_channel(die, self.config.timing.t_command, now, now);
         match *op {
             Op::Read(_) => unreachable!("a read changes nothing"),
             Op::Program { job } => {
-                let time = self.begin_program(job);
-                if self.faulty {
-                    self.nand.programmed_at(RowId(self.jobs[job].row), now);
-                }
-                let copied_back = self.jobs[job].copied_back > 0;
-                let transfer = if copied_back { Nanos::ZERO } else { self.program_transfer(job) };
+                let (transfer, time) = self.begin_program(job, now);
                 let loaded = self.occupy_channel(die, transfer, begun, now);
                 let state = &mut self.dies[die.0 as usize];
                 if self.config.cache_program {
@@ -211,7 +211,7 @@ impl Engine {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn begin_read(&mut self, read: &ReadOp) -> Nanos {
         // Looked at in every test, and not while others measure: on a large device what the
         // flash knows of a block is in no cache.
@@ -226,24 +226,29 @@ impl Engine {
         Nanos(once.0 * (1 + retries))
     }
 
-    /// Tells flash and counts; returns how long the cells will take.
-    fn begin_program(&mut self, place: u32) -> Nanos {
+    /// Tells flash and counts; returns how long the transfer and the cells will take.
+    #[inline(always)]
+    fn begin_program(&mut self, place: u32, now: SimTime) -> (Nanos, Nanos) {
         let job = &self.jobs[place];
         let cause = job.cause.expect("a job with a cause");
         let row = RowId(job.row);
+        let times = (self.program_transfer(job), self.program_time(job));
         content::program_begin(&mut self.nand, &self.ftl, row, &job.plan.units, &job.payloads)
             .expect("a reserved row is the next of its block");
         let logical = self.logical_units;
         let (geometry, layout) = (self.nand.geometry(), self.nand.layout());
-        self.counts.of_kind(layout, row, |counts| {
-            counts.count_program(geometry, layout, cause, logical, &job.plan.units);
-        });
+        let before = self.counts.before_slc(layout, row);
+        self.counts.count_program(geometry, layout, cause, logical, &job.plan.units);
+        self.counts.count_slc(before);
         if job.copied_back > 0 {
             for run in &job.plan.reads {
                 self.counts.reads[cause] += u64::from(run.pages);
             }
         }
-        self.program_time(place)
+        if self.faulty {
+            self.nand.programmed_at(row, now);
+        }
+        times
     }
 
     /// Takes the channel of `die` for `time` as soon as it is free and it is `from`; returns
@@ -253,6 +258,7 @@ impl Engine {
         if time == Nanos::ZERO { from } else { self.take_channel(die, time, from, now) }
     }
 
+    #[inline(always)]
     fn take_channel(&mut self, die: DieId, time: Nanos, from: SimTime, now: SimTime) -> SimTime {
         let turn = (now, self.turn.0);
         let (channel, moved) = self.channel_of(die);
@@ -261,7 +267,7 @@ impl Engine {
 
     /// Reserves the channel of `die` for `time` as soon as it is free after `asks`, when the
     /// cells will be done; returns when that ends.
-    #[inline]
+    #[inline(always)]
     fn reserve_channel(&mut self, die: DieId, time: Nanos, asks: SimTime, now: SimTime) -> SimTime {
         if time == Nanos::ZERO {
             return asks;
@@ -298,7 +304,9 @@ impl Engine {
                 self.erase_done(block, member, LaneId(lane), cause, now);
             }
         }
-        self.start_loaded(die, now);
+        if self.config.cache_program {
+            self.start_loaded(die, now);
+        }
     }
 
     #[inline]
@@ -313,22 +321,25 @@ impl Engine {
             Op::Program { job } => self.dies[die.0 as usize].loaded = Some(job),
             Op::Erase { .. } => unreachable!("an erase transfers nothing"),
         }
-        self.start_loaded(die, now);
+        if self.config.cache_program {
+            self.start_loaded(die, now);
+        }
     }
 
     /// A program whose data is in the register goes on in the cells.
+    #[inline(never)]
     fn start_loaded(&mut self, die: DieId, now: SimTime) {
         let state = &mut self.dies[die.0 as usize];
         if state.array.is_some() || state.suspended.is_some() {
             return;
         }
         let Some(job) = state.loaded.take() else { return };
-        let time = self.program_time(job);
+        let time = self.program_time(&self.jobs[job]);
         self.dies[die.0 as usize].set_array(Op::Program { job }, now, now + time);
     }
 
     /// The cells are done with a read: its data leaves over the channel.
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, die: DieId, read: ReadOp, done: &mut Vec<Done>, now: SimTime) {
         let end = self.occupy_channel(die, self.transfer_of(&read), now, now);
         if end == now {
@@ -338,7 +349,7 @@ impl Engine {
         self.dies[die.0 as usize].set_register(Op::Read(read), end);
     }
 
-    #[inline]
+    #[inline(always)]
     fn read_done(&mut self, die: DieId, read: &ReadOp, done: &mut Vec<Done>, now: SimTime) {
         match read.why {
             ReadFor::Copy => self.copy_read_done(read.tag, now),
@@ -350,6 +361,7 @@ impl Engine {
         }
     }
 
+    #[inline(always)]
     fn program_done(&mut self, place: u32, done: &mut Vec<Done>, now: SimTime) {
         let job = &self.jobs[place];
         let (row, cause) = (RowId(job.row), job.cause);
@@ -393,6 +405,7 @@ impl Engine {
     }
 
     /// The program takes effect, and is told to whoever asked for it.
+    #[inline(always)]
     pub(super) fn commit(&mut self, place: u32, done: &mut Vec<Done>) {
         let job = &self.jobs[place];
         self.ftl.commit(RowId(job.row), &job.plan.units, &[]);
@@ -416,6 +429,7 @@ impl Engine {
     }
 
     /// Offers `lane` to host rows again, if it has room for one.
+    #[inline(always)]
     pub(super) fn list(&mut self, lane: LaneId) {
         let dies = self.layout.dies_per_lane();
         let state = &mut self.lanes[lane.0 as usize];
@@ -426,6 +440,7 @@ impl Engine {
     }
 
     /// Programs the parity of stripes that are complete.
+    #[inline(always)]
     pub(super) fn program_parity(&mut self, lane: LaneId, now: SimTime) {
         while let Some(row) = self.ftl.take_parity() {
             self.program_empty(lane, row, Cause::Parity, now);
@@ -447,6 +462,7 @@ impl Engine {
     }
 
     /// Stops what the cells of `die` do, if it may be stopped for a read.
+    #[inline(never)]
     pub(super) fn suspend(&mut self, die: DieId, now: SimTime) {
         let Some(suspend) = self.config.suspend else { return };
         let state = &mut self.dies[die.0 as usize];

@@ -299,6 +299,7 @@ impl Engine {
 
     /// Gives a copy whose data is there a row. Without an erased block left for it nothing
     /// more can be written: failures came faster than cleaning.
+    #[inline(always)]
     pub(super) fn place_copy(&mut self, place: u32, now: SimTime) {
         let job = &self.jobs[place];
         let lane = LaneId(job.lane);

@@ -15,7 +15,15 @@ impl Engine {
     /// A lane that can take a row of `stream`, which begins with logical unit `first`, now, in
     /// turn; `None` if all are busy enough, or must clean first. Where the layer names the
     /// lane, one that has to merge first is set to it.
+    #[inline]
     pub fn writable_lane(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
+        if self.ready.is_empty() && !self.ftl.places_host() {
+            return None;
+        }
+        self.find_lane(stream, first, now)
+    }
+
+    fn find_lane(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
         if self.is_read_only() {
             return None;
         }

@@ -3,8 +3,8 @@
 use prism_base::Nanos;
 use prism_nand::{BlockId, RowId};
 
-use super::Engine;
 use super::die::{Op, ReadOp};
+use super::{Engine, Job};
 use crate::config::SlcTiming;
 
 impl Engine {
@@ -31,10 +31,10 @@ impl Engine {
             }
             Op::Program { job } => {
                 let cells = match self.slc_of_row(RowId(self.jobs[*job].row)) {
-                    Some(_) => self.program_time(*job),
+                    Some(_) => self.program_time(&self.jobs[*job]),
                     None => timing.t_program.mean(),
                 };
-                cells + self.program_transfer(*job)
+                cells + self.program_transfer(&self.jobs[*job])
             }
             Op::Erase { block, .. } => self.erase_time(*block),
         }
@@ -67,10 +67,14 @@ impl Engine {
         on_die * self.pages_per_program + u32::from(level)
     }
 
-    /// How long the data of a program takes over the channel. Of a row with one bit a cell
+    /// How long the data of a program takes over the channel; that of a copy within a plane does
+    /// not leave the die. Of a row with one bit a cell
     /// only the levels are sent and programmed that hold something.
-    pub(super) fn program_transfer(&self, place: u32) -> Nanos {
-        let job = &self.jobs[place];
+    #[inline(always)]
+    pub(super) fn program_transfer(&self, job: &Job) -> Nanos {
+        if job.copied_back > 0 {
+            return Nanos::ZERO;
+        }
         match self.slc_of_row(RowId(job.row)) {
             None => self.row_transfer,
             Some(_) => {
@@ -81,8 +85,8 @@ impl Engine {
     }
 
     /// How long the cells take for a program, and for the reads of a copy-back before it.
-    pub(super) fn program_time(&self, place: u32) -> Nanos {
-        let job = &self.jobs[place];
+    #[inline(always)]
+    pub(super) fn program_time(&self, job: &Job) -> Nanos {
         let row = RowId(job.row);
         let mut time = match self.slc_of_row(row) {
             None => {
@@ -103,6 +107,7 @@ impl Engine {
     }
 
     /// How long the erase of a block takes.
+    #[inline(always)]
     pub(super) fn erase_time(&self, block: BlockId) -> Nanos {
         self.slc_of(block).map_or(self.config.timing.t_erase, |slc| slc.t_erase)
     }
