@@ -1,0 +1,243 @@
+//! Pages by io_uring, past the page cache: writes go on behind the caller, and many reads are
+//! under way at once.
+//!
+//! Every operation has a buffer of its own, which nobody touches until the kernel is done
+//! with it. That is what the unsafe call in `ring` rests on. `ahead` has the reads that are
+//! begun by hints.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+
+use io_uring::{IoUring, opcode, types};
+use prism_base::hash::FastMap;
+use rustix::io::Errno;
+
+use crate::buffers::Buffers;
+
+mod ahead;
+mod ring;
+
+/// What a buffer is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    Free,
+    /// The kernel writes it to the file.
+    Writing {
+        page_at: u64,
+    },
+    /// The kernel reads into it.
+    Reading(Read),
+    /// It was read, with this result.
+    Read(Read, Result<(), Errno>),
+    /// The kernel reads into it, and nobody wants it any more.
+    Abandoned,
+}
+
+/// A read that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Read {
+    at: u64,
+    len: usize,
+    /// How many hints had come before.
+    hint: u64,
+}
+
+/// A file with pages under way.
+pub(crate) struct Uring {
+    ring: IoUring,
+    /// Through the page cache.
+    file: File,
+    /// Past it.
+    direct: File,
+    page_size: usize,
+    /// Writes, and beside them reads, that may be under way.
+    depth: usize,
+    buffers: Buffers,
+    uses: Vec<Use>,
+    free: Vec<usize>,
+    /// By where they stand in the file.
+    writing: FastMap<u64, usize>,
+    reading: FastMap<u64, usize>,
+    hints: u64,
+    /// Reads that are done and not yet given to their callers.
+    arrived: usize,
+    /// Operations that the kernel has, or gets with the next call.
+    under_way: usize,
+    /// Those of them that it gets with the next call.
+    queued: usize,
+    failed: FastMap<u64, Errno>,
+    first_failure: Option<Errno>,
+    /// The buffer that the last read gave to its caller.
+    held: Option<usize>,
+}
+
+impl std::fmt::Debug for Uring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} operations under way on {:?}", self.under_way, self.direct)
+    }
+}
+
+impl Uring {
+    /// Takes the same file twice, through the page cache and past it.
+    ///
+    /// # Errors
+    /// If the kernel has no io_uring for this process, or the file system no direct I/O.
+    pub(crate) fn new(
+        file: File,
+        direct: File,
+        page_size: usize,
+        depth: usize,
+    ) -> io::Result<Self> {
+        // One for each write and each read ahead, one for a read that was not announced or is
+        // held, and one so that at least one is under way if none is free.
+        let mut buffers = Buffers::new(2 * depth + 2, page_size)?;
+        // File systems say only at the first transfer which alignment they want.
+        direct.read_at(buffers.of_mut(0), 0)?;
+        let count = buffers.count();
+        let ring = IoUring::new((2 * depth + 1).next_power_of_two() as u32)?;
+        Ok(Self {
+            ring,
+            file,
+            direct,
+            page_size,
+            depth,
+            buffers,
+            uses: vec![Use::Free; count],
+            free: (0..count).rev().collect(),
+            writing: FastMap::default(),
+            reading: FastMap::default(),
+            hints: 0,
+            arrived: 0,
+            under_way: 0,
+            queued: 0,
+            failed: FastMap::default(),
+            first_failure: None,
+            held: None,
+        })
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Copies a page and begins to write it.
+    pub(crate) fn write(&mut self, page_at: u64, bytes: &[u8]) -> io::Result<()> {
+        assert!(bytes.len() == self.page_size, "a whole page is written");
+        while self.writing.len() >= self.depth {
+            self.reap(true)?;
+        }
+        self.check_failure()?;
+        self.forget_reads(page_at);
+        let index = self.take_buffer()?;
+        self.buffers.of_mut(index).copy_from_slice(bytes);
+        let fd = types::Fd(self.direct.as_raw_fd());
+        let pointer = self.buffers.address(index);
+        let entry = opcode::Write::new(fd, pointer, self.page_size as u32).offset(page_at);
+        self.queue(index, Use::Writing { page_at }, entry.build())?;
+        self.writing.insert(page_at, index);
+        self.submit()?;
+        self.reap(false)
+    }
+
+    /// The bytes, until the next call.
+    pub(crate) fn read(&mut self, page_at: u64, from: u64, len: usize) -> io::Result<&[u8]> {
+        self.release();
+        if let Some(&error) = self.failed.get(&page_at) {
+            return Err(error.into());
+        }
+        if let Some(&index) = self.writing.get(&page_at) {
+            return Ok(&self.buffers.of(index)[from as usize..][..len]);
+        }
+        let at = page_at + from;
+        let index = match self.reading.get(&at) {
+            Some(&index) if self.covers(index, len) => index,
+            _ => self.begin_read(at, len)?,
+        };
+        let result = self.await_read(index, at)?;
+        self.arrived -= 1;
+        if self.reading.get(&at) == Some(&index) {
+            self.reading.remove(&at);
+        }
+        self.held = Some(index);
+        result?;
+        Ok(&self.buffers.of(index)[..len])
+    }
+
+    /// Waits for a read; how it went.
+    fn await_read(&mut self, index: usize, at: u64) -> io::Result<Result<(), Errno>> {
+        loop {
+            if let Use::Read(_, result) = self.uses[index] {
+                return Ok(result);
+            }
+            if let Err(error) = self.reap(true) {
+                // Nobody knows of it but this call, unless it was announced.
+                if self.reading.get(&at) != Some(&index) {
+                    self.uses[index] = Use::Abandoned;
+                }
+                return Err(error);
+            }
+        }
+    }
+
+    /// Waits for all writes.
+    pub(crate) fn drain(&mut self) -> io::Result<()> {
+        while !self.writing.is_empty() {
+            self.reap(true)?;
+        }
+        self.check_failure()
+    }
+
+    fn check_failure(&self) -> io::Result<()> {
+        self.first_failure.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    fn covers(&self, index: usize, len: usize) -> bool {
+        matches!(self.uses[index], Use::Reading(read) | Use::Read(read, _) if read.len >= len)
+    }
+
+    fn begin_read(&mut self, at: u64, len: usize) -> io::Result<usize> {
+        let index = self.take_buffer()?;
+        let fd = types::Fd(self.direct.as_raw_fd());
+        let pointer = self.buffers.address(index).cast_mut();
+        let entry = opcode::Read::new(fd, pointer, len as u32).offset(at);
+        let read = Read { at, len, hint: self.hints };
+        self.queue(index, Use::Reading(read), entry.build())?;
+        Ok(index)
+    }
+
+    /// A buffer that is free; waits for one. At most `depth` are written and as many read ahead,
+    /// and one is held: if none is free, the kernel has one that was abandoned.
+    fn take_buffer(&mut self) -> io::Result<usize> {
+        loop {
+            if let Some(index) = self.free.pop() {
+                return Ok(index);
+            }
+            assert!(self.under_way > 0, "a buffer comes back: {self:?}");
+            self.reap(true)?;
+        }
+    }
+
+    fn put_buffer(&mut self, index: usize) {
+        self.uses[index] = Use::Free;
+        self.free.push(index);
+    }
+
+    fn release(&mut self) {
+        if let Some(index) = self.held.take() {
+            self.put_buffer(index);
+        }
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        while self.under_way > 0 {
+            if self.reap(true).is_err() {
+                // The kernel may still use them; leaking is what is left.
+                return self.buffers.leak();
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The ring: operations go into it, and what became of them comes out.
+
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use io_uring::squeue;
+use rustix::io::Errno;
+
+use super::{Read, Uring, Use};
+
+impl Uring {
+    /// Puts an operation on buffer `index` into the ring, for the next call into the kernel.
+    pub(super) fn queue(
+        &mut self,
+        index: usize,
+        what: Use,
+        entry: squeue::Entry,
+    ) -> io::Result<()> {
+        let entry = entry.user_data(index as u64);
+        loop {
+            // SAFETY: the buffer is a part of a mapping that nothing else has, and which neither
+            // moves nor goes before the operation is done: `uses` says so, and `drop` waits. It
+            // is long enough, and the file descriptor is open as long as the ring.
+            #[allow(unsafe_code, reason = "the kernel is given an address")]
+            let pushed = unsafe { self.ring.submission().push(&entry) };
+            if pushed.is_ok() {
+                break;
+            }
+            if let Err(error) = self.submit() {
+                self.put_buffer(index);
+                return Err(error);
+            }
+        }
+        self.uses[index] = what;
+        self.under_way += 1;
+        self.queued += 1;
+        Ok(())
+    }
+
+    /// Gives to the kernel what was queued.
+    pub(super) fn submit(&mut self) -> io::Result<()> {
+        loop {
+            match self.ring.submit() {
+                Ok(_) => {
+                    self.queued = 0;
+                    return Ok(());
+                }
+                Err(error) if is_passing(&error) => self.take_completions(),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Takes in what is done; `wait` for at least one.
+    pub(super) fn reap(&mut self, wait: bool) -> io::Result<()> {
+        if wait && self.under_way > 0 && self.ring.completion().is_empty() {
+            match self.ring.submit_and_wait(1) {
+                Ok(_) => self.queued = 0,
+                Err(error) if is_passing(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.take_completions();
+        Ok(())
+    }
+
+    pub(super) fn take_completions(&mut self) {
+        while let Some(done) = {
+            let next = self.ring.completion().next();
+            next.map(|entry| (entry.user_data() as usize, entry.result()))
+        } {
+            self.under_way -= 1;
+            self.completed(done.0, done.1);
+        }
+    }
+
+    fn completed(&mut self, index: usize, result: i32) {
+        match self.uses[index] {
+            Use::Writing { page_at } => {
+                self.writing.remove(&page_at);
+                if let Err(error) = self.finish_write(index, page_at, result) {
+                    self.failed.insert(page_at, error);
+                    self.first_failure.get_or_insert(error);
+                }
+                self.put_buffer(index);
+            }
+            Use::Reading(read) => {
+                self.uses[index] = Use::Read(read, self.finish_read(index, read, result));
+                self.arrived += 1;
+            }
+            Use::Abandoned => self.put_buffer(index),
+            Use::Free | Use::Read(..) => unreachable!("the kernel had no such buffer"),
+        }
+    }
+
+    /// What the kernel did of a write; the rest of a short one is written here, which also
+    /// says why it was short.
+    fn finish_write(&self, index: usize, page_at: u64, result: i32) -> Result<(), Errno> {
+        let Some(done) = bytes_done(result)? else {
+            return errno_of(self.file.write_all_at(self.buffers.of(index), page_at));
+        };
+        if done == self.page_size {
+            return Ok(());
+        }
+        errno_of(self.file.write_all_at(&self.buffers.of(index)[done..], page_at + done as u64))
+    }
+
+    fn finish_read(&mut self, index: usize, read: Read, result: i32) -> Result<(), Errno> {
+        let done = bytes_done(result)?.unwrap_or(0);
+        if done == read.len {
+            return Ok(());
+        }
+        let rest = &mut self.buffers.of_mut(index)[done..read.len];
+        errno_of(self.file.read_exact_at(rest, read.at + done as u64))
+    }
+}
+
+/// Whether a call into the ring fails only for now.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::INTR | Errno::AGAIN | Errno::BUSY))
+}
+
+/// Bytes transferred; `None` if the operation has to be done again.
+fn bytes_done(result: i32) -> Result<Option<usize>, Errno> {
+    if result >= 0 {
+        return Ok(Some(result as usize));
+    }
+    match Errno::from_raw_os_error(-result) {
+        Errno::INTR | Errno::AGAIN => Ok(None),
+        error => Err(error),
+    }
+}
+
+fn errno_of(result: io::Result<()>) -> Result<(), Errno> {
+    // A file that ends too early has no number of its own.
+    result.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
