@@ -36,8 +36,7 @@ fn geometry(page_size: u32, oob_size: u32, max_open_blocks: Option<u32>) -> Devi
 }
 
 impl World {
-    fn new(path: &Path, engine: EngineChoice, geometry: DeviceGeometry, seed: u64) -> Self {
-        let settings = Settings { engine, depth: 1 + (seed % 5) as u32, access: Access::Write };
+    fn new(path: &Path, settings: Settings, geometry: DeviceGeometry, seed: u64) -> Self {
         let device = FlashFile::create_with(path, geometry, settings).unwrap();
         let blocks = vec![Block::default(); geometry.blocks() as usize];
         Self { rng: Rng::stream(seed, "model"), geometry, blocks, device, settings }
@@ -155,10 +154,11 @@ impl World {
     }
 }
 
-fn run(engine: EngineChoice, geometry: DeviceGeometry, seed: u64) {
+fn run(engine: EngineChoice, depth: u32, geometry: DeviceGeometry, seed: u64) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("flash");
-    let mut world = World::new(&path, engine, geometry, seed);
+    let settings = Settings { engine, depth, access: Access::Write };
+    let mut world = World::new(&path, settings, geometry, seed);
     for _ in 0..4 {
         for _ in 0..150 {
             if world.rng.chance(0.6) { world.change() } else { world.read() }
@@ -179,7 +179,7 @@ fn the_portable_way() {
     for (seed, page, oob, open) in
         [(1, 512, 0, None), (2, 4096, 64, Some(4)), (3, 18_432, 3, None), (4, 1536, 600, Some(5))]
     {
-        run(EngineChoice::Portable, geometry(page, oob, open), seed);
+        run(EngineChoice::Portable, 1, geometry(page, oob, open), seed);
     }
 }
 
@@ -194,9 +194,15 @@ fn by_io_uring_where_there_is_one() {
         println!("SKIPPED: {error}");
         return;
     }
-    for (seed, page, oob, open) in
-        [(5, 4096, 0, None), (6, 16_384, 64, Some(4)), (7, 65_536, 3, None), (8, 131_072, 0, None)]
-    {
-        run(EngineChoice::Uring, geometry(page, oob, open), seed);
+    for (seed, depth, page, oob, open) in [
+        (5, 1, 4096, 0, None),
+        (6, 2, 16_384, 64, Some(4)),
+        (7, 3, 65_536, 3, None),
+        (8, 4, 131_072, 0, None),
+        (9, 16, 4096, 3000, None),
+        (10, 64, 4096, 0, Some(5)),
+        (11, 33, 16_384, 600, None),
+    ] {
+        run(EngineChoice::Uring, depth, geometry(page, oob, open), seed);
     }
 }

@@ -22,7 +22,7 @@ impl Uring {
             Some(Ok(index)) => {
                 self.reading.insert(at, index);
                 // A call into the kernel for each costs more than it gains.
-                self.queued < HINTS_AT_ONCE.min(self.depth) || self.submit().is_ok()
+                self.queued() < HINTS_AT_ONCE.min(self.depth) || self.submit().is_ok()
             }
             Some(Err(_)) | None => false,
         }
@@ -33,7 +33,7 @@ impl Uring {
     pub(crate) fn arrivals(&mut self, known: usize) -> usize {
         self.take_completions();
         while self.arrived <= known && self.arrived < self.reading.len() {
-            if self.reap(true).is_err() {
+            if self.reap(1).is_err() {
                 break;
             }
         }

@@ -1,5 +1,8 @@
-//! Pages by io_uring, past the page cache: writes go on behind the caller, and many reads are
-//! under way at once.
+//! Pages by io_uring, past the page cache: writes go on behind the caller, several of them given
+//! to the kernel at once, and many reads are under way.
+//!
+//! A write that was queued goes to the kernel when enough others are, or when anybody waits for
+//! anything: nothing waits for what was not submitted. Until it is done its buffer serves reads.
 //!
 //! Every operation has a buffer of its own, which nobody touches until the kernel is done
 //! with it. That is what the unsafe call in `ring` rests on. `ahead` has the reads that are
@@ -18,6 +21,8 @@ use crate::buffers::Buffers;
 
 mod ahead;
 mod ring;
+#[cfg(test)]
+mod tests;
 
 /// What a buffer is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +39,12 @@ enum Use {
     /// The kernel reads into it, and nobody wants it any more.
     Abandoned,
 }
+
+/// Writes that are given to the kernel together, at most; no more than half of the depth, so that
+/// the disk has others meanwhile. A call into the kernel for each, and a call of the disk, cost
+/// more than anything else in a write; and neighbours that are given together become one request
+/// to the disk.
+const WRITES_AT_ONCE: usize = 8;
 
 /// A read that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +76,6 @@ pub(crate) struct Uring {
     arrived: usize,
     /// Operations that the kernel has, or gets with the next call.
     under_way: usize,
-    /// Those of them that it gets with the next call.
-    queued: usize,
     failed: FastMap<u64, Errno>,
     first_failure: Option<Errno>,
     /// The buffer that the last read gave to its caller.
@@ -111,7 +120,6 @@ impl Uring {
             hints: 0,
             arrived: 0,
             under_way: 0,
-            queued: 0,
             failed: FastMap::default(),
             first_failure: None,
             held: None,
@@ -125,8 +133,10 @@ impl Uring {
     /// Copies a page and begins to write it.
     pub(crate) fn write(&mut self, page_at: u64, bytes: &[u8]) -> io::Result<()> {
         assert!(bytes.len() == self.page_size, "a whole page is written");
+        let at_once = WRITES_AT_ONCE.min(self.depth.div_ceil(2));
         while self.writing.len() >= self.depth {
-            self.reap(true)?;
+            // The next ones can then be given to the kernel together too.
+            self.reap(at_once)?;
         }
         self.check_failure()?;
         self.forget_reads(page_at);
@@ -137,8 +147,11 @@ impl Uring {
         let entry = opcode::Write::new(fd, pointer, self.page_size as u32).offset(page_at);
         self.queue(index, Use::Writing { page_at }, entry.build())?;
         self.writing.insert(page_at, index);
-        self.submit()?;
-        self.reap(false)
+        if self.queued() >= at_once {
+            self.submit()?;
+        }
+        self.take_completions();
+        Ok(())
     }
 
     /// The bytes, until the next call.
@@ -171,7 +184,7 @@ impl Uring {
             if let Use::Read(_, result) = self.uses[index] {
                 return Ok(result);
             }
-            if let Err(error) = self.reap(true) {
+            if let Err(error) = self.reap(1) {
                 // Nobody knows of it but this call, unless it was announced.
                 if self.reading.get(&at) != Some(&index) {
                     self.uses[index] = Use::Abandoned;
@@ -184,7 +197,7 @@ impl Uring {
     /// Waits for all writes.
     pub(crate) fn drain(&mut self) -> io::Result<()> {
         while !self.writing.is_empty() {
-            self.reap(true)?;
+            self.reap(self.writing.len())?;
         }
         self.check_failure()
     }
@@ -215,7 +228,7 @@ impl Uring {
                 return Ok(index);
             }
             assert!(self.under_way > 0, "a buffer comes back: {self:?}");
-            self.reap(true)?;
+            self.reap(1)?;
         }
     }
 
@@ -234,7 +247,7 @@ impl Uring {
 impl Drop for Uring {
     fn drop(&mut self) {
         while self.under_way > 0 {
-            if self.reap(true).is_err() {
+            if self.reap(1).is_err() {
                 // The kernel may still use them; leaking is what is left.
                 return self.buffers.leak();
             }

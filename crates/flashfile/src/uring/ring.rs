@@ -33,29 +33,32 @@ impl Uring {
         }
         self.uses[index] = what;
         self.under_way += 1;
-        self.queued += 1;
         Ok(())
+    }
+
+    /// Operations that the kernel gets with the next call.
+    pub(super) fn queued(&mut self) -> usize {
+        self.ring.submission().len()
     }
 
     /// Gives to the kernel what was queued.
     pub(super) fn submit(&mut self) -> io::Result<()> {
         loop {
             match self.ring.submit() {
-                Ok(_) => {
-                    self.queued = 0;
-                    return Ok(());
-                }
+                Ok(_) => return Ok(()),
                 Err(error) if is_passing(&error) => self.take_completions(),
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// Takes in what is done; `wait` for at least one.
-    pub(super) fn reap(&mut self, wait: bool) -> io::Result<()> {
-        if wait && self.under_way > 0 && self.ring.completion().is_empty() {
-            match self.ring.submit_and_wait(1) {
-                Ok(_) => self.queued = 0,
+    /// Takes in what is done. If nothing is, it gives to the kernel what was queued and waits
+    /// for `wanted` operations, or for as many as are under way.
+    pub(super) fn reap(&mut self, wanted: usize) -> io::Result<()> {
+        let wanted = wanted.min(self.under_way);
+        if wanted > 0 && self.ring.completion().is_empty() {
+            match self.ring.submit_and_wait(wanted) {
+                Ok(_) => {}
                 Err(error) if is_passing(&error) => {}
                 Err(error) => return Err(error),
             }

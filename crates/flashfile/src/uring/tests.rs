@@ -1,0 +1,91 @@
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+
+use rustix::fs::OFlags;
+
+use super::{Uring, WRITES_AT_ONCE};
+
+const PAGE: usize = 4096;
+const PAGES: u64 = 200;
+
+/// A file of zeros, and the same by io_uring where there is one.
+#[allow(clippy::print_stdout, reason = "what is skipped is said")]
+fn ring(depth: usize) -> Option<(File, Uring)> {
+    let named = tempfile::NamedTempFile::new().unwrap();
+    named.as_file().set_len(PAGES * PAGE as u64).unwrap();
+    let flags = OFlags::DIRECT.bits() as i32;
+    let direct = OpenOptions::new().read(true).write(true).custom_flags(flags).open(named.path());
+    let file = named.into_file();
+    let uring = direct.and_then(|direct| Uring::new(file.try_clone()?, direct, PAGE, depth));
+    uring.inspect_err(|error| println!("SKIPPED: {error}")).ok().map(|uring| (file, uring))
+}
+
+fn at(number: u64) -> u64 {
+    number * PAGE as u64
+}
+
+fn write(uring: &mut Uring, number: u64) {
+    uring.write(at(number), &[number as u8 + 1; PAGE]).unwrap();
+}
+
+fn check_file(file: &File, written: u64, context: &str) {
+    let mut page = [0; PAGE];
+    for number in 0..PAGES {
+        file.read_exact_at(&mut page, at(number)).unwrap();
+        let expected = if number < written { number as u8 + 1 } else { 0 };
+        assert!(page == [expected; PAGE], "{context}: page {number} of {written}");
+    }
+}
+
+#[test]
+fn writes_go_together_and_are_read_meanwhile() {
+    let Some((file, mut uring)) = ring(32) else { return };
+    for number in 0..3 {
+        write(&mut uring, number);
+        assert_eq!(uring.queued() as u64, number + 1);
+    }
+    for number in 0..3 {
+        assert!(uring.read(at(number), 0, PAGE).unwrap() == [number as u8 + 1; PAGE]);
+    }
+    assert_eq!(uring.queued(), 3, "they were read from where they wait");
+    (3..WRITES_AT_ONCE as u64).for_each(|number| write(&mut uring, number));
+    assert_eq!(uring.queued(), 0, "there are enough of them");
+    write(&mut uring, WRITES_AT_ONCE as u64);
+    uring.drain().unwrap();
+    assert_eq!((uring.queued(), uring.under_way), (0, 0));
+    check_file(&file, WRITES_AT_ONCE as u64 + 1, "drained");
+}
+
+#[test]
+fn one_at_a_time_waits_for_no_other() {
+    for depth in [1, 2] {
+        let Some((_, mut uring)) = ring(depth) else { return };
+        for number in 0..20 {
+            write(&mut uring, number);
+            assert_eq!(uring.queued(), 0, "depth {depth}");
+        }
+    }
+}
+
+/// Whatever somebody waits for comes, with any number of writes queued before.
+#[test]
+fn nothing_waits_for_what_was_not_submitted() {
+    for depth in [1, 2, 3, 7, 16, 17, 64] {
+        for writes in (0..20).chain([31, 32, 33, 64, 65, 130]) {
+            let context = format!("depth {depth}, {writes} writes");
+            let Some((file, mut uring)) = ring(depth) else { return };
+            (0..writes).for_each(|number| write(&mut uring, number));
+            match writes % 4 {
+                0 => uring.drain().unwrap(),
+                1 => assert!(uring.read(at(PAGES - 1), 0, PAGE).unwrap() == [0; PAGE], "{context}"),
+                2 => {
+                    assert!(uring.prefetch(at(PAGES - 1), 0, PAGE), "{context}");
+                    assert_eq!(uring.arrivals(0), 1, "{context}");
+                }
+                _ => {}
+            }
+            drop(uring);
+            check_file(&file, writes, &context);
+        }
+    }
+}
