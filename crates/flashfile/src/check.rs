@@ -6,7 +6,6 @@ use std::io;
 use crate::device::FlashFile;
 use crate::error::FlashFileError;
 use crate::format::Superblock;
-use crate::labels::LabelCache;
 use crate::layout::{ALIGN, Layout, Region, SECOND_SUPERBLOCK, SECTOR};
 use prism_flash::Medium;
 
@@ -35,23 +34,32 @@ impl CheckReport {
 }
 
 impl FlashFile {
-    /// Reads the whole device. `progress` is told how many pages of how many were read.
+    /// Reads the whole device. `progress` is told how many pages of how many were read. What was
+    /// programmed since the last sync belongs to it, and is not durable for that.
     ///
     /// # Errors
-    /// [`FlashFileError::Io`] if it cannot be read.
+    /// [`FlashFileError::Io`] if it cannot be read, or what was programmed cannot be written; the
+    /// device is read-only then.
     pub fn check(
         &mut self,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<CheckReport, FlashFileError> {
         let name = self.name.clone();
-        let broken = |source| FlashFileError::Io { file: name, operation: "reading", source };
-        self.check_all(progress).map_err(broken)
+        let broken = |operation, source| FlashFileError::Io { file: name, operation, source };
+        if self.refusal.is_none()
+            && let Err(error) = self.labels.write_back(&mut self.engine)
+        {
+            // Told here, and by every sync from now on.
+            let _ = self.refuse("writing", &error);
+            return Err(broken("writing", error));
+        }
+        self.check_all(progress).map_err(|error| broken("reading", error))
     }
 
     fn check_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> io::Result<CheckReport> {
         let mut report = CheckReport { other: self.damage.clone(), ..CheckReport::default() };
         // What is kept may be better than what the file has by now.
-        self.labels = LabelCache::default();
+        self.labels.forget();
         self.check_superblocks(&mut report)?;
         self.check_padding(&mut report)?;
         let blocks = self.layout.geometry.blocks();

@@ -1,10 +1,10 @@
 //! The device: what a medium has to do, on a file.
 //!
-//! What is durable is what the block records say. A sync first makes pages and their labels
-//! durable, and only then the records that count them; so a loss of power finds each block as
-//! it was at the last sync or at the one that was under way, and never in between. An erase
-//! changes the record alone. Pages of a block whose erase is not durable are not overwritten:
-//! the program that would do so syncs first.
+//! What is durable is what the block records say. A sync first makes pages and their labels,
+//! which may have waited in memory, durable, and only then the records that count them; so a loss
+//! of power finds each block as it was at the last sync or at the one that was under way, and
+//! never in between. An erase changes the record alone. Pages of a block whose erase is not
+//! durable are not overwritten: the program that would do so syncs first.
 //!
 //! Memory: 8 bytes a block, the buffers of pages under way, and at most 16 MiB of labels.
 
@@ -133,7 +133,7 @@ impl FlashFile {
 
     /// The device takes no more writes: what failed may be lost, and what follows could hide
     /// it.
-    fn refuse(&mut self, operation: &str, error: &io::Error) -> MediumError {
+    pub(crate) fn refuse(&mut self, operation: &str, error: &io::Error) -> MediumError {
         let failure = medium_failure(&self.name, operation, error);
         if let MediumError::Io { what } | MediumError::DiskFull { what } = &failure {
             self.refusal.get_or_insert_with(|| format!("an earlier write failed: {what}"));
@@ -217,6 +217,7 @@ impl FlashFile {
     /// Pages and labels first, then the records that count them.
     fn sync_in_order(&mut self) -> io::Result<()> {
         if self.programmed {
+            self.labels.write_back(&mut self.engine)?;
             self.engine.drain()?;
             self.engine.sync()?;
         }

@@ -1,7 +1,7 @@
 //! How bytes get into the file and out of it: one of three ways, behind the same calls.
 //!
-//! Superblocks, records and labels (*tables*) go through the page cache, which keeps the labels
-//! that are read often. Pages have calls of their own, so that they can go past it.
+//! Superblocks, records and labels (*tables*) go through the page cache. Pages have calls of
+//! their own, so that they can go past it.
 
 use std::fs::File;
 use std::io;
@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::{Advice, fadvise};
 
+use crate::labels;
 use crate::simulated::Session;
 use crate::uring::Uring;
 
@@ -73,6 +74,14 @@ impl Engine {
             Self::Uring(uring) => uring.file().write_all_at(bytes, at),
             Self::Portable(portable) => portable.file.write_all_at(bytes, at),
             Self::Simulated(session) => session.write_at(at, bytes),
+        }
+    }
+
+    /// Pages of labels that are kept in memory.
+    pub(crate) fn labels_kept(&self) -> usize {
+        match self {
+            Self::Uring(_) | Self::Portable(_) => labels::KEPT,
+            Self::Simulated(session) => session.labels_kept(),
         }
     }
 

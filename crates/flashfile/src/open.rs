@@ -131,7 +131,7 @@ impl FlashFile {
         let mut device = Self {
             records: vec![Record::default(); geometry.blocks() as usize],
             label: vec![0; layout.label as usize],
-            labels: LabelCache::default(),
+            labels: LabelCache::new(engine.labels_kept()),
             sequence: 0,
             open: 0,
             dirty: BTreeSet::new(),

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use prism_base::Rng;
 
+use crate::labels;
 use crate::layout::SECTOR;
 
 #[derive(Debug, Default)]
@@ -27,6 +28,8 @@ struct Disk {
     powered: bool,
     /// A process that has died can do nothing more.
     session: u64,
+    /// Pages of labels that a device keeps.
+    labels_kept: usize,
 }
 
 /// A file on a simulated host. Clones are the same file.
@@ -60,7 +63,8 @@ impl SimulatedFile {
     /// An empty file.
     #[must_use]
     pub fn new() -> Self {
-        let disk = Disk { cut_at: u64::MAX, full_at: u64::MAX, powered: true, ..Disk::default() };
+        let (cut_at, full_at, labels_kept) = (u64::MAX, u64::MAX, labels::KEPT);
+        let disk = Disk { cut_at, full_at, labels_kept, powered: true, ..Disk::default() };
         Self(Arc::new(Mutex::new(disk)))
     }
 
@@ -84,6 +88,12 @@ impl SimulatedFile {
     pub fn fill_up_after(&self, operations: u64) {
         let mut disk = self.lock();
         disk.full_at = disk.operations.saturating_add(operations);
+    }
+
+    /// Who opens the file from now on keeps so many pages of labels in memory, each of 4 KiB:
+    /// few, so that labels are written before a sync too.
+    pub fn keep_labels(&self, pages: usize) {
+        self.lock().labels_kept = pages;
     }
 
     /// Whether power has gone.
@@ -210,6 +220,10 @@ impl Session {
         let disk = self.file.lock();
         disk.check(self.session)?;
         Ok(disk.durable.len() as u64)
+    }
+
+    pub(crate) fn labels_kept(&self) -> usize {
+        self.file.lock().labels_kept
     }
 
     /// The length is durable at once: making a file is not what is tested here.

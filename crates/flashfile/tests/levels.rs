@@ -322,28 +322,36 @@ fn queued_reads_come_in_any_order_and_each_once() {
     assert!(queue.complete().is_none());
 }
 
+/// The page finds no room, which the program tells, or its label does not, which waits for the
+/// sync.
 #[test]
 fn a_full_disk_loses_nothing_that_was_synced() {
-    let file = SimulatedFile::new();
-    let mut device = FlashFile::create_simulated(&file, GEOMETRY).unwrap();
-    device.program(0, 0, &[1; 1024], b"kept").unwrap();
-    device.sync().unwrap();
-    file.fill_up_after(1);
-    let failed = device.program(0, 1, &[2; 1024], &[]).unwrap_err();
-    assert!(failed.to_string().contains("the disk is full"), "{failed}");
-    // It takes nothing more, and shows what it has.
-    for refused in [device.program(1, 0, &[2; 1024], &[]), device.erase(0), device.finish(0)] {
-        let text = refused.unwrap_err().to_string();
-        assert!(text.contains("read-only") && text.contains("make room"), "{text}");
+    for left in [0, 1] {
+        let file = SimulatedFile::new();
+        let mut device = FlashFile::create_simulated(&file, GEOMETRY).unwrap();
+        device.program(0, 0, &[1; 1024], b"kept").unwrap();
+        device.sync().unwrap();
+        file.fill_up_after(left);
+        let programmed = device.program(0, 1, &[2; 1024], &[]);
+        assert_eq!(programmed.is_ok(), left == 1, "{programmed:?}");
+        let failed = programmed.and_then(|()| device.sync()).unwrap_err();
+        assert!(failed.to_string().contains("the disk is full"), "{failed}");
+        // It takes nothing more, and shows what it has.
+        for refused in [device.program(1, 0, &[2; 1024], &[]), device.erase(0), device.finish(0)] {
+            let text = refused.unwrap_err().to_string();
+            assert!(text.contains("read-only") && text.contains("make room"), "{text}");
+        }
+        let mut page = [0; 1024];
+        for (number, byte) in (0..device.write_pointer(0)).zip([1, 2]) {
+            device.read(0, number, 0, &mut page, &mut []).unwrap();
+            assert_eq!(page, [byte; 1024]);
+        }
+        drop(device);
+        file.kill();
+        let mut device = FlashFile::open_simulated(&file).unwrap();
+        device.read(0, 0, 0, &mut page, &mut []).unwrap();
+        assert_eq!((page, device.write_pointer(0)), ([1; 1024], 1));
+        device.program(0, 1, &[3; 1024], &[]).unwrap();
+        device.close().unwrap();
     }
-    let mut page = [0; 1024];
-    device.read(0, 0, 0, &mut page, &mut []).unwrap();
-    assert_eq!(page, [1; 1024]);
-    drop(device);
-    file.kill();
-    let mut device = FlashFile::open_simulated(&file).unwrap();
-    device.read(0, 0, 0, &mut page, &mut []).unwrap();
-    assert_eq!((page, device.write_pointer(0)), ([1; 1024], 1));
-    device.program(0, 1, &[3; 1024], &[]).unwrap();
-    device.close().unwrap();
 }

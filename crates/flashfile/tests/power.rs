@@ -41,7 +41,8 @@ struct World {
     cuts: u64,
 }
 
-/// A geometry drawn so that records take one or two sectors and labels share theirs or not.
+/// A geometry drawn so that records take one or two sectors and labels share theirs or not, or
+/// stand in two pages of the file.
 fn any_geometry(rng: &mut Rng) -> DeviceGeometry {
     DeviceGeometry {
         channels: 1 + rng.below(3) as u32,
@@ -49,7 +50,7 @@ fn any_geometry(rng: &mut Rng) -> DeviceGeometry {
         blocks_per_lun: [4, 5, 40][rng.below(3) as usize],
         pages_per_block: 2 + rng.below(6) as u32,
         page_size: [512, 600, 1024, 1536][rng.below(4) as usize],
-        oob_size: [0, 8, 500][rng.below(3) as usize],
+        oob_size: [0, 8, 500, 1100][rng.below(4) as usize],
         max_open_blocks: [None, Some(4), Some(8)][rng.below(3) as usize],
     }
 }
@@ -59,6 +60,8 @@ impl World {
         let mut rng = Rng::stream(seed, "power");
         let geometry = any_geometry(&mut rng);
         let file = SimulatedFile::new();
+        // With few of them labels are written as others need the place, too.
+        file.keep_labels([1, 2, 3, 4096][rng.below(4) as usize]);
         let device = FlashFile::create_simulated(&file, geometry).unwrap();
         let blocks = vec![Block::default(); geometry.blocks() as usize];
         let (durable, now) = (blocks.clone(), blocks);
