@@ -5,6 +5,7 @@
 //! promised by a sync only, which has them all written before the records that count their
 //! pages. Before that they are written when another page needs the place.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
 
@@ -40,6 +41,8 @@ struct Kept {
 struct Pages {
     kept: Vec<Kept>,
     bytes: Zeroed<u8>,
+    /// Numbers of dirty pages: a sync of few programs does not go through all places.
+    dirty: BTreeSet<u64>,
 }
 
 impl Kept {
@@ -59,7 +62,8 @@ impl Kept {
 
 impl Pages {
     fn new(places: usize) -> Self {
-        Self { kept: vec![Kept::EMPTY; places], bytes: Zeroed::new(places * PAGE) }
+        let (kept, bytes) = (vec![Kept::EMPTY; places], Zeroed::new(places * PAGE));
+        Self { kept, bytes, dirty: BTreeSet::new() }
     }
 
     /// The place of a page. Neighbours are neighbours, and as many pages as there are places, from
@@ -94,6 +98,7 @@ impl Pages {
         engine.write_at(first.number * ALIGN + u64::from(first.from), &self.bytes[from..to])?;
         for kept in &mut self.kept[places] {
             (kept.from, kept.to) = (0, 0);
+            self.dirty.remove(&kept.number);
         }
         Ok(())
     }
@@ -101,9 +106,7 @@ impl Pages {
     /// Places of dirty pages, as the pages follow each other in the file; in one range those
     /// that one call can write.
     fn dirty_runs(&self) -> Vec<Range<usize>> {
-        let mut dirty: Vec<usize> =
-            (0..self.kept.len()).filter(|&place| self.kept[place].is_dirty()).collect();
-        dirty.sort_unstable_by_key(|&place| self.kept[place].number);
+        let dirty: Vec<usize> = self.dirty.iter().map(|&number| self.place(number)).collect();
         let joined = |&one: &usize, &next: &usize| {
             let (a, b) = (self.kept[one], self.kept[next]);
             next == one + 1 && b.number == a.number + 1 && usize::from(a.to) == PAGE && b.from == 0
@@ -161,6 +164,9 @@ impl LabelCache {
             pages.fetch(engine, place, number)?;
         }
         pages.bytes_of(place)[part.clone()].copy_from_slice(label);
+        if !pages.kept[place].is_dirty() {
+            pages.dirty.insert(number);
+        }
         pages.kept[place].add_dirty(part.start, part.end);
         Ok(())
     }
@@ -189,8 +195,6 @@ fn within_page(at: u64, len: usize) -> Option<(u64, Range<usize>)> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::simulated::SimulatedFile;
 
