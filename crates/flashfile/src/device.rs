@@ -217,8 +217,9 @@ impl FlashFile {
     /// Pages and labels first, then the records that count them.
     fn sync_in_order(&mut self) -> io::Result<()> {
         if self.programmed {
-            self.labels.write_back(&mut self.engine)?;
+            // First what was begun: of a disk that fills up labels take nothing from pages.
             self.engine.drain()?;
+            self.labels.write_back(&mut self.engine)?;
             self.engine.sync()?;
         }
         self.sequence += 1;

@@ -144,3 +144,50 @@ fn the_sync_after_a_failed_write_tells_it() {
         assert!(device.sync().is_err(), "{context}: a second sync forgets nothing");
     });
 }
+
+/// Labels as long as pages, and room for the pages alone: the labels wait, and the sync that has
+/// them written tells.
+#[test]
+fn labels_without_room_are_told_by_the_sync() {
+    let geometry = DeviceGeometry { page_size: 4096, oob_size: 4000, ..GEOMETRY };
+    let page = |number: u32| ((number + 1).to_le_bytes().repeat(1024), number.to_le_bytes());
+    on_each(|disk, settings| {
+        let context = format!("{} {:?}", disk.kind, settings.engine);
+        let path = disk.folder().join("flash");
+        let mut device = FlashFile::create_with(&path, geometry, settings).unwrap();
+        let program = |device: &mut FlashFile, number: u32| {
+            let ((block, at), (data, oob)) = (place(number), page(number));
+            device.program(block, at, &data, &oob)
+        };
+        let check = |device: &mut FlashFile, pages: u32| {
+            for number in 0..pages {
+                let ((block, at), (data, oob)) = (place(number), page(number));
+                let mut read = (data.clone(), [0xEE; 4]);
+                let state = device.read(block, at, 0, &mut read.0, &mut read.1);
+                assert_eq!(state, Ok(PageState::Written), "{context}: page {number} of {pages}");
+                assert!(read == (data, oob), "{context}: page {number} of {pages}");
+            }
+        };
+        (0..8).for_each(|number| program(&mut device, number).unwrap());
+        device.sync().unwrap();
+        // 392 pages more are 1568 KiB, and their labels as much.
+        disk.leave(2 << 20);
+        let taken = (8..400).take_while(|&number| program(&mut device, number).is_ok()).count();
+        // Others may need more room than the bytes that are written.
+        assert!(disk.kind != "tmpfs" || taken == 392, "{context}: {taken}");
+        let Err(told) = device.sync() else { panic!("{context}: the disk holds it all") };
+        let full = matches!(told, MediumError::DiskFull { .. } | MediumError::ReadOnly { .. });
+        assert!(full && told.to_string().contains("the disk is full"), "{context}: {told}");
+        assert!(device.sync().is_err(), "{context}: a second sync forgets nothing");
+        check(&mut device, if disk.kind == "tmpfs" { 400 } else { 8 });
+        device.close().expect_err("not all of it is durable");
+        let mut device = FlashFile::open_with(&path, settings).unwrap();
+        check(&mut device, 8);
+        assert!(device.check(&mut |_, _| {}).unwrap().is_whole(), "{context}");
+        disk.make_room();
+        let first = device.write_pointer(1);
+        (8 + first..400).for_each(|number| program(&mut device, number).unwrap());
+        device.close().unwrap();
+        check(&mut FlashFile::open_with(&path, settings).unwrap(), 400);
+    });
+}
