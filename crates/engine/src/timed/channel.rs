@@ -64,11 +64,12 @@ impl Channel {
         };
         let before = if place == 0 { self.free } else { self.ahead[place - 1].ends };
         let ends = asks.0.max(before) + takes;
-        let reserved = Ahead { asks, takes, ends };
+        // Written where it stays: through a place on the stack it would wait for all stores
+        // before it (docs/design/event-core.md).
         if place == self.ahead.len() {
-            self.ahead.push_back(reserved);
+            self.ahead.push_back(Ahead { asks, takes, ends });
         } else {
-            self.ahead.insert(place, reserved);
+            self.ahead.insert(place, Ahead { asks, takes, ends });
             self.follow(place + 1, ends, moved);
         }
         ends

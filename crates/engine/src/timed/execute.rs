@@ -63,15 +63,12 @@ impl Engine {
     #[inline(always)]
     pub(super) fn enqueue(&mut self, die: DieId, op: Op, passes: bool, now: SimTime) {
         if self.config.scheduler == Scheduler::ShortestWait {
-            let time = self.estimate(&op);
+            let time = self.estimate(op);
             self.dies[die.0 as usize].backlog += time;
         }
         let state = &mut self.dies[die.0 as usize];
-        if passes {
-            state.first.push_back(op)
-        } else {
-            state.rest.push_back(op)
-        }
+        let queue = if passes { &mut state.first } else { &mut state.rest };
+        queue.push_back(op);
         // A die that works goes on when it is done, and the one of this step at its end: nothing
         // changes until then.
         if die != self.stepping && self.may_begin(die) {
@@ -156,7 +153,7 @@ impl Engine {
         }
         state.take(passes);
         if self.config.scheduler == Scheduler::ShortestWait {
-            let time = self.estimate(&op);
+            let time = self.estimate(op);
             let backlog = &mut self.dies[die.0 as usize].backlog;
             *backlog = Nanos(backlog.0 - time.0);
         }

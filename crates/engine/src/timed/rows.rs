@@ -144,7 +144,10 @@ impl Engine {
         job.tags.clear();
         job.lost.clear();
         job.stream = stream;
-        job.payloads = payloads;
+        job.payloads.clear();
+        if !payloads.is_empty() {
+            job.payloads = payloads;
+        }
         for (number, unit) in (0..).zip(units) {
             if unit.lost {
                 job.lost.push(number);

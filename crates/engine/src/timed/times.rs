@@ -22,21 +22,21 @@ impl Engine {
     }
 
     /// How long an operation takes on a die that is free.
-    pub(super) fn estimate(&self, op: &Op) -> Nanos {
+    pub(super) fn estimate(&self, op: Op) -> Nanos {
         let timing = &self.config.timing;
         match op {
             Op::Read(read) => {
                 let slc = self.slc_of_row(read.row);
-                slc.map_or(timing.t_read.mean(), |slc| slc.t_read) + self.transfer_of(read)
+                slc.map_or(timing.t_read.mean(), |slc| slc.t_read) + self.transfer_of(&read)
             }
             Op::Program { job } => {
-                let cells = match self.slc_of_row(RowId(self.jobs[*job].row)) {
-                    Some(_) => self.program_time(&self.jobs[*job]),
+                let cells = match self.slc_of_row(RowId(self.jobs[job].row)) {
+                    Some(_) => self.program_time(&self.jobs[job]),
                     None => timing.t_program.mean(),
                 };
-                cells + self.program_transfer(&self.jobs[*job])
+                cells + self.program_transfer(&self.jobs[job])
             }
-            Op::Erase { block, .. } => self.erase_time(*block),
+            Op::Erase { block, .. } => self.erase_time(block),
         }
     }
 
