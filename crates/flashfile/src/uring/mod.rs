@@ -1,8 +1,9 @@
 //! Pages by io_uring, past the page cache: writes go on behind the caller, several of them given
 //! to the kernel at once, and many reads are under way.
 //!
-//! A write that was queued goes to the kernel when enough others are, or when anybody waits for
-//! anything: nothing waits for what was not submitted. Until it is done its buffer serves reads.
+//! A write goes to the kernel when enough others wait for that, and has its buffer before: while
+//! the disk works the next ones are put together. Until it is done its buffer serves reads. A drain
+//! gives everything to the kernel; nothing waits for what it was not given.
 //!
 //! Every operation has a buffer of its own, which nobody touches until the kernel is done
 //! with it. That is what the unsafe call in `ring` rests on. `ahead` has the reads that are
@@ -18,6 +19,7 @@ use prism_base::hash::FastMap;
 use rustix::io::Errno;
 
 use crate::buffers::Buffers;
+use ring::errno_of;
 
 mod ahead;
 mod ring;
@@ -28,7 +30,7 @@ mod tests;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     Free,
-    /// The kernel writes it to the file.
+    /// The kernel writes it to the file, or is going to.
     Writing {
         page_at: u64,
     },
@@ -45,6 +47,11 @@ enum Use {
 /// more than anything else in a write; and neighbours that are given together become one request
 /// to the disk.
 const WRITES_AT_ONCE: usize = 8;
+
+/// Writes that are given to the kernel together, at `depth`.
+fn at_once(depth: usize) -> usize {
+    WRITES_AT_ONCE.min(depth.div_ceil(2))
+}
 
 /// A read that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +75,9 @@ pub(crate) struct Uring {
     buffers: Buffers,
     uses: Vec<Use>,
     free: Vec<usize>,
-    /// By where they stand in the file.
+    /// Of writes that the kernel gets next.
+    ready: Vec<usize>,
+    /// By where they stand in the file, those that are ready too.
     writing: FastMap<u64, usize>,
     reading: FastMap<u64, usize>,
     hints: u64,
@@ -99,9 +108,9 @@ impl Uring {
         page_size: usize,
         depth: usize,
     ) -> io::Result<Self> {
-        // One for each write and each read ahead, one for a read that was not announced or is
-        // held, and one so that at least one is under way if none is free.
-        let mut buffers = Buffers::new(2 * depth + 2, page_size)?;
+        // One for each write and each read ahead and those that are ready, one for a read that was
+        // not announced or is held, and one so that at least one is under way if none is free.
+        let mut buffers = Buffers::new(2 * depth + at_once(depth) + 2, page_size)?;
         // File systems say only at the first transfer which alignment they want.
         direct.read_at(buffers.of_mut(0), 0)?;
         let count = buffers.count();
@@ -115,6 +124,7 @@ impl Uring {
             buffers,
             uses: vec![Use::Free; count],
             free: (0..count).rev().collect(),
+            ready: Vec::new(),
             writing: FastMap::default(),
             reading: FastMap::default(),
             hints: 0,
@@ -133,26 +143,52 @@ impl Uring {
     /// Copies a page and begins to write it.
     pub(crate) fn write(&mut self, page_at: u64, bytes: &[u8]) -> io::Result<()> {
         assert!(bytes.len() == self.page_size, "a whole page is written");
-        let at_once = WRITES_AT_ONCE.min(self.depth.div_ceil(2));
-        while self.writing.len() >= self.depth {
-            // The next ones can then be given to the kernel together too. To wait for one alone
-            // was slower at random and no faster in order, although the disk has more then.
-            self.reap(at_once)?;
+        let at_once = at_once(self.depth);
+        if self.ready.len() >= at_once {
+            self.give_writes()?;
         }
         self.check_failure()?;
         self.forget_reads(page_at);
         let index = self.take_buffer()?;
         self.buffers.of_mut(index).copy_from_slice(bytes);
-        let fd = types::Fd(self.direct.as_raw_fd());
-        let pointer = self.buffers.address(index);
-        let entry = opcode::Write::new(fd, pointer, self.page_size as u32).offset(page_at);
-        self.queue(index, Use::Writing { page_at }, entry.build())?;
+        self.uses[index] = Use::Writing { page_at };
         self.writing.insert(page_at, index);
-        if self.queued() >= at_once {
-            self.submit()?;
-        }
+        self.ready.push(index);
         self.take_completions();
+        if self.ready.len() >= at_once && self.writing.len() <= self.depth {
+            self.give_writes()?;
+        }
         Ok(())
+    }
+
+    /// Gives the writes that are ready to the kernel, which never has more than `depth`.
+    fn give_writes(&mut self) -> io::Result<()> {
+        while self.writing.len() > self.depth {
+            // As many as are given together. To wait for one alone was slower at random and no
+            // faster in order, although the disk has more then.
+            self.reap(at_once(self.depth))?;
+        }
+        let fd = types::Fd(self.direct.as_raw_fd());
+        for index in std::mem::take(&mut self.ready) {
+            let Use::Writing { page_at } = self.uses[index] else {
+                unreachable!("what is ready is written")
+            };
+            let pointer = self.buffers.address(index);
+            let entry = opcode::Write::new(fd, pointer, self.page_size as u32).offset(page_at);
+            if let Err(error) = self.queue(index, Use::Writing { page_at }, entry.build()) {
+                self.written(page_at, errno_of(Err(error)));
+            }
+        }
+        self.submit()
+    }
+
+    /// The write of a page has ended.
+    fn written(&mut self, page_at: u64, result: Result<(), Errno>) {
+        self.writing.remove(&page_at);
+        if let Err(error) = result {
+            self.failed.insert(page_at, error);
+            self.first_failure.get_or_insert(error);
+        }
     }
 
     /// The bytes, until the next call.
@@ -197,6 +233,7 @@ impl Uring {
 
     /// Waits for all writes.
     pub(crate) fn drain(&mut self) -> io::Result<()> {
+        self.give_writes()?;
         while !self.writing.is_empty() {
             self.reap(self.writing.len())?;
         }
@@ -247,6 +284,8 @@ impl Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
+        // Who wants to know drains.
+        let _ = self.give_writes();
         while self.under_way > 0 {
             if self.reap(1).is_err() {
                 // The kernel may still use them; leaking is what is left.

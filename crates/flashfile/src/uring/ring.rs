@@ -80,11 +80,8 @@ impl Uring {
     fn completed(&mut self, index: usize, result: i32) {
         match self.uses[index] {
             Use::Writing { page_at } => {
-                self.writing.remove(&page_at);
-                if let Err(error) = self.finish_write(index, page_at, result) {
-                    self.failed.insert(page_at, error);
-                    self.first_failure.get_or_insert(error);
-                }
+                let result = self.finish_write(index, page_at, result);
+                self.written(page_at, result);
                 self.put_buffer(index);
             }
             Use::Reading(read) => {
@@ -134,7 +131,7 @@ fn bytes_done(result: i32) -> Result<Option<usize>, Errno> {
     }
 }
 
-fn errno_of(result: io::Result<()>) -> Result<(), Errno> {
+pub(super) fn errno_of(result: io::Result<()>) -> Result<(), Errno> {
     // A file that ends too early has no number of its own.
     result.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }

@@ -3,7 +3,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 use rustix::fs::OFlags;
 
-use super::{Uring, WRITES_AT_ONCE};
+use super::{Uring, WRITES_AT_ONCE, at_once};
 
 const PAGE: usize = 4096;
 const PAGES: u64 = 200;
@@ -42,27 +42,32 @@ fn writes_go_together_and_are_read_meanwhile() {
     let Some((file, mut uring)) = ring(32) else { return };
     for number in 0..3 {
         write(&mut uring, number);
-        assert_eq!(uring.queued() as u64, number + 1);
+        assert_eq!(uring.ready.len() as u64, number + 1);
     }
     for number in 0..3 {
         assert!(uring.read(at(number), 0, PAGE).unwrap() == [number as u8 + 1; PAGE]);
     }
-    assert_eq!(uring.queued(), 3, "they were read from where they wait");
+    assert_eq!(uring.ready.len(), 3, "they were read from where they wait");
     (3..WRITES_AT_ONCE as u64).for_each(|number| write(&mut uring, number));
-    assert_eq!(uring.queued(), 0, "there are enough of them");
+    assert_eq!(uring.ready.len(), 0, "there are enough of them");
     write(&mut uring, WRITES_AT_ONCE as u64);
     uring.drain().unwrap();
-    assert_eq!((uring.queued(), uring.under_way), (0, 0));
+    assert_eq!((uring.ready.len(), uring.under_way), (0, 0));
     check_file(&file, WRITES_AT_ONCE as u64 + 1, "drained");
 }
 
 #[test]
-fn one_at_a_time_waits_for_no_other() {
-    for depth in [1, 2] {
+fn the_kernel_has_no_more_than_the_depth_and_the_next_ones_are_ready() {
+    for depth in [1, 2, 3, 8, 20] {
         let Some((_, mut uring)) = ring(depth) else { return };
-        for number in 0..20 {
+        for number in 0..PAGES {
             write(&mut uring, number);
-            assert_eq!(uring.queued(), 0, "depth {depth}");
+            let (ready, given) = (uring.ready.len(), uring.under_way);
+            assert!(given <= depth && ready <= at_once(depth), "depth {depth}: {given}, {ready}");
+            assert_eq!(given + ready, uring.writing.len(), "depth {depth}");
+            // With room in the kernel none waits for more than its companions.
+            let room = uring.writing.len() <= depth;
+            assert!(!room || ready < at_once(depth), "depth {depth}: {given}, {ready}");
         }
     }
 }
