@@ -3,8 +3,9 @@
 use crate::units::SimTime;
 
 /// A tournament over slots: every node of a tree holds the earliest of its four children, so
-/// that setting a time costs three comparisons a level, one of them on the way of the time that
-/// is set, and the earliest is at the root. Of equal times the lower slot wins, whatever the order of setting.
+/// that setting a time costs three comparisons a level, one of which waits for the level below,
+/// and the earliest is at the root. Of equal times the lower slot wins, whatever the order of
+/// setting.
 ///
 /// Where each actor has at most one thing pending, this beats a heap: nothing is
 /// allocated or moved, and nothing branches on what is found on the way to the root

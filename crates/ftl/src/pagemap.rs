@@ -427,8 +427,8 @@ impl PageMap {
         }
     }
 
-    /// The same as dropping `from` and adding `to`, for the most part of which it does not
-    /// matter that both are of one lane: copies stay on theirs.
+    /// The same as dropping `from` and adding `to`. A copy stays on its lane, whose counts
+    /// change only if it goes to a block of another kind.
     #[inline(always)]
     fn move_valid(&mut self, from: Pun, to: Pun) {
         let (old, new) = (self.layout.block_of_unit(from), self.layout.block_of_unit(to));

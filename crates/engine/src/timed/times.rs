@@ -68,8 +68,8 @@ impl Engine {
     }
 
     /// How long the data of a program takes over the channel; that of a copy within a plane does
-    /// not leave the die. Of a row with one bit a cell
-    /// only the levels are sent and programmed that hold something.
+    /// not leave the die. Of a row with one bit a cell only the levels are sent and programmed
+    /// that hold something.
     #[inline(always)]
     pub(super) fn program_transfer(&self, job: &Job) -> Nanos {
         if job.copied_back > 0 {

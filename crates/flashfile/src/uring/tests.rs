@@ -1,3 +1,5 @@
+//! Writes wait for each other and for nothing else, on a real ring.
+
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
