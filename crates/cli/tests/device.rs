@@ -194,3 +194,24 @@ fn presets_and_large_devices() {
     device(0, "create --capacity 16GiB --device memblaze", &preset);
     assert_eq!(json("info", &preset)["geometry"]["channels"], 12);
 }
+
+/// Of the measurements the one that takes no fio.
+#[test]
+fn an_interrupted_measurement_leaves_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_prism"))
+        .args(["bench", "device", folder.path().to_str().unwrap(), "--only", "open"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    // It writes a gigabyte or two then.
+    while fs::read_dir(folder.path()).unwrap().count() == 0 {
+        assert!(child.try_wait().unwrap().is_none(), "the measurement ended by itself");
+        std::thread::yield_now();
+    }
+    let killed =
+        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(killed.unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}

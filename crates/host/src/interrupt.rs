@@ -10,6 +10,7 @@
 //! Work that has a good end at any time (a capture) asks for the first signal itself:
 //! then a flag is raised instead, and the next signal ends the process.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -144,6 +145,25 @@ impl Drop for Undo {
             let (_, action) = undo.remove(place);
             action();
         }
+    }
+}
+
+/// A file that serves this process alone: it is removed when this is dropped, or when a signal
+/// ends the process. It need not be there.
+#[derive(Debug)]
+#[must_use = "the file is removed at once"]
+pub struct Scratch(#[allow(dead_code, reason = "it removes the file when it goes")] Undo);
+
+impl Scratch {
+    /// The file at `path`, made by whoever writes to it.
+    pub fn at(path: &Path) -> Self {
+        let path = path.to_owned();
+        let remove = move || {
+            // It may never have been made.
+            let _ = std::fs::remove_file(&path);
+        };
+        let Ok(undo) = Undo::of(|| Ok::<_, Infallible>(remove));
+        Self(undo)
     }
 }
 

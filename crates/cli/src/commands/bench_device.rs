@@ -9,6 +9,7 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_flash::raw::{self, Address, Raw};
 use prism_flash::{Allocation, Device, DeviceGeometry, FlashError, Options};
 use prism_flashfile::{EngineChoice, FlashFile, Settings};
+use prism_host::interrupt::Scratch;
 use prism_host::{Progress, clock};
 use prism_report::{Block, Column, Document, Section, Table, Unit, terminal};
 use serde::Serialize;
@@ -128,12 +129,9 @@ fn cells(part: &str) -> Vec<Cell> {
 /// [`Failure`] if fio is not there, or a file cannot be made.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let names = ["flash", "fio"].map(|end| args.folder.join(format!(".prism-bench.{end}")));
-    let done = measure_all(args, &names[0], &names[1]);
-    for name in &names {
-        // They may not have been made.
-        let _ = std::fs::remove_file(name);
-    }
-    let bench = done?;
+    let scratch = names.each_ref().map(|name| Scratch::at(name));
+    let bench = measure_all(args, &names[0], &names[1])?;
+    drop(scratch);
     let (width, style) = screen();
     let text = terminal::render(&document(&bench), width, style);
     args.json.write(&bench, &text)?;
