@@ -144,6 +144,7 @@ impl Engine {
         job.tags.clear();
         job.lost.clear();
         job.stream = stream;
+        // Mostly there are none, and then nothing is moved through the stack.
         job.payloads.clear();
         if !payloads.is_empty() {
             job.payloads = payloads;

@@ -259,7 +259,7 @@ impl Uring {
     }
 
     /// A buffer that is free; waits for one. At most `depth` are written and as many read ahead,
-    /// and one is held: if none is free, the kernel has one that was abandoned.
+    /// some are ready and one is held: if none is free, the kernel has one that was abandoned.
     fn take_buffer(&mut self) -> io::Result<usize> {
         loop {
             if let Some(index) = self.free.pop() {
