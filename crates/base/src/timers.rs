@@ -15,19 +15,19 @@ use crate::units::SimTime;
 pub struct Timers {
     /// Node i is the earliest of nodes 4 i to 4 i + 3; the root is node 1, and the leaves are the
     /// second half. Twice a power of four of them.
-    nodes: Vec<u64>,
+    nodes: Vec<f64>,
     /// The earliest of all.
-    first: u64,
+    first: f64,
     /// Added to the times in the nodes; moves on as time does.
     base: SimTime,
 }
 
 impl Timers {
-    const NEVER: u64 = u64::MAX;
+    const NEVER: f64 = f64::INFINITY;
     const SLOT_BITS: u32 = 20;
     const SLOT_MASK: u32 = (1 << Self::SLOT_BITS) - 1;
-    /// Times reach this far beyond the base, in nanoseconds: four hours.
-    const REACH: u64 = 1 << (63 - Self::SLOT_BITS);
+    /// Times reach this far beyond the base, in nanoseconds: one hour.
+    const REACH: u64 = 1 << (62 - Self::SLOT_BITS);
 
     /// `slots` slots with nothing pending.
     ///
@@ -69,12 +69,12 @@ impl Timers {
     }
 
     #[inline]
-    fn key(&self, slot: u32, at: SimTime) -> u64 {
-        (at.0 - self.base.0) << Self::SLOT_BITS | u64::from(slot)
+    fn key(&self, slot: u32, at: SimTime) -> f64 {
+        f64::from_bits((at.0 - self.base.0) << Self::SLOT_BITS | u64::from(slot))
     }
 
     #[inline]
-    fn put(&mut self, slot: u32, key: u64) {
+    fn put(&mut self, slot: u32, key: f64) {
         let mut number = self.nodes.len() / 2 + slot as usize;
         assert!(number < self.nodes.len(), "slot {slot} is one of those there are");
         let mut winner = key;
@@ -89,9 +89,9 @@ impl Timers {
             let others = unsafe {
                 *self.nodes.get_unchecked_mut(number) = winner;
                 let other = |bits: usize| *self.nodes.get_unchecked(number ^ bits);
-                other(1).min(other(2)).min(other(3))
+                earlier(earlier(other(1), other(2)), other(3))
             };
-            winner = winner.min(others);
+            winner = earlier(winner, others);
             number /= 4;
         }
         self.first = winner;
@@ -104,7 +104,7 @@ impl Timers {
         let pending: Vec<_> = self.nodes[self.nodes.len() / 2..]
             .iter()
             .filter(|&&key| key != Self::NEVER)
-            .map(|&key| (key as u32 & Self::SLOT_MASK, self.time(key)))
+            .map(|&key| (key.to_bits() as u32 & Self::SLOT_MASK, self.time(key)))
             .collect();
         self.base = base;
         self.nodes.fill(Self::NEVER);
@@ -117,8 +117,8 @@ impl Timers {
     }
 
     #[inline]
-    fn time(&self, key: u64) -> SimTime {
-        SimTime(self.base.0 + (key >> Self::SLOT_BITS))
+    fn time(&self, key: f64) -> SimTime {
+        SimTime(self.base.0 + (key.to_bits() >> Self::SLOT_BITS))
     }
 
     /// The earliest time pending, or [`SimTime::NEVER`].
@@ -132,9 +132,15 @@ impl Timers {
     #[must_use]
     #[inline]
     pub fn first(&self) -> Option<(SimTime, u32)> {
-        let slot = self.first as u32 & Self::SLOT_MASK;
+        let slot = self.first.to_bits() as u32 & Self::SLOT_MASK;
         (self.first != Self::NEVER).then(|| (self.time(self.first), slot))
     }
+}
+
+/// The lesser of two keys, in one instruction.
+#[inline(always)]
+fn earlier(a: f64, b: f64) -> f64 {
+    if a < b { a } else { b }
 }
 
 #[cfg(test)]

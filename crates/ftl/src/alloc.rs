@@ -210,11 +210,11 @@ impl PageMap {
     /// Takes the next row of `lane` for data of `stream`. If that completes the data of a
     /// stripe, [`PageMap::take_parity`] has its parity row.
     ///
-    /// # Panics
-    /// If [`PageMap::host_may_write`] does not hold.
+    /// [`PageMap::host_may_write`] must hold, or cleaning may run out of room.
     #[inline(always)]
     pub fn reserve_host(&mut self, lane: LaneId, stream: u32) -> RowId {
-        assert!(self.host_may_write(lane, stream), "host write into the reserve of {lane:?}");
+        // Whoever asks has been offered the lane for just this reason.
+        debug_assert!(self.host_may_write(lane, stream), "host write into the reserve: {lane:?}");
         self.take_row(lane, self.host_frontier(lane, stream))
     }
 
@@ -285,13 +285,28 @@ impl PageMap {
 
     #[inline(always)]
     fn take_row(&mut self, lane: LaneId, frontier: usize) -> RowId {
-        let OpenBlock { block, mut next } = match self.lanes[lane.0 as usize].open[frontier] {
-            Some(open) => open,
-            None => self.open_block(lane, frontier),
-        };
+        if self.parity {
+            return self.take_row_of_stripe(lane, frontier);
+        }
+        let open = self.lanes[lane.0 as usize].open[frontier];
+        let OpenBlock { block, next } = open.unwrap_or_else(|| self.open_block(lane, frontier));
+        let row = self.next_of(block, next);
+        let left = next + 1 < self.layout.rows_of(block);
+        let open = OpenBlock { block, next: next + 1 };
+        self.lanes[lane.0 as usize].open[frontier] = left.then_some(open);
+        row
+    }
+
+    /// The same where the last row of each stripe is parity, which is due when the others are
+    /// taken.
+    #[inline(never)]
+    fn take_row_of_stripe(&mut self, lane: LaneId, frontier: usize) -> RowId {
+        let open = self.lanes[lane.0 as usize].open[frontier];
+        let open = open.unwrap_or_else(|| self.open_block(lane, frontier));
+        let OpenBlock { block, mut next } = open;
         let row = self.next_of(block, next);
         next += 1;
-        if self.parity && self.layout.is_parity(RowId(row.0 + 1)) {
+        if self.layout.is_parity(RowId(row.0 + 1)) {
             let parity = self.next_of(block, next);
             next += 1;
             self.parity_due.push(parity);

@@ -1,7 +1,7 @@
 //! What is cleaned: victims, their valid units, and their return to the free list.
 
 use prism_base::prefetch;
-use prism_nand::{BlockId, Cause, LaneId, Pun};
+use prism_nand::{BlockId, Cause, LaneId, Pun, RowId};
 
 use crate::candidates::NOT_SEALED;
 use crate::pagemap::{BlockState, P2L_TOMBSTONE, PageMap};
@@ -159,28 +159,62 @@ impl PageMap {
     pub fn gather(&self, victim: BlockId, cursor: &mut u32, plan: &mut CopyPlan) {
         plan.reads.clear();
         plan.units.clear();
-        let room = self.layout.units_per_row() as usize;
         let first = victim.0 * self.layout.units_per_block();
         let end = first + self.layout.units_per_block();
         let mut at = first + *cursor;
-        let mut pages = 0;
-        while at < end && plan.units.len() < room {
-            let word = self.live_bits[at as usize / 64] >> (at % 64);
-            if word & 1 == 0 {
-                // To the next live unit, or to the next word.
-                at += if word == 0 { 64 - at % 64 } else { word.trailing_zeros() };
-                continue;
+        if self.layout.units_per_row() == 1 {
+            // Without a loop around it, nothing is kept ready for a second round.
+            at = self.next_live(at, end);
+            if at < end {
+                plan.units.push(self.copy_of(Pun(at)));
+                plan.reads.push(plan::read_of_row(&self.layout, RowId(at)));
+                at += 1;
             }
-            // The version is the source's own; who keeps content copies it from there.
-            let (lpn, source) = (self.occupant(Pun(at)), Some(Pun(at)));
-            self.prefetch(lpn);
-            plan.units.push(UnitWrite { lpn, source, version: 0 });
-            self.add_read(Pun(at), &mut pages, &mut plan.reads);
-            at += 1;
+        } else {
+            at = self.gather_row(at, end, plan);
         }
         // The next steps look here: a line of the cache ahead, so that they do not wait.
         prefetch(&self.p2l, at as usize + 16);
-        *cursor = at.min(end) - first;
+        *cursor = at - first;
+    }
+
+    /// Adds up to a row of the valid units from `at` on to `plan`; returns the unit behind them.
+    #[inline(never)]
+    fn gather_row(&self, mut at: u32, end: u32, plan: &mut CopyPlan) -> u32 {
+        let room = self.layout.units_per_row() as usize;
+        let mut pages = 0;
+        while plan.units.len() < room {
+            at = self.next_live(at, end);
+            if at == end {
+                break;
+            }
+            plan.units.push(self.copy_of(Pun(at)));
+            self.add_read(Pun(at), &mut pages, &mut plan.reads);
+            at += 1;
+        }
+        at
+    }
+
+    /// The first live unit from `at` on; `end` if there is none before that.
+    #[inline(always)]
+    fn next_live(&self, mut at: u32, end: u32) -> u32 {
+        while at < end {
+            let word = self.live_bits[at as usize / 64] >> (at % 64);
+            if word != 0 {
+                return (at + word.trailing_zeros()).min(end);
+            }
+            at += 64 - at % 64;
+        }
+        end
+    }
+
+    /// The copy of the live unit at `at`. The version is the source's own; who keeps content
+    /// copies it from there.
+    #[inline(always)]
+    fn copy_of(&self, at: Pun) -> UnitWrite {
+        let lpn = self.occupant(at);
+        self.prefetch(lpn);
+        UnitWrite { lpn, source: Some(at), version: 0 }
     }
 
     /// Adds `at` to the reads: one command for a level of a row as long as units of it

@@ -228,11 +228,11 @@ impl Layer {
         let kept = |place: usize| lost.is_empty() || !lost.contains(&place);
         match self {
             Self::Page(map) => {
-                let first = map.layout().first_unit(row).0;
-                for (place, write) in units.iter().enumerate() {
-                    if kept(place) {
-                        map.commit(write, Pun(first + place as u32));
-                    }
+                let first = map.layout().first_unit(row);
+                if let ([write], []) = (units, lost) {
+                    map.commit(write, first);
+                } else {
+                    map.commit_units(first, units, lost);
                 }
                 map.row_done(row);
             }

@@ -248,6 +248,15 @@ impl PageMap {
         }
     }
 
+    /// The same of each of `units`, from `first` on, but for those whose places are in `lost`.
+    pub(crate) fn commit_units(&mut self, first: Pun, units: &[UnitWrite], lost: &[usize]) {
+        for (place, write) in units.iter().enumerate() {
+            if lost.is_empty() || !lost.contains(&place) {
+                self.commit(write, Pun(first.0 + place as u32));
+            }
+        }
+    }
+
     #[inline(always)]
     fn commit_host(&mut self, lpn: u32, version: u64, at: Pun) -> bool {
         let wins = self.under_way.end(lpn, version);

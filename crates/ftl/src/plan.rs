@@ -149,6 +149,13 @@ pub(crate) fn read_of(layout: &Layout, at: Pun) -> ReadRun {
     ReadRun { row, level, pages, units: 1, trouble: Trouble::default() }
 }
 
+/// The read of all of `row`, which holds one unit.
+#[inline]
+pub(crate) fn read_of_row(layout: &Layout, row: RowId) -> ReadRun {
+    let pages = layout.pages_per_unit() as u16;
+    ReadRun { row, level: 0, pages, units: 1, trouble: Trouble::default() }
+}
+
 /// Adds `at` to `reads`: one command for a level of a row as long as units of it follow
 /// each other, and one page for each plane that is needed. `planes` has a bit for each page
 /// in the last command.

@@ -17,7 +17,7 @@ use crate::config::CleaningMode;
 
 /// Copy steps for each die of a lane that may be under way at once: one being programmed,
 /// one being read ahead.
-const COPIES_MAX: u32 = 2;
+pub(super) const COPIES_MAX: u32 = 2;
 
 /// Where the cleaning of a lane stands.
 #[derive(Clone, Debug, Default)]
@@ -71,36 +71,29 @@ impl Engine {
     /// Goes on with the cleaning of `lane`, or begins it if it is time.
     #[inline]
     pub(super) fn clean(&mut self, lane: LaneId, now: SimTime) {
-        if self.takes_copies(lane) {
-            self.clean_on(lane, now);
-        }
+        while self.takes_copies(lane) && self.clean_further(lane, now) {}
     }
 
     /// Whether another step of cleaning may be under way on `lane`.
     #[inline]
     fn takes_copies(&self, lane: LaneId) -> bool {
         let cleaner = &self.lanes[lane.0 as usize].cleaner;
-        cleaner.erasing == 0 && cleaner.copies < COPIES_MAX * self.layout.dies_per_lane()
+        cleaner.copies < self.copies_max && cleaner.erasing == 0
     }
 
+    /// Makes one step of cleaning. Returns whether another may follow at once.
     #[inline(never)]
-    fn clean_on(&mut self, lane: LaneId, now: SimTime) {
-        while self.takes_copies(lane) {
-            let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
-            if self.faulty && self.ftl.is_read_only() {
-                return;
-            }
-            cleaner.active |= self.ftl.below_low(lane);
-            if cleaner.victim.is_none() && !self.choose(lane) {
-                return;
-            }
-            if !self.may_go_on(lane) {
-                return;
-            }
-            if !self.copy_step(lane, now) {
-                return;
-            }
+    fn clean_further(&mut self, lane: LaneId, now: SimTime) -> bool {
+        if self.faulty && self.ftl.is_read_only() {
+            return false;
         }
+        let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
+        if !cleaner.active {
+            cleaner.active = self.ftl.below_low(lane);
+        }
+        (cleaner.victim.is_some() || self.choose(lane))
+            && self.may_go_on(lane)
+            && self.copy_step(lane, now)
     }
 
     /// Chooses what to empty next. Returns whether there is anything.
@@ -236,13 +229,15 @@ impl Engine {
         if self.config.copy_back && self.copy_back(place, lane, victim, now) {
             return true;
         }
-        for i in 0..self.jobs[place].plan.reads.len() {
-            let ReadRun { row, level, pages, units, trouble } = self.jobs[place].plan.reads[i];
+        let mut asked = 0;
+        while let Some(&run) = self.jobs[place].plan.reads.get(asked) {
+            asked += 1;
+            let ReadRun { row, level, pages, units, trouble } = run;
             let why = ReadFor::Copy;
             let read = ReadOp { tag: place, row, units, pages, level, cause, why, trouble };
             self.enqueue_read(self.layout.die_of(row), read, false, now);
         }
-        if self.jobs[place].reads_left == 0 {
+        if asked == 0 && self.jobs[place].reads_left == 0 {
             self.queue_in_order(lane, now);
         }
         true

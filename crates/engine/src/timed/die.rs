@@ -132,6 +132,13 @@ impl Die {
         self.array.take()
     }
 
+    /// The cells do nothing any more.
+    #[inline]
+    pub(crate) fn clear_array(&mut self) {
+        self.array_until = SimTime::NEVER;
+        self.array = None;
+    }
+
     /// Takes what was transferred.
     #[inline]
     pub(crate) fn take_register(&mut self) -> Option<Op> {

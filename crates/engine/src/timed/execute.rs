@@ -2,7 +2,7 @@
 
 use prism_base::{Nanos, SimTime};
 use prism_ftl::Trouble;
-use prism_nand::{Cause, DieId, LaneId, RowId, Status};
+use prism_nand::{BlockId, Cause, DieId, LaneId, RowId, Status};
 
 use super::channel::Channel;
 use super::die::{Op, ReadFor, ReadOp};
@@ -31,8 +31,7 @@ impl Engine {
         (self.stepping, self.turn) = (die, die);
         let state = &mut self.dies[index as usize];
         if state.array_until == now {
-            let op = state.take_array().expect("something ends");
-            self.array_done(die, op, done, now);
+            self.array_done(die, done, now);
         } else {
             let op = state.take_register().expect("something ends");
             self.register_done(die, op, done, now);
@@ -122,22 +121,31 @@ impl Engine {
     #[inline]
     fn start_one(&mut self, die: DieId, now: SimTime) -> bool {
         let state = &mut self.dies[die.0 as usize];
-        let next = if self.foresees && state.first.is_empty() && state.suspended.is_none() {
-            // Nothing works there, and nothing goes before what has waited longest.
-            state.passed = 0;
-            state.rest.pop_front()
-        } else {
-            self.take_of_several(die)
-        };
-        let Some(op) = next else { return self.resume(die, now) };
+        let plain = self.foresees && state.first.is_empty() && state.suspended.is_none();
+        if !plain || self.faulty {
+            return self.start_of_several(die, now);
+        }
+        // Nothing works there, and nothing goes before what has waited longest. It is looked at
+        // where it stands: most of an operation is of no use to a program.
+        state.passed = 0;
+        let Some(&op) = state.rest.front() else { return false };
+        state.rest.pop_front();
+        self.operations += 1;
+        self.start(die, op, now);
+        // Where stations do not work apart, one is all that can.
+        false
+    }
+
+    #[inline(never)]
+    fn start_of_several(&mut self, die: DieId, now: SimTime) -> bool {
+        let Some(op) = self.take_of_several(die) else { return self.resume(die, now) };
         if self.faulty && self.has_no_row(&op) {
             let Op::Program { job } = op else { unreachable!("only programs have rows") };
             self.lose_row(job);
             return true;
         }
         self.operations += 1;
-        self.start(die, &op, now);
-        // Where stations do not work apart, one is all that can.
+        self.start(die, op, now);
         !self.foresees
     }
 
@@ -161,11 +169,11 @@ impl Engine {
     }
 
     #[inline]
-    fn start(&mut self, die: DieId, op: &Op, now: SimTime) {
-        if let Op::Read(read) = *op {
-            self.start_read(die, read, now);
-        } else {
-            self.start_change(die, op, now);
+    fn start(&mut self, die: DieId, op: Op, now: SimTime) {
+        match op {
+            Op::Read(read) => self.start_read(die, read, now),
+            Op::Program { job } => self.start_program(die, job, now),
+            Op::Erase { block, member, .. } => self.start_erase(die, op, block, member, now),
         }
     }
 
@@ -184,28 +192,26 @@ impl Engine {
         }
     }
 
-    /// Begins a program or an erase.
     #[inline(always)]
-    fn start_change(&mut self, die: DieId, op: &Op, now: SimTime) {
+    fn start_program(&mut self, die: DieId, job: u32, now: SimTime) {
         let begun = self.occupy_channel(die, self.config.timing.t_command, now, now);
-        match *op {
-            Op::Read(_) => unreachable!("a read changes nothing"),
-            Op::Program { job } => {
-                let (transfer, time) = self.begin_program(job, now);
-                let loaded = self.occupy_channel(die, transfer, begun, now);
-                let state = &mut self.dies[die.0 as usize];
-                if self.config.cache_program {
-                    state.set_register(*op, loaded);
-                } else {
-                    state.set_array(*op, loaded, loaded + time);
-                }
-            }
-            Op::Erase { block, member, .. } => {
-                self.nand.erase_begin(block, member).expect("a victim is on the device");
-                let until = begun + self.erase_time(block);
-                self.dies[die.0 as usize].set_array(*op, begun, until);
-            }
+        let (transfer, time) = self.begin_program(job, now);
+        let loaded = self.occupy_channel(die, transfer, begun, now);
+        let state = &mut self.dies[die.0 as usize];
+        if self.config.cache_program {
+            state.set_register(Op::Program { job }, loaded);
+        } else {
+            state.set_array(Op::Program { job }, loaded, loaded + time);
         }
+    }
+
+    /// Begins `op`, the erase of member `member` of `block`.
+    #[inline(never)]
+    fn start_erase(&mut self, die: DieId, op: Op, block: BlockId, member: u32, now: SimTime) {
+        let begun = self.occupy_channel(die, self.config.timing.t_command, now, now);
+        self.nand.erase_begin(block, member).expect("a victim is on the device");
+        let until = begun + self.erase_time(block);
+        self.dies[die.0 as usize].set_array(op, begun, until);
     }
 
     #[inline(always)]
@@ -286,23 +292,35 @@ impl Engine {
     }
 
     #[inline]
-    fn array_done(&mut self, die: DieId, op: Op, done: &mut Vec<Done>, now: SimTime) {
-        match op {
+    fn array_done(&mut self, die: DieId, done: &mut Vec<Done>, now: SimTime) {
+        let state = &mut self.dies[die.0 as usize];
+        // Of a program nothing is needed but its job, and it is what mostly ends here.
+        if let Some(Op::Program { job }) = state.array {
+            state.clear_array();
+            self.program_done(job, done, now);
+        } else {
+            self.read_or_erase_done(die, done, now);
+        }
+        if self.config.cache_program {
+            self.start_loaded(die, now);
+        }
+    }
+
+    #[inline(never)]
+    fn read_or_erase_done(&mut self, die: DieId, done: &mut Vec<Done>, now: SimTime) {
+        let state = &mut self.dies[die.0 as usize];
+        match state.take_array().expect("something ends") {
             Op::Read(read) => {
-                let state = &mut self.dies[die.0 as usize];
                 if state.register.is_some() {
                     state.sensed = Some(read);
                 } else {
                     self.send(die, read, done, now);
                 }
             }
-            Op::Program { job } => self.program_done(job, done, now),
+            Op::Program { .. } => unreachable!("programs are seen to elsewhere"),
             Op::Erase { block, member, lane, cause } => {
                 self.erase_done(block, member, LaneId(lane), cause, now);
             }
-        }
-        if self.config.cache_program {
-            self.start_loaded(die, now);
         }
     }
 

@@ -125,6 +125,8 @@ pub struct Engine {
     paused: u32,
     /// An urgent command is in the drive.
     urgent: bool,
+    /// Copy steps of a lane that may be under way at once.
+    copies_max: u32,
     /// Some lane cleans in idle time.
     idle_cleaning: bool,
     /// An erase has ended since the caller last asked, or a row where word lines count.
@@ -189,6 +191,7 @@ impl Engine {
             stuck: 0,
             paused: 0,
             urgent: false,
+            copies_max: clean::COPIES_MAX * nand.layout().dies_per_lane(),
             idle_cleaning: false,
             freed: false,
             units_held: 0,

@@ -12,6 +12,13 @@ use super::{Engine, HOST_ROWS_MAX, HostUnit};
 const ROOM_STEPS: u32 = 4;
 
 impl Engine {
+    /// Whether [`Engine::writable_lane`] may find one where the layer names no lane.
+    #[must_use]
+    #[inline]
+    pub fn has_ready_lane(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// A lane that can take a row of `stream`, which begins with logical unit `first`, now, in
     /// turn; `None` if all are busy enough, or must clean first. Where the layer names the
     /// lane, one that has to merge first is set to it.

@@ -112,6 +112,9 @@ impl Drive {
                 engine.writable_lane(stream, first, now)
             });
         }
+        if !self.engine.has_ready_lane() {
+            return None;
+        }
         let full = self.buffer.full_stream().or_else(|| self.buffer.wanted_stream());
         let stream = full.or_else(|| self.buffer.pressed_stream(self.is_held()))?;
         let first = self.buffer.first_unit(stream)?;
