@@ -119,13 +119,15 @@ fn closed_loop(
         let mut done = Vec::new();
         let mut submitted = 0;
         let mut completed = 0;
+        let mut offset = rng.below(units) * 8192;
         while completed < count {
             while submitted < count && drive.in_flight() < depth {
-                let (offset, len) = (rng.below(units) * 8192, 8192);
-                let tag = submitted;
-                let request = Request::new(op, offset, len, tag);
+                let request = Request::new(op, offset, 8192, submitted);
                 drive.submit(request, drive.now()).expect("within the drive");
                 submitted += 1;
+                // As a replay does, which knows its trace.
+                offset = rng.below(units) * 8192;
+                drive.expect(offset);
             }
             let any = drive.next_completion(&mut done);
             assert!(any, "what was asked for completes");

@@ -17,6 +17,9 @@ pub trait BlockDevice {
     /// [`SubmitError`]; nothing is changed then.
     fn submit(&mut self, request: Request, now: SimTime) -> Result<(), SubmitError>;
 
+    /// Says that a request at `offset` comes soon; see [`Drive::expect`].
+    fn expect(&self, offset: u64);
+
     /// Lets the next event happen; see [`Drive::step`].
     fn step(&mut self, out: &mut Vec<Completion>);
 
@@ -67,6 +70,10 @@ impl BlockDevice for Drive {
 
     fn submit(&mut self, request: Request, now: SimTime) -> Result<(), SubmitError> {
         Drive::submit(self, request, now)
+    }
+
+    fn expect(&self, offset: u64) {
+        Drive::expect(self, offset);
     }
 
     fn step(&mut self, out: &mut Vec<Completion>) {

@@ -141,7 +141,10 @@ impl<'a, B: BlockDevice> Player<'a, B> {
             if batch.is_empty() {
                 break;
             }
-            for record in &batch {
+            for (place, record) in batch.iter().enumerate() {
+                if let Some(next) = batch.get(place + 1) {
+                    self.drive.expect(next.offset);
+                }
                 if self.until_read_only && self.drive.read_only().is_some() {
                     break;
                 }

@@ -11,6 +11,10 @@ impl BlockDevice for HostLog {
         &self.drive
     }
 
+    fn expect(&self, _offset: u64) {
+        // Where it goes on the drive is known when it comes.
+    }
+
     fn submit(&mut self, request: Request, now: SimTime) -> Result<(), SubmitError> {
         self.check(&request)?;
         if now > self.drive.now() {

@@ -275,6 +275,13 @@ impl Drive {
         }
     }
 
+    /// Says that a request at byte `offset` comes soon. Nothing happens but that the memory of
+    /// its map entry is asked for: one request at a time would wait for it otherwise.
+    #[inline]
+    pub fn expect(&self, offset: u64) {
+        self.engine.ftl().prefetch(self.unit_of(offset));
+    }
+
     /// Units in the write buffer that are not on flash.
     #[must_use]
     pub fn buffered_units(&self) -> u32 {
