@@ -9,8 +9,10 @@ use crate::units::SimTime;
 ///
 /// Where each actor has at most one thing pending, this beats a heap: nothing is
 /// allocated or moved, and nothing branches on what is found on the way to the root
-/// (docs/design/event-core.md). A node is one number, the time since a base above the
-/// slot, so that the earlier of two is their minimum.
+/// (docs/design/event-core.md). A node is one number, the time since an origin above the
+/// slot, so that the earlier of two is their minimum. Its bits are read as a floating-point
+/// number: positive ones have the order of their bits, and the lesser of two is one
+/// instruction.
 #[derive(Clone, Debug)]
 pub struct Timers {
     /// Node i is the earliest of nodes 4 i to 4 i + 3; the root is node 1, and the leaves are the
@@ -18,16 +20,21 @@ pub struct Timers {
     nodes: Vec<f64>,
     /// The earliest of all.
     first: f64,
-    /// Added to the times in the nodes; moves on as time does.
-    base: SimTime,
+    /// Of the times in the nodes, in nanoseconds; moves on as time does. [`Timers::BEHIND`] before
+    /// the earliest time that can be told, before zero at first.
+    origin: u64,
 }
 
 impl Timers {
     const NEVER: f64 = f64::INFINITY;
     const SLOT_BITS: u32 = 20;
     const SLOT_MASK: u32 = (1 << Self::SLOT_BITS) - 1;
-    /// Times reach this far beyond the base, in nanoseconds: one hour.
-    const REACH: u64 = 1 << (62 - Self::SLOT_BITS);
+    /// Times reach this far beyond the earliest that can be told, in nanoseconds: 36 minutes.
+    const REACH: u64 = 1 << (61 - Self::SLOT_BITS);
+    /// The origin lies so far behind that the highest bit of the exponent is always set, and the
+    /// next never: a processor may be told to take very small numbers for zero, and very large
+    /// ones are no numbers.
+    const BEHIND: u64 = 2 * Self::REACH;
 
     /// `slots` slots with nothing pending.
     ///
@@ -40,7 +47,11 @@ impl Timers {
         while leaves < slots as usize {
             leaves *= 4;
         }
-        Self { nodes: vec![Self::NEVER; 2 * leaves], first: Self::NEVER, base: SimTime::ZERO }
+        Self {
+            nodes: vec![Self::NEVER; 2 * leaves],
+            first: Self::NEVER,
+            origin: Self::origin_for(SimTime::ZERO),
+        }
     }
 
     /// Sets the time of `slot`; [`SimTime::NEVER`] if nothing is pending there.
@@ -49,20 +60,30 @@ impl Timers {
     /// If the time lies hours behind or before others that are pending.
     #[inline]
     pub fn set(&mut self, slot: u32, at: SimTime) {
-        if at.0.wrapping_sub(self.base.0) < Self::REACH {
+        if self.reaches(at) {
             self.put(slot, self.key(slot, at));
         } else {
             self.set_far(slot, at);
         }
     }
 
-    /// The same for no time, and for one that the base has to move for.
+    /// The origin from which `at` is the earliest time that can be told.
+    fn origin_for(at: SimTime) -> u64 {
+        at.0.wrapping_sub(Self::BEHIND)
+    }
+
+    #[inline]
+    fn reaches(&self, at: SimTime) -> bool {
+        at.0.wrapping_sub(self.origin) / Self::REACH == Self::BEHIND / Self::REACH
+    }
+
+    /// The same for no time, and for one that the origin has to move for.
     #[inline(never)]
     fn set_far(&mut self, slot: u32, at: SimTime) {
         let key = if at == SimTime::NEVER {
             Self::NEVER
         } else {
-            self.move_base(at);
+            self.move_origin(at);
             self.key(slot, at)
         };
         self.put(slot, key);
@@ -70,7 +91,8 @@ impl Timers {
 
     #[inline]
     fn key(&self, slot: u32, at: SimTime) -> f64 {
-        f64::from_bits((at.0 - self.base.0) << Self::SLOT_BITS | u64::from(slot))
+        debug_assert!(self.reaches(at), "{at:?} cannot be told");
+        f64::from_bits(at.0.wrapping_sub(self.origin) << Self::SLOT_BITS | u64::from(slot))
     }
 
     #[inline]
@@ -97,28 +119,28 @@ impl Timers {
         self.first = winner;
     }
 
-    /// Moves the base so that both what is pending and `at` can be told from it.
+    /// Moves the origin so that both what is pending and `at` can be told from it.
     #[cold]
-    fn move_base(&mut self, at: SimTime) {
-        let base = self.next_at().min(at);
+    fn move_origin(&mut self, at: SimTime) {
+        let earliest = self.next_at().min(at);
         let pending: Vec<_> = self.nodes[self.nodes.len() / 2..]
             .iter()
             .filter(|&&key| key != Self::NEVER)
             .map(|&key| (key.to_bits() as u32 & Self::SLOT_MASK, self.time(key)))
             .collect();
-        self.base = base;
+        self.origin = Self::origin_for(earliest);
         self.nodes.fill(Self::NEVER);
         self.first = Self::NEVER;
         for (slot, time) in pending {
-            assert!(time.0 - base.0 < Self::REACH, "pending times hours apart");
+            assert!(self.reaches(time), "pending times hours apart");
             self.put(slot, self.key(slot, time));
         }
-        assert!(at.0 - base.0 < Self::REACH, "pending times hours apart");
+        assert!(self.reaches(at), "pending times hours apart");
     }
 
     #[inline]
     fn time(&self, key: f64) -> SimTime {
-        SimTime(self.base.0 + (key.to_bits() >> Self::SLOT_BITS))
+        SimTime(self.origin.wrapping_add(key.to_bits() >> Self::SLOT_BITS))
     }
 
     /// The earliest time pending, or [`SimTime::NEVER`].
@@ -137,7 +159,7 @@ impl Timers {
     }
 }
 
-/// The lesser of two keys, in one instruction.
+/// The lesser of two keys, neither of which is no number: that makes it one instruction.
 #[inline(always)]
 fn earlier(a: f64, b: f64) -> f64 {
     if a < b { a } else { b }
@@ -156,7 +178,7 @@ mod tests {
             let mut model = vec![None; slots as usize];
             for turn in 0..3000 {
                 let slot = rng.below(u64::from(slots)) as u32;
-                // Days go by, so that the base moves on.
+                // Days go by, so that the origin moves on.
                 let now = turn * 1_000_000_000_000;
                 let at = rng.chance(0.7).then(|| SimTime(now + rng.below(50)));
                 if let Some(first) = model.iter().position(|at: &Option<SimTime>| {

@@ -127,7 +127,7 @@ fn closed_loop(
                 submitted += 1;
                 // As a replay does, which knows its trace.
                 offset = rng.below(units) * 8192;
-                drive.expect(offset);
+                drive.prefetch(offset);
             }
             let any = drive.next_completion(&mut done);
             assert!(any, "what was asked for completes");

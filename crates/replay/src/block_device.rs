@@ -17,8 +17,8 @@ pub trait BlockDevice {
     /// [`SubmitError`]; nothing is changed then.
     fn submit(&mut self, request: Request, now: SimTime) -> Result<(), SubmitError>;
 
-    /// Says that a request at `offset` comes soon; see [`Drive::expect`].
-    fn expect(&self, offset: u64);
+    /// Says that a request at `offset` comes soon; see [`Drive::prefetch`].
+    fn prefetch(&self, offset: u64);
 
     /// Lets the next event happen; see [`Drive::step`].
     fn step(&mut self, out: &mut Vec<Completion>);
@@ -72,8 +72,8 @@ impl BlockDevice for Drive {
         Drive::submit(self, request, now)
     }
 
-    fn expect(&self, offset: u64) {
-        Drive::expect(self, offset);
+    fn prefetch(&self, offset: u64) {
+        Drive::prefetch(self, offset);
     }
 
     fn step(&mut self, out: &mut Vec<Completion>) {

@@ -143,7 +143,7 @@ impl<'a, B: BlockDevice> Player<'a, B> {
             }
             for (place, record) in batch.iter().enumerate() {
                 if let Some(next) = batch.get(place + 1) {
-                    self.drive.expect(next.offset);
+                    self.drive.prefetch(next.offset);
                 }
                 if self.until_read_only && self.drive.read_only().is_some() {
                     break;

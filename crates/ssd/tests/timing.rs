@@ -320,3 +320,41 @@ fn a_write_over_whole_units_costs_their_programs_and_a_part_a_read_more() {
         assert!((drop / shape - 1.0).abs() < 0.2, "after {s} pages: {drop}, not {shape}");
     }
 }
+
+#[test]
+fn the_slowest_flash_there_may_be_works_and_a_slower_one_is_refused() {
+    let mut device = lab();
+    device.flash.dies_per_channel = 4;
+    device.flash.blocks_per_plane = 16;
+    device.flash.t_read = PageTimes::uniform(Nanos(10_000_000_000));
+    device.flash.t_program = PageTimes::uniform(Nanos(10_000_000_000));
+    device.flash.t_erase = Nanos(10_000_000_000);
+    let row = device.geometry().row_bytes().0;
+    let rows = row * u64::from(device.flash.dies_per_channel);
+    device.flash.channel_bandwidth = Some(rows.div_ceil(600));
+    device.check().unwrap();
+    let mut drive = filled(&device);
+    let mut done = Vec::new();
+    for unit in 0..256 {
+        let op = if unit % 3 == 0 { HostOp::Write } else { HostOp::Read };
+        while !drive.can_accept(0) {
+            drive.step(&mut done);
+        }
+        let (unit, now) = (unit * 7 % u64::from(device.logical_units()), drive.now());
+        drive.submit(request(op, unit, 1), now).unwrap();
+    }
+    while drive.in_flight() > 0 {
+        drive.step(&mut done);
+    }
+    drive.assert_conserved();
+
+    let refused = |change: fn(&mut Device), field: &str| {
+        let mut slower = device.clone();
+        change(&mut slower);
+        let message = slower.check().unwrap_err().to_string();
+        assert!(message.starts_with(field), "{message}");
+    };
+    refused(|d| d.flash.t_erase = Nanos(10_000_000_001), "flash.t_erase");
+    refused(|d| d.flash.channel_bandwidth = Some(1), "flash.channel_bandwidth");
+    refused(|d| d.drive.merge_wait = Nanos(60_000_000_001), "drive.merge_wait");
+}

@@ -136,6 +136,7 @@ impl Engine {
         false
     }
 
+    /// The same where more than one may be next, or flash fails.
     #[inline(never)]
     fn start_of_several(&mut self, die: DieId, now: SimTime) -> bool {
         let Some(op) = self.take_of_several(die) else { return self.resume(die, now) };

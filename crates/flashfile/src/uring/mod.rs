@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
+use std::thread::{self, ThreadId};
 
 use io_uring::{IoUring, opcode, types};
 use prism_base::hash::FastMap;
@@ -65,6 +66,8 @@ struct Read {
 /// A file with pages under way.
 pub(crate) struct Uring {
     ring: IoUring,
+    /// The only one that has used the ring, as long as there is only one.
+    alone: Option<ThreadId>,
     /// Through the page cache.
     file: File,
     /// Past it.
@@ -114,9 +117,9 @@ impl Uring {
         // File systems say only at the first transfer which alignment they want.
         direct.read_at(buffers.of_mut(0), 0)?;
         let count = buffers.count();
-        let ring = IoUring::new((2 * depth + 1).next_power_of_two() as u32)?;
         Ok(Self {
-            ring,
+            ring: ring::new(depth, true)?,
+            alone: Some(thread::current().id()),
             file,
             direct,
             page_size,

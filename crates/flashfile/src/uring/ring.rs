@@ -2,13 +2,39 @@
 
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::thread;
 
-use io_uring::squeue;
+use io_uring::{IoUring, squeue};
 use rustix::io::Errno;
 
 use super::{Read, Uring, Use};
 
+/// A ring for `depth` writes and as many reads. If one thread is `alone` with it, it is not
+/// interrupted when something is done, but looks after it with its next call into the kernel, as
+/// far as the kernel knows of that (5.19). Another thread that waits would wait for that call too.
+pub(super) fn new(depth: usize, alone: bool) -> io::Result<IoUring> {
+    let entries = (2 * depth + 1).next_power_of_two() as u32;
+    let undisturbed = alone.then(|| IoUring::builder().setup_coop_taskrun().build(entries));
+    match undisturbed {
+        Some(Ok(ring)) => Ok(ring),
+        _ => IoUring::new(entries),
+    }
+}
+
 impl Uring {
+    /// Says that this thread uses the ring. From the second one on it is a ring for several.
+    fn note_thread(&mut self) -> io::Result<()> {
+        if self.alone.is_none_or(|alone| alone == thread::current().id()) {
+            return Ok(());
+        }
+        while self.under_way > 0 {
+            self.reap(1)?;
+        }
+        self.ring = new(self.depth, false)?;
+        self.alone = None;
+        Ok(())
+    }
+
     /// Puts an operation on buffer `index` into the ring, for the next call into the kernel.
     pub(super) fn queue(
         &mut self,
@@ -16,6 +42,10 @@ impl Uring {
         what: Use,
         entry: squeue::Entry,
     ) -> io::Result<()> {
+        if let Err(error) = self.note_thread() {
+            self.put_buffer(index);
+            return Err(error);
+        }
         let entry = entry.user_data(index as u64);
         loop {
             // SAFETY: the buffer is a part of a mapping that nothing else has, and which neither

@@ -96,3 +96,27 @@ fn nothing_waits_for_what_was_not_submitted() {
         }
     }
 }
+
+#[test]
+fn threads_take_turns_and_find_what_others_have_begun() {
+    let Some((file, mut uring)) = ring(8) else { return };
+    assert!(uring.alone.is_some());
+    for number in 0..20 {
+        write(&mut uring, number);
+    }
+    assert!(uring.prefetch(at(3), 0, PAGE), "there is room");
+    std::thread::scope(|scope| {
+        let other = || {
+            assert!(uring.read(at(3), 0, PAGE).unwrap() == [4; PAGE]);
+            (20..40).for_each(|number| write(&mut uring, number));
+            assert_eq!(uring.alone, None, "the ring is for several now");
+        };
+        scope.spawn(other).join().unwrap();
+    });
+    (40..60).for_each(|number| write(&mut uring, number));
+    for number in (0..60).step_by(7) {
+        assert!(uring.read(at(number), 0, PAGE).unwrap() == [number as u8 + 1; PAGE]);
+    }
+    uring.drain().unwrap();
+    check_file(&file, 60, "written by two");
+}

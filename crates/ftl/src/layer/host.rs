@@ -109,7 +109,8 @@ impl Layer {
     /// `first`. What [`Layer::take_pad`] then returns has to be programmed before it.
     ///
     /// # Panics
-    /// If neither [`Layer::host_may_write`] nor [`Layer::host_place`] offers it.
+    /// If it is not what [`Layer::host_place`] offers. That [`Layer::host_may_write`] holds where
+    /// the layer names no lane is looked at in tests only.
     #[inline]
     pub fn reserve_host(&mut self, lane: LaneId, stream: u32, first: u32) -> RowId {
         match self {

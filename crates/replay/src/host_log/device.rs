@@ -11,7 +11,7 @@ impl BlockDevice for HostLog {
         &self.drive
     }
 
-    fn expect(&self, _offset: u64) {
+    fn prefetch(&self, _offset: u64) {
         // Where it goes on the drive is known when it comes.
     }
 

@@ -197,8 +197,10 @@ impl Device {
         if self.ranges.is_empty() { self.check_ftl() } else { self.check_ranges() }
     }
 
+    /// What is pending at the dies may not lie further apart than [`prism_base::Timers`] can tell,
+    /// half an hour, with all retries of a read and all dies of a channel waiting for it.
     fn check_times(&self) -> Result<(), DeviceError> {
-        let longest = Nanos(60_000_000_000);
+        let (longest, longest_of_flash) = (Nanos(60_000_000_000), Nanos(10_000_000_000));
         let slowest = |times: &PageTimes| times.all().iter().copied().max().unwrap_or(Nanos::ZERO);
         let slc = |time: fn(&SlcSpec) -> Nanos| self.slc.as_ref().map_or(Nanos::ZERO, time);
         let times = [
@@ -214,10 +216,22 @@ impl Device {
             ("drive.firmware_write", self.drive.firmware_write),
             ("drive.merge_wait", self.drive.merge_wait),
         ];
-        match times.into_iter().find(|&(_, time)| time > longest) {
-            None => Ok(()),
-            Some((field, time)) => bad(field, time, "more than a minute is no drive"),
+        for (field, time) in times {
+            if field.starts_with("drive.") {
+                if time > longest {
+                    return bad(field, time, "more than a minute is no drive");
+                }
+            } else if time > longest_of_flash {
+                return bad(field, time, "more than ten seconds is no flash");
+            }
         }
+        let Some(rate) = self.flash.channel_bandwidth else { return Ok(()) };
+        let rows = self.geometry().row_bytes().0 * u64::from(self.flash.dies_per_channel);
+        if rows / rate.max(1) > 600 {
+            let why = "a page of each die of a channel takes more than ten minutes";
+            return bad("flash.channel_bandwidth", rate, why);
+        }
+        Ok(())
     }
 
     fn check_flash(&self) -> Result<(), DeviceError> {

@@ -278,7 +278,7 @@ impl Drive {
     /// Says that a request at byte `offset` comes soon. Nothing happens but that the memory of
     /// its map entry is asked for: one request at a time would wait for it otherwise.
     #[inline]
-    pub fn expect(&self, offset: u64) {
+    pub fn prefetch(&self, offset: u64) {
         self.engine.ftl().prefetch(self.unit_of(offset));
     }
 

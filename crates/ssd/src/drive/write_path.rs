@@ -113,6 +113,7 @@ impl Drive {
             });
         }
         if !self.engine.has_ready_lane() {
+            // As after most rows: then it does not matter what would go there.
             return None;
         }
         let full = self.buffer.full_stream().or_else(|| self.buffer.wanted_stream());
