@@ -250,7 +250,7 @@ fn device_files_that_make_no_sense() {
         &["line 21 (t_read = 60): give a time such as"],
     );
     check(&with("t_read = \"60us\"", "t_read = \"-60us\""), &["line 21 (t_read = \"-60us\")"]);
-    check(&with("t_read = \"60us\"", "t_read = \"60h\""), &["flash.t_read", "minute"]);
+    check(&with("t_read = \"60us\"", "t_read = \"60h\""), &["flash.t_read", "ten seconds"]);
     check(&with("channels = 12", "channels = 0"), &["channels"]);
     check(&with("channels = 12", "channels = 4000000000"), &["channels"]);
     check(&with("channels = 12", "channels = -1"), &["line 14 (channels = -1)"]);
