@@ -57,7 +57,7 @@ impl Timers {
     /// Sets the time of `slot`; [`SimTime::NEVER`] if nothing is pending there.
     ///
     /// # Panics
-    /// If the time lies hours behind or before others that are pending.
+    /// If the time lies more than half an hour behind or before others that are pending.
     #[inline]
     pub fn set(&mut self, slot: u32, at: SimTime) {
         if self.reaches(at) {
@@ -132,10 +132,10 @@ impl Timers {
         self.nodes.fill(Self::NEVER);
         self.first = Self::NEVER;
         for (slot, time) in pending {
-            assert!(self.reaches(time), "pending times hours apart");
+            assert!(self.reaches(time), "pending times more than half an hour apart");
             self.put(slot, self.key(slot, time));
         }
-        assert!(self.reaches(at), "pending times hours apart");
+        assert!(self.reaches(at), "pending times more than half an hour apart");
     }
 
     #[inline]

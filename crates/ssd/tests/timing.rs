@@ -331,7 +331,8 @@ fn the_slowest_flash_there_may_be_works_and_a_slower_one_is_refused() {
     device.flash.t_erase = Nanos(10_000_000_000);
     let row = device.geometry().row_bytes().0;
     let rows = row * u64::from(device.flash.dies_per_channel);
-    device.flash.channel_bandwidth = Some(rows.div_ceil(600));
+    device.flash.channel_bandwidth = Some(rows.div_ceil(300));
+    device.flash.t_command = Nanos(10_000_000_000);
     device.check().unwrap();
     let mut drive = filled(&device);
     let mut done = Vec::new();
@@ -356,5 +357,6 @@ fn the_slowest_flash_there_may_be_works_and_a_slower_one_is_refused() {
     };
     refused(|d| d.flash.t_erase = Nanos(10_000_000_001), "flash.t_erase");
     refused(|d| d.flash.channel_bandwidth = Some(1), "flash.channel_bandwidth");
+    refused(|d| d.flash.dies_per_channel = 32, "flash.t_command");
     refused(|d| d.drive.merge_wait = Nanos(60_000_000_001), "drive.merge_wait");
 }

@@ -225,10 +225,14 @@ impl Device {
                 return bad(field, time, "more than ten seconds is no flash");
             }
         }
+        let dies = u64::from(self.flash.dies_per_channel);
+        if self.flash.t_command.0 * dies > 300_000_000_000 {
+            let why = "a command for each die of a channel takes more than five minutes";
+            return bad("flash.t_command", self.flash.t_command, why);
+        }
         let Some(rate) = self.flash.channel_bandwidth else { return Ok(()) };
-        let rows = self.geometry().row_bytes().0 * u64::from(self.flash.dies_per_channel);
-        if rows / rate.max(1) > 600 {
-            let why = "a page of each die of a channel takes more than ten minutes";
+        if self.geometry().row_bytes().0 * dies / rate.max(1) > 300 {
+            let why = "a page for each die of a channel takes more than five minutes";
             return bad("flash.channel_bandwidth", rate, why);
         }
         Ok(())
