@@ -9,9 +9,10 @@ use std::ops::Range;
 
 use prism_nand::{BlockId, LaneId, RowId};
 
+use crate::block::BlockState;
 use crate::candidates::Candidates;
 use crate::config::FtlConfig;
-use crate::pagemap::{BlockState, PageMap};
+use crate::pagemap::PageMap;
 use crate::tiers::Kind;
 use crate::victim::VictimPolicy;
 
@@ -24,6 +25,7 @@ pub(crate) struct OpenBlock {
 
 /// The blocks of one kind on a lane.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Part {
     /// Erased blocks; the one erased longest ago is opened first, or the least worn.
     pub(crate) free: VecDeque<u32>,
@@ -35,16 +37,18 @@ pub(crate) struct Part {
 
 /// The part of the state that belongs to one lane.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct LaneState {
-    /// By [`Kind`].
-    pub(crate) parts: [Part; 2],
     /// By frontier.
     pub(crate) open: Vec<Option<OpenBlock>>,
+    /// Valid units on the lane.
+    pub(crate) valid: u64,
+    /// By [`Kind`].
+    pub(crate) parts: [Part; 2],
     /// Blocks that recovery found to hold nothing: erased before any other, whatever the
     /// victim policy, since cleaning may need them to get anywhere.
     pub(crate) dead: Vec<u32>,
-    /// Valid units on the lane, and those of them in blocks of one bit a cell.
-    pub(crate) valid: u64,
+    /// Those of the valid units that are in blocks of one bit a cell.
     pub(crate) slc_valid: u64,
     /// The most valid units of its region of such blocks.
     pub(crate) slc_units_most: u64,
@@ -239,7 +243,7 @@ impl PageMap {
 
     #[inline(never)]
     fn copy_frontier_of_several(&self, lane: LaneId, victim: BlockId) -> usize {
-        let own = self.config.frontier_of_copies(self.frontier_of[victim.0 as usize]) as usize;
+        let own = self.config.frontier_of_copies(self.blocks[victim.0 as usize].frontier) as usize;
         let Some(slc) = self.config.slc else { return own };
         let state = &self.lanes[lane.0 as usize];
         let in_region = self.config.kind_of_frontier(own) == Kind::Slc;
@@ -269,7 +273,7 @@ impl PageMap {
     /// row is not behind `until`.
     pub fn reserve_pad(&mut self, block: BlockId, until: RowId) -> Option<RowId> {
         let lane = self.layout.lane_of(block);
-        let frontier = u32::from(self.frontier_of[block.0 as usize]);
+        let frontier = u32::from(self.blocks[block.0 as usize].frontier);
         let open = self.lanes[lane.0 as usize].open[frontier as usize]?;
         let next = RowId(self.layout.first_row(open.block).0 + open.next);
         if next > until {
@@ -319,7 +323,7 @@ impl PageMap {
     #[inline(always)]
     fn next_of(&mut self, block: BlockId, next: u32) -> RowId {
         let row = RowId(self.layout.first_row(block).0 + next);
-        self.rows_in_flight[block.0 as usize] += 1;
+        self.blocks[block.0 as usize].rows_in_flight += 1;
         if self.layout.is_slc(block) {
             self.count_region_row(block, 1);
         }
@@ -341,14 +345,14 @@ impl PageMap {
         let free = &mut self.lanes[lane.0 as usize].part_mut(kind).free;
         let block = place.and_then(|place| free.remove(place));
         let block = block.expect("no erased block left on the lane: the reserve was too small");
-        self.state[block as usize] = BlockState::Open;
-        self.frontier_of[block as usize] = frontier as u16;
+        self.blocks[block as usize].state = BlockState::Open;
+        self.blocks[block as usize].frontier = frontier as u16;
         OpenBlock { block: BlockId(block), next: 0 }
     }
 
     pub(crate) fn is_frontier(&self, block: BlockId) -> bool {
         let state = &self.lanes[self.layout.lane_of(block).0 as usize];
-        let open = state.open[usize::from(self.frontier_of[block.0 as usize])];
+        let open = state.open[usize::from(self.blocks[block.0 as usize].frontier)];
         open.is_some_and(|open| open.block == block)
     }
 }

@@ -45,8 +45,7 @@ impl PageMap {
             let at = entry - 1;
             let block = self.layout.block_of_unit(Pun(at));
             prefetch(&self.live_bits, at as usize / 64);
-            prefetch(&self.valid, block.0 as usize);
-            prefetch(&self.state, block.0 as usize);
+            prefetch(&self.blocks, block.0 as usize);
             let (lane, place) = self.layout.split_block(block);
             let part = self.lanes[lane.0 as usize].part(self.kind_at(place));
             prefetch(part.candidates.valid().values(), place);
@@ -65,7 +64,7 @@ impl PageMap {
         let (run, block) = self.take_rows(lane, frontier, 1);
         let first = self.layout.first_unit(run.first).0;
         let count = units.len() as u32;
-        self.valid[block.0 as usize] += count;
+        self.blocks[block.0 as usize].valid += count;
         self.count_valid(block, count);
         self.valid_total += u64::from(count);
         self.mapped += u64::from(count);
@@ -95,7 +94,7 @@ impl PageMap {
         runs.clear();
         let pages_read = self.list_valid(victim, scratch);
         let lane = self.layout.lane_of(victim);
-        let frontier = self.config.frontier_of_copies(self.frontier_of[victim.0 as usize]);
+        let frontier = self.config.frontier_of_copies(self.blocks[victim.0 as usize].frontier);
         let per_row = self.layout.units_per_row() as usize;
         let mut rest = &scratch[..];
         while !rest.is_empty() {
@@ -108,13 +107,13 @@ impl PageMap {
                 self.l2p[lpn as usize] = at + 1;
             }
             self.set_live(first, now.len() as u32);
-            self.valid[block.0 as usize] += now.len() as u32;
+            self.blocks[block.0 as usize].valid += now.len() as u32;
             self.close_if_full(lane, frontier as usize, block);
             runs.push(run);
             rest = later;
         }
         let units = scratch.len() as u32;
-        self.valid[victim.0 as usize] -= units;
+        self.blocks[victim.0 as usize].valid -= units;
         if self.cause_of_cleaning(victim) == Cause::Fold {
             self.lanes[lane.0 as usize].slc_valid -= u64::from(units);
         }

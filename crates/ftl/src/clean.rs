@@ -3,8 +3,9 @@
 use prism_base::prefetch;
 use prism_nand::{BlockId, Cause, LaneId, Pun, RowId};
 
+use crate::block::BlockState;
 use crate::candidates::NOT_SEALED;
-use crate::pagemap::{BlockState, P2L_TOMBSTONE, PageMap};
+use crate::pagemap::{P2L_TOMBSTONE, PageMap};
 use crate::plan::{self, CopyPlan, ReadRun, UnitWrite};
 use crate::tiers::Kind;
 
@@ -135,7 +136,7 @@ impl PageMap {
         let (_, place) = self.layout.split_block(block);
         let kind = self.kind_at(place);
         self.lanes[lane.0 as usize].part_mut(kind).candidates.take(place);
-        self.state[block.0 as usize] = BlockState::Victim;
+        self.blocks[block.0 as usize].state = BlockState::Victim;
     }
 
     /// Whether the map still points to the unit at `at`; its logical unit if so.
@@ -228,7 +229,7 @@ impl PageMap {
     /// Whether `block` holds nothing that the map points to.
     #[must_use]
     pub fn is_dead(&self, block: BlockId) -> bool {
-        self.valid[block.0 as usize] == 0
+        self.blocks[block.0 as usize].valid == 0
     }
 
     /// The cause under which a copy out of a block is counted: moves of translation pages
@@ -239,7 +240,7 @@ impl PageMap {
         if self.copies_to.is_some() {
             return otherwise;
         }
-        let frontier = u32::from(self.frontier_of[victim.0 as usize]);
+        let frontier = u32::from(self.blocks[victim.0 as usize].frontier);
         if self.config.map_frontier() == Some(frontier) { Cause::Map } else { otherwise }
     }
 
@@ -256,9 +257,9 @@ impl PageMap {
     /// If it was no victim, or the map still points into it.
     pub fn erased(&mut self, block: BlockId) {
         let index = block.0 as usize;
-        assert!(self.state[index] == BlockState::Victim, "{block:?} was erased but no victim");
+        assert!(self.blocks[index].state == BlockState::Victim, "{block:?} was erased but no victim");
         assert!(self.is_dead(block), "{block:?} was erased with valid units in it");
-        self.state[index] = BlockState::Free;
+        self.blocks[index].state = BlockState::Free;
         self.erases[index] += 1;
         let kind = self.kind_of(block);
         let part = self.lanes[self.layout.lane_of(block).0 as usize].part_mut(kind);

@@ -28,6 +28,7 @@ pub mod trims;
 pub mod victim;
 pub mod zoned;
 
+mod block;
 mod under_way;
 
 pub use bulk::{Moved, RowRun};

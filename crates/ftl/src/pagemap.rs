@@ -2,10 +2,10 @@
 //!
 //! Columns and their cost: logical to physical 4 bytes a logical unit, physical to
 //! logical 4 bytes a physical unit, both allocated zeroed so that untouched parts take
-//! no memory; a bit a physical unit that says whether the map points to it; 41 bytes a
+//! no memory; a bit a physical unit that says whether the map points to it; 48 bytes a
 //! block.
 //!
-//! Invariants: `valid[b]` counts the units of block `b` that the map points to (data, or
+//! Invariants: `valid` of a block counts its units that the map points to (data, or
 //! a tombstone with a reference); a block is a candidate for cleaning only once every
 //! row of it is programmed and committed.
 
@@ -13,28 +13,12 @@ use prism_base::{FastMap, Rng, Zeroed, prefetch};
 use prism_nand::{BlockId, Geometry, Layout, Pun, RowId};
 
 use crate::alloc::LaneState;
+use crate::block::{Block, BlockState};
 use crate::config::{ConfigError, FtlConfig};
 use crate::plan::{TrimRange, UnitWrite};
 use crate::retire::Retirement;
 use crate::trims::PendingTrims;
 use crate::under_way::UnderWay;
-
-/// What a block is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BlockState {
-    /// Erased, in the free list of its lane.
-    Free,
-    /// A frontier writes to it, or its last rows are still being programmed.
-    Open,
-    /// Full and committed: a candidate.
-    Sealed,
-    /// Chosen for cleaning, until it is erased.
-    Victim,
-    /// A program of it failed: closed, and to be emptied.
-    Failed,
-    /// Bad, and empty.
-    Retired,
-}
 
 /// A record of trimmed ranges on flash, and how many logical units the map sends to it.
 #[derive(Clone, Debug)]
@@ -73,14 +57,9 @@ pub struct PageMap {
     pub(crate) p2l: Zeroed<u32>,
     /// A bit for each physical unit: whether the map points to it.
     pub(crate) live_bits: Zeroed<u64>,
-    pub(crate) valid: Vec<u32>,
+    pub(crate) blocks: Vec<Block>,
     /// Erases of each block.
     pub(crate) erases: Vec<u32>,
-    /// The frontier that wrote each block, while it is not free.
-    pub(crate) frontier_of: Vec<u16>,
-    pub(crate) state: Vec<BlockState>,
-    /// Rows reserved and not yet committed.
-    pub(crate) rows_in_flight: Vec<u16>,
     pub(crate) lanes: Vec<LaneState>,
     /// Parity rows of stripes whose data is complete.
     pub(crate) parity_due: Vec<RowId>,
@@ -129,7 +108,6 @@ impl PageMap {
             p2l: Zeroed::new(geometry.units() as usize),
             live_bits: Zeroed::new(geometry.units().div_ceil(64) as usize),
             erases: vec![0; blocks],
-            frontier_of: vec![0; blocks],
             layout: Layout::new(&geometry),
             data_rows: geometry.data_rows_per_block(),
             slc_data_rows: units[1] / geometry.units_per_row(),
@@ -137,9 +115,7 @@ impl PageMap {
             rows_together: config.rows_together(&geometry),
             parity_due: Vec::new(),
             moved: Vec::new(),
-            valid: vec![0; blocks],
-            state: vec![BlockState::Free; blocks],
-            rows_in_flight: vec![0; blocks],
+            blocks: vec![Block::default(); blocks],
             lanes,
             under_way: UnderWay::default(),
             tombstones: FastMap::default(),
@@ -413,10 +389,10 @@ impl PageMap {
     fn add_valid(&mut self, at: Pun) {
         let block = self.layout.block_of_unit(at);
         self.live_bits[at.0 as usize / 64] |= 1 << (at.0 % 64);
-        self.valid[block.0 as usize] += 1;
+        self.blocks[block.0 as usize].valid += 1;
         self.valid_total += 1;
         self.count_valid(block, 1);
-        debug_assert!(self.state[block.0 as usize] == BlockState::Open, "data in a closed block");
+        debug_assert!(self.blocks[block.0 as usize].state == BlockState::Open, "data in a closed block");
     }
 
     #[inline]
@@ -424,15 +400,15 @@ impl PageMap {
         let block = self.layout.block_of_unit(at);
         let index = block.0 as usize;
         self.live_bits[at.0 as usize / 64] &= !(1 << (at.0 % 64));
-        self.valid[index] -= 1;
+        self.blocks[index].valid -= 1;
         self.valid_total -= 1;
         let (lane, place) = self.layout.split_block(block);
         let kind = self.kind_at(place);
         let lane = &mut self.lanes[lane.0 as usize];
         lane.valid -= 1;
         lane.slc_valid -= kind as u64;
-        if self.state[index] == BlockState::Sealed {
-            lane.part_mut(kind).candidates.lower(place, self.valid[index]);
+        if self.blocks[index].state == BlockState::Sealed {
+            lane.part_mut(kind).candidates.lower(place, self.blocks[index].valid);
         }
     }
 
@@ -441,16 +417,16 @@ impl PageMap {
     #[inline(always)]
     fn move_valid(&mut self, from: Pun, to: Pun) {
         let (old, new) = (self.layout.block_of_unit(from), self.layout.block_of_unit(to));
-        if self.config.slc.is_some() || self.state[old.0 as usize] == BlockState::Sealed {
+        if self.config.slc.is_some() || self.blocks[old.0 as usize].state == BlockState::Sealed {
             self.drop_valid(from);
             return self.add_valid(to);
         }
         self.live_bits[from.0 as usize / 64] &= !(1 << (from.0 % 64));
         self.live_bits[to.0 as usize / 64] |= 1 << (to.0 % 64);
-        self.valid[old.0 as usize] -= 1;
-        self.valid[new.0 as usize] += 1;
+        self.blocks[old.0 as usize].valid -= 1;
+        self.blocks[new.0 as usize].valid += 1;
         debug_assert!(self.layout.lane_of(old) == self.layout.lane_of(new), "a copy changes lane");
-        debug_assert!(self.state[new.0 as usize] == BlockState::Open, "data in a closed block");
+        debug_assert!(self.blocks[new.0 as usize].state == BlockState::Open, "data in a closed block");
     }
 
     /// `units` more are valid in `block`: counts them for its lane.
@@ -468,11 +444,11 @@ impl PageMap {
     pub fn row_done(&mut self, row: RowId) {
         let block = self.layout.block_of(row);
         let index = block.0 as usize;
-        self.rows_in_flight[index] -= 1;
+        self.blocks[index].rows_in_flight -= 1;
         if self.layout.is_slc(block) {
             self.count_region_row(block, -1);
         }
-        if self.rows_in_flight[index] == 0 && !self.is_frontier(block) {
+        if self.blocks[index].rows_in_flight == 0 && !self.is_frontier(block) {
             self.close(block);
         }
     }
@@ -488,11 +464,11 @@ impl PageMap {
 
     pub(crate) fn seal(&mut self, block: BlockId) {
         let index = block.0 as usize;
-        self.state[index] = BlockState::Sealed;
+        self.blocks[index].state = BlockState::Sealed;
         let (lane, place) = self.layout.split_block(block);
         let kind = self.kind_at(place);
         let part = self.lanes[lane.0 as usize].part_mut(kind);
-        part.candidates.seal(place, self.valid[index]);
+        part.candidates.seal(place, self.blocks[index].valid);
     }
 
     /// Valid units = mapped logical units + live tombstones (law 2), by the running
@@ -514,7 +490,7 @@ impl PageMap {
     /// If a sum or a column disagrees with the map.
     pub fn assert_consistent(&self) {
         self.assert_conserved();
-        let mut valid = vec![0u32; self.valid.len()];
+        let mut valid = vec![0u32; self.blocks.len()];
         let mut refs: FastMap<u32, u32> = FastMap::default();
         for (lpn, &entry) in self.l2p.iter().enumerate() {
             if let Some(unit) = decode_data(entry) {
@@ -532,7 +508,8 @@ impl PageMap {
         }
         let live: u64 = self.live_bits.iter().map(|word| u64::from(word.count_ones())).sum();
         assert_eq!(live, self.valid_total, "a bit for each live unit and no other");
-        assert_eq!(valid, self.valid, "valid counts must be what the map says");
+        let counted = self.blocks.iter().map(|block| block.valid);
+        assert!(counted.eq(valid.iter().copied()), "valid counts must be what the map says");
         assert_eq!(self.valid_total, valid.iter().map(|&v| u64::from(v)).sum::<u64>());
         self.assert_kinds();
     }

@@ -134,11 +134,12 @@ impl Trouble {
 
 /// One step of cleaning: read these, then program the units.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct CopyPlan {
-    /// What is read.
-    pub reads: Vec<ReadRun>,
     /// What is then programmed, at most a row.
     pub units: Vec<UnitWrite>,
+    /// What is read.
+    pub reads: Vec<ReadRun>,
 }
 
 /// The read of the unit at `at` alone.

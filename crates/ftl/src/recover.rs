@@ -3,8 +3,9 @@
 
 use prism_nand::{BlockId, Geometry, Nand, Pun, RowId, UnitTag};
 
+use crate::block::BlockState;
 use crate::config::{ConfigError, FtlConfig};
-use crate::pagemap::{BlockState, P2L_TOMBSTONE, PageMap, TRIMMED};
+use crate::pagemap::{P2L_TOMBSTONE, PageMap, TRIMMED};
 use crate::plan::TrimRange;
 
 /// A unit that recovery can read.
@@ -186,7 +187,7 @@ impl PageMap {
                 continue;
             }
             // Open for as long as units are put into it, sealed at the end.
-            map.state[block.0 as usize] = BlockState::Open;
+            map.blocks[block.0 as usize].state = BlockState::Open;
             // What an interrupted erase has left of a superblock was moved before: taken
             // for data, it would win against its copies.
             if !remains.is_unstable(block) {
@@ -231,7 +232,7 @@ impl PageMap {
                         let best = best.ok_or_else(|| foreign("a unit is beyond the drive"))?;
                         best.offer(unit.version, at + 1, sequence);
                         self.p2l[at as usize] = lpn + 1;
-                        self.frontier_of[block.0 as usize] = self.frontier_found(block, lpn);
+                        self.blocks[block.0 as usize].frontier = self.frontier_found(block, lpn);
                         *newest = unit.version.max(*newest);
                     }
                     UnitTag::Tombstone => {
@@ -284,13 +285,13 @@ impl PageMap {
             }
         }
         // In the order in which they were first written, for policies that go by age.
-        let mut written: Vec<_> = (0..self.state.len() as u32)
-            .filter(|&index| self.state[index as usize] == BlockState::Open)
+        let mut written: Vec<_> = (0..self.blocks.len() as u32)
+            .filter(|&index| self.blocks[index as usize].state == BlockState::Open)
             .collect();
         written.sort_by_key(|&index| scan.first_sequence[index as usize]);
         for index in written {
             self.close(BlockId(index));
-            let sealed = self.state[index as usize] == BlockState::Sealed;
+            let sealed = self.blocks[index as usize].state == BlockState::Sealed;
             if sealed && self.is_dead(BlockId(index)) {
                 let (lane, _) = self.layout.split_block(BlockId(index));
                 self.lanes[lane.0 as usize].dead.push(index);
@@ -321,7 +322,8 @@ mod tests {
     use prism_nand::{Geometry, LaneId, StoredUnit};
 
     use super::*;
-    use crate::config::Frontiers;
+    use crate::block::BlockState;
+use crate::config::Frontiers;
     use crate::victim::VictimPolicy;
 
     #[test]

@@ -13,8 +13,9 @@
 use prism_base::FastSet;
 use prism_nand::{BlockId, Geometry, LaneId, RowId};
 
+use crate::block::BlockState;
 use crate::config::{ConfigError, FtlConfig};
-use crate::pagemap::{BlockState, PageMap};
+use crate::pagemap::PageMap;
 use crate::tiers::{Kind, SlcConfig};
 
 /// Bad blocks of a lane by [`Kind`].
@@ -50,11 +51,11 @@ impl PageMap {
     /// If a block is not free.
     pub fn set_aside(&mut self, bad: impl Iterator<Item = BlockId>) -> Result<(), ConfigError> {
         for block in bad {
-            assert!(self.state[block.0 as usize] == BlockState::Free, "{block:?} is in use");
+            assert!(self.blocks[block.0 as usize].state == BlockState::Free, "{block:?} is in use");
             let kind = self.kind_of(block);
             let lane = &mut self.lanes[self.layout.lane_of(block).0 as usize];
             lane.part_mut(kind).free.retain(|&free| free != block.0);
-            self.state[block.0 as usize] = BlockState::Retired;
+            self.blocks[block.0 as usize].state = BlockState::Retired;
             self.count_bad(block);
         }
         if self.retirement.read_only {
@@ -70,7 +71,7 @@ impl PageMap {
         let block = self.layout.block_of(row);
         if self.is_frontier(block) {
             let lane = self.layout.lane_of(block).0 as usize;
-            self.lanes[lane].open[usize::from(self.frontier_of[block.0 as usize])] = None;
+            self.lanes[lane].open[usize::from(self.blocks[block.0 as usize].frontier)] = None;
         }
         if self.retirement.closing.insert(block.0) {
             self.count_bad(block);
@@ -86,7 +87,7 @@ impl PageMap {
 
     /// The erase of `block`, which was to be erased, has failed: it is retired.
     pub fn erase_failed(&mut self, block: BlockId) {
-        self.state[block.0 as usize] = BlockState::Retired;
+        self.blocks[block.0 as usize].state = BlockState::Retired;
         self.count_bad(block);
     }
 
@@ -100,7 +101,7 @@ impl PageMap {
         let fits = |&block: &u32| {
             let here = self.layout.lane_of(BlockId(block)) == lane;
             let kind = self.kind_of(BlockId(block));
-            here && (room[kind as usize] || self.valid[block as usize] == 0)
+            here && (room[kind as usize] || self.blocks[block as usize].valid == 0)
         };
         let place = self.retirement.failed.iter().position(fits)?;
         Some(BlockId(self.retirement.failed.remove(place)))
@@ -120,7 +121,7 @@ impl PageMap {
     /// Every copy out of `victim` is programmed. Returns whether it is to be erased; a block
     /// that has failed is retired instead.
     pub(crate) fn is_to_be_erased(&mut self, victim: BlockId) -> bool {
-        let state = &mut self.state[victim.0 as usize];
+        let state = &mut self.blocks[victim.0 as usize].state;
         let failed = *state == BlockState::Failed;
         if failed {
             *state = BlockState::Retired;
@@ -130,7 +131,7 @@ impl PageMap {
 
     /// A block that failed has no row under way any more.
     pub(crate) fn close_failed(&mut self, block: BlockId) {
-        self.state[block.0 as usize] = BlockState::Failed;
+        self.blocks[block.0 as usize].state = BlockState::Failed;
         self.retirement.failed.push(block.0);
     }
 
@@ -139,7 +140,7 @@ impl PageMap {
         if holds_something {
             self.retirement.closing.insert(block.0);
         } else {
-            self.state[block.0 as usize] = BlockState::Retired;
+            self.blocks[block.0 as usize].state = BlockState::Retired;
         }
         self.count_bad(block);
     }

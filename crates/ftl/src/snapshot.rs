@@ -7,8 +7,9 @@ use prism_base::{DecodeError, Decoder, Encoder, Rng};
 use prism_nand::{BlockId, Geometry, Pun};
 
 use crate::alloc::OpenBlock;
+use crate::block::BlockState;
 use crate::config::FtlConfig;
-use crate::pagemap::{BlockState, P2L_TOMBSTONE, PageMap, TRIMMED};
+use crate::pagemap::{P2L_TOMBSTONE, PageMap, TRIMMED};
 use crate::plan::TrimRange;
 use crate::tiers::Kind;
 
@@ -16,8 +17,8 @@ impl PageMap {
     /// Whether nothing is under way or promised: no program, no trim, no cleaning.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        let quiet = self.rows_in_flight.iter().all(|&rows| rows == 0);
-        let no_victim = !self.state.contains(&BlockState::Victim);
+        let quiet = self.blocks.iter().all(|block| block.rows_in_flight == 0);
+        let no_victim = self.blocks.iter().all(|block| block.state != BlockState::Victim);
         let nothing_due = self.parity_due.is_empty() && self.moved.is_empty();
         let nothing_due = nothing_due && self.retirement.closing.is_empty();
         self.nothing_under_way() && quiet && no_victim && nothing_due
@@ -38,10 +39,10 @@ impl PageMap {
             out.column_u8(&TrimRange::encode_all(&tombstone.ranges));
         }
         out.column_u32(&self.erases);
-        out.column_u16(&self.frontier_of);
+        out.column_u16(&self.blocks.iter().map(|block| block.frontier).collect::<Vec<_>>());
         out.column_u32(&self.retirement.failed);
-        let retired = |&block: &u32| self.state[block as usize] == BlockState::Retired;
-        out.column_u32(&(0..self.state.len() as u32).filter(retired).collect::<Vec<_>>());
+        let retired = |&block: &u32| self.blocks[block as usize].state == BlockState::Retired;
+        out.column_u32(&(0..self.blocks.len() as u32).filter(retired).collect::<Vec<_>>());
         for lane in &self.lanes {
             let free = lane.parts.iter().flat_map(|part| &part.free);
             out.column_u32(&free.copied().collect::<Vec<_>>());
@@ -72,13 +73,14 @@ impl PageMap {
         let mut map = Self::new(geometry, config, 0)
             .map_err(|_| from.wrong("the configuration does not fit the flash"))?;
         map.decode_units(from)?;
-        map.erases = from.column_u32(map.valid.len())?.collect();
-        map.frontier_of = from.column_u16(map.valid.len())?.collect();
+        map.erases = from.column_u32(map.blocks.len())?.collect();
+        let frontiers = from.column_u16(map.blocks.len())?;
+        map.blocks.iter_mut().zip(frontiers).for_each(|(block, of)| block.frontier = of);
         let frontiers = map.config.frontier_count();
-        if map.frontier_of.iter().any(|&frontier| u32::from(frontier) >= frontiers) {
+        if map.blocks.iter().any(|block| u32::from(block.frontier) >= frontiers) {
             return Err(from.wrong("a block was written through a frontier that is none"));
         }
-        let blocks = map.valid.len();
+        let blocks = map.blocks.len();
         let failed = from.list_below(blocks, blocks as u32)?;
         let retired = from.list_below(blocks, blocks as u32)?;
         let bad: Vec<(u32, BlockState)> = (failed.iter().map(|&b| (b, BlockState::Failed)))
@@ -150,7 +152,7 @@ impl PageMap {
         self.p2l[at as usize] = occupant;
         self.live_bits[at as usize / 64] |= 1 << (at % 64);
         let block = self.layout.block_of_unit(Pun(at));
-        self.valid[block.0 as usize] += 1;
+        self.blocks[block.0 as usize].valid += 1;
         self.valid_total += 1;
         self.count_valid(block, 1);
     }
@@ -167,7 +169,7 @@ impl PageMap {
         from: &Decoder<'_>,
     ) -> Result<(), DecodeError> {
         for &(block, state) in bad {
-            if state == BlockState::Retired && self.valid[block as usize] > 0 {
+            if state == BlockState::Retired && self.blocks[block as usize].valid > 0 {
                 return Err(from.wrong("a block that is out of use holds something"));
             }
             self.count_bad(BlockId(block));
@@ -189,7 +191,7 @@ impl PageMap {
         let free = from.list_u32(per_lane as usize)?;
         let mut open = Vec::new();
         for _ in 0..self.config.frontier_count() {
-            let block = from.option(self.valid.len() as u32)?.map(BlockId);
+            let block = from.option(self.blocks.len() as u32)?.map(BlockId);
             let next = from.u32()?;
             if block.is_some_and(|block| !(1..self.layout.rows_of(block)).contains(&next)) {
                 return Err(from.wrong("an open block is not open"));
@@ -197,10 +199,10 @@ impl PageMap {
             open.push(block.map(|block| OpenBlock { block, next }));
         }
         let dead = from.list_u32(per_lane as usize)?;
-        let valid = &self.valid[first as usize..(first + per_lane) as usize];
+        let blocks = &self.blocks[first as usize..(first + per_lane) as usize];
         for &kind in self.kinds() {
             let candidates = &mut self.lanes[index].part_mut(kind).candidates;
-            candidates.decode(from, |place| valid[place])?;
+            candidates.decode(from, |place| blocks[place].valid)?;
         }
         let opened = open.iter().flatten().map(|open| (open.block.0, BlockState::Open));
         let sealed = self.lanes[index].parts.iter().flat_map(|part| part.candidates.by_age());
@@ -215,13 +217,13 @@ impl PageMap {
             if place.is_none_or(|named| std::mem::replace(named, true)) {
                 return Err(from.wrong("a block is none of its lane, or named twice"));
             }
-            self.state[block as usize] = state;
+            self.blocks[block as usize].state = state;
         }
         if states.len() != per_lane as usize {
             return Err(from.wrong("a block of a lane is missing"));
         }
         let is_dead = |block: &u32| {
-            states.contains(&(*block, BlockState::Sealed)) && self.valid[*block as usize] == 0
+            states.contains(&(*block, BlockState::Sealed)) && self.blocks[*block as usize].valid == 0
         };
         if !dead.iter().all(is_dead) {
             return Err(from.wrong("a block that should be dead is not"));
@@ -245,15 +247,15 @@ impl PageMap {
 
     /// That what is mapped stands on rows that hold data.
     fn check_places(&self, from: &Decoder<'_>) -> Result<(), DecodeError> {
-        for block in (0..self.valid.len() as u32).map(BlockId) {
+        for block in (0..self.blocks.len() as u32).map(BlockId) {
             let first = self.layout.first_row(block);
-            let rows = match self.state[block.0 as usize] {
+            let rows = match self.blocks[block.0 as usize].state {
                 BlockState::Failed => self.layout.rows_of(block),
                 _ => self.rows_written(block),
             };
             let end = self.layout.first_unit(prism_nand::RowId(first.0 + rows));
             let last = self.layout.first_unit(first).0 + self.layout.units_per_block();
-            if self.valid[block.0 as usize] > 0 && (end.0..last).any(|at| self.is_live(at)) {
+            if self.blocks[block.0 as usize].valid > 0 && (end.0..last).any(|at| self.is_live(at)) {
                 return Err(from.wrong("a unit stands on a row that is not programmed"));
             }
         }

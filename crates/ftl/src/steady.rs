@@ -8,8 +8,9 @@ use prism_base::{Rng, prefetch};
 use prism_nand::{BlockId, Geometry, RowId};
 
 use crate::alloc::OpenBlock;
+use crate::block::BlockState;
 use crate::config::{ConfigError, FtlConfig, Placement};
-use crate::pagemap::{BlockState, PageMap};
+use crate::pagemap::PageMap;
 use crate::spread::{SpreadError, spread};
 use crate::tiers::Kind;
 
@@ -108,7 +109,7 @@ impl PageMap {
     /// Nothing may be under way.
     #[must_use]
     pub fn rows_written(&self, block: BlockId) -> u32 {
-        match self.state[block.0 as usize] {
+        match self.blocks[block.0 as usize].state {
             BlockState::Free | BlockState::Failed | BlockState::Retired => 0,
             BlockState::Sealed | BlockState::Victim => self.layout.rows_of(block),
             BlockState::Open => {
@@ -122,7 +123,7 @@ impl PageMap {
     fn plan(&self, lane: u32, left: u32, rng: &mut Rng) -> Plan {
         let per_lane = self.layout.blocks_per_lane();
         let all = lane * per_lane..(lane + 1) * per_lane;
-        let is_free = |&block: &u32| self.state[block as usize] == BlockState::Free;
+        let is_free = |&block: &u32| self.blocks[block as usize].state == BlockState::Free;
         let mut blocks: Vec<u32> = all.filter(is_free).collect();
         for i in (1..blocks.len()).rev() {
             blocks.swap(i, rng.below(i as u64 + 1) as usize);
@@ -193,8 +194,8 @@ impl PageMap {
 
     fn open_planned(&mut self, plan: &mut Plan, frontier: u32) -> BlockId {
         let block = plan.blocks.pop().expect("the configuration leaves room for all data");
-        self.state[block as usize] = BlockState::Open;
-        self.frontier_of[block as usize] = frontier as u16;
+        self.blocks[block as usize].state = BlockState::Open;
+        self.blocks[block as usize].frontier = frontier as u16;
         BlockId(block)
     }
 
@@ -257,7 +258,7 @@ impl PageMap {
         self.l2p[lpn as usize] = at + 1;
         self.p2l[at as usize] = lpn + 1;
         self.live_bits[at as usize / 64] |= 1 << (at % 64);
-        self.valid[block.0 as usize] += 1;
+        self.blocks[block.0 as usize].valid += 1;
         self.valid_total += 1;
         self.mapped += 1;
         self.count_valid(block, 1);

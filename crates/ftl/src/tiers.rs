@@ -406,7 +406,7 @@ impl PageMap {
     pub(crate) fn count_region_row(&mut self, block: BlockId, change: i32) {
         let Some(slc) = self.config.slc else { return };
         let by_host =
-            u32::from(self.frontier_of[block.0 as usize]) == self.config.own_frontier_count();
+            u32::from(self.blocks[block.0 as usize].frontier) == self.config.own_frontier_count();
         if !slc.is_cache() && by_host {
             let lane = self.layout.lane_of(block).0 as usize;
             let rows = &mut self.lanes[lane].slc_rows_in_flight;
@@ -423,7 +423,7 @@ impl PageMap {
         for (lane, state) in (0..).zip(&self.lanes) {
             let blocks = || (lane * per_lane..(lane + 1) * per_lane).map(BlockId);
             let of = |kind| blocks().filter(move |&block| self.kind_of(block) == kind);
-            let valid = |block: BlockId| u64::from(self.valid[block.0 as usize]);
+            let valid = |block: BlockId| u64::from(self.blocks[block.0 as usize].valid);
             let counted: u64 = of(Kind::Slc).map(valid).sum();
             assert_eq!(state.slc_valid, counted, "valid units in blocks of one bit a cell");
             for kind in Kind::ALL {

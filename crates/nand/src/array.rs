@@ -9,6 +9,11 @@ use crate::geometry::{BlockId, Geometry, Pun, RowId};
 use crate::layout::Layout;
 use crate::store::{RowState, Store, StoredUnit};
 
+/// The erase of a block has begun and not ended.
+pub(crate) const UNSTABLE: u16 = 1;
+/// Besides, it reads as if it were erased; others of the kind cannot be corrected.
+pub(crate) const READS_ERASED: u16 = 2;
+
 /// A flash device.
 ///
 /// An operation has a beginning, where its legality is checked and the cells are in an
@@ -22,13 +27,11 @@ pub struct Nand {
     pub(crate) layout: Layout,
     /// Rows of a die that share a word line.
     pub(crate) word_line: u32,
-    /// Rows programmed since the last erase, including one in progress, by member.
-    pub(crate) rows_programmed: Zeroed<u16>,
+    /// By member: rows programmed since the last erase, including one in progress, and what
+    /// else is the matter ([`UNSTABLE`], [`READS_ERASED`]). Together, since whoever asks for one
+    /// asks for both.
+    pub(crate) cells: Zeroed<[u16; 2]>,
     pub(crate) erase_counts: Vec<u32>,
-    /// Blocks whose erase has begun and not ended.
-    pub(crate) unstable: Vec<bool>,
-    /// Of these, blocks that read as if they were erased; others cannot be corrected.
-    pub(crate) reads_erased: Vec<bool>,
     /// By member: rows left out since the last erase; empty where rows may not be.
     pub(crate) left_out: Vec<u16>,
     /// What fails, if anything does.
@@ -47,10 +50,8 @@ impl Nand {
         Self {
             layout: Layout::new(&geometry),
             word_line: 1,
-            rows_programmed: Zeroed::new(blocks),
+            cells: Zeroed::new(blocks),
             erase_counts: vec![0; blocks],
-            unstable: vec![false; blocks],
-            reads_erased: vec![false; blocks],
             left_out: Vec::new(),
             store: None,
             faults: None,
@@ -138,11 +139,11 @@ impl Nand {
         let block = self.layout.block_of(row);
         let (dies, in_block, member) = self.member_of(row, block);
         let index = (block.0 * dies + member) as usize;
-        let Some(&programmed) = self.rows_programmed.get(index) else {
+        let Some(&[programmed, state]) = self.cells.get(index) else {
             return Err(NandError::OutOfRange { address: u64::from(row.0) });
         };
         let programmed = u32::from(programmed);
-        if self.unstable[index] {
+        if state & UNSTABLE != 0 {
             return Err(NandError::UnstableErase { block });
         }
         if programmed * dies == self.layout.rows_of(block) {
@@ -157,7 +158,7 @@ impl Nand {
         if skipped > 0 {
             self.left_out[index] += skipped as u16;
         }
-        self.rows_programmed[index] += 1 + skipped as u16;
+        self.cells[index][0] += 1 + skipped as u16;
         self.rows_programmed_total += 1;
         if let Some(faults) = &mut self.faults {
             faults.program_begins(row.0);
@@ -202,7 +203,7 @@ impl Nand {
         } else if fit > 0 {
             // All on one die: the first is checked, the rest follows it.
             self.program_begin(first, [])?;
-            self.rows_programmed[block.0 as usize] += (fit - 1) as u16;
+            self.cells[block.0 as usize][0] += (fit - 1) as u16;
             self.rows_programmed_total += u64::from(fit - 1);
         }
         if fit < rows { Err(NandError::ProgramFull { row: RowId(end) }) } else { Ok(()) }
@@ -235,9 +236,9 @@ impl Nand {
     /// # Errors
     /// [`NandError::OutOfRange`].
     pub fn erase_begin(&mut self, block: BlockId, member: u32) -> Result<(), NandError> {
-        match self.unstable.get_mut((block.0 * self.layout.dies_per_lane() + member) as usize) {
-            Some(unstable) => {
-                *unstable = true;
+        match self.cells.get_mut((block.0 * self.layout.dies_per_lane() + member) as usize) {
+            Some([_, state]) => {
+                *state |= UNSTABLE;
                 Ok(())
             }
             None => Err(NandError::OutOfRange { address: u64::from(block.0) }),
@@ -253,19 +254,17 @@ impl Nand {
     pub fn erase_end(&mut self, block: BlockId, member: u32) -> Status {
         let dies = self.layout.dies_per_lane();
         let index = (block.0 * dies + member) as usize;
-        assert!(self.unstable[index], "an erase ended that never began");
+        assert!(self.is_unstable_at(index), "an erase ended that never began");
         if self.faults.is_some() && self.erase_status(block, index) == Status::Failed {
             return Status::Failed;
         }
-        self.rows_erased_total += u64::from(self.rows_programmed[index]);
+        self.rows_erased_total += u64::from(self.cells[index][0]);
         if let Some(left_out) = self.left_out.get_mut(index) {
             self.rows_erased_total -= u64::from(std::mem::take(left_out));
         }
-        self.rows_programmed[index] = 0;
+        self.cells[index] = [0, 0];
         self.erase_counts[index] += 1;
         self.erases_total += 1;
-        self.unstable[index] = false;
-        self.reads_erased[index] = false;
         if let Some(store) = &mut self.store {
             let first = self.layout.first_row(block).0;
             for row in (first + member..first + self.layout.rows_per_block()).step_by(dies as usize)
@@ -301,11 +300,11 @@ impl Nand {
         let block = self.layout.block_of(row);
         let (dies, in_block, member) = self.member_of(row, block);
         let index = (block.0 * dies + member) as usize;
-        let Some(&programmed) = self.rows_programmed.get(index) else {
+        let Some(&[programmed, state]) = self.cells.get(index) else {
             return Err(NandError::OutOfRange { address: u64::from(unit.0) });
         };
         let written = in_block < u32::from(programmed) * dies + member;
-        if written && self.store.is_none() && !self.unstable[index] {
+        if written && self.store.is_none() && state & UNSTABLE == 0 {
             return Ok(());
         }
         self.check_doubtful(row, unit, index, written)
@@ -318,13 +317,14 @@ impl Nand {
         index: usize,
         written: bool,
     ) -> Result<(), NandError> {
-        if self.reads_erased[index] || !written && !self.unstable[index] {
+        let unstable = self.is_unstable_at(index);
+        if self.cells[index][1] & READS_ERASED != 0 || !written && !unstable {
             return Err(NandError::ReadErased { unit });
         }
         // Members that an interrupted erase has not reached may still be read here; it is
         // for recovery to know better.
         let torn = self.store.as_ref().is_some_and(|s| s.is_torn(row));
-        if torn || self.unstable[index] {
+        if torn || unstable {
             return Err(NandError::Uncorrectable { unit });
         }
         Ok(())
@@ -351,7 +351,7 @@ impl Nand {
     /// before others count as well.
     #[must_use]
     pub fn rows_programmed(&self, block: BlockId) -> u32 {
-        self.members(block).map(|index| u32::from(self.rows_programmed[index])).sum()
+        self.members(block).map(|index| u32::from(self.cells[index][0])).sum()
     }
 
     /// Whether an erase of `block` was interrupted, or is going on: a member is half
@@ -362,7 +362,12 @@ impl Nand {
     #[must_use]
     pub fn is_unstable(&self, block: BlockId) -> bool {
         let most = self.erased_most(block);
-        self.members(block).any(|index| self.unstable[index] || self.erase_counts[index] < most)
+        let behind = |index| self.erase_counts[index] < most;
+        self.members(block).any(|index| self.is_unstable_at(index) || behind(index))
+    }
+
+    pub(crate) fn is_unstable_at(&self, index: usize) -> bool {
+        self.cells[index][1] & UNSTABLE != 0
     }
 
     /// The members of `block` that its next erase has to erase: all, or, if one was
@@ -410,7 +415,7 @@ impl Nand {
     /// # Panics
     /// If the law is broken.
     pub fn assert_conserved(&self) {
-        let standing: u64 = self.rows_programmed.iter().map(|&rows| u64::from(rows)).sum();
+        let standing: u64 = self.cells.iter().map(|&[rows, _]| u64::from(rows)).sum();
         let left_out: u64 = self.left_out.iter().map(|&rows| u64::from(rows)).sum();
         let standing = standing - left_out;
         assert_eq!(
@@ -506,7 +511,7 @@ mod tests {
                     by_one.program_begin(RowId(row), []).unwrap();
                     by_one.program_end(RowId(row));
                 }
-                assert_eq!(at_once.rows_programmed[..], by_one.rows_programmed[..]);
+                assert_eq!(at_once.cells[..], by_one.cells[..]);
                 at_once.assert_conserved();
             }
             let past = at_once.program_rows(RowId(per_block + 2), per_block);

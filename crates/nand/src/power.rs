@@ -8,7 +8,7 @@
 
 use prism_base::Rng;
 
-use crate::array::Nand;
+use crate::array::{Nand, READS_ERASED, UNSTABLE};
 use crate::geometry::RowId;
 use crate::layout::Layout;
 use crate::store::RowState;
@@ -17,7 +17,7 @@ use crate::store::RowState;
 /// enough that each combination occurs, and not always, because that would be the easier case.
 const PAIRED_LOST: f64 = 0.75;
 /// How likely a block whose erase was cut off reads as erased.
-const READS_ERASED: f64 = 0.5;
+const SEEMS_ERASED: f64 = 0.5;
 
 impl Nand {
     /// Power is lost: operations that have begun and not ended stay so for good. `seed` feeds
@@ -28,10 +28,9 @@ impl Nand {
     pub fn lose_power(&mut self, seed: u64) {
         let seed = seed ^ self.rows_programmed_total().rotate_left(32) ^ self.erases_total();
         let mut rng = Rng::stream(seed, "nand.power");
-        for index in 0..self.unstable.len() {
-            if self.unstable[index] {
-                self.reads_erased[index] = rng.chance(READS_ERASED);
-            }
+        for [_, state] in self.cells.iter_mut().filter(|[_, state]| state & UNSTABLE != 0) {
+            let erased = rng.chance(SEEMS_ERASED);
+            *state = if erased { UNSTABLE | READS_ERASED } else { UNSTABLE };
         }
         let Some(store) = &mut self.store else { return };
         let under_way = |row: &usize| store.states[*row] == RowState::UnderWay;

@@ -2,7 +2,7 @@
 
 use prism_base::{DecodeError, Decoder, Encoder, SimTime};
 
-use crate::array::Nand;
+use crate::array::{Nand, READS_ERASED, UNSTABLE};
 use crate::geometry::BlockId;
 
 impl Nand {
@@ -15,11 +15,11 @@ impl Nand {
     /// If the device keeps content.
     pub fn encode(&self, now: SimTime, out: &mut Encoder) {
         assert!(self.store.is_none(), "content is not part of a state at rest");
-        out.column_u16(&self.rows_programmed);
+        out.column_u16(&self.cells.iter().map(|&[rows, _]| rows).collect::<Vec<_>>());
         out.column_u32(&self.erase_counts);
         out.column_u16(&self.left_out);
-        for flags in [&self.unstable, &self.reads_erased] {
-            let set = (0..).zip(flags).filter(|(_, flag)| **flag);
+        for flag in [UNSTABLE, READS_ERASED] {
+            let set = (0..).zip(self.cells.iter()).filter(|(_, [_, state])| state & flag != 0);
             out.column_u32(&set.map(|(index, _)| index).collect::<Vec<u32>>());
         }
         for total in [self.rows_programmed_total, self.rows_erased_total, self.erases_total] {
@@ -40,30 +40,31 @@ impl Nand {
     /// If anything was programmed before, or the device keeps content.
     pub fn restored(mut self, from: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         assert!(self.rows_programmed_total == 0 && self.store.is_none(), "a new device");
-        let blocks = self.rows_programmed.len();
+        let blocks = self.cells.len();
         let saved = from.column_u16(blocks)?;
-        self.rows_programmed.iter_mut().zip(saved).for_each(|(rows, saved)| *rows = saved);
+        self.cells.iter_mut().zip(saved).for_each(|([rows, _], saved)| *rows = saved);
         let dies = self.layout.dies_per_lane();
         let most = |index: u32| self.layout.rows_of(BlockId(index / dies)) / dies;
-        if (0..).zip(self.rows_programmed.iter()).any(|(i, &rows)| u32::from(rows) > most(i)) {
+        if (0..).zip(self.cells.iter()).any(|(i, &[rows, _])| u32::from(rows) > most(i)) {
             return Err(from.wrong("a block has more rows programmed than it has"));
         }
         self.erase_counts = from.column_u32(blocks)?.collect();
         self.left_out = from.column_u16(self.left_out.len())?.collect();
-        let rows = self.rows_programmed.iter();
-        if self.left_out.iter().zip(rows).any(|(left_out, rows)| left_out > rows) {
+        let rows = self.cells.iter();
+        if self.left_out.iter().zip(rows).any(|(left_out, [rows, _])| left_out > rows) {
             return Err(from.wrong("more rows are left out than there are"));
         }
-        for flags in [&mut self.unstable, &mut self.reads_erased] {
+        for flag in [UNSTABLE, READS_ERASED] {
             for index in from.list_below(blocks, blocks as u32)? {
-                flags[index as usize] = true;
+                self.cells[index as usize][1] |= flag;
             }
         }
         self.rows_programmed_total = from.u64()?;
         self.rows_erased_total = from.u64()?;
         self.erases_total = from.u64()?;
-        let sum = |column: &[u16]| column.iter().map(|&rows| u64::from(rows)).sum::<u64>();
-        let standing = sum(&self.rows_programmed) - sum(&self.left_out);
+        let programmed: u64 = self.cells.iter().map(|&[rows, _]| u64::from(rows)).sum();
+        let left_out: u64 = self.left_out.iter().map(|&rows| u64::from(rows)).sum();
+        let standing = programmed - left_out;
         if self.rows_erased_total.checked_add(standing) != Some(self.rows_programmed_total) {
             return Err(from.wrong("rows programmed are not rows erased plus rows standing"));
         }

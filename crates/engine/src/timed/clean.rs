@@ -21,32 +21,33 @@ pub(super) const COPIES_MAX: u32 = 2;
 
 /// Where the cleaning of a lane stands.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(crate) struct Cleaner {
+    /// Copy steps under way.
+    pub(super) copies: u32,
+    /// Dies on which the erase of the victim has not ended, and whether it failed on one.
+    erasing: u32,
+    erase_failed: bool,
     /// Between low and high watermark.
     active: bool,
     /// The host is idle: goes on above the high watermark.
     idle: bool,
-    /// The block being emptied, and why.
-    victim: Option<(BlockId, Cause)>,
-    /// Next unit of the victim to look at.
-    cursor: u32,
-    /// Copy steps under way.
-    pub(super) copies: u32,
-    /// Units that these copies found unreadable, where all take effect together.
-    pub(super) lost_units: u64,
-    /// Copy steps that are programmed and wait for the rest of their word line.
-    pub(super) held: u32,
-    /// Copy steps whose rows are fixed and not queued yet, in the order of the rows.
-    in_order: VecDeque<u32>,
-    /// Dies on which the erase of the victim has not ended, and whether it failed on one.
-    erasing: u32,
-    erase_failed: bool,
     /// It is time to clean, but nothing would be gained; counted by the engine.
     stuck: bool,
     /// It is time to clean, but the host goes first; counted by the engine.
     paused: bool,
     /// An erase has ended since wear was last looked at.
     look_at_wear: bool,
+    /// The block being emptied, and why.
+    victim: Option<(BlockId, Cause)>,
+    /// Next unit of the victim to look at.
+    cursor: u32,
+    /// Units that these copies found unreadable, where all take effect together.
+    pub(super) lost_units: u64,
+    /// Copy steps that are programmed and wait for the rest of their word line.
+    pub(super) held: u32,
+    /// Copy steps whose rows are fixed and not queued yet, in the order of the rows.
+    in_order: VecDeque<u32>,
 }
 
 impl Cleaner {
@@ -212,8 +213,10 @@ impl Engine {
         let cause = self.ftl.cause_of_copies(victim, why);
         cleaner.copies += 1;
         job.reads_left = job.plan.reads.len() as u32;
-        job.payloads.clear();
-        job.lost.clear();
+        if !self.bare {
+            job.payloads.clear();
+            job.lost.clear();
+        }
         job.lane = lane.0;
         job.victim = Some(victim);
         job.cause = Some(cause);

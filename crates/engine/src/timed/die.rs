@@ -51,35 +51,42 @@ pub(crate) enum Op {
 /// A die. The array and the register in front of it are two stations: with cache reads
 /// and cache programs one transfers while the other works; without, an operation holds
 /// both until it ends.
+///
+/// All dies together are more than the first cache holds, so what most steps ask for lies in
+/// the first two lines of each: what works, then what waits.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Die {
-    /// Goes before `rest`; within each, first come first served.
-    pub(crate) first: VecDeque<Op>,
-    pub(crate) rest: VecDeque<Op>,
+    /// Until when the cells do what they do; [`SimTime::NEVER`] if they do nothing.
+    pub(crate) array_until: SimTime,
+    /// The same of the transfer.
+    pub(crate) register_until: SimTime,
+    /// What the cells do.
+    pub(crate) array: Option<Op>,
+    /// What is transferred.
+    pub(crate) register: Option<Op>,
     /// How often in a row something in `rest` was passed.
     pub(crate) passed: u32,
-    /// What the cells do, since when they change, and until when; [`SimTime::NEVER`] if they
-    /// do nothing.
-    pub(crate) array: Option<Op>,
+    /// Operations of the caller that wait or run.
+    pub(crate) host_ops: u32,
+    /// What waits, first come first served.
+    pub(crate) rest: VecDeque<Op>,
+    /// The same, and goes before `rest`.
+    pub(crate) first: VecDeque<Op>,
+    /// Host rows that wait or run.
+    pub(crate) host_rows: u32,
+    /// Since when the cells change; kept only where they may be stopped.
     pub(crate) array_from: SimTime,
-    pub(crate) array_until: SimTime,
     /// Read from the cells, waits for the register to be free.
     pub(crate) sensed: Option<ReadOp>,
-    /// What is transferred, and until when; [`SimTime::NEVER`] if nothing is.
-    pub(crate) register: Option<Op>,
-    pub(crate) register_until: SimTime,
     /// A program whose data is in the register, waits for the cells.
     pub(crate) loaded: Option<u32>,
     /// Stopped for reads, how much of it is left, and how often it was stopped.
     pub(crate) suspended: Option<(Op, Nanos, u32)>,
-    /// How often the operation in the array was stopped.
+    /// How often the operation in the array was stopped; kept only where it may be.
     pub(crate) suspensions: u32,
     /// Time that the next read needs more, because something has to stop first.
     pub(crate) penalty: Nanos,
-    /// Host rows that wait or run.
-    pub(crate) host_rows: u32,
-    /// Operations of the caller that wait or run.
-    pub(crate) host_ops: u32,
     /// Programs that have ended, of word lines that are not full.
     pub(crate) held: Vec<u32>,
     /// Time that what waits will take; kept only where a scheduler asks for it.
@@ -118,11 +125,9 @@ impl Die {
 
     /// Begins something in the cells.
     #[inline]
-    pub(crate) fn set_array(&mut self, op: Op, from: SimTime, until: SimTime) {
+    pub(crate) fn set_array(&mut self, op: Op, until: SimTime) {
         self.array = Some(op);
-        self.array_from = from;
         self.array_until = until;
-        self.suspensions = 0;
     }
 
     /// Takes what the cells did.
@@ -153,13 +158,16 @@ impl Die {
         self.register_until = until;
     }
 
-    /// Whether both stations are free and nothing waits for them.
+    /// Whether neither station works and nothing waits in a queue.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.next_at() == SimTime::NEVER
-            && self.loaded.is_none()
-            && self.sensed.is_none()
-            && !self.has_work()
+        self.next_at() == SimTime::NEVER && self.rest.is_empty() && self.first.is_empty()
+    }
+
+    /// Whether nothing has been begun that has to go on.
+    #[inline]
+    pub(crate) fn is_clear(&self) -> bool {
+        self.loaded.is_none() && self.sensed.is_none() && self.suspended.is_none()
     }
 
     /// Whether something waits to begin or to go on.

@@ -50,7 +50,7 @@ impl Engine {
     #[inline]
     pub(super) fn enqueue_read(&mut self, die: DieId, read: ReadOp, passes: bool, now: SimTime) {
         let state = &mut self.dies[die.0 as usize];
-        if state.is_idle() {
+        if state.is_idle() && (self.plain || state.is_clear()) {
             state.passed = if passes { state.passed } else { 0 };
             self.operations += 1;
             self.start_read(die, read, now);
@@ -121,8 +121,7 @@ impl Engine {
     #[inline]
     fn start_one(&mut self, die: DieId, now: SimTime) -> bool {
         let state = &mut self.dies[die.0 as usize];
-        let plain = self.foresees && state.first.is_empty() && state.suspended.is_none();
-        if !plain || self.faulty {
+        if !self.plain || !state.first.is_empty() {
             return self.start_of_several(die, now);
         }
         // Nothing works there, and nothing goes before what has waited longest. It is looked at
@@ -182,15 +181,19 @@ impl Engine {
     fn start_read(&mut self, die: DieId, read: ReadOp, now: SimTime) {
         let begun = self.occupy_channel(die, self.config.timing.t_command, now, now);
         let time = self.begin_read(&read);
-        let state = &mut self.dies[die.0 as usize];
-        let penalty = std::mem::take(&mut state.penalty);
+        let penalty = if self.plain { Nanos::ZERO } else { self.take_penalty(die) };
         let sensed = begun + penalty + time;
         if self.foresees {
             let end = self.reserve_channel(die, self.transfer_of(&read), sensed, now);
             self.dies[die.0 as usize].set_register(Op::Read(read), end);
         } else {
-            state.set_array(Op::Read(read), begun, sensed);
+            self.begin_array(die, Op::Read(read), begun, sensed);
         }
+    }
+
+    /// What a read needs more on `die`, because something has to stop first.
+    fn take_penalty(&mut self, die: DieId) -> Nanos {
+        std::mem::take(&mut self.dies[die.0 as usize].penalty)
     }
 
     #[inline(always)]
@@ -198,11 +201,20 @@ impl Engine {
         let begun = self.occupy_channel(die, self.config.timing.t_command, now, now);
         let (transfer, time) = self.begin_program(job, now);
         let loaded = self.occupy_channel(die, transfer, begun, now);
-        let state = &mut self.dies[die.0 as usize];
         if self.config.cache_program {
-            state.set_register(Op::Program { job }, loaded);
+            self.dies[die.0 as usize].set_register(Op::Program { job }, loaded);
         } else {
-            state.set_array(Op::Program { job }, loaded, loaded + time);
+            self.begin_array(die, Op::Program { job }, loaded, loaded + time);
+        }
+    }
+
+    /// The cells of `die` do `op`, `from` when on they change, and `until` when.
+    #[inline(always)]
+    fn begin_array(&mut self, die: DieId, op: Op, from: SimTime, until: SimTime) {
+        let state = &mut self.dies[die.0 as usize];
+        state.set_array(op, until);
+        if self.config.suspend.is_some() {
+            (state.array_from, state.suspensions) = (from, 0);
         }
     }
 
@@ -212,7 +224,7 @@ impl Engine {
         let begun = self.occupy_channel(die, self.config.timing.t_command, now, now);
         self.nand.erase_begin(block, member).expect("a victim is on the device");
         let until = begun + self.erase_time(block);
-        self.dies[die.0 as usize].set_array(op, begun, until);
+        self.begin_array(die, op, begun, until);
     }
 
     #[inline(always)]
@@ -351,7 +363,7 @@ impl Engine {
         }
         let Some(job) = state.loaded.take() else { return };
         let time = self.program_time(&self.jobs[job]);
-        self.dies[die.0 as usize].set_array(Op::Program { job }, now, now + time);
+        self.begin_array(die, Op::Program { job }, now, now + time);
     }
 
     /// The cells are done with a read: its data leaves over the channel.
@@ -425,7 +437,7 @@ impl Engine {
     pub(super) fn commit(&mut self, place: u32, done: &mut Vec<Done>) {
         let job = &self.jobs[place];
         self.ftl.commit(RowId(job.row), &job.plan.units, &[]);
-        if !job.lost.is_empty() {
+        if !self.bare && !job.lost.is_empty() {
             self.mark_lost(place);
         }
         let job = &self.jobs[place];
@@ -506,8 +518,8 @@ impl Engine {
             return false;
         }
         let Some((op, left, suspensions)) = state.suspended.take() else { return false };
-        state.set_array(op, now, now + left);
-        state.suspensions = suspensions;
+        self.begin_array(die, op, now, now + left);
+        self.dies[die.0 as usize].suspensions = suspensions;
         true
     }
 }

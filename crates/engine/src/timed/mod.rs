@@ -64,20 +64,23 @@ pub enum Done {
 }
 
 /// A program under way, with the reads it waits for if it is a copy.
+///
+/// Copies ask for the first line of the cache, and little else.
 #[derive(Clone, Debug, Default)]
+#[repr(C, align(64))]
 struct Job {
     reads_left: u32,
     lane: u32,
     row: u32,
+    /// Reads that a copy-back makes itself, without a transfer.
+    copied_back: u32,
     /// What a copy empties.
     victim: Option<BlockId>,
     cause: Option<Cause>,
-    /// Reads that a copy-back makes itself, without a transfer.
-    copied_back: u32,
-    plan: CopyPlan,
-    tags: Vec<u32>,
     /// The stream of the host's units.
     stream: u32,
+    plan: CopyPlan,
+    tags: Vec<u32>,
     /// Places of units whose content is lost.
     lost: Vec<u32>,
     /// Bytes of the host's units, one each, or none at all.
@@ -86,6 +89,7 @@ struct Job {
 
 /// The state of a lane that is the engine's.
 #[derive(Clone, Debug, Default)]
+#[repr(align(64))]
 struct Lane {
     /// In the list of lanes that can take a host row.
     listed: bool,
@@ -112,6 +116,12 @@ pub struct Engine {
     /// Nothing can happen to a die between the cells and the transfer of a read, nor asks
     /// anybody which of them it is at: both are one event.
     foresees: bool,
+    /// Besides, nothing is stopped for reads, and no flash fails: what has waited longest for
+    /// a die is next, unless something passes it.
+    plain: bool,
+    /// Flash neither fails nor keeps content: jobs have no units that are lost, and their bytes
+    /// go nowhere.
+    bare: bool,
     /// Lanes that may take a host row, least recently used first.
     ready: VecDeque<u32>,
     jobs: Slab<Job>,
@@ -183,6 +193,12 @@ impl Engine {
             foresees: !config.cache_read
                 && !config.cache_program
                 && config.scheduler != Scheduler::ShortestWait,
+            bare: !nand.has_faults() && !nand.keeps_content(),
+            plain: !config.cache_read
+                && !config.cache_program
+                && config.scheduler != Scheduler::ShortestWait
+                && config.suspend.is_none()
+                && !nand.has_faults(),
             ready: (0..lanes).collect(),
             jobs: Slab::new(),
             counts: FlashCounts::default(),
