@@ -6,7 +6,7 @@ use prism_nand::{BlockId, Cause, LaneId, Pun, RowId};
 use crate::block::BlockState;
 use crate::candidates::NOT_SEALED;
 use crate::pagemap::{P2L_TOMBSTONE, PageMap};
-use crate::plan::{self, CopyPlan, ReadRun, UnitWrite};
+use crate::plan::{self, ReadRun, UnitWrite, Units};
 use crate::tiers::Kind;
 
 /// Victims passed over because they are worn, before the choice is taken as it is.
@@ -153,13 +153,19 @@ impl PageMap {
         }
     }
 
-    /// Plans the next step of cleaning `victim`: up to a row of valid units from unit
-    /// `cursor` of the block on, into `plan` (its lists are reused). Moves the cursor;
-    /// the plan is empty once the block is through.
+    /// Plans the next step of cleaning `victim`: up to a row of valid `units` from unit
+    /// `cursor` of the block on, and the `reads` they need; both lists are reused. Moves the
+    /// cursor; there is nothing once the block is through.
     #[inline(always)]
-    pub fn gather(&self, victim: BlockId, cursor: &mut u32, plan: &mut CopyPlan) {
-        plan.reads.clear();
-        plan.units.clear();
+    pub fn gather(
+        &self,
+        victim: BlockId,
+        cursor: &mut u32,
+        units: &mut Units,
+        reads: &mut Vec<ReadRun>,
+    ) {
+        reads.clear();
+        units.clear();
         let first = victim.0 * self.layout.units_per_block();
         let end = first + self.layout.units_per_block();
         let mut at = first + *cursor;
@@ -167,30 +173,36 @@ impl PageMap {
             // Without a loop around it, nothing is kept ready for a second round.
             at = self.next_live(at, end);
             if at < end {
-                plan.units.push(self.copy_of(Pun(at)));
-                plan.reads.push(plan::read_of_row(&self.layout, RowId(at)));
+                units.push(self.copy_of(Pun(at)));
+                reads.push(plan::read_of_row(&self.layout, RowId(at)));
                 at += 1;
             }
         } else {
-            at = self.gather_row(at, end, plan);
+            at = self.gather_row(at, end, units, reads);
         }
         // The next steps look here: a line of the cache ahead, so that they do not wait.
         prefetch(&self.p2l, at as usize + 16);
         *cursor = at - first;
     }
 
-    /// Adds up to a row of the valid units from `at` on to `plan`; returns the unit behind them.
+    /// The same for up to a row of the valid units from `at` on; returns the unit behind them.
     #[inline(never)]
-    fn gather_row(&self, mut at: u32, end: u32, plan: &mut CopyPlan) -> u32 {
+    fn gather_row(
+        &self,
+        mut at: u32,
+        end: u32,
+        units: &mut Units,
+        reads: &mut Vec<ReadRun>,
+    ) -> u32 {
         let room = self.layout.units_per_row() as usize;
         let mut pages = 0;
-        while plan.units.len() < room {
+        while units.len() < room {
             at = self.next_live(at, end);
             if at == end {
                 break;
             }
-            plan.units.push(self.copy_of(Pun(at)));
-            self.add_read(Pun(at), &mut pages, &mut plan.reads);
+            units.push(self.copy_of(Pun(at)));
+            self.add_read(Pun(at), &mut pages, reads);
             at += 1;
         }
         at
@@ -257,7 +269,10 @@ impl PageMap {
     /// If it was no victim, or the map still points into it.
     pub fn erased(&mut self, block: BlockId) {
         let index = block.0 as usize;
-        assert!(self.blocks[index].state == BlockState::Victim, "{block:?} was erased but no victim");
+        assert!(
+            self.blocks[index].state == BlockState::Victim,
+            "{block:?} was erased but no victim"
+        );
         assert!(self.is_dead(block), "{block:?} was erased with valid units in it");
         self.blocks[index].state = BlockState::Free;
         self.erases[index] += 1;

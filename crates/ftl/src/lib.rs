@@ -39,7 +39,7 @@ pub use hybrid::{Hybrid, HybridConfig, Logs, MergeCounts};
 pub use layer::{HostPlace, Layer, LayerConfig};
 pub use mapcache::{Evicted, MapCache, MapCounts};
 pub use pagemap::PageMap;
-pub use plan::{CopyPlan, Program, ReadRun, TrimRange, Trouble, UnitWrite};
+pub use plan::{Program, ReadRun, TrimRange, Trouble, UnitWrite, Units};
 pub use ranges::{RangeConfig, Ranges, RangesConfig};
 pub use recover::{Found, Recovered, Remains};
 pub use steady::SteadyError;

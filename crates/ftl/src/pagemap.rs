@@ -392,7 +392,10 @@ impl PageMap {
         self.blocks[block.0 as usize].valid += 1;
         self.valid_total += 1;
         self.count_valid(block, 1);
-        debug_assert!(self.blocks[block.0 as usize].state == BlockState::Open, "data in a closed block");
+        debug_assert!(
+            self.blocks[block.0 as usize].state == BlockState::Open,
+            "data in a closed block"
+        );
     }
 
     #[inline]
@@ -426,7 +429,10 @@ impl PageMap {
         self.blocks[old.0 as usize].valid -= 1;
         self.blocks[new.0 as usize].valid += 1;
         debug_assert!(self.layout.lane_of(old) == self.layout.lane_of(new), "a copy changes lane");
-        debug_assert!(self.blocks[new.0 as usize].state == BlockState::Open, "data in a closed block");
+        debug_assert!(
+            self.blocks[new.0 as usize].state == BlockState::Open,
+            "data in a closed block"
+        );
     }
 
     /// `units` more are valid in `block`: counts them for its lane.

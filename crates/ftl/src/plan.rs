@@ -4,6 +4,7 @@
 //! programs that empty its block. Each carries its cause.
 
 use prism_nand::{Cause, Layout, Pun, RowId};
+use smallvec::SmallVec;
 
 /// A range of logical units that was trimmed, and the version of the trim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,15 +133,9 @@ impl Trouble {
     }
 }
 
-/// One step of cleaning: read these, then program the units.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct CopyPlan {
-    /// What is then programmed, at most a row.
-    pub units: Vec<UnitWrite>,
-    /// What is read.
-    pub reads: Vec<ReadRun>,
-}
+/// The units of one program, at most a row. One unit needs no memory of its own: many drives
+/// have rows of one, and then a program is one line of the cache less.
+pub type Units = SmallVec<[UnitWrite; 1]>;
 
 /// The read of the unit at `at` alone.
 #[inline]

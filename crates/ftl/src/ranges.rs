@@ -18,7 +18,7 @@ use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Pun, RowId};
 use crate::config::ConfigError;
 use crate::hybrid::MergeCounts;
 use crate::layer::{HostPlace, Layer};
-use crate::plan::{CopyPlan, UnitWrite};
+use crate::plan::{ReadRun, UnitWrite, Units};
 
 use config::part_of;
 pub use config::{RangeConfig, RangesConfig};
@@ -429,12 +429,18 @@ impl Ranges {
     }
 
     /// Plans the next row of copies out of `victim`.
-    pub fn gather(&mut self, victim: BlockId, cursor: &mut u32, plan: &mut CopyPlan) {
+    pub fn gather(
+        &mut self,
+        victim: BlockId,
+        cursor: &mut u32,
+        units: &mut Units,
+        reads: &mut Vec<ReadRun>,
+    ) {
         let part = self.part_mut(victim);
         let inner = part.block_in(victim);
-        part.layer.gather(inner, cursor, plan);
-        plan.reads.iter_mut().for_each(|run| run.row = part.row_out(run.row));
-        plan.units.iter_mut().for_each(|unit| part.write_out(unit));
+        part.layer.gather(inner, cursor, units, reads);
+        reads.iter_mut().for_each(|run| run.row = part.row_out(run.row));
+        units.iter_mut().for_each(|unit| part.write_out(unit));
     }
 
     /// Takes the row for copies out of `victim`.

@@ -323,7 +323,7 @@ mod tests {
 
     use super::*;
     use crate::block::BlockState;
-use crate::config::Frontiers;
+    use crate::config::Frontiers;
     use crate::victim::VictimPolicy;
 
     #[test]

@@ -223,7 +223,8 @@ impl PageMap {
             return Err(from.wrong("a block of a lane is missing"));
         }
         let is_dead = |block: &u32| {
-            states.contains(&(*block, BlockState::Sealed)) && self.blocks[*block as usize].valid == 0
+            states.contains(&(*block, BlockState::Sealed))
+                && self.blocks[*block as usize].valid == 0
         };
         if !dead.iter().all(is_dead) {
             return Err(from.wrong("a block that should be dead is not"));

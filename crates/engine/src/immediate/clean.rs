@@ -1,6 +1,7 @@
 //! When an engine without time cleans, and how much of it at once.
 
 use std::borrow::BorrowMut;
+use std::mem::take;
 
 use prism_ftl::{HostPlace, Layer, UnitWrite};
 use prism_nand::{BlockId, Cause, LaneId, Pun, Status};
@@ -278,21 +279,21 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             self.move_at_once(victim, cause)?;
             return self.end_victim(lane, victim, why).map(|()| true);
         }
-        let mut plan = std::mem::take(&mut self.plan);
-        self.ftl_mut().gather(victim, &mut cursor, &mut plan);
-        let done = if plan.units.is_empty() {
+        let (mut units, mut reads) = (take(&mut self.copied), take(&mut self.copy_reads));
+        self.ftl_mut().gather(victim, &mut cursor, &mut units, &mut reads);
+        let done = if units.is_empty() {
             self.end_victim(lane, victim, why).map(|()| true)
         } else if *rows == 0 {
             Ok(false)
         } else {
             *rows -= u32::from(*rows != ALL);
             self.cleaners[lane.0 as usize].cursor = cursor;
-            for run in &plan.reads {
+            for run in &reads {
                 self.counts.reads[cause] += u64::from(run.pages);
             }
-            self.copy(lane, victim, cause, &plan.units).map(|()| true)
+            self.copy(lane, victim, cause, &units).map(|()| true)
         };
-        self.plan = plan;
+        (self.copied, self.copy_reads) = (units, reads);
         done
     }
 

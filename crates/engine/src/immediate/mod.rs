@@ -6,7 +6,7 @@ mod clean;
 
 use std::borrow::{Borrow, BorrowMut};
 
-use prism_ftl::{CopyPlan, Layer, RowRun, UnitWrite};
+use prism_ftl::{Layer, ReadRun, RowRun, UnitWrite, Units};
 use prism_nand::{BlockId, Cause, LaneId, Nand, NandError, RowId, Status};
 
 use crate::counts::FlashCounts;
@@ -48,7 +48,9 @@ pub struct Immediate<F, L> {
     erase_unsynced: bool,
     /// Blocks with rows of the host that may not be, where merges may read them.
     rows_unsynced: Vec<BlockId>,
-    plan: CopyPlan,
+    /// The step of cleaning that is planned.
+    copied: Units,
+    copy_reads: Vec<ReadRun>,
     /// Reused from block to block.
     scratch: Vec<u32>,
     runs: Vec<RowRun>,
@@ -68,7 +70,8 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
             ftl,
             counts: FlashCounts::default(),
             next_lane: 0,
-            plan: CopyPlan::default(),
+            copied: Units::new(),
+            copy_reads: Vec::new(),
             scratch: Vec::new(),
             runs: Vec::new(),
         }

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use prism_base::SimTime;
+use prism_base::{Nanos, SimTime};
 use prism_ftl::{ReadRun, Trouble};
 use prism_nand::{BlockId, Cause, DieId, LaneId, RowId, Status};
 
@@ -196,8 +196,8 @@ impl Engine {
         let (victim, why) = cleaner.victim.expect("a victim was chosen");
         let place = self.jobs.take();
         let job = &mut self.jobs[place];
-        self.ftl.gather(victim, &mut cleaner.cursor, &mut job.plan);
-        if job.plan.units.is_empty() {
+        self.ftl.gather(victim, &mut cleaner.cursor, &mut job.units, &mut self.copy_reads);
+        if job.units.is_empty() {
             self.jobs.give(place);
             if cleaner.copies > 0 {
                 return false;
@@ -212,7 +212,7 @@ impl Engine {
         }
         let cause = self.ftl.cause_of_copies(victim, why);
         cleaner.copies += 1;
-        job.reads_left = job.plan.reads.len() as u32;
+        job.reads_left = self.copy_reads.len() as u32;
         if !self.bare {
             job.payloads.clear();
             job.lost.clear();
@@ -233,7 +233,7 @@ impl Engine {
             return true;
         }
         let mut asked = 0;
-        while let Some(&run) = self.jobs[place].plan.reads.get(asked) {
+        while let Some(&run) = self.copy_reads.get(asked) {
             asked += 1;
             let ReadRun { row, level, pages, units, trouble } = run;
             let why = ReadFor::Copy;
@@ -286,29 +286,32 @@ impl Engine {
         let row = self.ftl.next_copy_row(lane, victim);
         // A copy within the plane does not pass error correction, which this one needs.
         let untroubled = |run: &ReadRun| run.trouble == Trouble::default();
-        let clean =
-            self.jobs[place].lost.is_empty() && self.jobs[place].plan.reads.iter().all(untroubled);
-        let Some(row) = row.filter(|&row| clean && self.same_plane(row, place)) else {
+        let clean = self.jobs[place].lost.is_empty() && self.copy_reads.iter().all(untroubled);
+        let Some(row) = row.filter(|&row| clean && self.stays_in_plane(row)) else {
             return false;
         };
         let taken = self.ftl.reserve_copy(lane, victim);
         debug_assert!(row == taken, "the row that was looked at is the one that is taken");
+        let times = self.copy_reads.iter().map(|run| self.read_time(run.row, run.level));
+        let back_time = times.fold(Nanos::ZERO, |sum, time| sum + time);
         let job = &mut self.jobs[place];
         job.row = row.0;
-        job.copied_back = job.plan.reads.len() as u32;
+        job.copied_back = self.copy_reads.iter().map(|run| u32::from(run.pages)).sum();
+        job.back_time = back_time;
         self.enqueue(self.layout.die_of(row), Op::Program { job: place }, false, now);
         self.program_parity(lane, now);
         true
     }
 
-    fn same_plane(&self, row: RowId, place: u32) -> bool {
+    /// Whether a copy of what is being planned to `row` stays in its plane.
+    fn stays_in_plane(&self, row: RowId) -> bool {
         let geometry = self.nand.geometry();
         let plane = |row: RowId| {
             let (_, in_lane) = self.layout.split_block(self.layout.block_of(row));
             (self.layout.die_of(row), in_lane as u32 / geometry.blocks_per_plane)
         };
         let to = plane(row);
-        self.jobs[place].plan.reads.iter().all(|run| plane(run.row) == to)
+        self.copy_reads.iter().all(|run| plane(run.row) == to)
     }
 
     #[inline(always)]

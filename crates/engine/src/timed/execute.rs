@@ -249,18 +249,14 @@ impl Engine {
         let cause = job.cause.expect("a job with a cause");
         let row = RowId(job.row);
         let times = (self.program_transfer(job), self.program_time(job));
-        content::program_begin(&mut self.nand, &self.ftl, row, &job.plan.units, &job.payloads)
+        content::program_begin(&mut self.nand, &self.ftl, row, &job.units, &job.payloads)
             .expect("a reserved row is the next of its block");
         let logical = self.logical_units;
         let (geometry, layout) = (self.nand.geometry(), self.nand.layout());
         let before = self.counts.before_slc(layout, row);
-        self.counts.count_program(geometry, layout, cause, logical, &job.plan.units);
+        self.counts.count_program(geometry, layout, cause, logical, &job.units);
         self.counts.count_slc(before);
-        if job.copied_back > 0 {
-            for run in &job.plan.reads {
-                self.counts.reads[cause] += u64::from(run.pages);
-            }
-        }
+        self.counts.reads[cause] += u64::from(job.copied_back);
         if self.faulty {
             self.nand.programmed_at(row, now);
         }
@@ -342,8 +338,8 @@ impl Engine {
         match op {
             Op::Read(read) => {
                 self.read_done(die, &read, done, now);
-                if let Some(read) = self.dies[die.0 as usize].sensed.take() {
-                    self.send(die, read, done, now);
+                if self.config.cache_read {
+                    self.send_sensed(die, done, now);
                 }
             }
             Op::Program { job } => self.dies[die.0 as usize].loaded = Some(job),
@@ -366,8 +362,15 @@ impl Engine {
         self.begin_array(die, Op::Program { job }, now, now + time);
     }
 
+    /// A read that has waited for the register goes on.
+    fn send_sensed(&mut self, die: DieId, done: &mut Vec<Done>, now: SimTime) {
+        if let Some(read) = self.dies[die.0 as usize].sensed.take() {
+            self.send(die, read, done, now);
+        }
+    }
+
     /// The cells are done with a read: its data leaves over the channel.
-    #[inline(always)]
+    #[inline]
     fn send(&mut self, die: DieId, read: ReadOp, done: &mut Vec<Done>, now: SimTime) {
         let end = self.occupy_channel(die, self.transfer_of(&read), now, now);
         if end == now {
@@ -436,7 +439,7 @@ impl Engine {
     #[inline(always)]
     pub(super) fn commit(&mut self, place: u32, done: &mut Vec<Done>) {
         let job = &self.jobs[place];
-        self.ftl.commit(RowId(job.row), &job.plan.units, &[]);
+        self.ftl.commit(RowId(job.row), &job.units, &[]);
         if !self.bare && !job.lost.is_empty() {
             self.mark_lost(place);
         }
@@ -483,7 +486,7 @@ impl Engine {
         job.row = row.0;
         job.cause = Some(cause);
         job.copied_back = 0;
-        job.plan.units.clear();
+        job.units.clear();
         job.lost.clear();
         job.payloads.clear();
         self.enqueue(self.layout.die_of(row), Op::Program { job: place }, false, now);

@@ -99,18 +99,19 @@ impl Engine {
     /// units that are lost are noted.
     pub(super) fn judge_copies(&mut self, place: u32, victim: BlockId, now: SimTime) {
         let together = self.ftl.copies_in_order(victim);
-        let mut plan = std::mem::take(&mut self.jobs[place].plan);
+        let units = std::mem::take(&mut self.jobs[place].units);
+        let mut reads = std::mem::take(&mut self.copy_reads);
         let mut lost = std::mem::take(&mut self.jobs[place].lost);
         let (logical, lane) = (self.ftl.logical_units(), LaneId(self.jobs[place].lane));
         let (mut run, mut seen) = (0, 0);
-        for (number, unit) in plan.units.iter().enumerate() {
+        for (number, unit) in units.iter().enumerate() {
             let Some(source) = unit.source else { continue };
             // Units follow each other as in the reads that fetch them.
-            if seen == plan.reads[run].units {
+            if seen == reads[run].units {
                 (run, seen) = (run + 1, 0);
             }
             seen += 1;
-            let gone = self.judge(source, now, &mut plan.reads[run].trouble);
+            let gone = self.judge(source, now, &mut reads[run].trouble);
             // What the drive writes for itself it has in memory as well.
             if gone && unit.lpn < logical {
                 lost.push(number as u32);
@@ -122,13 +123,14 @@ impl Engine {
                 }
             }
         }
-        (self.jobs[place].plan, self.jobs[place].lost) = (plan, lost);
+        (self.jobs[place].units, self.jobs[place].lost) = (units, lost);
+        self.copy_reads = reads;
     }
 
     /// Reads that a copy needs beside its own, because units are rebuilt.
     pub(super) fn rebuild_copies(&mut self, place: u32, now: SimTime) {
-        for number in 0..self.jobs[place].plan.reads.len() {
-            let ReadRun { row, level, pages, units, trouble } = self.jobs[place].plan.reads[number];
+        for number in 0..self.copy_reads.len() {
+            let ReadRun { row, level, pages, units, trouble } = self.copy_reads[number];
             if !trouble.is_rebuilt() {
                 continue;
             }
@@ -244,7 +246,7 @@ impl Engine {
         for _ in 0..waiting.len() {
             let place = waiting.pop_front().expect("as many as counted");
             let job = &self.jobs[place];
-            let (stream, own, first) = (job.stream, job.lane, job.plan.units[0].lpn);
+            let (stream, own, first) = (job.stream, job.lane, job.units[0].lpn);
             // Rows of a stream stay in their order.
             let lane = match blocked.contains(&stream) {
                 true => None,
@@ -291,7 +293,7 @@ impl Engine {
     /// may have room for them now, or no longer.
     fn recount_overflow(&mut self, place: u32, row: RowId, stream: u32) {
         let job = &self.jobs[place];
-        let units = job.plan.units.len() as u64;
+        let units = job.units.len() as u64;
         let before = self.ftl.is_overflow(RowId(job.row), stream);
         self.counts.slc_overflow += units * u64::from(self.ftl.is_overflow(row, stream));
         self.counts.slc_overflow -= units * u64::from(before);

@@ -23,7 +23,7 @@ mod word_line;
 use std::collections::VecDeque;
 
 use prism_base::{Bytes, Nanos, SimTime, Timers};
-use prism_ftl::{CopyPlan, Layer, ReadRun, UnitWrite};
+use prism_ftl::{Layer, ReadRun, UnitWrite, Units};
 use prism_nand::{BlockId, Cause, DieId, Geometry, LaneId, Layout, Nand, Pun, RowId, Status};
 
 use crate::config::{EngineConfig, Scheduler};
@@ -72,20 +72,25 @@ struct Job {
     reads_left: u32,
     lane: u32,
     row: u32,
-    /// Reads that a copy-back makes itself, without a transfer.
+    /// Pages that a copy-back reads itself, without a transfer.
     copied_back: u32,
     /// What a copy empties.
     victim: Option<BlockId>,
     cause: Option<Cause>,
     /// The stream of the host's units.
     stream: u32,
-    plan: CopyPlan,
+    units: Units,
     tags: Vec<u32>,
+    /// How long the cells take for the reads of a copy-back.
+    back_time: Nanos,
     /// Places of units whose content is lost.
     lost: Vec<u32>,
     /// Bytes of the host's units, one each, or none at all.
     payloads: Vec<Box<[u8]>>,
 }
+
+// The units are in the first line.
+const _: () = assert!(std::mem::offset_of!(Job, tags) == 64);
 
 /// The state of a lane that is the engine's.
 #[derive(Clone, Debug, Default)]
@@ -125,6 +130,8 @@ pub struct Engine {
     /// Lanes that may take a host row, least recently used first.
     ready: VecDeque<u32>,
     jobs: Slab<Job>,
+    /// Reads of the copy that is being planned.
+    copy_reads: Vec<ReadRun>,
     counts: FlashCounts,
     operations: u64,
     /// Rows programmed and blocks erased on the device before this engine began.
@@ -201,6 +208,7 @@ impl Engine {
                 && !nand.has_faults(),
             ready: (0..lanes).collect(),
             jobs: Slab::new(),
+            copy_reads: Vec::new(),
             counts: FlashCounts::default(),
             operations: 0,
             before: (nand.rows_programmed_total(), nand.erases_total()),
@@ -327,7 +335,7 @@ impl Engine {
                 self.ftl.program_failed(row);
                 continue;
             }
-            self.ftl.commit(row, &job.plan.units, &[]);
+            self.ftl.commit(row, &job.units, &[]);
             if job.cause == Some(Cause::Host) {
                 done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
             }

@@ -147,7 +147,7 @@ impl Engine {
         job.row = row.0;
         job.cause = Some(Cause::Host);
         job.copied_back = 0;
-        job.plan.units.clear();
+        job.units.clear();
         job.tags.clear();
         job.lost.clear();
         job.stream = stream;
@@ -165,7 +165,7 @@ impl Engine {
             if unit.write.lpn != UnitWrite::TOMBSTONE {
                 self.ftl.write_begin(unit.write.lpn);
             }
-            job.plan.units.push(unit.write);
+            job.units.push(unit.write);
             job.tags.push(unit.tag);
         }
         let die = self.layout.die_of(row);

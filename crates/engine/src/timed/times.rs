@@ -78,7 +78,7 @@ impl Engine {
         match self.slc_of_row(RowId(job.row)) {
             None => self.row_transfer,
             Some(_) => {
-                let levels = self.layout.levels_for(job.plan.units.len() as u32);
+                let levels = self.layout.levels_for(job.units.len() as u32);
                 self.level_transfers[levels as usize]
             }
         }
@@ -94,14 +94,12 @@ impl Engine {
                 times.only().unwrap_or_else(|| times.of(self.layout.place_of(row).1))
             }
             Some(slc) => {
-                let levels = self.layout.levels_for(job.plan.units.len() as u32);
+                let levels = self.layout.levels_for(job.units.len() as u32);
                 Nanos(slc.t_program.0 * u64::from(levels))
             }
         };
         if job.copied_back > 0 {
-            for run in &job.plan.reads {
-                time += self.read_time(run.row, run.level);
-            }
+            time += job.back_time;
         }
         time
     }

@@ -14,7 +14,7 @@
 use prism_nand::{BlockId, Cause, LaneId, Pun, RowId};
 
 use super::{Hybrid, Use};
-use crate::plan::{self, CopyPlan, UnitWrite};
+use crate::plan::{self, ReadRun, UnitWrite, Units};
 
 /// Merges by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -329,9 +329,15 @@ impl Hybrid {
     /// unit does not exist are padding. What the host writes behind the last row meanwhile
     /// makes the merge longer, so that one which is complete has reached every unit that was
     /// programmed before its last row: recovery tells it by that.
-    pub fn gather(&mut self, victim: BlockId, cursor: &mut u32, plan: &mut CopyPlan) {
-        plan.reads.clear();
-        plan.units.clear();
+    pub fn gather(
+        &mut self,
+        victim: BlockId,
+        cursor: &mut u32,
+        to_program: &mut Units,
+        reads: &mut Vec<ReadRun>,
+    ) {
+        reads.clear();
+        to_program.clear();
         let lane = self.lane_of(victim.0);
         let step = self.lanes[lane].step.expect("a step was begun");
         let (Step::Copy { logical, first, end, .. } | Step::Fill { logical, first, end, .. }) =
@@ -355,10 +361,10 @@ impl Hybrid {
             let source = self.lookup(lpn);
             self.lanes[lane].sources[offset as usize] = source.map_or(0, |at| at.0 + 1);
             if let Some(at) = source {
-                plan.units.push(UnitWrite { lpn, source, version: 0 });
-                plan::add_read(&self.layout, at, &mut pages, &mut plan.reads);
+                to_program.push(UnitWrite { lpn, source, version: 0 });
+                plan::add_read(&self.layout, at, &mut pages, reads);
             } else {
-                plan.units.push(UnitWrite::pad());
+                to_program.push(UnitWrite::pad());
             }
         }
     }

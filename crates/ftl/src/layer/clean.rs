@@ -3,7 +3,7 @@
 use prism_nand::{BlockId, Cause, LaneId, RowId};
 
 use super::Layer;
-use crate::plan::CopyPlan;
+use crate::plan::{ReadRun, Units};
 
 /// Zones are emptied by the host.
 const NO_COPIES: &str = "a mapping by zone copies nothing";
@@ -69,17 +69,23 @@ impl Layer {
         }
     }
 
-    /// Plans the next step of emptying `victim` into `plan`, from `cursor` on; the plan is
-    /// empty once the block is through.
+    /// Plans the next step of emptying `victim`, from `cursor` on: `reads`, and a program of
+    /// `units` that waits for them; none once the block is through. Both lists are reused.
     #[inline]
-    pub fn gather(&mut self, victim: BlockId, cursor: &mut u32, plan: &mut CopyPlan) {
+    pub fn gather(
+        &mut self,
+        victim: BlockId,
+        cursor: &mut u32,
+        units: &mut Units,
+        reads: &mut Vec<ReadRun>,
+    ) {
         match self {
-            Self::Page(map) => map.gather(victim, cursor, plan),
-            Self::Hybrid(map) => map.gather(victim, cursor, plan),
-            Self::Ranges(map) => map.gather(victim, cursor, plan),
+            Self::Page(map) => map.gather(victim, cursor, units, reads),
+            Self::Hybrid(map) => map.gather(victim, cursor, units, reads),
+            Self::Ranges(map) => map.gather(victim, cursor, units, reads),
             Self::Zoned(_) => {
-                plan.reads.clear();
-                plan.units.clear();
+                reads.clear();
+                units.clear();
             }
         }
     }
