@@ -208,7 +208,7 @@ impl Engine {
                 self.close_copies(lane, now);
                 return false;
             }
-            return self.all_copied(lane, victim, why, now);
+            return self.all_copied(lane, victim, now);
         }
         let cause = self.ftl.cause_of_copies(victim, why);
         cleaner.copies += 1;
@@ -248,7 +248,7 @@ impl Engine {
 
     /// Every copy out of `victim` is programmed: erases what that leaves to erase. Returns
     /// whether that is nothing, so that another step may follow at once.
-    fn all_copied(&mut self, lane: LaneId, victim: BlockId, why: Cause, now: SimTime) -> bool {
+    fn all_copied(&mut self, lane: LaneId, victim: BlockId, now: SimTime) -> bool {
         let lost = &mut self.lanes[lane.0 as usize].cleaner.lost_units;
         self.counts.faults.lost_units += std::mem::take(lost);
         let Some(block) = self.ftl.emptied(victim) else {
@@ -261,7 +261,7 @@ impl Engine {
         self.lanes[lane.0 as usize].cleaner.erasing = members.len() as u32;
         for member in members {
             let die = DieId(self.layout.lane_of(block).0 * self.layout.dies_per_lane() + member);
-            let op = Op::Erase { block, member, lane: lane.0, cause: why };
+            let op = Op::Erase { block, member, lane: lane.0 };
             self.enqueue(die, op, false, now);
         }
         false
@@ -330,15 +330,9 @@ impl Engine {
         self.place_copy(place, now);
     }
 
-    pub(super) fn erase_done(
-        &mut self,
-        block: BlockId,
-        member: u32,
-        lane: LaneId,
-        cause: Cause,
-        now: SimTime,
-    ) {
+    pub(super) fn erase_done(&mut self, block: BlockId, member: u32, lane: LaneId, now: SimTime) {
         let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
+        let (_, cause) = cleaner.victim.expect("what is erased was a victim");
         if self.nand.erase_end(block, member) == Status::Passed {
             self.counts.erases[cause] += u64::from(self.nand.geometry().planes_ganged);
         } else {

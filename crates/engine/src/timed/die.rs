@@ -32,7 +32,7 @@ pub(crate) enum ReadFor {
     Rebuild,
 }
 
-/// Something a die is asked to do.
+/// Something a die is asked to do; as small as it can be, since it waits in queues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     Read(ReadOp),
@@ -44,9 +44,10 @@ pub(crate) enum Op {
         block: BlockId,
         member: u32,
         lane: u32,
-        cause: Cause,
     },
 }
+
+const _: () = assert!(size_of::<Option<Op>>() == 16);
 
 /// A die. The array and the register in front of it are two stations: with cache reads
 /// and cache programs one transfers while the other works; without, an operation holds
@@ -69,12 +70,12 @@ pub(crate) struct Die {
     pub(crate) passed: u32,
     /// Operations of the caller that wait or run.
     pub(crate) host_ops: u32,
+    /// Host rows that wait or run.
+    pub(crate) host_rows: u32,
     /// What waits, first come first served.
     pub(crate) rest: VecDeque<Op>,
     /// The same, and goes before `rest`.
     pub(crate) first: VecDeque<Op>,
-    /// Host rows that wait or run.
-    pub(crate) host_rows: u32,
     /// Since when the cells change; kept only where they may be stopped.
     pub(crate) array_from: SimTime,
     /// Read from the cells, waits for the register to be free.
@@ -92,6 +93,10 @@ pub(crate) struct Die {
     /// Time that what waits will take; kept only where a scheduler asks for it.
     pub(crate) backlog: Nanos,
 }
+
+// What works is the first line, what waits the second.
+const _: () = assert!(std::mem::offset_of!(Die, rest) == 64);
+const _: () = assert!(std::mem::offset_of!(Die, array_from) == 128);
 
 impl Die {
     /// One that does nothing.

@@ -327,8 +327,8 @@ impl Engine {
                 }
             }
             Op::Program { .. } => unreachable!("programs are seen to elsewhere"),
-            Op::Erase { block, member, lane, cause } => {
-                self.erase_done(block, member, LaneId(lane), cause, now);
+            Op::Erase { block, member, lane } => {
+                self.erase_done(block, member, LaneId(lane), now);
             }
         }
     }
