@@ -322,7 +322,6 @@ mod tests {
     use prism_nand::{Geometry, LaneId, StoredUnit};
 
     use super::*;
-    use crate::block::BlockState;
     use crate::config::Frontiers;
     use crate::victim::VictimPolicy;
 

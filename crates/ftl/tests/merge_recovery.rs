@@ -1,7 +1,7 @@
 //! What a scan makes of a merge during which the host went on writing, operation by operation.
 
 use prism_base::Bytes;
-use prism_ftl::{CopyPlan, HybridConfig, Layer, LayerConfig, Logs, UnitWrite, VictimPolicy};
+use prism_ftl::{HybridConfig, Layer, LayerConfig, Logs, UnitWrite, Units, VictimPolicy};
 use prism_nand::{Geometry, LaneId, Nand, RowId, StoredUnit, UnitTag};
 
 const LANE: LaneId = LaneId(0);
@@ -107,12 +107,12 @@ fn a_merge_reaches_what_the_host_writes_meanwhile() {
         flash.write(0);
         flash.layer.want_all();
         let victim = flash.layer.pick_victim(LANE).expect("a log block to merge");
-        let mut plan = CopyPlan::default();
+        let (mut units, mut reads) = (Units::new(), Vec::new());
         let mut cursor = 0;
         let mut planned = Vec::new();
         for _ in 0..2 {
-            flash.layer.gather(victim, &mut cursor, &mut plan);
-            planned.push((flash.layer.reserve_copy(LANE, victim), plan.units.clone()));
+            flash.layer.gather(victim, &mut cursor, &mut units, &mut reads);
+            planned.push((flash.layer.reserve_copy(LANE, victim), units.clone()));
         }
         // The host comes before the first copy, with a unit behind the last.
         let begun = flash.begin(3);
@@ -123,12 +123,12 @@ fn a_merge_reaches_what_the_host_writes_meanwhile() {
             flash.copy(row, &units);
         }
         loop {
-            flash.layer.gather(victim, &mut cursor, &mut plan);
-            if plan.units.is_empty() {
+            flash.layer.gather(victim, &mut cursor, &mut units, &mut reads);
+            if units.is_empty() {
                 break;
             }
             let row = flash.layer.reserve_copy(LANE, victim);
-            flash.copy(row, &plan.units.clone());
+            flash.copy(row, &units.clone());
         }
         assert_eq!(cursor, BLOCK, "{ends:?}: it goes on to the unit behind");
         assert_eq!(flash.layer.emptied(victim), None, "there was no data block before");
@@ -150,13 +150,13 @@ fn a_merge_that_is_not_complete_is_given_up() {
     let before = flash.places()[1].clone();
     flash.layer.want_all();
     let victim = flash.layer.pick_victim(LANE).expect("a log block to merge");
-    let mut plan = CopyPlan::default();
+    let (mut units, mut reads) = (Units::new(), Vec::new());
     let mut cursor = 0;
     for rows in 0..3 {
         assert_eq!(flash.places()[1], before, "after {rows} rows of 3");
-        flash.layer.gather(victim, &mut cursor, &mut plan);
+        flash.layer.gather(victim, &mut cursor, &mut units, &mut reads);
         let row = flash.layer.reserve_copy(LANE, victim);
-        flash.copy(row, &plan.units.clone());
+        flash.copy(row, &units.clone());
     }
     assert_ne!(flash.places()[1], before, "complete, if not yet in the map");
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use prism_base::{Bytes, Rng};
 use prism_ftl::{
-    Benefit, CopyPlan, Frontiers, FtlConfig, PageMap, TrimRange, UnitWrite, VictimPolicy,
+    Benefit, Frontiers, FtlConfig, PageMap, TrimRange, UnitWrite, Units, VictimPolicy,
 };
 use prism_nand::{BlockId, Geometry, LaneId, Layout, Pun, RowId};
 
@@ -158,12 +158,12 @@ impl Run {
         if cleaning.copies >= 2 {
             return;
         }
-        let mut plan = CopyPlan::default();
-        self.map.gather(victim, &mut cleaning.cursor, &mut plan);
-        if !plan.units.is_empty() {
+        let (mut units, mut reads) = (Units::new(), Vec::new());
+        self.map.gather(victim, &mut cleaning.cursor, &mut units, &mut reads);
+        if !units.is_empty() {
             cleaning.copies += 1;
             let row = self.map.reserve_copy(id, victim);
-            self.in_flight[die].push_back((row, plan.units, true));
+            self.in_flight[die].push_back((row, units.to_vec(), true));
         } else if cleaning.copies == 0 {
             cleaning.victim = None;
             self.map.erased(victim);

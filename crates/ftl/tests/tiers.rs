@@ -2,8 +2,8 @@
 
 use prism_base::Bytes;
 use prism_ftl::{
-    ConfigError, CopyPlan, Frontiers, FtlConfig, Layer, PageMap, Placement, SlcConfig, SlcRule,
-    SlcUse, UnitWrite, VictimPolicy,
+    ConfigError, Frontiers, FtlConfig, Layer, PageMap, Placement, SlcConfig, SlcRule, SlcUse,
+    UnitWrite, Units, VictimPolicy,
 };
 use prism_nand::{BlockId, Cause, Geometry, LaneId, Pun, RowId, Slc};
 
@@ -46,17 +46,18 @@ fn write(map: &mut PageMap, lpn: u32, version: u64) -> RowId {
 
 /// Empties `victim` row by row; returns the rows of its copies.
 fn empty(map: &mut PageMap, victim: BlockId) -> Vec<u32> {
-    let (mut cursor, mut plan, mut rows) = (0, CopyPlan::default(), Vec::new());
+    let (mut units, mut reads) = (Units::new(), Vec::new());
+    let (mut cursor, mut rows) = (0, Vec::new());
     loop {
-        map.gather(victim, &mut cursor, &mut plan);
-        if plan.units.is_empty() {
+        map.gather(victim, &mut cursor, &mut units, &mut reads);
+        if units.is_empty() {
             map.erased(victim);
             map.assert_consistent();
             return rows;
         }
         let row = map.reserve_copy(LANE, victim);
         let first = map.layout().first_unit(row).0;
-        for (unit, at) in plan.units.iter().zip(first..) {
+        for (unit, at) in units.iter().zip(first..) {
             map.commit(unit, Pun(at));
         }
         map.row_done(row);
@@ -150,14 +151,14 @@ fn a_failed_program_in_the_cache_closes_its_block_and_folds_it() {
     assert_eq!(map.lookup(0), Some(Pun(0)), "still readable");
     let mut layer = Layer::from(map);
     let failed = layer.pick_failed(LANE).unwrap();
-    let (mut cursor, mut plan) = (0, CopyPlan::default());
-    layer.gather(failed, &mut cursor, &mut plan);
-    assert_eq!((failed, plan.units.len(), plan.units[0].lpn), (BlockId(0), 1, 0));
+    let (mut cursor, mut units, mut reads) = (0, Units::new(), Vec::new());
+    layer.gather(failed, &mut cursor, &mut units, &mut reads);
+    assert_eq!((failed, units.len(), units[0].lpn), (BlockId(0), 1, 0));
     let row = layer.reserve_copy(LANE, failed);
     assert_eq!(row, RowId(12), "a block of the other kind");
-    layer.commit(row, &plan.units, &[]);
-    layer.gather(failed, &mut cursor, &mut plan);
-    assert!(plan.units.is_empty());
+    layer.commit(row, &units, &[]);
+    layer.gather(failed, &mut cursor, &mut units, &mut reads);
+    assert!(units.is_empty());
     assert_eq!(layer.emptied(failed), None, "retired and not erased");
     layer.assert_consistent();
     assert_eq!((layer.lookup(0), layer.pick_failed(LANE)), (Some(Pun(12)), None));

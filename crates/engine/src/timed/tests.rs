@@ -58,6 +58,7 @@ fn life(seed: u64, foresees: bool) -> (Vec<(SimTime, Done)>, FlashCounts) {
     let layer = Layer::new(geometry.clone(), LayerConfig::Page(of_layer), 1).expect("a layer");
     let mut engine = Engine::new(Nand::new(geometry), layer, config);
     engine.foresees = foresees;
+    engine.plain &= foresees;
     let (mut now, mut log, mut done) = (SimTime::ZERO, Vec::new(), Vec::new());
     let busy = 2 + rng.below(12);
     for tag in 0..3000 {
