@@ -51,6 +51,9 @@ pub(crate) fn mqsim_like(blocks_per_plane: u32, capacity: Bytes) -> Result<Devic
     Ok(device)
 }
 
+/// So many requests are announced at once, so many ahead.
+const ANNOUNCED: usize = 8;
+
 /// A closed loop of random single-page requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workload {
@@ -119,15 +122,26 @@ fn closed_loop(
         let mut done = Vec::new();
         let mut submitted = 0;
         let mut completed = 0;
-        let mut offset = rng.below(units) * 8192;
+        let mut coming = [0; 2 * ANNOUNCED];
+        let mut announce = |drive: &Drive, coming: &mut [u64]| {
+            for offset in coming {
+                *offset = rng.below(units) * 8192;
+                drive.prefetch(*offset);
+            }
+        };
+        announce(&drive, &mut coming[..ANNOUNCED]);
         while completed < count {
             while submitted < count && drive.in_flight() < depth {
+                // As a replay does, which knows its trace.
+                let place = submitted as usize % coming.len();
+                if place.is_multiple_of(ANNOUNCED) {
+                    let next = ANNOUNCED - place;
+                    announce(&drive, &mut coming[next..next + ANNOUNCED]);
+                }
+                let offset = coming[place];
                 let request = Request::new(op, offset, 8192, submitted);
                 drive.submit(request, drive.now()).expect("within the drive");
                 submitted += 1;
-                // As a replay does, which knows its trace.
-                offset = rng.below(units) * 8192;
-                drive.prefetch(offset);
             }
             let any = drive.next_completion(&mut done);
             assert!(any, "what was asked for completes");

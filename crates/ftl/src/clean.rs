@@ -9,6 +9,8 @@ use crate::pagemap::{P2L_TOMBSTONE, PageMap};
 use crate::plan::{self, ReadRun, UnitWrite, Units};
 use crate::tiers::Kind;
 
+/// Occupants of physical units in one line of the cache.
+const LINE: u32 = 16;
 /// Victims passed over because they are worn, before the choice is taken as it is.
 const WORN_PASSED_MAX: usize = 8;
 
@@ -171,17 +173,20 @@ impl PageMap {
         let mut at = first + *cursor;
         if self.layout.units_per_row() == 1 {
             // Without a loop around it, nothing is kept ready for a second round.
+            let behind = at;
             at = self.next_live(at, end);
             if at < end {
+                if behind == first || (behind - 1) / LINE != at / LINE {
+                    self.prefetch_line(at);
+                }
                 units.push(self.copy_of(Pun(at)));
                 reads.push(plan::read_of_row(&self.layout, RowId(at)));
                 at += 1;
             }
         } else {
             at = self.gather_row(at, end, units, reads);
+            prefetch(&self.p2l, (at + LINE) as usize);
         }
-        // The next steps look here: a line of the cache ahead, so that they do not wait.
-        prefetch(&self.p2l, at as usize + 16);
         *cursor = at - first;
     }
 
@@ -201,11 +206,27 @@ impl PageMap {
             if at == end {
                 break;
             }
-            units.push(self.copy_of(Pun(at)));
+            let copy = self.copy_of(Pun(at));
+            self.prefetch(copy.lpn);
+            units.push(copy);
             self.add_read(Pun(at), &mut pages, reads);
             at += 1;
         }
         at
+    }
+
+    /// Says that the live units from `at` on that stand in the same line of the map of
+    /// occupants will be copied, and then those of the next line. All at once: on a large drive
+    /// each is a walk through page tables, and these go side by side.
+    #[inline(always)]
+    fn prefetch_line(&self, at: u32) {
+        let in_line = LINE - at % LINE;
+        let mut live = self.live_bits[at as usize / 64] >> (at % 64) & ((1 << in_line) - 1);
+        while live != 0 {
+            self.prefetch(self.occupant(Pun(at + live.trailing_zeros())));
+            live &= live - 1;
+        }
+        prefetch(&self.p2l, (at + in_line) as usize);
     }
 
     /// The first live unit from `at` on; `end` if there is none before that.
@@ -226,7 +247,6 @@ impl PageMap {
     #[inline(always)]
     fn copy_of(&self, at: Pun) -> UnitWrite {
         let lpn = self.occupant(at);
-        self.prefetch(lpn);
         UnitWrite { lpn, source: Some(at), version: 0 }
     }
 

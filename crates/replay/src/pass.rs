@@ -100,6 +100,9 @@ pub(crate) struct Player<'a, B> {
 /// much again for what the drive does after it. Only traces with a broken clock reach it.
 const CLOCK_END: u64 = u64::MAX / 2;
 
+/// So many records are announced to the drive at once, so many ahead.
+const ANNOUNCED: usize = 8;
+
 /// Records between two calls of [`Observer::keep_going`].
 const PROGRESS_STEP: u64 = 4096;
 
@@ -118,6 +121,19 @@ impl<'a, B: BlockDevice> Player<'a, B> {
             passes: 0,
             last_round: None,
             until_read_only: false,
+        }
+    }
+
+    /// Tells the drive of requests that come soon. Several at once: on a large drive each is
+    /// a walk through page tables, and these go side by side.
+    #[inline]
+    fn announce(&self, batch: &[Record], place: usize) {
+        if place.is_multiple_of(ANNOUNCED) {
+            let from = if place == 0 { 0 } else { place + ANNOUNCED };
+            let to = batch.len().min(place + 2 * ANNOUNCED);
+            for next in batch.get(from..to).unwrap_or_default() {
+                self.drive.prefetch(next.offset);
+            }
         }
     }
 
@@ -142,9 +158,7 @@ impl<'a, B: BlockDevice> Player<'a, B> {
                 break;
             }
             for (place, record) in batch.iter().enumerate() {
-                if let Some(next) = batch.get(place + 1) {
-                    self.drive.prefetch(next.offset);
-                }
+                self.announce(&batch, place);
                 if self.until_read_only && self.drive.read_only().is_some() {
                     break;
                 }
