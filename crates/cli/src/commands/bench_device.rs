@@ -174,19 +174,14 @@ fn measure_beside(
             for &Cell { pattern, page, depth } in of_depth {
                 let (mut device, mut fio) = (Vec::new(), Vec::new());
                 for turn in 0..args.runs {
-                    let mut other = || -> Result<(), Failure> {
-                        let time = Some(args.time);
-                        fio.push(run_fio(args, fios, pattern.name(), page, depth, time)?);
-                        Ok(())
-                    };
-                    // Who goes first alternates: a disk remembers what was asked of it last.
-                    let first = turn.is_multiple_of(2);
-                    if first {
-                        other()?;
-                    }
-                    device.push(store.run(pattern, args.time.as_secs_f64())?);
-                    if !first {
-                        other()?;
+                    // Who goes first alternates: neither always finds what the other left.
+                    for ours in [turn % 2 == 1, turn % 2 == 0] {
+                        let (name, time) = (pattern.name(), args.time);
+                        if ours {
+                            device.push(store.run(pattern, time.as_secs_f64())?);
+                        } else {
+                            fio.push(run_fio(args, fios, name, page, depth, Some(time))?);
+                        }
                     }
                     progress.reached(bench.rows.len() as u64 * u64::from(args.runs));
                 }

@@ -190,6 +190,9 @@ impl Engine {
     fn at_rest(nand: Nand, ftl: Layer, config: EngineConfig) -> Self {
         let geometry = nand.geometry();
         let lanes = geometry.lanes();
+        let foresees = !config.cache_read
+            && !config.cache_program
+            && config.scheduler != Scheduler::ShortestWait;
         Self {
             timers: Timers::new(geometry.dies()),
             stepping: execute::NO_DIE,
@@ -197,15 +200,9 @@ impl Engine {
             dies: vec![Die::idle(); geometry.dies() as usize],
             lanes: vec![Lane { listed: true, ..Lane::default() }; lanes as usize],
             channels: vec![Channel::default(); geometry.channels as usize],
-            foresees: !config.cache_read
-                && !config.cache_program
-                && config.scheduler != Scheduler::ShortestWait,
+            foresees,
             bare: !nand.has_faults() && !nand.keeps_content(),
-            plain: !config.cache_read
-                && !config.cache_program
-                && config.scheduler != Scheduler::ShortestWait
-                && config.suspend.is_none()
-                && !nand.has_faults(),
+            plain: foresees && config.suspend.is_none() && !nand.has_faults(),
             ready: (0..lanes).collect(),
             jobs: Slab::new(),
             copy_reads: Vec::new(),
