@@ -237,7 +237,7 @@ impl Engine {
             asked += 1;
             let ReadRun { row, level, pages, units, trouble } = run;
             let why = ReadFor::Copy;
-            let read = ReadOp { tag: place, row, units, pages, level, cause, why, trouble };
+            let read = || ReadOp { tag: place, row, units, pages, level, cause, why, trouble };
             self.enqueue_read(self.layout.die_of(row), read, false, now);
         }
         if asked == 0 && self.jobs[place].reads_left == 0 {

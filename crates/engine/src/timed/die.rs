@@ -1,10 +1,10 @@
 //! What one die has to do, and what it is doing.
 
-use std::collections::VecDeque;
-
 use prism_base::{Nanos, SimTime};
 use prism_ftl::Trouble;
 use prism_nand::{BlockId, Cause, RowId};
+
+use super::waiting::Waiting;
 
 /// A read of one level of a row.
 #[derive(Clone, Copy, Debug)]
@@ -66,16 +66,12 @@ pub(crate) struct Die {
     pub(crate) array: Option<Op>,
     /// What is transferred.
     pub(crate) register: Option<Op>,
-    /// How often in a row something in `rest` was passed.
-    pub(crate) passed: u32,
     /// Operations of the caller that wait or run.
     pub(crate) host_ops: u32,
     /// Host rows that wait or run.
     pub(crate) host_rows: u32,
-    /// What waits, first come first served.
-    pub(crate) rest: VecDeque<Op>,
-    /// The same, and goes before `rest`.
-    pub(crate) first: VecDeque<Op>,
+    /// What waits; how much it is stands in the first line.
+    pub(crate) waiting: Waiting,
     /// Since when the cells change; kept only where they may be stopped.
     pub(crate) array_from: SimTime,
     /// Read from the cells, waits for the register to be free.
@@ -94,17 +90,14 @@ pub(crate) struct Die {
     pub(crate) backlog: Nanos,
 }
 
-// What works is the first line, what waits the second.
-const _: () = assert!(std::mem::offset_of!(Die, rest) == 64);
-const _: () = assert!(std::mem::offset_of!(Die, array_from) == 128);
+// What works, and how much waits, is the first line, what waits the second.
+const _: () = assert!(std::mem::offset_of!(Die, waiting) + Waiting::COUNTS == 64);
 
 impl Die {
     /// One that does nothing.
     pub(crate) fn idle() -> Self {
         Self {
-            first: VecDeque::new(),
-            rest: VecDeque::new(),
-            passed: 0,
+            waiting: Waiting::new(),
             array: None,
             array_from: SimTime::ZERO,
             array_until: SimTime::NEVER,
@@ -166,36 +159,13 @@ impl Die {
     /// Whether neither station works and nothing waits in a queue.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.next_at() == SimTime::NEVER && self.rest.is_empty() && self.first.is_empty()
+        self.next_at() == SimTime::NEVER && self.waiting.is_empty()
     }
 
     /// Whether nothing has been begun that has to go on.
     #[inline]
     pub(crate) fn is_clear(&self) -> bool {
         self.loaded.is_none() && self.sensed.is_none() && self.suspended.is_none()
-    }
-
-    /// Whether something waits to begin or to go on.
-    #[inline]
-    pub(crate) fn has_work(&self) -> bool {
-        !self.rest.is_empty() || !self.first.is_empty() || self.suspended.is_some()
-    }
-
-    /// Which queue's turn it is: that of what passes others, or the rest; `None` if nothing may
-    /// begin. What was stopped goes on before anything in the rest begins.
-    #[inline]
-    pub(crate) fn next_passes(&self, passed_max: u32) -> Option<bool> {
-        let stopped = self.suspended.is_some();
-        if self.first.is_empty() {
-            return (!self.rest.is_empty() && !stopped).then_some(false);
-        }
-        Some(self.rest.is_empty() || stopped || self.passed < passed_max)
-    }
-
-    /// What passes others, or the rest.
-    #[inline]
-    pub(crate) fn queue(&self, passes: bool) -> &VecDeque<Op> {
-        if passes { &self.first } else { &self.rest }
     }
 
     /// Whether the stations have room for `op` now. A program may be loaded only while another
@@ -210,18 +180,6 @@ impl Die {
             }
             Op::Program { .. } => free && matches!(self.array, None | Some(Op::Program { .. })),
             Op::Erase { .. } => self.array.is_none() && free,
-        }
-    }
-
-    /// Takes out the first of what passes others, or of the rest.
-    #[inline]
-    pub(crate) fn take(&mut self, passes: bool) {
-        if passes {
-            self.passed += u32::from(!self.rest.is_empty());
-            self.first.pop_front();
-        } else {
-            self.passed = 0;
-            self.rest.pop_front();
         }
     }
 }

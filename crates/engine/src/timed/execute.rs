@@ -10,9 +10,6 @@ use super::{Done, Engine, HOST_ROWS_MAX};
 use crate::config::Scheduler;
 use crate::content;
 
-/// So often in a row may something that passes go first. Reads that come without end
-/// would otherwise keep data in the buffer for ever.
-const PASSED_MAX: u32 = 64;
 /// The die of no step.
 pub(super) const NO_DIE: DieId = DieId(u32::MAX);
 /// So often may one program or erase be stopped.
@@ -46,17 +43,27 @@ impl Engine {
         now
     }
 
-    /// The same as [`Engine::enqueue`] for a read, which most dies can begin at once.
-    #[inline]
-    pub(super) fn enqueue_read(&mut self, die: DieId, read: ReadOp, passes: bool, now: SimTime) {
+    /// The same as [`Engine::enqueue`] for a read, which most dies can begin at once. `read` makes
+    /// it where it is needed: put together on the stack and then copied, it would wait for the
+    /// stores (docs/design/event-core.md).
+    #[inline(always)]
+    pub(super) fn enqueue_read(
+        &mut self,
+        die: DieId,
+        read: impl Fn() -> ReadOp,
+        passes: bool,
+        now: SimTime,
+    ) {
         let state = &mut self.dies[die.0 as usize];
         if state.is_idle() && (self.plain || state.is_clear()) {
-            state.passed = if passes { state.passed } else { 0 };
+            if !passes {
+                state.waiting.none_passed();
+            }
             self.operations += 1;
-            self.start_read(die, read, now);
+            self.start_read(die, read(), now);
             return self.note_time(die);
         }
-        self.enqueue(die, Op::Read(read), passes, now);
+        self.enqueue(die, Op::Read(read()), passes, now);
     }
 
     #[inline(always)]
@@ -66,8 +73,10 @@ impl Engine {
             self.dies[die.0 as usize].backlog += time;
         }
         let state = &mut self.dies[die.0 as usize];
-        let queue = if passes { &mut state.first } else { &mut state.rest };
-        queue.push_back(op);
+        match passes {
+            false => state.waiting.push(op),
+            true => state.waiting.push_passing(op),
+        }
         // A die that works goes on when it is done, and the one of this step at its end: nothing
         // changes until then.
         if die != self.stepping && self.may_begin(die) {
@@ -93,8 +102,12 @@ impl Engine {
     /// Begins whatever can begin on `die`, and says when something there ends next.
     #[inline]
     pub(super) fn start_next(&mut self, die: DieId, now: SimTime) {
-        if self.dies[die.0 as usize].has_work() && self.may_begin(die) {
-            self.start_waiting(die, now);
+        let state = &mut self.dies[die.0 as usize];
+        if !self.plain || state.waiting.has_passing() {
+            self.start_of_several(die, now);
+        } else if state.next_at() == SimTime::NEVER {
+            // Nothing works there, and nothing goes before what has waited longest.
+            self.start_first(die, now);
         }
         self.note_time(die);
     }
@@ -108,37 +121,41 @@ impl Engine {
         }
     }
 
+    /// Begins what has waited longest for `die`, if anything waits.
     #[inline(always)]
-    fn start_waiting(&mut self, die: DieId, now: SimTime) {
-        while self.start_one(die, now)
-            && self.dies[die.0 as usize].has_work()
-            && self.may_begin(die)
-        {}
+    fn start_first(&mut self, die: DieId, now: SimTime) {
+        let state = &mut self.dies[die.0 as usize];
+        let Some(&op) = state.waiting.first() else { return };
+        state.waiting.leave();
+        self.operations += 1;
+        self.start(die, op, now);
+    }
+
+    #[inline]
+    fn start(&mut self, die: DieId, op: Op, now: SimTime) {
+        match op {
+            Op::Read(read) => self.start_read(die, read, now),
+            Op::Program { job } => self.start_program(die, job, now),
+            Op::Erase { block, member, .. } => self.start_erase(die, op, block, member, now),
+        }
+    }
+
+    /// Begins what may begin on `die` where more than one may be next, or flash fails.
+    #[inline(never)]
+    fn start_of_several(&mut self, die: DieId, now: SimTime) {
+        while self.has_work(die) && self.may_begin(die) && self.start_one(die, now) {}
+    }
+
+    /// Whether something waits for `die`, to begin or to go on.
+    fn has_work(&self, die: DieId) -> bool {
+        let state = &self.dies[die.0 as usize];
+        !state.waiting.is_empty() || state.suspended.is_some()
     }
 
     /// Begins the next of what waits for `die`, if it may begin now; whether something else may
     /// begin after it.
-    #[inline]
     fn start_one(&mut self, die: DieId, now: SimTime) -> bool {
-        let state = &mut self.dies[die.0 as usize];
-        if !self.plain || !state.first.is_empty() {
-            return self.start_of_several(die, now);
-        }
-        // Nothing works there, and nothing goes before what has waited longest. It is looked at
-        // where it stands: most of an operation is of no use to a program.
-        state.passed = 0;
-        let Some(&op) = state.rest.front() else { return false };
-        state.rest.pop_front();
-        self.operations += 1;
-        self.start(die, op, now);
-        // Where stations do not work apart, one is all that can.
-        false
-    }
-
-    /// The same where more than one may be next, or flash fails.
-    #[inline(never)]
-    fn start_of_several(&mut self, die: DieId, now: SimTime) -> bool {
-        let Some(op) = self.take_of_several(die) else { return self.resume(die, now) };
+        let Some(op) = self.take_next(die) else { return self.resume(die, now) };
         if self.faulty && self.has_no_row(&op) {
             let Op::Program { job } = op else { unreachable!("only programs have rows") };
             self.lose_row(job);
@@ -150,31 +167,21 @@ impl Engine {
     }
 
     /// Takes out what is next on `die`, if it may begin now.
-    #[inline(never)]
-    fn take_of_several(&mut self, die: DieId) -> Option<Op> {
+    fn take_next(&mut self, die: DieId) -> Option<Op> {
         let cache_read = self.config.cache_read;
         let state = &mut self.dies[die.0 as usize];
-        let passes = state.next_passes(PASSED_MAX)?;
-        let op = *state.queue(passes).front()?;
+        // What was stopped goes on before anything of the rest begins.
+        let (op, passes) = state.waiting.next(state.suspended.is_some())?;
         if state.sensed.is_some() || !state.may_begin(&op, cache_read) {
             return None;
         }
-        state.take(passes);
+        state.waiting.take(passes);
         if self.config.scheduler == Scheduler::ShortestWait {
             let time = self.estimate(op);
             let backlog = &mut self.dies[die.0 as usize].backlog;
             *backlog = Nanos(backlog.0 - time.0);
         }
         Some(op)
-    }
-
-    #[inline]
-    fn start(&mut self, die: DieId, op: Op, now: SimTime) {
-        match op {
-            Op::Read(read) => self.start_read(die, read, now),
-            Op::Program { job } => self.start_program(die, job, now),
-            Op::Erase { block, member, .. } => self.start_erase(die, op, block, member, now),
-        }
     }
 
     #[inline(always)]

@@ -18,6 +18,7 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 mod times;
+mod waiting;
 mod word_line;
 
 use std::collections::VecDeque;
@@ -296,7 +297,7 @@ impl Engine {
         if trouble.is_rebuilt() {
             self.read_stripe(read, passes, now);
         } else {
-            self.enqueue_read(die, read, passes, now);
+            self.enqueue_read(die, || read, passes, now);
         }
     }
 
@@ -320,8 +321,7 @@ impl Engine {
             let loaded = die.loaded.take().map(|job| Op::Program { job });
             let stations = [suspended, die.take_array(), loaded, die.take_register()];
             begun.extend(stations.into_iter().flatten());
-            die.first.clear();
-            die.rest.clear();
+            die.waiting.clear();
         }
         for op in begun {
             let Op::Program { job } = op else { continue };
