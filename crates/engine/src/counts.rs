@@ -96,6 +96,20 @@ impl FlashCounts {
             self.units[cause] += 1;
             return;
         }
+        self.count_parts(geometry, layout, cause, logical_units, units);
+    }
+
+    /// The same for rows of more than one unit, or of none.
+    #[inline(never)]
+    fn count_parts(
+        &mut self,
+        geometry: &Geometry,
+        layout: &Layout,
+        cause: Cause,
+        logical_units: u32,
+        units: &[UnitWrite],
+    ) {
+        let per_unit = u64::from(layout.pages_per_unit());
         let pages_per_row = u64::from(geometry.pages_per_row());
         let units_per_row = u64::from(layout.units_per_row());
         if units.is_empty() {
@@ -126,7 +140,7 @@ impl FlashCounts {
 
     /// The units counted so far, if the block of `row` has one bit a cell: those that its program
     /// adds are counted apart as well, by [`FlashCounts::count_slc`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn before_slc(&self, layout: &Layout, row: RowId) -> Option<Counts> {
         let is_slc = layout.slc_blocks() > 0 && layout.is_slc(layout.block_of(row));
         is_slc.then_some(self.units)

@@ -223,17 +223,24 @@ impl Layer {
     ///
     /// # Panics
     /// If a host write was not announced by [`Layer::write_begin`].
-    #[inline]
+    #[inline(always)]
     pub fn commit(&mut self, row: RowId, units: &[UnitWrite], lost: &[usize]) {
+        if let (Self::Page(map), [write], []) = (&mut *self, units, lost) {
+            map.commit(write, map.layout().first_unit(row));
+            map.row_done(row);
+        } else {
+            self.commit_others(row, units, lost);
+        }
+    }
+
+    /// The same for rows of more than one unit, or with units that are lost, and for other
+    /// mappings.
+    #[inline(never)]
+    fn commit_others(&mut self, row: RowId, units: &[UnitWrite], lost: &[usize]) {
         let kept = |place: usize| lost.is_empty() || !lost.contains(&place);
         match self {
             Self::Page(map) => {
-                let first = map.layout().first_unit(row);
-                if let ([write], []) = (units, lost) {
-                    map.commit(write, first);
-                } else {
-                    map.commit_units(first, units, lost);
-                }
+                map.commit_units(map.layout().first_unit(row), units, lost);
                 map.row_done(row);
             }
             Self::Hybrid(map) => {

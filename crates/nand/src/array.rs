@@ -130,7 +130,7 @@ impl Nand {
     /// # Errors
     /// [`NandError`] if the row is not the next of its block, the block is full or its
     /// erase was interrupted. Nothing has changed then.
-    #[inline]
+    #[inline(always)]
     pub fn program_begin(
         &mut self,
         row: RowId,

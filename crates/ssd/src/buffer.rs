@@ -124,6 +124,7 @@ impl Buffer {
     }
 
     /// A stream with a unit that somebody waits for, full row or not.
+    #[inline(never)]
     pub(crate) fn wanted_stream(&self) -> Option<u32> {
         if self.wanted == 0 {
             return None;
@@ -164,6 +165,7 @@ impl Buffer {
 
     /// The first stream with a full row, in the order in which they filled up, for which `lane`
     /// finds one, and that lane.
+    #[inline(never)]
     pub(crate) fn first_full<T>(
         &mut self,
         mut lane: impl FnMut(u32) -> Option<T>,
@@ -180,6 +182,7 @@ impl Buffer {
     /// rows first, in the order in which they filled up, then units that somebody waits for,
     /// then, if the buffer is full, the longest rows. `lane` is asked with a stream and the
     /// first logical unit of its row. Asks at most `most` streams of each kind.
+    #[inline(never)]
     pub(crate) fn first_stream<T>(
         &mut self,
         most: usize,

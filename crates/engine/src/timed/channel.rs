@@ -5,15 +5,13 @@
 //! a command comes in between. A read is one event that way instead of two, and ends when it
 //! would have ended with two (docs/design/event-core.md).
 
-use std::collections::VecDeque;
-
-use prism_base::{Nanos, SimTime};
+use prism_base::{Nanos, Ring, SimTime};
 
 /// When a transfer is asked for: the time, and at the same time the die whose step asks.
 pub(super) type Turn = (SimTime, u32);
 
 /// A transfer whose read is still in the cells.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Ahead {
     asks: Turn,
     takes: Nanos,
@@ -26,7 +24,7 @@ pub(super) struct Channel {
     /// When all that has asked is through.
     free: SimTime,
     /// Those that will ask, in this order.
-    ahead: VecDeque<Ahead>,
+    ahead: Ring<Ahead>,
 }
 
 impl Channel {
@@ -58,20 +56,30 @@ impl Channel {
         moved: impl FnMut(u32, SimTime),
     ) -> SimTime {
         self.settle(now);
-        let place = match self.ahead.back() {
-            Some(last) if last.asks > asks => self.ahead.partition_point(|it| it.asks < asks),
-            _ => self.ahead.len(),
+        let before = match self.ahead.back() {
+            Some(last) if last.asks > asks => return self.reserve_between(takes, asks, moved),
+            Some(last) => last.ends,
+            None => self.free,
         };
+        let ends = asks.0.max(before) + takes;
+        self.ahead.push_back(Ahead { asks, takes, ends });
+        ends
+    }
+
+    /// The same for a read that asks before others which have reserved already.
+    #[inline(never)]
+    fn reserve_between(
+        &mut self,
+        takes: Nanos,
+        asks: Turn,
+        moved: impl FnMut(u32, SimTime),
+    ) -> SimTime {
+        let behind = self.ahead.iter().rev().take_while(|it| it.asks >= asks);
+        let place = self.ahead.len() - behind.count();
         let before = if place == 0 { self.free } else { self.ahead[place - 1].ends };
         let ends = asks.0.max(before) + takes;
-        // Written where it stays: through a place on the stack it would wait for all stores
-        // before it (docs/design/event-core.md).
-        if place == self.ahead.len() {
-            self.ahead.push_back(Ahead { asks, takes, ends });
-        } else {
-            self.ahead.insert(place, Ahead { asks, takes, ends });
-            self.follow(place + 1, ends, moved);
-        }
+        self.ahead.insert(place, Ahead { asks, takes, ends });
+        self.follow(place + 1, ends, moved);
         ends
     }
 

@@ -98,6 +98,7 @@ impl Engine {
     }
 
     /// Chooses what to empty next. Returns whether there is anything.
+    #[inline(never)]
     fn choose(&mut self, lane: LaneId) -> bool {
         let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
         cleaner.active &= !self.ftl.reached_high(lane);
@@ -248,6 +249,7 @@ impl Engine {
 
     /// Every copy out of `victim` is programmed: erases what that leaves to erase. Returns
     /// whether that is nothing, so that another step may follow at once.
+    #[inline(never)]
     fn all_copied(&mut self, lane: LaneId, victim: BlockId, now: SimTime) -> bool {
         let lost = &mut self.lanes[lane.0 as usize].cleaner.lost_units;
         self.counts.faults.lost_units += std::mem::take(lost);
@@ -269,6 +271,7 @@ impl Engine {
 
     /// Queues the programs of copies whose rows are fixed: those that have their data, up to
     /// the first that has not.
+    #[inline(never)]
     fn queue_in_order(&mut self, lane: LaneId, now: SimTime) {
         while let Some(&place) = self.lanes[lane.0 as usize].cleaner.in_order.front() {
             if self.jobs[place].reads_left > 0 {
@@ -282,6 +285,7 @@ impl Engine {
 
     /// Makes a copy within a plane without the channel: read and program are one
     /// operation then. Returns false if the copy would leave its plane.
+    #[inline(never)]
     fn copy_back(&mut self, place: u32, lane: LaneId, victim: BlockId, now: SimTime) -> bool {
         let row = self.ftl.next_copy_row(lane, victim);
         // A copy within the plane does not pass error correction, which this one needs.

@@ -21,7 +21,7 @@ impl Engine {
     ///
     /// # Panics
     /// If there is none.
-    #[inline]
+    #[inline(never)]
     pub fn step(&mut self, done: &mut Vec<Done>) -> SimTime {
         let (now, index) = self.timers.first().expect("an event to step to");
         let die = DieId(index);
@@ -86,7 +86,8 @@ impl Engine {
 
     #[inline(never)]
     fn start_queued(&mut self, die: DieId, now: SimTime) {
-        self.start_next(die, now);
+        self.start_of_several(die, now);
+        self.note_time(die);
     }
 
     /// Whether something may begin on `die` before what works there is done.
@@ -100,8 +101,8 @@ impl Engine {
     }
 
     /// Begins whatever can begin on `die`, and says when something there ends next.
-    #[inline]
-    pub(super) fn start_next(&mut self, die: DieId, now: SimTime) {
+    #[inline(always)]
+    fn start_next(&mut self, die: DieId, now: SimTime) {
         let state = &mut self.dies[die.0 as usize];
         if !self.plain || state.waiting.has_passing() {
             self.start_of_several(die, now);
@@ -131,7 +132,7 @@ impl Engine {
         self.start(die, op, now);
     }
 
-    #[inline]
+    #[inline(always)]
     fn start(&mut self, die: DieId, op: Op, now: SimTime) {
         match op {
             Op::Read(read) => self.start_read(die, read, now),
@@ -370,6 +371,7 @@ impl Engine {
     }
 
     /// A read that has waited for the register goes on.
+    #[inline(never)]
     fn send_sensed(&mut self, die: DieId, done: &mut Vec<Done>, now: SimTime) {
         if let Some(read) = self.dies[die.0 as usize].sensed.take() {
             self.send(die, read, done, now);

@@ -97,6 +97,7 @@ impl Engine {
 
     /// Looks at what the copies of a job will find: retries and rebuilds go to its reads, and
     /// units that are lost are noted.
+    #[inline(never)]
     pub(super) fn judge_copies(&mut self, place: u32, victim: BlockId, now: SimTime) {
         let together = self.ftl.copies_in_order(victim);
         let units = std::mem::take(&mut self.jobs[place].units);
@@ -128,6 +129,7 @@ impl Engine {
     }
 
     /// Reads that a copy needs beside its own, because units are rebuilt.
+    #[inline(never)]
     pub(super) fn rebuild_copies(&mut self, place: u32, now: SimTime) {
         for number in 0..self.copy_reads.len() {
             let ReadRun { row, level, pages, units, trouble } = self.copy_reads[number];
@@ -145,6 +147,7 @@ impl Engine {
     }
 
     /// The units of a job are on flash; those that are lost say so.
+    #[inline(never)]
     pub(super) fn mark_lost(&mut self, place: u32) {
         let job = &self.jobs[place];
         let first = self.layout.first_unit(RowId(job.row)).0;
@@ -156,6 +159,7 @@ impl Engine {
     /// The program of a job has failed, or is not made because its block has failed. Its units
     /// get another row once the present event is through: rows have to be queued in the order
     /// in which they are reserved.
+    #[inline(never)]
     pub(super) fn lose_row(&mut self, place: u32) {
         let job = &mut self.jobs[place];
         // The data crosses the channel again.
@@ -166,6 +170,7 @@ impl Engine {
 
     /// Rows of `block`, which has failed, that are programmed and wait for the rest of their word
     /// line: that is never programmed, so they get other rows.
+    #[inline(never)]
     pub(super) fn lose_held(&mut self, block: BlockId) {
         if self.config.word_line_rows == 1 {
             return;
@@ -196,6 +201,7 @@ impl Engine {
     /// Finds other rows for jobs that have lost theirs. Parity and padding are given up, and so
     /// are copies whose rows are fixed by a merge, which begins anew with another target. What
     /// nobody wants any more ends as if it were on flash.
+    #[inline(never)]
     pub(super) fn replace_rows(&mut self, done: &mut Vec<Done>, now: SimTime) {
         while let Some(place) = self.rowless.pop_front() {
             let job = &self.jobs[place];
@@ -239,6 +245,7 @@ impl Engine {
         }
     }
 
+    #[inline(never)]
     fn house_all(&mut self, now: SimTime) {
         // What is begun here may ask for this again, for rows that are not in the list then.
         let mut waiting = std::mem::take(&mut self.homeless);
@@ -325,6 +332,7 @@ impl Engine {
     }
 
     /// One of the reads of a stripe has ended; with the last, the read it is for.
+    #[inline(never)]
     pub(super) fn stripe_read_done(
         &mut self,
         die: DieId,

@@ -9,13 +9,13 @@ use crate::config::SlcTiming;
 
 impl Engine {
     /// The times of `block`, if its cells hold one bit each.
-    #[inline]
+    #[inline(always)]
     fn slc_of(&self, block: BlockId) -> Option<SlcTiming> {
         let slc = self.config.slc?;
         self.layout.is_slc(block).then_some(slc)
     }
 
-    #[inline]
+    #[inline(always)]
     fn slc_of_row(&self, row: RowId) -> Option<SlcTiming> {
         let slc = self.config.slc?;
         self.layout.is_slc(self.layout.block_of(row)).then_some(slc)
@@ -41,7 +41,7 @@ impl Engine {
     }
 
     /// How long the data of a read takes over the channel.
-    #[inline]
+    #[inline(always)]
     pub(super) fn transfer_of(&self, read: &ReadOp) -> Nanos {
         // Parts of a level: units where several share a page, else pages. There are at least as
         // many as of the other.
@@ -49,7 +49,7 @@ impl Engine {
     }
 
     /// How long the cells take for a read of `level` of `row`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read_time(&self, row: RowId, level: u8) -> Nanos {
         match self.slc_of_row(row) {
             Some(slc) => slc.t_read,
@@ -61,7 +61,7 @@ impl Engine {
     }
 
     /// The number of a page in its block on its die.
-    #[inline]
+    #[inline(always)]
     fn page_of(&self, row: RowId, level: u8) -> u32 {
         let (_, on_die) = self.layout.place_of(row);
         on_die * self.pages_per_program + u32::from(level)

@@ -15,6 +15,7 @@ use super::{Done, Engine, Job};
 impl Engine {
     /// The row of a job is programmed. If it is the last of its word line, all of them take
     /// effect; else it waits, unless it has no effect that could be lost.
+    #[inline(never)]
     pub(super) fn word_line_done(&mut self, place: u32, done: &mut Vec<Done>) {
         // The die may take another row, and blocks without rows under way may be merged.
         self.freed = true;
@@ -53,6 +54,7 @@ impl Engine {
     }
 
     /// Fills up the word lines of copies that the cleaning of `lane` waits for.
+    #[inline(never)]
     pub(super) fn close_copies(&mut self, lane: LaneId, now: SimTime) {
         let jobs = &self.jobs;
         let is_copy = |job: &Job| job.lane == lane.0 && job.cause != Some(Cause::Host);

@@ -25,8 +25,16 @@ impl Layer {
     ///
     /// # Panics
     /// If no row is left: the reserve is there to prevent that.
-    #[inline]
+    #[inline(always)]
     pub fn reserve_copy(&mut self, lane: LaneId, victim: BlockId) -> RowId {
+        match self {
+            Self::Page(map) => map.reserve_copy(lane, victim),
+            _ => self.reserve_copy_elsewhere(lane, victim),
+        }
+    }
+
+    #[inline(never)]
+    fn reserve_copy_elsewhere(&mut self, lane: LaneId, victim: BlockId) -> RowId {
         match self {
             Self::Page(map) => map.reserve_copy(lane, victim),
             Self::Hybrid(map) => map.reserve_copy(victim),

@@ -35,6 +35,7 @@ impl Layer {
     /// Whether a program of `block` has failed, so that a row reserved in it must not be
     /// programmed.
     #[must_use]
+    #[inline(never)]
     pub fn has_failed(&self, block: BlockId) -> bool {
         match self {
             Self::Page(map) => map.has_failed(block),
@@ -47,6 +48,7 @@ impl Layer {
     /// Whether `row`, whose program has passed, counts for nothing, because its place says
     /// which units it holds and an earlier row of its die has failed meanwhile.
     #[must_use]
+    #[inline(never)]
     pub fn is_void(&self, row: RowId) -> bool {
         match self {
             Self::Zoned(map) => map.is_void(row),

@@ -123,6 +123,7 @@ impl Drive {
         }
     }
 
+    #[inline(never)]
     pub(super) fn end_flushes(&mut self, out: &mut Vec<Completion>) -> bool {
         let mut progress = false;
         while let Some(&waiter) = self.waiting_for_flush.front() {

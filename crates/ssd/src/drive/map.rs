@@ -316,6 +316,7 @@ impl Drive {
         slot
     }
 
+    #[inline(never)]
     fn rewrite(&mut self, page: u32) {
         let lpn = self.device.logical_units() + page;
         let version = self.version();

@@ -46,8 +46,8 @@ impl Drive {
                 break;
             }
             let admitted = self.admit(out);
-            let flushed = self.end_flushes(out);
-            let ended = self.end_zones(out);
+            let flushed = !self.waiting_for_flush.is_empty() && self.end_flushes(out);
+            let ended = self.zones.is_some() && self.end_zones(out);
             only_admitted = !(self.pump_again || flushed || ended);
             self.pump_again |= admitted || flushed || ended;
         }

@@ -119,13 +119,12 @@ impl Drive {
     }
 
     /// Takes a command of a zoned drive.
-    pub(super) fn take_zoned(&mut self, request: &mut Request) -> Result<(), SubmitError> {
-        let Some(work) = &mut self.zones else {
-            let zoned = request.op.manages_zone() || request.op == HostOp::ZoneAppend;
-            let op = request.op.name();
-            return if zoned { Err(SubmitError::NoZones { op }) } else { Ok(()) };
-        };
-        work.zones.take(request)
+    #[inline(never)]
+    pub(super) fn take_zoned(&mut self, mut request: Request) -> Result<Request, SubmitError> {
+        let op = request.op.name();
+        let work = self.zones.as_mut().ok_or(SubmitError::NoZones { op })?;
+        work.zones.take(&mut request)?;
+        Ok(request)
     }
 
     /// The block of `zone` has failed. Commands on the zone that are under way end as if it
@@ -250,6 +249,7 @@ impl Drive {
     }
 
     /// Goes on with zones that are being ended. Returns whether one has come to its end.
+    #[inline(never)]
     pub(super) fn end_zones(&mut self, out: &mut Vec<Completion>) -> bool {
         let Some(work) = &mut self.zones else { return false };
         if work.endings.is_empty() {
