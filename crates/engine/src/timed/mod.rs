@@ -5,8 +5,9 @@
 //! then the array for tPROG; an erase the array for tBERS. Channels are reserved first come,
 //! first served, by reads ahead of their turn, so that each of the three is one event; a read
 //! is two where something may happen to its die between them. What every read, program and copy
-//! runs through is in line, here and in the layers below: the calls cost a tenth of it. Design
-//! and measurements: docs/design/event-core.md.
+//! runs through is in line, here and in the layers below: the calls cost a tenth of it. What few
+//! of them do is called, so that it does not stand between. Design and measurements:
+//! docs/design/event-core.md.
 
 mod channel;
 mod clean;
