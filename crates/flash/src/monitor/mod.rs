@@ -9,6 +9,7 @@
 
 mod levelling;
 mod records;
+mod replace;
 mod share;
 mod state;
 mod swap;

@@ -3,23 +3,24 @@
 //! Jobs issue; what the drive's queue has no room for waits in order, and its latency
 //! counts from the issue. Nothing is issued that is not completed: the run asserts it.
 
+mod account;
+
 use std::collections::VecDeque;
 
 use prism_base::{EventQueue, Nanos, SimTime};
-use prism_engine::FlashCounts;
 use prism_engine::slab::Slab;
-use prism_ssd::{
-    Completion, Cost, Drive, HostOp, MapCounts, MergeCounts, Request, Status, SubmitError,
-    ZoneState,
-};
-use prism_trace::{Flags, Op, Record, Symbol, Symbols};
+use prism_ssd::{Completion, Cost, Drive, HostOp, Request, Status, SubmitError, ZoneState};
+use prism_trace::{Symbol, Symbols};
 
 use super::job::Job;
 use super::stats::JobStats;
 use super::worker::{Io, State, Want, Worker};
 use super::zbd::{Placed, ZoneBook};
 use crate::measure::Measured;
-use crate::pass::{Finished, Observer, Progress};
+use crate::pass::Observer;
+
+use account::Before;
+pub use account::{Outcome, Row, Stage};
 
 /// Why a run ends without a result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,40 +35,6 @@ pub enum RunError {
     /// The observer said so.
     #[error("interrupted")]
     Interrupted,
-}
-
-/// One row of the report.
-#[derive(Clone, Debug)]
-pub struct Row {
-    /// Number of its first job.
-    pub first: usize,
-    /// Its jobs: one, or those of a group with `group_reporting`.
-    pub jobs: usize,
-    /// What was measured.
-    pub stats: JobStats,
-}
-
-/// Jobs between two stonewalls.
-#[derive(Clone, Debug)]
-pub struct Stage {
-    /// Numbers of the first job and of the one after the last.
-    pub jobs: std::ops::Range<usize>,
-    /// What the drive did for them, from the moment the first of them was measured to the
-    /// last completion.
-    pub measured: Measured,
-}
-
-/// The result of a run.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// In the order of the jobs.
-    pub rows: Vec<Row>,
-    /// In the order of time.
-    pub stages: Vec<Stage>,
-    /// All stages together.
-    pub total: Measured,
-    /// Measured time in which something was in flight.
-    pub busy: Nanos,
 }
 
 /// What jobs do when the drive writes no more.
@@ -145,15 +112,6 @@ impl Default for Pending {
         let io = Io { op: HostOp::Flush, offset: 0, len: 0, fua: false };
         Self { job: 0, io, issued: SimTime::ZERO, depth: 0, before: 0 }
     }
-}
-
-/// What the drive had counted when a stage began.
-#[derive(Clone, Copy, Debug)]
-struct Before {
-    at: SimTime,
-    flash: FlashCounts,
-    map: Option<MapCounts>,
-    merges: Option<MergeCounts>,
 }
 
 struct Runner<'a> {
@@ -446,41 +404,6 @@ impl<'a> Runner<'a> {
         self.change(now, self.in_flight + 1);
     }
 
-    /// Notes that so many I/Os are in flight from now on.
-    fn change(&mut self, at: SimTime, in_flight: u32) {
-        let span = at.since(self.last_change).0;
-        if self.before.is_some() {
-            self.busy += if self.in_flight > 0 { span } else { 0 };
-            let measured = &mut self.stages[self.stage].measured;
-            measured.in_flight_ns += u128::from(span) * u128::from(self.in_flight);
-            measured.in_flight_max = measured.in_flight_max.max(in_flight);
-        }
-        self.last_change = at;
-        self.in_flight = in_flight;
-        if let (Some(origin), Some(_)) = (self.origin, self.before) {
-            self.observer.in_flight(SimTime(at.since(origin).0), in_flight);
-        }
-    }
-
-    /// The measurement of the present stage begins, unless it has.
-    fn begin_stage(&mut self, now: SimTime) -> Result<(), RunError> {
-        if self.before.is_some() {
-            return Ok(());
-        }
-        self.change(now, self.in_flight);
-        self.before = Some(Before {
-            at: now,
-            flash: *self.drive.flash_counts(),
-            map: self.drive.map_counts().copied(),
-            merges: self.drive.merge_counts(),
-        });
-        if self.origin.is_none() {
-            self.origin = Some(now);
-            return self.report(0);
-        }
-        Ok(())
-    }
-
     fn take_done(&mut self) -> Result<(), RunError> {
         for i in 0..self.done.len() {
             let completion = self.done[i];
@@ -504,54 +427,6 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    fn complete(&mut self, pending: &Pending, completion: &Completion) {
-        let (io, at) = (pending.io, completion.completed);
-        let number = pending.job as usize;
-        let latency = at.since(pending.issued);
-        self.workers[number].completed(io.op);
-        if let Some(zones) = &mut self.zones {
-            zones.done(&io);
-        }
-        self.change(at, self.in_flight - 1);
-        let manages = io.op.manages_zone();
-        if self.workers[number].measures(at) && !manages {
-            let stats = &mut self.rows[self.row_of[number]].stats;
-            stats.begin(self.workers[number].measured_from);
-            match completion.status {
-                Status::Done => stats.record(io.op, io.len, pending.depth, at, latency),
-                status => stats.fail(status, at),
-            }
-        }
-        if self.before.is_none() {
-            return;
-        }
-        let m = &mut self.stages[self.stage].measured;
-        m.completed(io.op, io.len, completion.status, latency);
-        m.buffer_hits += u64::from(completion.cost.buffer_hits);
-        m.unmapped += u64::from(completion.cost.unmapped);
-        let origin = self.origin.filter(|&origin| pending.issued >= origin && !manages);
-        let Some(origin) = origin else { return };
-        let issue_ns = pending.issued.since(origin).0 as i64;
-        let op = match io.op {
-            HostOp::Read => Op::Read,
-            HostOp::Discard => Op::Discard,
-            HostOp::WriteZeroes => Op::WriteZeroes,
-            HostOp::Flush => Op::Flush,
-            _ => Op::Write,
-        };
-        let mut record = Record::new(op, issue_ns, io.offset, io.len);
-        record.comm = self.symbols[number];
-        record.flags = if io.fua { Flags::FUA } else { Flags::NONE };
-        self.observer.finished(&Finished {
-            record,
-            pass: 0,
-            origin,
-            arrival: pending.issued,
-            completion: *completion,
-            in_flight: pending.before,
-        });
-    }
-
     /// A job of the present stage has ended.
     fn ended(&mut self, now: SimTime) {
         self.stage_left -= 1;
@@ -561,38 +436,6 @@ impl<'a> Runner<'a> {
             self.stage_left = self.stages.get(self.stage).map_or(0, |stage| stage.jobs.len());
         }
         self.start_jobs();
-    }
-
-    fn end_stage(&mut self, now: SimTime) {
-        let Some(before) = self.before.take() else { return };
-        let unit = self.drive.device().ftl.mapping_unit.0;
-        let m = &mut self.stages[self.stage].measured;
-        m.passes = 1;
-        m.simulated = now.since(before.at);
-        m.flash = self.drive.flash_counts().since(&before.flash);
-        m.flash_bytes = m.flash.units.total() * unit;
-        let map = self.drive.map_counts().zip(before.map);
-        m.map = map.map(|(now, before)| now.since(&before));
-        let merges = self.drive.merge_counts().zip(before.merges);
-        m.merges = merges.map(|(now, before)| now.since(&before));
-    }
-
-    fn report(&mut self, submitted: u64) -> Result<(), RunError> {
-        let go_on = self.observer.keep_going(Progress {
-            passes: 0,
-            submitted,
-            measuring: self.origin.is_some(),
-            last_round: None,
-        });
-        if go_on { Ok(()) } else { Err(RunError::Interrupted) }
-    }
-
-    fn outcome(self) -> Outcome {
-        let mut total = Measured { passes: 1, ..Measured::default() };
-        for stage in &self.stages {
-            total.add(&stage.measured);
-        }
-        Outcome { rows: self.rows, stages: self.stages, total, busy: Nanos(self.busy) }
     }
 }
 
