@@ -282,6 +282,40 @@ fn what_is_wrong_is_one_line_and_exit_code_2() {
 }
 
 #[test]
+fn placement_is_swept_as_any_word() {
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/jobs/log-and-table.fio");
+    let handles = ["--set", "ftl.placement_handles=2"];
+    let swept = json(&[&[sample, "--json", "-", "--sweep", "fdp=0,1"], &handles[..]].concat());
+    let wa = |row: usize| swept["rows"][row]["write_amplification"].as_f64().unwrap();
+    assert!(wa(1) < 0.95 * wa(0), "apart {}, mixed {}", wa(1), wa(0));
+    let run = prism(&["sim", sample, "--capacity", "256MiB"]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    assert!(run.stderr.contains("--set ftl.placement_handles=8"), "{}", run.stderr);
+}
+
+/// Every example of `--help`, on a small drive and cut short.
+#[test]
+fn the_examples_in_help_run() {
+    let folder = folder();
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples");
+    std::os::unix::fs::symlink(samples, folder.path().join("samples")).unwrap();
+    std::fs::write(folder.path().join("jobs.fio"), "[a]\nrw=write\nsize=1m\n").unwrap();
+    let help = prism(&["sim", "--help"]).stdout.replace("\\\n", " ");
+    let examples: Vec<_> =
+        help.lines().map(str::trim).filter(|line| line.starts_with("prism sim ")).collect();
+    assert_eq!(examples.len(), 5, "{help}");
+    for example in examples {
+        let mut words: Vec<_> = example.split_whitespace().skip(1).collect();
+        words.extend(["--capacity", "64MiB"]);
+        if example.contains("--name") {
+            words.extend(["--number_ios=20", "--runtime=1ms"]);
+        }
+        let run = Run::inside(folder.path(), &words);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{example}");
+    }
+}
+
+#[test]
 fn help_lists_words_and_has_examples() {
     let run = prism(&["sim", "--help"]);
     assert_eq!(run.code, 0);

@@ -74,6 +74,15 @@ pub struct Think {
     pub blocks: u64,
 }
 
+/// The placement handles that a job writes with (flexible data placement).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handles {
+    /// Those of the drive that it names, ascending, at least one.
+    pub list: Vec<u16>,
+    /// Whether each write draws one; else they come in turn.
+    pub random: bool,
+}
+
 /// When a job ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
@@ -143,6 +152,8 @@ pub struct Job {
     pub flush_at_end: bool,
     /// Writes carry FUA.
     pub fua: bool,
+    /// Writes name one of these; none of them does without.
+    pub handles: Option<Handles>,
     /// Its I/Os go first, on a drive whose scheduler knows that.
     pub urgent: bool,
     /// Seed of its random streams.

@@ -17,6 +17,7 @@ pub mod value;
 pub mod words;
 pub mod zbd;
 
+mod placement_words;
 mod settings;
 mod worker;
 mod zone_words;

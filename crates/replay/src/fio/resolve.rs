@@ -23,20 +23,26 @@ pub struct Target {
     pub capacity: u64,
     /// Its zones, if it is a zoned drive.
     pub zones: Option<ZoneShape>,
+    /// Its placement handles; 0 if it has none.
+    pub handles: u32,
 }
 
 impl Target {
     /// The drive that `device` describes.
     #[must_use]
     pub fn of(device: &Device) -> Self {
-        Self { capacity: device.capacity().0, zones: device.zone_shape() }
+        Self {
+            capacity: device.capacity().0,
+            zones: device.zone_shape(),
+            handles: device.ftl.placement_handles,
+        }
     }
 }
 
-/// A drive without zones.
+/// A drive without zones and placement handles.
 impl From<u64> for Target {
     fn from(capacity: u64) -> Self {
-        Self { capacity, zones: None }
+        Self { capacity, zones: None, handles: 0 }
     }
 }
 
@@ -64,7 +70,7 @@ pub fn jobs(
             stage += u32::from(wall);
             group += u32::from(wall || settings.flag("new_group")?);
         }
-        let mut job = named.job(capacity, seed)?;
+        let mut job = named.job(&target, seed)?;
         job.options.extend(overrides.iter().map(|s| (s.word, s.value.clone())));
         (job.stage, job.group) = (stage, group);
         job.wait_for = named.waits_for(&jobs)?;
@@ -96,7 +102,7 @@ impl Named<'_> {
     }
 
     /// Everything but the region and what follows from it.
-    fn job(&self, capacity: u64, seed: u64) -> Result<Job, FioError> {
+    fn job(&self, target: &Target, seed: u64) -> Result<Job, FioError> {
         let s = self.settings;
         let micro = Nanos(1000);
         let second = Nanos(1_000_000_000);
@@ -118,7 +124,7 @@ impl Named<'_> {
             rate: self.rate(&sizes)?,
             sizes,
             align,
-            region: 0..capacity,
+            region: 0..target.capacity,
             depth,
             engine,
             limit: self.limit()?,
@@ -130,6 +136,7 @@ impl Named<'_> {
             flush_every,
             flush_at_end: s.flag("end_fsync")?,
             fua: self.fua()?,
+            handles: self.handles(target.handles)?,
             urgent: s.count("prioclass", 0, 3, 0)? == 1,
             seed: s.integer("randseed")?.unwrap_or(seed),
             number: 0,
@@ -265,10 +272,10 @@ impl Named<'_> {
     fn depth(&self) -> Result<(u32, Engine), FioError> {
         let depth = self.settings.count("iodepth", 1, DEPTH_MAX, 1)? as u32;
         let waits = self.settings.read("ioengine", |text| match text {
-            "libaio" | "io_uring" | "posixaio" => Ok(false),
+            "libaio" | "io_uring" | "io_uring_cmd" | "posixaio" => Ok(false),
             "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(true),
-            _ => Err("libaio, io_uring, posixaio, sync, psync, vsync, pvsync or pvsync2 is \
-                      expected: others are about something else than a drive"
+            _ => Err("libaio, io_uring, io_uring_cmd, posixaio, sync, psync, vsync, pvsync or \
+                      pvsync2 is expected: others are about something else than a drive"
                 .into()),
         })?;
         Ok(match waits {
@@ -304,7 +311,8 @@ impl Named<'_> {
             "1" | "sync" | "dsync" => Ok(true),
             _ => Err("none, 0, sync, dsync or 1 is expected".into()),
         })?;
-        Ok(sync.unwrap_or(false) || self.settings.flag("dsync")?)
+        let s = self.settings;
+        Ok(sync.unwrap_or(false) || s.flag("dsync")? || s.flag("writefua")?)
     }
 
     fn filename(&self) -> Result<Option<String>, FioError> {

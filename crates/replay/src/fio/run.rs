@@ -109,7 +109,7 @@ struct Pending {
 
 impl Default for Pending {
     fn default() -> Self {
-        let io = Io { op: HostOp::Flush, offset: 0, len: 0, fua: false };
+        let io = Io { op: HostOp::Flush, offset: 0, len: 0, fua: false, handle: 0 };
         Self { job: 0, io, issued: SimTime::ZERO, depth: 0, before: 0 }
     }
 }
@@ -285,6 +285,7 @@ impl<'a> Runner<'a> {
         let tag = u64::from(pending.job) << 32 | u64::from(slot);
         let request = Request {
             fua: io.fua,
+            handle: io.handle,
             urgent: self.jobs[pending.job as usize].urgent,
             queue,
             ..Request::new(io.op, io.offset, io.len, tag)

@@ -2,7 +2,7 @@
 //!
 //! The table is the whole truth: the parser takes a word if and only if it stands here,
 //! and docs/spec/fio-words.md is checked against it.
-//! Source: fio's HOWTO, version 3.33.
+//! Source: fio's HOWTO, version 3.33; data placement and the names of later words: 3.41.
 
 /// What becomes of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +144,8 @@ pub const WORDS: &[Word] = &[
         "ioengine",
         &[],
         Value,
-        "libaio, io_uring, posixaio; sync, psync, vsync, pvsync, pvsync2 (one I/O at a time)",
+        "libaio, io_uring, io_uring_cmd, posixaio; sync, psync, vsync, pvsync, pvsync2 (one I/O at \
+         a time)",
         "host time is not simulated, so engines of one kind do the same; others are refused",
     ),
     simulated("numjobs", &[], Value, "clones of the job", ""),
@@ -246,6 +247,35 @@ pub const WORDS: &[Word] = &[
     simulated("fdatasync", &[], Value, "as fsync: a drive knows one FLUSH", "as fsync"),
     simulated("sync", &[], Value, "sync, dsync or 1: writes with FUA; none or 0: without", ""),
     simulated("dsync", &[], Flag, "writes with FUA", "fio spells it sync=dsync"),
+    simulated("writefua", &[], Flag, "writes with FUA", "with any engine"),
+    simulated(
+        "fdp",
+        &[],
+        Flag,
+        "writes name a placement handle of the drive (flexible data placement)",
+        "with any engine",
+    ),
+    simulated(
+        "dataplacement",
+        &[],
+        Value,
+        "fdp: as fdp=1; none: without",
+        "streams is refused; with any engine",
+    ),
+    simulated(
+        "plids",
+        &["fdp_pli"],
+        Value,
+        "the handles that the job writes with, as 0,2-4; all without it",
+        "",
+    ),
+    simulated(
+        "plid_select",
+        &["fdp_pli_select"],
+        Value,
+        "roundrobin: each write names the next of them; random: any",
+        "scheme is refused",
+    ),
     simulated(
         "zonemode",
         &[],
@@ -320,6 +350,13 @@ pub const WORDS: &[Word] = &[
         "one at a time",
         "no batches",
     ),
+    only(
+        "cmd_type",
+        &[],
+        &["nvme"],
+        "commands of NVMe",
+        "drives here are NVMe drives or like them",
+    ),
     harmless("thread", Flag, "threads or processes"),
     harmless("invalidate", Value, "page cache"),
     harmless("softrandommap", Value, "what to do without memory for the map"),
@@ -330,6 +367,9 @@ pub const WORDS: &[Word] = &[
     harmless("fallocate", Value, "laying out of files"),
     harmless("allow_mounted_write", Value, "safety of real devices"),
     harmless("mem", Value, "host memory"),
+    harmless("iomem", Value, "host memory"),
+    harmless("mem_align", Value, "host memory"),
+    harmless("iomem_align", Value, "host memory"),
     harmless("lockmem", Value, "host memory"),
     harmless("cpus_allowed", Value, "host processors"),
     harmless("cpus_allowed_policy", Value, "host processors"),
@@ -343,38 +383,46 @@ pub const WORDS: &[Word] = &[
     harmless("fixedbufs", Flag, "host memory"),
     harmless("registerfiles", Flag, "host system calls"),
     harmless("sqthread_poll", Flag, "host system calls"),
+    harmless("sqthread_poll_cpu", Value, "host processors"),
+    harmless("force_async", Value, "host system calls"),
+    harmless("userspace_reap", Flag, "host system calls"),
     harmless("eta", Value, "display of progress"),
     harmless("eta-newline", Value, "display of progress"),
 ];
 
 /// Words of fio that would change a result and are not simulated.
 pub const NOT_SIMULATED: &str = "\
-    lockfile opendir directory filename_format unique_filename bs_unaligned \
-    blocksize_unaligned bs_is_seq_rand ignore_error iodepth_batch_complete_max iodepth_low \
-    serialize_overlap io_submit_mode fill_device fill_fs file_append offset_align \
-    file_service_type openfiles fadvise_hint write_barrier sync_file_range atomic verify_only \
-    do_verify verify_interval verify_offset verify_pattern verify_fatal verify_dump \
-    verify_async verify_backlog verify_backlog_batch experimental_verify verify_state_load \
-    verify_state_save trim_percentage trim_verify_zero trim_backlog trim_backlog_batch \
-    write_iolog read_iolog read_iolog_chunked replay_no_stall replay_redirect replay_scale \
-    replay_align replay_time_scale replay_skip merge_blktrace_file merge_blktrace_scalars \
-    merge_blktrace_iters exec_prerun exec_postrun ioscheduler zonecapacity zonerange \
-    zoneskip read_beyond_wp job_max_open_zones ignore_zone_limits prio cmdprio_percentage \
-    thinktime_blocks_type thinktime_iotime rate_min rate_cycle rate_ignore_thinktime \
-    rate_iops_min max_latency latency_target latency_window latency_percentile latency_run \
-    write_hint create_serialize create_fsync create_on_open create_only allow_file_create \
-    pre_read cpumask fsync_on_close unlink unlink_each_loop exitall exit_what exitall_on_error \
-    per_job_logs write_bw_log bwavgtime write_lat_log write_iops_log iopsavgtime log_entries \
-    log_avg_msec log_hist_msec log_hist_coarseness write_hist_log log_max_value log_offset \
-    log_prio log_compression log_compression_cpus log_store_compressed log_unix_epoch \
-    log_alternate_epoch block_error_percentiles stats buffer_pattern \
+    lockfile opendir directory filename_format unique_filename bs_unaligned blocksize_unaligned \
+    bs_is_seq_rand ignore_error iodepth_batch_complete_max iodepth_low serialize_overlap \
+    io_submit_mode fill_device fill_fs file_append offset_align file_service_type openfiles \
+    fadvise_hint write_barrier sync_file_range atomic verify_only do_verify verify_interval \
+    verify_offset verify_pattern verify_fatal verify_dump verify_async verify_backlog \
+    verify_backlog_batch experimental_verify verify_state_load verify_state_save trim_percentage \
+    trim_verify_zero trim_backlog trim_backlog_batch write_iolog read_iolog read_iolog_chunked \
+    replay_no_stall replay_redirect replay_scale replay_align replay_time_scale replay_skip \
+    merge_blktrace_file merge_blktrace_scalars merge_blktrace_iters exec_prerun exec_postrun \
+    ioscheduler zonecapacity zonerange zoneskip read_beyond_wp job_max_open_zones \
+    ignore_zone_limits prio cmdprio_percentage thinktime_blocks_type thinktime_iotime rate_min \
+    rate_cycle rate_ignore_thinktime rate_iops_min max_latency latency_target latency_window \
+    latency_percentile latency_run write_hint create_serialize create_fsync create_on_open \
+    create_only allow_file_create pre_read cpumask fsync_on_close unlink unlink_each_loop exitall \
+    exit_what exitall_on_error per_job_logs write_bw_log bwavgtime write_lat_log write_iops_log \
+    iopsavgtime log_entries log_avg_msec log_hist_msec log_hist_coarseness write_hist_log \
+    log_max_value log_offset log_prio log_compression log_compression_cpus log_store_compressed \
+    log_unix_epoch log_alternate_epoch block_error_percentiles stats buffer_pattern \
     buffer_compress_percentage buffer_compress_chunk dedupe_percentage dedupe_mode \
-    dedupe_working_set_percentage dedupe_global slat_percentiles significant_figures \
-    gtod_reduce disable_lat disable_clat disable_slat disable_bw_measurement gtod_cpu \
-    continue_on_error error_dump profile cgroup cgroup_nodelete cgroup_weight uid gid \
-    hugepage-size flow_id flow flow_sleep steadystate steadystate_duration \
-    steadystate_ramp_time nonvectored minimal section showcmd readonly status-interval client \
-    server parse-only debug";
+    dedupe_working_set_percentage dedupe_global slat_percentiles significant_figures gtod_reduce \
+    disable_lat disable_clat disable_slat disable_bw_measurement gtod_cpu continue_on_error \
+    error_dump profile cgroup cgroup_nodelete cgroup_weight uid gid hugepage-size flow_id flow \
+    flow_sleep steadystate steadystate_duration steadystate_ramp_time nonvectored minimal section \
+    showcmd readonly status-interval client server parse-only debug cmdprio cmdprio_bssplit \
+    cmdprio_class cmdprio_hint priohint nowait uncached readfua stream_id sg_write_mode \
+    write_mode verify_mode num_range md_per_io_size pi_act pi_chk apptag apptag_mask dp_scheme \
+    thinkcycles sprandom spr_op spr_num_regions recover_zbd_write_error verify_async_cpus \
+    verify_header_seed verify_pattern_interval verify_write_sequence log_issue_time \
+    log_window_value log_alternate_epoch_clock_id job_start_clock_id steadystate_check_interval \
+    ss ss_dur ss_ramp ss_interval disable_bw filetype hipri_percentage xnvme_admin xnvme_async \
+    xnvme_dev_nsid xnvme_dev_subnqn xnvme_mem xnvme_sync";
 
 /// The word called `name`, by any of its names.
 #[must_use]

@@ -16,6 +16,8 @@ pub(super) struct Io {
     pub offset: u64,
     pub len: u64,
     pub fua: bool,
+    /// The placement handle, of a write.
+    pub handle: u16,
 }
 
 /// What a job wants.
@@ -57,6 +59,7 @@ pub(super) struct Worker<'a> {
     addresses: Addresses,
     mix_rng: Rng,
     rate_rng: Rng,
+    handle_rng: Rng,
     /// Since the ramp: bytes, I/Os, passes.
     bytes: u64,
     ios: u64,
@@ -71,6 +74,8 @@ pub(super) struct Worker<'a> {
     /// I/Os left until the next pause, and the end of this one.
     before_pause: u64,
     pause_end: SimTime,
+    /// The place of the next handle in the job's list.
+    next_handle: usize,
     writes: u64,
     flush_due: bool,
     flushing: bool,
@@ -92,6 +97,7 @@ impl<'a> Worker<'a> {
             addresses: Addresses::new(job),
             mix_rng: stream("mix"),
             rate_rng: stream("rate"),
+            handle_rng: stream("handle"),
             bytes: 0,
             ios: 0,
             passes: 0,
@@ -101,6 +107,7 @@ impl<'a> Worker<'a> {
             paced: [0; 3],
             before_pause: job.think.map_or(u64::MAX, |think| think.blocks),
             pause_end: SimTime::ZERO,
+            next_handle: 0,
             writes: 0,
             flush_due: false,
             flushing: false,
@@ -202,7 +209,7 @@ impl<'a> Worker<'a> {
     fn flush(&mut self) -> Want {
         self.flushing = true;
         self.in_flight += 1;
-        Want::Issue(Io { op: HostOp::Flush, offset: 0, len: 0, fua: false })
+        Want::Issue(Io { op: HostOp::Flush, offset: 0, len: 0, fua: false, handle: 0 })
     }
 
     /// The direction that comes now, or when one will.
@@ -262,7 +269,21 @@ impl<'a> Worker<'a> {
         } else if self.job.rw == Rw::TrimWrite {
             self.trimmed = Some((offset, len));
         }
-        Some(Io { op, offset, len, fua: self.job.fua && op == HostOp::Write })
+        let writes = op == HostOp::Write;
+        let handle = if writes { self.next_handle() } else { 0 };
+        Some(Io { op, offset, len, fua: self.job.fua && writes, handle })
+    }
+
+    /// The placement handle of a write; where the job names none, the drive takes the first.
+    fn next_handle(&mut self) -> u16 {
+        let Some(handles) = &self.job.handles else { return 0 };
+        let count = handles.list.len();
+        let place = match handles.random {
+            true => self.handle_rng.below(count as u64) as usize,
+            false => self.next_handle,
+        };
+        self.next_handle = (place + 1) % count;
+        handles.list[place]
     }
 
     /// Moves the due time of a direction on, after an I/O of `len` bytes.

@@ -216,7 +216,7 @@ impl ZoneBook {
 
     /// The command that resets or finishes `zone`.
     pub fn command(&self, op: HostOp, zone: u32) -> Io {
-        Io { op, offset: self.start(zone), len: 0, fua: false }
+        Io { op, offset: self.start(zone), len: 0, fua: false, handle: 0 }
     }
 
     /// `io` is issued.

@@ -126,6 +126,7 @@ impl Runner<'_> {
         };
         let mut record = Record::new(op, issue_ns, io.offset, io.len);
         record.comm = self.symbols[number];
+        record.stream = io.handle;
         record.flags = if io.fua { Flags::FUA } else { Flags::NONE };
         self.observer.finished(&Finished {
             record,

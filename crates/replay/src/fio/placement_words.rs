@@ -1,0 +1,76 @@
+//! The words of flexible data placement, read and checked against the drive.
+
+use super::error::FioError;
+use super::job::Handles;
+use super::resolve::Named;
+
+/// Words that mean nothing without `fdp` or `dataplacement`.
+const OF_PLACEMENT: [&str; 2] = ["plids", "plid_select"];
+
+impl Named<'_> {
+    /// The placement handles that the job writes with, of `count` that the drive has.
+    pub(super) fn handles(&self, count: u32) -> Result<Option<Handles>, FioError> {
+        let s = self.settings;
+        let list = s.read("plids", parse_list)?;
+        let random = s.read("plid_select", |text| match text {
+            "roundrobin" => Ok(false),
+            "random" => Ok(true),
+            "scheme" => Err("scheme is not simulated: give each region a job with plids of its \
+                             own"
+            .into()),
+            _ => Err("roundrobin or random is expected".into()),
+        })?;
+        if !self.places()? {
+            // Who switches it off leaves the other words in place.
+            let switched = s.has("fdp") || s.has("dataplacement");
+            let idle = OF_PLACEMENT.into_iter().find(|word| !switched && s.has(word));
+            return match idle {
+                Some(word) => Err(self.wrong(format!("{word} means nothing without fdp=1"))),
+                None => Ok(None),
+            };
+        }
+        if count == 0 {
+            let what = "fdp=1 needs a drive with placement handles, such as one with \
+                        --set ftl.placement_handles=8";
+            return Err(self.wrong(what.into()));
+        }
+        // A request has 16 bits for them.
+        let all = || (0..=u16::MAX).take(count as usize).collect();
+        let list = list.unwrap_or_else(all);
+        if let Some(&largest) = list.last().filter(|&&handle| u32::from(handle) >= count) {
+            return Err(self.wrong(format!(
+                "plids names handle {largest}, but the drive has {count}, from 0 on"
+            )));
+        }
+        Ok(Some(Handles { list, random: random.unwrap_or(false) }))
+    }
+
+    fn places(&self) -> Result<bool, FioError> {
+        let directive = self.settings.read("dataplacement", |text| match text {
+            "none" => Ok(false),
+            "fdp" => Ok(true),
+            "streams" => Err("streams is not simulated: drives here have placement handles, \
+                              for which fdp is the word"
+                .into()),
+            _ => Err("none or fdp is expected".into()),
+        })?;
+        Ok(self.settings.flag("fdp")? || directive.unwrap_or(false))
+    }
+}
+
+/// Handles and ranges of them, as `0,2-4`; in ascending order, as fio takes them.
+fn parse_list(text: &str) -> Result<Vec<u16>, String> {
+    let wrong = || "handles such as 0,2-4 are expected".to_owned();
+    let number = |text: &str| text.trim().parse::<u16>().map_err(|_| wrong());
+    let mut list = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let range = number(first)?..=number(last)?;
+        if range.is_empty() {
+            return Err(wrong());
+        }
+        list.extend(range);
+    }
+    list.sort_unstable();
+    Ok(list)
+}

@@ -1,0 +1,153 @@
+//! Jobs that name placement handles: which handle each write has, what is refused, and that
+//! data kept apart costs fewer copies.
+
+mod common;
+
+use common::Log;
+use prism_base::{Bytes, SimTime};
+use prism_replay::fio::{self, FioError, Job, JobReader, Outcome, Target, jobs};
+use prism_replay::{Finished, Observer, Progress};
+use prism_ssd::{Device, Drive, HostOp, InitialState, fit};
+
+fn device(handles: u32) -> Device {
+    let mut preset = Device::preset("dc-tlc").unwrap();
+    preset.ftl.placement_handles = handles;
+    fit(&preset, Bytes(64 << 20)).unwrap().device
+}
+
+/// Jobs of the lines of a file, words of a line apart by spaces.
+fn parse(text: &str, handles: u32) -> Result<Vec<Job>, FioError> {
+    let mut reader = JobReader::new();
+    reader.file("jobs.fio", &text.replace(' ', "\n"))?;
+    jobs(&reader.finish()?, &[], Target::of(&device(handles)), 1)
+}
+
+/// Keeps the operation, the handle and the name's number of what was issued, in that order.
+#[derive(Default)]
+struct Handles(Vec<(SimTime, u32, HostOp, u16)>);
+
+impl Observer for Handles {
+    fn finished(&mut self, finished: &Finished) {
+        let record = &finished.record;
+        let op = finished.completion.op;
+        self.0.push((finished.arrival, record.comm.0, op, record.stream));
+    }
+
+    fn in_flight(&mut self, _: SimTime, _: u32) {}
+
+    fn keep_going(&mut self, _: Progress) -> bool {
+        true
+    }
+}
+
+fn run(text: &str, handles: u32, observer: &mut dyn Observer) -> Outcome {
+    let jobs = parse(text, handles).unwrap();
+    let prepared = Drive::prepared(device(handles), InitialState::Filled, 1, |_, _| true);
+    fio::run(&mut prepared.unwrap().unwrap().0, &jobs, observer).unwrap()
+}
+
+/// The handles of what the jobs write, in the order of issue.
+fn written(words: &str, handles: u32) -> Vec<u16> {
+    let mut log = Handles::default();
+    run(&format!("[j] {words}\n"), handles, &mut log);
+    log.0.sort_by_key(|it| it.0);
+    assert!(log.0.iter().all(|&(_, _, op, handle)| op == HostOp::Write || handle == 0));
+    log.0.iter().filter(|it| it.2 == HostOp::Write).map(|it| it.3).collect()
+}
+
+#[test]
+fn writes_name_the_handles_in_turn() {
+    assert_eq!(written("rw=write number_ios=5 fdp=1", 3), [0, 1, 2, 0, 1]);
+    assert_eq!(written("rw=write number_ios=5 dataplacement=fdp", 2), [0, 1, 0, 1, 0]);
+    assert_eq!(written("rw=write number_ios=5 fdp=1 plids=6,1-2", 8), [1, 2, 6, 1, 2]);
+    assert_eq!(written("rw=write number_ios=3 fdp=1 fdp_pli=5", 8), [5; 3]);
+    let words = "rw=write number_ios=4 fdp=1 fdp_pli=1,1,3 fdp_pli_select=roundrobin fsync=1";
+    assert_eq!(written(words, 4), [1, 1, 3, 1]);
+    assert_eq!(written("rw=trimwrite number_ios=3 fdp=1", 2), [0, 1, 0]);
+    // Without the words a write names none, which is the first.
+    assert_eq!(written("rw=write number_ios=3", 4), [0; 3]);
+    assert_eq!(written("rw=write number_ios=3 fdp=0 plids=2", 4), [0; 3]);
+    assert_eq!(written("rw=write number_ios=3 dataplacement=none plids=2", 4), [0; 3]);
+}
+
+#[test]
+fn every_clone_begins_with_the_first() {
+    let mut log = Handles::default();
+    let text = "[j] rw=rw number_ios=40 fdp=1 plids=1-3 numjobs=3 offset_increment=1m size=1m\n";
+    run(text, 4, &mut log);
+    log.0.sort_by_key(|it| it.0);
+    for job in log.0.iter().map(|it| it.1).collect::<std::collections::BTreeSet<_>>() {
+        let handles = log.0.iter().filter(|it| it.1 == job && it.2 == HostOp::Write);
+        let handles: Vec<_> = handles.map(|it| it.3).collect();
+        assert!(handles.len() >= 10, "{handles:?}");
+    }
+    let writes = log.0.iter().filter(|it| it.2 == HostOp::Write);
+    let mut counts = [0; 4];
+    writes.for_each(|it| counts[usize::from(it.3)] += 1);
+    // Each of three jobs differs by at most one from handle to handle.
+    assert!(counts[0] == 0 && counts[1] - counts[3] <= 3, "{counts:?}");
+}
+
+#[test]
+fn random_draws_from_the_list() {
+    let handles = written("rw=randwrite number_ios=3000 fdp=1 plids=0,2-3 plid_select=random", 5);
+    let count = |handle| handles.iter().filter(|&&it| it == handle).count();
+    let counts: [usize; 5] = std::array::from_fn(|handle| count(handle as u16));
+    assert_eq!((counts[1], counts[4]), (0, 0));
+    // Five standard deviations of 26.
+    assert!([0, 2, 3].iter().all(|&it| counts[it].abs_diff(1000) < 130), "{counts:?}");
+    assert!(handles.windows(2).any(|two| two[0] == two[1]), "not in turn");
+}
+
+#[test]
+fn placement_changes_no_other_choice() {
+    let offsets = |words: &str| {
+        let mut log = Log::default();
+        run(&format!("[j] rw=randrw bsrange=4k-16k number_ios=300 {words}\n"), 4, &mut log);
+        log.offsets()
+    };
+    let without = offsets("fdp=0");
+    assert_eq!(without.len(), 300);
+    assert_eq!(offsets("fdp=1"), without);
+    assert_eq!(offsets("fdp=1 plid_select=random plids=1-3"), without);
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    let check = |words: &str, handles: u32, what: &str| {
+        let error = parse(&format!("[j] rw=write {words}\n"), handles).unwrap_err().to_string();
+        assert!(error.contains(what), "{words}: {error}");
+    };
+    check("fdp=1", 0, "job j: fdp=1 needs a drive with placement handles");
+    check("dataplacement=fdp", 0, "--set ftl.placement_handles=8");
+    check("fdp=2", 4, "0 or 1");
+    check("dataplacement=streams", 4, "for which fdp is the word");
+    check("dataplacement=yes", 4, "none or fdp");
+    check("fdp=1 plids=4", 4, "names handle 4, but the drive has 4, from 0 on");
+    check("fdp=1 plids=1-9", 4, "names handle 9");
+    check("fdp=1 plids=", 4, "0,2-4");
+    check("fdp=1 plids=3-1", 4, "0,2-4");
+    check("fdp=1 plids=70000", 4, "0,2-4");
+    check("fdp=1 plids=a", 4, "jobs.fio:4: plids=\"a\"");
+    check("plids=1", 4, "plids means nothing without fdp=1");
+    check("plid_select=random", 4, "plid_select means nothing without fdp=1");
+    check("fdp=1 plid_select=scheme", 4, "give each region a job");
+    check("fdp=1 plid_select=first", 4, "roundrobin or random");
+    check("fdp=1 dp_scheme=x", 4, "does not simulate");
+}
+
+/// A log beside a table: with a handle for each they are kept apart on flash, and the log's
+/// blocks hold nothing that is valid when they are cleaned. Through one handle they share blocks.
+#[test]
+fn data_with_handles_of_its_own_costs_fewer_copies() {
+    let sample = include_str!("../../../samples/jobs/log-and-table.fio");
+    let sample: String =
+        sample.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
+    let write_amplification = |text: &str| {
+        let outcome = run(text, 2, &mut Log::default());
+        outcome.total.write_amplification().unwrap()
+    };
+    let mixed = write_amplification(&sample.replace("fdp=1", "fdp=0"));
+    let apart = write_amplification(&sample);
+    assert!(apart < 0.95 * mixed, "apart {apart}, mixed {mixed}");
+}
