@@ -110,6 +110,7 @@ impl<T: Copy + Default> Default for Ring<T> {
     }
 }
 
+/// Whether a place is taken is looked at in tests only: one that is not gives an old value.
 impl<T: Copy + Default> Index<usize> for Ring<T> {
     type Output = T;
     #[inline(always)]

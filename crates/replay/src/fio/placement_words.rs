@@ -22,11 +22,12 @@ impl Named<'_> {
         })?;
         if !self.places()? {
             // Who switches it off leaves the other words in place.
-            let switched = s.has("fdp") || s.has("dataplacement");
-            let idle = OF_PLACEMENT.into_iter().find(|word| !switched && s.has(word));
-            return match idle {
-                Some(word) => Err(self.wrong(format!("{word} means nothing without fdp=1"))),
-                None => Ok(None),
+            let switched_off = s.has("fdp") || s.has("dataplacement");
+            return match OF_PLACEMENT.into_iter().find(|word| s.has(word)) {
+                Some(word) if !switched_off => {
+                    Err(self.wrong(format!("{word} means nothing without fdp=1")))
+                }
+                _ => Ok(None),
             };
         }
         if count == 0 {

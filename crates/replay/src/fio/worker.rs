@@ -74,8 +74,8 @@ pub(super) struct Worker<'a> {
     /// I/Os left until the next pause, and the end of this one.
     before_pause: u64,
     pause_end: SimTime,
-    /// The place of the next handle in the job's list.
-    next_handle: usize,
+    /// Whose turn it is in the job's list of placement handles.
+    handle_turn: usize,
     writes: u64,
     flush_due: bool,
     flushing: bool,
@@ -107,7 +107,7 @@ impl<'a> Worker<'a> {
             paced: [0; 3],
             before_pause: job.think.map_or(u64::MAX, |think| think.blocks),
             pause_end: SimTime::ZERO,
-            next_handle: 0,
+            handle_turn: 0,
             writes: 0,
             flush_due: false,
             flushing: false,
@@ -280,9 +280,9 @@ impl<'a> Worker<'a> {
         let count = handles.list.len();
         let place = match handles.random {
             true => self.handle_rng.below(count as u64) as usize,
-            false => self.next_handle,
+            false => self.handle_turn,
         };
-        self.next_handle = (place + 1) % count;
+        self.handle_turn = (place + 1) % count;
         handles.list[place]
     }
 
