@@ -101,7 +101,7 @@ fn help() -> String {
   prism sim --name=a --rw=randrw --rwmixread=70 --runtime=10 --time_based --rate_iops=20k
   prism sim --name=w --rw=randwrite --iodepth=32 --loops=2 \\
       --sweep gc=greedy,fifo op=7%,15%,28%
-  prism sim samples/jobs/log-and-table.fio --set ftl.placement_handles=2 --sweep fdp=0,1",
+  prism sim samples/jobs/cache.fio --set ftl.placement_handles=2 --sweep fdp=0,1",
         lines.join("\n")
     )
 }
