@@ -387,3 +387,13 @@ fn a_rate_that_never_comes_is_said() {
     let error = prism_replay::fio::run(&mut common::drive(), &jobs, &mut prism_replay::Silent);
     assert!(error.unwrap_err().to_string().contains("job job: its rate or pauses"));
 }
+
+/// What ends at the very moment at which a ramp does is measured, by the job and in all.
+#[test]
+fn what_ends_with_the_ramp_is_counted_once_everywhere() {
+    let text = "[global]\nsize=2m\nnumber_ios=300\nramp_time=3ms\niodepth=400\nbs=512\n\
+                [a]\nrw=randwrite\nrandom_distribution=normal:0:1\n[b]\niodepth=8\n";
+    let (outcome, _) = run(&parse(text).unwrap());
+    let rows: u64 = outcome.rows.iter().map(|row| row.stats.ios()).sum();
+    assert_eq!(rows, outcome.total.requests);
+}

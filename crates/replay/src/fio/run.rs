@@ -411,7 +411,7 @@ impl<'a> Runner<'a> {
             let slot = completion.tag as u32;
             let pending = self.pending[slot];
             self.pending.give(slot);
-            self.complete(&pending, &completion);
+            self.complete(&pending, &completion)?;
             self.completed += 1;
             if self.completed.is_multiple_of(CHECK_STEP) {
                 self.drive.assert_conserved();

@@ -89,9 +89,17 @@ impl Runner<'_> {
         Ok(())
     }
 
-    pub(super) fn complete(&mut self, pending: &Pending, completion: &Completion) {
+    pub(super) fn complete(
+        &mut self,
+        pending: &Pending,
+        completion: &Completion,
+    ) -> Result<(), RunError> {
         let (io, at) = (pending.io, completion.completed);
         let number = pending.job as usize;
+        if self.workers[number].measures(at) {
+            // It may end at the moment at which its job's ramp does.
+            self.begin_stage(at)?;
+        }
         let latency = at.since(pending.issued);
         self.workers[number].completed(io.op);
         if let Some(zones) = &mut self.zones {
@@ -108,14 +116,14 @@ impl Runner<'_> {
             }
         }
         if self.before.is_none() {
-            return;
+            return Ok(());
         }
         let m = &mut self.stages[self.stage].measured;
         m.completed(io.op, io.len, completion.status, latency);
         m.buffer_hits += u64::from(completion.cost.buffer_hits);
         m.unmapped += u64::from(completion.cost.unmapped);
         let origin = self.origin.filter(|&origin| pending.issued >= origin && !manages);
-        let Some(origin) = origin else { return };
+        let Some(origin) = origin else { return Ok(()) };
         let issue_ns = pending.issued.since(origin).0 as i64;
         let op = match io.op {
             HostOp::Read => Op::Read,
@@ -136,6 +144,7 @@ impl Runner<'_> {
             completion: *completion,
             in_flight: pending.before,
         });
+        Ok(())
     }
 
     pub(super) fn end_stage(&mut self, now: SimTime) {
