@@ -1,6 +1,6 @@
 //! Writes a sample report to standard output: `sample [html|text|ascii|json]`.
 
-#[path = "../tests/sample/mod.rs"]
+#[path = "../tests/it/sample/mod.rs"]
 mod sample;
 
 use prism_report::{Style, html, json, terminal};

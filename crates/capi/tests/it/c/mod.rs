@@ -1,0 +1,130 @@
+//! Compiling programs in C against the library as it was built for the tests.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The programs in `examples`.
+pub const NAMES: [&str; 11] = [
+    "algorithm_iv_1",
+    "algorithm_iv_2",
+    "algorithm_iv_3",
+    "file",
+    "function",
+    "kv",
+    "monitor",
+    "object",
+    "policy",
+    "raw",
+    "real_time",
+];
+
+/// Nothing may be said against the header or a program.
+const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-O1"];
+
+/// What a program needs that is linked with the static library, as `rustc --print
+/// native-static-libs` says it.
+const NATIVE: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
+
+/// The folder into which cargo has built the libraries.
+pub fn built() -> PathBuf {
+    let test = std::env::current_exe().expect("this test");
+    test.parent().expect("it lies in a folder").to_path_buf()
+}
+
+pub fn source() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Runs a command that has to succeed. Returns what it printed.
+pub fn succeed(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{said}\n{error}", output.status);
+    said
+}
+
+/// Says loudly what is not tested: past the harness, which keeps what a good test prints.
+pub fn skipped(why: &str) {
+    let line = format!("SKIPPED: {why}\n");
+    std::io::stderr().write_all(line.as_bytes()).expect("standard error is open");
+}
+
+/// Whether a tool is installed.
+pub fn has(tool: &str) -> bool {
+    Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// A folder with the libraries under the names that they are installed with.
+pub struct Setting(PathBuf);
+
+impl Setting {
+    pub fn new(name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("c-{name}"));
+        // What another run has left is of another library.
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("room for programs");
+        for (from, to) in [
+            ("libprism_capi.so", "libprism.so"),
+            ("libprism_capi.so", concat!("libprism.so.", env!("CARGO_PKG_VERSION_MAJOR"))),
+            ("libprism_capi.a", "libprism_static.a"),
+        ] {
+            let from = built().join(from);
+            assert!(from.exists(), "{} was not built", from.display());
+            std::os::unix::fs::symlink(from, folder.join(to)).expect("room for a link");
+        }
+        Self(folder)
+    }
+
+    fn run(&self, compiler: Command, name: &str, libraries: &[&str]) -> PathBuf {
+        let text = source().join(format!("examples/{name}.c"));
+        self.run_with(compiler, &text, name, libraries)
+    }
+
+    fn run_with(
+        &self,
+        mut compiler: Command,
+        text: &Path,
+        name: &str,
+        libraries: &[&str],
+    ) -> PathBuf {
+        let program = self.0.join(name);
+        compiler.args(STRICT).arg("-I").arg(source().join("include"));
+        compiler.arg("-o").arg(&program).arg(text);
+        compiler.arg("-L").arg(&self.0).args(libraries);
+        compiler.arg(format!("-Wl,-rpath,{}", self.0.display()));
+        succeed(&mut compiler);
+        program
+    }
+
+    /// A program in C with the shared library.
+    pub fn compile(&self, name: &str, flags: &[&str]) -> PathBuf {
+        let mut compiler = Command::new("cc");
+        compiler.arg("-std=c11").args(flags);
+        self.run(compiler, name, &["-lprism"])
+    }
+
+    /// A program that is in no file yet.
+    pub fn compile_text(&self, name: &str, text: &str) -> PathBuf {
+        let file = self.0.join(format!("{name}.c"));
+        fs::write(&file, text).expect("room for a program");
+        let mut compiler = Command::new("cc");
+        compiler.arg("-std=c11");
+        self.run_with(compiler, &file, name, &["-lprism"])
+    }
+
+    pub fn compile_static(&self, name: &str) -> PathBuf {
+        let mut compiler = Command::new("cc");
+        compiler.arg("-std=c11");
+        self.run(compiler, name, &[&["-lprism_static"][..], &NATIVE[..]].concat())
+    }
+
+    /// The same source as C++.
+    pub fn compile_cpp(&self, name: &str) -> PathBuf {
+        let mut compiler = Command::new("c++");
+        compiler.args(["-std=c++17", "-x", "c++"]);
+        self.run(compiler, name, &["-lprism"])
+    }
+}

@@ -1,0 +1,201 @@
+//! Every bad input ends with exit code 2, one message that names the file, and no output.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::{Run, folder, prism, sample};
+
+/// Runs `info` and `convert` on `path` and checks that both refuse it with `message`.
+fn check(path: &Path, flags: &[&str], message: &str) {
+    let name = path.to_str().unwrap();
+    let out = folder();
+    let target = out.path().join("out.parquet");
+    fs::write(&target, "older").unwrap();
+    let runs = [
+        prism(&[&["trace", "info", name], flags].concat()),
+        prism(&[&["trace", "convert", name, target.to_str().unwrap()], flags].concat()),
+    ];
+    for run in runs {
+        assert_refused(&run, name, message);
+    }
+    assert_eq!(fs::read(&target).unwrap(), b"older", "the older output is kept");
+    assert_eq!(fs::read_dir(out.path()).unwrap().count(), 1, "nothing half-written is left");
+}
+
+fn assert_refused(run: &Run, name: &str, message: &str) {
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{}", run.stderr);
+    assert!(run.stderr.starts_with(&format!("prism: {name}: ")), "{}", run.stderr);
+    assert!(run.stderr.contains(message), "{message:?} is not in {}", run.stderr);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+}
+
+/// A file with `bytes` that is refused with `message`.
+fn check_bytes(bytes: &[u8], flags: &[&str], message: &str) {
+    let folder = folder();
+    let path = folder.path().join("trace.txt");
+    fs::write(&path, bytes).unwrap();
+    check(&path, flags, message);
+}
+
+fn event(seconds: u32, line: &str) -> String {
+    format!("  dd-77 [001] ..... {seconds}.000000: {line}\n")
+}
+
+fn issue(seconds: u32) -> String {
+    event(seconds, "block_rq_issue: 7,0 W 4096 () 8 + 8 none,0,0 [dd]")
+}
+
+#[test]
+fn what_is_not_there_or_not_a_file() {
+    let folder = folder();
+    check(&folder.path().join("none"), &[], "there is no such file");
+    check(folder.path(), &[], "this is a folder");
+    check_bytes(b"", &[], "the file is empty");
+    check_bytes(&zstd::encode_all(&b""[..], 1).unwrap(), &[], "the file is empty");
+}
+
+#[test]
+fn a_file_without_permission() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder();
+    let path = folder.path().join("secret");
+    fs::write(&path, issue(1)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::File::open(&path).is_ok() {
+        return check_permission_as_nobody(path.to_str().unwrap());
+    }
+    check(&path, &[], "no permission to open it");
+}
+
+/// The super-user may open every file, so the command runs as somebody else.
+fn check_permission_as_nobody(path: &str) {
+    use std::io::Write;
+    use std::os::unix::process::CommandExt;
+    const NOBODY: u32 = 65534;
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_prism"))
+        .args(["trace", "info", path])
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output();
+    match output {
+        Ok(output) => assert_refused(&Run::of(output), path, "no permission to open it"),
+        Err(error) => {
+            // Written past the capture of the test harness, to be seen when it passes.
+            let what = format!("SKIPPED: no permission: cannot run as nobody: {error}\n");
+            std::io::stderr().write_all(what.as_bytes()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_is_truncated() {
+    let packed = fs::read(sample("ext4-sqlite-wal.ftrace.zst")).unwrap();
+    check_bytes(&packed[..100_000], &[], "truncated: its zstd data ends at byte 100000, after ");
+    let folder = folder();
+    let whole = folder.path().join("whole.parquet");
+    let whole = whole.to_str().unwrap();
+    assert_eq!(prism(&["trace", "convert", &sample("f2fs-rocksdb.ftrace.zst"), whole]).code, 0);
+    let bytes = fs::read(whole).unwrap();
+    check_bytes(&bytes[..bytes.len() / 2], &[], "the Parquet file is damaged or incomplete");
+    let mut changed = bytes.clone();
+    changed[1000] ^= 0x10;
+    check_bytes(&changed, &[], "Parquet file");
+}
+
+#[test]
+fn what_is_no_trace() {
+    let binary: Vec<u8> = (0..4096u32).map(|i| (i * 37 % 251) as u8).collect();
+    check_bytes(&binary, &[], "binary");
+    check_bytes(&binary, &["--format", "ftrace"], "none of the");
+    check_bytes(b"Dear reader,\nthis is a letter.\n", &[], "the format was not recognised");
+    check_bytes(b"# tracer: nop\n#\n", &["--format", "ftrace"], "none of the 2 lines is an event");
+    check_bytes(b"\n\n\n\n", &[], "the format was not recognised");
+}
+
+#[test]
+fn time_that_runs_backwards() {
+    let text = [issue(100), issue(200), issue(10)].concat();
+    check_bytes(text.as_bytes(), &[], "line 3: time runs backwards by 190000000000 ns");
+}
+
+#[test]
+fn empty_lines_between_events_do_no_harm() {
+    let text = [issue(1), "\n\n".into(), issue(2), "\n".into()].concat();
+    let run = Run::with_input(&["trace", "info", "-", "--json", "-"], text.as_bytes());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let json: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(json["trace"]["writes"], 2);
+}
+
+#[test]
+fn a_line_in_the_second_file_is_named_by_that_file() {
+    let folder = folder();
+    let paths = ["a", "b"].map(|name| folder.path().join(name));
+    fs::write(&paths[0], [issue(100), issue(200)].concat()).unwrap();
+    fs::write(&paths[1], [issue(300), issue(10)].concat()).unwrap();
+    let [a, b] = paths.each_ref().map(|path| path.to_str().unwrap());
+    assert_refused(&prism(&["trace", "info", a, b]), b, "line 2: time runs backwards");
+    fs::write(&paths[1], "0,R,126703644672,4096,1577808000000626\n").unwrap();
+    assert_refused(&prism(&["trace", "info", a, b]), b, "this looks like alibaba");
+}
+
+#[test]
+fn names_that_the_trace_does_not_know_are_answered_with_those_it_does() {
+    let trace = sample("ext4-sqlite-wal.ftrace.zst");
+    check(Path::new(&trace), &["--phase", "ap"], "its phases are: mkfs mount app sync");
+    check(Path::new(&trace), &["--source", "8,0"], "its devices are: 7,0");
+}
+
+#[test]
+fn outputs_that_cannot_be_written() {
+    let trace = sample("f2fs-rocksdb.ftrace.zst");
+    let convert = |out: &str, to: &str| prism(&["trace", "convert", &trace, out, "--to", to]);
+    for to in ["parquet", "fio", "mqsim"] {
+        assert_refused(&convert("/dev/full", to), "/dev/full", "the disk is full");
+        let folder = folder();
+        let inside = folder.path().join("no/out");
+        let inside = inside.to_str().unwrap();
+        assert_refused(&convert(inside, to), inside, "the folder to write into does not exist");
+        let folder = folder.path().to_str().unwrap();
+        assert_refused(&convert(folder, to), folder, "this is a folder");
+    }
+    let run = prism(&["trace", "convert", &trace, "out.unknown"]);
+    assert_refused(&run, "out.unknown", "its ending names no format");
+}
+
+#[test]
+fn ctrl_c_leaves_no_output_and_its_exit_code() {
+    let folder = folder();
+    let out = folder.path().join("out.parquet");
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_prism"))
+        .args(["trace", "convert", "-", out.to_str().unwrap()])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Its input stays open: at the end of it the run would end by itself.
+    let input = child.stdin.take();
+    // The output is opened first, so its temporary file tells that the run has begun.
+    while fs::read_dir(folder.path()).unwrap().count() == 0 {
+        std::thread::yield_now();
+    }
+    let killed =
+        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(killed.unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    drop(input);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_prism"))
+        .args(["trace", "generate", "--pattern", "mixed", "--to", "mqsim", "-o", "-"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}

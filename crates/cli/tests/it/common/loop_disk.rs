@@ -1,0 +1,128 @@
+//! A file system of the test's own: on a loop device over a file in a temporary folder, and
+//! gone at the end of the test however it ends.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard};
+
+use tempfile::TempDir;
+
+/// Bytes of the disk; xfs wants that much.
+const DISK_BYTES: u64 = 400 << 20;
+
+/// One test at a time captures or mounts, because the tests compare the state of the kernel
+/// before and after, and all tests share this process.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Held by the test that captures or mounts.
+pub type Turn = MutexGuard<'static, ()>;
+
+/// Waits until no other test captures or mounts.
+pub fn turn() -> Turn {
+    TURN.lock().unwrap_or_else(|broken| broken.into_inner())
+}
+
+/// A mounted file system.
+pub struct LoopDisk {
+    device: String,
+    mounted: PathBuf,
+    folder: TempDir,
+}
+
+impl LoopDisk {
+    /// A new file system of this kind; `None`, said aloud, where its programs or loop
+    /// devices are missing.
+    pub fn with(file_system: &str, _: &Turn) -> Option<Self> {
+        let mkfs = format!("mkfs.{file_system}");
+        if !has_program(&mkfs) {
+            skipped(&format!("{mkfs} is not installed"));
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let (image, mounted) = (folder.path().join("image"), folder.path().join("mounted"));
+        std::fs::create_dir(&mounted).expect("a folder");
+        let file = std::fs::File::create(&image).expect("a file");
+        file.set_len(DISK_BYTES).expect("a sparse file");
+        let made = run("losetup", &["-f", "--show", image.to_str().expect("UTF-8")]);
+        let Some(device) = made else {
+            skipped("there are no loop devices here");
+            return None;
+        };
+        let disk = Self { device, mounted, folder };
+        let (device, place) = (disk.device(), disk.mounted.to_str().expect("UTF-8"));
+        run(&mkfs, &["-q", device]).expect("a file system can be made");
+        if run("mount", &["-t", file_system, "-o", "discard", device, place]).is_none() {
+            skipped(&format!("this kernel mounts no {file_system}"));
+            return None;
+        }
+        Some(disk)
+    }
+
+    /// The block device.
+    pub fn device(&self) -> &str {
+        &self.device
+    }
+
+    /// Where it is mounted.
+    pub fn folder(&self) -> &Path {
+        &self.mounted
+    }
+
+    /// A place for a file that is not on it.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+impl Drop for LoopDisk {
+    fn drop(&mut self) {
+        // A test that fails must not leave them behind, and must not hide why it failed.
+        let _ = run("umount", &[self.mounted.to_str().unwrap_or_default()]);
+        let _ = run("losetup", &["-d", &self.device]);
+    }
+}
+
+/// The turn of a test that tries `what`: as root, on a kernel that lets root see requests.
+/// `None`, said aloud, where it cannot be tried.
+pub fn can_capture(what: &str) -> Option<Turn> {
+    let turn = turn();
+    let is_root = run("id", &["-u"]).is_some_and(|id| id == "0");
+    if !is_root {
+        skipped(&format!("{what} needs root"));
+        return None;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("t.parquet");
+    for backend in ["bpf", "ftrace"] {
+        let tried = Command::new(env!("CARGO_BIN_EXE_prism"))
+            .args(["capture", "--backend", backend, "-o", out.to_str().expect("UTF-8")])
+            .args(["--", "true"])
+            .output()
+            .expect("the binary is built");
+        if !tried.status.success() {
+            skipped(&format!("{what}: {}", String::from_utf8_lossy(&tried.stderr)));
+            return None;
+        }
+    }
+    Some(turn)
+}
+
+/// Whether the program `name` is installed.
+pub fn has_program(name: &str) -> bool {
+    let found = Command::new("sh").args(["-c", &format!("command -v {name}")]).output();
+    found.is_ok_and(|output| output.status.success())
+}
+
+/// Says on standard error, past the test runner, that something was not tried.
+pub fn skipped(why: &str) {
+    let line = format!("SKIPPED: {why}\n");
+    std::io::stderr().write_all(line.as_bytes()).expect("standard error is open");
+}
+
+/// What the program printed, without the line end; `None` if it failed.
+fn run(program: &str, args: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(args).stdin(Stdio::null()).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    output.status.success().then_some(text)
+}

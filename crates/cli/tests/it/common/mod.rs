@@ -1,0 +1,124 @@
+//! Runs the built binary, for the end-to-end tests.
+
+pub mod loop_disk;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// What a run left behind.
+pub struct Run {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Run {
+    /// Runs `prism args` with `input` on standard input.
+    pub fn with_input(args: &[&str], input: &[u8]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_prism"))
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary is built");
+        let mut stdin = child.stdin.take().expect("a pipe was asked for");
+        let input = input.to_vec();
+        let writer = std::thread::spawn(move || {
+            // A run that fails early does not read everything.
+            let _ = stdin.write_all(&input);
+        });
+        let output = child.wait_with_output().expect("the run ends");
+        writer.join().expect("the writer does not panic");
+        Self::of(output)
+    }
+
+    /// Runs `prism args` in the folder `at`.
+    pub fn inside(at: &Path, args: &[&str]) -> Self {
+        let command = Command::new(env!("CARGO_BIN_EXE_prism"))
+            .args(args)
+            .current_dir(at)
+            .stdin(Stdio::null())
+            .output();
+        Self::of(command.expect("the binary is built"))
+    }
+
+    /// What `output` says.
+    pub fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().expect("no signal ended it"),
+            stdout: String::from_utf8(output.stdout).expect("text"),
+            stderr: String::from_utf8(output.stderr).expect("text"),
+        }
+    }
+}
+
+/// Runs `prism args` with nothing on standard input.
+pub fn prism(args: &[&str]) -> Run {
+    Run::with_input(args, b"")
+}
+
+/// The path of a shipped sample.
+pub fn sample(name: &str) -> String {
+    format!("{}/../../samples/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A folder that goes away with the test.
+pub fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+/// The JSON of `prism report ARGS` without what-ifs, which must succeed in silence.
+pub fn report(args: &[&str]) -> Value {
+    let run = prism(&[&["report"], args, &["--json", "-", "--what-if", "none"]].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "prism report {args:?}");
+    serde_json::from_str(&run.stdout).expect("JSON")
+}
+
+/// Checks what holds for every report: nothing is lost, sums are sums, percentiles rise.
+pub fn assert_lawful(report: &Value) {
+    let (trace, result) = (&report["trace"], &report["result"]);
+    let passes = result["passes"].as_u64().unwrap();
+    let times = |key: &str| trace[key].as_u64().unwrap() * passes;
+    assert_eq!(result["requests_completed"], times("requests"));
+    assert_eq!(result["flushes_completed"], times("flushes"));
+    assert_eq!(result["host_bytes_read"], times("bytes_read"));
+    assert_eq!(result["host_bytes_written"], times("bytes_written"));
+    for (op, plural) in [("read", "reads"), ("write", "writes"), ("discard", "discards")] {
+        assert_eq!(result["latency_ns"][op]["count"], times(plural), "{op}");
+    }
+    for (name, counts) in result["flash"].as_object().unwrap() {
+        // Some counts have no causes.
+        let Some(causes) = counts.as_object() else { continue };
+        let causes = causes.iter().filter(|(cause, _)| *cause != "total");
+        let sum: u64 = causes.map(|(_, count)| count.as_u64().unwrap()).sum();
+        assert_eq!(counts["total"], sum, "flash.{name}");
+    }
+    let programmed = result["flash_bytes_programmed"].as_u64().unwrap();
+    let unit = report["device"]["mapping_unit_bytes"].as_u64().unwrap();
+    assert_eq!(programmed, result["flash"]["units"]["total"].as_u64().unwrap() * unit);
+    let written = result["host_bytes_written"].as_u64().unwrap();
+    for (op, figures) in result["latency_ns"].as_object().unwrap() {
+        let ladder = ["p50", "p95", "p99", "p999", "max"].map(|key| figures[key].as_u64());
+        assert!(ladder.is_sorted(), "{op}: {figures}");
+        let some = figures["count"].as_u64().unwrap() > 0;
+        assert_eq!(some, ladder.iter().all(Option::is_some), "{op}: {figures}");
+        assert!(figures["mean"].as_f64() <= ladder[4].map(|max| max as f64), "{op}: {figures}");
+    }
+    let seconds = result["simulated_ns"].as_f64().unwrap() / 1e9;
+    let rate = |amount: u64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
+    let close = |key: &str, wanted: f64| {
+        let ours = result[key].as_f64().unwrap();
+        assert!((ours - wanted).abs() <= 1e-12 * wanted, "{key}: {ours}, not {wanted}");
+    };
+    if written > 0 {
+        close("write_amplification", programmed as f64 / written as f64);
+    } else {
+        assert_eq!(result["write_amplification"], Value::Null);
+    }
+    close("iops", rate(times("requests")));
+    close("bytes_per_second", rate(times("bytes_read") + times("bytes_written")));
+}

@@ -1,0 +1,210 @@
+//! The files that `prism report` writes: HTML that asks nobody, Parquet that reproduces
+//! the JSON, and nothing at all when a run does not come to its end.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::common::{folder, prism, report, sample};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::RowAccessor;
+
+const SMALL: &str = "f2fs-rocksdb.ftrace.zst";
+
+fn spawn(args: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_prism"))
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_page_holds_the_numbers_and_refers_to_nothing_outside() {
+    let folder = folder();
+    let path = folder.path().join("report.html");
+    let json = report(&[&sample(SMALL), "--html", path.to_str().unwrap()]);
+    let page = fs::read_to_string(&path).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    for outside in ["http:", "https:", "//cdn", "src=", "@import", "<link", "<iframe", "url("] {
+        let quoted = page.replace("http://www.w3.org/2000/svg", "");
+        assert!(!quoted.contains(outside), "{outside} is in the page");
+    }
+    let amplification = json["result"]["write_amplification"].as_f64().unwrap();
+    let writes = json["result"]["latency_ns"]["write"]["count"].to_string();
+    for part in ["Write amplification", &format!("{amplification:.3}"), &writes, "f2fs-rocksdb"] {
+        assert!(page.contains(part), "{part:?} is not in the page");
+    }
+    for chart in ["Throughput", "Latency", "Queue depth", "Request sizes", "Addresses over time"] {
+        assert!(page.contains(chart), "there is no chart {chart:?}");
+    }
+}
+
+/// Count, sum and maximum of the latencies of each operation.
+type Latencies = BTreeMap<String, (u64, u128, u64)>;
+
+fn latencies(path: &Path) -> Latencies {
+    let file = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+    let columns: Vec<String> = file
+        .metadata()
+        .file_metadata()
+        .schema()
+        .get_fields()
+        .iter()
+        .map(|f| f.name().into())
+        .collect();
+    let place = |name: &str| columns.iter().position(|column| column == name).expect(name);
+    let [op, latency, arrival, submit, complete] =
+        ["op", "latency_ns", "arrival_ns", "submit_ns", "complete_ns"].map(place);
+    let mut found = Latencies::new();
+    for row in file.get_row_iter(None).unwrap() {
+        let row = row.unwrap();
+        let number = |column| row.get_long(column).unwrap();
+        assert!(number(arrival) <= number(submit) && number(submit) <= number(complete));
+        assert_eq!(number(latency), number(complete) - number(arrival));
+        let entry = found.entry(row.get_string(op).unwrap().clone()).or_default();
+        let ns = number(latency) as u64;
+        *entry = (entry.0 + 1, entry.1 + u128::from(ns), entry.2.max(ns));
+    }
+    found
+}
+
+#[test]
+fn the_parquet_of_all_requests_reproduces_the_json() {
+    let folder = folder();
+    let path = folder.path().join("r.parquet");
+    let check = |flags: &[&str]| {
+        let trace = sample("ext4-sqlite-wal.ftrace.zst");
+        let outputs = [trace.as_str(), "--requests", path.to_str().unwrap()];
+        let json = report(&[&outputs, flags].concat());
+        let found = latencies(&path);
+        let rows: u64 = found.values().map(|&(count, ..)| count).sum();
+        let completed = |key: &str| json["result"][key].as_u64().unwrap();
+        assert_eq!(rows, completed("requests_completed") + completed("flushes_completed"));
+        for (op, figures) in json["result"]["latency_ns"].as_object().unwrap() {
+            let Some(&(count, sum, max)) = found.get(op) else {
+                assert_eq!(figures["count"], 0, "{op}");
+                continue;
+            };
+            assert_eq!((&figures["count"], &figures["max"]), (&count.into(), &max.into()), "{op}");
+            let mean = figures["mean"].as_f64().unwrap();
+            assert!((mean - sum as f64 / count as f64).abs() < 1e-6 * mean, "{op}: {mean}");
+        }
+    };
+    check(&[]);
+    check(&["--passes", "2", "--pace", "closed:8", "--phase", "app"]);
+}
+
+#[test]
+fn ctrl_c_leaves_no_output_and_its_exit_code() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let kept = path("kept.html");
+    fs::write(&kept, "older").unwrap();
+    // Enough passes for hours, so the run does not end by itself.
+    let mut child = spawn(&[
+        "report",
+        &sample(SMALL),
+        "--passes",
+        "100000000",
+        "--requests",
+        &path("r.parquet"),
+        "--html",
+        &kept,
+        "--json",
+        &path("r.json"),
+    ]);
+    while names(folder.path()).len() < 2 {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended by itself");
+        std::thread::yield_now();
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(130), &b""[..]));
+    assert_eq!(names(folder.path()), ["kept.html"]);
+    assert_eq!(fs::read(&kept).unwrap(), b"older");
+}
+
+#[test]
+fn a_full_disk_and_a_missing_folder_are_said_before_or_after_but_clearly() {
+    let folder = folder();
+    let nowhere = folder.path().join("no/out");
+    for flag in ["--html", "--json", "--requests"] {
+        let check = |target: &str, message: &str| {
+            let run = prism(&["report", &sample(SMALL), "--passes", "1", flag, target]);
+            assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{flag} {target}");
+            assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+            let wanted = format!("prism: {target}: {message}");
+            assert!(run.stderr.starts_with(&wanted), "{flag}: {}", run.stderr);
+        };
+        check("/dev/full", "the disk is full");
+        check(nowhere.to_str().unwrap(), "the folder to write into does not exist");
+        check(folder.path().to_str().unwrap(), "this is a folder");
+    }
+    let run = Command::new(env!("CARGO_BIN_EXE_prism"))
+        .args(["report", &sample(SMALL), "--passes", "1"])
+        .stdout(File::create("/dev/full").unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(run.status.code(), Some(2));
+    assert!(String::from_utf8(run.stderr).unwrap().contains("the disk is full"));
+}
+
+#[test]
+fn a_failure_leaves_none_of_several_outputs_and_keeps_the_older_ones() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let [html, parquet] = ["r.html", "r.parquet"].map(path);
+    fs::write(&html, "older").unwrap();
+    let outputs = ["--html", &html, "--requests", &parquet, "--json", "/dev/full"];
+    let trace = sample(SMALL);
+    let args = [&["report", trace.as_str(), "--passes", "1"], &outputs[..]].concat();
+    // Once the JSON does not fit, once only the last bytes of the text do not.
+    for args in [&args[..], &args[..args.len() - 2]] {
+        let run = Command::new(env!("CARGO_BIN_EXE_prism"))
+            .args(args)
+            .stdout(File::create("/dev/full").unwrap())
+            .output()
+            .unwrap();
+        assert_eq!(run.status.code(), Some(2), "{args:?}");
+        assert_eq!(names(folder.path()), ["r.html"]);
+        assert_eq!(fs::read(&html).unwrap(), b"older");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    for form in [&["--json", "-"][..], &[]] {
+        let trace = sample(SMALL);
+        let mut child = spawn(&[&["report", trace.as_str(), "--passes", "1"], form].concat());
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    }
+}
+
+#[test]
+fn two_outputs_cannot_be_one_file() {
+    let folder = folder();
+    let path = folder.path().join("out");
+    let out = path.to_str().unwrap();
+    let run = prism(&["report", &sample(SMALL), "--html", out, "--json", out]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    assert!(run.stderr.contains("--html and --json name the same file"), "{}", run.stderr);
+    let run = prism(&["report", &sample(SMALL), "--html", "-", "--json", "-"]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    assert!(!path.exists());
+}

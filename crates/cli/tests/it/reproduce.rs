@@ -1,0 +1,179 @@
+//! `prism reproduce` on the shipped traces and on drives alone: the shape of what it finds.
+
+use std::path::Path;
+
+use crate::common::{Run, folder, prism, sample};
+use serde_json::Value;
+
+fn root() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Runs it on the traces of `folder` with the small drive.
+fn reproduce(traces: &str) -> Value {
+    let args = ["reproduce", "unwritten-contract", "--scale", "quarter", "--json", "-"];
+    let run = Run::inside(&root(), &[&args[..], &["--traces", traces]].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    serde_json::from_str(&run.stdout).expect("JSON")
+}
+
+fn rows(table: &Value) -> &[Value] {
+    table["rows"].as_array().expect("a table has rows")
+}
+
+fn observation(found: &Value, number: u64) -> &Value {
+    let all = found["observations"].as_array().unwrap();
+    assert_eq!(all.len(), 24);
+    all.iter().find(|one| one["number"] == number).expect("numbers are 1 to 24")
+}
+
+#[test]
+fn the_shipped_traces_decide_on_what_they_show() {
+    let found = reproduce("samples");
+    let used = found["traces"].as_array().unwrap();
+    assert_eq!(used.len(), 8);
+    assert_eq!(used.len() + found["missing_traces"].as_array().unwrap().len(), 15);
+    for table in ["scores", "sizes", "barriers_and_discards", "rule_numbers", "lifetimes"] {
+        assert_eq!(rows(&found[table]).len(), used.len(), "{table}");
+    }
+    assert_eq!(rows(&found["depths"]).len(), 2 * used.len());
+    for row in rows(&found["scores"]) {
+        for (key, score) in row.as_object().unwrap().iter().filter(|(key, _)| *key != "pair") {
+            let score = score.as_f64().unwrap_or(0.0);
+            assert!((0.0..=1.0).contains(&score), "{row}: {key}");
+        }
+    }
+    for one in found["observations"].as_array().unwrap() {
+        let listed = |key: &str| one[key].as_array().unwrap().len();
+        let (supporting, opposing) = (listed("supporting"), listed("opposing"));
+        let why = one["why"].as_str().unwrap();
+        match one["outcome"].as_str().unwrap() {
+            "reproduced" => assert!(supporting > 0 && why.is_empty(), "{one}"),
+            "not_reproduced" => assert!(opposing > 0 && !why.is_empty(), "{one}"),
+            "not_testable" => assert!(supporting == 0 && !why.is_empty(), "{one}"),
+            other => panic!("{other}"),
+        }
+    }
+    // SQLite writes little at a time, and reads nothing from the device.
+    assert_eq!(observation(&found, 1)["outcome"], "reproduced");
+    assert_eq!(observation(&found, 7)["outcome"], "not_testable");
+    assert_eq!(observation(&found, 16)["outcome"], "not_testable");
+}
+
+#[test]
+fn figure_1_has_a_window_in_which_rocksdb_reads_and_writes() {
+    let found = reproduce("samples");
+    let windows = rows(&found["figure_1"]["windows"]);
+    assert_eq!(windows[0]["pair"], "published");
+    let ours = windows.iter().find(|row| row["pair"] == "ext4-rocksdb").expect("it is shipped");
+    assert!(ours["read"].as_u64() > Some(0) && ours["written"].as_u64() > Some(0), "{ours}");
+    let points = found["figure_1"]["points_ns_reads_writes"]["ext4-rocksdb"].as_array().unwrap();
+    let most = |side: usize| points.iter().map(|point| point[side].as_u64().unwrap()).max();
+    assert_eq!(most(1), ours["most_reads"].as_u64());
+    assert_eq!(most(2), ours["most_writes"].as_u64());
+}
+
+/// Runs `id` on a quarter of the work and returns the JSON, whose comparisons have a verdict
+/// and, where they differ, a reason.
+fn reproduce_alone(id: &str) -> Value {
+    let run = prism(&["reproduce", id, "--scale", "quarter", "--json", "-"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let found: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!((&found["id"], &found["scale"]), (&Value::from(id), &Value::from("quarter")));
+    for one in found["compared"].as_array().expect("comparisons") {
+        let why = one["why"].as_str().unwrap();
+        let difference = one["difference"].as_f64();
+        match one["verdict"].as_str().unwrap() {
+            "agrees" => {
+                assert!(difference.unwrap().abs() <= one["tolerance"].as_f64().unwrap(), "{one}");
+                assert!(why.is_empty(), "{one}");
+            }
+            "explained" | "unexplained" => assert!(!why.is_empty(), "{one}"),
+            other => panic!("{other}"),
+        }
+    }
+    found
+}
+
+fn verdict<'a>(found: &'a Value, what: &str) -> &'a str {
+    let all = found["compared"].as_array().unwrap();
+    let one = all.iter().find(|one| one["what"].as_str().unwrap().contains(what));
+    one.unwrap_or_else(|| panic!("{what} is compared"))["verdict"].as_str().unwrap()
+}
+
+#[test]
+fn the_article_on_ssd_friendly_applications_is_repeated() {
+    let found = reproduce_alone("linkedin");
+    for (table, count) in [
+        ("threads", 7),
+        ("sizes", 12),
+        ("threshold", 8),
+        ("mechanisms", 12),
+        ("rates", 24),
+        ("full", 10),
+        ("lifetimes", 2),
+        ("updates", 5),
+        ("users", 3),
+        ("changes", 5),
+    ] {
+        assert_eq!(rows(&found[table]).len(), count, "{table}");
+    }
+    assert_eq!(verdict(&found, "writes of 10 KB, 4 threads"), "agrees");
+    assert_eq!(verdict(&found, "writes of 10 MB, 8 threads"), "unexplained");
+    assert_eq!(verdict(&found, "95 % full, random victims: blocks"), "agrees");
+    assert_eq!(verdict(&found, "95 % full, greedy: blocks"), "explained");
+}
+
+#[test]
+fn the_drives_of_sfs_are_repeated() {
+    let found = reproduce_alone("sfs");
+    assert_eq!(rows(&found["segments"]).len(), 3 * 4);
+    let drives = ["SSD-H, page", "SSD-H, N/K", "SSD-H, FAST", "SSD-M, page", "SSD-L, BAST"];
+    for drive in drives {
+        assert_eq!(verdict(&found, &format!("{drive}: sequential")), "agrees");
+    }
+    assert_eq!(verdict(&found, "SSD-H, FAST: random writes of 10 MiB"), "agrees");
+    assert_eq!(verdict(&found, "FAST, segments, aligned: erases"), "agrees");
+    assert!(rows(&found["sizes"]).len() > 7 * 8);
+}
+
+#[test]
+fn atc09_puts_every_number_beside_the_published_one() {
+    let args = ["reproduce", "atc09", "--scale", "quarter", "--json", "-"];
+    let run = prism(&args);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let found: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let lines = found["comparisons"].as_array().unwrap();
+    for line in lines {
+        let difference = line["difference"].as_f64().expect("ours is there");
+        assert_eq!(line["verdict"] == "agrees", difference.abs() <= 0.15, "{line}");
+        assert_eq!(line["why"] == "", line["verdict"] == "agrees", "{line}");
+    }
+    for (part, table, count) in [
+        ("table_1", "terms", 6),
+        ("figure_2", "sizes", 28),
+        ("table_3", "closest", 5),
+        ("table_4", "improvements", 4 * 5),
+        ("table_5", "closest", 4),
+        ("figure_3", "runs", 6 * 5),
+    ] {
+        assert_eq!(rows(&found[part][table]).len(), count, "{part}");
+    }
+    assert!(rows(&found["table_2"]["closest"]).len() == 12 && lines.len() > 30, "{found}");
+}
+
+#[test]
+fn what_can_be_repeated_is_listed_and_an_empty_folder_is_refused() {
+    let list = prism(&["reproduce"]);
+    assert_eq!(list.code, 0);
+    for id in ["unwritten-contract", "linkedin", "sfs"] {
+        assert!(list.stdout.contains(id), "{}", list.stdout);
+    }
+    let empty = folder();
+    let dir = empty.path().to_str().unwrap();
+    let run = prism(&["reproduce", "unwritten-contract", "--traces", dir]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains(dir) && run.stderr.contains("--traces"), "{}", run.stderr);
+    let unknown = prism(&["reproduce", "other", "--traces", &sample("")]);
+    assert_eq!(unknown.code, 2);
+}

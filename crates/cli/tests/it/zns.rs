@@ -1,0 +1,73 @@
+//! Zoned drives on the command line: jobs by zones, a trace through the host's log, and what is
+//! refused with a word on what to do.
+
+use crate::common::{prism, report, sample};
+use serde_json::Value;
+
+/// The JSON of `prism sim ARGS` on a small zoned drive.
+fn sim(args: &[&str]) -> Value {
+    let start = ["sim", "--device", "zn540", "--capacity", "1GiB", "--json", "-"];
+    let run = prism(&[&start[..], args].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "prism sim {args:?}");
+    serde_json::from_str(&run.stdout).expect("JSON")
+}
+
+fn refused(args: &[&str], part: &str) {
+    let run = prism(args);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{args:?}: {}", run.stderr);
+    assert!(run.stderr.contains(part), "{args:?}: {}", run.stderr);
+}
+
+#[test]
+fn jobs_write_zones_and_the_drive_copies_nothing() {
+    let words = ["--rw=randwrite", "--bs=64k", "--iodepth=8", "--io_size=600m", "--zonemode=zbd"];
+    let out = sim(&words);
+    let result = &out["result"];
+    assert_eq!(result["host_bytes_written"], 600 << 20);
+    let causes = result["flash"]["units"].as_object().unwrap();
+    let total = causes["total"].as_u64().unwrap();
+    assert_eq!(causes["host"], total, "nothing but what the host wrote");
+    // The drive begins filled: every zone is reset before it is written.
+    assert!(result["latency_ns"]["zone_reset"]["count"].as_u64().unwrap() > 0, "{result}");
+    assert_eq!(out["jobs"][0]["write"]["bytes"], 600 << 20);
+    let empty = sim(&[&words[..], &["--state", "empty", "--rw=write"]].concat());
+    assert_eq!(empty["result"]["latency_ns"]["zone_reset"], Value::Null);
+}
+
+#[test]
+fn a_trace_goes_through_a_log_of_the_hosts() {
+    let trace = sample("formats/msr.csv");
+    let out = report(&[&trace, "--device", "zn540", "--passes", "2"]);
+    let zoned = &out["zoned"];
+    let bare = &zoned["bare_drive"];
+    let (writes, failed) = (bare["writes"].as_u64().unwrap(), bare["failed"].as_u64().unwrap());
+    assert!(failed > 0 && failed <= writes, "{bare}");
+    let log = &zoned["host_log"];
+    assert!(log["write_amplification"].as_f64().unwrap() >= 1.0, "{log}");
+    assert!(log["over_provisioning"].as_f64().unwrap() >= 0.1, "{log}");
+    let run = prism(&["report", &trace, "--device", "zn540", "--passes", "1"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    for part in ["On zones", "would fail on the zoned drive alone", "log of the host's"] {
+        assert!(run.stdout.contains(part), "{part} in {}", run.stdout);
+    }
+    // Drives without zones say nothing of them.
+    assert_eq!(report(&[&trace, "--passes", "1"])["zoned"], Value::Null);
+}
+
+#[test]
+fn what_zones_do_not_take_is_refused_with_what_to_do() {
+    let on = |words: &[&'static str]| [&["sim", "--device", "zn540"][..], words].concat();
+    refused(&on(&["--rw=randwrite"]), "give zonemode=zbd, or another --device");
+    refused(&on(&["--rw=write", "--zonemode=zbd", "--zonesize=1m"]), "zonesize=1048576");
+    refused(&on(&["--rw=write", "--zonemode=zbd", "--max_open_zones=15"]), "more than the 14");
+    refused(&on(&["--rw=trim", "--zonemode=zbd"]), "trims with zonemode=zbd are not simulated");
+    refused(
+        &["sim", "--rw=write", "--zonemode=zbd"],
+        "needs a zoned drive, such as --device zn540",
+    );
+    let words = ["--rw=write", "--zonemode=zbd", "--state", "steady"];
+    refused(&on(&words), "use --state empty, filled or filled:SHARE");
+    let trace = sample("formats/msr.csv");
+    let small = ["report", &trace, "--device", "zn540", "--capacity", "1GiB"];
+    refused(&small, "--capacity");
+}

@@ -1,0 +1,87 @@
+//! The picture docs/mappings/tiers.svg says what one write of the host causes where a write
+//! cache has one bit a cell. Here a small drive does it, and the picture has to hold what comes
+//! out. Those of other mappings: `life_of_a_write.rs`.
+
+use prism_base::Bytes;
+use prism_engine::{FlashCounts, Immediate};
+use prism_ftl::{Frontiers, FtlConfig, Layer, LayerConfig, SlcConfig, SlcUse, VictimPolicy};
+use prism_nand::{Cause, Geometry, Nand, Slc};
+
+const PICTURE: &str = include_str!("../../../../docs/mappings/tiers.svg");
+/// Rows of a block of two bits a cell, each of one unit.
+const ROWS: u32 = 8;
+/// Units of the host.
+const UNITS: u32 = 4 * ROWS;
+
+fn drive() -> Immediate<Nand, Layer> {
+    let geometry = Geometry {
+        channels: 1,
+        dies_per_channel: 1,
+        planes: 1,
+        planes_ganged: 1,
+        blocks_per_plane: 12,
+        pages_per_block: ROWS,
+        pages_per_program: 1,
+        dies_per_superblock: 1,
+        parity: false,
+        page: Bytes(4096),
+        unit: Bytes(4096),
+        slc: Some(Slc { blocks: 2, bits: 2 }),
+    };
+    let usage = SlcUse::Cache { fold_when_idle: true };
+    let config = FtlConfig {
+        slc: Some(SlcConfig { usage, free_blocks_low: 0, free_blocks_high: 0 }),
+        free_blocks_low: 3,
+        free_blocks_high: 3,
+        ..FtlConfig::simple(UNITS, VictimPolicy::Greedy, Frontiers::Separate)
+    };
+    let layer = Layer::new(geometry.clone(), LayerConfig::Page(config), 1).unwrap();
+    Immediate::new(Nand::new(geometry), layer)
+}
+
+/// What was done since `before`, as the picture says it.
+fn done(engine: &Immediate<Nand, Layer>, before: &FlashCounts) -> String {
+    engine.ftl().assert_consistent();
+    engine.flash().assert_conserved();
+    let done = engine.counts().since(before);
+    let by_cause = |count: &dyn Fn(Cause) -> u64| {
+        let caused = Cause::ALL.into_iter().filter(|&cause| count(cause) > 0);
+        let parts: Vec<_> = caused.map(|c| format!("{} {}", c.name(), count(c))).collect();
+        if parts.is_empty() { "0".to_owned() } else { parts.join(", ") }
+    };
+    format!(
+        "programs {}; reads {}; erases {}",
+        by_cause(&|cause| done.units[cause]),
+        by_cause(&|cause| done.reads[cause]),
+        by_cause(&|cause| done.erases[cause]),
+    )
+}
+
+#[test]
+fn a_write_cache_takes_a_write_and_folds_it_later() {
+    let mut engine = drive();
+    let mut version = 0;
+    let mut put = |engine: &mut Immediate<Nand, Layer>, lpn: u32| {
+        version += 1;
+        engine.write(lpn, version);
+    };
+    (0..UNITS).for_each(|lpn| put(&mut engine, lpn));
+    engine.rest();
+    let at = engine.ftl().lookup(10).expect("it was written").0;
+    assert_eq!((at / ROWS, at % ROWS), (2, 2), "where the picture has it before");
+    let mut told = Vec::new();
+    for (what, units) in [("10", &[10][..]), ("8 10 9", &[8, 10, 9])] {
+        let before = *engine.counts();
+        units.iter().for_each(|&lpn| put(&mut engine, lpn));
+        let last = units[units.len() - 1];
+        let at = engine.ftl().lookup(last).expect("it was written").0;
+        let (block, row) = (at / ROWS, at % ROWS);
+        let done = done(&engine, &before);
+        told.push(format!("write {what}: {done}; {last} in block {block}, row {row}"));
+    }
+    let before = *engine.counts();
+    engine.rest();
+    told.push(format!("rest: {}", done(&engine, &before)));
+    let missing: Vec<_> = told.iter().filter(|told| !PICTURE.contains(*told)).collect();
+    assert!(missing.is_empty(), "not in the picture: {missing:#?}");
+}

@@ -1,0 +1,11 @@
+//! The integration tests of this crate as one program: a module for each subject.
+
+mod atc09;
+mod contract_micro;
+mod defects;
+mod levels;
+mod linkedin;
+mod oracles;
+mod sfs;
+mod theory;
+mod unwritten;

@@ -1,0 +1,131 @@
+//! Power cuts at every operation: what was flushed is there, and a prefix of the rest.
+
+use prism_flash::{Cache, FlashError, MediumError};
+
+use super::world::World;
+
+fn is_cut(error: &FlashError) -> bool {
+    matches!(error, FlashError::Medium(MediumError::PowerLost))
+}
+
+/// Works until power goes after `operations` more of the device.
+fn work_until_cut(world: &mut World, operations: u64) {
+    world.handle.lock().cut_power_after(operations);
+    let seed = world.seed;
+    // A store so full that nothing fits does nothing; its power goes while it is idle.
+    for _ in 0..1000 {
+        if world.handle.lock().lost_power() {
+            break;
+        }
+        if let Err(error) = world.step() {
+            assert!(is_cut(&error), "seed {seed}: {error}");
+        }
+    }
+}
+
+/// Power comes back; it may go again while the store is opened, `again` times.
+fn recover(world: &mut World, again: u64) {
+    for left in (0..=again).rev() {
+        let World { handle, rng, .. } = world;
+        handle.lock().restart(rng);
+        if left > 0 {
+            let operations = world.rng.below(6);
+            world.handle.lock().cut_power_after(operations);
+        }
+        match world.reopen() {
+            Ok(()) => break,
+            Err(error) => assert!(is_cut(&error) && left > 0, "seed {}: {error}", world.seed),
+        }
+    }
+    world.handle.lock().cut_power_after(u64::MAX / 2);
+    world.check_recovered();
+}
+
+/// A store that has been worked on, and is perhaps full.
+fn settled(seed: u64, cache: Cache) -> World {
+    let mut world = World::any(seed, cache);
+    if seed.is_multiple_of(2) {
+        for number in 0u16.. {
+            let stats = world.store().stats();
+            if stats.charged_bytes * 10 > stats.capacity_bytes * 8 {
+                break;
+            }
+            let key = [&[255], &number.to_le_bytes()[..]].concat();
+            world.store().set(&key, &[9; 200]).unwrap();
+            world.expected.insert(key, vec![9; 200]);
+        }
+        world.store().flush().unwrap();
+        world.durable = world.expected.clone();
+    }
+    for _ in 0..world.rng.below(400) {
+        world.step().unwrap();
+    }
+    world
+}
+
+fn cuts(seeds: std::ops::Range<u64>, cache: Cache, each: u64) -> u64 {
+    let mut count = 0;
+    for seed in seeds {
+        let mut world = settled(seed, cache);
+        for _ in 0..each {
+            let far = [3, 10, 60][world.rng.below(3) as usize];
+            let operations = world.rng.below(far);
+            work_until_cut(&mut world, operations);
+            let again = [0, 0, 2][world.rng.below(3) as usize];
+            recover(&mut world, again);
+            count += 1 + again;
+        }
+        // It has not choked: a value can be set, deleted, and is where it belongs.
+        let key = world.expected.keys().next().cloned();
+        if let Some(key) = key {
+            assert_eq!(world.store().delete(&key), Ok(true), "seed {seed}");
+            world.store().set(&key, b"x").unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            world.store().flush().unwrap();
+            world.reopen().unwrap();
+            assert_eq!(world.store().get(&key).unwrap().unwrap(), b"x", "seed {seed}");
+        }
+    }
+    count
+}
+
+#[test]
+fn cuts_of_flash_that_is_durable_at_once() {
+    assert!(cuts(1000..1070, Cache::None, 40) > 2800);
+}
+
+#[test]
+fn cuts_behind_a_volatile_cache() {
+    assert!(cuts(2000..2070, Cache::Volatile, 40) > 2800);
+}
+
+/// From the same beginning, power goes in the first, the second, and so on.
+#[test]
+fn a_cut_at_every_operation() {
+    for (seed, cache) in [(1, Cache::None), (2, Cache::None), (3, Cache::Volatile)] {
+        for operations in 0..200 {
+            let mut world = settled(seed, cache);
+            work_until_cut(&mut world, operations);
+            recover(&mut world, 0);
+        }
+    }
+}
+
+/// Short lives one after the other, with no cleaning ever complete: the reserve is not used
+/// up, and the store takes every call in the end.
+#[test]
+fn short_lives_leave_a_store_that_works() {
+    for seed in 3000..3040u64 {
+        let cache = if seed.is_multiple_of(2) { Cache::None } else { Cache::Volatile };
+        let mut world = settled(seed & !1, cache);
+        world.seed = seed;
+        for _ in 0..60 {
+            let operations = 1 + world.rng.below(4);
+            work_until_cut(&mut world, operations);
+            recover(&mut world, 0);
+        }
+        for step in 0..400 {
+            world.step().unwrap_or_else(|e| panic!("seed {seed}, step {step}: {e}"));
+        }
+        assert_eq!(world.dump(), world.expected, "seed {seed}");
+    }
+}

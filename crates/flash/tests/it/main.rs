@@ -1,0 +1,12 @@
+//! The integration tests of this crate as one program: a module for each subject.
+
+mod function;
+mod function_queue;
+mod function_wear;
+mod journal;
+mod kv;
+mod monitor;
+mod object;
+mod policy;
+mod raw;
+mod raw_queue;

@@ -1,0 +1,299 @@
+//! Files that are not whole, and what is said of them; a process that is killed.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use prism_flash::{DeviceGeometry, Medium, MediumError, PageState};
+use prism_flashfile::{EngineChoice, FlashFile, FlashFileError, Settings, SimulatedFile};
+use twox_hash::XxHash64;
+
+const GEOMETRY: DeviceGeometry = DeviceGeometry {
+    channels: 1,
+    luns_per_channel: 1,
+    blocks_per_lun: 5,
+    pages_per_block: 3,
+    page_size: 512,
+    oob_size: 9,
+    max_open_blocks: None,
+};
+
+/// Blocks 0 to 3 hold something: full, partly written, finished, erased again.
+fn fill(device: &mut FlashFile) {
+    let page_size = device.geometry().page_size as usize;
+    for (block, pages) in [(0, 3), (1, 2), (2, 1), (3, 3)] {
+        for page in 0..pages {
+            device
+                .program(block, page, &vec![(16 * block + page) as u8; page_size], b"out")
+                .unwrap();
+        }
+    }
+    device.finish(2).unwrap();
+    device.erase(3).unwrap();
+    device.sync().unwrap();
+}
+
+/// What a page holds, with its out-of-band bytes.
+type Content = (PageState, Vec<u8>, Vec<u8>);
+
+/// Everything that the device says, `None` for a page that it does not vouch for.
+fn contents(device: &mut FlashFile) -> Vec<Option<Content>> {
+    let pages = (0..5).flat_map(|block| (0..3).map(move |page| (block, page)));
+    let read = |(block, page)| {
+        let mut buffers = (vec![0; 512], vec![0; 9]);
+        let state = device.read(block, page, 0, &mut buffers.0, &mut buffers.1);
+        assert!(matches!(state, Ok(_) | Err(MediumError::Damaged { .. })), "{state:?}");
+        state.ok().map(|state| (state, buffers.0, buffers.1))
+    };
+    pages.map(read).collect()
+}
+
+/// A file as version 1 made it: its superblock says so, and nothing else of an empty one differs.
+fn older_file() -> SimulatedFile {
+    let file = SimulatedFile::new();
+    FlashFile::create_simulated(&file, GEOMETRY).unwrap().close().unwrap();
+    let mut bytes = file.bytes();
+    for superblock in [0, 4096] {
+        bytes[superblock + 8] = 1;
+        let hash = XxHash64::oneshot(0, &bytes[superblock..superblock + 504]);
+        bytes[superblock + 504..superblock + 512].copy_from_slice(&hash.to_le_bytes());
+    }
+    SimulatedFile::from(bytes)
+}
+
+#[test]
+fn a_file_of_version_1_goes_on_as_it_is() {
+    let file = older_file();
+    let mut device = FlashFile::open_simulated(&file).unwrap();
+    fill(&mut device);
+    let right = contents(&mut device);
+    assert!(right.iter().all(Option::is_some));
+    device.close().unwrap();
+    // The label of the first page: 16 bytes, then the hash of its one chunk.
+    let bytes = file.bytes();
+    let hash = XxHash64::oneshot(identity_of(&bytes), &[0; 512]).to_le_bytes();
+    assert!(bytes.windows(8).any(|window| window == hash), "data is hashed as version 1 does");
+    let mut device = FlashFile::open_simulated(&file).unwrap();
+    assert_eq!((device.version(), contents(&mut device)), (1, right));
+}
+
+fn identity_of(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes[16..24].try_into().unwrap())
+}
+
+/// Each byte of a file in turn: a page that is not what was programmed is never read, and
+/// what is not noticed changes nothing.
+#[test]
+fn every_flipped_byte_is_detected_or_harmless() {
+    let file = SimulatedFile::new();
+    let mut device = FlashFile::create_simulated(&file, GEOMETRY).unwrap();
+    fill(&mut device);
+    let right = contents(&mut device);
+    device.close().unwrap();
+    let bytes = file.bytes();
+    let (mut found, mut healed, mut unseen) = (0, 0, 0);
+    for at in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1 << (at % 8);
+        let file = SimulatedFile::from(flipped);
+        let mut device = FlashFile::open_simulated(&file).expect("a second copy of all it needs");
+        let report = device.check(&mut |_, _| {}).unwrap();
+        let read = contents(&mut device);
+        let wrong = read.iter().zip(&right).filter(|(read, right)| read != right);
+        let (missing, wrong): (Vec<_>, Vec<_>) = wrong.partition(|(read, _)| read.is_none());
+        assert!(wrong.is_empty(), "byte {at}: {wrong:?}");
+        assert_eq!(missing.len() as u64, report.damaged_pages, "byte {at}");
+        if !device.damage().is_empty() {
+            healed += 1;
+            drop(device);
+            assert!(file.bytes() == bytes, "byte {at}: both copies are equal again");
+        } else if report.is_whole() {
+            unseen += 1;
+        } else {
+            found += 1;
+        }
+    }
+    // Both superblocks and both copies of the records: a sector each, whatever byte.
+    assert_eq!(healed, 4 * 512);
+    // What nothing reads: data and labels of pages that hold nothing.
+    let erased = 15 - 6;
+    assert_eq!(unseen, erased * (512 + 64));
+    assert_eq!(found, bytes.len() - healed - unseen);
+}
+
+/// Both copies of a thing damaged: refused, and the place is named.
+#[test]
+fn damage_in_both_copies_is_refused() {
+    let file = SimulatedFile::new();
+    fill(&mut FlashFile::create_simulated(&file, GEOMETRY).unwrap());
+    for (one, two, text) in [
+        (100, 4096 + 101, "the superblock is damaged in both copies, at byte 0"),
+        (
+            8192,
+            12_288 + 30,
+            "the records of blocks 0 to 4 are damaged in both copies, at byte 8192",
+        ),
+    ] {
+        let mut bytes = file.bytes();
+        bytes[one] ^= 1;
+        bytes[two] ^= 1;
+        let error = FlashFile::open_simulated(&SimulatedFile::from(bytes)).unwrap_err();
+        assert!(error.to_string().contains(text), "{error}");
+    }
+}
+
+fn geometry_4k() -> DeviceGeometry {
+    DeviceGeometry { page_size: 4096, blocks_per_lun: 16, ..GEOMETRY }
+}
+
+fn message(opened: Result<FlashFile, FlashFileError>) -> String {
+    opened.map(|device| device.name().to_owned()).unwrap_err().to_string()
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("flash");
+    let check = |path: &Path, text: &str| {
+        let said = message(FlashFile::open(path));
+        assert!(said.starts_with(&path.display().to_string()) && said.contains(text), "{said}");
+    };
+    check(&path, "no such file");
+    check(folder.path(), "a folder");
+    for (name, bytes) in [("empty", &b""[..]), ("short", b"PRISM"), ("text", &[b'x'; 20_000])] {
+        let other = folder.path().join(name);
+        fs::write(&other, bytes).unwrap();
+        check(&other, "no flash file");
+    }
+    fill(&mut FlashFile::create(&path, geometry_4k()).unwrap());
+    let again = message(FlashFile::create(&path, geometry_4k()));
+    assert!(again.contains("exists already"), "{again}");
+    let wrong = DeviceGeometry { pages_per_block: 1, ..geometry_4k() };
+    let wrong = message(FlashFile::create(&folder.path().join("w"), wrong));
+    assert!(wrong.contains("pages_per_block is 1"), "{wrong}");
+    assert!(!folder.path().join("w").exists());
+    let len = fs::metadata(&path).unwrap().len();
+    for short in [len - 1, 100_000, 8192, 600] {
+        let copy = folder.path().join("copy");
+        fs::copy(&path, &copy).unwrap();
+        File::options().write(true).open(&copy).unwrap().set_len(short).unwrap();
+        check(&copy, &format!("truncated: it has {short} bytes and should have {len}"));
+    }
+    let nowhere = message(FlashFile::create(&folder.path().join("no/flash"), geometry_4k()));
+    assert!(nowhere.contains("no such file or folder"), "{nowhere}");
+}
+
+#[test]
+fn one_process_at_a_time_and_readers_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("flash");
+    let mut device = FlashFile::create(&path, geometry_4k()).unwrap();
+    for settings in [Settings::USUAL, Settings::READ_ONLY] {
+        let error = FlashFile::open_with(&path, settings).unwrap_err();
+        let FlashFileError::InUse { pid, .. } = error else { panic!("{error}") };
+        assert!(pid.is_none_or(|pid| pid == std::process::id()), "{pid:?}");
+    }
+    device.program(0, 0, &[5; 4096], &[]).unwrap();
+    device.close().unwrap();
+    let mut readers = [(); 2].map(|()| FlashFile::open_with(&path, Settings::READ_ONLY).unwrap());
+    assert!(matches!(FlashFile::open(&path), Err(FlashFileError::InUse { .. })));
+    for reader in &mut readers {
+        let mut page = [0; 4096];
+        assert_eq!(reader.read(0, 0, 0, &mut page, &mut []), Ok(PageState::Written));
+        assert_eq!(page, [5; 4096]);
+        for refused in [reader.program(0, 1, &page, &[]), reader.erase(0), reader.finish(0)] {
+            assert!(matches!(refused, Err(MediumError::ReadOnly { .. })), "{refused:?}");
+        }
+        assert_eq!(reader.sync(), Ok(()));
+    }
+    drop(readers);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+    let may_not = File::options().write(true).open(&path).is_err();
+    let device = FlashFile::open(&path).unwrap();
+    assert_eq!(device.refusal().is_some(), may_not, "whoever may write, writes");
+}
+
+/// A file that becomes shorter under the device: what cannot be read is an error.
+#[test]
+fn a_file_that_shrinks_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    for engine in [EngineChoice::Best, EngineChoice::Portable] {
+        let path = folder.path().join(format!("{engine:?}"));
+        let settings = Settings { engine, ..Settings::USUAL };
+        let mut device = FlashFile::create_with(&path, geometry_4k(), settings).unwrap();
+        device.program(15, 0, &[5; 4096], &[]).unwrap();
+        device.sync().unwrap();
+        File::options().write(true).open(&path).unwrap().set_len(30_000).unwrap();
+        let read = device.read(15, 0, 0, &mut [0; 4096], &mut []);
+        assert!(matches!(read, Err(MediumError::Io { .. })), "{engine:?}: {read:?}");
+    }
+}
+
+const CHILD: &str = "PRISM_FLASHFILE_CHILD";
+const PAGES: u64 = 3;
+const BLOCKS: u64 = 16;
+/// Pages of a sync.
+const SYNC: u64 = 7;
+
+/// Writes page after page, round and round the blocks, and says how many are durable.
+#[allow(clippy::print_stderr, reason = "the parent reads it")]
+fn write_for_ever(path: &Path) {
+    let mut device = FlashFile::open(path).unwrap();
+    for number in 0u64.. {
+        let (block, page) = ((number / PAGES % BLOCKS) as u32, (number % PAGES) as u32);
+        if page == 0 && device.write_pointer(block) > 0 {
+            device.erase(block).unwrap();
+        }
+        let data = number.to_le_bytes().repeat(512);
+        device.program(block, page, &data, &[]).unwrap();
+        if (number + 1).is_multiple_of(SYNC) {
+            device.sync().unwrap();
+            eprintln!("durable {}", number + 1);
+        }
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_loses_nothing_durable() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        return write_for_ever(Path::new(&path));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (round, lines) in [1, 5, 40].into_iter().enumerate() {
+        let path = folder.path().join(format!("flash{round}"));
+        drop(FlashFile::create(&path, geometry_4k()).unwrap());
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "damage::a_process_that_is_killed_loses_nothing_durable",
+                "--nocapture",
+            ])
+            .env(CHILD, &path)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let mut told = told.filter_map(|line| line.strip_prefix("durable ")?.parse::<u64>().ok());
+        let durable = told.by_ref().take(lines).last().unwrap();
+        let error = FlashFile::open(&path).unwrap_err();
+        let FlashFileError::InUse { pid, .. } = error else { panic!("{error}") };
+        assert!(pid.is_none_or(|pid| pid == child.id()), "{pid:?}");
+        child.kill().unwrap();
+        let durable = told.last().unwrap_or(durable);
+        child.wait().unwrap();
+        let mut device = FlashFile::open(&path).unwrap();
+        assert!(device.check(&mut |_, _| {}).unwrap().is_whole());
+        // It may have gone on by a sync and what follows it, and erased some blocks for that.
+        let oldest = (durable + 2 * SYNC + PAGES).saturating_sub(BLOCKS * PAGES);
+        for number in oldest.next_multiple_of(PAGES)..durable {
+            let (block, page) = ((number / PAGES % BLOCKS) as u32, (number % PAGES) as u32);
+            let mut data = [0; 4096];
+            let state = device.read(block, page, 0, &mut data, &mut []);
+            assert_eq!(state, Ok(PageState::Written), "page {number} of {durable}");
+            assert_eq!(data[..8], number.to_le_bytes(), "page {number} of {durable}");
+        }
+    }
+}

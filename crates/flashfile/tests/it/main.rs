@@ -1,0 +1,10 @@
+//! The integration tests of this crate as one program: a module for each subject.
+
+mod damage;
+mod full_disk;
+mod labels;
+mod levels;
+mod model;
+mod power;
+mod runs;
+mod wear;

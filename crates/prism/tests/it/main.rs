@@ -1,0 +1,3 @@
+//! The integration tests of this crate as one program: a module for each subject.
+
+mod examples;

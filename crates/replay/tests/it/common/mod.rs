@@ -1,0 +1,94 @@
+//! Jobs from text on small drives, and what they issued.
+
+use prism_base::{Bytes, SimTime};
+use prism_replay::fio::{self, FioError, Job, JobReader, Outcome, jobs};
+use prism_replay::{Finished, Observer, Progress};
+use prism_ssd::{Device, Drive, HostOp, InitialState, fit};
+
+/// Capacity of [`drive`].
+pub const CAPACITY: u64 = 64 << 20;
+
+/// A default drive of 64 MiB, filled.
+pub fn drive() -> Drive {
+    let device = fit(&Device::preset("dc-tlc").unwrap(), Bytes(CAPACITY)).unwrap().device;
+    let prepared = Drive::prepared(device, InitialState::Filled, 1, |_, _| true);
+    prepared.unwrap().unwrap().0
+}
+
+/// The jobs of a file.
+pub fn parse(text: &str) -> Result<Vec<Job>, FioError> {
+    let mut reader = JobReader::new();
+    reader.file("jobs.fio", text)?;
+    let capacity = drive().device().capacity().0;
+    jobs(&reader.finish()?, &[], capacity, 1)
+}
+
+/// The jobs of one job with these words.
+pub fn one(words: &str) -> Vec<Job> {
+    parse(&format!("[job]\n{}\n", words.replace(' ', "\n"))).unwrap()
+}
+
+/// One I/O as it was issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Issued {
+    pub op: HostOp,
+    pub offset: u64,
+    pub len: u64,
+    pub at: u64,
+    pub done: u64,
+    pub in_flight: u32,
+}
+
+/// Keeps everything that was measured.
+#[derive(Debug, Default)]
+pub struct Log {
+    pub issued: Vec<Issued>,
+    pub deepest: u32,
+}
+
+impl Observer for Log {
+    fn finished(&mut self, finished: &Finished) {
+        let since = |at: SimTime| at.since(finished.origin).0;
+        self.issued.push(Issued {
+            op: finished.completion.op,
+            offset: finished.record.offset,
+            len: finished.record.len,
+            at: since(finished.arrival),
+            done: since(finished.completion.completed),
+            in_flight: finished.in_flight,
+        });
+    }
+
+    fn in_flight(&mut self, _: SimTime, requests: u32) {
+        self.deepest = self.deepest.max(requests);
+    }
+
+    fn keep_going(&mut self, _: Progress) -> bool {
+        true
+    }
+}
+
+impl Log {
+    /// Offsets in the order of issue, in KiB.
+    pub fn offsets(&mut self) -> Vec<u64> {
+        self.issued.sort_by_key(|io| io.at);
+        self.issued.iter().map(|io| io.offset / 1024).collect()
+    }
+
+    /// How many there are of `op`.
+    pub fn count(&self, op: HostOp) -> usize {
+        self.issued.iter().filter(|io| io.op == op).count()
+    }
+}
+
+/// Runs jobs on a new drive.
+pub fn run(jobs: &[Job]) -> (Outcome, Log) {
+    let mut log = Log::default();
+    let outcome = fio::run(&mut drive(), jobs, &mut log).unwrap();
+    (outcome, log)
+}
+
+/// Runs one job with these words.
+pub fn run_one(words: &str) -> (Outcome, Log) {
+    run(&one(words))
+}

@@ -1,0 +1,164 @@
+//! Jobs that name placement handles: which handle each write has, what is refused, and that
+//! data kept apart costs fewer copies.
+
+use crate::common::Log;
+use prism_base::{Bytes, SimTime};
+use prism_replay::fio::{self, FioError, Job, JobReader, Outcome, Target, jobs};
+use prism_replay::{Finished, Observer, Progress};
+use prism_ssd::{Device, Drive, HostOp, InitialState, fit};
+
+fn device(handles: u32) -> Device {
+    let mut preset = Device::preset("dc-tlc").unwrap();
+    preset.ftl.placement_handles = handles;
+    fit(&preset, Bytes(64 << 20)).unwrap().device
+}
+
+/// Jobs of the lines of a file, words of a line apart by spaces.
+fn parse(text: &str, handles: u32) -> Result<Vec<Job>, FioError> {
+    let mut reader = JobReader::new();
+    reader.file("jobs.fio", &text.replace(' ', "\n"))?;
+    jobs(&reader.finish()?, &[], Target::of(&device(handles)), 1)
+}
+
+/// One I/O as it was issued.
+struct Io {
+    at: SimTime,
+    op: HostOp,
+    offset: u64,
+    handle: u16,
+}
+
+/// Keeps everything that was measured.
+#[derive(Default)]
+struct Handles(Vec<Io>);
+
+impl Handles {
+    /// The handles of the writes that `wanted` picks, in the order of issue.
+    fn written(&mut self, wanted: impl Fn(&Io) -> bool) -> Vec<u16> {
+        self.0.sort_by_key(|io| io.at);
+        let writes = self.0.iter().filter(|io| io.op == HostOp::Write);
+        writes.filter(|io| wanted(io)).map(|io| io.handle).collect()
+    }
+}
+
+impl Observer for Handles {
+    fn finished(&mut self, finished: &Finished) {
+        let (op, record) = (finished.completion.op, &finished.record);
+        let (offset, handle) = (record.offset, record.stream);
+        self.0.push(Io { at: finished.arrival, op, offset, handle });
+    }
+
+    fn in_flight(&mut self, _: SimTime, _: u32) {}
+
+    fn keep_going(&mut self, _: Progress) -> bool {
+        true
+    }
+}
+
+fn run(text: &str, handles: u32, observer: &mut dyn Observer) -> Outcome {
+    let jobs = parse(text, handles).unwrap();
+    let prepared = Drive::prepared(device(handles), InitialState::Filled, 1, |_, _| true);
+    fio::run(&mut prepared.unwrap().unwrap().0, &jobs, observer).unwrap()
+}
+
+/// The handles of what the jobs write, in the order of issue.
+fn written(words: &str, handles: u32) -> Vec<u16> {
+    let mut log = Handles::default();
+    run(&format!("[j] {words}\n"), handles, &mut log);
+    assert!(log.0.iter().all(|io| io.op == HostOp::Write || io.handle == 0));
+    log.written(|_| true)
+}
+
+#[test]
+fn writes_name_the_handles_in_turn() {
+    assert_eq!(written("rw=write number_ios=5 fdp=1", 3), [0, 1, 2, 0, 1]);
+    assert_eq!(written("rw=write number_ios=5 dataplacement=fdp", 2), [0, 1, 0, 1, 0]);
+    assert_eq!(written("rw=write number_ios=5 fdp=1 plids=6,1-2", 8), [1, 2, 6, 1, 2]);
+    assert_eq!(written("rw=write number_ios=3 fdp=1 fdp_pli=5", 8), [5; 3]);
+    let words = "rw=write number_ios=4 fdp=1 fdp_pli=1,1,3 fdp_pli_select=roundrobin fsync=1";
+    assert_eq!(written(words, 4), [1, 1, 3, 1]);
+    assert_eq!(written("rw=trimwrite number_ios=3 fdp=1", 2), [0, 1, 0]);
+    // Without the words a write names none, which is the first.
+    assert_eq!(written("rw=write number_ios=3", 4), [0; 3]);
+    assert_eq!(written("rw=write number_ios=3 fdp=0 plids=2", 4), [0; 3]);
+    assert_eq!(written("rw=write number_ios=3 dataplacement=none plids=2", 4), [0; 3]);
+}
+
+#[test]
+fn every_clone_counts_for_itself() {
+    let mut log = Handles::default();
+    let text = "[j] rw=rw number_ios=40 fdp=1 plids=1-3 numjobs=3 offset_increment=1m size=1m\n";
+    run(text, 4, &mut log);
+    for clone in 0..3 {
+        let handles = log.written(|io| io.offset >> 20 == clone);
+        let turns = [1, 2, 3].into_iter().cycle().take(handles.len());
+        assert_eq!(handles, turns.collect::<Vec<_>>(), "clone {clone}");
+        assert!(handles.len() >= 10, "half of 40 I/Os are writes");
+    }
+}
+
+#[test]
+fn random_draws_from_the_list() {
+    let handles = written("rw=randwrite number_ios=3000 fdp=1 plids=0,2-3 plid_select=random", 5);
+    let count = |handle| handles.iter().filter(|&&it| it == handle).count();
+    let counts: [usize; 5] = std::array::from_fn(|handle| count(handle as u16));
+    assert_eq!((counts[1], counts[4]), (0, 0));
+    // Five standard deviations of 26.
+    assert!([0, 2, 3].iter().all(|&it| counts[it].abs_diff(1000) < 130), "{counts:?}");
+    assert!(handles.windows(2).any(|two| two[0] == two[1]), "not in turn");
+}
+
+#[test]
+fn placement_changes_no_other_choice() {
+    let offsets = |words: &str| {
+        let mut log = Log::default();
+        run(&format!("[j] rw=randrw bsrange=4k-16k number_ios=300 {words}\n"), 4, &mut log);
+        log.offsets()
+    };
+    let without = offsets("fdp=0");
+    assert_eq!(without.len(), 300);
+    assert_eq!(offsets("fdp=1"), without);
+    assert_eq!(offsets("fdp=1 plid_select=random plids=1-3"), without);
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    let check = |words: &str, handles: u32, what: &str| {
+        let error = parse(&format!("[j] rw=write {words}\n"), handles).unwrap_err().to_string();
+        assert!(error.contains(what), "{words}: {error}");
+    };
+    check("fdp=1", 0, "job j: fdp=1 needs a drive with placement handles");
+    check("dataplacement=fdp", 0, "--set ftl.placement_handles=8");
+    check("fdp=2", 4, "0 or 1");
+    check("dataplacement=streams", 4, "for which fdp is the word");
+    check("dataplacement=yes", 4, "none or fdp");
+    check("fdp=1 plids=4", 4, "names handle 4, but the drive has 4, from 0 on");
+    check("fdp=1 plids=1-9", 4, "names handle 9");
+    check("fdp=1 plids=", 4, "0,2-4");
+    check("fdp=1 plids=3-1", 4, "0,2-4");
+    check("fdp=1 plids=70000", 4, "0,2-4");
+    check("fdp=1 plids=a", 4, "jobs.fio:4: plids=\"a\"");
+    check("plids=1", 4, "plids means nothing without fdp=1");
+    check("plid_select=random", 4, "plid_select means nothing without fdp=1");
+    check("fdp=1 plid_select=scheme", 4, "give each region a job");
+    check("fdp=1 plid_select=first", 4, "roundrobin or random");
+    check("fdp=1 dp_scheme=x", 4, "does not simulate");
+}
+
+/// A sample on a drive of two handles, with and without them.
+fn write_amplification(sample: &str) -> [f64; 2] {
+    let lines: Vec<_> = sample.lines().filter(|line| !line.starts_with('#')).collect();
+    let text = lines.join("\n");
+    [text.replace("fdp=1", "fdp=0"), text].map(|text| {
+        let outcome = run(&text, 2, &mut Log::default());
+        outcome.total.write_amplification().unwrap()
+    })
+}
+
+/// Small objects of a cache die long before large ones. Apart, they leave blocks with nothing
+/// to copy, and so do the large ones, which die in the order in which they were written.
+#[test]
+fn data_that_dies_together_is_not_copied() {
+    let [mixed, apart] = write_amplification(include_str!("../../../../samples/jobs/cache.fio"));
+    assert!(apart < 1.1 && mixed > 1.8, "apart {apart}, mixed {mixed}");
+}

@@ -1,0 +1,321 @@
+//! The host's log over a zoned drive that fails: it moves away from zones that can only be read,
+//! writes again what they have not taken, and stops writing before it would run in circles.
+
+#![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
+
+use std::collections::BTreeSet;
+
+use prism_base::{Bytes, Rng};
+use prism_replay::{BlockDevice, HostLog, LogError, Options, Pace, Passes, Silent, replay};
+use prism_ssd::device::FaultSpec;
+use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request, Status, ZoneState};
+use prism_trace::{Op, Record, VecSource};
+
+const UNIT: u64 = 4096;
+/// Units of a zone.
+const ZONE: u64 = 64;
+
+/// Zones of 64 units on two dies, with `spare` blocks beside, whose programs and erases fail
+/// with these chances.
+fn device(zones: u64, spare: u32, program: f64, erase: f64) -> Device {
+    let mut device = Device::preset("zn540").unwrap();
+    device.flash.channels = 2;
+    device.flash.dies_per_channel = 1;
+    device.flash.superblock_dies = 2;
+    device.flash.page = Bytes(8192);
+    device.flash.pages_per_program = 1;
+    device.flash.pages_per_block = 8;
+    device.flash.blocks_per_plane = zones as u32 + spare;
+    device.ftl.zone_size = Some(Bytes(80 * UNIT));
+    device.drive.capacity = Bytes(zones * 80 * UNIT);
+    device.drive.write_buffer = Bytes(64 * UNIT);
+    let mut faults = FaultSpec::of_kind("tlc");
+    faults.factory_bad = Some(0.0);
+    faults.program_failure = Some(program);
+    faults.erase_failure = Some(erase);
+    faults.program_exponent = Some(0.0);
+    faults.erase_exponent = Some(0.0);
+    device.faults = Some(faults);
+    device.check().unwrap();
+    device
+}
+
+/// A log of so many units, and what a host knows of it.
+struct Host {
+    log: HostLog,
+    units: u64,
+    /// Units that hold something; those of refused requests may or may not.
+    held: BTreeSet<u64>,
+    open: BTreeSet<u64>,
+    requests: Vec<Request>,
+    rng: Rng,
+    refused: u64,
+}
+
+impl Host {
+    fn new(device: Device, units: u64, seed: u64) -> Self {
+        let state = HostLog::drive_state(&device, units * UNIT, InitialState::Empty).unwrap();
+        let drive = Drive::prepared(device, state, seed, |_, _| true).unwrap().unwrap().0;
+        Self {
+            log: HostLog::new(drive, units * UNIT).unwrap(),
+            units,
+            held: BTreeSet::new(),
+            open: BTreeSet::new(),
+            requests: Vec::new(),
+            rng: Rng::stream(seed, "host log faults"),
+            refused: 0,
+        }
+    }
+
+    fn step(&mut self) {
+        let mut out = Vec::new();
+        self.log.step(&mut out);
+        for done in out {
+            self.complete(&done);
+        }
+    }
+
+    fn complete(&mut self, done: &Completion) {
+        let request = self.requests[done.tag as usize];
+        let units = request.offset / UNIT..(request.offset + request.len) / UNIT;
+        match done.status {
+            Status::ReadOnly => {
+                assert!(self.log.read_only().is_some(), "{done:?}");
+                self.refused += 1;
+                self.open.extend(units);
+            }
+            Status::Unreadable => {
+                let open = units.into_iter().any(|unit| self.open.contains(&unit));
+                assert!(done.op == HostOp::Read && open, "{done:?}");
+            }
+            Status::WriteFault => panic!("the log writes again: {done:?}"),
+            Status::Done => match request.op {
+                HostOp::Write => self.held.extend(units),
+                HostOp::Discard => units.for_each(|unit| _ = self.held.remove(&unit)),
+                _ => {}
+            },
+        }
+    }
+
+    /// Random requests, of which those that overlap never run at the same time.
+    fn run(&mut self, count: u32) {
+        let mut busy: Vec<u64> = Vec::new();
+        for _ in 0..count {
+            let first = self.rng.below(self.units);
+            let len = (1 + self.rng.below(20)).min(self.units - first);
+            let touched = first..first + len;
+            if self.log.in_flight() > 5 || touched.clone().any(|unit| busy.contains(&unit)) {
+                while self.log.in_flight() > 0 {
+                    self.step();
+                }
+                busy.clear();
+            }
+            let op = match self.rng.below(12) {
+                0..8 => HostOp::Write,
+                8 => HostOp::Discard,
+                9 => HostOp::Flush,
+                _ => HostOp::Read,
+            };
+            let tag = self.requests.len() as u64;
+            let request = match op {
+                HostOp::Flush => Request::new(op, 0, 0, tag),
+                _ => Request::new(op, first * UNIT, len * UNIT, tag),
+            };
+            self.requests.push(request);
+            let now = self.log.drive().now();
+            self.log.submit(request, now).unwrap();
+            busy.extend(touched);
+        }
+        self.rest();
+    }
+
+    /// At rest every unit that was acknowledged is where the map says, and there is one on
+    /// the drive.
+    fn rest(&mut self) {
+        let mut steps = 0;
+        while self.log.in_flight() > 0 || self.log.drive().next_event().is_some() {
+            self.step();
+            steps += 1;
+            assert!(steps < 1_000_000, "the log never comes to rest");
+        }
+        self.log.assert_consistent();
+        for unit in (0..self.units).filter(|unit| !self.open.contains(unit)) {
+            let at = self.log.lookup(unit as u32);
+            assert_eq!(at.is_some(), self.held.contains(&unit), "unit {unit}");
+            let Some(at) = at else { continue };
+            let drive = self.log.drive();
+            let there = drive.engine().ftl().lookup((at / UNIT) as u32).is_some();
+            assert!(there || drive.buffered_units() > 0, "unit {unit} is gone");
+        }
+    }
+
+    fn zones(&self, state: ZoneState) -> u32 {
+        self.log.drive().zones().unwrap().count(state)
+    }
+}
+
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    match std::env::var("PRISM_SEED") {
+        Ok(seed) => {
+            let seed = seed.parse().expect("PRISM_SEED is a number");
+            seed..seed + 1
+        }
+        Err(_) => 0..count,
+    }
+}
+
+#[test]
+fn a_swarm_of_logs_goes_on_over_failing_zones() {
+    let (mut read_only, mut offline, mut ended, mut refused) = (0, 0, 0, 0);
+    let mut log = prism_replay::LogCounts::default();
+    for seed in seeds(80) {
+        println!("PRISM_SEED={seed} cargo test -p prism-replay --test it host_log_faults::a_swarm");
+        let mut rng = Rng::stream(seed, "host log device");
+        let program = [0.0, 0.0005, 0.003][rng.below(3) as usize];
+        let device = device(24, 2 + rng.below(6) as u32, program, [0.0, 0.01][seed as usize % 2]);
+        let mut host = Host::new(device, 700 + rng.below(300), seed);
+        for _ in 0..8 {
+            host.run(300);
+        }
+        read_only += host.zones(ZoneState::ReadOnly);
+        offline += host.zones(ZoneState::Offline);
+        ended += u32::from(host.log.read_only().is_some());
+        refused += host.refused;
+        log.add(host.log.counts());
+    }
+    println!("{read_only} read only, {offline} offline, {ended} ended, {refused} refused: {log:?}");
+    let alone = std::env::var("PRISM_SEED").is_ok();
+    assert!(alone || read_only >= 200 && offline >= 10 && ended >= 10, "{read_only} {offline}");
+    assert!(alone || log.rewritten >= 1000 && log.evacuated >= 1000, "{log:?}");
+    assert!(alone || refused >= 1000, "{refused}");
+}
+
+/// A zone fails while nothing else happens: when zones enough are empty, what stands in it is
+/// somewhere else, and the zone is used no more.
+#[test]
+fn what_stands_in_a_failed_zone_is_moved_away() {
+    // Of 24 zones 12 hold the log; one program of a thousand fails.
+    let mut host = Host::new(device(24, 4, 0.001, 0.0), 12 * ZONE, 3);
+    host.run(600);
+    let failed = host.zones(ZoneState::ReadOnly);
+    assert!(failed > 0 && host.log.read_only().is_none(), "{failed} zones have failed");
+    let size = 80 * UNIT;
+    let is_failed = |at: u64| {
+        let zone = (at / size) as u32;
+        host.log.drive().zone_info(zone).unwrap().state == ZoneState::ReadOnly
+    };
+    let standing = (0..host.units).filter_map(|unit| host.log.lookup(unit as u32));
+    assert_eq!(standing.filter(|&at| is_failed(at)).count(), 0);
+    assert!(host.log.counts().evacuated > 0);
+}
+
+/// To the end: the log stops writing while its drive still could, and reads go on.
+#[test]
+fn a_log_ends_before_it_runs_in_circles() {
+    let mut host = Host::new(device(24, 2, 0.01, 0.0), 12 * ZONE, 1);
+    let mut stretches = 0;
+    while host.log.read_only().is_none() {
+        host.run(100);
+        stretches += 1;
+        assert!(stretches < 200, "the log never ends");
+    }
+    let read_only = host.log.read_only().unwrap();
+    assert!(read_only.written.0 > 12 * ZONE * UNIT && host.refused > 0);
+    // 12 zones of data need 12.2 with the least spare, and 4 besides: the eighth of 24 ends it,
+    // and what is buffered then may take some with it.
+    let left = 24 - host.zones(ZoneState::ReadOnly) - host.zones(ZoneState::Offline);
+    assert!((13..=16).contains(&left), "{left}");
+    host.run(200);
+    let ended = host.log.read_only().unwrap();
+    assert_eq!(ended, read_only);
+}
+
+/// A copy that cannot be read loses the units of it that are beyond help and no others: they say
+/// so until they are written as wholes, or discarded.
+#[test]
+fn what_a_copy_cannot_read_says_that_it_is_lost() {
+    let mut device = device(24, 2, 0.0, 0.0);
+    let faults = device.faults.as_mut().unwrap();
+    // One unit in ten or so is beyond help, in upper pages most of all.
+    faults.codeword = Some(Bytes(512));
+    faults.correctable_bits = Some(24);
+    faults.rber_fresh = Some(3e-3);
+    faults.read_retries = Some(0);
+    let units = 14 * ZONE;
+    let drive = Drive::new(device, 2).unwrap();
+    let mut log = HostLog::new(drive, units * UNIT).unwrap();
+    let serve = |log: &mut HostLog, op: HostOp, offset: u64, len: u64| {
+        let now = log.drive().now();
+        log.submit(Request::new(op, offset, len, 0), now).unwrap();
+        let mut done = Vec::new();
+        while done.is_empty() {
+            log.step(&mut done);
+        }
+        done[0]
+    };
+    let mut rng = Rng::stream(2, "lost units");
+    for unit in (0..units).chain((0..4 * units).map(|_| rng.below(units))) {
+        assert_eq!(serve(&mut log, HostOp::Write, unit * UNIT, UNIT).status, Status::Done);
+    }
+    let gone = |log: &HostLog| (0..units).filter(|&u| log.lookup(u as u32).is_none()).count();
+    let counts = *log.counts();
+    let lost = gone(&log);
+    println!("{lost} units are lost: {counts:?}");
+    assert!(lost >= 10 && lost as u64 <= counts.lost, "{lost} {counts:?}");
+    assert!(counts.lost < counts.copied / 5, "what can be read is not given up");
+    let mut missing = (0..units).filter(|&unit| log.lookup(unit as u32).is_none());
+    let [first, second] = [missing.next().unwrap(), missing.next().unwrap()];
+    let read = serve(&mut log, HostOp::Read, first * UNIT, UNIT);
+    assert_eq!((read.status, read.cost.flash_reads), (Status::Unreadable, 0));
+    // A part of it is not enough.
+    serve(&mut log, HostOp::Write, first * UNIT, UNIT / 2);
+    assert_eq!(serve(&mut log, HostOp::Read, first * UNIT, UNIT).status, Status::Unreadable);
+    serve(&mut log, HostOp::Write, first * UNIT, UNIT);
+    assert_eq!(serve(&mut log, HostOp::Read, first * UNIT, UNIT).status, Status::Done);
+    serve(&mut log, HostOp::Discard, second * UNIT, UNIT);
+    assert_eq!(serve(&mut log, HostOp::Read, second * UNIT, UNIT).status, Status::Done);
+    log.assert_consistent();
+}
+
+/// A drive whose zones have failed while it was filled carries a log all the same, or says that
+/// too few are left.
+#[test]
+fn a_log_begins_on_what_is_left() {
+    let filled = |program: f64, units: u64| {
+        let device = device(24, 4, program, 0.0);
+        let state = HostLog::drive_state(&device, units * UNIT, InitialState::Filled).unwrap();
+        let drive = Drive::prepared(device, state, 5, |_, _| true).unwrap().unwrap().0;
+        let zones = drive.zones().unwrap();
+        let failed = zones.count(ZoneState::ReadOnly) + zones.count(ZoneState::Offline);
+        (failed, HostLog::new(drive, units * UNIT))
+    };
+    let (failed, log) = filled(0.01, 12 * ZONE);
+    let log = log.unwrap();
+    let left = f64::from(24 - 4 - failed);
+    assert!(failed > 0, "nothing has failed");
+    assert!((log.over_provisioning() - (left / 12.0 - 1.0)).abs() < 1e-9, "{failed}");
+    log.assert_consistent();
+    let (failed, log) = filled(0.05, 19 * ZONE);
+    assert!(failed > 0 && matches!(log, Err(LogError::TooSmall { .. })), "{failed}");
+}
+
+/// A trace until the end, and the same again.
+#[test]
+fn a_trace_is_replayed_until_nothing_can_be_written() {
+    let write = |i: u64| {
+        let unit = Rng::stream(i, "places").below(700);
+        Record::new(Op::Write, i as i64 * 1000, unit * UNIT, UNIT)
+    };
+    let run = || {
+        let device = device(24, 3, 0.001, 0.002);
+        let drive = Drive::new(device, 7).unwrap();
+        let mut log = HostLog::new(drive, 700 * UNIT).unwrap();
+        let mut source = VecSource::new((0..3000).map(write).collect());
+        let options = Options { pace: Pace::Closed { depth: 8 }, passes: Passes::UntilReadOnly };
+        let outcome = replay(&mut log, &mut source, &options, &mut Silent).unwrap();
+        (outcome.rounds, *log.counts(), log.read_only())
+    };
+    let (first, second) = (run(), run());
+    assert_eq!(first, second);
+    assert!(first.2.is_some() && first.1.rewritten + first.1.evacuated > 0, "{first:?}");
+}

@@ -1,0 +1,306 @@
+//! A drive whose power may go at any moment, and what it has promised.
+
+use prism_base::Rng;
+use prism_engine::FaultCounts;
+use prism_nand::{BlockId, LaneId};
+use prism_ssd::device::WriteCache;
+use prism_ssd::{Completion, Device, DeviceError, Drive, HostOp, Request, Status};
+
+/// What may be found at a mapping unit: `None` is nothing.
+type Content = Option<u64>;
+
+/// What a request under way does to a mapping unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UnderWay {
+    Write,
+    Trim,
+}
+
+#[derive(Clone)]
+struct UnitModel {
+    /// Every content since the last cut, the one found then first.
+    history: Vec<Content>,
+    /// Which of these is promised: nothing older may be found.
+    promised: usize,
+    /// A request on it; the unit is left alone until it is done.
+    under_way: Option<UnderWay>,
+}
+
+impl UnitModel {
+    fn found(content: Content) -> Self {
+        Self { history: vec![content], promised: 0, under_way: None }
+    }
+}
+
+/// A request under way, and for flushes the last content of each unit when it was
+/// submitted.
+struct Submitted {
+    request: Request,
+    covered: Vec<usize>,
+}
+
+pub struct Harness {
+    drive: Drive,
+    units: Vec<UnitModel>,
+    /// By tag.
+    requests: Vec<Option<Submitted>>,
+    rng: Rng,
+    unit: u64,
+    /// Share of requests that begin or end inside a mapping unit, and of long ones.
+    unaligned: f64,
+    long: f64,
+    /// What failed before the last cut.
+    faults: FaultCounts,
+}
+
+impl Harness {
+    pub fn new(device: Device, seed: u64) -> Self {
+        Self::made(device, seed).unwrap()
+    }
+
+    /// The same, unless too many blocks are bad from the factory.
+    pub fn made(device: Device, seed: u64) -> Result<Self, DeviceError> {
+        let nand = device.erased_with_content();
+        let mut rng = Rng::stream(seed, "power");
+        Ok(Self {
+            unit: device.ftl.mapping_unit.0,
+            units: vec![UnitModel::found(None); device.ftl_config().logical_units as usize],
+            drive: Drive::with_nand(device, nand, seed)?,
+            requests: Vec::new(),
+            unaligned: if rng.chance(0.5) { 0.0 } else { rng.unit() },
+            long: 0.2 * rng.unit(),
+            faults: FaultCounts::default(),
+            rng,
+        })
+    }
+
+    pub fn drive(&self) -> &Drive {
+        &self.drive
+    }
+
+    /// What has failed so far.
+    pub fn faults(&self) -> FaultCounts {
+        let mut all = self.faults;
+        all.add(self.drive.flash_counts().faults);
+        all
+    }
+
+    /// Runs until `operations` more flash operations have begun, or the drive writes no more.
+    pub fn run(&mut self, operations: u64) {
+        let goal = self.drive.engine().operations() + operations;
+        let mut turns = 0;
+        while self.drive.engine().operations() < goal && self.drive.read_only().is_none() {
+            self.turn();
+            turns += 1;
+            assert!(turns < 10_000 + 1000 * operations, "no progress: {:?}", self.drive.device());
+        }
+    }
+
+    /// Writes every mapping unit, some a few times.
+    pub fn fill(&mut self) {
+        let mut next = 0;
+        while next < self.units.len() as u64 {
+            let count = (1 + self.rng.below(16)).min(self.units.len() as u64 - next);
+            self.finish_all();
+            self.submit(HostOp::Write, next * self.unit, count * self.unit);
+            next += count;
+        }
+        self.finish_all();
+    }
+
+    fn finish_all(&mut self) {
+        let mut steps = 0;
+        while self.drive.in_flight() > 0 {
+            self.step();
+            steps += 1;
+            assert!(steps < 100_000, "requests never end: {:?}", self.drive.device());
+        }
+    }
+
+    /// Lets the drive work until it has nothing more to do, and flushes; then everything
+    /// has come to be as the last completed request left it.
+    pub fn come_to_rest(&mut self) {
+        self.finish_all();
+        self.submit(HostOp::Flush, 0, 0);
+        let mut steps = 0;
+        while self.drive.next_event().is_some() {
+            self.step();
+            steps += 1;
+            assert!(steps < 100_000, "never at rest: {:?}", self.drive.device());
+        }
+        assert_eq!(self.drive.in_flight(), 0);
+        self.drive.assert_consistent();
+        for (lpn, unit) in self.units.iter().enumerate() {
+            let found = self.drive.version_of(lpn as u32).unwrap();
+            assert_eq!(Some(&found), unit.history.last(), "unit {lpn} at rest");
+        }
+    }
+
+    /// Checks, on a drive at rest, that no block was lost track of: what is erased can be
+    /// written, unless it is bad.
+    pub fn assert_no_block_is_lost(&self) {
+        let (nand, ftl) = (self.drive.engine().nand(), self.drive.engine().ftl());
+        let blocks = (0..nand.geometry().blocks()).map(BlockId);
+        let is_erased = |&block: &BlockId| nand.rows_programmed(block) == 0 && !nand.is_bad(block);
+        let erased = blocks.filter(|block| is_erased(block) && !nand.is_unstable(*block)).count();
+        let free: u32 =
+            (0..nand.geometry().lanes()).map(|lane| ftl.erased_blocks(LaneId(lane))).sum();
+        assert_eq!(free as usize, erased, "{:?}", self.drive.device());
+    }
+
+    /// Submits a random request, or lets the drive take a step.
+    fn turn(&mut self) {
+        let room = self.drive.in_flight() < self.drive.device().drive.queue_depth.min(6);
+        if room && (self.rng.chance(0.4) || self.drive.next_event().is_none()) {
+            let op = match self.rng.below(20) {
+                0..13 => HostOp::Write,
+                13..15 => HostOp::Discard,
+                15..17 => HostOp::WriteZeroes,
+                17 => HostOp::Read,
+                _ => HostOp::Flush,
+            };
+            let (offset, len) = self.range(op);
+            self.submit(op, offset, len);
+        } else if self.drive.next_event().is_some() {
+            self.step();
+        }
+    }
+
+    fn step(&mut self) {
+        let mut out = Vec::new();
+        self.drive.step(&mut out);
+        for completion in out {
+            self.complete(&completion);
+        }
+    }
+
+    fn range(&mut self, op: HostOp) -> (u64, u64) {
+        if op == HostOp::Flush {
+            return (0, 0);
+        }
+        let units = self.units.len() as u64;
+        // A few hot units are written and trimmed again and again.
+        let first = if self.rng.chance(0.5) { self.rng.below(20) } else { self.rng.below(units) };
+        let most = if self.rng.chance(self.long) { 48 } else { 2 };
+        let count = (1 + self.rng.below(most)).min(units - first);
+        let (mut start, mut end) = (first * self.unit, (first + count) * self.unit);
+        if self.rng.chance(self.unaligned) {
+            start += self.rng.below(self.unit);
+            end = (end - self.rng.below(self.unit)).max(start + 1);
+        }
+        (start, end - start)
+    }
+
+    /// What `request` does to which mapping units.
+    fn effects(&self, request: &Request) -> Vec<(usize, UnderWay)> {
+        let (start, end) = (request.offset, request.offset + request.len);
+        let touched = (start / self.unit) as usize..end.div_ceil(self.unit) as usize;
+        let device = self.drive.device();
+        let effect = |lpn: usize| {
+            let begin = lpn as u64 * self.unit;
+            let whole = start <= begin && begin + self.unit <= end;
+            match request.op {
+                HostOp::Write => Some(UnderWay::Write),
+                HostOp::WriteZeroes if whole && device.unmaps() => Some(UnderWay::Trim),
+                HostOp::WriteZeroes => Some(UnderWay::Write),
+                HostOp::Discard => (whole && device.drive.discards).then_some(UnderWay::Trim),
+                // Zones are written by their own harness.
+                _ => None,
+            }
+        };
+        touched.filter_map(|lpn| effect(lpn).map(|does| (lpn, does))).collect()
+    }
+
+    fn submit(&mut self, op: HostOp, offset: u64, len: u64) {
+        let data = !matches!(op, HostOp::Read | HostOp::Flush);
+        let request = Request {
+            fua: data && self.rng.chance(0.05),
+            preflush: self.rng.chance(0.03),
+            queue: self.rng.below(u64::from(self.drive.device().drive.queues)) as u16,
+            urgent: self.rng.chance(0.1),
+            handle: self.rng.below(4) as u16,
+            ..Request::new(op, offset, len, self.requests.len() as u64)
+        };
+        let mut covered = Vec::new();
+        if op == HostOp::Flush || request.preflush {
+            covered = self.units.iter().map(|unit| unit.history.len() - 1).collect();
+        }
+        let effects = self.effects(&request);
+        if effects.iter().any(|&(lpn, _)| self.units[lpn].under_way.is_some()) {
+            return;
+        }
+        for (lpn, does) in effects {
+            self.units[lpn].under_way = Some(does);
+        }
+        self.drive.submit(request, self.drive.now()).unwrap();
+        self.requests.push(Some(Submitted { request, covered }));
+    }
+
+    fn complete(&mut self, completion: &Completion) {
+        let submitted = self.requests[completion.tag as usize].take();
+        let Submitted { request, covered } = submitted.expect("a request completes once");
+        if completion.status == Status::ReadOnly {
+            return self.refused(&request);
+        }
+        for (unit, last) in self.units.iter_mut().zip(covered) {
+            unit.promised = unit.promised.max(last);
+        }
+        let spec = &self.drive.device().drive;
+        let through = spec.write_cache == WriteCache::WriteThrough && request.op != HostOp::Discard;
+        let durable = spec.power_loss_protection || through || request.fua;
+        for (lpn, does) in self.effects(&request) {
+            let now = self.drive.version_of(lpn as u32).unwrap();
+            assert_eq!(now.is_none(), does == UnderWay::Trim, "{lpn} after {request:?}");
+            let unit = &mut self.units[lpn];
+            unit.under_way = None;
+            unit.history.push(now);
+            if durable {
+                unit.promised = unit.history.len() - 1;
+            }
+        }
+    }
+
+    /// A drive that writes no more has refused `request`: nothing is promised, and the old and
+    /// the new are both right.
+    fn refused(&mut self, request: &Request) {
+        assert!(self.drive.read_only().is_some(), "{request:?}");
+        for (lpn, does) in self.effects(request) {
+            let now = self.drive.version_of(lpn as u32).unwrap();
+            let unit = &mut self.units[lpn];
+            unit.under_way = None;
+            let last = *unit.history.last().expect("something was found at first");
+            let new = if does == UnderWay::Trim { now.is_none() } else { now > last };
+            assert!(now == last || new, "unit {lpn} after {request:?}");
+            unit.history.push(now);
+        }
+    }
+
+    /// Cuts the power, brings the drive back, and checks every promise.
+    pub fn cut(self, seed: u64) -> Self {
+        let faults = self.faults();
+        let was_read_only = self.drive.read_only().is_some();
+        let Self { drive, mut units, .. } = self;
+        let drive = Drive::recover(drive.power_cut(seed), seed).unwrap();
+        drive.assert_consistent();
+        assert!(!was_read_only || drive.read_only().is_some(), "a drive that writes again");
+        for (lpn, unit) in units.iter_mut().enumerate() {
+            let found = drive.version_of(lpn as u32).unwrap();
+            let newest = unit.history.iter().flatten().max().copied().unwrap_or(0);
+            let ahead = match (unit.under_way, found) {
+                (Some(UnderWay::Write), Some(version)) => version > newest,
+                (Some(UnderWay::Trim), None) => true,
+                _ => false,
+            };
+            let allowed = &unit.history[unit.promised..];
+            assert!(
+                allowed.contains(&found) || ahead,
+                "unit {lpn}: found {found:?}, allowed {allowed:?}, under way {:?}, {:?}",
+                unit.under_way,
+                drive.device()
+            );
+            // What was found is on flash, so it is the floor from now on.
+            *unit = UnitModel::found(found);
+        }
+        Self { drive, units, requests: Vec::new(), faults, ..self }
+    }
+}

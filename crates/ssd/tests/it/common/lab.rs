@@ -1,0 +1,172 @@
+//! A drive whose every time is known, and ways to load it.
+
+use prism_base::{Bytes, Nanos};
+use prism_nand::PageTimes;
+use prism_nand::timing::transfer_time;
+use prism_ssd::device::{Cell, SlcSpec, SlcUsage, WriteCache};
+use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request};
+
+pub const UNIT: u64 = 4096;
+pub const READ: Nanos = Nanos(50_000);
+pub const PROGRAM: Nanos = Nanos(600_000);
+pub const ERASE: Nanos = Nanos(3_000_000);
+pub const FIRMWARE: Nanos = Nanos(1_000);
+const CHANNEL: u64 = 400_000_000;
+const LINK: u64 = 2_000_000_000;
+
+/// One channel, one die, one plane, pages of one unit, 64 blocks of 16 pages; writes are
+/// complete on flash.
+pub fn lab() -> Device {
+    let mut device = Device::preset("wiscsim").unwrap();
+    device.name = "lab".into();
+    device.flash.channels = 1;
+    device.flash.dies_per_channel = 1;
+    device.flash.blocks_per_plane = 64;
+    device.flash.pages_per_block = 16;
+    device.flash.page = Bytes(UNIT);
+    device.flash.t_read = PageTimes::uniform(READ);
+    device.flash.t_program = PageTimes::uniform(PROGRAM);
+    device.flash.t_erase = ERASE;
+    device.flash.channel_bandwidth = Some(CHANNEL);
+    device.ftl.mapping_unit = Bytes(UNIT);
+    device.drive.capacity = Bytes(600 * UNIT);
+    device.drive.firmware_read = FIRMWARE;
+    device.drive.firmware_write = FIRMWARE;
+    device.drive.link_bandwidth = Some(LINK);
+    device.drive.write_buffer = Bytes(64 * UNIT);
+    device.drive.write_cache = WriteCache::WriteThrough;
+    device
+}
+
+pub const SLC_READ: Nanos = Nanos(20_000);
+pub const SLC_PROGRAM: Nanos = Nanos(150_000);
+/// Blocks of one bit a cell, of 8 units each.
+pub const SLC_BLOCKS: u32 = 16;
+
+/// The drive of [`lab`] with two-bit cells and a part with one.
+pub fn tiers(usage: SlcUsage) -> Device {
+    let mut device = lab();
+    device.flash.cell = Cell::Mlc;
+    device.ftl.free_blocks_low = 4;
+    device.ftl.free_blocks_high = 4;
+    device.ftl.free_blocks_critical = 3;
+    device.drive.power_loss_protection = true;
+    let cache = usage == SlcUsage::Cache;
+    device.slc = Some(SlcSpec {
+        blocks: SLC_BLOCKS,
+        usage,
+        below: None,
+        handle: None,
+        up_to: None,
+        fold_when_idle: cache.then_some(true),
+        free_blocks_low: if cache { 0 } else { 2 },
+        free_blocks_high: if cache { 0 } else { 2 },
+        t_read: SLC_READ,
+        t_program: SLC_PROGRAM,
+        t_erase: Nanos(1_000_000),
+        endurance: 100,
+    });
+    device
+}
+
+/// The transfer of so many units over the channel of [`lab`].
+pub fn channel(units: u64) -> Nanos {
+    transfer_time(Bytes(units * UNIT), CHANNEL)
+}
+
+/// The transfer of so many units over the link of [`lab`].
+pub fn link(units: u64) -> Nanos {
+    transfer_time(Bytes(units * UNIT), LINK)
+}
+
+/// `count` times `time`.
+pub fn times(count: u64, time: Nanos) -> Nanos {
+    Nanos(count * time.0)
+}
+
+pub fn request(op: HostOp, unit: u64, units: u64) -> Request {
+    Request::new(op, unit * UNIT, units * UNIT, 0)
+}
+
+pub fn read(unit: u64) -> Request {
+    request(HostOp::Read, unit, 1)
+}
+
+pub fn write(unit: u64) -> Request {
+    request(HostOp::Write, unit, 1)
+}
+
+pub fn urgent(request: Request) -> Request {
+    Request { urgent: true, ..request }
+}
+
+pub fn empty(device: &Device) -> Drive {
+    Drive::new(device.clone(), 1).unwrap()
+}
+
+pub fn filled(device: &Device) -> Drive {
+    let prepared = Drive::prepared(device.clone(), InitialState::Filled, 1, |_, _| true);
+    prepared.unwrap().unwrap().0
+}
+
+/// Submits `request` now and runs until it is done; returns its latency.
+pub fn serve(drive: &mut Drive, request: Request) -> Nanos {
+    let mut done = Vec::new();
+    drive.submit(request, drive.now()).unwrap();
+    while done.is_empty() {
+        drive.step(&mut done);
+    }
+    assert_eq!(done.len(), 1, "one request at a time");
+    done[0].completed.since(done[0].submitted)
+}
+
+/// Lets everything end that was begun; returns what was completed.
+pub fn drain(drive: &mut Drive) -> Vec<Completion> {
+    let mut done = Vec::new();
+    while drive.next_event().is_some() {
+        drive.step(&mut done);
+    }
+    drive.assert_consistent();
+    done
+}
+
+/// Lets time pass.
+pub fn rest(drive: &mut Drive, time: Nanos) -> Vec<Completion> {
+    let mut done = Vec::new();
+    drive.advance(drive.now() + time, &mut done);
+    done
+}
+
+/// Keeps `depth` requests in flight until `count` are done; returns how long that took.
+pub fn closed_loop(
+    drive: &mut Drive,
+    depth: u32,
+    count: u64,
+    mut next: impl FnMut(u64) -> Request,
+) -> Nanos {
+    let start = drive.now();
+    let (mut submitted, mut completed) = (0, 0);
+    let mut done = Vec::new();
+    while completed < count {
+        while submitted < count && drive.in_flight() < depth {
+            drive.submit(next(submitted), drive.now()).unwrap();
+            submitted += 1;
+        }
+        drive.step(&mut done);
+        completed += done.len() as u64;
+        done.clear();
+    }
+    drive.assert_conserved();
+    drive.now().since(start)
+}
+
+/// Requests a second.
+pub fn rate(count: u64, span: Nanos) -> f64 {
+    count as f64 / span.as_secs_f64()
+}
+
+/// `rate` is at most `bound`, and near it.
+pub fn assert_bound(rate: f64, bound: f64, slack: f64) {
+    let share = rate / bound;
+    assert!((1.0 - slack..1.0 + 1e-9).contains(&share), "{rate} of {bound}: {share}");
+}

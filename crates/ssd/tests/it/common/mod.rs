@@ -1,0 +1,43 @@
+//! Small drives for tests.
+
+pub mod aged;
+pub mod failing;
+pub mod harness;
+pub mod lab;
+pub mod model;
+pub mod swarm;
+pub mod zoned;
+
+use prism_base::{Bytes, Nanos};
+use prism_ftl::{Frontiers, VictimPolicy};
+use prism_nand::PageTimes;
+use prism_ssd::Device;
+use prism_ssd::device::WriteCache;
+
+/// A drive of `blocks` blocks a die with two dies, 2 pages of 2 units a row: small enough
+/// for thousands of runs, large enough for every mechanism.
+pub fn tiny(blocks: u32, capacity_units: u64, protected: bool) -> Device {
+    let mut device = Device::preset("consumer-nvme").unwrap();
+    device.flash.channels = 1;
+    device.flash.dies_per_channel = 2;
+    device.flash.planes = 2;
+    device.flash.multi_plane = true;
+    device.flash.blocks_per_plane = blocks;
+    device.flash.pages_per_block = 16;
+    device.flash.pages_per_program = 1;
+    device.flash.t_read = PageTimes::uniform(Nanos(35_760));
+    device.flash.page = Bytes(8192);
+    device.ftl.mapping_unit = Bytes(4096);
+    device.ftl.frontiers = Frontiers::Separate;
+    device.ftl.victim = VictimPolicy::Greedy;
+    device.ftl.free_blocks_low = 4;
+    device.ftl.free_blocks_high = 4;
+    device.drive.capacity = Bytes(capacity_units * 4096);
+    device.drive.write_buffer = Bytes(16 * 4096);
+    device.drive.write_cache = WriteCache::WriteBack;
+    device.drive.power_loss_protection = protected;
+    device.drive.firmware_read = Nanos(1000);
+    device.drive.firmware_write = Nanos(500);
+    device.check().unwrap();
+    device
+}

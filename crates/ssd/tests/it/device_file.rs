@@ -1,0 +1,337 @@
+//! The example in docs/spec/device-file.md is a device file, and says of itself what is
+//! true.
+
+use prism_base::Bytes;
+use prism_ftl::VictimPolicy;
+use prism_ssd::Device;
+
+const DOCUMENT: &str = include_str!("../../../../docs/spec/device-file.md");
+
+fn example() -> &'static str {
+    let start = DOCUMENT.find("```toml\n").expect("the document has an example") + 8;
+    let length = DOCUMENT[start..].find("```").expect("the example ends");
+    &DOCUMENT[start..start + length]
+}
+
+/// The example with the document's `[faults]`.
+fn aged_example() -> String {
+    let fence = "```toml faults\n";
+    let start = DOCUMENT.find(fence).expect("the document has faults") + fence.len();
+    let length = DOCUMENT[start..].find("```").expect("they end");
+    format!("{}\n[faults]\n{}", example(), &DOCUMENT[start..start + length])
+}
+
+#[test]
+fn the_example_is_what_the_document_says() {
+    let device = Device::from_toml(example()).unwrap();
+    let geometry = device.geometry();
+    let row = Bytes(u64::from(geometry.units_per_row()) * geometry.unit.0);
+    let block = Bytes(u64::from(geometry.units_per_block()) * geometry.unit.0);
+    assert_eq!((geometry.dies(), row, block), (8, Bytes(32 << 10), Bytes(8 << 20)));
+    assert_eq!(geometry.raw(), Bytes(32 << 30));
+    let spare = device.over_provisioning();
+    let told = format!("{:.1} % nominal", 100.0 * spare.nominal);
+    assert!(DOCUMENT.contains(&told), "{told}");
+    let told = format!("{:.1} % effective", 100.0 * spare.effective);
+    assert!(DOCUMENT.contains(&told), "{told}");
+}
+
+/// The sections, each with the fields that are read: the parser lists them when it meets
+/// one that it does not know.
+fn sections() -> Vec<(&'static str, Vec<String>)> {
+    let known = |heading: &'static str| {
+        let with = format!("{heading}unheard_of = 1\n");
+        let text = match heading {
+            "" => format!("{with}{}", aged_example()),
+            _ => aged_example().replacen(heading, &with, 1),
+        };
+        let message = Device::from_toml(&text).unwrap_err().to_string();
+        let (_, list) = message.split_once("expected one of ").expect(&message);
+        (heading, list.split('`').skip(1).step_by(2).map(str::to_owned).collect())
+    };
+    ["", "[flash]\n", "[ftl]\n", "[drive]\n", "[faults]\n", "[datasheet]\n"].map(known).into()
+}
+
+/// The rows of the document's tables of fields in a section: field, and whether it may be
+/// left out, because it has a default or belongs to one mapping alone.
+fn described(heading: &str) -> Vec<(String, bool)> {
+    let title = match heading.trim() {
+        "" => "### At the top".to_owned(),
+        section => format!("### `{section}`"),
+    };
+    let start = DOCUMENT.find(&title).expect(&title) + title.len();
+    let section = &DOCUMENT[start..];
+    let section = &section[..section.find("\n### ").unwrap_or(section.len())];
+    let mut all = Vec::new();
+    for (number, table) in section.split("\n| field |").skip(1).enumerate() {
+        let mut rows = table.lines().take_while(|line| line.contains('|'));
+        let defaults = rows.next().is_some_and(|head| head.contains("| default |"));
+        for row in rows.skip(1) {
+            let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+            let default = defaults && !cells[3].is_empty() || number > 0;
+            all.push((cells[0].trim_matches('`').to_owned(), default));
+        }
+    }
+    all
+}
+
+#[test]
+fn the_document_describes_the_fields_that_are_read() {
+    for (heading, mut read) in sections() {
+        let mut fields: Vec<_> = described(heading).into_iter().map(|(field, _)| field).collect();
+        if heading.is_empty() {
+            let sections = ["flash", "ftl", "range", "drive", "slc", "faults", "datasheet"];
+            read.retain(|field| !sections.contains(&field.as_str()));
+        }
+        read.sort();
+        fields.sort();
+        assert_eq!(fields, read, "fields of {heading:?}, as described and as read");
+    }
+}
+
+#[test]
+fn a_field_without_a_default_is_required() {
+    for (heading, _) in sections() {
+        for (field, default) in described(heading) {
+            let example = aged_example();
+            let line = example.lines().find(|line| line.starts_with(&format!("{field} = ")));
+            let optional = default || heading == "[datasheet]\n";
+            let Some(line) = line else {
+                assert!(optional, "the example lacks {field}, which has no default");
+                continue;
+            };
+            let without = example.replacen(&format!("{line}\n"), "", 1);
+            match Device::from_toml(&without) {
+                Ok(_) => assert!(optional, "{field} may be left out"),
+                Err(error) => {
+                    let message = error.to_string();
+                    assert!(message.contains(&format!("missing field `{field}`")), "{message}");
+                    assert!(!optional, "{field} may not be left out");
+                }
+            }
+        }
+    }
+}
+
+/// A part of the document that is not a device file by itself.
+fn part(fence: &str) -> &'static str {
+    let start = DOCUMENT.find(fence).expect("the document has the part") + fence.len();
+    let length = DOCUMENT[start..].find("```").expect("it ends");
+    &DOCUMENT[start..start + length]
+}
+
+#[test]
+fn ranges_are_described_and_read() {
+    let with = |range: &str| {
+        let text = format!("{}\n{range}", example());
+        text.replace("power_loss_protection = false", "power_loss_protection = true")
+    };
+    let range = part("```toml range\n");
+    let device = Device::from_toml(&with(range)).unwrap();
+    let shares: Vec<_> = device.range_devices().iter().map(Device::logical_units).collect();
+    assert_eq!(shares, [7 << 18, 21 << 18], "a quarter of 28 GiB, and what is left");
+
+    let message = Device::from_toml(&with(&format!("{range}unheard_of = 1\n"))).unwrap_err();
+    let message = message.to_string();
+    let (_, list) = message.split_once("expected one of ").expect(&message);
+    let mut read: Vec<_> = list.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    let rows = described("[[range]]\n");
+    let mut fields: Vec<_> = rows.iter().map(|(field, _)| field.clone()).collect();
+    read.sort();
+    fields.sort();
+    assert_eq!(fields, read, "fields of a range, as described and as read");
+    for (field, default) in rows {
+        let needed = ["share", "mapping"].contains(&field.as_str());
+        assert!(needed != default, "{field} has a default, or is required");
+        let line = range.lines().find(|line| line.starts_with(&format!("{field} = ")));
+        if let Some(line) = line.filter(|_| needed) {
+            let error = Device::from_toml(&with(&range.replace(line, ""))).unwrap_err().to_string();
+            assert!(error.contains(&format!("missing field `{field}`")), "{error}");
+        }
+    }
+}
+
+/// The example with its translation layer replaced by that of the hybrid mapping.
+fn hybrid_example() -> String {
+    let own = part("```toml hybrid\n");
+    let example = example();
+    let layer = example.find("[ftl]\n").expect("a layer") + 6;
+    let drive = example.find("\n[drive]").expect("a drive");
+    let text = [&example[..layer], own, &example[drive..]].concat();
+    text.replace("power_loss_protection = false", "power_loss_protection = true")
+}
+
+#[test]
+fn the_hybrid_fields_are_described_required_and_apart() {
+    let text = hybrid_example();
+    let device = Device::from_toml(&text).unwrap();
+    assert_eq!(device.usable_units(), 4095 * 2048, "all blocks but one");
+    let message = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        Device::from_toml(&text.replace(from, to)).unwrap_err().to_string()
+    };
+    for field in ["group_blocks", "group_log_blocks", "log_share"] {
+        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no row");
+        let line = text.lines().find(|line| line.starts_with(field)).expect("the field");
+        assert!(message(&format!("{line}\n"), "").contains(&format!("ftl.{field} = nothing")));
+        let page = example().replace("[ftl]", &format!("[ftl]\n{line}"));
+        let refused = Device::from_toml(&page).unwrap_err().to_string();
+        assert!(refused.contains(&format!("ftl.{field}")), "{refused}");
+    }
+    let check = |from: &str, to: &str, expected: &str| {
+        let message = message(from, to);
+        assert!(message.contains(expected), "{message}");
+    };
+    check("victim = \"fifo\"", "victim = \"random\"", "random does not combine");
+    check("\"separate\"", "\"shared\"", "ftl.frontiers = shared");
+    check("protection = true", "protection = false", "drive.discards = true");
+    check("group_blocks = 4", "group_blocks = 0", "group_blocks is 0");
+    check("log_share = 0.07", "log_share = 1.5", "ftl.log_share = 1.5");
+    check("log_share = 0.07", "log_share = 0.07\nsegment = \"1MiB\"", "ftl.segment");
+    check("log_share = 0.07", "log_share = 0.07\nwear_move_behind_mean = 3", "ftl.wear_move");
+    check("channels = 4", "channels = 4\ncopy_back = true", "flash.copy_back");
+    check("channels = 4", "channels = 4\nsuperblock_dies = 4\nsuperblock_parity = true", "parity");
+    check("free_blocks_high = 2", "free_blocks_high = 0", "free_blocks_high is 0");
+    check("capacity = \"28GiB\"", "capacity = \"32GiB\"", "at most");
+}
+
+#[test]
+fn every_victim_policy_is_described_and_read() {
+    for policy in VictimPolicy::EXAMPLES {
+        assert!(DOCUMENT.contains(&format!("\n| `{policy}` |")), "{policy} has no row");
+        let text = example().replace("victim = \"greedy\"", &format!("victim = \"{policy}\""));
+        assert_eq!(Device::from_toml(&text).unwrap().ftl_config().victim, policy);
+    }
+}
+
+/// The example with its translation layer replaced by that of a zoned drive.
+fn zoned_example() -> String {
+    let fence = "```toml zoned\n";
+    let start = DOCUMENT.find(fence).expect("the document has the section") + fence.len();
+    let length = DOCUMENT[start..].find("```").expect("it ends");
+    let example = example();
+    let layer = example.find("[ftl]\n").expect("a layer") + 6;
+    let drive = example.find("\n[drive]").expect("a drive");
+    let text = [&example[..layer], &DOCUMENT[start..start + length], &example[drive..]];
+    let text =
+        text.concat().replace("power_loss_protection = false", "power_loss_protection = true");
+    text.replace("capacity = \"28GiB\"", "capacity = \"56GiB\"")
+}
+
+#[test]
+fn the_fields_of_zones_are_described_required_and_apart() {
+    let text = zoned_example();
+    let shape = Device::from_toml(&text).unwrap().zone_shape().unwrap();
+    assert_eq!((shape.count, shape.size, shape.capacity), (3584, 16 << 20, 8 << 20));
+    let message = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        Device::from_toml(&text.replace(from, to)).unwrap_err().to_string()
+    };
+    for field in ["zone_size", "max_open_zones", "max_active_zones"] {
+        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no row");
+        let line = text.lines().find(|line| line.starts_with(field)).expect("the field");
+        assert!(message(&format!("{line}\n"), "").contains("mapping \"zns\" needs"));
+        let page = example().replace("[ftl]", &format!("[ftl]\n{line}"));
+        let refused = Device::from_toml(&page).unwrap_err().to_string();
+        assert!(refused.contains(&format!("ftl.{field}")), "{refused}");
+    }
+    let check = |from: &str, to: &str, expected: &str| {
+        let message = message(from, to);
+        assert!(message.contains(expected), "{message}");
+    };
+    check("zone_size = \"16MiB\"", "zone_size = \"4MiB\"", "larger zone_size");
+    check("max_open_zones = 8", "max_open_zones = 13", "at most max_active_zones");
+    check("\"56GiB\"", "\"57GB\"", "whole number of zones");
+    check("\"56GiB\"", "\"80GiB\"", "5120 zones on 4096 blocks");
+    check("write-back", "write-through", "drive.write_cache");
+    check("protection = true", "protection = false", "drive.power_loss_protection");
+    check("\"2MiB\"", "\"256KiB\"", "a row (what one program writes) for each active zone");
+    check("victim = \"greedy\"", "victim = \"greedy\"\nsegment = \"1MiB\"", "ftl.segment");
+}
+
+/// The example with the part of one bit a cell that the document shows, and less capacity.
+#[test]
+fn the_slc_fields_are_described_and_required() {
+    let fence = "```toml slc\n";
+    let start = DOCUMENT.find(fence).expect("the document has the section") + fence.len();
+    let length = DOCUMENT[start..].find("```").expect("it ends");
+    let section = &DOCUMENT[start..start + length];
+    let text = example()
+        .replace("capacity = \"28GiB\"", "capacity = \"18GiB\"")
+        .replace("[drive]\n", "free_blocks_critical = 3\n\n[drive]\n")
+        .replace("[datasheet]\n", &format!("[slc]\n{section}\n[datasheet]\n"));
+    let device = Device::from_toml(&text).unwrap();
+    let geometry = device.geometry();
+    assert_eq!((geometry.slc_blocks_per_lane(), geometry.slc_rows_per_block()), (164, 256 / 3));
+    assert_eq!(geometry.slc_raw(), Bytes(8 * 164 * 85 * 2 * 16384));
+    for line in section.lines() {
+        let field = line.split(" = ").next().expect("a field");
+        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no row");
+        let message = Device::from_toml(&text.replace(&format!("\n{line}\n"), "\n"));
+        let message = message.unwrap_err().to_string();
+        assert!(message.contains(field), "{field}: {message}");
+    }
+    for field in ["below", "handle", "up_to"] {
+        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no row");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_of_slc_blocks_that_fail_is_named() {
+    let with = |lines: &str| {
+        let mut device = Device::preset("slc-mlc").unwrap();
+        let faults = format!("kind = \"mlc\"\nwear = 2500\n{lines}");
+        device.faults = Some(toml::from_str(&faults).unwrap());
+        device.check().map(|()| device.slc_fault_model().unwrap())
+    };
+    // A quarter of 10,000 cycles is used up, and so is one of 100,000.
+    let model = with("").unwrap();
+    assert_eq!((model.wear, model.endurance), (25_000, 100_000));
+    let own = with("[slc]\nkind = \"mlc\"\nwear = 7\nread_retries = 1\n").unwrap();
+    assert_eq!((own.wear, own.ecc.retries), (7, 1));
+    let check = |lines: &str, expected: &str| {
+        let message = with(&format!("[slc]\n{lines}\n")).unwrap_err().to_string();
+        assert!(message.contains(expected), "{lines}: {message}");
+    };
+    check("kind = \"plc\"", "faults.kind = plc (in [faults.slc]): kinds are");
+    check("kind = \"slc\"\nretention = \"1d\"", "faults.slc.retention");
+    check("kind = \"slc\"\n[slc.slc]\nkind = \"slc\"", "faults.slc.slc");
+}
+
+#[test]
+fn what_makes_no_sense_under_faults_is_named() {
+    let aged = aged_example();
+    let device = Device::from_toml(&aged).unwrap();
+    let model = device.fault_model().unwrap();
+    assert_eq!((model.wear, model.factory_bad, model.ecc.retries), (2500, 0.01, 5));
+    // Two more erased blocks of each lane are kept.
+    let (ours, other) = (device.ftl_config(), Device::from_toml(example()).unwrap().ftl_config());
+    assert_eq!(ours.reserve_blocks, other.reserve_blocks + 2);
+    assert_eq!(ours.free_blocks_low, other.free_blocks_low + 2);
+    let check = |line: &str, expected: &str| {
+        let field = line.split(" = ").next().unwrap();
+        let others = aged.lines().filter(|other| !other.starts_with(&format!("{field} = ")));
+        let text = others.chain([line]).collect::<Vec<_>>().join("\n");
+        let message = Device::from_toml(&text).unwrap_err().to_string();
+        assert!(message.contains(expected), "{line}: {message}");
+    };
+    check("kind = \"plc\"", "faults.kind = plc: kinds are slc, mlc, tlc and qlc");
+    check("wear = 2000000000", "faults.wear = 2000000000: must be at most");
+    check("retention = \"40000d\"", "faults.retention");
+    check("retention = 90", "invalid type");
+    check("factory_bad = 1.5", "faults.factory_bad = 1.5: must be between 0 and 1");
+    check("erase_failure = -0.1", "faults.erase_failure = -0.1");
+    check("rber_wear_exponent = 17.0", "faults.rber_wear_exponent = 17");
+    check("page_factors = []", "faults.page_factors = []: give one to eight factors");
+    check("codeword = \"32B\"", "faults.codeword");
+    check("correctable_bits = 8192", "faults.correctable_bits = 8192: must be fewer");
+    check("read_retries = 101", "faults.read_retries = 101");
+    check("retry_factor = nan", "faults.retry_factor = NaN");
+    let slc = |lines: &str| {
+        let text = format!("{aged}\n[faults.slc]\n{lines}");
+        Device::from_toml(&text).unwrap_err().to_string()
+    };
+    assert!(slc("kind = \"slc\"\n").contains("faults.slc.kind = slc: [faults.slc] is for blocks"));
+    let hybrid = format!("{}\n[faults]\nkind = \"tlc\"\n", hybrid_example());
+    assert!(Device::from_toml(&hybrid).unwrap().faults.is_some(), "whatever the mapping");
+}

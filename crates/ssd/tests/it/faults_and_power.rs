@@ -1,0 +1,87 @@
+//! Flash that fails, and power that goes, in the same lives.
+//!
+//! Bits do not flip here, so that nothing may be lost: whatever fails and wherever power is
+//! cut, what was promised durable is there ([`Harness`]), and a block is either used, erased
+//! and free, or bad.
+
+#![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
+
+use crate::common::aged;
+use crate::common::failing;
+use crate::common::harness::Harness;
+use crate::common::swarm::{self, Kind};
+use prism_base::Rng;
+use prism_engine::FaultCounts;
+use prism_ssd::Device;
+use prism_ssd::device::Mapping;
+
+/// Lives of each kind of drive, with so many cuts each.
+const LIVES: u64 = 60;
+const CUTS: u64 = 40;
+
+/// A drive of `kind` whose programs and erases fail often, and whose bits do not flip.
+fn failing(kind: Kind, rng: &mut Rng) -> Device {
+    let mut device = failing::device(rng, |rng| kind.draw(rng));
+    let faults = device.faults.as_mut().expect("it ages");
+    faults.rber_fresh = Some(0.0);
+    (faults.rber_wear, faults.rber_year) = (Some(0.0), Some(0.0));
+    faults.program_failure = Some(swarm::one_of(rng, &[0.001, 0.003, 0.01]));
+    device
+}
+
+/// A life with cuts mostly close together; then the drive works, or has come to its end.
+fn many_cuts(kind: Kind, test: &str) {
+    let (mut all, mut read_only, mut lives) = (FaultCounts::default(), 0, 0);
+    for seed in aged::seeds(LIVES) {
+        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test it faults_and_power::{test}");
+        let mut rng = Rng::stream(seed, "faults.power");
+        let device = failing(kind, &mut rng);
+        let Ok(mut harness) = Harness::made(device, seed) else { continue };
+        lives += 1;
+        harness.fill();
+        for _ in 0..CUTS {
+            let most = match rng.below(10) {
+                0..2 => 1,
+                2..8 => 60,
+                _ => 600,
+            };
+            harness.run(rng.below(most));
+            harness = harness.cut(seed);
+        }
+        harness.fill();
+        harness.come_to_rest();
+        if harness.drive().read_only().is_none() {
+            harness.assert_no_block_is_lost();
+        }
+        all.add(harness.faults());
+        read_only += u32::from(harness.drive().read_only().is_some());
+    }
+    println!("{lives} lives, {all:?}, {read_only} read-only");
+    let injected = all.program_failures + all.erase_failures;
+    assert!(lives < 2 || injected >= 1000 && read_only >= 3, "{all:?}, {read_only} read-only");
+}
+
+#[test]
+fn cuts_mapped_by_block() {
+    many_cuts(Kind::ByBlock(Mapping::Block), "cuts_mapped_by_block");
+}
+
+#[test]
+fn cuts_of_bast() {
+    many_cuts(Kind::ByBlock(Mapping::Bast), "cuts_of_bast");
+}
+
+#[test]
+fn cuts_of_fast() {
+    many_cuts(Kind::ByBlock(Mapping::Fast), "cuts_of_fast");
+}
+
+#[test]
+fn cuts_of_data_groups() {
+    many_cuts(Kind::ByBlock(Mapping::Hybrid), "cuts_of_data_groups");
+}
+
+#[test]
+fn cuts_of_ranges() {
+    many_cuts(Kind::Ranges, "cuts_of_ranges");
+}

@@ -1,0 +1,145 @@
+//! Drives with blocks of two kinds whose flash fails: SLC blocks are retired among themselves,
+//! a cache shrinks until there is none, and nothing is lost on the way.
+
+#![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
+
+use crate::common::aged::{Model, often, seeds};
+use crate::common::harness::Harness;
+use crate::common::swarm;
+use prism_base::{Bytes, Rng};
+use prism_engine::FaultCounts;
+use prism_ssd::device::{FaultSpec, SlcUsage};
+use prism_ssd::{Device, Drive};
+
+/// A drive with an SLC region or cache whose blocks of both kinds fail often, with room for
+/// some of them to be retired.
+fn faulty(rng: &mut Rng, usage: SlcUsage) -> Device {
+    loop {
+        let mut device = swarm::tiers(rng, usage);
+        let more = swarm::one_of(rng, &[8, 16, 32]);
+        let mut faults = often(rng);
+        let own = FaultSpec { kind: "slc".into(), ..often(rng) };
+        faults.slc = Some(Box::new(own));
+        device.faults = Some(faults);
+        let slc = device.slc.as_mut().expect("it has blocks of one bit a cell");
+        slc.blocks += more / 2;
+        device.flash.blocks_per_plane += more + more / 2;
+        device.ftl.placement_handles = device.ftl.placement_handles.min(2);
+        let most = swarm::most_units(&device);
+        let units = swarm::one_of(rng, &[most * 9 / 10, most * 2 / 3, most / 2]);
+        device.drive.capacity = Bytes(units * device.ftl.mapping_unit.0);
+        if units >= 64 && device.check().is_ok() {
+            return device;
+        }
+    }
+}
+
+/// What a swarm has been through.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    faults: FaultCounts,
+    /// Blocks of one bit a cell that grew bad.
+    slc_grown: u32,
+    /// Lives that end read-only, and those whose lanes have no such block left to write to.
+    read_only: u32,
+    without_slc: u32,
+    refused: u64,
+    cuts: u32,
+}
+
+fn live(usage: SlcUsage, seed: u64, seen: &mut Seen) {
+    let mut rng = Rng::stream(seed, "faults.tiers");
+    let device = faulty(&mut rng, usage);
+    let protected = device.drive.power_loss_protection;
+    let Some(mut model) = Model::new(device, seed) else { return };
+    model.fill();
+    for _ in 0..3 {
+        model.run(500);
+        if protected && rng.chance(0.5) {
+            model = model.cut(seed);
+            seen.cuts += 1;
+        }
+        model.quiesce();
+    }
+    let health = model.drive.health().unwrap();
+    assert!(health.read_only.is_none() || health.spare_blocks == 0, "{health:?}");
+    let slc = health.slc.expect("two kinds");
+    seen.slc_grown += slc.bad.failed_programs + slc.bad.failed_erases;
+    seen.read_only += u32::from(health.read_only.is_some());
+    seen.without_slc += u32::from(slc.spare_blocks == 0 && health.read_only.is_none());
+    seen.refused += model.refused;
+    seen.faults.add(model.faults());
+}
+
+fn swarm_of(usage: SlcUsage) {
+    let mut seen = Seen::default();
+    let all = seeds(150);
+    let alone = all.end - all.start == 1;
+    for seed in all {
+        println!(
+            "PRISM_SEED={seed} cargo test -p prism-ssd --test it faults_tiers::a_swarm_with_a_{}",
+            usage.name()
+        );
+        live(usage, seed, &mut seen);
+    }
+    println!("{usage:?}: {seen:?}");
+    let failed = seen.faults.program_failures + seen.faults.erase_failures;
+    assert!(alone || failed >= 1000 && seen.slc_grown >= 200, "{failed} failed, {seen:?}");
+    assert!(alone || seen.read_only >= 3 && seen.refused >= 100 && seen.cuts >= 50, "{seen:?}");
+}
+
+#[test]
+fn a_swarm_with_a_cache_loses_nothing_in_silence() {
+    swarm_of(SlcUsage::Cache);
+}
+
+#[test]
+fn a_swarm_with_a_region_loses_nothing_in_silence() {
+    swarm_of(SlcUsage::Region);
+}
+
+/// Power goes forty times in each life of a drive without protection whose flash fails: what
+/// was promised is there, and no block is lost.
+#[test]
+fn many_cuts_without_protection() {
+    let (mut faults, mut cuts, mut ended) = (FaultCounts::default(), 0, 0);
+    let all = seeds(80);
+    let alone = all.end - all.start == 1;
+    for seed in all {
+        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test it faults_tiers::many_cuts");
+        let mut rng = Rng::stream(seed, "faults.tiers.cuts");
+        let usage = swarm::one_of(&mut rng, &[SlcUsage::Cache, SlcUsage::Region]);
+        let mut device = faulty(&mut rng, usage);
+        device.drive.power_loss_protection = false;
+        let enough = device.drive.write_buffer.max(device.write_buffer_min());
+        device.drive.write_buffer = enough;
+        let built = device.check().and_then(|()| Drive::new(device.clone(), seed));
+        if built.is_err() {
+            // A region of addresses of its own needs protection.
+            continue;
+        }
+        let mut harness = Harness::new(device, seed);
+        for _ in 0..40 {
+            let most = swarm::one_of(&mut rng, &[10, 60, 600]);
+            harness.run(rng.below(most));
+            faults.add(harness.drive().flash_counts().faults);
+            harness = harness.cut(seed);
+            cuts += 1;
+            if harness.drive().read_only().is_some() {
+                ended += 1;
+                break;
+            }
+        }
+        if harness.drive().read_only().is_none() {
+            harness.run(400);
+            harness.fill();
+        }
+        if harness.drive().read_only().is_none() {
+            harness.come_to_rest();
+            harness.assert_no_block_is_lost();
+        }
+    }
+    println!("{cuts} cuts, {ended} drives read-only, {faults:?}");
+    let failed = faults.program_failures + faults.erase_failures;
+    assert!(alone || cuts >= 1500 && failed >= 300, "{cuts} cuts, {faults:?}");
+}

@@ -1,0 +1,85 @@
+//! The picture in docs/mappings/dftl.svg says what one write of the host causes where the map
+//! lies on flash. Here a small drive does it, and the picture has to hold what comes out. Those
+//! of the other mappings: `crates/engine/tests/it/life_of_a_write.rs`.
+
+use crate::common;
+use std::ops::Range;
+
+use prism_base::{Bytes, SimTime};
+use prism_nand::{Cause, PageTimes};
+use prism_ssd::device::Mapping;
+use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
+
+const PICTURE: &str = include_str!("../../../../docs/mappings/dftl.svg");
+
+/// Rows of a block, each of one unit; entries of a translation page and of the cache.
+const ROWS: u32 = 8;
+const UNIT: u64 = 512;
+const ENTRIES: u64 = 128;
+const CACHED: u64 = 64;
+/// Units of the host: two translation pages.
+const UNITS: u64 = 2 * ENTRIES;
+
+fn device() -> Device {
+    let mut device = common::tiny(96, 8000, true);
+    device.flash.dies_per_channel = 1;
+    device.flash.planes = 1;
+    device.flash.multi_plane = false;
+    device.flash.blocks_per_plane = 64;
+    device.flash.pages_per_block = ROWS;
+    device.flash.t_program = PageTimes::uniform(device.flash.t_program.of(0));
+    device.flash.page = Bytes(UNIT);
+    device.ftl.mapping_unit = Bytes(UNIT);
+    device.ftl.mapping = Mapping::Dftl;
+    device.ftl.map_cache = Some(Bytes(CACHED * Device::MAP_ENTRY));
+    device.drive.capacity = Bytes(UNITS * UNIT);
+    device.drive.write_buffer = Bytes(8 * UNIT);
+    device.check().unwrap();
+    assert_eq!(u64::from(device.entries_per_translation_page()), ENTRIES);
+    device
+}
+
+/// What writes one after another did to flash, and where their last unit and the first
+/// translation page stand.
+fn sentence(drive: &mut Drive, what: &str, units: Range<u64>) -> String {
+    let before = *drive.flash_counts();
+    let looks = *drive.map_counts().unwrap();
+    let mut out = Vec::new();
+    let last = units.end as u32 - 1;
+    for unit in units {
+        let request = Request::new(HostOp::Write, unit * UNIT, UNIT, 0);
+        drive.submit(request, drive.now()).unwrap();
+        // So long that each is on flash before the next comes.
+        let later = SimTime(drive.now().0 + 100_000_000);
+        drive.advance(later, &mut out);
+    }
+    drive.assert_consistent();
+    let done = drive.flash_counts().since(&before);
+    let looks = drive.map_counts().unwrap().since(&looks);
+    let ftl = drive.engine().ftl();
+    let place = |unit| {
+        let at = ftl.lookup(unit).expect("it was written").0;
+        format!("in block {}, row {}", at / ROWS, at % ROWS)
+    };
+    format!(
+        "write {what}: misses {}; programs host {}, map {}; reads map {}; erases {}; \
+         {last} {}; T0 {}",
+        looks.misses,
+        done.units[Cause::Host],
+        done.units[Cause::Map],
+        done.reads[Cause::Map],
+        done.erases.total(),
+        place(last),
+        place(UNITS as u32),
+    )
+}
+
+#[test]
+fn a_map_on_flash_is_read_before_and_rewritten_after() {
+    let state = InitialState::Filled;
+    let (mut drive, _) = Drive::prepared(device(), state, 1, |_, _| true).unwrap().unwrap();
+    let steps = [("10", 10..11), ("11", 11..12), ("128 to 191", 128..192)];
+    let told = steps.map(|(what, units)| sentence(&mut drive, what, units));
+    let missing: Vec<_> = told.iter().filter(|told| !PICTURE.contains(told.as_str())).collect();
+    assert!(missing.is_empty(), "not in the picture: {missing:#?}");
+}

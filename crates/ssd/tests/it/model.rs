@@ -1,0 +1,153 @@
+//! A whole drive against a naive model: a hash map from mapping unit to what is there.
+//!
+//! Random requests of all kinds at random times; when everything is quiet, the drive
+//! holds what the model holds, every request has completed exactly once, and what was
+//! done to the flash is accounted for, cause by cause.
+
+#![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
+
+use crate::common::model::{Model, Weights};
+use crate::common::swarm;
+use prism_base::{Bytes, Rng};
+use prism_ftl::{Frontiers, VictimPolicy};
+use prism_nand::Cause;
+use prism_ssd::Device;
+use prism_ssd::device::{SlcUsage, WriteCache};
+
+/// Seeds of a test: the one in PRISM_SEED, or the first `count`.
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    match std::env::var("PRISM_SEED") {
+        Ok(seed) => {
+            let seed = seed.parse().expect("PRISM_SEED is a number");
+            seed..seed + 1
+        }
+        Err(_) => 0..count,
+    }
+}
+
+#[test]
+fn a_swarm_of_drives_agrees_with_a_hash_map() {
+    for seed in seeds(1000) {
+        println!(
+            "PRISM_SEED={seed} cargo test -p prism-ssd --test it model::a_swarm_of_drives_agrees"
+        );
+        let mut rng = Rng::stream(seed, "model.device");
+        let device = swarm::device(&mut rng);
+        let weights = Weights::drawn(&mut rng);
+        let mut model = Model::new(device, weights, seed);
+        model.fill();
+        for _ in 0..3 {
+            model.run(400);
+            model.quiesce();
+        }
+    }
+}
+
+#[test]
+fn a_swarm_of_hybrid_drives_agrees_with_a_hash_map() {
+    for seed in seeds(1000) {
+        println!(
+            "PRISM_SEED={seed} cargo test -p prism-ssd --test it model::a_swarm_of_hybrid_drives"
+        );
+        let mut rng = Rng::stream(seed, "model.hybrid");
+        let device = swarm::by_block(&mut rng);
+        let weights = Weights::drawn(&mut rng);
+        let mut model = Model::new(device, weights, seed);
+        model.fill();
+        for _ in 0..3 {
+            model.run(400);
+            model.quiesce();
+        }
+    }
+}
+
+/// Both uses of blocks with one bit a cell.
+#[test]
+fn a_swarm_of_drives_with_tiers_agrees_with_a_hash_map() {
+    let (mut folded, mut cleaned, mut overflowed) = (0, 0, 0);
+    for seed in seeds(600) {
+        println!(
+            "PRISM_SEED={seed} cargo test -p prism-ssd --test it model::a_swarm_of_drives_with_tiers"
+        );
+        let mut rng = Rng::stream(seed, "model.tiers");
+        let usage = [SlcUsage::Cache, SlcUsage::Region][(seed % 2) as usize];
+        let device = swarm::tiers(&mut rng, usage);
+        let weights = Weights::drawn(&mut rng);
+        let mut model = Model::new(device, weights, seed);
+        model.fill();
+        for _ in 0..3 {
+            model.run(400);
+            model.quiesce();
+        }
+        let counts = model.drive().flash_counts();
+        folded += u32::from(counts.units[Cause::Fold] > 0);
+        cleaned += u32::from(counts.slc_units[Cause::Gc] > 0);
+        overflowed += u32::from(counts.slc_overflow > 0);
+    }
+    if std::env::var("PRISM_SEED").is_err() {
+        let seen = [folded, cleaned, overflowed];
+        assert!(seen.iter().all(|&drives| drives > 100), "drives that did it: {seen:?}");
+    }
+}
+
+/// Every tiny geometry with every policy, as full as it may be: it works, or is refused
+/// by name.
+#[test]
+fn every_tiny_geometry_works_or_is_refused() {
+    let (mut ran, mut refused) = (0, 0);
+    let policies = VictimPolicy::EXAMPLES.len() as u32;
+    for number in 0..2 * 2 * 3 * 4 * 2 * 2 * policies {
+        for blocks in 3..9 {
+            let device = tiny_geometry(number, blocks);
+            let most = swarm::most_units(&device);
+            if most == 0 {
+                let mut least = device;
+                least.drive.capacity = least.ftl.mapping_unit;
+                assert!(least.check().is_err(), "refused at any capacity");
+                refused += 1;
+                continue;
+            }
+            println!("geometry {number}, {blocks} blocks a plane, {most} units");
+            let mut device = device;
+            device.drive.capacity = Bytes(most * device.ftl.mapping_unit.0);
+            device.check().unwrap();
+            let mut rng = Rng::stream(u64::from(number), "tiny.weights");
+            let mut model = Model::new(device, Weights::drawn(&mut rng), u64::from(number));
+            model.fill();
+            model.run(60);
+            model.quiesce();
+            ran += 1;
+        }
+    }
+    assert!(ran > 1000 && refused > 100, "{ran} ran, {refused} were refused");
+}
+
+/// The geometry and the policies that `number` stands for, digit by digit.
+fn tiny_geometry(number: u32, blocks: u32) -> Device {
+    let mut rest = number;
+    let mut digit = |base: u32| {
+        let digit = rest % base;
+        rest /= base;
+        digit
+    };
+    let mut device = Device::preset("consumer-nvme").unwrap();
+    device.flash.channels = 1 + digit(2);
+    device.flash.dies_per_channel = 1 + digit(2);
+    let planes = digit(3);
+    device.flash.planes = if planes == 0 { 1 } else { 2 };
+    device.flash.multi_plane = planes == 2;
+    device.flash.pages_per_block = 1 + digit(4);
+    device.flash.pages_per_program = 1;
+    device.ftl.mapping_unit = Bytes(4096);
+    device.flash.page = Bytes(4096 * u64::from(1 + digit(2)));
+    device.ftl.frontiers = [Frontiers::Shared, Frontiers::Separate][digit(2) as usize];
+    device.ftl.victim = VictimPolicy::EXAMPLES[digit(VictimPolicy::EXAMPLES.len() as u32) as usize];
+    device.flash.blocks_per_plane = blocks;
+    device.ftl.free_blocks_low = 2;
+    device.ftl.free_blocks_high = 2 + number % 2;
+    device.drive.power_loss_protection = number.is_multiple_of(3);
+    device.drive.write_buffer = device.write_buffer_min();
+    device.drive.write_cache =
+        if number.is_multiple_of(5) { WriteCache::WriteThrough } else { WriteCache::WriteBack };
+    device
+}

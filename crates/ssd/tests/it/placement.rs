@@ -1,0 +1,232 @@
+//! What placement and a cached map do, against what theory and closed forms say.
+
+use std::collections::BTreeSet;
+
+use crate::common::tiny;
+use prism_base::{Bytes, Nanos, Rng, SimTime};
+use prism_ftl::{Frontiers, VictimPolicy};
+use prism_nand::Cause;
+use prism_nand::timing::transfer_time;
+use prism_ssd::device::{MapLoad, Mapping};
+use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request};
+
+const UNIT: u64 = 4096;
+
+fn prepared(device: &Device, state: InitialState) -> Drive {
+    let prepared = Drive::prepared(device.clone(), state, 1, |_, _| true);
+    prepared.unwrap().unwrap().0
+}
+
+/// Runs `requests` with up to `depth` in flight, to the end.
+fn run(drive: &mut Drive, depth: u32, requests: impl IntoIterator<Item = Request>) {
+    let mut out = Vec::new();
+    for request in requests {
+        while drive.in_flight() >= depth {
+            drive.step(&mut out);
+        }
+        drive.submit(request, drive.now()).unwrap();
+    }
+    while drive.in_flight() > 0 {
+        drive.step(&mut out);
+    }
+    drive.assert_consistent();
+}
+
+fn write(unit: u64, handle: u16) -> Request {
+    Request { handle, ..Request::new(HostOp::Write, unit * UNIT, UNIT, 0) }
+}
+
+/// Pages that cleaning copied for each unit the host wrote, when a tenth of the units gets
+/// nine tenths of the writes, named by handle if `told`.
+fn copies(frontiers: Frontiers, handles: u32, told: bool) -> f64 {
+    let mut device = tiny(96, 8000, true);
+    device.ftl.frontiers = frontiers;
+    device.ftl.victim = VictimPolicy::DChoices { d: 10 };
+    device.ftl.placement_handles = handles;
+    device.check().unwrap();
+    let mut drive = prepared(&device, InitialState::Filled);
+    let mut rng = Rng::stream(1, "placement");
+    let mut requests = |count| -> Vec<Request> {
+        let hot_or_cold = (0..count).map(|_| {
+            let hot = rng.chance(0.9);
+            let unit = if hot { rng.below(800) } else { 800 + rng.below(7200) };
+            write(unit, u16::from(hot && told))
+        });
+        hot_or_cold.collect()
+    };
+    run(&mut drive, 8, requests(60_000));
+    let before = *drive.flash_counts();
+    run(&mut drive, 8, requests(60_000));
+    drive.flash_counts().since(&before).units[Cause::Gc] as f64 / 60_000.0
+}
+
+#[test]
+fn handles_keep_hot_and_cold_apart() {
+    let mixed = copies(Frontiers::Separate, 0, false);
+    let untold = copies(Frontiers::Separate, 2, false);
+    let told = copies(Frontiers::Separate, 2, true);
+    let isolated = copies(Frontiers::PerStream, 2, true);
+    // A handle that nobody uses helps nobody; told apart, hot data leaves whole blocks of
+    // garbage; isolated, what survives of it is not mixed with cold data.
+    let all = format!("mixed {mixed}, untold {untold}, told {told}, isolated {isolated}");
+    assert!(untold > 0.8 * mixed, "{all}");
+    assert!(told < mixed, "{all}");
+    assert!(isolated < 0.75 * mixed, "{all}");
+}
+
+/// Two files written by turns, then one of them discarded: with segments each block holds
+/// one file only, and cleaning has nothing to copy.
+#[test]
+fn segments_group_by_place() {
+    let copied = |segment: Option<Bytes>| {
+        let mut device = tiny(48, 4096, true);
+        device.ftl.segment = segment;
+        device.check().unwrap();
+        let mut drive = prepared(&device, InitialState::Empty);
+        for _ in 0..12 {
+            // Rows of four units, so that the two share no row by the way they come.
+            let by_turns = (0..2048).flat_map(|i| [write(i, 0), write(2048 + i, 0)]);
+            run(&mut drive, 8, by_turns);
+            let discard = Request::new(HostOp::Discard, 2048 * UNIT, 2048 * UNIT, 0);
+            run(&mut drive, 1, [discard]);
+            let again = (0..2048).map(|i| write(2048 + i, 0));
+            run(&mut drive, 8, again);
+        }
+        drive.flash_counts().units[Cause::Gc]
+    };
+    let (mixed, apart) = (copied(None), copied(Some(Bytes(2048 * UNIT))));
+    assert!(apart * 5 < mixed, "{apart} against {mixed}");
+}
+
+fn dftl(blocks: u32, units: u64, entries: u64) -> Device {
+    let mut device = tiny(blocks, units, true);
+    device.ftl.mapping = Mapping::Dftl;
+    device.ftl.map_cache = Some(Bytes(entries * Device::MAP_ENTRY));
+    device.check().unwrap();
+    device
+}
+
+/// Commands wait until fewer pages of the map are to be rewritten, and these wait until half of
+/// the buffer is empty. Half a row of the host must not stay there for ever.
+#[test]
+fn half_a_row_in_a_small_buffer_holds_up_no_rewrites() {
+    let mut device = dftl(700, 70 << 10, 1024);
+    device.drive.write_buffer = device.write_buffer_min();
+    device.check().unwrap();
+    assert_eq!(device.drive.write_buffer, Bytes(4 * UNIT));
+    let mut drive = prepared(&device, InitialState::Filled);
+    run(&mut drive, 1, [0, 1].map(|unit| Request::new(HostOp::Write, unit * UNIT, UNIT, 0)));
+    assert_eq!(drive.buffered_units(), 2);
+    // Changes 70 pages of the map, none of which is cached.
+    let rest = device.capacity().0 - 2 * UNIT;
+    run(&mut drive, 1, [Request::new(HostOp::Discard, 2 * UNIT, rest, 0)]);
+    run(&mut drive, 1, [Request::new(HostOp::Read, 0, UNIT, 0)]);
+    assert_eq!(drive.host_counts().completed, 4);
+}
+
+#[test]
+fn a_miss_costs_one_read_of_a_translation_page() {
+    let device = dftl(128, 8192, 1024);
+    let mut drive = prepared(&device, InitialState::Filled);
+    let (f, d) = (&device.flash, &device.drive);
+    let page = f.t_read.of(0) + transfer_time(Bytes(UNIT), f.channel_bandwidth.unwrap());
+    let hit = d.firmware_read + page + transfer_time(Bytes(UNIT), d.link_bandwidth.unwrap());
+    let mut latency = |unit: u64| -> Completion {
+        let mut out = Vec::new();
+        drive.submit(Request::new(HostOp::Read, unit * UNIT, UNIT, 0), drive.now()).unwrap();
+        drive.advance(SimTime(drive.now().0 + 10_000_000), &mut out);
+        out[0]
+    };
+    for (unit, expected, map_reads) in [(7, hit + page, 1), (7, hit, 0), (8, hit + page, 1)] {
+        let done = latency(unit);
+        let taken: Nanos = done.completed.since(done.submitted);
+        assert_eq!((taken, done.cost.map_reads), (expected, map_reads), "unit {unit}");
+    }
+    let counts = *drive.map_counts().unwrap();
+    assert_eq!((counts.hits, counts.misses, counts.loads), (1, 2, 2));
+    assert_eq!(drive.flash_counts().reads[Cause::Map], 2);
+}
+
+/// A discard of everything leaves more translation pages to rewrite than may wait; the host
+/// then rests, and what it asks for next has to set them going.
+#[test]
+fn a_discard_of_everything_holds_nobody_up_for_ever() {
+    let device = dftl(1024, 100_000, 1024);
+    let mut drive = prepared(&device, InitialState::Filled);
+    let mut out = Vec::new();
+    let all = device.capacity().0;
+    for (op, offset, len) in [(HostOp::Discard, 0, all), (HostOp::Read, UNIT, UNIT)] {
+        drive.submit(Request::new(op, offset, len, 0), drive.now()).unwrap();
+        drive.advance(SimTime(drive.now().0 + 1_000_000_000), &mut out);
+        assert_eq!(drive.in_flight(), 0, "{op:?} ends");
+    }
+}
+
+/// Under uniform random reads, least recently used keeps what it has room for: misses are
+/// the share that does not fit.
+#[test]
+fn the_miss_ratio_is_what_does_not_fit() {
+    for (entries, share) in [(512, 0.0625), (2048, 0.25), (6144, 0.75), (9000, 1.0)] {
+        let device = dftl(128, 8192, entries);
+        let mut drive = prepared(&device, InitialState::Filled);
+        let mut rng = Rng::stream(2, "placement.misses");
+        let mut reads = |count| -> Vec<Request> {
+            let read = |unit| Request::new(HostOp::Read, unit * UNIT, UNIT, 0);
+            (0..count).map(|_| read(rng.below(8192))).collect()
+        };
+        run(&mut drive, 4, reads(60_000));
+        let before = *drive.map_counts().unwrap();
+        run(&mut drive, 4, reads(40_000));
+        let ratio = drive.map_counts().unwrap().since(&before).miss_ratio();
+        assert!((ratio - (1.0 - share)).abs() < 0.01, "{entries} entries: {ratio}");
+    }
+}
+
+#[test]
+fn whole_pages_make_neighbours_hit() {
+    let mut device = dftl(128, 8192, 2048);
+    device.ftl.map_load = MapLoad::Page;
+    let mut drive = prepared(&device, InitialState::Filled);
+    // Eight translation pages of 1024 entries; 64 units at once, in order.
+    let reads = (0..128).map(|i| Request::new(HostOp::Read, i * 64 * UNIT, 64 * UNIT, 0));
+    run(&mut drive, 1, reads);
+    let counts = *drive.map_counts().unwrap();
+    assert_eq!((counts.loads, counts.hits + counts.misses), (8, 8192));
+    // All units of the command that misses were looked at before the page was there.
+    assert_eq!(counts.misses, 8 * 64);
+}
+
+#[test]
+fn a_discard_that_is_ignored_leaves_the_map_alone() {
+    let mut device = dftl(128, 8192, 1024);
+    device.drive.discards = false;
+    let mut drive = prepared(&device, InitialState::Filled);
+    run(&mut drive, 1, [Request::new(HostOp::Read, 0, UNIT, 0)]);
+    run(&mut drive, 1, [Request::new(HostOp::Discard, 0, 4096 * UNIT, 0)]);
+    run(&mut drive, 1, [Request::new(HostOp::Read, 0, UNIT, 0)]);
+    let counts = *drive.map_counts().unwrap();
+    assert_eq!((counts.hits, counts.misses, counts.writebacks), (1, 1, 0));
+}
+
+/// Random writes over more than the cache holds rewrite about one translation page each,
+/// and all of it is counted as the map's.
+#[test]
+fn dirty_entries_cost_programs_of_the_map() {
+    let device = dftl(160, 8192, 512);
+    let mut drive = prepared(&device, InitialState::Filled);
+    let mut rng = Rng::stream(3, "placement.writes");
+    run(&mut drive, 4, (0..20_000).map(|_| write(rng.below(8192), 0)));
+    let flash = drive.flash_counts();
+    assert!(flash.units[Cause::Map] > 400, "{:?}", flash.units);
+    assert!(flash.reads[Cause::Map] > 9_000, "{:?}", flash.reads);
+    let large = dftl(160, 8192, 8192);
+    let mut drive = prepared(&large, InitialState::Filled);
+    let mut rng = Rng::stream(3, "placement.writes");
+    run(&mut drive, 4, (0..20_000).map(|_| write(rng.below(8192), 0)));
+    assert!(drive.flash_counts().reads[Cause::Map] < 8300, "each entry is missed once");
+    let mut rng = Rng::stream(3, "placement.writes");
+    let units: BTreeSet<_> = (0..20_000).map(|_| rng.below(8192)).collect();
+    // Two commands under way may miss the same entry.
+    let misses = drive.map_counts().unwrap().misses - units.len() as u64;
+    assert!(misses < 20, "{misses} more than entries");
+}

@@ -1,0 +1,277 @@
+//! A drive that was saved and loaded goes on exactly as the one that was saved: drives of every
+//! mapping drawn at random, on flash that fails and flash that does not, saved again and again
+//! in the middle of their lives. Every completion and every sum has to be the same.
+
+#![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
+
+use crate::common::aged::{self, seeds};
+use crate::common::failing;
+use crate::common::swarm::{self, Kind, one_of};
+use crate::common::zoned;
+use prism_base::{Bytes, Nanos, Rng, SimTime};
+use prism_engine::FlashCounts;
+use prism_ftl::MergeCounts;
+use prism_ssd::device::{Mapping, SlcUsage};
+use prism_ssd::{
+    Completion, Device, Drive, HostOp, InitialState, MapCounts, Request, SnapshotError, Status,
+};
+
+/// What a stretch of work leads to, without the time at which it began.
+#[derive(Debug, PartialEq)]
+struct Told {
+    done: Vec<Completion>,
+    refused: u64,
+    flash: FlashCounts,
+    merges: Option<MergeCounts>,
+    map: Option<MapCounts>,
+    read_only: bool,
+}
+
+/// What a swarm has been through.
+#[derive(Debug, Default)]
+struct Seen {
+    saved: u32,
+    buffered: u32,
+    read_only: u32,
+    faults: u64,
+    lost: u64,
+}
+
+/// A request as a host draws it; of a zoned drive, of a zone that is written in part, if there is
+/// one.
+fn draw(drive: &Drive, rng: &mut Rng, tag: u64) -> Request {
+    let device = drive.device();
+    let unit = device.ftl.mapping_unit.0;
+    let mut request = match drive.zones() {
+        Some(zones) => draw_zoned(zones, rng),
+        None => {
+            let op = match rng.below(20) {
+                0..11 => HostOp::Write,
+                11..17 => HostOp::Read,
+                17 => HostOp::Discard,
+                18 => HostOp::WriteZeroes,
+                _ => HostOp::Flush,
+            };
+            let capacity = device.capacity().0;
+            let len = if rng.chance(0.8) { unit * (1 + rng.below(5)) } else { 512 };
+            let len = len.min(capacity);
+            let grain = if rng.chance(0.9) { unit } else { 512 };
+            let offset = rng.below((capacity - len) / grain + 1) * grain;
+            let is_flush = op == HostOp::Flush;
+            if is_flush { Request::new(op, 0, 0, 0) } else { Request::new(op, offset, len, 0) }
+        }
+    };
+    request.tag = tag;
+    request.queue = rng.below(u64::from(device.drive.queues)) as u16;
+    request.urgent = rng.chance(0.1);
+    request.fua = rng.chance(0.05);
+    request.preflush = rng.chance(0.02);
+    request.handle = rng.below(u64::from(device.ftl.placement_handles.max(1))) as u16;
+    request
+}
+
+fn draw_zoned(zones: &prism_ssd::zones::Zones, rng: &mut Rng) -> Request {
+    let shape = *zones.shape();
+    let begun: Vec<_> = zones.report().filter(|info| info.state.is_active()).collect();
+    let info = match begun.is_empty() || rng.chance(0.2) {
+        true => zones.info(rng.below(u64::from(shape.count)) as u32),
+        false => begun[rng.below(begun.len() as u64) as usize],
+    };
+    let len = shape.block * (1 + rng.below(9));
+    let (op, offset, len) = match rng.below(20) {
+        0..8 => (HostOp::Write, info.write_pointer, len),
+        8..13 => (HostOp::ZoneAppend, info.start, len),
+        13..16 => (HostOp::Read, info.start, len),
+        16 => (HostOp::ZoneFinish, info.start, 0),
+        17 => (HostOp::ZoneReset, info.start, 0),
+        18 => (HostOp::ZoneOpen, info.start, 0),
+        _ => (HostOp::ZoneClose, info.start, 0),
+    };
+    Request::new(op, offset, len, 0)
+}
+
+/// Keeps some requests in flight, with pauses, then flushes and lets the drive come to rest.
+fn work(drive: &mut Drive, requests: u64, seed: u64) -> Told {
+    let mut rng = Rng::stream(seed, "saved.work");
+    let begun = drive.now();
+    let flash = *drive.flash_counts();
+    let (merges, map) = (drive.merge_counts(), drive.map_counts().copied());
+    let (mut done, mut refused) = (Vec::new(), 0);
+    let rest = |drive: &mut Drive, done: &mut Vec<Completion>| {
+        while drive.next_event().is_some() {
+            drive.step(done);
+        }
+    };
+    for tag in 0..requests {
+        while drive.in_flight() >= 12 || drive.next_event().is_some() && rng.chance(0.4) {
+            drive.step(&mut done);
+        }
+        if rng.chance(0.01) {
+            rest(drive, &mut done);
+            let later = drive.now() + Nanos(rng.below(10_000_000));
+            drive.advance(later, &mut done);
+        }
+        let request = draw(drive, &mut rng, tag);
+        refused += u64::from(drive.submit(request, drive.now()).is_err());
+    }
+    rest(drive, &mut done);
+    drive.submit(Request::new(HostOp::Flush, 0, 0, requests), drive.now()).unwrap();
+    drive.come_to_rest(&mut done);
+    drive.assert_consistent();
+    let since = |at: SimTime| SimTime(at.0 - begun.0);
+    for one in &mut done {
+        (one.submitted, one.completed) = (since(one.submitted), since(one.completed));
+    }
+    Told {
+        done,
+        refused,
+        flash: drive.flash_counts().since(&flash),
+        merges: drive.merge_counts().map(|now| now.since(&merges.unwrap_or_default())),
+        map: drive.map_counts().map(|now| now.since(&map.unwrap_or_default())),
+        read_only: drive.read_only().is_some(),
+    }
+}
+
+/// One life: saved after each stretch of work, and carried on beside the drive that was loaded.
+fn live(device: &Device, seed: u64, seen: &mut Seen) {
+    let mut rng = Rng::stream(seed, "saved.life");
+    let states = [
+        InitialState::Empty,
+        InitialState::FilledTo { share: 0.7 },
+        InitialState::Filled,
+        InitialState::Preconditioned { overwrites: 1.0 },
+    ];
+    let most = if device.is_zoned() { 3 } else { 4 };
+    let state = one_of(&mut rng, &states[..most]);
+    // Too many blocks may be bad from the factory.
+    let Ok(prepared) = Drive::prepared(device.clone(), state, seed, |_, _| true) else { return };
+    let mut drive = prepared.expect("nobody gives up").0;
+    assert!(drive.next_event().is_none(), "a drive that was prepared has rested");
+    for stretch in 0..4 {
+        if drive.read_only().is_some() {
+            assert_eq!(drive.save(), Err(SnapshotError::ReadOnly));
+            seen.read_only += 1;
+            return;
+        }
+        let bytes = drive.save().unwrap();
+        let mut loaded = Drive::from_saved(device.clone(), &bytes).unwrap();
+        loaded.assert_consistent();
+        assert!(loaded.save().unwrap() == bytes, "the same state again");
+        seen.saved += 1;
+        seen.buffered += u32::from(drive.buffered_units() > 0);
+        let requests = 100 + rng.below(500);
+        let (one, other) = (work(&mut drive, requests, seed ^ stretch), {
+            work(&mut loaded, requests, seed ^ stretch)
+        });
+        if let Some(place) = one.done.iter().zip(&other.done).position(|(a, b)| a != b) {
+            panic!("stretch {stretch}: {:?}, loaded {:?}", one.done[place], other.done[place]);
+        }
+        assert_eq!(one, other, "stretch {stretch}");
+        let faults = one.flash.faults;
+        seen.faults += faults.program_failures + faults.erase_failures + faults.read_retries;
+        seen.lost += faults.unreadable_units;
+        if rng.chance(0.5) {
+            drive = loaded;
+        }
+    }
+    assert!(drive.save().is_ok() == drive.read_only().is_none(), "the end");
+}
+
+/// Lives of drives that `draw` draws, half of them on flash that fails.
+fn lives(count: u64, test: &str, draw: impl Fn(&mut Rng) -> Device) -> Seen {
+    let mut seen = Seen::default();
+    for seed in seeds(count) {
+        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test it saved_states::{test}");
+        let mut rng = Rng::stream(seed, "saved.device");
+        let device = match seed % 2 {
+            0 => draw(&mut rng),
+            _ => failing::device(&mut rng, &draw),
+        };
+        live(&device, seed, &mut seen);
+    }
+    println!("{test}: {seen:?}");
+    let alone = std::env::var("PRISM_SEED").is_ok();
+    assert!(alone || u64::from(seen.saved) >= 2 * count, "{seen:?}");
+    assert!(alone || seen.faults > 0, "{seen:?}");
+    seen
+}
+
+#[test]
+fn any_drive() {
+    let seen = lives(120, "any_drive", swarm::device);
+    assert!(seen.lost > 0 && seen.buffered > 0, "{seen:?}");
+}
+
+#[test]
+fn a_map_on_flash() {
+    lives(60, "a_map_on_flash", |rng| Kind::Dftl.draw(rng));
+}
+
+#[test]
+fn mapped_by_block() {
+    lives(60, "mapped_by_block", |rng| Kind::ByBlock(Mapping::Block).draw(rng));
+}
+
+#[test]
+fn bast() {
+    lives(60, "bast", |rng| Kind::ByBlock(Mapping::Bast).draw(rng));
+}
+
+#[test]
+fn fast() {
+    lives(60, "fast", |rng| Kind::ByBlock(Mapping::Fast).draw(rng));
+}
+
+#[test]
+fn data_groups() {
+    lives(60, "data_groups", |rng| Kind::ByBlock(Mapping::Hybrid).draw(rng));
+}
+
+#[test]
+fn ranges() {
+    lives(60, "ranges", |rng| Kind::Ranges.draw(rng));
+}
+
+#[test]
+fn blocks_of_one_bit_a_cell() {
+    lives(60, "blocks_of_one_bit", |rng| {
+        let usage = one_of(rng, &[SlcUsage::Region, SlcUsage::Cache]);
+        swarm::tiers(rng, usage)
+    });
+}
+
+#[test]
+fn zones() {
+    let mut seen = Seen::default();
+    for seed in seeds(80) {
+        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test it saved_states::zones");
+        let mut rng = Rng::stream(seed, "saved.device");
+        let mut device = zoned::device(one_of(&mut rng, &[1, 2, 4]));
+        if seed % 2 == 1 {
+            device.faults = Some(aged::often(&mut rng));
+            device.flash.blocks_per_plane += 2 + rng.below(4) as u32;
+            device.drive.capacity = Bytes(8 * zoned::ZONE_UNITS * zoned::UNIT);
+            device.check().unwrap();
+        }
+        live(&device, seed, &mut seen);
+    }
+    println!("zones: {seen:?}");
+    let alone = std::env::var("PRISM_SEED").is_ok();
+    assert!(alone || seen.saved >= 200 && seen.buffered > 50 && seen.faults > 20, "{seen:?}");
+}
+
+/// What is left in the buffer of a protected drive, which a flush does not send to flash.
+#[test]
+fn what_waits_for_a_row_is_kept() {
+    let mut device = zoned::device(2);
+    device.drive.write_buffer = Bytes(20 * zoned::UNIT);
+    let mut drive = Drive::new(device.clone(), 1).unwrap();
+    let done = zoned::serve(&mut drive, zoned::request(HostOp::Write, 0, 3));
+    assert_eq!((done.status, drive.buffered_units()), (Status::Done, 3));
+    let mut loaded = Drive::from_saved(device, &drive.save().unwrap()).unwrap();
+    assert_eq!(loaded.buffered_units(), 3);
+    assert_eq!(loaded.zone_info(0).unwrap(), drive.zone_info(0).unwrap());
+    zoned::serve(&mut loaded, zoned::request(HostOp::Write, 3, 5));
+    zoned::finish_all(&mut loaded);
+    assert_eq!((loaded.buffered_units(), loaded.engine().ftl().mapped()), (0, 8));
+}

@@ -1,0 +1,119 @@
+//! Damaged and hostile images and texts: probing ends with a layout that holds together or
+//! with an error, and never panics; labels agree with a naive search.
+
+use prism_trace::FsLayout;
+use prism_trace::fs_layout::Region;
+use proptest::prelude::*;
+
+use super::image::Image;
+
+fn images() -> [Image; 3] {
+    [super::ext4::mkfs_4gib(), super::xfs::mkfs_4gib(), super::f2fs::mkfs_4gib()]
+}
+
+/// Checks what holds for every layout.
+fn assert_whole(layout: &FsLayout, offsets: &[u64]) {
+    let regions = layout.regions();
+    assert!(!regions.is_empty() && regions.iter().all(|region| region.start < region.end));
+    assert!(regions.windows(2).all(|pair| pair[0].end <= pair[1].start));
+    let offsets = offsets.iter().map(|offset| offset % (1 << 62));
+    let edges = regions.iter().flat_map(|region| [region.start, region.end - 1, region.end]);
+    for offset in edges.take(30).chain(offsets) {
+        let here = |region: &&Region| (region.start..region.end).contains(&offset);
+        let naive = regions.iter().find(here);
+        assert_eq!(layout.region(offset), naive, "{offset}");
+        let touched = |region: &&Region| region.start < offset + 5000 && region.end > offset;
+        let (touched, end) = (regions.iter().filter(touched), offset + 5000);
+        assert!(layout.overlapping(offset, end).iter().eq(touched), "{offset}");
+        assert_eq!(layout.overlapping(offset, offset), []);
+        assert_eq!(layout.label(offset), naive.map(|region| region.label.as_str()));
+        assert_eq!(layout.group(offset), naive.map(|region| region.group.as_str()));
+    }
+}
+
+/// Values that fields break at, beside any.
+fn value() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        any::<u64>(),
+        (0..64u32).prop_map(|bit| 1 << bit),
+        (0..64u32).prop_map(|bit| (1 << bit) - 1),
+        0..100_000u64,
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 1024,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn damaged_images_give_a_whole_layout_or_an_error(
+        which in 0..3usize,
+        damage in prop::collection::vec((any::<prop::sample::Index>(), 1..9usize, value()), 1..5),
+        offsets in prop::collection::vec(value(), 4),
+    ) {
+        let mut image = images()[which].clone();
+        let places = image.places();
+        for (place, width, value) in damage {
+            image.le(*place.get(&places), &[(0, width, value)]);
+        }
+        if let Ok(layout) = image.probe() {
+            assert_whole(&layout, &offsets);
+        }
+    }
+
+    #[test]
+    fn noise_with_a_magic_number_gives_a_whole_layout_or_an_error(
+        which in 0..3usize,
+        mut head in prop::collection::vec(any::<u8>(), 4096),
+        offsets in prop::collection::vec(value(), 4),
+    ) {
+        let (at, magic): (usize, &[u8]) =
+            [(0, &b"XFSB"[..]), (1024, b"\x10\x20\xf5\xf2"), (1024 + 0x38, b"\x53\xef")][which];
+        head[at..at + magic.len()].copy_from_slice(magic);
+        // The volume repeats its head without end, so that what is read is never plain zero.
+        let probed = FsLayout::probe::<&str>(&mut |at, buffer| {
+            for (byte, place) in buffer.iter_mut().zip(at..) {
+                *byte = head[(place % 4096) as usize];
+            }
+            Ok(())
+        });
+        if let Ok(layout) = probed {
+            assert_whole(&layout, &offsets);
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back(
+        pieces in prop::collection::vec((0..1u64 << 40, 1..1u64 << 40, "\\PC*", "[a-c]"), 1..20),
+        name in any::<String>(),
+        source in any::<String>(),
+    ) {
+        let mut at = 0;
+        let regions = pieces.into_iter().map(|(gap, len, label, group)| {
+            let start = at + gap;
+            at = start + len;
+            Region { start, end: at, label, group }
+        });
+        let layout = FsLayout::new(name, source, regions.collect()).unwrap();
+        assert_whole(&layout, &[]);
+        prop_assert_eq!(FsLayout::from_toml(&layout.to_toml()), Ok(layout));
+    }
+
+    #[test]
+    fn damaged_text_gives_a_whole_layout_or_an_error(
+        cuts in prop::collection::vec((any::<prop::sample::Index>(), any::<char>()), 1..8),
+    ) {
+        let text = super::xfs::mkfs_4gib().probe().unwrap().to_toml();
+        let mut letters: Vec<char> = text.chars().collect();
+        for (at, letter) in cuts {
+            let at = at.index(letters.len());
+            letters[at] = letter;
+        }
+        if let Ok(layout) = FsLayout::from_toml(&letters.into_iter().collect::<String>()) {
+            assert_whole(&layout, &[]);
+        }
+    }
+}
