@@ -51,7 +51,7 @@ impl DriveBlocks {
 }
 
 fn held(drive: &Drive) -> (Zombies, Zombies) {
-    let (nand, layer) = (drive.engine().nand(), drive.engine().ftl());
+    let (nand, ftl) = (drive.engine().nand(), drive.engine().ftl());
     let (geometry, layout) = (nand.geometry(), nand.layout());
     let units = geometry.data_units_per_block();
     let empty = || Zombies {
@@ -67,14 +67,14 @@ fn held(drive: &Drive) -> (Zombies, Zombies) {
         let first = layout.first_unit(layout.first_row(block)).0;
         let (mut of_data, mut of_map) = (0, 0);
         for at in first..first + geometry.units_per_block() {
-            match layer.live(Pun(at)) {
-                Some(lpn) if lpn < layer.logical_units() => of_data += 1,
+            match ftl.live(Pun(at)) {
+                Some(lpn) if lpn < ftl.logical_units() => of_data += 1,
                 Some(_) => of_map += 1,
                 None => {}
             }
         }
         let kind = if of_map > of_data { &mut map } else { &mut data };
-        let by_valid = if layer.is_writing(block) { &mut kind.open } else { &mut kind.closed };
+        let by_valid = if ftl.is_writing(block) { &mut kind.open } else { &mut kind.closed };
         by_valid[(of_data + of_map).min(units) as usize] += 1;
     }
     (data, map)

@@ -71,7 +71,7 @@ impl CleaningMode {
     }
 }
 
-/// When to clean. The low and high watermarks are the layer's.
+/// When to clean. The low and high watermarks are the FTL's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cleaning {
     /// Between low and critical.

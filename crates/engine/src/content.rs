@@ -1,6 +1,6 @@
 //! What is put into the cells, for devices that keep content.
 
-use prism_ftl::{Layer, TrimRange, UnitWrite};
+use prism_ftl::{Ftl, TrimRange, UnitWrite};
 use prism_nand::{Nand, NandError, RowId, StoredUnit, UnitTag};
 
 /// Begins the program of `row` on `nand` with the content of `units`: data tagged with
@@ -9,7 +9,7 @@ use prism_nand::{Nand, NandError, RowId, StoredUnit, UnitTag};
 #[inline(always)]
 pub(crate) fn program_begin(
     nand: &mut Nand,
-    ftl: &Layer,
+    ftl: &Ftl,
     row: RowId,
     units: &[UnitWrite],
     payloads: &[Box<[u8]>],
@@ -25,7 +25,7 @@ pub(crate) fn program_begin(
 #[cold]
 fn stored(
     nand: &Nand,
-    ftl: &Layer,
+    ftl: &Ftl,
     units: &[UnitWrite],
     payloads: &[Box<[u8]>],
 ) -> Result<Vec<StoredUnit>, NandError> {

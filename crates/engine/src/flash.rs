@@ -1,7 +1,7 @@
 //! Flash as an engine without time needs it: the simulated array, or anything else that
 //! programs and erases.
 
-use prism_ftl::{Layer, UnitWrite};
+use prism_ftl::{Ftl, UnitWrite};
 use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, NandError, RowId, Status};
 
 use crate::content;
@@ -35,7 +35,7 @@ pub trait Flash {
     /// source is a copy of what stands there, tag and version included. Others are data of
     /// the host with their logical unit and version; a place of padding
     /// ([`UnitWrite::PAD`]); or a tombstone ([`UnitWrite::TOMBSTONE`]), which holds
-    /// [`Layer::tombstone_ranges`]. `bytes` is empty, or has a mapping unit of bytes for
+    /// [`Ftl::tombstone_ranges`]. `bytes` is empty, or has a mapping unit of bytes for
     /// each of `units`.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ pub trait Flash {
         cause: Cause,
         units: &[UnitWrite],
         bytes: &[u8],
-        ftl: &Layer,
+        ftl: &Ftl,
     ) -> Result<(), Self::Error>;
 
     /// Erases all members of `block` that have to be ([`Nand::members_to_erase`]); returns
@@ -103,7 +103,7 @@ impl Flash for Nand {
         _cause: Cause,
         units: &[UnitWrite],
         bytes: &[u8],
-        ftl: &Layer,
+        ftl: &Ftl,
     ) -> Result<(), NandError> {
         let unit = self.geometry().unit.0 as usize;
         let payloads: Vec<Box<[u8]>> = bytes.chunks_exact(unit).map(Into::into).collect();
@@ -160,7 +160,7 @@ impl<F: Flash> Flash for &mut F {
         cause: Cause,
         units: &[UnitWrite],
         bytes: &[u8],
-        ftl: &Layer,
+        ftl: &Ftl,
     ) -> Result<(), F::Error> {
         (**self).program(row, cause, units, bytes, ftl)
     }

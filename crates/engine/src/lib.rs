@@ -1,5 +1,5 @@
 //! Runs the plans of a translation layer over flash: at once ([`immediate`]) or in time
-//! ([`timed`]), and decides *when* to clean, while the layer decides *what*.
+//! ([`timed`]), and decides *when* to clean, while the FTL decides *what*.
 //!
 //! The host's protocol is unknown here: an engine reads and programs units for a tag.
 

@@ -91,7 +91,7 @@ pub fn life(
 
 /// The least utilization that is computed: with less, hardly a victim has a valid page.
 pub const UTILIZATION_MIN: f64 = 0.01;
-/// The greatest: the layer that is simulated keeps a little garbage, so that cleaning
+/// The greatest: the FTL that is simulated keeps a little garbage, so that cleaning
 /// never runs in circles.
 pub const UTILIZATION_MAX: f64 = 0.97;
 /// The fewest pages of a block: with one, a block is valid or garbage and none is copied.

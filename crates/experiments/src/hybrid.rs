@@ -2,7 +2,7 @@
 
 use prism_base::{Bytes, Rng};
 use prism_engine::{FlashCounts, Immediate};
-use prism_ftl::{ConfigError, Hybrid, HybridConfig, Layer, Logs, VictimPolicy};
+use prism_ftl::{ConfigError, Ftl, Hybrid, HybridConfig, Logs, VictimPolicy};
 use prism_nand::{Cause, Geometry, Nand};
 
 use crate::theory;
@@ -94,7 +94,7 @@ pub fn measure(
     let geometry = setup.geometry();
     let logical = setup.config.logical_units;
     let mut nand = Nand::new(geometry.clone()).with_gaps(setup.config.gaps);
-    let mut ftl = Layer::from(Hybrid::new(geometry, setup.config.clone())?);
+    let mut ftl = Ftl::from(Hybrid::new(geometry, setup.config.clone())?);
     let mut engine = Immediate::new(&mut nand, &mut ftl);
     let mut rng = Rng::stream(seed, "hybrid.address");
     let mut version = 0;
@@ -102,7 +102,7 @@ pub fn measure(
         version += 1;
         engine.write(lpn, version);
     }
-    let mut overwrite = |engine: &mut Immediate<&mut Nand, &mut Layer>, capacities: f64| {
+    let mut overwrite = |engine: &mut Immediate<&mut Nand, &mut Ftl>, capacities: f64| {
         for _ in 0..(capacities * f64::from(logical)) as u64 {
             version += 1;
             engine.write(rng.below(u64::from(logical)) as u32, version);

@@ -2,7 +2,7 @@
 
 use prism_base::{Bytes, Rng};
 use prism_engine::Immediate;
-use prism_ftl::Layer;
+use prism_ftl::Ftl;
 use prism_nand::Nand;
 use prism_ssd::{Device, DeviceError, Drive, InitialState};
 
@@ -52,7 +52,7 @@ pub struct Ready {
 #[derive(Debug)]
 enum Held {
     Drive(#[expect(dead_code, reason = "kept until its memory was counted")] Box<Drive>),
-    Parts(#[expect(dead_code, reason = "kept until its memory was counted")] Box<(Nand, Layer)>),
+    Parts(#[expect(dead_code, reason = "kept until its memory was counted")] Box<(Nand, Ftl)>),
 }
 
 /// Blocks of a plane that make the drive one of 1 TiB of flash.
@@ -62,7 +62,7 @@ pub const TERABYTE: u32 = 4096;
 /// effective over-provisioning 0.15.
 fn device(blocks_per_plane: u32) -> Result<Device, DeviceError> {
     let mut device = mqsim_like(blocks_per_plane, Bytes(1 << 30))?;
-    let usable = device.ftl_config().usable_units(&device.geometry());
+    let usable = device.page_config().usable_units(&device.geometry());
     device.drive.capacity = Bytes((usable as f64 / 1.15) as u64 * device.ftl.mapping_unit.0);
     device.check()?;
     Ok(device)
@@ -99,7 +99,7 @@ fn overwrite(device: &Device, seed: u64) -> Result<impl FnOnce() -> Ready + use<
     let geometry = device.geometry();
     let (pages, logical) = (u64::from(geometry.units()), u64::from(device.logical_units()));
     let mut nand = Nand::new(geometry.clone());
-    let mut ftl = Layer::new(geometry, device.layer_config(), seed)?;
+    let mut ftl = Ftl::new(geometry, device.ftl_config(), seed)?;
     let mut version = 1;
     let mut filling = Immediate::new(&mut nand, &mut ftl);
     for start in (0..logical).step_by(BATCH as usize) {

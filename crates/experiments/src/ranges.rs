@@ -3,7 +3,7 @@
 use prism_base::{Bytes, Rng};
 use prism_engine::Immediate;
 use prism_ftl::{
-    Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, RangeConfig, RangesConfig, VictimPolicy,
+    Frontiers, Ftl, FtlConfig, HybridConfig, PageConfig, RangeConfig, RangesConfig, VictimPolicy,
 };
 use prism_nand::{Cause, Geometry, Nand};
 
@@ -40,20 +40,20 @@ fn measure(share: f64, by_unit_blocks: u32, seed: u64) -> f64 {
         unit: Bytes(4096),
         slc: None,
     };
-    let mut page = FtlConfig::simple(1, VictimPolicy::Greedy, Frontiers::Shared);
+    let mut page = PageConfig::simple(1, VictimPolicy::Greedy, Frontiers::Shared);
     let usable = page.usable_units(&geometry(by_unit_blocks)) as f64;
     page.logical_units = (usable / (1.0 + BY_UNIT.1)) as u32;
     let fast_blocks = logical_blocks + logs + 2;
-    let range = |blocks_per_plane, layer| RangeConfig { blocks_per_plane, layer };
+    let range = |blocks_per_plane, ftl| RangeConfig { blocks_per_plane, ftl };
     let (first, second) = (u64::from(fast.logical_units), u64::from(page.logical_units));
     let ranges = vec![
-        range(fast_blocks, LayerConfig::Hybrid(fast)),
-        range(by_unit_blocks, LayerConfig::Page(page)),
+        range(fast_blocks, FtlConfig::Hybrid(fast)),
+        range(by_unit_blocks, FtlConfig::Page(page)),
     ];
     let geometry = geometry(fast_blocks + by_unit_blocks);
     let mut nand = Nand::new(geometry.clone());
-    let config = LayerConfig::Ranges(RangesConfig { ranges });
-    let mut ftl = Layer::new(geometry, config, seed).expect("the ranges fit the flash");
+    let config = FtlConfig::Ranges(RangesConfig { ranges });
+    let mut ftl = Ftl::new(geometry, config, seed).expect("the ranges fit the flash");
     let mut engine = Immediate::new(&mut nand, &mut ftl);
     let mut rng = Rng::stream(seed, "ranges.address");
     let mut version = 0;

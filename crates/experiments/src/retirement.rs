@@ -1,9 +1,9 @@
-//! Write amplification of a layer that loses blocks, beside the closed form at the
+//! Write amplification of an FTL that loses blocks, beside the closed form at the
 //! over-provisioning that is left.
 
 use prism_base::{Bytes, Rng};
 use prism_engine::{FaultCounts, Immediate};
-use prism_ftl::{ConfigError, Frontiers, FtlConfig, Layer, PageMap, VictimPolicy};
+use prism_ftl::{ConfigError, Frontiers, Ftl, PageConfig, PageMap, VictimPolicy};
 use prism_nand::faults::FailureLaw;
 use prism_nand::{FaultModel, Geometry, Nand};
 
@@ -39,13 +39,13 @@ pub struct Retired {
     pub faults: FaultCounts,
 }
 
-/// Writes at random to a layer over `blocks` blocks that fail, and measures.
+/// Writes at random to an FTL over `blocks` blocks that fail, and measures.
 ///
 /// # Errors
 /// [`ConfigError`] if the flash is too small.
 ///
 /// # Panics
-/// If the layer becomes read-only meanwhile: the spare is to last.
+/// If the FTL becomes read-only meanwhile: the spare is to last.
 pub fn measure(
     victim: VictimPolicy,
     blocks: u32,
@@ -53,7 +53,7 @@ pub fn measure(
     seed: u64,
 ) -> Result<Retired, ConfigError> {
     let geometry = geometry(blocks);
-    let mut config = FtlConfig::simple(1, victim, Frontiers::Shared);
+    let mut config = PageConfig::simple(1, victim, Frontiers::Shared);
     (config.reserve_blocks, config.free_blocks_low, config.free_blocks_high) = (3, 4, 4);
     let usable = config.usable_units(&geometry);
     config.logical_units = (usable as f64 / (1.0 + op)) as u32;
@@ -62,7 +62,7 @@ pub fn measure(
     nand.set_faults(model(), seed);
     let mut map = PageMap::new(geometry.clone(), config, seed)?;
     map.set_aside(nand.bad_blocks())?;
-    let mut ftl = Layer::from(map);
+    let mut ftl = Ftl::from(map);
     let mut engine = Immediate::new(&mut nand, &mut ftl);
     let mut rng = Rng::stream(seed, "retirement.address");
     let units = f64::from(geometry.units());
@@ -95,7 +95,7 @@ pub fn measure(
     })
 }
 
-fn bad_blocks(ftl: &Layer) -> u32 {
+fn bad_blocks(ftl: &Ftl) -> u32 {
     ftl.page().map_or(0, PageMap::bad_blocks)
 }
 

@@ -112,7 +112,7 @@ const PUBLISHED_RUN: &str = "simulation of an independent program";
 const PUBLISHED_TIES: &str =
     "simulation of an independent program whose greedy breaks ties otherwise: no claim";
 
-/// Write amplification without time against closed forms: of a page-mapping layer, victim
+/// Write amplification without time against closed forms: of a page-mapping FTL, victim
 /// policies under uniform writes, large blocks, trims, and hot and cold writes, these
 /// also against published simulations where there is no closed form; the same of flash that
 /// loses blocks; of the mappings by block; of two mappings on one drive; and what zoned drives

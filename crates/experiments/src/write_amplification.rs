@@ -1,8 +1,8 @@
-//! Write amplification of a page-mapping layer under synthetic writes, without time.
+//! Write amplification of a page-mapping FTL under synthetic writes, without time.
 
 use prism_base::{Bytes, Rng};
 use prism_engine::{FlashCounts, Immediate};
-use prism_ftl::{ConfigError, Frontiers, FtlConfig, Layer, PageMap, VictimPolicy};
+use prism_ftl::{ConfigError, Frontiers, Ftl, PageConfig, PageMap, VictimPolicy};
 use prism_nand::{Geometry, Nand};
 
 use crate::theory::HotCold;
@@ -49,8 +49,8 @@ impl Setup {
     }
 
     /// The configuration whose effective over-provisioning is the one asked for.
-    fn config(&self, geometry: &Geometry) -> FtlConfig {
-        let mut config = FtlConfig::simple(1, self.victim, self.frontiers);
+    fn config(&self, geometry: &Geometry) -> PageConfig {
+        let mut config = PageConfig::simple(1, self.victim, self.frontiers);
         config.logical_units = (config.usable_units(geometry) as f64 / (1.0 + self.op)) as u32;
         config
     }
@@ -68,7 +68,7 @@ pub fn measure(setup: &Setup, seed: u64) -> Result<(f64, FlashCounts), ConfigErr
     let logical = u64::from(config_units);
     let units = f64::from(geometry.units());
     let mut nand = Nand::new(geometry.clone());
-    let mut ftl = Layer::from(PageMap::new(geometry, config, seed)?);
+    let mut ftl = Ftl::from(PageMap::new(geometry, config, seed)?);
     let mut engine = Immediate::new(&mut nand, &mut ftl);
     let mut rng = Rng::stream(seed, "wa.address");
     let mut kind = Rng::stream(seed, "wa.kind");

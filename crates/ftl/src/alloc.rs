@@ -2,7 +2,7 @@
 //!
 //! A *frontier* is an open block and its next row. Every lane has one for each stream of
 //! host data, then those for copies, then, where translation pages are on flash, one for
-//! these. Which is which: [`FtlConfig::frontier_count`](crate::FtlConfig).
+//! these. Which is which: [`PageConfig::frontier_count`](crate::PageConfig).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use prism_nand::{BlockId, LaneId, RowId};
 
 use crate::block::BlockState;
 use crate::candidates::Candidates;
-use crate::config::FtlConfig;
+use crate::config::PageConfig;
 use crate::pagemap::PageMap;
 use crate::tiers::Kind;
 use crate::victim::VictimPolicy;
@@ -62,7 +62,7 @@ impl LaneState {
     pub(crate) fn erased(
         blocks: Range<u32>,
         slc: u32,
-        config: &FtlConfig,
+        config: &PageConfig,
         units: [u32; 2],
     ) -> Self {
         let candidates = match config.victim {

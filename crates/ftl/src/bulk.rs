@@ -1,7 +1,7 @@
 //! Whole rows and blocks at once, for engines that know no time: nothing is under way
 //! between two of their steps, so nothing has to be announced, compared or looked up twice.
 //!
-//! Everything here leaves the layer as the steps it stands for would; a test compares them.
+//! Everything here leaves the FTL as the steps it stands for would; a test compares them.
 
 use prism_base::prefetch;
 use prism_nand::{BlockId, Cause, LaneId, Pun, RowId};

@@ -10,7 +10,7 @@ pub const NOT_SEALED: u32 = u32::MAX;
 
 /// The sealed blocks of one die, by their index on it.
 ///
-/// Age is counted in blocks sealed on the die since: the layer knows no clock, and data
+/// Age is counted in blocks sealed on the die since: the FTL knows no clock, and data
 /// does not age while a drive rests. A seal stands for a block's worth of programmed
 /// units, so this is age in writes, as finely as whole blocks tell it.
 ///

@@ -1,4 +1,4 @@
-//! What a page-mapping layer is told, and what is left of the flash for its freedom.
+//! What a page-mapping FTL is told, and what is left of the flash for its freedom.
 
 use prism_nand::Geometry;
 
@@ -61,9 +61,9 @@ pub struct WearPolicy {
     pub victims_above_mean: Option<u32>,
 }
 
-/// How a page-mapping layer behaves. There is no default: a preset says it.
+/// How a page-mapping FTL behaves. There is no default: a preset says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FtlConfig {
+pub struct PageConfig {
     /// Logical units the host sees.
     pub logical_units: u32,
     /// Translation pages on flash, as logical units that follow those of the host; 0 if
@@ -195,9 +195,9 @@ pub enum ConfigError {
         /// The most.
         max: u32,
     },
-    /// What stands on the flash cannot come from a layer of this configuration.
+    /// What stands on the flash cannot come from an FTL of this configuration.
     #[error(
-        "block {block} cannot come from this layer: {why}; recover it with the configuration \
+        "block {block} cannot come from this FTL: {why}; recover it with the configuration \
          it was written with, or erase the flash"
     )]
     Foreign {
@@ -276,7 +276,7 @@ pub enum ConfigError {
     },
 }
 
-impl FtlConfig {
+impl PageConfig {
     /// A map in memory, one stream, cleaning at two erased blocks, no wear levelling.
     #[must_use]
     pub fn simple(logical_units: u32, victim: VictimPolicy, frontiers: Frontiers) -> Self {

@@ -14,7 +14,7 @@ use prism_nand::{BlockId, Geometry, Layout, Pun, RowId};
 
 use crate::alloc::LaneState;
 use crate::block::{Block, BlockState};
-use crate::config::{ConfigError, FtlConfig};
+use crate::config::{ConfigError, PageConfig};
 use crate::plan::{TrimRange, UnitWrite};
 use crate::retire::Retirement;
 use crate::trims::PendingTrims;
@@ -48,7 +48,7 @@ pub struct PageMap {
     pub(crate) parity: bool,
     /// Data rows that are filled up together before a block is emptied.
     pub(crate) rows_together: u32,
-    pub(crate) config: FtlConfig,
+    pub(crate) config: PageConfig,
     /// The frontier of all copies, if there is one for all.
     pub(crate) copies_to: Option<usize>,
     /// 0 nothing, else unit + 1, with [`TRIMMED`] if that unit is a tombstone.
@@ -89,7 +89,7 @@ impl PageMap {
     ///
     /// # Errors
     /// [`ConfigError`] if the numbers do not fit the flash.
-    pub fn new(geometry: Geometry, config: FtlConfig, seed: u64) -> Result<Self, ConfigError> {
+    pub fn new(geometry: Geometry, config: PageConfig, seed: u64) -> Result<Self, ConfigError> {
         config.check(&geometry)?;
         let blocks = geometry.blocks() as usize;
         let per_lane = geometry.blocks_per_lane();
@@ -144,7 +144,7 @@ impl PageMap {
         &self.layout
     }
 
-    /// Erases of every block since the layer began; a superblock counts once.
+    /// Erases of every block since the FTL began; a superblock counts once.
     #[must_use]
     pub fn erases(&self) -> &[u32] {
         &self.erases
@@ -152,7 +152,7 @@ impl PageMap {
 
     /// The configuration.
     #[must_use]
-    pub fn config(&self) -> &FtlConfig {
+    pub fn config(&self) -> &PageConfig {
         &self.config
     }
 

@@ -1,6 +1,6 @@
 //! Ranges of addresses with mappings of their own on one drive.
 //!
-//! Each range is a layer over its own part of the blocks: of every plane as many as its share,
+//! Each range is an FTL over its own part of the blocks: of every plane as many as its share,
 //! so that all ranges use all dies. A range knows nothing of the others; here its addresses
 //! are moved to where they are on the whole. Source: the ranges that `FTL_ioctl` configures in
 //! the paper on Prism-SSD (Shen, Chen, Yadgar, Shao, ICDCS 2019, section IV-C), and drives whose
@@ -16,8 +16,8 @@ mod snapshot;
 use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Pun, RowId};
 
 use crate::config::ConfigError;
+use crate::ftl::{Ftl, HostPlace};
 use crate::hybrid::MergeCounts;
-use crate::layer::{HostPlace, Layer};
 use crate::plan::{ReadRun, UnitWrite, Units};
 
 use config::part_of;
@@ -26,7 +26,7 @@ pub use config::{RangeConfig, RangesConfig};
 /// A range, and where it lies.
 #[derive(Clone, Debug)]
 struct Part {
-    layer: Layer,
+    ftl: Ftl,
     /// Its first logical unit, stream and block of each plane.
     first_unit: u32,
     first_stream: u32,
@@ -39,9 +39,9 @@ struct Part {
 /// Moves blocks, rows and units between a range and the whole.
 impl Part {
     fn block_out(&self, block: BlockId) -> BlockId {
-        let (lane, place) = self.layer.layout().split_block(block);
+        let (lane, place) = self.ftl.layout().split_block(block);
         let (plane, in_plane) = (place as u32 / self.blocks, place as u32 % self.blocks);
-        let planes = self.layer.layout().blocks_per_lane() / self.blocks;
+        let planes = self.ftl.layout().blocks_per_lane() / self.blocks;
         let in_lane = plane * self.blocks_of_all + self.first_block + in_plane;
         BlockId(lane.0 * planes * self.blocks_of_all + in_lane)
     }
@@ -52,22 +52,22 @@ impl Part {
     }
 
     fn row_out(&self, row: RowId) -> RowId {
-        let rows = self.layer.layout().rows_per_block();
+        let rows = self.ftl.layout().rows_per_block();
         RowId(self.block_out(BlockId(row.0 / rows)).0 * rows + row.0 % rows)
     }
 
     fn row_in(&self, row: RowId) -> RowId {
-        let rows = self.layer.layout().rows_per_block();
+        let rows = self.ftl.layout().rows_per_block();
         RowId(self.block_in(BlockId(row.0 / rows)).0 * rows + row.0 % rows)
     }
 
     fn unit_out(&self, unit: Pun) -> Pun {
-        let units = self.layer.layout().units_per_block();
+        let units = self.ftl.layout().units_per_block();
         Pun(self.block_out(BlockId(unit.0 / units)).0 * units + unit.0 % units)
     }
 
     fn unit_in(&self, unit: Pun) -> Pun {
-        let units = self.layer.layout().units_per_block();
+        let units = self.ftl.layout().units_per_block();
         Pun(self.block_in(BlockId(unit.0 / units)).0 * units + unit.0 % units)
     }
 
@@ -84,7 +84,7 @@ impl Part {
     }
 }
 
-/// The layers of all ranges as one.
+/// The FTLs of all ranges as one.
 #[derive(Clone, Debug)]
 pub struct Ranges {
     geometry: Geometry,
@@ -107,29 +107,22 @@ impl Ranges {
     /// [`ConfigError`] if the numbers do not fit the flash.
     pub fn new(geometry: Geometry, config: RangesConfig, seed: u64) -> Result<Self, ConfigError> {
         config.check(&geometry)?;
-        let layers = config.ranges.iter();
-        let layers = layers
-            .map(|range| Layer::new(part_of(&geometry, range), range.layer.clone(), seed))
+        let ftls = config.ranges.iter();
+        let ftls = ftls
+            .map(|range| Ftl::new(part_of(&geometry, range), range.ftl.clone(), seed))
             .collect::<Result<Vec<_>, _>>()?;
-        Ok(Self::of(geometry, config, layers, seed))
+        Ok(Self::of(geometry, config, ftls, seed))
     }
 
-    fn of(geometry: Geometry, config: RangesConfig, layers: Vec<Layer>, seed: u64) -> Self {
+    fn of(geometry: Geometry, config: RangesConfig, ftls: Vec<Ftl>, seed: u64) -> Self {
         let (mut parts, mut owners): (Vec<Part>, _) = (Vec::new(), Vec::new());
         let (mut first_unit, mut first_stream, mut first_block) = (0, 0, 0);
-        for (place, (layer, range)) in layers.into_iter().zip(&config.ranges).enumerate() {
-            let (units, streams) = (layer.logical_units(), layer.streams());
+        for (place, (ftl, range)) in ftls.into_iter().zip(&config.ranges).enumerate() {
+            let (units, streams) = (ftl.logical_units(), ftl.streams());
             let blocks = range.blocks_per_plane;
             let blocks_of_all = geometry.blocks_per_plane;
             owners.extend((0..blocks).map(|_| place as u8));
-            parts.push(Part {
-                layer,
-                first_unit,
-                first_stream,
-                first_block,
-                blocks,
-                blocks_of_all,
-            });
+            parts.push(Part { ftl, first_unit, first_stream, first_block, blocks, blocks_of_all });
             first_unit += units;
             first_stream += streams;
             first_block += blocks;
@@ -145,7 +138,7 @@ impl Ranges {
             seed,
         };
         for part in &ranges.parts {
-            for (block, &erases) in (0..).zip(part.layer.erases()) {
+            for (block, &erases) in (0..).zip(part.ftl.erases()) {
                 ranges.erases[part.block_out(BlockId(block)).0 as usize] = erases;
             }
         }
@@ -182,7 +175,7 @@ impl Ranges {
     }
 }
 
-/// What [`Layer`] asks of every mapping.
+/// What [`Ftl`] asks of every mapping.
 impl Ranges {
     /// The shape of the flash below.
     #[must_use]
@@ -202,7 +195,7 @@ impl Ranges {
         &self.config
     }
 
-    /// Erases of every block since the layer began.
+    /// Erases of every block since the FTL began.
     #[must_use]
     pub fn erases(&self) -> &[u32] {
         &self.erases
@@ -211,14 +204,14 @@ impl Ranges {
     /// Logical units that hold data.
     #[must_use]
     pub fn mapped(&self) -> u64 {
-        self.parts.iter().map(|part| part.layer.mapped()).sum()
+        self.parts.iter().map(|part| part.ftl.mapped()).sum()
     }
 
     /// Merges of all ranges that are mapped by block; `None` if none is.
     #[must_use]
     pub fn merges(&self) -> Option<MergeCounts> {
         let mut all = None;
-        for merges in self.parts.iter().filter_map(|part| part.layer.merges()) {
+        for merges in self.parts.iter().filter_map(|part| part.ftl.merges()) {
             all.get_or_insert_with(MergeCounts::default).add(&merges);
         }
         all
@@ -227,42 +220,42 @@ impl Ranges {
     /// Streams of all ranges.
     #[must_use]
     pub fn streams(&self) -> u32 {
-        self.parts.iter().map(|part| part.layer.streams()).sum()
+        self.parts.iter().map(|part| part.ftl.streams()).sum()
     }
 
     /// The stream of `lpn`.
     #[must_use]
     pub fn stream_of(&self, lpn: u32, handle: u32) -> u32 {
         let part = self.of_unit(lpn);
-        part.first_stream + part.layer.stream_of(lpn - part.first_unit, handle)
+        part.first_stream + part.ftl.stream_of(lpn - part.first_unit, handle)
     }
 
     /// Where `lpn` is.
     #[must_use]
     pub fn lookup(&self, lpn: u32) -> Option<Pun> {
         let part = self.of_unit(lpn);
-        part.layer.lookup(lpn - part.first_unit).map(|at| part.unit_out(at))
+        part.ftl.lookup(lpn - part.first_unit).map(|at| part.unit_out(at))
     }
 
     /// Says that `lpn` will be looked up or changed soon.
     pub fn prefetch(&self, lpn: u32) {
         let part = self.of_unit(lpn);
-        part.layer.prefetch(lpn - part.first_unit);
+        part.ftl.prefetch(lpn - part.first_unit);
     }
 
     /// Whether the map points to the unit at `at`; its logical unit if so.
     #[must_use]
     pub fn live(&self, at: Pun) -> Option<u32> {
         let part = self.part(self.layout.block_of_unit(at));
-        part.layer.live(part.unit_in(at)).map(|lpn| lpn + part.first_unit)
+        part.ftl.live(part.unit_in(at)).map(|lpn| lpn + part.first_unit)
     }
 
     /// Erased blocks of `lane`, where they are fewest, of the ranges that need some there: those
     /// mapped by unit, if there are any.
     #[must_use]
     pub fn free_blocks(&self, lane: LaneId) -> u32 {
-        let free = |part: &Part| part.layer.free_blocks(lane);
-        let by_unit = self.parts.iter().filter(|part| !part.layer.places_host());
+        let free = |part: &Part| part.ftl.free_blocks(lane);
+        let by_unit = self.parts.iter().filter(|part| !part.ftl.places_host());
         let fewest = by_unit.map(free).min().or_else(|| self.parts.iter().map(free).min());
         fewest.unwrap_or(0)
     }
@@ -270,45 +263,45 @@ impl Ranges {
     /// Erased blocks of `lane` in all ranges.
     #[must_use]
     pub fn erased_blocks(&self, lane: LaneId) -> u32 {
-        self.parts.iter().map(|part| part.layer.free_blocks(lane)).sum()
+        self.parts.iter().map(|part| part.ftl.free_blocks(lane)).sum()
     }
 
     /// Whether cleaning or merging on `lane` should start, for any range.
     #[must_use]
     pub fn below_low(&self, lane: LaneId) -> bool {
-        self.parts.iter().any(|part| part.layer.below_low(lane))
+        self.parts.iter().any(|part| part.ftl.below_low(lane))
     }
 
     /// Whether it may stop, for all ranges.
     #[must_use]
     pub fn reached_high(&self, lane: LaneId) -> bool {
-        self.parts.iter().all(|part| part.layer.reached_high(lane))
+        self.parts.iter().all(|part| part.ftl.reached_high(lane))
     }
 
     /// Whether cleaning of `lane` waits for nobody, for any range.
     #[must_use]
     pub fn is_pressed(&self, lane: LaneId, critical: u32) -> bool {
-        self.parts.iter().any(|part| part.layer.is_pressed(lane, critical))
+        self.parts.iter().any(|part| part.ftl.is_pressed(lane, critical))
     }
 
     /// Whether `lane` holds no more than its share of the data of the range of `stream`.
     #[must_use]
     pub fn balanced(&self, lane: LaneId, stream: u32) -> bool {
-        self.of_stream(stream).layer.balanced(lane, 0)
+        self.of_stream(stream).ftl.balanced(lane, 0)
     }
 
     /// Where the next row of `stream` may go.
     #[must_use]
     pub fn host_place(&self, stream: u32, first: u32) -> HostPlace {
         let part = self.of_stream(stream);
-        part.layer.host_place(stream - part.first_stream, first.wrapping_sub(part.first_unit))
+        part.ftl.host_place(stream - part.first_stream, first.wrapping_sub(part.first_unit))
     }
 
     /// Whether `lane` may take a row of `stream`.
     #[must_use]
     pub fn host_may_write(&self, lane: LaneId, stream: u32) -> bool {
         let part = self.of_stream(stream);
-        part.layer.host_may_write(lane, stream - part.first_stream)
+        part.ftl.host_may_write(lane, stream - part.first_stream)
     }
 
     /// The row that [`Ranges::reserve_host`] would take, if a block is open.
@@ -316,7 +309,7 @@ impl Ranges {
     pub fn next_row(&self, lane: LaneId, stream: u32, first: u32) -> Option<RowId> {
         let part = self.of_stream(stream);
         let first = first.wrapping_sub(part.first_unit);
-        let row = part.layer.next_row(lane, stream - part.first_stream, first);
+        let row = part.ftl.next_row(lane, stream - part.first_stream, first);
         row.map(|row| part.row_out(row))
     }
 
@@ -325,14 +318,14 @@ impl Ranges {
         let place = self.place_of_stream(stream);
         let part = &mut self.parts[place];
         let first = first.wrapping_sub(part.first_unit);
-        let row = part.layer.reserve_host(lane, stream - part.first_stream, first);
+        let row = part.ftl.reserve_host(lane, stream - part.first_stream, first);
         part.row_out(row)
     }
 
     /// A row to be programmed empty before the one reserved last.
     pub fn take_pad(&mut self) -> Option<RowId> {
         self.parts.iter_mut().find_map(|part| {
-            let row = part.layer.take_pad()?;
+            let row = part.ftl.take_pad()?;
             Some(part.row_out(row))
         })
     }
@@ -341,13 +334,13 @@ impl Ranges {
     pub fn reserve_pad(&mut self, block: BlockId, until: RowId) -> Option<RowId> {
         let part = self.part_mut(block);
         let (inner, until) = (part.block_in(block), part.row_in(until));
-        part.layer.reserve_pad(inner, until).map(|row| part.row_out(row))
+        part.ftl.reserve_pad(inner, until).map(|row| part.row_out(row))
     }
 
     /// A row of parity that is due.
     pub fn take_parity(&mut self) -> Option<RowId> {
         self.parts.iter_mut().find_map(|part| {
-            let row = part.layer.take_parity()?;
+            let row = part.ftl.take_parity()?;
             Some(part.row_out(row))
         })
     }
@@ -357,24 +350,24 @@ impl Ranges {
         let place = self.place_of_stream(stream);
         let part = &mut self.parts[place];
         let first = first.wrapping_sub(part.first_unit);
-        part.layer.make_room(stream - part.first_stream, first)
+        part.ftl.make_room(stream - part.first_stream, first)
     }
 
     /// Every log block is to be merged.
     pub fn want_all(&mut self) {
-        self.parts.iter_mut().for_each(|part| part.layer.want_all());
+        self.parts.iter_mut().for_each(|part| part.ftl.want_all());
     }
 
     /// A lane that has got something to erase and may not know.
     pub fn take_idle_lane(&mut self) -> Option<LaneId> {
-        self.parts.iter_mut().find_map(|part| part.layer.take_idle_lane())
+        self.parts.iter_mut().find_map(|part| part.ftl.take_idle_lane())
     }
 
     /// A program of `lpn` is on its way to flash.
     pub fn write_begin(&mut self, lpn: u32) {
         let place = self.place_of_unit(lpn);
         let part = &mut self.parts[place];
-        part.layer.write_begin(lpn - part.first_unit);
+        part.ftl.write_begin(lpn - part.first_unit);
     }
 
     /// `row` is programmed.
@@ -383,16 +376,16 @@ impl Ranges {
         let part = self.part_mut(block);
         let inner: Vec<UnitWrite> = units.iter().map(|write| part.write_in(write)).collect();
         let row = part.row_in(row);
-        part.layer.commit(row, &inner, lost);
+        part.ftl.commit(row, &inner, lost);
     }
 
     /// Trims `start..end` at once.
     pub fn trim_now(&mut self, start: u32, end: u32, version: u64) {
         for part in &mut self.parts {
-            let (first, units) = (part.first_unit, part.layer.logical_units());
+            let (first, units) = (part.first_unit, part.ftl.logical_units());
             let (from, to) = (start.max(first), end.min(first + units));
             if from < to {
-                part.layer.trim_now(from - first, to - first, version);
+                part.ftl.trim_now(from - first, to - first, version);
             }
         }
     }
@@ -403,10 +396,10 @@ impl Ranges {
         let (count, turn) = (self.parts.len(), usize::from(self.turns[lane.0 as usize]));
         for place in (0..count).map(|i| (turn + i) % count) {
             let part = &mut self.parts[place];
-            if part.layer.reached_high(lane) {
+            if part.ftl.reached_high(lane) {
                 continue;
             }
-            if let Some(victim) = part.layer.pick_victim(lane) {
+            if let Some(victim) = part.ftl.pick_victim(lane) {
                 self.turns[lane.0 as usize] = ((place + 1) % count) as u8;
                 return Some(self.parts[place].block_out(victim));
             }
@@ -417,7 +410,7 @@ impl Ranges {
     /// A block to be moved because it is worn less than others of its range.
     pub fn pick_for_wear(&mut self, lane: LaneId) -> Option<BlockId> {
         self.parts.iter_mut().find_map(|part| {
-            let block = part.layer.pick_for_wear(lane)?;
+            let block = part.ftl.pick_for_wear(lane)?;
             Some(part.block_out(block))
         })
     }
@@ -425,7 +418,7 @@ impl Ranges {
     /// Whether copies out of `victim` have their rows from when they are planned on.
     #[must_use]
     pub fn copies_in_order(&self, victim: BlockId) -> bool {
-        self.part(victim).layer.places_host()
+        self.part(victim).ftl.places_host()
     }
 
     /// Plans the next row of copies out of `victim`.
@@ -438,7 +431,7 @@ impl Ranges {
     ) {
         let part = self.part_mut(victim);
         let inner = part.block_in(victim);
-        part.layer.gather(inner, cursor, units, reads);
+        part.ftl.gather(inner, cursor, units, reads);
         reads.iter_mut().for_each(|run| run.row = part.row_out(run.row));
         units.iter_mut().for_each(|unit| part.write_out(unit));
     }
@@ -447,7 +440,7 @@ impl Ranges {
     pub fn reserve_copy(&mut self, lane: LaneId, victim: BlockId) -> RowId {
         let part = self.part_mut(victim);
         let inner = part.block_in(victim);
-        let row = part.layer.reserve_copy(lane, inner);
+        let row = part.ftl.reserve_copy(lane, inner);
         part.row_out(row)
     }
 
@@ -455,14 +448,14 @@ impl Ranges {
     #[must_use]
     pub fn next_copy_row(&self, lane: LaneId, victim: BlockId) -> Option<RowId> {
         let part = self.part(victim);
-        part.layer.next_copy_row(lane, part.block_in(victim)).map(|row| part.row_out(row))
+        part.ftl.next_copy_row(lane, part.block_in(victim)).map(|row| part.row_out(row))
     }
 
     /// Every copy out of `victim` is programmed: what is to be erased now.
     pub fn emptied(&mut self, victim: BlockId) -> Option<BlockId> {
         let part = self.part_mut(victim);
         let inner = part.block_in(victim);
-        part.layer.emptied(inner).map(|block| part.block_out(block))
+        part.ftl.emptied(inner).map(|block| part.block_out(block))
     }
 
     /// The erase of `block` has ended.
@@ -470,21 +463,21 @@ impl Ranges {
         self.erases[block.0 as usize] += 1;
         let part = self.part_mut(block);
         let inner = part.block_in(block);
-        part.layer.erased(inner);
+        part.ftl.erased(inner);
     }
 
     /// Whether further rows may be programmed into `block`.
     #[must_use]
     pub fn is_writing(&self, block: BlockId) -> bool {
         let part = self.part(block);
-        part.layer.is_writing(part.block_in(block))
+        part.ftl.is_writing(part.block_in(block))
     }
 
     /// The cause of what is done to empty `victim`.
     #[must_use]
     pub fn cause_of_cleaning(&self, victim: BlockId) -> Cause {
         let part = self.part(victim);
-        part.layer.cause_of_cleaning(part.block_in(victim))
+        part.ftl.cause_of_cleaning(part.block_in(victim))
     }
 
     /// The laws of every range.
@@ -492,7 +485,7 @@ impl Ranges {
     /// # Panics
     /// If one is broken.
     pub fn assert_conserved(&self) {
-        self.parts.iter().for_each(|part| part.layer.assert_conserved());
+        self.parts.iter().for_each(|part| part.ftl.assert_conserved());
     }
 
     /// The same, counted anew, and the erases.
@@ -501,8 +494,8 @@ impl Ranges {
     /// If one is broken.
     pub fn assert_consistent(&self) {
         for part in &self.parts {
-            part.layer.assert_consistent();
-            for (block, erases) in (0..).zip(part.layer.erases()) {
+            part.ftl.assert_consistent();
+            for (block, erases) in (0..).zip(part.ftl.erases()) {
                 let out = part.block_out(BlockId(block));
                 assert_eq!(part.block_in(out), BlockId(block), "there and back");
                 assert_eq!(self.erases[out.0 as usize], *erases, "erases of {out:?}");

@@ -4,7 +4,7 @@
 use prism_nand::{BlockId, Geometry, Nand, Pun, RowId, UnitTag};
 
 use crate::block::BlockState;
-use crate::config::{ConfigError, FtlConfig};
+use crate::config::{ConfigError, PageConfig};
 use crate::pagemap::{P2L_TOMBSTONE, PageMap, TRIMMED};
 use crate::plan::TrimRange;
 
@@ -137,7 +137,7 @@ impl PageMap {
     ///
     /// # Panics
     /// If `nand` keeps no content.
-    pub fn recover(nand: &Nand, config: FtlConfig, seed: u64) -> Result<(Self, u64), ConfigError> {
+    pub fn recover(nand: &Nand, config: PageConfig, seed: u64) -> Result<(Self, u64), ConfigError> {
         assert!(nand.keeps_content(), "recovery reads what the flash holds");
         let (map, found) = Self::recover_from(&mut { nand }, config, seed, &[])?;
         Ok((map, found.newest_version))
@@ -155,7 +155,7 @@ impl PageMap {
     /// [`ConfigError`] if the configuration does not fit the flash, or what it holds.
     pub fn recover_from(
         remains: &mut impl Remains,
-        config: FtlConfig,
+        config: PageConfig,
         seed: u64,
         trims: &[TrimRange],
     ) -> Result<(Self, Recovered), ConfigError> {
@@ -341,7 +341,7 @@ mod tests {
             unit: Bytes(4096),
             slc: None,
         };
-        let config = FtlConfig::simple(5, VictimPolicy::Fifo, Frontiers::Shared);
+        let config = PageConfig::simple(5, VictimPolicy::Fifo, Frontiers::Shared);
         let mut nand = Nand::with_content(geometry.clone());
         // Block 3 is the oldest, then 1 and 0; 2 holds an old version only.
         for (order, (block, lpn, version)) in

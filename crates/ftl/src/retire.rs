@@ -14,7 +14,7 @@ use prism_base::FastSet;
 use prism_nand::{BlockId, Geometry, LaneId, RowId};
 
 use crate::block::BlockState;
-use crate::config::{ConfigError, FtlConfig};
+use crate::config::{ConfigError, PageConfig};
 use crate::pagemap::PageMap;
 use crate::tiers::{Kind, SlcConfig};
 
@@ -145,14 +145,14 @@ impl PageMap {
         self.count_bad(block);
     }
 
-    /// Whether the layer takes no more data.
+    /// Whether the FTL takes no more data.
     #[must_use]
     #[inline]
     pub fn is_read_only(&self) -> bool {
         self.retirement.read_only
     }
 
-    /// From now on the layer takes no more data.
+    /// From now on the FTL takes no more data.
     pub fn set_read_only(&mut self) {
         self.retirement.read_only = true;
     }
@@ -243,10 +243,10 @@ impl PageMap {
     }
 }
 
-impl FtlConfig {
-    /// Whether a layer whose lanes have so many bad blocks can go on: each lane can be
+impl PageConfig {
+    /// Whether an FTL whose lanes have so many bad blocks can go on: each lane can be
     /// cleaned while it holds its share, enough is left over all of them
-    /// ([`FtlConfig::check`]), and a region holds the addresses that live nowhere else.
+    /// ([`PageConfig::check`]), and a region holds the addresses that live nowhere else.
     fn goes_on(&self, geometry: &Geometry, bad: &[BadOfLane]) -> bool {
         let per_lane = u64::from(geometry.main_blocks_per_lane());
         let main = |bad: &BadOfLane| u64::from(bad[Kind::Main as usize]);

@@ -1,4 +1,4 @@
-//! The layer at rest as bytes, and back.
+//! The FTL at rest as bytes, and back.
 //!
 //! What follows from the rest is not kept: the map from physical to logical units, valid
 //! counts and all sums are worked out again, and what contradicts itself is refused.
@@ -8,7 +8,7 @@ use prism_nand::{BlockId, Geometry, Pun};
 
 use crate::alloc::OpenBlock;
 use crate::block::BlockState;
-use crate::config::FtlConfig;
+use crate::config::PageConfig;
 use crate::pagemap::{P2L_TOMBSTONE, PageMap, TRIMMED};
 use crate::plan::TrimRange;
 use crate::tiers::Kind;
@@ -24,12 +24,12 @@ impl PageMap {
         self.nothing_under_way() && quiet && no_victim && nothing_due
     }
 
-    /// Appends the state of the layer.
+    /// Appends the state of the FTL.
     ///
     /// # Panics
     /// If it is not at rest.
     pub fn encode(&self, out: &mut Encoder) {
-        assert!(self.is_at_rest(), "only a layer at rest is a state");
+        assert!(self.is_at_rest(), "only an FTL at rest is a state");
         out.column_u32(&self.l2p);
         let mut tombstones: Vec<_> = self.tombstones.iter().collect();
         tombstones.sort_unstable_by_key(|&(&at, _)| at);
@@ -60,14 +60,14 @@ impl PageMap {
         }
     }
 
-    /// The layer that [`PageMap::encode`] wrote, over flash of the same shape and with the
+    /// The FTL that [`PageMap::encode`] wrote, over flash of the same shape and with the
     /// same configuration, which have been checked.
     ///
     /// # Errors
-    /// [`DecodeError`] if the bytes are no state of such a layer.
+    /// [`DecodeError`] if the bytes are no state of such an FTL.
     pub fn decode(
         geometry: Geometry,
-        config: FtlConfig,
+        config: PageConfig,
         from: &mut Decoder<'_>,
     ) -> Result<Self, DecodeError> {
         let mut map = Self::new(geometry, config, 0)

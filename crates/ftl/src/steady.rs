@@ -9,7 +9,7 @@ use prism_nand::{BlockId, Geometry, RowId};
 
 use crate::alloc::OpenBlock;
 use crate::block::BlockState;
-use crate::config::{ConfigError, FtlConfig, Placement};
+use crate::config::{ConfigError, PageConfig, Placement};
 use crate::pagemap::PageMap;
 use crate::spread::{SpreadError, spread};
 use crate::tiers::Kind;
@@ -18,7 +18,7 @@ use crate::tiers::Kind;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SteadyError {
-    /// The layer cannot work with these numbers at all.
+    /// The FTL cannot work with these numbers at all.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The victim policy has no closed form.
@@ -26,7 +26,7 @@ pub enum SteadyError {
     Spread(#[from] SpreadError),
     /// Data of different segments stands in blocks of its own.
     #[error(
-        "a segmented layer has no steady state in closed form; use the state preconditioned, \
+        "a segmented FTL has no steady state in closed form; use the state preconditioned, \
          which reaches it by writing"
     )]
     Segments,
@@ -55,7 +55,7 @@ struct Plan {
 }
 
 impl PageMap {
-    /// The layer of a drive that was filled and then overwritten at random for a long
+    /// The FTL of a drive that was filled and then overwritten at random for a long
     /// time: every logical unit is mapped, lanes hold equal shares, and of each lane the
     /// valid units of its sealed blocks follow the victim policy's steady state. How far
     /// the open blocks are written differs from lane to lane, as it does after a long
@@ -67,7 +67,7 @@ impl PageMap {
     ///
     /// # Errors
     /// [`SteadyError`] if no closed form is known, or the configuration makes no sense.
-    pub fn steady(geometry: Geometry, config: FtlConfig, seed: u64) -> Result<Self, SteadyError> {
+    pub fn steady(geometry: Geometry, config: PageConfig, seed: u64) -> Result<Self, SteadyError> {
         Self::steady_without(geometry, config, seed, std::iter::empty())
     }
 
@@ -77,7 +77,7 @@ impl PageMap {
     /// The same, and [`ConfigError::BadBlocks`].
     pub fn steady_without(
         geometry: Geometry,
-        config: FtlConfig,
+        config: PageConfig,
         seed: u64,
         bad: impl Iterator<Item = BlockId>,
     ) -> Result<Self, SteadyError> {
@@ -105,7 +105,7 @@ impl PageMap {
         Ok(map)
     }
 
-    /// Rows of `block` that are programmed: what a flash below this layer must hold.
+    /// Rows of `block` that are programmed: what a flash below this FTL must hold.
     /// Nothing may be under way.
     #[must_use]
     pub fn rows_written(&self, block: BlockId) -> u32 {

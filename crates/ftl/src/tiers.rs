@@ -8,7 +8,7 @@ use prism_nand::{BlockId, Geometry, LaneId, RowId};
 
 use crate::alloc::{LaneState, OpenBlock};
 use crate::candidates::NOT_SEALED;
-use crate::config::{ConfigError, FtlConfig, Placement};
+use crate::config::{ConfigError, PageConfig, Placement};
 use crate::pagemap::PageMap;
 
 /// A kind of blocks, as an index.
@@ -84,7 +84,7 @@ impl SlcConfig {
     }
 
     /// The most valid units of a lane's region of so many blocks, with which its cleaning
-    /// always gains: the same bound as for the other blocks ([`FtlConfig::check`]), a share of
+    /// always gains: the same bound as for the other blocks ([`PageConfig::check`]), a share of
     /// garbage included.
     pub(crate) fn units_most(&self, geometry: &Geometry, blocks: u32) -> u64 {
         let block = u64::from(geometry.slc_data_units_per_block());
@@ -123,7 +123,7 @@ impl SlcConfig {
     }
 }
 
-impl FtlConfig {
+impl PageConfig {
     /// The stream of the host data that lives in a region, and the first of the two frontiers
     /// that blocks of one bit a cell need. The second is for copies: within a region, or out
     /// of a cache, into other blocks.

@@ -1,7 +1,7 @@
 //! Loss of power, and what is there when it comes back.
 
 use prism_engine::Done;
-use prism_ftl::Layer;
+use prism_ftl::Ftl;
 use prism_nand::{Nand, NandError, UnitTag};
 
 use crate::buffer::State;
@@ -26,7 +26,7 @@ pub struct Remains {
 struct Saved {
     units: Vec<(u32, u64, bool)>,
     unmapped: Vec<u32>,
-    map: Option<Layer>,
+    map: Option<Ftl>,
     zones: Option<Zones>,
     next_version: u64,
 }
@@ -93,7 +93,7 @@ impl Drive {
         let mut ftl = if let Some(map) = map {
             map.after_power_loss(&nand)
         } else {
-            let (mut map, found) = Layer::recover(&mut &nand, device.layer_config(), seed, &[])?;
+            let (mut map, found) = Ftl::recover(&mut &nand, device.ftl_config(), seed, &[])?;
             for lpn in unmapped {
                 map.trim_now(lpn, lpn + 1, found.newest_version);
             }

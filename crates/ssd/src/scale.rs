@@ -8,7 +8,7 @@
 mod zoned;
 
 use prism_base::Bytes;
-use prism_ftl::LayerConfig;
+use prism_ftl::FtlConfig;
 
 use crate::device::{Device, DeviceError};
 
@@ -136,7 +136,7 @@ fn fit_with(device: &Device, marked: &Device, capacity: Bytes) -> Result<Scaled,
     fitted.scale_slc_below(device);
     let kept = kept(&fitted);
     let main = logical.saturating_sub(fitted.units_apart());
-    let usable = (main as f64 * spare).ceil() as u64 + u64::from(fitted.ftl_config().map_units);
+    let usable = (main as f64 * spare).ceil() as u64 + u64::from(fitted.page_config().map_units);
     let rows_full = u64::from(full.rows_per_die());
     let data_blocks = usable.div_ceil(rows_full * row_units);
     let dies_wanted = (data_blocks / per_die).clamp(1, u64::from(full.dies()));
@@ -182,18 +182,18 @@ fn fit_with(device: &Device, marked: &Device, capacity: Bytes) -> Result<Scaled,
 
 /// Blocks of a lane that cleaning and frontiers keep from holding data.
 fn kept(device: &Device) -> u64 {
-    kept_by(&device.layer_config())
+    kept_by(&device.ftl_config())
 }
 
-fn kept_by(config: &LayerConfig) -> u64 {
+fn kept_by(config: &FtlConfig) -> u64 {
     match config {
-        LayerConfig::Page(config) => {
+        FtlConfig::Page(config) => {
             u64::from(config.free_blocks_low - 1 + config.main_frontier_count())
         }
         // One of the device: a little more than needed where there are several lanes.
-        LayerConfig::Hybrid(_) => 1,
-        LayerConfig::Zoned(_) => 0,
-        LayerConfig::Ranges(all) => all.ranges.iter().map(|range| kept_by(&range.layer)).sum(),
+        FtlConfig::Hybrid(_) => 1,
+        FtlConfig::Zoned(_) => 0,
+        FtlConfig::Ranges(all) => all.ranges.iter().map(|range| kept_by(&range.ftl)).sum(),
     }
 }
 

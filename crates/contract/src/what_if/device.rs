@@ -8,7 +8,7 @@
 use prism_base::Bytes;
 use prism_ftl::{Frontiers, VictimPolicy};
 use prism_replay::Pace;
-use prism_ssd::device::{Ftl, Mapping};
+use prism_ssd::device::{FtlSpec, Mapping};
 use prism_ssd::{Device, DeviceError};
 
 use super::change::Change;
@@ -88,7 +88,7 @@ pub(super) fn whole_map(device: &Device) -> Bytes {
 pub(super) fn hybrid(device: &Device) -> Result<Device, DeviceError> {
     let spare = device.over_provisioning().effective;
     let mut other = device.clone();
-    other.ftl = Ftl {
+    other.ftl = FtlSpec {
         mapping: Mapping::Hybrid,
         frontiers: Frontiers::Separate,
         group_blocks: Some(GROUP_BLOCKS),

@@ -3,7 +3,7 @@
 use std::borrow::BorrowMut;
 use std::mem::take;
 
-use prism_ftl::{HostPlace, Layer, UnitWrite};
+use prism_ftl::{Ftl, HostPlace, UnitWrite};
 use prism_nand::{BlockId, Cause, LaneId, Pun, Status};
 
 use super::Immediate;
@@ -63,13 +63,13 @@ pub(super) enum Goal {
     High,
     /// Room for a row of this stream on the lane.
     Row(u32),
-    /// A place for a row of this stream that begins with this unit, where the layer names it.
+    /// A place for a row of this stream that begins with this unit, where the FTL names it.
     Place(u32, u32),
     /// Nothing in a write cache that idle time would empty.
     Folded,
 }
 
-impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
+impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
     /// Makes up to `rows` rows of copies on lanes below their high watermark, for a caller
     /// who has time to spare; [`u32::MAX`] for all that is to be done. Returns whether
     /// anything was done to the flash.
@@ -130,7 +130,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         }
         assert!(
             self.ftl().is_read_only(),
-            "no lane can take a row: over-provisioning is too small for this layer"
+            "no lane can take a row: over-provisioning is too small for this FTL"
         );
         Ok(LaneId(0))
     }
@@ -157,11 +157,11 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
                 HostPlace::Lane(lane) if cleaned => return Ok(lane),
                 HostPlace::Lane(lane) => self.clean_for(lane, urgency)?,
                 HostPlace::Blocked => self.make_room(stream, first)?,
-                HostPlace::Any => unreachable!("a layer that names no lane"),
+                HostPlace::Any => unreachable!("an FTL that names no lane"),
             }
             cleaned = true;
         }
-        panic!("merges make no room: the layer promised that they do");
+        panic!("merges make no room: the FTL promised that they do");
     }
 
     /// What a host row that goes to `lane` brings with it under the pace.
@@ -248,7 +248,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         // Copies may not outlive what they were copied from, and a block may not be without
         // live units on account of rows that are lost.
         self.sync()?;
-        let ftl: &mut Layer = self.ftl.borrow_mut();
+        let ftl: &mut Ftl = self.ftl.borrow_mut();
         let chosen = match goal {
             Goal::Folded => ftl.pick_in_idle(lane),
             Goal::High | Goal::Row(_) | Goal::Place(..) => ftl.pick_victim(lane),
@@ -334,7 +334,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         let cleaner = &mut self.cleaners[lane.0 as usize];
         (cleaner.victim, cleaner.cursor) = (None, 0);
         cleaner.look_at_wear = why != Cause::Wear;
-        let ftl: &mut Layer = self.ftl.borrow_mut();
+        let ftl: &mut Ftl = self.ftl.borrow_mut();
         let Some(block) = ftl.emptied(victim) else { return Ok(()) };
         let members = self.flash.erase(block, why)?;
         self.erase_unsynced = true;
@@ -352,7 +352,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
     }
 
     fn move_at_once(&mut self, victim: BlockId, cause: Cause) -> Result<(), F::Error> {
-        let ftl: &mut Layer = self.ftl.borrow_mut();
+        let ftl: &mut Ftl = self.ftl.borrow_mut();
         let moved = ftl.move_all(victim, &mut self.scratch, &mut self.runs);
         self.counts.reads[cause] += moved.pages_read;
         let per_row = self.flash.layout().units_per_row();

@@ -6,7 +6,7 @@ mod clean;
 
 use std::borrow::{Borrow, BorrowMut};
 
-use prism_ftl::{Layer, ReadRun, RowRun, UnitWrite, Units};
+use prism_ftl::{Ftl, ReadRun, RowRun, UnitWrite, Units};
 use prism_nand::{BlockId, Cause, LaneId, Nand, NandError, RowId, Status};
 
 use crate::counts::FlashCounts;
@@ -30,7 +30,7 @@ struct Row {
 /// the way to memory, few enough to stay in the cache.
 const LOOK_AHEAD: usize = 64;
 
-/// An engine without time over flash `F` and a layer that it owns or borrows.
+/// An engine without time over flash `F` and an FTL that it owns or borrows.
 #[derive(Debug)]
 pub struct Immediate<F, L> {
     flash: F,
@@ -56,7 +56,7 @@ pub struct Immediate<F, L> {
     runs: Vec<RowRun>,
 }
 
-impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
+impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
     /// An engine that has done nothing yet, with all cleaning at once ([`Pace::ToHigh`]).
     pub fn new(flash: F, ftl: L) -> Self {
         Self {
@@ -94,32 +94,32 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
         &self.flash
     }
 
-    /// The flash, for what goes past the layer: reads, or being told things. What is
+    /// The flash, for what goes past the FTL: reads, or being told things. What is
     /// programmed and erased is the engine's affair.
     pub fn flash_mut(&mut self) -> &mut F {
         &mut self.flash
     }
 
-    /// The layer.
+    /// The FTL.
     #[must_use]
-    pub fn ftl(&self) -> &Layer {
+    pub fn ftl(&self) -> &Ftl {
         self.ftl.borrow()
     }
 
-    /// The layer, for trims. Rows and victims are the engine's affair.
-    pub fn ftl_mut(&mut self) -> &mut Layer {
+    /// The FTL, for trims. Rows and victims are the engine's affair.
+    pub fn ftl_mut(&mut self) -> &mut Ftl {
         self.ftl.borrow_mut()
     }
 
     /// Programs a row with `units` of `stream`, at most as many as a row has, of which each
     /// takes effect; the rest of the row is padding. Cleans before that as far as the pace
     /// says. `bytes` is empty, or has a mapping unit of bytes for each unit. Versions of a
-    /// unit must grow. Returns where the units stand; nowhere if the layer is, or has become,
-    /// read-only ([`Layer::is_read_only`]), which it does only on flash that may fail.
+    /// unit must grow. Returns where the units stand; nowhere if the FTL is, or has become,
+    /// read-only ([`Ftl::is_read_only`]), which it does only on flash that may fail.
     ///
     /// # Errors
-    /// If the flash fails. The engine and its layer are of no use then: what did happen is
-    /// found out by [`Layer::recover`].
+    /// If the flash fails. The engine and its FTL are of no use then: what did happen is
+    /// found out by [`Ftl::recover`].
     ///
     /// # Panics
     /// If `units` are more than a row has, or `bytes` are not theirs.
@@ -270,7 +270,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
     }
 
     fn commit(&mut self, row: RowId, cause: Cause, units: &[UnitWrite], lost: &[usize]) {
-        let ftl: &mut Layer = self.ftl.borrow_mut();
+        let ftl: &mut Ftl = self.ftl.borrow_mut();
         if cause == Cause::Host {
             for (place, write) in units.iter().enumerate() {
                 if write.lpn != UnitWrite::TOMBSTONE && !lost.contains(&place) {
@@ -286,7 +286,7 @@ impl<F: Flash, L: BorrowMut<Layer>> Immediate<F, L> {
 const LAWFUL: &str = "the engine obeys the law of flash";
 
 /// Over the simulated array, which fails only where the engine has a bug.
-impl<F: Flash<Error = NandError>, L: BorrowMut<Layer>> Immediate<F, L> {
+impl<F: Flash<Error = NandError>, L: BorrowMut<Ftl>> Immediate<F, L> {
     /// Writes one logical unit; it reaches the flash with the rest of its row, which holds
     /// units of one stream. Versions of a unit must grow.
     pub fn write(&mut self, lpn: u32, version: u64) {

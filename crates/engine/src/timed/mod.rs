@@ -5,7 +5,7 @@
 //! then the array for tPROG; an erase the array for tBERS. Channels are reserved first come,
 //! first served, by reads ahead of their turn, so that each of the three is one event; a read
 //! is two where something may happen to its die between them. What every read, program and copy
-//! runs through is in line, here and in the layers below: the calls cost a tenth of it. What few
+//! runs through is in line, here and in the FTLs below: the calls cost a tenth of it. What few
 //! of them do is called, so that it does not stand between. Design and measurements:
 //! docs/design/event-core.md.
 
@@ -25,7 +25,7 @@ mod word_line;
 use std::collections::VecDeque;
 
 use prism_base::{Bytes, Nanos, SimTime, Timers};
-use prism_ftl::{Layer, ReadRun, UnitWrite, Units};
+use prism_ftl::{Ftl, ReadRun, UnitWrite, Units};
 use prism_nand::{BlockId, Cause, DieId, Geometry, LaneId, Layout, Nand, Pun, RowId, Status};
 
 use crate::config::{EngineConfig, Scheduler};
@@ -104,11 +104,11 @@ struct Lane {
     cleaner: Cleaner,
 }
 
-/// Flash, layer and time together.
+/// Flash, FTL and time together.
 #[derive(Debug)]
 pub struct Engine {
     nand: Nand,
-    ftl: Layer,
+    ftl: Ftl,
     config: EngineConfig,
     layout: Layout,
     /// When each die is done with something.
@@ -158,7 +158,7 @@ pub struct Engine {
     level_transfers: Vec<Nanos>,
     transfers: Vec<Nanos>,
     pages_per_program: u32,
-    /// Logical units of the layer.
+    /// Logical units of the FTL.
     logical_units: u32,
     /// The flash ages and fails.
     faulty: bool,
@@ -179,7 +179,7 @@ fn part_transfers(geometry: &Geometry, config: &EngineConfig) -> Vec<Nanos> {
 impl Engine {
     /// An idle engine.
     #[must_use]
-    pub fn new(nand: Nand, ftl: Layer, config: EngineConfig) -> Self {
+    pub fn new(nand: Nand, ftl: Ftl, config: EngineConfig) -> Self {
         let mut engine = Self::at_rest(nand, ftl, config);
         // A drive that starts below the low watermark (after recovery) cleans at once.
         for lane in 0..engine.lanes.len() as u32 {
@@ -189,7 +189,7 @@ impl Engine {
     }
 
     /// An engine that does nothing before it is asked to.
-    fn at_rest(nand: Nand, ftl: Layer, config: EngineConfig) -> Self {
+    fn at_rest(nand: Nand, ftl: Ftl, config: EngineConfig) -> Self {
         let geometry = nand.geometry();
         let lanes = geometry.lanes();
         let foresees = !config.cache_read
@@ -243,14 +243,14 @@ impl Engine {
         &self.nand
     }
 
-    /// The layer.
+    /// The FTL.
     #[must_use]
-    pub fn ftl(&self) -> &Layer {
+    pub fn ftl(&self) -> &Ftl {
         &self.ftl
     }
 
-    /// The layer, for trims and lookups that change its state.
-    pub fn ftl_mut(&mut self) -> &mut Layer {
+    /// The FTL, for trims and lookups that change its state.
+    pub fn ftl_mut(&mut self) -> &mut Ftl {
         &mut self.ftl
     }
 
@@ -274,7 +274,7 @@ impl Engine {
 
     /// Takes the engine apart. Something may be under way: what has not ended is lost.
     #[must_use]
-    pub fn into_parts(self) -> (Nand, Layer) {
+    pub fn into_parts(self) -> (Nand, Ftl) {
         (self.nand, self.ftl)
     }
 

@@ -12,7 +12,7 @@ use super::{Engine, HOST_ROWS_MAX, HostUnit};
 const ROOM_STEPS: u32 = 4;
 
 impl Engine {
-    /// Whether [`Engine::writable_lane`] may find one where the layer names no lane.
+    /// Whether [`Engine::writable_lane`] may find one where the FTL names no lane.
     #[must_use]
     #[inline]
     pub fn has_ready_lane(&self) -> bool {
@@ -20,7 +20,7 @@ impl Engine {
     }
 
     /// A lane that can take a row of `stream`, which begins with logical unit `first`, now, in
-    /// turn; `None` if all are busy enough, or must clean first. Where the layer names the
+    /// turn; `None` if all are busy enough, or must clean first. Where the FTL names the
     /// lane, one that has to merge first is set to it.
     #[inline]
     pub fn writable_lane(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
@@ -71,7 +71,7 @@ impl Engine {
         (!busy && !self.next_die_busy(lane.0, stream, first)).then_some(lane)
     }
 
-    /// The lane that the layer names for a row of `stream`, which begins with `first`; `None`
+    /// The lane that the FTL names for a row of `stream`, which begins with `first`; `None`
     /// if it has to wait for merges, which are begun.
     pub(super) fn place(&mut self, stream: u32, first: u32, now: SimTime) -> Option<LaneId> {
         for _ in 0..ROOM_STEPS {
@@ -109,7 +109,7 @@ impl Engine {
     }
 
     /// Programs `units` (at most a row, all of `stream`) as the next row of `lane`, which
-    /// [`Engine::writable_lane`] has just returned. Each is announced to the layer here
+    /// [`Engine::writable_lane`] has just returned. Each is announced to the FTL here
     /// and comes back as [`Done::Wrote`].
     pub fn write(&mut self, lane: LaneId, stream: u32, units: &[HostUnit], now: SimTime) {
         self.write_bytes(lane, stream, units, Vec::new(), now);
@@ -192,9 +192,9 @@ impl Engine {
     /// once.
     ///
     /// # Panics
-    /// If the layer does not name the lane of a row.
+    /// If the FTL does not name the lane of a row.
     pub fn pad(&mut self, lane: LaneId, stream: u32, now: SimTime) {
-        assert!(self.ftl.places_host(), "padding goes to a place that the layer names");
+        assert!(self.ftl.places_host(), "padding goes to a place that the FTL names");
         let row = self.ftl.reserve_host(lane, stream, UnitWrite::PAD);
         self.program_empty(lane, row, Cause::Pad, now);
     }

@@ -1,9 +1,9 @@
 //! What an engine at rest remembers, as bytes, and back: whose turn it is, and where the
-//! cleaning of each lane stands. Flash and layer are saved by themselves, counts and clock are
+//! cleaning of each lane stands. Flash and FTL are saved by themselves, counts and clock are
 //! no part of a state.
 
 use prism_base::{DecodeError, Decoder, Encoder};
-use prism_ftl::Layer;
+use prism_ftl::Ftl;
 use prism_nand::Nand;
 
 use super::clean::Cleaner;
@@ -42,7 +42,7 @@ impl Engine {
     /// [`DecodeError`] if the bytes are no such state.
     pub fn decode(
         nand: Nand,
-        ftl: Layer,
+        ftl: Ftl,
         config: EngineConfig,
         from: &mut Decoder<'_>,
     ) -> Result<Self, DecodeError> {

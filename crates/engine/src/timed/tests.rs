@@ -1,7 +1,7 @@
 //! One event a read, against two.
 
 use prism_base::{Bytes, Rng};
-use prism_ftl::{Frontiers, FtlConfig, LayerConfig, VictimPolicy};
+use prism_ftl::{Frontiers, FtlConfig, PageConfig, VictimPolicy};
 use prism_nand::{Geometry, PageTimes, Timing};
 
 use super::*;
@@ -54,9 +54,9 @@ fn draw(rng: &mut Rng) -> (Geometry, EngineConfig) {
 fn life(seed: u64, foresees: bool) -> (Vec<(SimTime, Done)>, FlashCounts) {
     let rng = &mut Rng::stream(seed, "events of a read");
     let (geometry, config) = draw(rng);
-    let of_layer = FtlConfig::simple(UNITS, VictimPolicy::Greedy, Frontiers::Shared);
-    let layer = Layer::new(geometry.clone(), LayerConfig::Page(of_layer), 1).expect("a layer");
-    let mut engine = Engine::new(Nand::new(geometry), layer, config);
+    let of_ftl = PageConfig::simple(UNITS, VictimPolicy::Greedy, Frontiers::Shared);
+    let ftl = Ftl::new(geometry.clone(), FtlConfig::Page(of_ftl), 1).expect("an FTL");
+    let mut engine = Engine::new(Nand::new(geometry), ftl, config);
     engine.foresees = foresees;
     engine.plain &= foresees;
     let (mut now, mut log, mut done) = (SimTime::ZERO, Vec::new(), Vec::new());

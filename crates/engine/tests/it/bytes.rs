@@ -2,12 +2,12 @@
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_engine::{Done, Engine, EngineConfig, HostUnit, Immediate};
-use prism_ftl::{Frontiers, FtlConfig, Layer, PageMap, UnitWrite, VictimPolicy};
+use prism_ftl::{Frontiers, Ftl, PageConfig, PageMap, UnitWrite, VictimPolicy};
 use prism_nand::{Cause, Geometry, Nand, PageTimes, Timing};
 
 const LOGICAL: u32 = 600;
 
-fn parts() -> (Nand, Layer) {
+fn parts() -> (Nand, Ftl) {
     let geometry = Geometry {
         channels: 1,
         dies_per_channel: 2,
@@ -22,7 +22,7 @@ fn parts() -> (Nand, Layer) {
         unit: Bytes(4096),
         slc: None,
     };
-    let config = FtlConfig::simple(LOGICAL, VictimPolicy::Greedy, Frontiers::Separate);
+    let config = PageConfig::simple(LOGICAL, VictimPolicy::Greedy, Frontiers::Separate);
     let ftl = PageMap::new(geometry.clone(), config, 1).unwrap();
     (Nand::with_content(geometry), ftl.into())
 }

@@ -1,11 +1,11 @@
 //! The engine without time over flash that fails: every unit stands where the map says, blocks
-//! retire, and the layer becomes read-only before it could get stuck.
+//! retire, and the FTL becomes read-only before it could get stuck.
 
 #![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::Immediate;
-use prism_ftl::{Frontiers, FtlConfig, Layer, PageMap, VictimPolicy};
+use prism_ftl::{Frontiers, Ftl, PageConfig, PageMap, VictimPolicy};
 use prism_nand::faults::FailureLaw;
 use prism_nand::{Cause, FaultModel, Geometry, LaneId, Nand, UnitTag};
 
@@ -45,11 +45,11 @@ const POLICIES: [VictimPolicy; 4] = [
     VictimPolicy::DChoices { d: 3 },
 ];
 
-/// A layer as full as `share` of what the geometry allows.
-fn config(geometry: &Geometry, share: f64, rng: &mut Rng) -> FtlConfig {
+/// An FTL as full as `share` of what the geometry allows.
+fn config(geometry: &Geometry, share: f64, rng: &mut Rng) -> PageConfig {
     let victim = POLICIES[rng.below(4) as usize];
     let frontiers = Frontiers::ALL[rng.below(3) as usize];
-    let mut config = FtlConfig::simple(1, victim, frontiers);
+    let mut config = PageConfig::simple(1, victim, frontiers);
     (config.reserve_blocks, config.free_blocks_low, config.free_blocks_high) = (3, 4, 5);
     let data = f64::from(geometry.blocks() * geometry.data_units_per_block());
     config.logical_units = (data * share) as u32;
@@ -73,7 +73,7 @@ fn everything_written_without_time_stands_where_the_map_says() {
         if map.set_aside(nand.bad_blocks()).is_err() {
             continue;
         }
-        let mut engine = Immediate::new(nand, Layer::from(map));
+        let mut engine = Immediate::new(nand, Ftl::from(map));
         let mut newest = vec![0; logical as usize];
         for version in 1..=u64::from(logical) * 8 {
             if engine.ftl().is_read_only() {

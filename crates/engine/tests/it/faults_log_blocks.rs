@@ -5,7 +5,7 @@ use std::convert::Infallible;
 
 use prism_base::Bytes;
 use prism_engine::{Flash, Immediate};
-use prism_ftl::{Hybrid, HybridConfig, Layer, UnitWrite};
+use prism_ftl::{Ftl, Hybrid, HybridConfig, UnitWrite};
 use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, Pun, RowId, Status, UnitTag};
 
 /// Units of a logical block, each with a row of its own.
@@ -58,7 +58,7 @@ impl Flash for Scripted {
         cause: Cause,
         units: &[UnitWrite],
         bytes: &[u8],
-        ftl: &Layer,
+        ftl: &Ftl,
     ) -> Result<(), Infallible> {
         Flash::program(&mut self.nand, row, cause, units, bytes, ftl).expect("lawful");
         let what = match units.first() {
@@ -91,7 +91,7 @@ impl Flash for Scripted {
 }
 
 struct Drive {
-    engine: Immediate<Scripted, Layer>,
+    engine: Immediate<Scripted, Ftl>,
     newest: Vec<u64>,
     version: u64,
 }
@@ -115,9 +115,9 @@ impl Drive {
         };
         let config = HybridConfig { reserve_blocks: 2, ..config };
         let nand = Nand::with_content(geometry.clone()).with_gaps(config.gaps);
-        let layer = Layer::from(Hybrid::new(geometry, config).unwrap());
+        let ftl = Ftl::from(Hybrid::new(geometry, config).unwrap());
         let flash = Scripted { nand, done: vec![], fails: vec![], status: Status::Passed };
-        Self { engine: Immediate::new(flash, layer), newest: vec![0; UNITS as usize], version: 0 }
+        Self { engine: Immediate::new(flash, ftl), newest: vec![0; UNITS as usize], version: 0 }
     }
 
     /// Writes `units`, of whose operations those with the numbers `fails` fail; what was done.
@@ -308,7 +308,7 @@ fn a_block_whose_erase_fails_is_not_used_again() {
 
 /// Three data blocks, the fewest log blocks, one for merges and two in reserve are the least.
 #[test]
-fn without_spare_the_layer_takes_no_more_and_keeps_what_it_has() {
+fn without_spare_the_ftl_takes_no_more_and_keeps_what_it_has() {
     let configs = [
         (HybridConfig::bast(UNITS, 4), 1),
         (HybridConfig::block(UNITS, 4, false), 1),

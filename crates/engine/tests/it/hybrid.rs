@@ -3,7 +3,7 @@
 
 use prism_base::{Bytes, Rng};
 use prism_engine::{FlashCounts, Immediate};
-use prism_ftl::{Hybrid, HybridConfig, Layer, Logs, MergeCounts, VictimPolicy};
+use prism_ftl::{Ftl, Hybrid, HybridConfig, Logs, MergeCounts, VictimPolicy};
 use prism_nand::{Cause, Geometry, Nand};
 
 /// Units of a logical block.
@@ -45,7 +45,7 @@ fn config(group_blocks: u32, group_log_blocks: u32, log_blocks: u32) -> HybridCo
     }
 }
 
-/// What the flash and the layer did.
+/// What the flash and the FTL did.
 struct Done {
     counts: FlashCounts,
     merges: MergeCounts,
@@ -56,10 +56,10 @@ struct Done {
 fn after_fill(config: HybridConfig, writes: impl IntoIterator<Item = u32>) -> Done {
     let geometry = geometry(16, BLOCK / ROW);
     let mut nand = Nand::with_content(geometry.clone());
-    let mut ftl = Layer::from(Hybrid::new(geometry, config).unwrap());
-    let merges_of = |ftl: &Layer| match ftl {
-        Layer::Hybrid(map) => *map.merges(),
-        _ => unreachable!("a hybrid layer"),
+    let mut ftl = Ftl::from(Hybrid::new(geometry, config).unwrap());
+    let merges_of = |ftl: &Ftl| match ftl {
+        Ftl::Hybrid(map) => *map.merges(),
+        _ => unreachable!("a hybrid FTL"),
     };
     let mut engine = Immediate::new(&mut nand, &mut ftl);
     let mut version = 0;
@@ -161,7 +161,7 @@ fn one_log_block_over_all_blocks_of_a_group_costs_them_all() {
 fn places_without_data_are_padded_up_to_the_last_unit() {
     let geometry = geometry(16, BLOCK / ROW);
     let mut nand = Nand::with_content(geometry.clone());
-    let mut ftl = Layer::from(Hybrid::new(geometry, config(1, 1, 7)).unwrap());
+    let mut ftl = Ftl::from(Hybrid::new(geometry, config(1, 1, 7)).unwrap());
     let mut engine = Immediate::new(&mut nand, &mut ftl);
     // Only units 4 and 11 exist, out of order.
     engine.write(11, 1);
@@ -178,7 +178,7 @@ fn places_without_data_are_padded_up_to_the_last_unit() {
 fn trimmed_blocks_are_erased_without_a_copy() {
     let geometry = geometry(16, BLOCK / ROW);
     let mut nand = Nand::new(geometry.clone());
-    let mut ftl = Layer::from(Hybrid::new(geometry, config(2, 1, 7)).unwrap());
+    let mut ftl = Ftl::from(Hybrid::new(geometry, config(2, 1, 7)).unwrap());
     let mut engine = Immediate::new(&mut nand, &mut ftl);
     for lpn in 0..LOGICAL * BLOCK {
         engine.write(lpn, u64::from(lpn) + 1);
@@ -199,14 +199,14 @@ fn copies(n: u32, k: u32, log_blocks: u32, capacities: u32) -> f64 {
     let logical_units = 48 * geometry.units_per_block();
     let config = HybridConfig { logical_units, ..config(n, k, log_blocks) };
     let mut nand = Nand::new(geometry.clone());
-    let mut ftl = Layer::from(Hybrid::new(geometry, config).unwrap());
+    let mut ftl = Ftl::from(Hybrid::new(geometry, config).unwrap());
     let mut engine = Immediate::new(&mut nand, &mut ftl);
     let mut rng = Rng::stream(1, "random");
     for lpn in 0..logical_units {
         engine.write(lpn, u64::from(lpn) + 1);
     }
     let mut version = u64::from(logical_units);
-    let mut write = |engine: &mut Immediate<&mut Nand, &mut Layer>, count: u32| {
+    let mut write = |engine: &mut Immediate<&mut Nand, &mut Ftl>, count: u32| {
         for _ in 0..count {
             version += 1;
             engine.write(rng.below(u64::from(logical_units)) as u32, version);
@@ -247,7 +247,7 @@ fn skewed(victim: VictimPolicy) -> f64 {
     let logical_units = 48 * geometry.units_per_block();
     let config = HybridConfig { logical_units, victim, ..config(8, 8, 12) };
     let mut nand = Nand::new(geometry.clone());
-    let mut ftl = Layer::from(Hybrid::new(geometry, config).unwrap());
+    let mut ftl = Ftl::from(Hybrid::new(geometry, config).unwrap());
     let mut engine = Immediate::new(&mut nand, &mut ftl);
     let mut rng = Rng::stream(2, "skewed");
     for lpn in 0..logical_units {

@@ -4,7 +4,7 @@
 
 use prism_base::Bytes;
 use prism_engine::{FlashCounts, Immediate};
-use prism_ftl::{Frontiers, FtlConfig, Layer, LayerConfig, SlcConfig, SlcUse, VictimPolicy};
+use prism_ftl::{Frontiers, Ftl, FtlConfig, PageConfig, SlcConfig, SlcUse, VictimPolicy};
 use prism_nand::{Cause, Geometry, Nand, Slc};
 
 const PICTURE: &str = include_str!("../../../../docs/mappings/tiers.svg");
@@ -13,7 +13,7 @@ const ROWS: u32 = 8;
 /// Units of the host.
 const UNITS: u32 = 4 * ROWS;
 
-fn drive() -> Immediate<Nand, Layer> {
+fn drive() -> Immediate<Nand, Ftl> {
     let geometry = Geometry {
         channels: 1,
         dies_per_channel: 1,
@@ -29,18 +29,18 @@ fn drive() -> Immediate<Nand, Layer> {
         slc: Some(Slc { blocks: 2, bits: 2 }),
     };
     let usage = SlcUse::Cache { fold_when_idle: true };
-    let config = FtlConfig {
+    let config = PageConfig {
         slc: Some(SlcConfig { usage, free_blocks_low: 0, free_blocks_high: 0 }),
         free_blocks_low: 3,
         free_blocks_high: 3,
-        ..FtlConfig::simple(UNITS, VictimPolicy::Greedy, Frontiers::Separate)
+        ..PageConfig::simple(UNITS, VictimPolicy::Greedy, Frontiers::Separate)
     };
-    let layer = Layer::new(geometry.clone(), LayerConfig::Page(config), 1).unwrap();
-    Immediate::new(Nand::new(geometry), layer)
+    let ftl = Ftl::new(geometry.clone(), FtlConfig::Page(config), 1).unwrap();
+    Immediate::new(Nand::new(geometry), ftl)
 }
 
 /// What was done since `before`, as the picture says it.
-fn done(engine: &Immediate<Nand, Layer>, before: &FlashCounts) -> String {
+fn done(engine: &Immediate<Nand, Ftl>, before: &FlashCounts) -> String {
     engine.ftl().assert_consistent();
     engine.flash().assert_conserved();
     let done = engine.counts().since(before);
@@ -61,7 +61,7 @@ fn done(engine: &Immediate<Nand, Layer>, before: &FlashCounts) -> String {
 fn a_write_cache_takes_a_write_and_folds_it_later() {
     let mut engine = drive();
     let mut version = 0;
-    let mut put = |engine: &mut Immediate<Nand, Layer>, lpn: u32| {
+    let mut put = |engine: &mut Immediate<Nand, Ftl>, lpn: u32| {
         version += 1;
         engine.write(lpn, version);
     };

@@ -4,8 +4,8 @@
 use prism_base::Bytes;
 use prism_engine::Immediate;
 use prism_ftl::{
-    Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, RangeConfig, RangesConfig,
-    VictimPolicy, ZonedConfig,
+    Frontiers, Ftl, FtlConfig, HybridConfig, PageConfig, RangeConfig, RangesConfig, VictimPolicy,
+    ZonedConfig,
 };
 use prism_nand::{Cause, Geometry, Nand};
 
@@ -24,14 +24,14 @@ const RANGES: &str = include_str!("../../../../docs/mappings/ranges.svg");
 
 /// A small drive and the host that writes to it.
 struct Life {
-    engine: Immediate<Nand, Layer>,
+    engine: Immediate<Nand, Ftl>,
     version: u64,
     told: Vec<String>,
 }
 
 impl Life {
     /// A drive that was filled in order.
-    fn new(blocks: u32, config: LayerConfig) -> Self {
+    fn new(blocks: u32, config: FtlConfig) -> Self {
         let geometry = Geometry {
             channels: 1,
             dies_per_channel: 1,
@@ -47,8 +47,8 @@ impl Life {
             unit: Bytes(4096),
         };
         let nand = Nand::new(geometry.clone()).with_gaps(true);
-        let layer = Layer::new(geometry, config, 1).unwrap();
-        let mut life = Self { engine: Immediate::new(nand, layer), version: 0, told: Vec::new() };
+        let ftl = Ftl::new(geometry, config, 1).unwrap();
+        let mut life = Self { engine: Immediate::new(nand, ftl), version: 0, told: Vec::new() };
         life.put(0..UNITS);
         life.engine.merge_all();
         for lpn in 0..UNITS {
@@ -112,7 +112,7 @@ impl Life {
 }
 
 /// Fills a drive in order, writes step by step, and looks for each step in the picture.
-fn check(picture: &str, blocks: u32, config: LayerConfig, steps: &[&[u32]]) {
+fn check(picture: &str, blocks: u32, config: FtlConfig, steps: &[&[u32]]) {
     let mut life = Life::new(blocks, config);
     steps.iter().for_each(|units| life.write(units));
     life.is_in(picture);
@@ -120,28 +120,28 @@ fn check(picture: &str, blocks: u32, config: LayerConfig, steps: &[&[u32]]) {
 
 #[test]
 fn the_page_map_writes_elsewhere_and_cleans_later() {
-    let page = FtlConfig::simple(UNITS, VictimPolicy::Greedy, Frontiers::Shared);
+    let page = PageConfig::simple(UNITS, VictimPolicy::Greedy, Frontiers::Shared);
     let later: &[u32] = &[8, 9, 11, 12, 13, 0, 16, 24];
-    check(PAGE, 7, LayerConfig::Page(page), &[&[10], later, &[17]]);
+    check(PAGE, 7, FtlConfig::Page(page), &[&[10], later, &[17]]);
 }
 
 #[test]
 fn a_map_by_blocks_copies_what_stands_before_and_behind() {
     let block = HybridConfig::block(UNITS, 1, true);
-    check(BLOCK, 6, LayerConfig::Hybrid(block), &[&[10], &[16]]);
+    check(BLOCK, 6, FtlConfig::Hybrid(block), &[&[10], &[16]]);
 }
 
 #[test]
 fn bast_logs_and_merges_one_logical_block() {
     let bast = HybridConfig::bast(UNITS, 1);
-    check(BAST, 6, LayerConfig::Hybrid(bast), &[&[10], &[13, 10], &[17]]);
+    check(BAST, 6, FtlConfig::Hybrid(bast), &[&[10], &[13, 10], &[17]]);
 }
 
 #[test]
 fn fast_logs_and_merges_the_oldest_log_block() {
     let fast = HybridConfig::fast(UNITS, 2, true);
     let later: &[u32] = &[17, 11, 18, 12, 19, 13, 20];
-    check(FAST, 7, LayerConfig::Hybrid(fast), &[&[10], later, &[26]]);
+    check(FAST, 7, FtlConfig::Hybrid(fast), &[&[10], later, &[26]]);
 }
 
 #[test]
@@ -150,16 +150,16 @@ fn a_group_gathers_all_its_log_blocks() {
     let config =
         HybridConfig { group_blocks: 2, group_log_blocks: 2, victim: VictimPolicy::Fifo, ..bast };
     let later: &[u32] = &[3, 11, 4, 12, 5, 13, 6, 14, 7, 15, 2, 9, 1, 10, 3];
-    check(HYBRID, 7, LayerConfig::Hybrid(config), &[&[10], later, &[12]]);
+    check(HYBRID, 7, FtlConfig::Hybrid(config), &[&[10], later, &[12]]);
 }
 
 #[test]
 fn ranges_do_each_what_their_mapping_does() {
-    let range = |blocks_per_plane, layer| RangeConfig { blocks_per_plane, layer };
+    let range = |blocks_per_plane, ftl| RangeConfig { blocks_per_plane, ftl };
     let block = HybridConfig::block(UNITS / 2, 1, true);
-    let page = FtlConfig::simple(UNITS / 2, VictimPolicy::Greedy, Frontiers::Shared);
-    let ranges = vec![range(4, LayerConfig::Hybrid(block)), range(5, LayerConfig::Page(page))];
-    let config = LayerConfig::Ranges(RangesConfig { ranges });
+    let page = PageConfig::simple(UNITS / 2, VictimPolicy::Greedy, Frontiers::Shared);
+    let ranges = vec![range(4, FtlConfig::Hybrid(block)), range(5, FtlConfig::Page(page))];
+    let config = FtlConfig::Ranges(RangesConfig { ranges });
     check(RANGES, 9, config, &[&[10], &[26], &[1]]);
 }
 
@@ -167,7 +167,7 @@ fn ranges_do_each_what_their_mapping_does() {
 #[test]
 fn a_zoned_drive_does_what_it_is_told() {
     let zones = ZonedConfig { zones: 6, zone_units: ROWS, kept: 0 };
-    let mut life = Life::new(6, LayerConfig::Zoned(zones));
+    let mut life = Life::new(6, FtlConfig::Zoned(zones));
     life.write(&[32]);
     life.write(&[33, 34, 35, 36, 37, 38, 39, 40, 41]);
     life.reset(1);

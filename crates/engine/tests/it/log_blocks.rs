@@ -2,7 +2,7 @@
 
 use prism_base::Bytes;
 use prism_engine::{FlashCounts, Immediate};
-use prism_ftl::{Hybrid, HybridConfig, Layer, MergeCounts};
+use prism_ftl::{Ftl, Hybrid, HybridConfig, MergeCounts};
 use prism_nand::{Cause, Geometry, Nand};
 
 /// Units of a logical block, each with a row of its own.
@@ -20,7 +20,7 @@ struct Done {
 }
 
 struct Drive {
-    engine: Immediate<Nand, Layer>,
+    engine: Immediate<Nand, Ftl>,
     version: u64,
     before: (FlashCounts, MergeCounts),
 }
@@ -42,9 +42,9 @@ impl Drive {
             slc: None,
         };
         let nand = Nand::with_content(geometry.clone()).with_gaps(config.gaps);
-        let layer = Layer::from(Hybrid::new(geometry, config).unwrap());
+        let ftl = Ftl::from(Hybrid::new(geometry, config).unwrap());
         let before = Default::default();
-        Self { engine: Immediate::new(nand, layer), version: 0, before }
+        Self { engine: Immediate::new(nand, ftl), version: 0, before }
     }
 
     fn filled(config: HybridConfig) -> Self {
@@ -66,8 +66,8 @@ impl Drive {
 
     fn merges(&self) -> MergeCounts {
         match self.engine.ftl() {
-            Layer::Hybrid(map) => *map.merges(),
-            other => panic!("another layer: {other:?}"),
+            Ftl::Hybrid(map) => *map.merges(),
+            other => panic!("another FTL: {other:?}"),
         }
     }
 
@@ -170,7 +170,7 @@ fn fast_writes_in_place_what_was_never_written() {
     }
     let done = drive.done();
     assert_eq!((done.copied, done.padded, done.erased), (0, 0, 0));
-    let Layer::Hybrid(map) = drive.engine.ftl() else { panic!("a map by blocks") };
+    let Ftl::Hybrid(map) = drive.engine.ftl() else { panic!("a map by blocks") };
     assert_eq!((map.log_blocks(), drive.merges()), (0, merges(0, 0, 0, 0)));
 }
 

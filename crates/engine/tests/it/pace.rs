@@ -2,13 +2,13 @@
 
 use prism_base::{Bytes, Rng};
 use prism_engine::{Immediate, Pace};
-use prism_ftl::{Frontiers, FtlConfig, Layer, LayerConfig, UnitWrite, VictimPolicy};
+use prism_ftl::{Frontiers, Ftl, FtlConfig, PageConfig, UnitWrite, VictimPolicy};
 use prism_nand::{Cause, Geometry, LaneId, Nand};
 
 const LANES: u32 = 2;
 const HIGH: u32 = 5;
 
-type Owner = Immediate<Nand, Layer>;
+type Owner = Immediate<Nand, Ftl>;
 
 /// A drive that was overwritten at random for a while, at `pace`.
 fn used(pace: Pace, victim: VictimPolicy) -> (Owner, Rng, u64) {
@@ -26,13 +26,13 @@ fn used(pace: Pace, victim: VictimPolicy) -> (Owner, Rng, u64) {
         unit: Bytes(16),
         slc: None,
     };
-    let config = FtlConfig {
+    let config = PageConfig {
         free_blocks_low: 4,
         free_blocks_high: HIGH,
-        ..FtlConfig::simple(1000, victim, Frontiers::Separate)
+        ..PageConfig::simple(1000, victim, Frontiers::Separate)
     };
-    let layer = Layer::new(geometry.clone(), LayerConfig::Page(config), 1).unwrap();
-    let mut engine = Immediate::new(Nand::with_content(geometry), layer);
+    let ftl = Ftl::new(geometry.clone(), FtlConfig::Page(config), 1).unwrap();
+    let mut engine = Immediate::new(Nand::with_content(geometry), ftl);
     engine.set_pace(pace);
     let mut rng = Rng::stream(1, "pace");
     let mut version = 0;

@@ -6,7 +6,7 @@
 use prism_base::{Bytes, Rng};
 use prism_engine::{Immediate, Pace};
 use prism_ftl::{
-    Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, Logs, UnitWrite, VictimPolicy,
+    Frontiers, Ftl, FtlConfig, HybridConfig, Logs, PageConfig, UnitWrite, VictimPolicy,
 };
 use prism_nand::{Cause, Geometry, Nand};
 
@@ -109,7 +109,7 @@ fn a_logical_block_rewritten_in_order_is_switched() {
         unit: Bytes(16),
         slc: None,
     };
-    let config = LayerConfig::Hybrid(HybridConfig {
+    let config = FtlConfig::Hybrid(HybridConfig {
         logs: Logs::Groups,
         gaps: false,
         logical_units: LOGICAL * BLOCK,
@@ -122,11 +122,11 @@ fn a_logical_block_rewritten_in_order_is_switched() {
         reserve_blocks: 0,
     });
     let mut nand = Nand::with_content(geometry.clone());
-    let mut layer = Layer::new(geometry, config.clone(), 1).unwrap();
+    let mut ftl = Ftl::new(geometry, config.clone(), 1).unwrap();
     let mut version = 0;
     for pass in 0..4 {
         for pace in [Pace::ToHigh, Pace::Rows(1)] {
-            let mut engine = Immediate::new(&mut nand, layer);
+            let mut engine = Immediate::new(&mut nand, ftl);
             engine.set_pace(pace);
             for first in (0..LOGICAL * BLOCK).step_by(2) {
                 let unit = |lpn, version| UnitWrite { lpn, source: None, version };
@@ -138,16 +138,16 @@ fn a_logical_block_rewritten_in_order_is_switched() {
             assert_eq!(counts.units[Cause::Merge], 0, "pass {pass}: nothing is copied");
             assert!(counts.erases[Cause::Merge] <= u64::from(LOGICAL), "an erase a block");
             // Found again, it is rewritten as cheaply.
-            let (found, newest) = Layer::recover(&mut &nand, config.clone(), 1, &[]).unwrap();
+            let (found, newest) = Ftl::recover(&mut &nand, config.clone(), 1, &[]).unwrap();
             assert_eq!((newest.newest_version, found.mapped()), (version, 48));
-            layer = found;
+            ftl = found;
         }
     }
-    layer.assert_consistent();
+    ftl.assert_consistent();
 }
 
 #[test]
-fn flash_of_another_layer_is_refused() {
+fn flash_of_another_ftl_is_refused() {
     let mut rng = Rng::stream(1, "foreign");
     let mut life = Life::new(hybrid(&mut rng), "foreign".into());
     life.act_with_power(60, &mut rng);
@@ -165,11 +165,11 @@ fn flash_of_another_layer_is_refused() {
         free_blocks_high: 0,
         reserve_blocks: 0,
     };
-    let refused = Layer::recover(&mut { nand }, LayerConfig::Hybrid(small), 1, &[]);
+    let refused = Ftl::recover(&mut { nand }, FtlConfig::Hybrid(small), 1, &[]);
     let message = refused.expect_err("units beyond the drive").to_string();
     assert!(message.contains("a unit is beyond the drive"), "{message}");
-    let one = FtlConfig::simple(1, VictimPolicy::Greedy, Frontiers::Shared);
-    let refused = Layer::recover(&mut { nand }, LayerConfig::Page(one), 1, &[]);
+    let one = PageConfig::simple(1, VictimPolicy::Greedy, Frontiers::Shared);
+    let refused = Ftl::recover(&mut { nand }, FtlConfig::Page(one), 1, &[]);
     let message = refused.expect_err("units beyond the drive").to_string();
     assert!(message.contains("a unit is beyond the drive"), "{message}");
 }

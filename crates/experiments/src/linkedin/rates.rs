@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_engine::CleaningMode;
 use prism_nand::Cause;
-use prism_ssd::device::Ftl;
+use prism_ssd::device::FtlSpec;
 use prism_ssd::{Device, Drive, HostOp, InitialState, Request, fit};
 
 use super::bed::{PRESET, prepared};
@@ -96,7 +96,7 @@ pub(super) fn rows(bench: Bench, place: Place, when: When) -> Vec<RateRow> {
 
 fn device(when: When) -> Device {
     let preset = Device::preset(PRESET).expect("a preset");
-    let preset = Device { ftl: Ftl { mapping_unit: UNIT, ..preset.ftl }, ..preset };
+    let preset = Device { ftl: FtlSpec { mapping_unit: UNIT, ..preset.ftl }, ..preset };
     let mut device = fit(&preset, CAPACITY).expect("a smaller drive of the same kind").device;
     if when == When::Background {
         let ftl = &mut device.ftl;

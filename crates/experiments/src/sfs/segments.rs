@@ -2,7 +2,7 @@
 
 use prism_base::{Bytes, Rng};
 use prism_engine::{FlashCounts, Immediate};
-use prism_ftl::{Frontiers, FtlConfig, Hybrid, HybridConfig, Layer, Logs, PageMap, VictimPolicy};
+use prism_ftl::{Frontiers, Ftl, Hybrid, HybridConfig, Logs, PageConfig, PageMap, VictimPolicy};
 use prism_nand::{Cause, Geometry, Nand};
 
 use super::{Bench, Map};
@@ -91,7 +91,7 @@ fn geometry(blocks: u32) -> Geometry {
 
 /// The mapping over `logical_blocks` blocks of data and as many log or spare ones as there
 /// are.
-fn layer(map: Map, logical_blocks: u32, seed: u64) -> (Nand, Layer) {
+fn ftl(map: Map, logical_blocks: u32, seed: u64) -> (Nand, Ftl) {
     let logs = logical_blocks / LOG_SHARE;
     let geometry = geometry(logical_blocks + logs + 1);
     let logical_units = logical_blocks * BLOCK_PAGES;
@@ -106,14 +106,14 @@ fn layer(map: Map, logical_blocks: u32, seed: u64) -> (Nand, Layer) {
         },
         Map::Bast => HybridConfig::bast(logical_units, logs),
         Map::Page => {
-            let mut config = FtlConfig::simple(LANES, VictimPolicy::Greedy, Frontiers::Shared);
+            let mut config = PageConfig::simple(LANES, VictimPolicy::Greedy, Frontiers::Shared);
             config.logical_units = logical_units;
-            let layer = PageMap::new(geometry.clone(), config, seed).expect("spare enough");
-            return (Nand::new(geometry), layer.into());
+            let ftl = PageMap::new(geometry.clone(), config, seed).expect("spare enough");
+            return (Nand::new(geometry), ftl.into());
         }
     };
-    let layer = Hybrid::new(geometry.clone(), by_block).expect("blocks enough");
-    (Nand::new(geometry), layer.into())
+    let ftl = Hybrid::new(geometry.clone(), by_block).expect("blocks enough");
+    (Nand::new(geometry), ftl.into())
 }
 
 fn row(bench: Bench, map: Map, stream: Stream) -> SegmentRow {
@@ -122,11 +122,11 @@ fn row(bench: Bench, map: Map, stream: Stream) -> SegmentRow {
         Scale::Quarter => 8,
     };
     let logical_blocks = segments * SEGMENT_BLOCKS;
-    let (mut nand, mut ftl) = layer(map, logical_blocks, bench.seed);
+    let (mut nand, mut ftl) = ftl(map, logical_blocks, bench.seed);
     let mut engine = Immediate::new(&mut nand, &mut ftl);
     let logical = logical_blocks * BLOCK_PAGES;
     let mut version = 0;
-    let mut write = |engine: &mut Immediate<&mut Nand, &mut Layer>, page: u32| {
+    let mut write = |engine: &mut Immediate<&mut Nand, &mut Ftl>, page: u32| {
         version += 1;
         engine.write(page, version);
     };

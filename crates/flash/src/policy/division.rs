@@ -1,7 +1,7 @@
 //! Which blocks of a share a range gets, and how its translation layer is set up.
 
 use prism_ftl::{
-    Frontiers, FtlConfig, HybridConfig, LayerConfig, Logs, Placement, VictimPolicy, WearPolicy,
+    Frontiers, FtlConfig, HybridConfig, Logs, PageConfig, Placement, VictimPolicy, WearPolicy,
 };
 
 use crate::error::{FlashError, Result};
@@ -23,16 +23,16 @@ pub(crate) struct Division {
     pub(crate) blocks: Vec<u32>,
 }
 
-/// The layer for `units` logical units on `lanes` lanes of `per_lane` blocks; `open` is the
+/// The FTL for `units` logical units on `lanes` lanes of `per_lane` blocks; `open` is the
 /// most blocks that may be partly written.
-pub(crate) fn layer_config(
+pub(crate) fn ftl_config(
     config: &RangeConfig,
     format: &RowFormat,
     units: u32,
     lanes: u32,
     per_lane: u32,
     open: u32,
-) -> LayerConfig {
+) -> FtlConfig {
     let (group_blocks, group_log_blocks) = match config.mapping {
         Mapping::Page => {
             let victim: VictimPolicy = config.cleaning.victim();
@@ -40,7 +40,7 @@ pub(crate) fn layer_config(
                 0 | 1 => Placement::Any,
                 handles => Placement::Handles(handles),
             };
-            return LayerConfig::Page(FtlConfig {
+            return FtlConfig::Page(PageConfig {
                 placement,
                 free_blocks_low: 3,
                 free_blocks_high: 4,
@@ -49,7 +49,7 @@ pub(crate) fn layer_config(
                     move_behind_mean: Some(WEAR_BEHIND),
                     victims_above_mean: None,
                 },
-                ..FtlConfig::simple(units, victim, Frontiers::Separate)
+                ..PageConfig::simple(units, victim, Frontiers::Separate)
             });
         }
         Mapping::Block => (1, 1),
@@ -59,7 +59,7 @@ pub(crate) fn layer_config(
     // One block is kept for the merge. Partly written are log blocks, and as its target one
     // for each lane.
     let logs = (lanes * per_lane).saturating_sub(data + 1).min(open.saturating_sub(lanes));
-    LayerConfig::Hybrid(HybridConfig {
+    FtlConfig::Hybrid(HybridConfig {
         logs: Logs::Groups,
         gaps: false,
         logical_units: units,
@@ -115,8 +115,8 @@ pub(crate) fn divide(
         for per_lane in first..=last.min(free / u64::from(lanes)) {
             let per_lane = per_lane as u32;
             let geometry = format.geometry(lanes, per_lane);
-            let layer = layer_config(config, format, units, lanes, per_lane, open);
-            match layer.check(&geometry) {
+            let ftl = ftl_config(config, format, units, lanes, per_lane, open);
+            match ftl.check(&geometry) {
                 Ok(()) => {
                     let blocks = take_blocks(share, used, lanes, per_lane);
                     return Ok(Division { lanes, blocks });

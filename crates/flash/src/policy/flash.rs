@@ -3,7 +3,7 @@
 use prism_base::SimTime;
 use prism_engine::Flash;
 use prism_ftl::recover::{Found, Remains};
-use prism_ftl::{Layer, UnitWrite};
+use prism_ftl::{Ftl, UnitWrite};
 use prism_nand::{BlockId, Cause, Geometry, Layout, Pun, RowId};
 
 use crate::error::{FlashError, Result};
@@ -39,7 +39,7 @@ pub(crate) struct RangeFlash {
     pub(crate) format: RowFormat,
     geometry: Geometry,
     layout: Layout,
-    /// Block of the layer to block of the share.
+    /// Block of the FTL to block of the share.
     blocks: Vec<u32>,
     /// Blocks that may be partly written, and, if that is limited, those that are.
     open_max: u32,
@@ -55,12 +55,12 @@ pub(crate) struct RangeFlash {
     last: LastRead,
     /// That of the host rows that come.
     pub(crate) urgency: Urgency,
-    /// What went wrong while it was recovered, which the layer cannot be told.
+    /// What went wrong while it was recovered, which the FTL cannot be told.
     failed: Option<FlashError>,
 }
 
 impl RangeFlash {
-    /// `blocks` in the order of the layer: lane after lane.
+    /// `blocks` in the order of the FTL: lane after lane.
     pub(crate) fn new(
         share: Share,
         format: RowFormat,
@@ -238,9 +238,9 @@ impl RangeFlash {
         self.programmed = self.programmed.max(done.end);
     }
 
-    /// A row is about to be programmed: if it opens one block too many, those that the layer
+    /// A row is about to be programmed: if it opens one block too many, those that the FTL
     /// left partly written and will not write any more are finished.
-    fn make_open(&mut self, row: RowId, ftl: &Layer) -> Result<()> {
+    fn make_open(&mut self, row: RowId, ftl: &Ftl) -> Result<()> {
         let block = self.layout.block_of(row);
         let in_block = row.0 - self.layout.first_row(block).0;
         if in_block + 1 == self.format.rows_per_block {
@@ -259,7 +259,7 @@ impl RangeFlash {
         Ok(())
     }
 
-    /// Blocks that a loss of power left partly written take nothing more: the layer closes
+    /// Blocks that a loss of power left partly written take nothing more: the FTL closes
     /// them, too.
     pub(crate) fn finish_open(&self) -> Result<()> {
         for &block in &self.blocks {
@@ -315,7 +315,7 @@ impl Flash for RangeFlash {
         cause: Cause,
         units: &[UnitWrite],
         bytes: &[u8],
-        ftl: &Layer,
+        ftl: &Ftl,
     ) -> Result<()> {
         let now = self.share.now_if_timed()?;
         if self.open_max < u32::MAX {

@@ -3,14 +3,14 @@
 use prism_base::{FastMap, SimTime};
 use prism_engine::{Immediate, Pace};
 use prism_ftl::trims::PendingTrims;
-use prism_ftl::{Layer, TrimRange, UnitWrite};
+use prism_ftl::{Ftl, TrimRange, UnitWrite};
 use prism_nand::{Cause, Pun};
 
 use crate::error::{FlashError, Result};
 use crate::monitor::{Share, Urgency};
 use crate::policy::ahead::Ahead;
 use crate::policy::config::RangeRecord;
-use crate::policy::division::layer_config;
+use crate::policy::division::ftl_config;
 use crate::policy::flash::{RangeFlash, Reading};
 use crate::policy::rows::RowFormat;
 
@@ -29,7 +29,7 @@ struct Row {
 #[derive(Debug)]
 pub(crate) struct Range {
     pub(crate) record: RangeRecord,
-    engine: Immediate<RangeFlash, Layer>,
+    engine: Immediate<RangeFlash, Ftl>,
     unit: u32,
     row_units: usize,
     /// By stream.
@@ -37,7 +37,7 @@ pub(crate) struct Range {
     /// Where units are that wait for their row: stream and place.
     pending: FastMap<u32, (u32, u32)>,
     version: u64,
-    /// Trims that are not durable yet. The layer knows nothing of them: until they are, what
+    /// Trims that are not durable yet. The FTL knows nothing of them: until they are, what
     /// they trim is the last thing that a flush has promised.
     trims: PendingTrims,
     /// Trims that are in the journal, as long as something older may stand on flash.
@@ -62,30 +62,30 @@ impl Range {
     ) -> Result<Self> {
         let (lanes, units) = (record.lanes, units_of(&record, &format));
         let per_lane = record.blocks.len() as u32 / lanes;
-        let config = layer_config(&record.config, &format, units, lanes, per_lane, open);
+        let config = ftl_config(&record.config, &format, units, lanes, per_lane, open);
         let blocks = record.blocks.clone();
         let mut flash = RangeFlash::new(share.clone(), format, lanes, blocks, open);
         let seed = u64::from(record.id);
         let (mut version, kept) = (1, recover.clone().unwrap_or_default());
-        let layer = match recover {
-            None => Layer::new(format.geometry(lanes, per_lane), config, seed)?,
+        let ftl = match recover {
+            None => Ftl::new(format.geometry(lanes, per_lane), config, seed)?,
             Some(trims) => {
                 let trims: Vec<_> = trims
                     .iter()
                     .map(|(start, end, version)| TrimRange { start, count: end - start, version })
                     .collect();
-                let (layer, found) = Layer::recover(&mut flash, config, seed, &trims)?;
+                let (ftl, found) = Ftl::recover(&mut flash, config, seed, &trims)?;
                 flash.take_failure()?;
                 share.reach_if_timed(flash.programmed)?;
                 flash.finish_open()?;
                 flash.set_sequence(found.newest_sequence + 1);
                 let trimmed = trims.iter().map(|trim| trim.version).max().unwrap_or(0);
                 version = found.newest_version.max(trimmed) + 1;
-                layer
+                ftl
             }
         };
-        let rows = (0..layer.streams()).map(|_| Row::default()).collect();
-        let mut engine = Immediate::new(flash, layer);
+        let rows = (0..ftl.streams()).map(|_| Row::default()).collect();
+        let mut engine = Immediate::new(flash, ftl);
         engine.set_pace(Pace::Rows(ROWS_PER_ROW));
         Ok(Self {
             record,
@@ -115,7 +115,7 @@ impl Range {
         self.failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Notes a failure of the device: what the layer knows may be wrong from then on.
+    /// Notes a failure of the device: what the FTL knows may be wrong from then on.
     fn noted<T>(&mut self, done: Result<T>) -> Result<T> {
         if let Err(error) = &done {
             self.failed = Some(error.clone());

@@ -241,7 +241,7 @@ impl Hybrid {
         &self.config
     }
 
-    /// Erases of every block since the layer began.
+    /// Erases of every block since the FTL began.
     #[must_use]
     pub fn erases(&self) -> &[u32] {
         &self.erases

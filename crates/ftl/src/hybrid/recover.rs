@@ -76,7 +76,7 @@ struct Scan {
 }
 
 impl Hybrid {
-    /// As [`crate::Layer::recover`].
+    /// As [`crate::Ftl::recover`].
     pub(crate) fn recover(
         remains: &mut impl Remains,
         config: HybridConfig,

@@ -5,7 +5,7 @@
 //! with another, since nothing of it has taken effect. What is valid in a block that has
 //! failed stays readable until then. A block that fails counts as lost at once: there may be
 //! fewer log blocks from then on, and when one is left too few for merges to go on
-//! ([`HybridConfig::goes_on_without`]) the layer becomes read-only.
+//! ([`HybridConfig::goes_on_without`]) the FTL becomes read-only.
 
 use prism_nand::{BlockId, Geometry, LaneId, RowId};
 
@@ -85,18 +85,18 @@ impl Hybrid {
         self.retire(block.0);
     }
 
-    /// Whether the layer takes no more data.
+    /// Whether the FTL takes no more data.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.retirement.read_only
     }
 
-    /// From now on the layer takes no more data.
+    /// From now on the FTL takes no more data.
     pub fn set_read_only(&mut self) {
         self.retirement.read_only = true;
     }
 
-    /// How many more blocks can be lost before the layer becomes read-only.
+    /// How many more blocks can be lost before the FTL becomes read-only.
     #[must_use]
     pub fn spare_blocks(&self) -> u32 {
         if self.retirement.read_only {
@@ -208,7 +208,7 @@ impl Hybrid {
 }
 
 impl HybridConfig {
-    /// Whether a layer with so many `bad` blocks can go on: the fewest log blocks that work
+    /// Whether an FTL with so many `bad` blocks can go on: the fewest log blocks that work
     /// are left beside data blocks, the one for merges, and the reserve.
     #[must_use]
     pub fn goes_on_without(&self, geometry: &Geometry, bad: u32) -> bool {

@@ -10,7 +10,7 @@ use prism_base::{DecodeError, Decoder, Encoder};
 use prism_nand::{BlockId, Geometry, Pun};
 
 use super::{Group, Hybrid, HybridConfig, Use};
-use crate::layer::snapshot::exactly;
+use crate::ftl::snapshot::exactly;
 
 /// Uses by their number in a saved state.
 const USES: [Use; 9] = [
@@ -49,12 +49,12 @@ impl Hybrid {
             && self.under_way.is_empty()
     }
 
-    /// Appends the state of the layer.
+    /// Appends the state of the FTL.
     ///
     /// # Panics
     /// If it is not at rest.
     pub fn encode(&self, out: &mut Encoder) {
-        assert!(self.is_at_rest(), "only a layer at rest is a state");
+        assert!(self.is_at_rest(), "only an FTL at rest is a state");
         out.column_u32(&self.l2p);
         let code = |of: &Use| USES.iter().position(|use_| use_ == of).expect("a use at rest");
         out.column_u8(&self.uses.iter().map(|of| code(of) as u8).collect::<Vec<_>>());
@@ -95,11 +95,11 @@ impl Hybrid {
         out.column_u32(&self.idle_lanes);
     }
 
-    /// The layer that [`Hybrid::encode`] wrote, over flash of the same shape and with the same
+    /// The FTL that [`Hybrid::encode`] wrote, over flash of the same shape and with the same
     /// configuration, which have been checked.
     ///
     /// # Errors
-    /// [`DecodeError`] if the bytes are no state of such a layer.
+    /// [`DecodeError`] if the bytes are no state of such an FTL.
     pub fn decode(
         geometry: Geometry,
         config: HybridConfig,

@@ -3,15 +3,15 @@
 use prism_nand::Geometry;
 
 use crate::config::{ConfigError, OverProvisioning};
-use crate::layer::LayerConfig;
+use crate::ftl::FtlConfig;
 
 /// One range: how it is mapped, and how much flash it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeConfig {
     /// Blocks of each plane.
     pub blocks_per_plane: u32,
-    /// Its layer; logical units count from the beginning of the range.
-    pub layer: LayerConfig,
+    /// Its FTL; logical units count from the beginning of the range.
+    pub ftl: FtlConfig,
 }
 
 /// The ranges of a drive, in the order of their addresses.
@@ -25,7 +25,7 @@ impl RangesConfig {
     /// Logical units of all ranges.
     #[must_use]
     pub fn logical_units(&self) -> u32 {
-        self.ranges.iter().map(|range| range.layer.logical_units()).sum()
+        self.ranges.iter().map(|range| range.ftl.logical_units()).sum()
     }
 
     /// Checks each range against its part of the flash.
@@ -39,11 +39,11 @@ impl RangesConfig {
             return Err(ConfigError::Ranges { ranges, most: Self::MOST, needed, blocks });
         }
         self.ranges.iter().try_for_each(|range| {
-            if matches!(range.layer, LayerConfig::Ranges(_)) {
+            if matches!(range.ftl, FtlConfig::Ranges(_)) {
                 let ranges = self.ranges.len();
                 return Err(ConfigError::Ranges { ranges, most: Self::MOST, needed, blocks });
             }
-            range.layer.check(&part_of(geometry, range))
+            range.ftl.check(&part_of(geometry, range))
         })
     }
 
@@ -68,7 +68,7 @@ impl RangesConfig {
     /// Units that can hold data in steady state, in all ranges.
     #[must_use]
     pub fn usable_units(&self, geometry: &Geometry) -> u64 {
-        let usable = |range: &RangeConfig| range.layer.usable_units(&part_of(geometry, range));
+        let usable = |range: &RangeConfig| range.ftl.usable_units(&part_of(geometry, range));
         self.ranges.iter().map(usable).sum()
     }
 }

@@ -18,34 +18,34 @@ impl Ranges {
             by_range[owner].push(self.parts[owner].block_in(block));
         }
         let mut parts = self.parts.iter_mut().zip(by_range);
-        parts.try_for_each(|(part, bad)| part.layer.set_aside(bad.into_iter()))
+        parts.try_for_each(|(part, bad)| part.ftl.set_aside(bad.into_iter()))
     }
 
     /// The program of `row`, which was reserved, has failed or will not be made.
     pub fn program_failed(&mut self, row: RowId) {
         let part = self.part_mut(self.layout.block_of(row));
         let row = part.row_in(row);
-        part.layer.program_failed(row);
+        part.ftl.program_failed(row);
     }
 
     /// Whether a program of `block` has failed.
     #[must_use]
     pub fn has_failed(&self, block: BlockId) -> bool {
         let part = self.part(block);
-        part.layer.has_failed(part.block_in(block))
+        part.ftl.has_failed(part.block_in(block))
     }
 
     /// The erase of `block` has failed.
     pub fn erase_failed(&mut self, block: BlockId) {
         let part = self.part_mut(block);
         let block = part.block_in(block);
-        part.layer.erase_failed(block);
+        part.ftl.erase_failed(block);
     }
 
     /// A block of `lane` that has failed and can be emptied now.
     pub fn pick_failed(&mut self, lane: LaneId) -> Option<BlockId> {
         self.parts.iter_mut().find_map(|part| {
-            let block = part.layer.pick_failed(lane)?;
+            let block = part.ftl.pick_failed(lane)?;
             Some(part.block_out(block))
         })
     }
@@ -53,17 +53,17 @@ impl Ranges {
     /// Whether one of the ranges takes no more data.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
-        self.parts.iter().any(|part| part.layer.is_read_only())
+        self.parts.iter().any(|part| part.ftl.is_read_only())
     }
 
     /// From now on no range takes more data.
     pub fn set_read_only(&mut self) {
-        self.parts.iter_mut().for_each(|part| part.layer.set_read_only());
+        self.parts.iter_mut().for_each(|part| part.ftl.set_read_only());
     }
 
     /// How many more blocks the range with the least spare can lose.
     #[must_use]
     pub fn spare_blocks(&self) -> u32 {
-        self.parts.iter().map(|part| part.layer.spare_blocks()).min().unwrap_or(0)
+        self.parts.iter().map(|part| part.ftl.spare_blocks()).min().unwrap_or(0)
     }
 }

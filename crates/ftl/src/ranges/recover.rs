@@ -4,8 +4,8 @@ use prism_nand::{BlockId, Geometry, Nand, RowId, UnitTag};
 
 use super::{Part, RangeConfig, Ranges, RangesConfig};
 use crate::config::ConfigError;
+use crate::ftl::Ftl;
 use crate::hybrid::Standing;
-use crate::layer::Layer;
 use crate::plan::TrimRange;
 use crate::recover::{Found, Recovered, Remains};
 
@@ -50,7 +50,7 @@ impl<R: Remains> Remains for PartRemains<'_, R> {
 }
 
 impl Ranges {
-    /// As [`Layer::recover`], range by range.
+    /// As [`Ftl::recover`], range by range.
     pub(crate) fn recover(
         remains: &mut impl Remains,
         config: RangesConfig,
@@ -59,9 +59,9 @@ impl Ranges {
     ) -> Result<(Self, Recovered), ConfigError> {
         let mut ranges = Self::new(remains.geometry().clone(), config, seed)?;
         let mut newest = Recovered::default();
-        let mut layers = Vec::new();
+        let mut ftls = Vec::new();
         for (part, range) in ranges.parts.drain(..).zip(&ranges.config.ranges) {
-            let (first, units) = (part.first_unit, range.layer.logical_units());
+            let (first, units) = (part.first_unit, range.ftl.logical_units());
             let own = trims.iter().filter_map(|trim| {
                 let start = trim.start.max(first);
                 let end = (trim.start + trim.count).min(first + units);
@@ -69,15 +69,15 @@ impl Ranges {
                 Some(TrimRange { start: start - first, count, version: trim.version })
             });
             let own: Vec<TrimRange> = own.collect();
-            let geometry = part.layer.geometry().clone();
+            let geometry = part.ftl.geometry().clone();
             let mut remains = PartRemains { all: remains, geometry, part };
-            let found = Layer::recover_one(&mut remains, range.layer.clone(), seed, &own)?;
-            let (layer, found) = found;
+            let found = Ftl::recover_one(&mut remains, range.ftl.clone(), seed, &own)?;
+            let (ftl, found) = found;
             newest.newest_version = newest.newest_version.max(found.newest_version);
             newest.newest_sequence = newest.newest_sequence.max(found.newest_sequence);
-            layers.push(layer);
+            ftls.push(ftl);
         }
-        Ok((Self::of(ranges.geometry, ranges.config, layers, seed), newest))
+        Ok((Self::of(ranges.geometry, ranges.config, ftls, seed), newest))
     }
 
     /// The ranges over what the flash holds, with the map as the capacitors saved it.
@@ -88,24 +88,24 @@ impl Ranges {
     pub fn after_power_loss(self, nand: &Nand) -> Self {
         let Self { geometry, config, parts, seed, .. } = self;
         let restore = |part: Part, range: &RangeConfig| {
-            let Layer::Page(saved) = &part.layer else {
-                let layer = part.layer.clone();
-                return layer.go_on_over(&|block| Standing::of(nand, part.block_out(block)));
+            let Ftl::Page(saved) = &part.ftl else {
+                let ftl = part.ftl.clone();
+                return ftl.go_on_over(&|block| Standing::of(nand, part.block_out(block)));
             };
             // Where units are is found on the flash; that some are nowhere is not.
             let unmapped: Vec<u32> =
-                (0..range.layer.logical_units()).filter(|&u| saved.lookup(u).is_none()).collect();
-            let geometry = part.layer.geometry().clone();
+                (0..range.ftl.logical_units()).filter(|&u| saved.lookup(u).is_none()).collect();
+            let geometry = part.ftl.geometry().clone();
             let mut remains = PartRemains { all: &mut { nand }, geometry, part };
-            let found = Layer::recover_one(&mut remains, range.layer.clone(), seed, &[]);
-            let (mut layer, newest) = found.expect("flash that these ranges have written");
+            let found = Ftl::recover_one(&mut remains, range.ftl.clone(), seed, &[]);
+            let (mut ftl, newest) = found.expect("flash that these ranges have written");
             for lpn in unmapped {
-                layer.trim_now(lpn, lpn + 1, newest.newest_version);
+                ftl.trim_now(lpn, lpn + 1, newest.newest_version);
             }
-            layer
+            ftl
         };
-        let layers = parts.into_iter().zip(&config.ranges);
-        let layers = layers.map(|(part, range)| restore(part, range)).collect();
-        Self::of(geometry, config, layers, seed)
+        let ftls = parts.into_iter().zip(&config.ranges);
+        let ftls = ftls.map(|(part, range)| restore(part, range)).collect();
+        Self::of(geometry, config, ftls, seed)
     }
 }

@@ -7,13 +7,13 @@ use prism_nand::{BlockId, Geometry};
 
 use super::config::part_of;
 use super::{Ranges, RangesConfig};
-use crate::layer::Layer;
+use crate::ftl::Ftl;
 
 impl Ranges {
     /// Whether every range is at rest.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        self.parts.iter().all(|part| part.layer.is_at_rest())
+        self.parts.iter().all(|part| part.ftl.is_at_rest())
     }
 
     /// Appends the state of every range, and whose turn it is on each lane.
@@ -21,7 +21,7 @@ impl Ranges {
     /// # Panics
     /// If one is not at rest.
     pub fn encode(&self, out: &mut Encoder) {
-        self.parts.iter().for_each(|part| part.layer.encode(out));
+        self.parts.iter().for_each(|part| part.ftl.encode(out));
         out.column_u8(&self.turns);
         out.u64(self.seed);
     }
@@ -37,22 +37,22 @@ impl Ranges {
         from: &mut Decoder<'_>,
     ) -> Result<Self, DecodeError> {
         let ranges = config.ranges.iter();
-        let layers = ranges.map(|range| {
+        let ftls = ranges.map(|range| {
             let part = part_of(&geometry, range);
-            Layer::decode(part, range.layer.clone(), from)
+            Ftl::decode(part, range.ftl.clone(), from)
         });
-        let layers = layers.collect::<Result<Vec<_>, _>>()?;
+        let ftls = ftls.collect::<Result<Vec<_>, _>>()?;
         let turns = from.bytes(geometry.lanes() as usize)?.to_vec();
-        if turns.iter().any(|&turn| usize::from(turn) >= layers.len()) {
+        if turns.iter().any(|&turn| usize::from(turn) >= ftls.len()) {
             return Err(from.wrong("it is the turn of a range that there is not"));
         }
         let seed = from.u64()?;
-        Ok(Self { turns, ..Self::of(geometry, config, layers, seed) })
+        Ok(Self { turns, ..Self::of(geometry, config, ftls, seed) })
     }
 
     /// How many rows the flash may hold in `block`.
     pub(crate) fn rows_expected(&self, block: BlockId) -> RangeInclusive<u32> {
         let part = self.part(block);
-        part.layer.rows_expected(part.block_in(block))
+        part.ftl.rows_expected(part.block_in(block))
     }
 }

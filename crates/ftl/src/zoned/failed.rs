@@ -14,7 +14,7 @@ use prism_nand::{BlockId, LaneId, Pun, RowId};
 
 use super::{Use, Zoned};
 use crate::config::ConfigError;
-use crate::layer::HostPlace;
+use crate::ftl::HostPlace;
 use crate::plan::UnitWrite;
 
 /// What has become of a zone.

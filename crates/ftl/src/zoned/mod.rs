@@ -3,7 +3,7 @@
 //! A zone is a block of a lane (a superblock over the lane's dies). Unit u of a zone stands at
 //! unit u of its block, so that the map is a table of one entry a zone. A block is taken at the
 //! first write after a reset, the least worn of those erased; the block that was reset waits for
-//! its erase. The layer never copies. Source: NVM Express Zoned Namespace Command Set 1.1;
+//! its erase. The FTL never copies. Source: NVM Express Zoned Namespace Command Set 1.1;
 //! ConfZNS (Song et al., SYSTOR'23) for zones over dies. Design: docs/design/zns.md.
 //!
 //! Rows of a block are handed out in order and end in any order over the dies, so what is on
@@ -21,7 +21,7 @@ use prism_base::Divisor;
 use prism_nand::{BlockId, Geometry, LaneId, Layout, Pun, RowId};
 
 use crate::config::ConfigError;
-use crate::layer::HostPlace;
+use crate::ftl::HostPlace;
 use crate::plan::UnitWrite;
 
 pub use config::ZonedConfig;
@@ -136,7 +136,7 @@ impl Zoned {
         &self.config
     }
 
-    /// Erases of every block since the layer began.
+    /// Erases of every block since the FTL began.
     #[must_use]
     pub fn erases(&self) -> &[u32] {
         &self.erases

@@ -8,7 +8,7 @@ use prism_nand::{BlockId, Geometry, Pun};
 
 use super::failed::Fate;
 use super::{Use, Zoned, ZonedConfig};
-use crate::layer::snapshot::exactly;
+use crate::ftl::snapshot::exactly;
 
 /// What zones have become, by their number in a saved state.
 const FATES: [Fate; 3] = [Fate::Sound, Fate::Broken, Fate::Gone];
@@ -44,12 +44,12 @@ impl Zoned {
         self.rows_in_flight.iter().all(|&rows| rows == 0) && self.failures.changed.is_empty()
     }
 
-    /// Appends the state of the layer.
+    /// Appends the state of the FTL.
     ///
     /// # Panics
     /// If it is not at rest.
     pub fn encode(&self, out: &mut Encoder) {
-        assert!(self.is_at_rest(), "only a layer at rest is a state");
+        assert!(self.is_at_rest(), "only an FTL at rest is a state");
         out.column_u32(&self.end);
         out.column_u8(&self.uses.iter().map(|used| used.code().0).collect::<Vec<_>>());
         self.uses.iter().for_each(|used| out.option(used.code().1));
@@ -71,11 +71,11 @@ impl Zoned {
         out.option(failures.reset);
     }
 
-    /// The layer that [`Zoned::encode`] wrote, over flash of the same shape and with the same
+    /// The FTL that [`Zoned::encode`] wrote, over flash of the same shape and with the same
     /// configuration, which have been checked.
     ///
     /// # Errors
-    /// [`DecodeError`] if the bytes are no state of such a layer.
+    /// [`DecodeError`] if the bytes are no state of such an FTL.
     pub fn decode(
         geometry: Geometry,
         config: ZonedConfig,

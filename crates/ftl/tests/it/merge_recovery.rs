@@ -1,7 +1,7 @@
 //! What a scan makes of a merge during which the host went on writing, operation by operation.
 
 use prism_base::Bytes;
-use prism_ftl::{HybridConfig, Layer, LayerConfig, Logs, UnitWrite, Units, VictimPolicy};
+use prism_ftl::{Ftl, FtlConfig, HybridConfig, Logs, UnitWrite, Units, VictimPolicy};
 use prism_nand::{Geometry, LaneId, Nand, RowId, StoredUnit, UnitTag};
 
 const LANE: LaneId = LaneId(0);
@@ -19,8 +19,8 @@ enum Ends {
 
 struct Flash {
     nand: Nand,
-    layer: Layer,
-    config: LayerConfig,
+    ftl: Ftl,
+    config: FtlConfig,
     version: u64,
 }
 
@@ -40,7 +40,7 @@ impl Flash {
             unit: Bytes(4096),
             slc: None,
         };
-        let config = LayerConfig::Hybrid(HybridConfig {
+        let config = FtlConfig::Hybrid(HybridConfig {
             logical_units: 3 * BLOCK,
             logs: Logs::Groups,
             gaps: false,
@@ -52,16 +52,16 @@ impl Flash {
             free_blocks_high: 0,
             reserve_blocks: 0,
         });
-        let layer = Layer::new(geometry.clone(), config.clone(), 1).unwrap();
-        Self { nand: Nand::with_content(geometry), layer, config, version: 0 }
+        let ftl = Ftl::new(geometry.clone(), config.clone(), 1).unwrap();
+        Self { nand: Nand::with_content(geometry), ftl, config, version: 0 }
     }
 
     /// Begins to program `lpn` as the host wrote it.
     fn begin(&mut self, lpn: u32) -> (RowId, UnitWrite) {
         self.version += 1;
         let write = UnitWrite { lpn, source: None, version: self.version };
-        let row = self.layer.reserve_host(LANE, self.layer.stream_of(lpn, 0), lpn);
-        self.layer.write_begin(lpn);
+        let row = self.ftl.reserve_host(LANE, self.ftl.stream_of(lpn, 0), lpn);
+        self.ftl.write_begin(lpn);
         let unit = StoredUnit { tag: UnitTag::Data(lpn), version: self.version, payload: None };
         self.nand.program_begin(row, [unit]).unwrap();
         (row, write)
@@ -69,7 +69,7 @@ impl Flash {
 
     fn end(&mut self, (row, write): (RowId, UnitWrite)) {
         self.nand.program_end(row);
-        self.layer.commit(row, &[write], &[]);
+        self.ftl.commit(row, &[write], &[]);
     }
 
     fn write(&mut self, lpn: u32) {
@@ -86,15 +86,15 @@ impl Flash {
         let stored: Vec<_> = stored.collect();
         self.nand.program_begin(row, stored).unwrap();
         self.nand.program_end(row);
-        self.layer.commit(row, units, &[]);
+        self.ftl.commit(row, units, &[]);
     }
 
-    /// Where each unit is, by the layer and by a scan of the flash.
+    /// Where each unit is, by the FTL and by a scan of the flash.
     fn places(&self) -> [Vec<Option<u32>>; 2] {
-        let (found, _) = Layer::recover(&mut &self.nand, self.config.clone(), 1, &[]).unwrap();
+        let (found, _) = Ftl::recover(&mut &self.nand, self.config.clone(), 1, &[]).unwrap();
         found.assert_consistent();
-        [&self.layer, &found]
-            .map(|layer| (0..3 * BLOCK).map(|lpn| layer.lookup(lpn).map(|at| at.0)).collect())
+        [&self.ftl, &found]
+            .map(|ftl| (0..3 * BLOCK).map(|lpn| ftl.lookup(lpn).map(|at| at.0)).collect())
     }
 }
 
@@ -105,14 +105,14 @@ fn a_merge_reaches_what_the_host_writes_meanwhile() {
         // Out of order, so that the merge is a full one of two rows.
         flash.write(1);
         flash.write(0);
-        flash.layer.want_all();
-        let victim = flash.layer.pick_victim(LANE).expect("a log block to merge");
+        flash.ftl.want_all();
+        let victim = flash.ftl.pick_victim(LANE).expect("a log block to merge");
         let (mut units, mut reads) = (Units::new(), Vec::new());
         let mut cursor = 0;
         let mut planned = Vec::new();
         for _ in 0..2 {
-            flash.layer.gather(victim, &mut cursor, &mut units, &mut reads);
-            planned.push((flash.layer.reserve_copy(LANE, victim), units.clone()));
+            flash.ftl.gather(victim, &mut cursor, &mut units, &mut reads);
+            planned.push((flash.ftl.reserve_copy(LANE, victim), units.clone()));
         }
         // The host comes before the first copy, with a unit behind the last.
         let begun = flash.begin(3);
@@ -123,15 +123,15 @@ fn a_merge_reaches_what_the_host_writes_meanwhile() {
             flash.copy(row, &units);
         }
         loop {
-            flash.layer.gather(victim, &mut cursor, &mut units, &mut reads);
+            flash.ftl.gather(victim, &mut cursor, &mut units, &mut reads);
             if units.is_empty() {
                 break;
             }
-            let row = flash.layer.reserve_copy(LANE, victim);
+            let row = flash.ftl.reserve_copy(LANE, victim);
             flash.copy(row, &units.clone());
         }
         assert_eq!(cursor, BLOCK, "{ends:?}: it goes on to the unit behind");
-        assert_eq!(flash.layer.emptied(victim), None, "there was no data block before");
+        assert_eq!(flash.ftl.emptied(victim), None, "there was no data block before");
         if ends == Ends::After {
             flash.end(begun);
         }
@@ -148,14 +148,14 @@ fn a_merge_that_is_not_complete_is_given_up() {
         flash.write(lpn);
     }
     let before = flash.places()[1].clone();
-    flash.layer.want_all();
-    let victim = flash.layer.pick_victim(LANE).expect("a log block to merge");
+    flash.ftl.want_all();
+    let victim = flash.ftl.pick_victim(LANE).expect("a log block to merge");
     let (mut units, mut reads) = (Units::new(), Vec::new());
     let mut cursor = 0;
     for rows in 0..3 {
         assert_eq!(flash.places()[1], before, "after {rows} rows of 3");
-        flash.layer.gather(victim, &mut cursor, &mut units, &mut reads);
-        let row = flash.layer.reserve_copy(LANE, victim);
+        flash.ftl.gather(victim, &mut cursor, &mut units, &mut reads);
+        let row = flash.ftl.reserve_copy(LANE, victim);
         flash.copy(row, &units.clone());
     }
     assert_ne!(flash.places()[1], before, "complete, if not yet in the map");

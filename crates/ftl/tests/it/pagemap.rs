@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use prism_base::{Bytes, Rng};
 use prism_ftl::{
-    Benefit, Frontiers, FtlConfig, PageMap, TrimRange, UnitWrite, Units, VictimPolicy,
+    Benefit, Frontiers, PageConfig, PageMap, TrimRange, UnitWrite, Units, VictimPolicy,
 };
 use prism_nand::{BlockId, Geometry, LaneId, Layout, Pun, RowId};
 
@@ -69,8 +69,8 @@ struct Run {
 impl Run {
     fn new(victim: VictimPolicy, frontiers: Frontiers, seed: u64) -> Self {
         let geometry = geometry();
-        let simple = FtlConfig::simple(LOGICAL, victim, frontiers);
-        let config = FtlConfig { free_blocks_high: 3, ..simple };
+        let simple = PageConfig::simple(LOGICAL, victim, frontiers);
+        let config = PageConfig { free_blocks_high: 3, ..simple };
         Self {
             map: PageMap::new(geometry.clone(), config, seed).unwrap(),
             rng: Rng::stream(seed, "pagemap"),
@@ -304,7 +304,7 @@ fn greedy_cleans_only_what_gains_a_row() {
 #[test]
 fn a_read_fetches_each_page_once() {
     let geometry = Geometry { planes: 4, planes_ganged: 4, ..geometry() };
-    let config = FtlConfig::simple(LOGICAL, VictimPolicy::Greedy, Frontiers::Shared);
+    let config = PageConfig::simple(LOGICAL, VictimPolicy::Greedy, Frontiers::Shared);
     let map = PageMap::new(geometry, config, 1).unwrap();
     // Rows of 8 units, two on each of four planes.
     let check = |units: &[u32], expected: &[(u16, u16)]| {

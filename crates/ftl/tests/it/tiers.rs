@@ -2,7 +2,7 @@
 
 use prism_base::Bytes;
 use prism_ftl::{
-    ConfigError, Frontiers, FtlConfig, Layer, PageMap, Placement, SlcConfig, SlcRule, SlcUse,
+    ConfigError, Frontiers, Ftl, PageConfig, PageMap, Placement, SlcConfig, SlcRule, SlcUse,
     UnitWrite, Units, VictimPolicy,
 };
 use prism_nand::{BlockId, Cause, Geometry, LaneId, Pun, RowId, Slc};
@@ -27,12 +27,12 @@ fn geometry(blocks: u32, slc: u32) -> Geometry {
     }
 }
 
-fn config(logical: u32, usage: SlcUse, low: u32) -> FtlConfig {
-    FtlConfig {
+fn config(logical: u32, usage: SlcUse, low: u32) -> PageConfig {
+    PageConfig {
         free_blocks_low: 3,
         free_blocks_high: 3,
         slc: Some(SlcConfig { usage, free_blocks_low: low, free_blocks_high: low }),
-        ..FtlConfig::simple(logical, VictimPolicy::Greedy, Frontiers::Separate)
+        ..PageConfig::simple(logical, VictimPolicy::Greedy, Frontiers::Separate)
     }
 }
 
@@ -107,7 +107,7 @@ fn the_host_leaves_a_block_for_folding_and_one_for_cleaning() {
 fn a_region_keeps_its_data_apart() {
     // Ten blocks of the region: of two rows each one of garbage makes a victim.
     let usage = SlcUse::Region(SlcRule::Below(2));
-    let fifo = FtlConfig { victim: VictimPolicy::Fifo, ..config(12, usage, 2) };
+    let fifo = PageConfig { victim: VictimPolicy::Fifo, ..config(12, usage, 2) };
     let mut map = PageMap::new(geometry(20, 10), fifo, 1).unwrap();
     let slc = map.config().slc_frontier().unwrap();
     assert_eq!([0, 1, 2, 11].map(|lpn| map.stream_of(lpn, 0)), [slc, slc, 0, 0]);
@@ -149,19 +149,19 @@ fn a_failed_program_in_the_cache_closes_its_block_and_folds_it() {
     assert_eq!(map.spare_blocks(), spare, "the other kind has lost nothing");
     assert_eq!(write(&mut map, 1, 2), RowId(4), "the next block of the cache");
     assert_eq!(map.lookup(0), Some(Pun(0)), "still readable");
-    let mut layer = Layer::from(map);
-    let failed = layer.pick_failed(LANE).unwrap();
+    let mut ftl = Ftl::from(map);
+    let failed = ftl.pick_failed(LANE).unwrap();
     let (mut cursor, mut units, mut reads) = (0, Units::new(), Vec::new());
-    layer.gather(failed, &mut cursor, &mut units, &mut reads);
+    ftl.gather(failed, &mut cursor, &mut units, &mut reads);
     assert_eq!((failed, units.len(), units[0].lpn), (BlockId(0), 1, 0));
-    let row = layer.reserve_copy(LANE, failed);
+    let row = ftl.reserve_copy(LANE, failed);
     assert_eq!(row, RowId(12), "a block of the other kind");
-    layer.commit(row, &units, &[]);
-    layer.gather(failed, &mut cursor, &mut units, &mut reads);
+    ftl.commit(row, &units, &[]);
+    ftl.gather(failed, &mut cursor, &mut units, &mut reads);
     assert!(units.is_empty());
-    assert_eq!(layer.emptied(failed), None, "retired and not erased");
-    layer.assert_consistent();
-    assert_eq!((layer.lookup(0), layer.pick_failed(LANE)), (Some(Pun(12)), None));
+    assert_eq!(ftl.emptied(failed), None, "retired and not erased");
+    ftl.assert_consistent();
+    assert_eq!((ftl.lookup(0), ftl.pick_failed(LANE)), (Some(Pun(12)), None));
 }
 
 /// Of ten blocks of a region those that are lost make its bound smaller: 12 units with ten
@@ -169,7 +169,7 @@ fn a_failed_program_in_the_cache_closes_its_block_and_folds_it() {
 #[test]
 fn a_region_shrinks_and_what_it_cannot_take_goes_elsewhere() {
     let slc = |map: &PageMap| map.config().slc_frontier().unwrap();
-    let handles = FtlConfig {
+    let handles = PageConfig {
         placement: Placement::Handles(2),
         ..config(12, SlcUse::Region(SlcRule::Handle(1)), 2)
     };
@@ -193,7 +193,7 @@ fn a_region_shrinks_and_what_it_cannot_take_goes_elsewhere() {
 /// would move the oldest block as it is, and gain nothing, for ever.
 #[test]
 fn a_region_that_holds_too_much_is_not_cleaned_in_circles() {
-    let handles = FtlConfig {
+    let handles = PageConfig {
         placement: Placement::Handles(2),
         victim: VictimPolicy::Fifo,
         ..config(14, SlcUse::Region(SlcRule::Handle(1)), 2)
@@ -219,7 +219,7 @@ fn a_region_that_holds_too_much_is_not_cleaned_in_circles() {
 /// addresses have no room there.
 #[test]
 fn copies_leave_a_region_that_has_no_erased_block() {
-    let handles = FtlConfig {
+    let handles = PageConfig {
         placement: Placement::Handles(2),
         ..config(12, SlcUse::Region(SlcRule::Handle(1)), 2)
     };
@@ -248,17 +248,17 @@ fn copies_leave_a_region_that_has_no_erased_block() {
 
 #[test]
 fn numbers_that_do_not_fit_are_named() {
-    let check = |geometry: Geometry, config: FtlConfig, expected: &str| {
+    let check = |geometry: Geometry, config: PageConfig, expected: &str| {
         let message = PageMap::new(geometry, config, 1).unwrap_err().to_string();
         assert!(message.contains(expected), "{expected}: {message}");
     };
     let cache = SlcUse::Cache { fold_when_idle: true };
     let without = Geometry { slc: None, ..geometry(13, 3) };
     check(without, config(4, cache, 0), "give slc.blocks");
-    let unused = FtlConfig { slc: None, ..config(4, cache, 0) };
+    let unused = PageConfig { slc: None, ..config(4, cache, 0) };
     check(geometry(13, 3), unused, "nothing says what for");
     check(geometry(13, 3), config(4, cache, 3), "slc.free_blocks_low is 3");
-    check(geometry(13, 3), FtlConfig { free_blocks_low: 2, ..config(4, cache, 0) }, "low is 2");
+    check(geometry(13, 3), PageConfig { free_blocks_low: 2, ..config(4, cache, 0) }, "low is 2");
     let region = |units| config(12, SlcUse::Region(SlcRule::Below(units)), 2);
     check(geometry(20, 10), region(10), "hold at most 9");
     let most = PageMap::new(geometry(20, 10), region(9), 1);

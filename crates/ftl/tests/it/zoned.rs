@@ -2,7 +2,7 @@
 //! after a row was torn.
 
 use prism_base::Bytes;
-use prism_ftl::{ConfigError, HostPlace, Layer, LayerConfig, Recovered, UnitWrite, ZonedConfig};
+use prism_ftl::{ConfigError, Ftl, FtlConfig, HostPlace, Recovered, UnitWrite, ZonedConfig};
 use prism_nand::{BlockId, Geometry, LaneId, Nand, RowId, StoredUnit, UnitTag};
 
 /// Two lanes of two dies, six blocks each, of eight rows of two units.
@@ -26,17 +26,17 @@ fn geometry() -> Geometry {
 const ZONE: u32 = 20;
 const CAPACITY: u32 = 16;
 
-fn config(zones: u32) -> LayerConfig {
+fn config(zones: u32) -> FtlConfig {
     config_with(zones, 0)
 }
 
-fn config_with(zones: u32, kept: u32) -> LayerConfig {
-    LayerConfig::Zoned(ZonedConfig { zones, zone_units: ZONE, kept })
+fn config_with(zones: u32, kept: u32) -> FtlConfig {
+    FtlConfig::Zoned(ZonedConfig { zones, zone_units: ZONE, kept })
 }
 
 struct Zones {
     nand: Nand,
-    layer: Layer,
+    ftl: Ftl,
     /// Next unit of each zone.
     next: Vec<u32>,
     version: u64,
@@ -47,18 +47,18 @@ impl Zones {
         Self::over(zones, config(zones))
     }
 
-    fn over(zones: u32, config: LayerConfig) -> Self {
-        let layer = Layer::new(geometry(), config, 1).unwrap();
+    fn over(zones: u32, config: FtlConfig) -> Self {
+        let ftl = Ftl::new(geometry(), config, 1).unwrap();
         let nand = Nand::with_content(geometry());
-        Self { nand, layer, next: vec![0; zones as usize], version: 0 }
+        Self { nand, ftl, next: vec![0; zones as usize], version: 0 }
     }
 
     /// Begins the next row of `zone`; returns it with its units.
     fn begin(&mut self, zone: u32) -> (RowId, Vec<UnitWrite>) {
-        let HostPlace::Lane(lane) = self.layer.host_place(zone, 0) else {
+        let HostPlace::Lane(lane) = self.ftl.host_place(zone, 0) else {
             panic!("no place for zone {zone}");
         };
-        let row = self.layer.reserve_host(lane, zone, 0);
+        let row = self.ftl.reserve_host(lane, zone, 0);
         let first = zone * ZONE + self.next[zone as usize];
         self.next[zone as usize] += 2;
         let units: Vec<_> = (first..first + 2)
@@ -78,15 +78,15 @@ impl Zones {
     fn write(&mut self, zone: u32) -> RowId {
         let (row, units) = self.begin(zone);
         self.nand.program_end(row);
-        self.layer.commit(row, &units, &[]);
+        self.ftl.commit(row, &units, &[]);
         row
     }
 
     fn reset(&mut self, zone: u32) {
-        self.layer.zoned_mut().unwrap().reset(zone);
+        self.ftl.zoned_mut().unwrap().reset(zone);
         self.next[zone as usize] = 0;
         for lane in [0, 1].map(LaneId) {
-            while let Some(block) = self.layer.pick_victim(lane) {
+            while let Some(block) = self.ftl.pick_victim(lane) {
                 self.erase(block);
             }
         }
@@ -97,12 +97,12 @@ impl Zones {
             self.nand.erase_begin(block, member).unwrap();
             self.nand.erase_end(block, member);
         }
-        self.layer.erased(block);
+        self.ftl.erased(block);
     }
 
-    fn scan(&self) -> (Layer, Recovered) {
+    fn scan(&self) -> (Ftl, Recovered) {
         let zones = self.next.len() as u32;
-        let found = Layer::recover(&mut { &self.nand }, config(zones), 1, &[]).unwrap();
+        let found = Ftl::recover(&mut { &self.nand }, config(zones), 1, &[]).unwrap();
         found.0.assert_consistent();
         found
     }
@@ -121,8 +121,8 @@ fn zones_spread_over_lanes_and_keep_their_places() {
     for _ in 1..8 {
         zones.write(2);
     }
-    zones.layer.assert_consistent();
-    let map = zones.layer.zoned().unwrap();
+    zones.ftl.assert_consistent();
+    let map = zones.ftl.zoned().unwrap();
     assert_eq!((map.written(2), map.has_rows(2), map.written(9)), (CAPACITY, false, 0));
     let start = rows[2].0 * 2;
     for unit in 0..ZONE {
@@ -144,12 +144,12 @@ fn the_least_worn_erased_block_is_taken() {
     for _ in 0..40 {
         zones.write(0);
         zones.reset(0);
-        zones.layer.assert_consistent();
+        zones.ftl.assert_consistent();
     }
-    let erases = zones.layer.erases();
+    let erases = zones.ftl.erases();
     let lane = |lane: usize| -> Vec<u32> {
-        let free = (lane * 6..lane * 6 + 6)
-            .filter(|&block| !zones.layer.is_writing(BlockId(block as u32)));
+        let free =
+            (lane * 6..lane * 6 + 6).filter(|&block| !zones.ftl.is_writing(BlockId(block as u32)));
         free.map(|block| erases[block]).collect()
     };
     for worn in [lane(0), lane(1)] {
@@ -165,28 +165,28 @@ fn without_erased_blocks_a_zone_waits_for_an_erase() {
     for zone in 0..12 {
         zones.write(zone);
     }
-    let map = zones.layer.zoned_mut().unwrap();
+    let map = zones.ftl.zoned_mut().unwrap();
     map.reset(5);
-    assert_eq!(zones.layer.host_place(5, 0), HostPlace::Blocked);
-    let lane = zones.layer.make_room(5, 0).unwrap();
-    assert!(zones.layer.below_low(lane));
-    let block = zones.layer.pick_victim(lane).unwrap();
+    assert_eq!(zones.ftl.host_place(5, 0), HostPlace::Blocked);
+    let lane = zones.ftl.make_room(5, 0).unwrap();
+    assert!(zones.ftl.below_low(lane));
+    let block = zones.ftl.pick_victim(lane).unwrap();
     zones.erase(block);
-    assert!(zones.layer.reached_high(lane));
-    assert_eq!(zones.layer.host_place(5, 0), HostPlace::Lane(lane));
-    zones.layer.assert_consistent();
+    assert!(zones.ftl.reached_high(lane));
+    assert_eq!(zones.ftl.host_place(5, 0), HostPlace::Lane(lane));
+    zones.ftl.assert_consistent();
 }
 
 #[test]
 fn a_reset_with_rows_under_way_waits_for_them() {
     let mut zones = Zones::new(4);
     let (row, units) = zones.begin(0);
-    zones.layer.zoned_mut().unwrap().reset(0);
-    assert!(!zones.layer.below_low(LaneId(0)));
+    zones.ftl.zoned_mut().unwrap().reset(0);
+    assert!(!zones.ftl.below_low(LaneId(0)));
     zones.nand.program_end(row);
-    zones.layer.commit(row, &units, &[]);
-    assert_eq!((zones.layer.mapped(), zones.layer.below_low(LaneId(0))), (0, true));
-    zones.layer.assert_consistent();
+    zones.ftl.commit(row, &units, &[]);
+    assert_eq!((zones.ftl.mapped(), zones.ftl.below_low(LaneId(0))), (0, true));
+    zones.ftl.assert_consistent();
 }
 
 /// A row that is torn ends its zone: it can be read up to there, and has to be reset.
@@ -199,7 +199,7 @@ fn a_scan_ends_a_zone_at_its_first_gap() {
     let torn = zones.begin(0).0;
     let (after, units) = zones.begin(0);
     zones.nand.program_end(after);
-    zones.layer.commit(after, &units, &[]);
+    zones.ftl.commit(after, &units, &[]);
     for _ in 0..8 {
         zones.write(1);
     }
@@ -224,7 +224,7 @@ fn a_scan_prefers_what_came_after_a_reset() {
         zones.write(0);
     }
     // Reset, and written anew before the erase has begun.
-    zones.layer.zoned_mut().unwrap().reset(0);
+    zones.ftl.zoned_mut().unwrap().reset(0);
     zones.next[0] = 0;
     let row = zones.write(0);
     let (found, _) = zones.scan();
@@ -237,9 +237,9 @@ fn a_scan_prefers_what_came_after_a_reset() {
 fn a_failed_block_does_not_come_back() {
     let mut zones = Zones::new(6);
     let row = zones.write(0);
-    zones.layer.zoned_mut().unwrap().zone_failed(0);
-    zones.layer.assert_consistent();
-    assert_eq!(zones.layer.mapped(), 0);
+    zones.ftl.zoned_mut().unwrap().zone_failed(0);
+    zones.ftl.assert_consistent();
+    assert_eq!(zones.ftl.mapped(), 0);
     for _ in 0..30 {
         let taken = zones.write(1);
         assert_ne!(block_of(taken), block_of(row));
@@ -250,7 +250,7 @@ fn a_failed_block_does_not_come_back() {
 #[test]
 fn shapes_that_do_not_fit_are_refused() {
     let check = |geometry: Geometry, zones: u32, zone_units: u32| {
-        Layer::new(geometry, LayerConfig::Zoned(ZonedConfig { zones, zone_units, kept: 0 }), 1)
+        Ftl::new(geometry, FtlConfig::Zoned(ZonedConfig { zones, zone_units, kept: 0 }), 1)
             .unwrap_err()
     };
     let size = check(geometry(), 4, 15);
@@ -268,38 +268,38 @@ fn shapes_that_do_not_fit_are_refused() {
 #[test]
 fn a_failed_program_sends_what_is_left_of_a_zone_to_a_shelter() {
     let mut zones = Zones::over(10, config_with(10, 1));
-    assert_eq!(zones.layer.spare_blocks(), 1);
+    assert_eq!(zones.ftl.spare_blocks(), 1);
     assert_eq!([zones.write(0), zones.write(0)], [RowId(0), RowId(1)]);
     let [failed, other, behind] = [0; 3].map(|_| zones.begin(0));
-    zones.layer.program_failed(failed.0);
-    let map = zones.layer.zoned_mut().unwrap();
+    zones.ftl.program_failed(failed.0);
+    let map = zones.ftl.zoned_mut().unwrap();
     assert_eq!((map.take_broken(), map.take_broken()), (Some(0), None));
     // The zone has taken its block with it: as many are left to spare.
     assert_eq!((map.is_broken(0), map.spare_blocks(), map.shortage()), (true, 1, 0));
     assert!(!map.is_void(other.0) && map.is_void(behind.0) && map.has_failed(BlockId(0)));
-    zones.layer.commit(other.0, &other.1, &[]);
-    zones.layer.program_failed(behind.0);
+    zones.ftl.commit(other.0, &other.1, &[]);
+    zones.ftl.program_failed(behind.0);
     // Lane 1 has one erased block more than lane 0: its first block is the shelter.
     for (row, units) in [(48, &behind.1), (49, &failed.1)] {
-        assert_eq!(zones.layer.host_place(0, 0), HostPlace::Lane(LaneId(1)));
-        assert_eq!(zones.layer.reserve_host(LaneId(1), 0, 0), RowId(row));
-        zones.layer.commit(RowId(row), units, &[]);
+        assert_eq!(zones.ftl.host_place(0, 0), HostPlace::Lane(LaneId(1)));
+        assert_eq!(zones.ftl.reserve_host(LaneId(1), 0, 0), RowId(row));
+        zones.ftl.commit(RowId(row), units, &[]);
     }
-    let places = [0, 3, 4, 5, 6, 7, 8, 9, 10].map(|lpn| zones.layer.lookup(lpn).map(|at| at.0));
+    let places = [0, 3, 4, 5, 6, 7, 8, 9, 10].map(|lpn| zones.ftl.lookup(lpn).map(|at| at.0));
     let expected = [0, 3, 98, 99, 6, 7, 96, 97].map(Some);
     assert_eq!(places[..8], expected);
-    assert_eq!((places[8], zones.layer.mapped()), (None, 10));
+    assert_eq!((places[8], zones.ftl.mapped()), (None, 10));
     // The shelter has taken the block to spare; another zone that breaks shares it.
-    let map = zones.layer.zoned().unwrap();
+    let map = zones.ftl.zoned().unwrap();
     assert_eq!((map.spare_blocks(), map.written(0), map.sheltered_units()), (0, 10, 4));
     let (row, units) = zones.begin(1);
-    zones.layer.program_failed(row);
-    assert_eq!(zones.layer.reserve_host(LaneId(1), 1, 0), RowId(50));
-    zones.layer.commit(RowId(50), &units, &[]);
-    let map = zones.layer.zoned().unwrap();
+    zones.ftl.program_failed(row);
+    assert_eq!(zones.ftl.reserve_host(LaneId(1), 1, 0), RowId(50));
+    zones.ftl.commit(RowId(50), &units, &[]);
+    let map = zones.ftl.zoned().unwrap();
     assert_eq!((map.shortage(), map.spare_blocks(), map.sheltered_units()), (0, 0, 6));
     assert_eq!(map.live(prism_nand::Pun(100)), Some(ZONE), "unit 0 of zone 1");
-    zones.layer.assert_consistent();
+    zones.ftl.assert_consistent();
 }
 
 /// Erases of the blocks of zones 0, 1 and 2 fail: the first takes the block to spare, and each
@@ -310,10 +310,10 @@ fn an_erase_that_fails_is_made_up_for_or_costs_a_zone() {
     let mut given_up = Vec::new();
     for zone in 0..3 {
         zones.write(zone);
-        zones.layer.zoned_mut().unwrap().reset(zone);
-        let victim = (0..2).find_map(|lane| zones.layer.pick_victim(LaneId(lane))).unwrap();
-        zones.layer.erase_failed(victim);
-        let map = zones.layer.zoned_mut().unwrap();
+        zones.ftl.zoned_mut().unwrap().reset(zone);
+        let victim = (0..2).find_map(|lane| zones.ftl.pick_victim(LaneId(lane))).unwrap();
+        zones.ftl.erase_failed(victim);
+        let map = zones.ftl.zoned_mut().unwrap();
         if map.shortage() > 0 {
             let gone = map.zone_to_give_up(|_| true).unwrap();
             map.zone_failed(gone);
@@ -323,6 +323,6 @@ fn an_erase_that_fails_is_made_up_for_or_costs_a_zone() {
         map.assert_consistent();
     }
     assert_eq!(given_up, [1, 2]);
-    assert!(zones.layer.zoned().unwrap().is_sound(0));
-    assert_eq!(zones.layer.zoned().unwrap().sound_zones(), 8);
+    assert!(zones.ftl.zoned().unwrap().is_sound(0));
+    assert_eq!(zones.ftl.zoned().unwrap().sound_zones(), 8);
 }

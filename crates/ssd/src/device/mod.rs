@@ -11,14 +11,14 @@ mod zoned;
 use prism_base::{Bytes, Nanos};
 use prism_engine::{Cleaning, EngineConfig, Scheduler, Suspend};
 use prism_ftl::{
-    ConfigError, FtlConfig, LayerConfig, OverProvisioning, Placement, SteadyError, WearPolicy,
+    ConfigError, FtlConfig, OverProvisioning, PageConfig, Placement, SteadyError, WearPolicy,
 };
 use prism_nand::{Geometry, GeometryError, Nand, PageTimes, Timing};
 use serde::Deserialize;
 
 pub use faults::FaultSpec;
 pub use parts::{
-    Cell, Datasheet, DriveSpec, Flash, Ftl, MapLoad, Mapping, SuspendSpec, WriteCache,
+    Cell, Datasheet, DriveSpec, Flash, FtlSpec, MapLoad, Mapping, SuspendSpec, WriteCache,
 };
 pub use slc::{SlcSpec, SlcUsage};
 
@@ -78,7 +78,7 @@ pub struct Device {
     /// The flash.
     pub flash: Flash,
     /// The translation layer.
-    pub ftl: Ftl,
+    pub ftl: FtlSpec,
     /// Addresses that are mapped otherwise than `[ftl]` says, from 0 on.
     #[serde(default, rename = "range")]
     pub ranges: Vec<RangeSpec>,
@@ -322,7 +322,7 @@ impl Device {
             self.check_no_zones()?;
         }
         self.check_slc()?;
-        self.layer_config().check(&self.geometry())?;
+        self.ftl_config().check(&self.geometry())?;
         Ok(())
     }
 
@@ -450,33 +450,33 @@ impl Device {
 
     /// What the translation layer is told.
     #[must_use]
-    pub fn layer_config(&self) -> LayerConfig {
+    pub fn ftl_config(&self) -> FtlConfig {
         if !self.ranges.is_empty() {
             return self.ranges_config();
         }
         match self.ftl.mapping {
-            Mapping::Page | Mapping::Dftl => LayerConfig::Page(self.ftl_config()),
+            Mapping::Page | Mapping::Dftl => FtlConfig::Page(self.page_config()),
             Mapping::Block | Mapping::Bast | Mapping::Fast | Mapping::Hybrid => {
-                LayerConfig::Hybrid(self.hybrid_config())
+                FtlConfig::Hybrid(self.hybrid_config())
             }
-            Mapping::Zns => LayerConfig::Zoned(self.zoned_config()),
+            Mapping::Zns => FtlConfig::Zoned(self.zoned_config()),
         }
     }
 
     /// Units that can hold data in steady state.
     #[must_use]
     pub fn usable_units(&self) -> u64 {
-        self.layer_config().usable_units(&self.geometry())
+        self.ftl_config().usable_units(&self.geometry())
     }
 
     /// What a mapping by unit is told.
     #[must_use]
-    pub fn ftl_config(&self) -> FtlConfig {
+    pub fn page_config(&self) -> PageConfig {
         let ftl = &self.ftl;
         let logical_units = self.logical_units();
         let per_page = self.entries_per_translation_page();
         let kept = self.kept_for_faults();
-        FtlConfig {
+        PageConfig {
             logical_units,
             map_units: match ftl.mapping {
                 Mapping::Dftl => logical_units.div_ceil(per_page),
@@ -518,7 +518,7 @@ impl Device {
     /// Over-provisioning, nominal and effective.
     #[must_use]
     pub fn over_provisioning(&self) -> OverProvisioning {
-        self.layer_config().over_provisioning(&self.geometry())
+        self.ftl_config().over_provisioning(&self.geometry())
     }
 }
 

@@ -140,7 +140,7 @@ pub enum SuspendSpec {
 /// `[ftl]`
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ftl {
+pub struct FtlSpec {
     /// The mapping.
     pub mapping: Mapping,
     /// Size of a mapping unit, apart from the page.
@@ -172,7 +172,7 @@ pub struct Ftl {
     /// Placement handles that writes may name; 0 for none.
     #[serde(default)]
     pub placement_handles: u32,
-    /// Addresses that share open blocks, for a segmented layer.
+    /// Addresses that share open blocks, for a segmented FTL.
     #[serde(default, deserialize_with = "quantity::opt_bytes")]
     pub segment: Option<Bytes>,
     /// Memory for cached map entries of 8 bytes, for `dftl`.

@@ -1,7 +1,7 @@
 //! `[[range]]`: addresses that are mapped in a way of their own.
 
 use prism_base::Bytes;
-use prism_ftl::{Frontiers, LayerConfig, RangeConfig, RangesConfig, VictimPolicy};
+use prism_ftl::{Frontiers, FtlConfig, RangeConfig, RangesConfig, VictimPolicy};
 use serde::Deserialize;
 
 use super::parts::opt_victim;
@@ -99,13 +99,13 @@ impl Device {
     /// Shares that sum up to this much leave nothing.
     const SHARES_ALL: f64 = 0.9999;
 
-    pub(super) fn ranges_config(&self) -> LayerConfig {
+    pub(super) fn ranges_config(&self) -> FtlConfig {
         let config = |device: Self| RangeConfig {
             blocks_per_plane: device.flash.blocks_per_plane,
-            layer: device.layer_config(),
+            ftl: device.ftl_config(),
         };
         let ranges = self.range_devices().into_iter().map(config).collect();
-        LayerConfig::Ranges(RangesConfig { ranges })
+        FtlConfig::Ranges(RangesConfig { ranges })
     }
 
     pub(super) fn check_ranges(&self) -> Result<(), DeviceError> {
@@ -142,7 +142,7 @@ impl Device {
             return bad("drive.discards", true, why);
         }
         self.range_devices().iter().try_for_each(Self::check_ftl)?;
-        self.layer_config().check(&self.geometry())?;
+        self.ftl_config().check(&self.geometry())?;
         Ok(())
     }
 }

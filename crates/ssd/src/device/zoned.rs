@@ -110,7 +110,7 @@ impl Device {
             }
         }
         // The geometry and the zones have to fit before rows can be counted.
-        self.layer_config().check(&self.geometry())?;
+        self.ftl_config().check(&self.geometry())?;
         let least = self.zone_buffer_min();
         if drive.write_buffer < least {
             let why = "must hold a row (what one program writes) for each active zone, and one \

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use prism_base::{Bytes, EventQueue, Nanos, Pipe, SimTime};
 use prism_engine::slab::Slab;
 use prism_engine::{Done, Engine, FlashCounts, HostUnit};
-use prism_ftl::{Layer, MergeCounts, ReadRun, TrimRange};
+use prism_ftl::{Ftl, MergeCounts, ReadRun, TrimRange};
 use prism_nand::Nand;
 use prism_nand::timing::transfer_time;
 
@@ -130,12 +130,12 @@ impl Drive {
         assert!(nand.rows_programmed_total() == 0, "flash that was written before");
         let mut nand = nand;
         device.age(&mut nand, seed);
-        let mut ftl = Layer::new(device.geometry(), device.layer_config(), seed)?;
+        let mut ftl = Ftl::new(device.geometry(), device.ftl_config(), seed)?;
         ftl.set_aside(nand.bad_blocks())?;
         Ok(Self::assemble(device, nand, ftl, 1))
     }
 
-    pub(crate) fn assemble(device: Device, mut nand: Nand, ftl: Layer, next_version: u64) -> Self {
+    pub(crate) fn assemble(device: Device, mut nand: Nand, ftl: Ftl, next_version: u64) -> Self {
         nand.pair_rows(device.rows_per_word_line());
         let engine = Engine::new(nand, ftl, device.engine_config());
         Self::around(device, engine, next_version)
@@ -191,7 +191,7 @@ impl Drive {
         &self.device
     }
 
-    /// Flash, layer and their counts.
+    /// Flash, FTL and their counts.
     #[must_use]
     pub fn engine(&self) -> &Engine {
         &self.engine

@@ -96,7 +96,7 @@ impl Drive {
     }
 
     /// The stream whose row leaves next, and its lane. Where any lane takes any stream, the
-    /// first stream that has a row; where the layer names lanes, or lanes have blocks of two
+    /// first stream that has a row; where the FTL names lanes, or lanes have blocks of two
     /// kinds, the first of those asked whose lane takes one, so that streams do not wait for
     /// the merges, or the cleaning, of others.
     fn next_row(&mut self) -> Option<(u32, LaneId)> {

@@ -6,7 +6,7 @@ use std::hash::Hasher;
 
 use prism_base::{DecodeError, Decoder, Encoder};
 use prism_engine::Engine;
-use prism_ftl::Layer;
+use prism_ftl::Ftl;
 use twox_hash::XxHash64;
 
 use crate::device::{Device, DeviceError};
@@ -164,8 +164,8 @@ impl Drive {
         device.age(&mut nand, 0);
         let mut nand = nand.restored(from)?;
         nand.pair_rows(device.rows_per_word_line());
-        let ftl = Layer::decode(device.geometry(), device.layer_config(), from)?;
-        let (units, map_units) = (device.logical_units(), device.ftl_config().map_units);
+        let ftl = Ftl::decode(device.geometry(), device.ftl_config(), from)?;
+        let (units, map_units) = (device.logical_units(), device.page_config().map_units);
         if !ftl.stands_on(&nand, units + map_units) {
             return Err(from.wrong("flash and map differ in what is programmed").into());
         }

@@ -152,7 +152,7 @@ fn another_device_is_refused_by_field() {
     assert!(Drive::from_saved(renamed, &bytes).is_ok());
 }
 
-/// Drives with something of everything that a state has: one for each kind of layer, with a map
+/// Drives with something of everything that a state has: one for each kind of FTL, with a map
 /// cache, a buffer, and flash that fails.
 fn kinds() -> Vec<(&'static str, Device)> {
     let by_block = |mapping| {
@@ -256,7 +256,7 @@ fn the_document_tells_the_truth() {
     // The sizes that the document gives, added up.
     let geometry = device.geometry();
     let (lanes, blocks) = (u64::from(geometry.lanes()), u64::from(geometry.blocks()));
-    let ftl_config = device.ftl_config();
+    let page_config = device.page_config();
     let free: u64 = {
         let drive = Drive::from_saved(device.clone(), &bytes).unwrap();
         let ftl = drive.engine().ftl();
@@ -270,9 +270,9 @@ fn the_document_tells_the_truth() {
     };
     let head = 12 + 4 + describe(&device).len() as u64 + 8;
     let nand = (4 + 2 * blocks) + (4 + 4 * blocks) + 3 * 4 + 24;
-    let map = (4 + 4 * u64::from(ftl_config.logical_units)) + 4;
+    let map = (4 + 4 * u64::from(page_config.logical_units)) + 4;
     let columns = (4 + 4 * blocks) + (4 + 2 * blocks) + 2 * 4;
-    let frontiers = u64::from(ftl_config.frontier_count());
+    let frontiers = u64::from(page_config.frontier_count());
     let sealed = blocks - free - open;
     let lane = (4 + 8 * frontiers + 4 + 12 + 8) * lanes + 4 * free + (4 + 8 + 8) * sealed;
     let turns = (4 + 4 * lanes) + (4 + lanes) + 4 + 8;

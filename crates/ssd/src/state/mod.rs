@@ -7,7 +7,7 @@ mod rounds;
 
 use prism_base::Rng;
 use prism_engine::{FlashCounts, Immediate};
-use prism_ftl::{FtlConfig, HostPlace, Layer, LayerConfig, PageMap, SteadyError};
+use prism_ftl::{Ftl, FtlConfig, HostPlace, PageConfig, PageMap, SteadyError};
 use prism_nand::{BlockId, Nand};
 
 use crate::device::{Device, DeviceError};
@@ -88,11 +88,11 @@ impl Drive {
         if device.is_zoned() && overwrites {
             return Err(DeviceError::Overwrites);
         }
-        let config = device.ftl_config();
+        let config = device.page_config();
         let mut nand = device.erased();
         device.age(&mut nand, seed);
         if state == InitialState::Steady {
-            let LayerConfig::Page(config) = device.layer_config() else {
+            let FtlConfig::Page(config) = device.ftl_config() else {
                 return Err(SteadyError::Blocks.into());
             };
             let geometry = device.geometry();
@@ -102,7 +102,7 @@ impl Drive {
             let drive = Self::assemble(device, nand, ftl.into(), next_version);
             return Ok(Some((drive, Preparation::default())));
         }
-        let mut ftl = Layer::new(device.geometry(), device.layer_config(), seed)?;
+        let mut ftl = Ftl::new(device.geometry(), device.ftl_config(), seed)?;
         ftl.set_aside(nand.bad_blocks())?;
         let mut writer = Writer {
             engine: Immediate::new(&mut nand, &mut ftl),
@@ -138,9 +138,9 @@ fn program_as(nand: &mut Nand, ftl: &PageMap) {
 
 /// Writes that take no time.
 struct Writer<'a, P> {
-    engine: Immediate<&'a mut Nand, &'a mut Layer>,
+    engine: Immediate<&'a mut Nand, &'a mut Ftl>,
     rng: Rng,
-    config: FtlConfig,
+    config: PageConfig,
     zones: Option<ZoneShape>,
     written: u64,
     batch: Vec<u32>,

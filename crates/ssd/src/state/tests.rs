@@ -1,8 +1,8 @@
-//! States are what their names say, on every kind of layer that has them.
+//! States are what their names say, on every kind of FTL that has them.
 
 use prism_base::{Bytes, Rng};
 use prism_engine::Immediate;
-use prism_ftl::{Frontiers, Layer, PageMap, VictimPolicy};
+use prism_ftl::{Frontiers, Ftl, PageMap, VictimPolicy};
 use prism_nand::{Geometry, LaneId, Nand};
 
 use super::*;
@@ -27,18 +27,18 @@ fn device(blocks: u32, op: f64) -> Device {
 /// The same with the capacity whose effective over-provisioning is `op`.
 fn with_op(mut device: Device, op: f64) -> Device {
     device.drive.capacity = Bytes(1 << 20);
-    let usable = device.ftl_config().usable_units(&device.geometry());
+    let usable = device.page_config().usable_units(&device.geometry());
     let unit = device.ftl.mapping_unit.0;
     device.drive.capacity = Bytes((usable as f64 / (1.0 + op)) as u64 * unit);
     // Translation pages take their part.
-    let map = u64::from(device.ftl_config().map_units) * unit;
+    let map = u64::from(device.page_config().map_units) * unit;
     device.drive.capacity = Bytes(device.drive.capacity.0 - map);
     device.check().unwrap();
     device
 }
 
-/// Flash and layer of `device` in `state`, which may then be written without time.
-fn parts(device: &Device, state: InitialState, seed: u64) -> (Nand, Layer, Preparation) {
+/// Flash and FTL of `device` in `state`, which may then be written without time.
+fn parts(device: &Device, state: InitialState, seed: u64) -> (Nand, Ftl, Preparation) {
     let prepared = Drive::prepared(device.clone(), state, seed, |_, _| true);
     let (drive, preparation) = prepared.unwrap().expect("nobody gives up");
     drive.assert_consistent();
@@ -47,7 +47,7 @@ fn parts(device: &Device, state: InitialState, seed: u64) -> (Nand, Layer, Prepa
 }
 
 /// Write amplification of `capacities` of random writes, others for each seed.
-fn overwritten(nand: &mut Nand, ftl: &mut Layer, capacities: f64, seed: u64) -> f64 {
+fn overwritten(nand: &mut Nand, ftl: &mut Ftl, capacities: f64, seed: u64) -> f64 {
     let logical = u64::from(ftl.logical_units());
     let count = (logical as f64 * capacities) as u64;
     let mut rng = Rng::stream(seed, "state.tests");
@@ -155,7 +155,7 @@ fn every_kind_of_drive_has_a_steady_state() {
     for (name, device) in kinds() {
         for seed in 0..3 {
             let (mut nand, mut ftl, preparation) = parts(&device, InitialState::Steady, seed);
-            let config = device.ftl_config();
+            let config = device.page_config();
             assert_eq!(preparation, Preparation::default());
             let all = u64::from(config.logical_units + config.map_units);
             assert_eq!(ftl.mapped(), all, "{name}");
@@ -277,15 +277,15 @@ fn settling_ends_and_says_how() {
     assert!(!rounds.steady(&[2.0, 2.0, 2.0]) && !rounds.steady(&[2.0, 2.05, 2.01, 2.0]));
 }
 
-/// Rows at once and rows one by one (which content asks for) leave the same layer behind.
+/// Rows at once and rows one by one (which content asks for) leave the same FTL behind.
 #[test]
 fn the_short_way_and_the_long_way_are_the_same() {
     for (name, device) in kinds() {
         let geometry = device.geometry();
         let make = |nand: fn(Geometry) -> Nand| {
             let mut nand = nand(geometry.clone());
-            let map = PageMap::new(geometry.clone(), device.ftl_config(), 5).unwrap();
-            let mut ftl = Layer::from(map);
+            let map = PageMap::new(geometry.clone(), device.page_config(), 5).unwrap();
+            let mut ftl = Ftl::from(map);
             let logical = device.logical_units();
             let mut rng = Rng::stream(5, "both ways");
             let mut engine = Immediate::new(&mut nand, &mut ftl);

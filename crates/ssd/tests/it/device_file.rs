@@ -155,9 +155,9 @@ fn ranges_are_described_and_read() {
 fn hybrid_example() -> String {
     let own = part("```toml hybrid\n");
     let example = example();
-    let layer = example.find("[ftl]\n").expect("a layer") + 6;
+    let ftl = example.find("[ftl]\n").expect("an FTL") + 6;
     let drive = example.find("\n[drive]").expect("a drive");
-    let text = [&example[..layer], own, &example[drive..]].concat();
+    let text = [&example[..ftl], own, &example[drive..]].concat();
     text.replace("power_loss_protection = false", "power_loss_protection = true")
 }
 
@@ -200,7 +200,7 @@ fn every_victim_policy_is_described_and_read() {
     for policy in VictimPolicy::EXAMPLES {
         assert!(DOCUMENT.contains(&format!("\n| `{policy}` |")), "{policy} has no row");
         let text = example().replace("victim = \"greedy\"", &format!("victim = \"{policy}\""));
-        assert_eq!(Device::from_toml(&text).unwrap().ftl_config().victim, policy);
+        assert_eq!(Device::from_toml(&text).unwrap().page_config().victim, policy);
     }
 }
 
@@ -210,9 +210,9 @@ fn zoned_example() -> String {
     let start = DOCUMENT.find(fence).expect("the document has the section") + fence.len();
     let length = DOCUMENT[start..].find("```").expect("it ends");
     let example = example();
-    let layer = example.find("[ftl]\n").expect("a layer") + 6;
+    let ftl = example.find("[ftl]\n").expect("an FTL") + 6;
     let drive = example.find("\n[drive]").expect("a drive");
-    let text = [&example[..layer], &DOCUMENT[start..start + length], &example[drive..]];
+    let text = [&example[..ftl], &DOCUMENT[start..start + length], &example[drive..]];
     let text =
         text.concat().replace("power_loss_protection = false", "power_loss_protection = true");
     text.replace("capacity = \"28GiB\"", "capacity = \"56GiB\"")
@@ -305,7 +305,7 @@ fn what_makes_no_sense_under_faults_is_named() {
     let model = device.fault_model().unwrap();
     assert_eq!((model.wear, model.factory_bad, model.ecc.retries), (2500, 0.01, 5));
     // Two more erased blocks of each lane are kept.
-    let (ours, other) = (device.ftl_config(), Device::from_toml(example()).unwrap().ftl_config());
+    let (ours, other) = (device.page_config(), Device::from_toml(example()).unwrap().page_config());
     assert_eq!(ours.reserve_blocks, other.reserve_blocks + 2);
     assert_eq!(ours.free_blocks_low, other.free_blocks_low + 2);
     let check = |line: &str, expected: &str| {

@@ -99,7 +99,7 @@ fn a_cache_read_hides_transfers_behind_cells() {
 /// Random reads at depth 64 times the dies, and the bound in reads a second.
 fn saturated_reads(device: &Device) -> f64 {
     let mut drive = filled(device);
-    let units = u64::from(device.ftl_config().logical_units);
+    let units = u64::from(device.page_config().logical_units);
     let mut rng = Rng::stream(7, "timing.reads");
     let span = closed_loop(&mut drive, 256, 40_000, |_| read(rng.below(units)));
     rate(40_000, span)

@@ -5,7 +5,7 @@
 
 use crate::common::zoned::{self, CAPACITY_UNITS, UNIT, ZONE_UNITS, ZONES, device, request};
 use prism_base::Rng;
-use prism_ftl::{Layer, LayerConfig};
+use prism_ftl::{Ftl, FtlConfig};
 use prism_nand::Nand;
 use prism_ssd::{Completion, Drive, HostOp, Request, ZoneFault, ZoneState};
 
@@ -216,9 +216,9 @@ fn a_scan_finds_what_is_on_flash() {
         }
         host.come_to_rest();
         let map = host.drive.engine().ftl().zoned().unwrap();
-        let config = LayerConfig::Zoned(map.config().clone());
+        let config = FtlConfig::Zoned(map.config().clone());
         let nand = host.drive.engine().nand();
-        let (found, _) = Layer::recover(&mut { nand }, config, 1, &[]).unwrap();
+        let (found, _) = Ftl::recover(&mut { nand }, config, 1, &[]).unwrap();
         found.assert_consistent();
         let found = found.zoned().unwrap();
         for zone in 0..ZONES as u32 {

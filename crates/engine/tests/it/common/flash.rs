@@ -2,7 +2,7 @@
 
 use prism_base::Rng;
 use prism_engine::Flash;
-use prism_ftl::{Layer, UnitWrite};
+use prism_ftl::{Ftl, UnitWrite};
 use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, RowId, StoredUnit};
 
 /// The power is off.
@@ -134,7 +134,7 @@ impl Flash for Fragile {
         cause: Cause,
         units: &[UnitWrite],
         bytes: &[u8],
-        ftl: &Layer,
+        ftl: &Ftl,
     ) -> Result<(), PowerLost> {
         if !self.has_power() {
             self.nand.program_begin(row, []).expect("the next row of its block");

@@ -1,11 +1,11 @@
-//! A life of a layer over fragile flash, and what it may hold after a loss of power.
+//! A life of an FTL over fragile flash, and what it may hold after a loss of power.
 
 pub mod flash;
 
 use prism_base::{Bytes, Rng};
 use prism_engine::{Flash, Immediate, Pace};
 use prism_ftl::{
-    Benefit, ConfigError, Frontiers, FtlConfig, HybridConfig, Layer, LayerConfig, Logs, Placement,
+    Benefit, ConfigError, Frontiers, Ftl, FtlConfig, HybridConfig, Logs, PageConfig, Placement,
     RangeConfig, RangesConfig, TrimRange, UnitWrite, VictimPolicy,
 };
 use prism_nand::{Geometry, Nand, UnitTag};
@@ -16,7 +16,7 @@ use flash::{Cache, Fragile, PowerLost};
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub geometry: Geometry,
-    pub config: LayerConfig,
+    pub config: FtlConfig,
     pub pace: Pace,
     pub cache: Cache,
     /// Share of rows that go on where the last one ended.
@@ -50,17 +50,17 @@ pub fn page(rng: &mut Rng) -> Setup {
     let mut geometry = geometry(rng);
     geometry.parity = geometry.dies_per_superblock > 1 && rng.chance(0.5);
     let low = 2 + rng.below(2) as u32;
-    let config = FtlConfig {
+    let config = PageConfig {
         free_blocks_low: low,
         free_blocks_high: low + rng.below(2) as u32,
         placement: one_of(rng, &[Placement::Any, Placement::Handles(2)]),
-        ..FtlConfig::simple(
+        ..PageConfig::simple(
             u32::MAX >> 1,
             one_of(rng, &VictimPolicy::EXAMPLES),
             one_of(rng, &Frontiers::ALL),
         )
     };
-    finish(geometry, LayerConfig::Page(config), rng).unwrap_or_else(|| page(rng))
+    finish(geometry, FtlConfig::Page(config), rng).unwrap_or_else(|| page(rng))
 }
 
 /// What mappings by block choose by; merges of the oldest are the most demanding.
@@ -89,7 +89,7 @@ pub fn hybrid(rng: &mut Rng) -> Setup {
         free_blocks_high: low + rng.below(2) as u32,
         reserve_blocks: 0,
     };
-    finish(geometry, LayerConfig::Hybrid(config), rng).unwrap_or_else(|| hybrid(rng))
+    finish(geometry, FtlConfig::Hybrid(config), rng).unwrap_or_else(|| hybrid(rng))
 }
 
 /// A mapping whose units stand at their own offsets, in replacement blocks or as FAST has it,
@@ -110,13 +110,13 @@ pub fn at_offsets(rng: &mut Rng) -> Setup {
         free_blocks_high: low + rng.below(2) as u32,
         ..config
     };
-    finish(geometry, LayerConfig::Hybrid(config), rng).unwrap_or_else(|| at_offsets(rng))
+    finish(geometry, FtlConfig::Hybrid(config), rng).unwrap_or_else(|| at_offsets(rng))
 }
 
-fn set_units(config: &mut LayerConfig, units: u32) {
+fn set_units(config: &mut FtlConfig, units: u32) {
     match config {
-        LayerConfig::Page(config) => config.logical_units = units,
-        LayerConfig::Hybrid(config) => config.logical_units = units,
+        FtlConfig::Page(config) => config.logical_units = units,
+        FtlConfig::Hybrid(config) => config.logical_units = units,
         other => unreachable!("units are not set in {other:?}"),
     }
 }
@@ -142,20 +142,20 @@ pub fn ranges(rng: &mut Rng) -> Setup {
             whole = Some(part.clone());
         }
         let blocks_per_plane = part.geometry.blocks_per_plane;
-        if let LayerConfig::Hybrid(config) = &mut part.config {
+        if let FtlConfig::Hybrid(config) = &mut part.config {
             config.gaps = false;
         }
-        all.push(RangeConfig { blocks_per_plane, layer: part.config });
+        all.push(RangeConfig { blocks_per_plane, ftl: part.config });
     }
     let mut setup = whole.expect("there is a first range");
     setup.geometry.blocks_per_plane = all.iter().map(|range| range.blocks_per_plane).sum();
-    setup.config = LayerConfig::Ranges(RangesConfig { ranges: all });
+    setup.config = FtlConfig::Ranges(RangesConfig { ranges: all });
     setup.config.check(&setup.geometry).expect("each range was checked");
     setup
 }
 
 /// With a capacity; `None` if the flash is too small for the rest.
-fn finish(geometry: Geometry, mut config: LayerConfig, rng: &mut Rng) -> Option<Setup> {
+fn finish(geometry: Geometry, mut config: FtlConfig, rng: &mut Rng) -> Option<Setup> {
     let Err(ConfigError::NoSpare { usable, .. }) = config.check(&geometry) else { return None };
     let units = usable * one_of(rng, &[10, 10, 9, 6]) / 10;
     set_units(&mut config, units as u32);
@@ -180,10 +180,10 @@ struct Unit {
     trimmed: u64,
 }
 
-/// A layer, the flash below, and a model of what it holds.
+/// An FTL, the flash below, and a model of what it holds.
 pub struct Life {
     setup: Setup,
-    engine: Immediate<Fragile, Layer>,
+    engine: Immediate<Fragile, Ftl>,
     units: Vec<Unit>,
     version: u64,
     next: u32,
@@ -192,16 +192,16 @@ pub struct Life {
 
 impl Life {
     pub fn new(setup: Setup, name: String) -> Self {
-        let gaps = matches!(&setup.config, LayerConfig::Hybrid(config) if config.gaps);
+        let gaps = matches!(&setup.config, FtlConfig::Hybrid(config) if config.gaps);
         let nand = Nand::with_content(setup.geometry.clone()).with_gaps(gaps);
-        let layer = Layer::new(setup.geometry.clone(), setup.config.clone(), 1).unwrap();
-        let units = vec![Unit::default(); layer.logical_units() as usize];
-        let mut engine = Immediate::new(Fragile::new(nand, setup.cache, u64::MAX), layer);
+        let ftl = Ftl::new(setup.geometry.clone(), setup.config.clone(), 1).unwrap();
+        let units = vec![Unit::default(); ftl.logical_units() as usize];
+        let mut engine = Immediate::new(Fragile::new(nand, setup.cache, u64::MAX), ftl);
         engine.set_pace(setup.pace);
         Self { setup, engine, units, version: 0, next: 0, name }
     }
 
-    pub fn engine(&mut self) -> &mut Immediate<Fragile, Layer> {
+    pub fn engine(&mut self) -> &mut Immediate<Fragile, Ftl> {
         &mut self.engine
     }
 
@@ -308,16 +308,16 @@ impl Life {
             .map(|(start, unit)| TrimRange { start, count: 1, version: unit.trimmed })
             .collect();
         let config = self.setup.config.clone();
-        let found = Layer::recover(&mut &nand, config, self.version, &trims);
-        let (layer, found) = found.unwrap_or_else(|error| panic!("{}: {error}", self.name));
-        layer.assert_consistent();
-        if let (Layer::Hybrid(map), LayerConfig::Hybrid(config)) = (&layer, &self.setup.config) {
+        let found = Ftl::recover(&mut &nand, config, self.version, &trims);
+        let (ftl, found) = found.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        ftl.assert_consistent();
+        if let (Ftl::Hybrid(map), FtlConfig::Hybrid(config)) = (&ftl, &self.setup.config) {
             let most = config.log_blocks_max(&self.setup.geometry);
             assert!(map.log_blocks() <= most, "{}: {} log blocks", self.name, map.log_blocks());
         }
         assert!(found.newest_version <= self.version, "{}", self.name);
         for (lpn, unit) in (0..).zip(&mut self.units) {
-            let held = layer.lookup(lpn).map_or(0, |at| {
+            let held = ftl.lookup(lpn).map_or(0, |at| {
                 let held = nand.read(at).unwrap().expect("the map points to data");
                 let expected = bytes_of(lpn, held.version);
                 assert_eq!(held.tag, UnitTag::Data(lpn), "{}", self.name);
@@ -333,7 +333,7 @@ impl Life {
             unit.promised = held;
             unit.tried.clear();
         }
-        self.engine = Immediate::new(Fragile::new(nand, self.setup.cache, u64::MAX), layer);
+        self.engine = Immediate::new(Fragile::new(nand, self.setup.cache, u64::MAX), ftl);
         self.engine.set_pace(self.setup.pace);
     }
 }

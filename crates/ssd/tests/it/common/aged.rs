@@ -55,7 +55,7 @@ pub struct Model {
 impl Model {
     pub fn new(device: Device, seed: u64) -> Option<Self> {
         let nand = device.erased_with_content();
-        let units = vec![Unit::default(); device.ftl_config().logical_units as usize];
+        let units = vec![Unit::default(); device.page_config().logical_units as usize];
         let unit = device.ftl.mapping_unit.0;
         // Too many blocks may be bad from the factory.
         let drive = Drive::with_nand(device, nand, seed).ok()?;

@@ -64,7 +64,7 @@ impl Harness {
         let mut rng = Rng::stream(seed, "power");
         Ok(Self {
             unit: device.ftl.mapping_unit.0,
-            units: vec![UnitModel::found(None); device.ftl_config().logical_units as usize],
+            units: vec![UnitModel::found(None); device.page_config().logical_units as usize],
             drive: Drive::with_nand(device, nand, seed)?,
             requests: Vec::new(),
             unaligned: if rng.chance(0.5) { 0.0 } else { rng.unit() },

@@ -94,7 +94,7 @@ impl Model {
         let nand = device.erased_with_content();
         Self {
             unit: device.ftl.mapping_unit.0,
-            units: device.ftl_config().logical_units,
+            units: device.page_config().logical_units,
             drive: Drive::with_nand(device, nand, seed).unwrap(),
             content: HashMap::new(),
             busy: HashMap::new(),

@@ -1,17 +1,17 @@
-//! A layer at rest as bytes, and back, whatever its mapping.
+//! An FTL at rest as bytes, and back, whatever its mapping.
 
 use std::ops::RangeInclusive;
 
 use prism_base::{DecodeError, Decoder, Encoder};
 use prism_nand::{BlockId, Geometry, Nand};
 
-use super::{Layer, LayerConfig};
+use super::{Ftl, FtlConfig};
 use crate::hybrid::Hybrid;
 use crate::pagemap::PageMap;
 use crate::ranges::Ranges;
 use crate::zoned::Zoned;
 
-impl Layer {
+impl Ftl {
     /// Whether nothing is under way or promised: no program, no trim, no step of a cleaning or
     /// merge.
     #[must_use]
@@ -24,7 +24,7 @@ impl Layer {
         }
     }
 
-    /// Appends the state of the layer. Counts are no part of it.
+    /// Appends the state of the FTL. Counts are no part of it.
     ///
     /// # Panics
     /// If it is not at rest.
@@ -37,26 +37,26 @@ impl Layer {
         }
     }
 
-    /// The layer that [`Layer::encode`] wrote, over flash of the same shape and with the same
-    /// configuration, which have been checked. Whether the flash holds what the layer thinks,
-    /// says [`Layer::stands_on`].
+    /// The FTL that [`Ftl::encode`] wrote, over flash of the same shape and with the same
+    /// configuration, which have been checked. Whether the flash holds what the FTL thinks,
+    /// says [`Ftl::stands_on`].
     ///
     /// # Errors
-    /// [`DecodeError`] if the bytes are no state of such a layer.
+    /// [`DecodeError`] if the bytes are no state of such an FTL.
     pub fn decode(
         geometry: Geometry,
-        config: LayerConfig,
+        config: FtlConfig,
         from: &mut Decoder<'_>,
     ) -> Result<Self, DecodeError> {
         Ok(match config {
-            LayerConfig::Page(config) => Self::Page(PageMap::decode(geometry, config, from)?),
-            LayerConfig::Hybrid(config) => Self::Hybrid(Hybrid::decode(geometry, config, from)?),
-            LayerConfig::Ranges(config) => Self::Ranges(Ranges::decode(geometry, config, from)?),
-            LayerConfig::Zoned(config) => Self::Zoned(Zoned::decode(geometry, config, from)?),
+            FtlConfig::Page(config) => Self::Page(PageMap::decode(geometry, config, from)?),
+            FtlConfig::Hybrid(config) => Self::Hybrid(Hybrid::decode(geometry, config, from)?),
+            FtlConfig::Ranges(config) => Self::Ranges(Ranges::decode(geometry, config, from)?),
+            FtlConfig::Zoned(config) => Self::Zoned(Zoned::decode(geometry, config, from)?),
         })
     }
 
-    /// Whether `nand` holds what the layer thinks: so many rows in blocks that may be written
+    /// Whether `nand` holds what the FTL thinks: so many rows in blocks that may be written
     /// further, and in each place that the map points to what was programmed there. `units` are
     /// the logical units, translation pages among them. Looks at every block and unit.
     #[must_use]

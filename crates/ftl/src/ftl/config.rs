@@ -1,17 +1,17 @@
-//! How a layer behaves, whatever its mapping.
+//! How an FTL behaves, whatever its mapping.
 
 use prism_nand::Geometry;
 
-use crate::config::{ConfigError, FtlConfig, OverProvisioning};
+use crate::config::{ConfigError, OverProvisioning, PageConfig};
 use crate::hybrid::HybridConfig;
 use crate::ranges::RangesConfig;
 use crate::zoned::ZonedConfig;
 
-/// How a layer behaves, by mapping.
+/// How an FTL behaves, by mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LayerConfig {
+pub enum FtlConfig {
     /// By unit.
-    Page(FtlConfig),
+    Page(PageConfig),
     /// By logical block, with log blocks mapped by unit.
     Hybrid(HybridConfig),
     /// Ranges of addresses, each in one of the other ways.
@@ -20,7 +20,7 @@ pub enum LayerConfig {
     Zoned(ZonedConfig),
 }
 
-impl LayerConfig {
+impl FtlConfig {
     /// Checks the numbers against the flash.
     ///
     /// # Errors

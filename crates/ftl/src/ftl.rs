@@ -21,16 +21,16 @@ use crate::ranges::Ranges;
 use crate::recover::{Recovered, Remains};
 use crate::zoned::Zoned;
 
-pub use config::LayerConfig;
+pub use config::FtlConfig;
 
 /// Where the next row of a stream may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostPlace {
-    /// To any lane that [`Layer::host_may_write`] and [`Layer::balanced`] allow.
+    /// To any lane that [`Ftl::host_may_write`] and [`Ftl::balanced`] allow.
     Any,
     /// To this lane and no other.
     Lane(LaneId),
-    /// Nowhere, until [`Layer::make_room`] has led to a merge.
+    /// Nowhere, until [`Ftl::make_room`] has led to a merge.
     Blocked,
 }
 
@@ -38,7 +38,7 @@ pub enum HostPlace {
 #[derive(Clone, Debug)]
 // Told apart at every step: by a number of its own, not by what a variant cannot hold.
 #[repr(u8)]
-pub enum Layer {
+pub enum Ftl {
     /// By unit.
     Page(PageMap),
     /// By logical block, with log blocks mapped by unit.
@@ -49,19 +49,19 @@ pub enum Layer {
     Zoned(Zoned),
 }
 
-impl From<PageMap> for Layer {
+impl From<PageMap> for Ftl {
     fn from(map: PageMap) -> Self {
         Self::Page(map)
     }
 }
 
-impl From<Hybrid> for Layer {
+impl From<Hybrid> for Ftl {
     fn from(map: Hybrid) -> Self {
         Self::Hybrid(map)
     }
 }
 
-impl From<Zoned> for Layer {
+impl From<Zoned> for Ftl {
     fn from(map: Zoned) -> Self {
         Self::Zoned(map)
     }
@@ -95,38 +95,38 @@ macro_rules! delegate {
     )*};
 }
 
-impl Layer {
-    /// An empty layer over erased flash. `seed` feeds policies that draw lots.
+impl Ftl {
+    /// An empty FTL over erased flash. `seed` feeds policies that draw lots.
     ///
     /// # Errors
     /// [`ConfigError`] if the numbers do not fit the flash.
-    pub fn new(geometry: Geometry, config: LayerConfig, seed: u64) -> Result<Self, ConfigError> {
+    pub fn new(geometry: Geometry, config: FtlConfig, seed: u64) -> Result<Self, ConfigError> {
         Ok(match config {
-            LayerConfig::Page(config) => Self::Page(PageMap::new(geometry, config, seed)?),
-            LayerConfig::Hybrid(config) => Self::Hybrid(Hybrid::new(geometry, config)?),
-            LayerConfig::Ranges(config) => Self::Ranges(Ranges::new(geometry, config, seed)?),
-            LayerConfig::Zoned(config) => Self::Zoned(Zoned::new(geometry, config)?),
+            FtlConfig::Page(config) => Self::Page(PageMap::new(geometry, config, seed)?),
+            FtlConfig::Hybrid(config) => Self::Hybrid(Hybrid::new(geometry, config)?),
+            FtlConfig::Ranges(config) => Self::Ranges(Ranges::new(geometry, config, seed)?),
+            FtlConfig::Zoned(config) => Self::Zoned(Zoned::new(geometry, config)?),
         })
     }
 
-    /// The layer that stands on flash after a loss of power: for each logical unit the
+    /// The FTL that stands on flash after a loss of power: for each logical unit the
     /// highest version, be it data or one of `trims`. Nothing is written, so that power may
     /// go again at any moment.
     ///
     /// `trims` are durable elsewhere; where nothing else records trims, they have to be so
-    /// before [`Layer::trim_now`] is told of them, and as long as anything older may stand on
+    /// before [`Ftl::trim_now`] is told of them, and as long as anything older may stand on
     /// the flash.
     ///
     /// # Errors
     /// [`ConfigError`] if the configuration does not fit the flash, or what it holds.
     pub fn recover(
         remains: &mut impl Remains,
-        config: LayerConfig,
+        config: FtlConfig,
         seed: u64,
         trims: &[TrimRange],
     ) -> Result<(Self, Recovered), ConfigError> {
         match config {
-            LayerConfig::Ranges(config) => {
+            FtlConfig::Ranges(config) => {
                 let (map, found) = Ranges::recover(remains, config, seed, trims)?;
                 Ok((Self::Ranges(map), found))
             }
@@ -134,24 +134,24 @@ impl Layer {
         }
     }
 
-    /// The same for any layer but ranges.
+    /// The same for any FTL but ranges.
     pub(crate) fn recover_one(
         remains: &mut impl Remains,
-        config: LayerConfig,
+        config: FtlConfig,
         seed: u64,
         trims: &[TrimRange],
     ) -> Result<(Self, Recovered), ConfigError> {
         Ok(match config {
-            LayerConfig::Ranges(_) => unreachable!("ranges have no ranges"),
-            LayerConfig::Page(config) => {
+            FtlConfig::Ranges(_) => unreachable!("ranges have no ranges"),
+            FtlConfig::Page(config) => {
                 let (map, found) = PageMap::recover_from(remains, config, seed, trims)?;
                 (Self::Page(map), found)
             }
-            LayerConfig::Hybrid(config) => {
+            FtlConfig::Hybrid(config) => {
                 let (map, found) = Hybrid::recover(remains, config, trims)?;
                 (Self::Hybrid(map), found)
             }
-            LayerConfig::Zoned(config) => {
+            FtlConfig::Zoned(config) => {
                 let (mut map, found) = Zoned::recover(remains, config)?;
                 for trim in trims {
                     map.trim_now(trim.start, trim.start + trim.count, trim.version);
@@ -168,7 +168,7 @@ impl Layer {
         /// Its addresses.
         #[must_use]
         self.layout() -> &Layout;
-        /// Erases of every block since the layer began; a superblock counts once.
+        /// Erases of every block since the FTL began; a superblock counts once.
         #[must_use]
         self.erases() -> &[u32];
         /// Logical units that hold data.
@@ -222,7 +222,7 @@ impl Layer {
     /// were trimmed on their way and were not announced.
     ///
     /// # Panics
-    /// If a host write was not announced by [`Layer::write_begin`].
+    /// If a host write was not announced by [`Ftl::write_begin`].
     #[inline(always)]
     pub fn commit(&mut self, row: RowId, units: &[UnitWrite], lost: &[usize]) {
         if let (Self::Page(map), [write], []) = (&mut *self, units, lost) {
@@ -257,8 +257,8 @@ impl Layer {
         }
     }
 
-    /// Whether rows and blocks may be moved as a whole, by [`Layer::put_row`] and
-    /// [`Layer::move_all`].
+    /// Whether rows and blocks may be moved as a whole, by [`Ftl::put_row`] and
+    /// [`Ftl::move_all`].
     #[must_use]
     #[inline]
     pub fn takes_rows_at_once(&self) -> bool {
@@ -280,7 +280,7 @@ impl Layer {
     /// Puts `units` of the host, at most a row, into the next row of `lane` for `stream`.
     ///
     /// # Panics
-    /// If [`Layer::takes_rows_at_once`] does not hold.
+    /// If [`Ftl::takes_rows_at_once`] does not hold.
     pub fn put_row(&mut self, lane: LaneId, stream: u32, units: &[UnitWrite]) -> RowId {
         self.page_mut().put_row(lane, stream, units)
     }
@@ -288,7 +288,7 @@ impl Layer {
     /// Copies every valid unit of `victim` away, into the rows `runs`.
     ///
     /// # Panics
-    /// If [`Layer::takes_rows_at_once`] does not hold.
+    /// If [`Ftl::takes_rows_at_once`] does not hold.
     pub fn move_all(
         &mut self,
         victim: BlockId,
@@ -480,10 +480,10 @@ impl Layer {
         }
     }
 
-    /// The layer that goes on from a saved map over what the flash holds.
+    /// The FTL that goes on from a saved map over what the flash holds.
     ///
     /// # Panics
-    /// If it is none that [`Layer::saved`] returns.
+    /// If it is none that [`Ftl::saved`] returns.
     #[must_use]
     pub fn after_power_loss(self, nand: &Nand) -> Self {
         match self {
@@ -493,7 +493,7 @@ impl Layer {
         }
     }
 
-    /// The same for any layer but ranges, told what the flash knows of each block.
+    /// The same for any FTL but ranges, told what the flash knows of each block.
     pub(crate) fn go_on_over(self, standing: &dyn Fn(BlockId) -> Standing) -> Self {
         match self {
             Self::Page(_) | Self::Ranges(_) | Self::Zoned(_) => panic!("found by a scan"),

@@ -1,12 +1,12 @@
-//! What a layer is told of flash that fails.
+//! What an FTL is told of flash that fails.
 
 use prism_nand::{BlockId, LaneId, RowId};
 
-use super::Layer;
+use super::Ftl;
 use crate::config::ConfigError;
 use crate::pagemap::PageMap;
 
-impl Layer {
+impl Ftl {
     /// Takes `bad` blocks out of use, before anything was written.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl Layer {
     }
 
     /// A block of `lane` that has failed and can be emptied now. Mappings by block empty theirs
-    /// by merges ([`Layer::pick_victim`]).
+    /// by merges ([`Ftl::pick_victim`]).
     pub fn pick_failed(&mut self, lane: LaneId) -> Option<BlockId> {
         match self {
             Self::Page(map) => map.pick_failed(lane),
@@ -86,7 +86,7 @@ impl Layer {
         }
     }
 
-    /// Whether the layer takes no more data.
+    /// Whether the FTL takes no more data.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         match self {
@@ -97,7 +97,7 @@ impl Layer {
         }
     }
 
-    /// From now on the layer takes no more data.
+    /// From now on the FTL takes no more data.
     pub fn set_read_only(&mut self) {
         match self {
             Self::Page(map) => map.set_read_only(),
@@ -114,7 +114,7 @@ impl Layer {
         self.page().and_then(PageMap::slc_spare_blocks)
     }
 
-    /// How many more blocks the lane with the least spare can lose before the layer takes no
+    /// How many more blocks the lane with the least spare can lose before the FTL takes no
     /// more data; of mappings by block, whose lanes share their spare, all lanes together; of
     /// ranges, the one with the least.
     #[must_use]

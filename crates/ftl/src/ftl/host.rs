@@ -2,9 +2,9 @@
 
 use prism_nand::{BlockId, LaneId, RowId};
 
-use super::{HostPlace, Layer};
+use super::{Ftl, HostPlace};
 
-impl Layer {
+impl Ftl {
     /// Whether a row of `stream` that stands on `row` found no room in the blocks of one bit
     /// a cell that it was meant for.
     #[must_use]
@@ -22,7 +22,7 @@ impl Layer {
         self.page().is_some_and(|map| map.folds_when_idle(lane))
     }
 
-    /// As [`Layer::pick_victim`], in idle time.
+    /// As [`Ftl::pick_victim`], in idle time.
     pub fn pick_in_idle(&mut self, lane: LaneId) -> Option<BlockId> {
         match self {
             Self::Page(map) => map.pick_in_idle(lane),
@@ -42,8 +42,8 @@ impl Layer {
         }
     }
 
-    /// Whether the layer says to which lane a row goes, of some streams at least
-    /// ([`Layer::host_place`]).
+    /// Whether the FTL says to which lane a row goes, of some streams at least
+    /// ([`Ftl::host_place`]).
     #[must_use]
     #[inline]
     pub fn places_host(&self) -> bool {
@@ -93,7 +93,7 @@ impl Layer {
         }
     }
 
-    /// The row that [`Layer::reserve_host`] would take, if a block is open.
+    /// The row that [`Ftl::reserve_host`] would take, if a block is open.
     #[must_use]
     #[inline]
     pub fn next_row(&self, lane: LaneId, stream: u32, first: u32) -> Option<RowId> {
@@ -106,11 +106,11 @@ impl Layer {
     }
 
     /// Takes the next row of `lane` for data of `stream` that begins with logical unit
-    /// `first`. What [`Layer::take_pad`] then returns has to be programmed before it.
+    /// `first`. What [`Ftl::take_pad`] then returns has to be programmed before it.
     ///
     /// # Panics
-    /// If it is not what [`Layer::host_place`] offers. That [`Layer::host_may_write`] holds where
-    /// the layer names no lane is looked at in tests only.
+    /// If it is not what [`Ftl::host_place`] offers. That [`Ftl::host_may_write`] holds where
+    /// the FTL names no lane is looked at in tests only.
     #[inline]
     pub fn reserve_host(&mut self, lane: LaneId, stream: u32, first: u32) -> RowId {
         match self {

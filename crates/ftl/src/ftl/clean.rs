@@ -2,13 +2,13 @@
 
 use prism_nand::{BlockId, Cause, LaneId, RowId};
 
-use super::Layer;
+use super::Ftl;
 use crate::plan::{ReadRun, Units};
 
 /// Zones are emptied by the host.
 const NO_COPIES: &str = "a mapping by zone copies nothing";
 
-impl Layer {
+impl Ftl {
     /// Whether copies out of `victim` have their rows from when they are planned on, and are
     /// programmed in that order. Otherwise a copy takes its row when its data is there.
     #[must_use]
@@ -43,7 +43,7 @@ impl Layer {
         }
     }
 
-    /// The row that [`Layer::reserve_copy`] would take, if a block is open and it is not
+    /// The row that [`Ftl::reserve_copy`] would take, if a block is open and it is not
     /// fixed by the plan.
     #[must_use]
     #[inline]
@@ -125,7 +125,7 @@ impl Layer {
         }
     }
 
-    /// Whether there can be lanes such as [`Layer::take_idle_lane`] returns.
+    /// Whether there can be lanes such as [`Ftl::take_idle_lane`] returns.
     #[must_use]
     #[inline]
     pub fn has_idle_lanes(&self) -> bool {
