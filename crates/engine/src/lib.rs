@@ -7,7 +7,6 @@ pub mod config;
 pub mod counts;
 pub mod flash;
 pub mod immediate;
-pub mod slab;
 pub mod timed;
 pub mod timeline;
 

@@ -1,7 +1,6 @@
 //! One run through the trace.
 
-use prism_base::{Nanos, SimTime};
-use prism_engine::slab::Slab;
+use prism_base::{Nanos, SimTime, Slab};
 use prism_ssd::{Completion, HostOp, Request};
 use prism_trace::{Flags, Op, Record, Source};
 

@@ -15,8 +15,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry as Slot;
 
-use prism_base::{FastMap, SimTime};
-use prism_engine::slab::Slab;
+use prism_base::{FastMap, SimTime, Slab};
 use prism_ftl::UnitWrite;
 
 pub(crate) use places::{Entry, State};

@@ -24,13 +24,12 @@ mod word_line;
 
 use std::collections::VecDeque;
 
-use prism_base::{Bytes, Nanos, SimTime, Timers};
+use prism_base::{Bytes, Nanos, SimTime, Slab, Timers};
 use prism_ftl::{Ftl, ReadRun, UnitWrite, Units};
 use prism_nand::{BlockId, Cause, DieId, Geometry, LaneId, Layout, Nand, Pun, RowId, Status};
 
 use crate::config::{EngineConfig, Scheduler};
 use crate::counts::FlashCounts;
-use crate::slab::Slab;
 use channel::Channel;
 use clean::Cleaner;
 use die::{Die, Op, ReadFor, ReadOp};

@@ -7,8 +7,7 @@ mod account;
 
 use std::collections::VecDeque;
 
-use prism_base::{EventQueue, Nanos, SimTime};
-use prism_engine::slab::Slab;
+use prism_base::{EventQueue, Nanos, SimTime, Slab};
 use prism_ssd::{Completion, Cost, Drive, HostOp, Request, Status, SubmitError, ZoneState};
 use prism_trace::{Symbol, Symbols};
 

@@ -22,8 +22,7 @@ mod requests;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use prism_base::{Bytes, SimTime};
-use prism_engine::slab::Slab;
+use prism_base::{Bytes, SimTime, Slab};
 use prism_ssd::{
     Completion, Device, DeviceError, Drive, HostCounts, InitialState, ReadOnly, Request,
     SubmitError, ZoneState, fit,

@@ -17,8 +17,7 @@ mod zoned;
 
 use std::collections::VecDeque;
 
-use prism_base::{Bytes, EventQueue, Nanos, Pipe, SimTime};
-use prism_engine::slab::Slab;
+use prism_base::{Bytes, EventQueue, Nanos, Pipe, SimTime, Slab};
 use prism_engine::{Done, Engine, FlashCounts, HostUnit};
 use prism_ftl::{Ftl, MergeCounts, ReadRun, TrimRange};
 use prism_nand::Nand;

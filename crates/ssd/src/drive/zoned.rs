@@ -10,8 +10,7 @@
 
 use std::collections::VecDeque;
 
-use prism_base::{DecodeError, Decoder, Encoder};
-use prism_engine::slab::Slab;
+use prism_base::{DecodeError, Decoder, Encoder, Slab};
 use prism_ftl::{UnitWrite, Zoned};
 use prism_nand::LaneId;
 
