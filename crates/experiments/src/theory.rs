@@ -4,7 +4,7 @@
 //! and U the logical pages; `b` is units a block. All solve small equations by bisection
 //! or iteration in double precision; nothing on a simulation path uses them.
 
-use prism_ftl::spread::MeanField;
+use prism_ftl::MeanField;
 
 /// FIFO (least recently written), exact for any block size under uniform random writes:
 /// A = 1 / (1 - x) with x = exp(-(1 - x)(1 + op)). Source: Menon; Robinson; Desnoyers,

@@ -1,48 +1,38 @@
 //! Flash translation layers: where a logical unit goes, which block is cleaned, what
 //! the map says.
 //!
-//! A translation layer plans and a device executes: nothing here knows a clock, a queue
-//! or a host. Operations *reserve* rows, and completions *commit* units to the map, so
-//! that the state at any instant is what recovery has to find. Design:
-//! docs/design/planner-engine.md.
+//! An FTL plans and a device executes: nothing here knows a clock, a queue or a host.
+//! Operations *reserve* rows, and completions *commit* units to the map, so that the state at
+//! any instant is what recovery has to find. Design: docs/design/planner-engine.md.
+//!
+//! [`Ftl`] is what engines and drives call. Each mapping has a folder: `page`, `hybrid`,
+//! `zoned`, and `ranges`, which gives ranges of addresses mappings of their own. What they
+//! share stands below them: plans, victim policies, trims, the scan after a loss of power.
 
-pub mod alloc;
-pub mod bulk;
-pub mod candidates;
-pub mod clean;
-pub mod column;
-pub mod config;
-pub mod ftl;
-pub mod hybrid;
-pub mod mapcache;
-pub mod pagemap;
-pub mod plan;
-pub mod ranges;
-pub mod recover;
-pub mod retire;
-pub mod snapshot;
-pub mod spread;
-pub mod steady;
-pub mod tiers;
-pub mod trims;
-pub mod victim;
-pub mod zoned;
+mod config;
+mod ftl;
+mod hybrid;
+mod in_flight;
+mod mapcache;
+mod page;
+mod plan;
+mod ranges;
+mod scan;
+mod trims;
+mod victim;
+mod zoned;
 
-mod block;
-mod under_way;
-
-pub use bulk::{Moved, RowRun};
-pub use candidates::Candidates;
-pub use column::Column;
-pub use config::{ConfigError, Frontiers, OverProvisioning, PageConfig, Placement, WearPolicy};
-pub use ftl::{Ftl, FtlConfig, HostPlace};
+pub use config::{ConfigError, OverProvisioning};
+pub use ftl::{Ftl, FtlConfig};
 pub use hybrid::{Hybrid, HybridConfig, Logs, MergeCounts};
 pub use mapcache::{Evicted, MapCache, MapCounts};
-pub use pagemap::PageMap;
-pub use plan::{Program, ReadRun, TrimRange, Trouble, UnitWrite, Units};
+pub use page::{
+    Frontiers, MeanField, Moved, PageConfig, PageMap, Placement, RowRun, SlcConfig, SlcRule,
+    SlcUse, SteadyError, WearPolicy,
+};
+pub use plan::{HostPlace, Program, ReadRun, TrimRange, Trouble, UnitWrite, Units};
 pub use ranges::{RangeConfig, Ranges, RangesConfig};
-pub use recover::{Found, Recovered, Remains};
-pub use steady::SteadyError;
-pub use tiers::{SlcConfig, SlcRule, SlcUse};
+pub use scan::{Found, Recovered, Remains};
+pub use trims::PendingTrims;
 pub use victim::{Benefit, VictimError, VictimPolicy};
 pub use zoned::{Zoned, ZonedConfig};

@@ -3,7 +3,7 @@
 //! A plan is reads, then one program that waits for them; an erase waits for the
 //! programs that empty its block. Each carries its cause.
 
-use prism_nand::{Cause, Layout, Pun, RowId};
+use prism_nand::{Cause, LaneId, Layout, Pun, RowId};
 use smallvec::SmallVec;
 
 /// A range of logical units that was trimmed, and the version of the trim.
@@ -46,6 +46,17 @@ impl TrimRange {
             })
             .collect()
     }
+}
+
+/// Where the next row of a stream may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostPlace {
+    /// To any lane that [`crate::Ftl::host_may_write`] and [`crate::Ftl::balanced`] allow.
+    Any,
+    /// To this lane and no other.
+    Lane(LaneId),
+    /// Nowhere, until [`crate::Ftl::make_room`] has led to a merge.
+    Blocked,
 }
 
 /// A unit to be programmed.

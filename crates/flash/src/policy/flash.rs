@@ -2,7 +2,7 @@
 
 use prism_base::SimTime;
 use prism_engine::Flash;
-use prism_ftl::recover::{Found, Remains};
+use prism_ftl::{Found, Remains};
 use prism_ftl::{Ftl, UnitWrite};
 use prism_nand::{BlockId, Cause, Geometry, Layout, Pun, RowId};
 

@@ -2,7 +2,7 @@
 
 use prism_base::{FastMap, SimTime};
 use prism_engine::{Immediate, Pace};
-use prism_ftl::trims::PendingTrims;
+use prism_ftl::PendingTrims;
 use prism_ftl::{Ftl, TrimRange, UnitWrite};
 use prism_nand::{Cause, Pun};
 

@@ -2,7 +2,7 @@
 //! them back.
 
 use prism_base::{Decoder, Encoder, SimTime};
-use prism_ftl::trims::PendingTrims;
+use prism_ftl::PendingTrims;
 use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};

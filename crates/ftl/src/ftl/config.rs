@@ -2,8 +2,9 @@
 
 use prism_nand::Geometry;
 
-use crate::config::{ConfigError, OverProvisioning, PageConfig};
+use crate::config::{ConfigError, OverProvisioning};
 use crate::hybrid::HybridConfig;
+use crate::page::PageConfig;
 use crate::ranges::RangesConfig;
 use crate::zoned::ZonedConfig;
 

@@ -4,7 +4,7 @@ use prism_nand::{BlockId, LaneId, RowId};
 
 use super::Ftl;
 use crate::config::ConfigError;
-use crate::pagemap::PageMap;
+use crate::page::PageMap;
 
 impl Ftl {
     /// Takes `bad` blocks out of use, before anything was written.

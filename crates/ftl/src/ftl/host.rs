@@ -2,7 +2,8 @@
 
 use prism_nand::{BlockId, LaneId, RowId};
 
-use super::{Ftl, HostPlace};
+use super::Ftl;
+use crate::plan::HostPlace;
 
 impl Ftl {
     /// Whether a row of `stream` that stands on `row` found no room in the blocks of one bit

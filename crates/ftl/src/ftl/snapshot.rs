@@ -7,7 +7,7 @@ use prism_nand::{BlockId, Geometry, Nand};
 
 use super::{Ftl, FtlConfig};
 use crate::hybrid::Hybrid;
-use crate::pagemap::PageMap;
+use crate::page::PageMap;
 use crate::ranges::Ranges;
 use crate::zoned::Zoned;
 

@@ -3,7 +3,7 @@
 use prism_nand::{LaneId, RowId};
 
 use super::{Hybrid, Logs, Use};
-use crate::ftl::HostPlace;
+use crate::plan::HostPlace;
 
 /// Where a row of the host goes, or what has to be done first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,8 +30,8 @@ use prism_base::{Divisor, FastMap, Zeroed, prefetch};
 use prism_nand::{BlockId, Geometry, LaneId, Layout, Pun, RowId};
 
 use crate::config::ConfigError;
+use crate::in_flight::UnderWay;
 use crate::plan::UnitWrite;
-use crate::under_way::UnderWay;
 
 pub use config::{HybridConfig, Logs};
 pub use merge::MergeCounts;

@@ -16,9 +16,9 @@ use prism_nand::{BlockId, Nand, Pun, RowId, UnitTag};
 
 use super::{Hybrid, HybridConfig, Use};
 use crate::config::ConfigError;
+use crate::in_flight::UnderWay;
 use crate::plan::TrimRange;
-use crate::recover::{Recovered, Remains, trim_best};
-use crate::under_way::UnderWay;
+use crate::scan::{Recovered, Remains, trim_best};
 
 /// What the flash knows of a block, whose place in the map was saved.
 #[derive(Clone, Copy, Debug)]

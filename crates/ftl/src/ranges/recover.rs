@@ -7,7 +7,7 @@ use crate::config::ConfigError;
 use crate::ftl::Ftl;
 use crate::hybrid::Standing;
 use crate::plan::TrimRange;
-use crate::recover::{Found, Recovered, Remains};
+use crate::scan::{Found, Recovered, Remains};
 
 /// The remains of one range.
 struct PartRemains<'a, R> {

@@ -14,8 +14,7 @@ use prism_nand::{BlockId, LaneId, Pun, RowId};
 
 use super::{Use, Zoned};
 use crate::config::ConfigError;
-use crate::ftl::HostPlace;
-use crate::plan::UnitWrite;
+use crate::plan::{HostPlace, UnitWrite};
 
 /// What has become of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,7 +209,7 @@ impl Zoned {
         self.failures.changed.pop()
     }
 
-    /// Zones that have to be given up ([`Zoned::give_up_zone`]), because good blocks are too
+    /// Zones that have to be given up ([`Zoned::zone_to_give_up`]), because good blocks are too
     /// few for all of them.
     #[must_use]
     pub fn shortage(&self) -> u32 {

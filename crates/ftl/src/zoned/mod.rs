@@ -21,8 +21,7 @@ use prism_base::Divisor;
 use prism_nand::{BlockId, Geometry, LaneId, Layout, Pun, RowId};
 
 use crate::config::ConfigError;
-use crate::ftl::HostPlace;
-use crate::plan::UnitWrite;
+use crate::plan::{HostPlace, UnitWrite};
 
 pub use config::ZonedConfig;
 use failed::Failures;

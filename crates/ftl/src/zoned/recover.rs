@@ -4,7 +4,7 @@ use prism_nand::{BlockId, RowId, UnitTag};
 
 use super::{Use, Zoned, ZonedConfig};
 use crate::config::ConfigError;
-use crate::recover::{Recovered, Remains};
+use crate::scan::{Recovered, Remains};
 
 /// What a scan found in a block.
 #[derive(Clone, Copy, Debug, Default)]

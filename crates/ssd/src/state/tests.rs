@@ -63,7 +63,7 @@ fn overwritten(nand: &mut Nand, ftl: &mut Ftl, capacities: f64, seed: u64) -> f6
 
 fn theory(op: f64, b: u32, choices: Option<u32>) -> f64 {
     let rho = 1.0 / (1.0 + op);
-    let field = prism_ftl::spread::MeanField::solve(choices, rho * f64::from(b), b);
+    let field = prism_ftl::MeanField::solve(choices, rho * f64::from(b), b);
     1.0 / (field.mu * rho)
 }
 

@@ -3,7 +3,7 @@
 /// Numbers by index, with the minimum of every group of [`Column::GROUP`]. Lowering one
 /// touches two words; finding the smallest looks at every group and one group's members.
 #[derive(Clone, Debug)]
-pub struct Column<T> {
+pub(crate) struct Column<T> {
     values: Vec<T>,
     group_min: Vec<T>,
 }
@@ -14,18 +14,18 @@ impl<T: Copy + Ord> Column<T> {
 
     /// `len` times `value`.
     #[must_use]
-    pub fn new(len: usize, value: T) -> Self {
+    pub(crate) fn new(len: usize, value: T) -> Self {
         Self { values: vec![value; len], group_min: vec![value; len.div_ceil(Self::GROUP)] }
     }
 
     /// The numbers.
     #[must_use]
-    pub fn values(&self) -> &[T] {
+    pub(crate) fn values(&self) -> &[T] {
         &self.values
     }
 
     /// Sets number `index`, which may not rise.
-    pub fn lower(&mut self, index: usize, value: T) {
+    pub(crate) fn lower(&mut self, index: usize, value: T) {
         debug_assert!(value <= self.values[index]);
         self.values[index] = value;
         let min = &mut self.group_min[index / Self::GROUP];
@@ -33,7 +33,7 @@ impl<T: Copy + Ord> Column<T> {
     }
 
     /// Sets number `index`.
-    pub fn set(&mut self, index: usize, value: T) {
+    pub(crate) fn set(&mut self, index: usize, value: T) {
         self.values[index] = value;
         let group = index / Self::GROUP;
         let end = self.values.len().min((group + 1) * Self::GROUP);
@@ -46,7 +46,7 @@ impl<T: Copy + Ord> Column<T> {
     /// # Panics
     /// If the column is empty.
     #[must_use]
-    pub fn min(&self) -> (usize, T) {
+    pub(crate) fn min(&self) -> (usize, T) {
         let least = *self.group_min.iter().min().expect("a column is not empty");
         let group = self.group_min.iter().position(|&min| min == least).expect("it is there");
         let place = self.values[group * Self::GROUP..].iter().position(|&v| v == least);

@@ -10,36 +10,12 @@
 //! write cache gets smaller until there is none. So does a region to which a rule sends data
 //! that may live elsewhere; one that holds addresses of its own ends the drive.
 
-use prism_base::FastSet;
 use prism_nand::{BlockId, Geometry, LaneId, RowId};
 
-use crate::block::BlockState;
-use crate::config::{ConfigError, PageConfig};
-use crate::pagemap::PageMap;
-use crate::tiers::{Kind, SlcConfig};
-
-/// Bad blocks of a lane by [`Kind`].
-pub(crate) type BadOfLane = [u32; 2];
-
-/// What is out of use, and on its way there.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Retirement {
-    /// Bad blocks of each lane, by kind; empty where there is none at all.
-    bad: Vec<BadOfLane>,
-    total: u32,
-    /// Blocks that failed and have rows under way.
-    pub(crate) closing: FastSet<u32>,
-    /// Closed blocks with data to be moved, oldest first.
-    pub(crate) failed: Vec<u32>,
-    read_only: bool,
-}
-
-impl Retirement {
-    /// Whether a block has failed and is not closed yet; no longer after this.
-    pub(crate) fn take_closing(&mut self, block: BlockId) -> bool {
-        !self.closing.is_empty() && self.closing.remove(&block.0)
-    }
-}
+use super::slc::SlcConfig;
+use super::state::{BadOfLane, BlockState, Kind};
+use super::{PageConfig, PageMap};
+use crate::config::ConfigError;
 
 impl PageMap {
     /// Takes `bad` blocks out of use, before anything was written.
@@ -130,13 +106,13 @@ impl PageMap {
     }
 
     /// A block that failed has no row under way any more.
-    pub(crate) fn close_failed(&mut self, block: BlockId) {
+    pub(super) fn close_failed(&mut self, block: BlockId) {
         self.blocks[block.0 as usize].state = BlockState::Failed;
         self.retirement.failed.push(block.0);
     }
 
     /// Recovery found `block` to be bad.
-    pub(crate) fn found_bad(&mut self, block: BlockId, holds_something: bool) {
+    pub(super) fn found_bad(&mut self, block: BlockId, holds_something: bool) {
         if holds_something {
             self.retirement.closing.insert(block.0);
         } else {
@@ -210,7 +186,7 @@ impl PageMap {
         }
     }
 
-    pub(crate) fn count_bad(&mut self, block: BlockId) {
+    pub(super) fn count_bad(&mut self, block: BlockId) {
         let kind = self.kind_of(block);
         let lane = self.layout.lane_of(block).0 as usize;
         self.retirement.bad.resize(self.lanes.len(), [0; 2]);
@@ -224,7 +200,7 @@ impl PageMap {
     }
 
     /// Blocks of one bit a cell that `lane` has and that are not bad.
-    pub(crate) fn slc_blocks_left(&self, lane: LaneId) -> u32 {
+    pub(super) fn slc_blocks_left(&self, lane: LaneId) -> u32 {
         let bad = self.retirement.bad.get(lane.0 as usize);
         self.layout.slc_blocks() - bad.map_or(0, |bad| bad[Kind::Slc as usize])
     }
@@ -232,7 +208,7 @@ impl PageMap {
     /// Blocks of more than one bit a cell that `lane` has left, and all lanes together, where
     /// any block is bad: shares of the data go by these then.
     #[inline]
-    pub(crate) fn blocks_left(&self, lane: LaneId) -> Option<(u64, u64)> {
+    pub(super) fn blocks_left(&self, lane: LaneId) -> Option<(u64, u64)> {
         if self.retirement.total == 0 {
             return None;
         }

@@ -7,12 +7,10 @@
 use prism_base::{Rng, prefetch};
 use prism_nand::{BlockId, Geometry, RowId};
 
-use crate::alloc::OpenBlock;
-use crate::block::BlockState;
-use crate::config::{ConfigError, PageConfig, Placement};
-use crate::pagemap::PageMap;
-use crate::spread::{SpreadError, spread};
-use crate::tiers::Kind;
+use super::spread::{SpreadError, spread};
+use super::state::{BlockState, Kind, OpenBlock};
+use super::{PageConfig, PageMap, Placement};
+use crate::config::ConfigError;
 
 /// Why there is no steady state to lay out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -6,12 +6,9 @@
 use prism_base::{DecodeError, Decoder, Encoder, Rng};
 use prism_nand::{BlockId, Geometry, Pun};
 
-use crate::alloc::OpenBlock;
-use crate::block::BlockState;
-use crate::config::PageConfig;
-use crate::pagemap::{P2L_TOMBSTONE, PageMap, TRIMMED};
+use super::state::{BlockState, Kind, OpenBlock, Tombstone};
+use super::{P2L_TOMBSTONE, PageConfig, PageMap, TRIMMED};
 use crate::plan::TrimRange;
-use crate::tiers::Kind;
 
 impl PageMap {
     /// Whether nothing is under way or promised: no program, no trim, no cleaning.
@@ -139,7 +136,7 @@ impl PageMap {
             }
             self.restore(at, P2L_TOMBSTONE);
             self.live_tombstones += 1;
-            self.tombstones.insert(at, crate::pagemap::Tombstone { ranges, refs });
+            self.tombstones.insert(at, Tombstone { ranges, refs });
         }
         Ok(())
     }

@@ -6,8 +6,8 @@
 use prism_base::prefetch;
 use prism_nand::{BlockId, Cause, LaneId, Pun, RowId};
 
-use crate::alloc::OpenBlock;
-use crate::pagemap::{PageMap, TRIMMED};
+use super::state::OpenBlock;
+use super::{PageMap, TRIMMED};
 use crate::plan::UnitWrite;
 
 /// Rows that follow each other in one block.
@@ -178,7 +178,7 @@ impl PageMap {
     }
 
     /// Marks `count` units from `first` on as live.
-    pub(crate) fn set_live(&mut self, first: u32, count: u32) {
+    pub(super) fn set_live(&mut self, first: u32, count: u32) {
         let mut at = first;
         let end = first + count;
         while at < end {

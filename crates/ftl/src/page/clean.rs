@@ -3,11 +3,10 @@
 use prism_base::prefetch;
 use prism_nand::{BlockId, Cause, LaneId, Pun, RowId};
 
-use crate::block::BlockState;
-use crate::candidates::NOT_SEALED;
-use crate::pagemap::{P2L_TOMBSTONE, PageMap};
+use super::state::{BlockState, Kind};
+use super::{P2L_TOMBSTONE, PageMap};
 use crate::plan::{self, ReadRun, UnitWrite, Units};
-use crate::tiers::Kind;
+use crate::victim::NOT_SEALED;
 
 /// Occupants of physical units in one line of the cache.
 const LINE: u32 = 16;
@@ -60,7 +59,7 @@ impl PageMap {
     }
 
     /// The policy's choice, worn blocks passed over if the configuration says so.
-    pub(crate) fn choose(&mut self, lane: LaneId, kind: Kind) -> Option<usize> {
+    pub(super) fn choose(&mut self, lane: LaneId, kind: Kind) -> Option<usize> {
         // Copies fill whole rows or word lines, so that less garbage than that gains nothing.
         let (rows, together) = self.data_rows_of(kind);
         let most = rows.saturating_sub(together) * self.layout.units_per_row();
@@ -134,7 +133,7 @@ impl PageMap {
         (self.erases[coldest as usize] < limit).then_some(BlockId(coldest))
     }
 
-    pub(crate) fn take_candidate(&mut self, lane: LaneId, block: BlockId) {
+    pub(super) fn take_candidate(&mut self, lane: LaneId, block: BlockId) {
         let (_, place) = self.layout.split_block(block);
         let kind = self.kind_at(place);
         self.lanes[lane.0 as usize].part_mut(kind).candidates.take(place);

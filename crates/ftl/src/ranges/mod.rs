@@ -16,9 +16,9 @@ mod snapshot;
 use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Pun, RowId};
 
 use crate::config::ConfigError;
-use crate::ftl::{Ftl, HostPlace};
+use crate::ftl::Ftl;
 use crate::hybrid::MergeCounts;
-use crate::plan::{ReadRun, UnitWrite, Units};
+use crate::plan::{HostPlace, ReadRun, UnitWrite, Units};
 
 use config::part_of;
 pub use config::{RangeConfig, RangesConfig};

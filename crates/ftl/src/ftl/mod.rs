@@ -12,27 +12,15 @@ pub(crate) mod snapshot;
 
 use prism_nand::{BlockId, Geometry, LaneId, Layout, Nand, Pun, RowId};
 
-use crate::bulk::{Moved, RowRun};
 use crate::config::ConfigError;
 use crate::hybrid::{Hybrid, MergeCounts, Standing};
-use crate::pagemap::PageMap;
+use crate::page::{Moved, PageMap, RowRun};
 use crate::plan::{self, ReadRun, TrimRange, UnitWrite};
 use crate::ranges::Ranges;
-use crate::recover::{Recovered, Remains};
+use crate::scan::{Recovered, Remains};
 use crate::zoned::Zoned;
 
 pub use config::FtlConfig;
-
-/// Where the next row of a stream may go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostPlace {
-    /// To any lane that [`Ftl::host_may_write`] and [`Ftl::balanced`] allow.
-    Any,
-    /// To this lane and no other.
-    Lane(LaneId),
-    /// Nowhere, until [`Ftl::make_room`] has led to a merge.
-    Blocked,
-}
 
 /// A translation layer.
 #[derive(Clone, Debug)]

@@ -1,15 +1,18 @@
 //! Which block is cleaned next. Every policy is a pure function over the candidates.
 
+mod candidates;
+mod column;
+
 use std::fmt;
 
 use prism_base::Rng;
 
-use crate::candidates::{Candidates, NOT_SEALED};
+pub(crate) use candidates::{Candidates, NOT_SEALED};
 
 /// How a victim is chosen among the sealed blocks of a die.
 ///
 /// In the formulas u is the share of a block's units that are valid, and age is counted in
-/// blocks sealed on the die ([`Candidates`]).
+/// blocks sealed on the die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VictimPolicy {
     /// Fewest valid units: cheapest now. Best for uniform writes; with skewed writes it
@@ -144,7 +147,7 @@ impl VictimPolicy {
     /// with certainty in time.
     ///
     /// Of equal blocks the lowest index is taken, unless the policy says otherwise.
-    pub fn pick(self, candidates: &Candidates, most: u32, rng: &mut Rng) -> Option<usize> {
+    pub(crate) fn pick(self, candidates: &Candidates, most: u32, rng: &mut Rng) -> Option<usize> {
         let valid = candidates.valid();
         match self {
             Self::Greedy => {

@@ -9,80 +9,81 @@
 //! a tombstone with a reference); a block is a candidate for cleaning only once every
 //! row of it is programmed and committed.
 
+mod alloc;
+mod bulk;
+mod clean;
+mod config;
+mod recover;
+mod retire;
+mod slc;
+mod snapshot;
+mod spread;
+mod state;
+mod steady;
+mod tiers;
+
 use prism_base::{FastMap, Rng, Zeroed, prefetch};
 use prism_nand::{BlockId, Geometry, Layout, Pun, RowId};
 
-use crate::alloc::LaneState;
-use crate::block::{Block, BlockState};
-use crate::config::{ConfigError, PageConfig};
+use crate::config::ConfigError;
+use crate::in_flight::UnderWay;
 use crate::plan::{TrimRange, UnitWrite};
-use crate::retire::Retirement;
 use crate::trims::PendingTrims;
-use crate::under_way::UnderWay;
+use state::{Block, BlockState, FreshTombstone, LaneState, Retirement, Tombstone};
 
-/// A record of trimmed ranges on flash, and how many logical units the map sends to it.
-#[derive(Clone, Debug)]
-pub(crate) struct Tombstone {
-    pub(crate) ranges: Vec<TrimRange>,
-    pub(crate) refs: u32,
-}
-
-/// A new tombstone on its way to flash.
-#[derive(Clone, Debug)]
-struct FreshTombstone {
-    /// What it will say.
-    ranges: Vec<TrimRange>,
-    /// The part of it than which nothing newer has come to flash meanwhile.
-    pending: PendingTrims,
-}
+pub use bulk::{Moved, RowRun};
+pub use config::{Frontiers, PageConfig, Placement, WearPolicy};
+pub use slc::{SlcConfig, SlcRule, SlcUse};
+pub use spread::MeanField;
+pub use steady::SteadyError;
 
 /// The state of the translation layer.
 #[derive(Clone, Debug)]
 pub struct PageMap {
-    pub(crate) geometry: Geometry,
-    pub(crate) layout: Layout,
+    geometry: Geometry,
+    layout: Layout,
     /// Rows of a block that hold data, and whether there are others.
-    pub(crate) data_rows: u32,
+    data_rows: u32,
     /// Of a block with one bit a cell, those that hold data.
-    pub(crate) slc_data_rows: u32,
-    pub(crate) parity: bool,
+    slc_data_rows: u32,
+    parity: bool,
     /// Data rows that are filled up together before a block is emptied.
-    pub(crate) rows_together: u32,
-    pub(crate) config: PageConfig,
+    rows_together: u32,
+    config: PageConfig,
     /// The frontier of all copies, if there is one for all.
-    pub(crate) copies_to: Option<usize>,
+    copies_to: Option<usize>,
     /// 0 nothing, else unit + 1, with [`TRIMMED`] if that unit is a tombstone.
-    pub(crate) l2p: Zeroed<u32>,
+    l2p: Zeroed<u32>,
     /// 0 nothing, [`P2L_TOMBSTONE`], else logical unit + 1.
-    pub(crate) p2l: Zeroed<u32>,
+    p2l: Zeroed<u32>,
     /// A bit for each physical unit: whether the map points to it.
-    pub(crate) live_bits: Zeroed<u64>,
-    pub(crate) blocks: Vec<Block>,
+    live_bits: Zeroed<u64>,
+    blocks: Vec<Block>,
     /// Erases of each block.
-    pub(crate) erases: Vec<u32>,
-    pub(crate) lanes: Vec<LaneState>,
+    erases: Vec<u32>,
+    lanes: Vec<LaneState>,
     /// Parity rows of stripes whose data is complete.
-    pub(crate) parity_due: Vec<RowId>,
+    parity_due: Vec<RowId>,
     /// Host units that cleaning has moved, where translation pages are on flash.
-    pub(crate) moved: Vec<u32>,
+    moved: Vec<u32>,
     under_way: UnderWay,
-    pub(crate) tombstones: FastMap<u32, Tombstone>,
+    tombstones: FastMap<u32, Tombstone>,
     /// New tombstones on their way to flash, by number.
     fresh_tombstones: FastMap<u64, FreshTombstone>,
     /// Trims that no tombstone holds yet.
     pending_trims: PendingTrims,
-    pub(crate) mapped: u64,
-    pub(crate) live_tombstones: u64,
-    pub(crate) valid_total: u64,
+    mapped: u64,
+    live_tombstones: u64,
+    valid_total: u64,
     /// Blocks out of use.
-    pub(crate) retirement: Retirement,
-    pub(crate) rng: Rng,
+    retirement: Retirement,
+    rng: Rng,
 }
 
 /// Marks a map entry that points to a tombstone.
-pub(crate) const TRIMMED: u32 = 1 << 31;
+const TRIMMED: u32 = 1 << 31;
 /// Marks a physical unit that holds a tombstone.
-pub(crate) const P2L_TOMBSTONE: u32 = u32::MAX;
+const P2L_TOMBSTONE: u32 = u32::MAX;
 
 impl PageMap {
     /// An empty map over erased flash. `seed` feeds policies that draw lots.
@@ -179,7 +180,7 @@ impl PageMap {
     }
 
     /// Whether no program of host data and no trim is on its way to flash.
-    pub(crate) fn nothing_under_way(&self) -> bool {
+    fn nothing_under_way(&self) -> bool {
         self.under_way.is_empty() && !self.trims_pending()
     }
 
@@ -344,7 +345,7 @@ impl PageMap {
         self.add_tombstone(at, ranges, refs)
     }
 
-    pub(crate) fn add_tombstone(&mut self, at: Pun, ranges: Vec<TrimRange>, refs: u32) -> bool {
+    fn add_tombstone(&mut self, at: Pun, ranges: Vec<TrimRange>, refs: u32) -> bool {
         if refs > 0 {
             self.tombstones.insert(at.0, Tombstone { ranges, refs });
             self.live_tombstones += 1;
@@ -355,7 +356,7 @@ impl PageMap {
 
     /// Points `lpn`, which points nowhere, to `at`.
     #[inline(always)]
-    pub(crate) fn map(&mut self, lpn: u32, at: Pun) {
+    fn map(&mut self, lpn: u32, at: Pun) {
         self.l2p[lpn as usize] = at.0 + 1;
         self.mapped += 1;
         self.add_valid(at);
@@ -363,7 +364,7 @@ impl PageMap {
 
     /// Makes `lpn` point nowhere.
     #[inline(always)]
-    pub(crate) fn unmap(&mut self, lpn: u32) {
+    fn unmap(&mut self, lpn: u32) {
         let entry = self.l2p[lpn as usize];
         if entry == 0 {
             // Not written, so that trimming what was never used takes no memory.
@@ -437,7 +438,7 @@ impl PageMap {
 
     /// `units` more are valid in `block`: counts them for its lane.
     #[inline]
-    pub(crate) fn count_valid(&mut self, block: BlockId, units: u32) {
+    fn count_valid(&mut self, block: BlockId, units: u32) {
         let (lane, place) = self.layout.split_block(block);
         let kind = self.kind_at(place);
         let lane = &mut self.lanes[lane.0 as usize];
@@ -460,7 +461,7 @@ impl PageMap {
     }
 
     /// The block takes no more rows and has none under way.
-    pub(crate) fn close(&mut self, block: BlockId) {
+    fn close(&mut self, block: BlockId) {
         if self.retirement.take_closing(block) {
             self.close_failed(block);
         } else {
@@ -468,7 +469,7 @@ impl PageMap {
         }
     }
 
-    pub(crate) fn seal(&mut self, block: BlockId) {
+    fn seal(&mut self, block: BlockId) {
         let index = block.0 as usize;
         self.blocks[index].state = BlockState::Sealed;
         let (lane, place) = self.layout.split_block(block);
@@ -522,6 +523,6 @@ impl PageMap {
 }
 
 #[inline]
-pub(crate) fn decode_data(entry: u32) -> Option<Pun> {
+fn decode_data(entry: u32) -> Option<Pun> {
     (entry != 0 && entry & TRIMMED == 0).then(|| Pun(entry - 1))
 }

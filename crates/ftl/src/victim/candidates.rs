@@ -3,10 +3,10 @@
 
 use prism_base::{DecodeError, Decoder, Encoder};
 
-use crate::column::Column;
+use super::column::Column;
 
 /// Marks a block that is no candidate: free, open, or being cleaned already.
-pub const NOT_SEALED: u32 = u32::MAX;
+pub(crate) const NOT_SEALED: u32 = u32::MAX;
 
 /// The sealed blocks of one die, by their index on it.
 ///
@@ -17,7 +17,7 @@ pub const NOT_SEALED: u32 = u32::MAX;
 /// 28 bytes a block: 4 for valid units, 8 for the order of sealing, 16 for ages; 8 more where
 /// the order of changes is kept.
 #[derive(Clone, Debug)]
-pub struct Candidates {
+pub(crate) struct Candidates {
     units_per_block: u32,
     valid: Column<u32>,
     by_age: Ring,
@@ -85,7 +85,7 @@ impl Ring {
 impl Candidates {
     /// A die of `blocks` blocks of `units_per_block` units, none of them sealed.
     #[must_use]
-    pub fn new(blocks: usize, units_per_block: u32) -> Self {
+    pub(crate) fn new(blocks: usize, units_per_block: u32) -> Self {
         Self {
             units_per_block,
             valid: Column::new(blocks, NOT_SEALED),
@@ -99,24 +99,24 @@ impl Candidates {
 
     /// The same, with the order of changes kept.
     #[must_use]
-    pub fn with_changes(blocks: usize, units_per_block: u32) -> Self {
+    pub(crate) fn with_changes(blocks: usize, units_per_block: u32) -> Self {
         Self { by_change: Some(Ring::new(blocks)), ..Self::new(blocks, units_per_block) }
     }
 
     /// Units of a block.
     #[must_use]
-    pub fn units_per_block(&self) -> u32 {
+    pub(crate) fn units_per_block(&self) -> u32 {
         self.units_per_block
     }
 
     /// Valid units of each sealed block, [`NOT_SEALED`] for others.
     #[must_use]
-    pub fn valid(&self) -> &Column<u32> {
+    pub(crate) fn valid(&self) -> &Column<u32> {
         &self.valid
     }
 
     /// Sealed blocks, the one sealed first at the head.
-    pub fn by_age(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn by_age(&self) -> impl Iterator<Item = usize> {
         self.by_age.iter()
     }
 
@@ -125,20 +125,20 @@ impl Candidates {
     ///
     /// # Panics
     /// If that order is not kept ([`Candidates::with_changes`]).
-    pub fn by_change(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn by_change(&self) -> impl Iterator<Item = usize> {
         self.by_change.as_ref().expect("the order of changes is kept").iter()
     }
 
     /// Blocks sealed since sealed block `index` was.
     #[must_use]
-    pub fn age_since_sealed(&self, index: usize) -> u64 {
+    pub(crate) fn age_since_sealed(&self, index: usize) -> u64 {
         self.seals - self.sealed[index]
     }
 
     /// Blocks sealed since sealed block `index` last lost a valid unit; since it was
     /// sealed itself, if it has lost none.
     #[must_use]
-    pub fn age_since_change(&self, index: usize) -> u64 {
+    pub(crate) fn age_since_change(&self, index: usize) -> u64 {
         self.seals - self.changed[index]
     }
 
@@ -146,7 +146,7 @@ impl Candidates {
     ///
     /// # Panics
     /// If it is a candidate already.
-    pub fn seal(&mut self, index: usize, valid: u32) {
+    pub(crate) fn seal(&mut self, index: usize, valid: u32) {
         assert!(self.valid.values()[index] == NOT_SEALED, "block {index} is sealed twice");
         self.seals += 1;
         self.valid.set(index, valid);
@@ -159,7 +159,7 @@ impl Candidates {
     }
 
     /// Candidate `index` has lost valid units and is left with `valid`.
-    pub fn lower(&mut self, index: usize, valid: u32) {
+    pub(crate) fn lower(&mut self, index: usize, valid: u32) {
         self.valid.lower(index, valid);
         self.changed[index] = self.seals;
         if let Some(ring) = &mut self.by_change {
@@ -172,7 +172,7 @@ impl Candidates {
     ///
     /// # Panics
     /// If it is none.
-    pub fn take(&mut self, index: usize) -> u32 {
+    pub(crate) fn take(&mut self, index: usize) -> u32 {
         let valid = self.valid.values()[index];
         assert!(valid != NOT_SEALED, "block {index} is no candidate");
         self.valid.set(index, NOT_SEALED);
@@ -247,7 +247,7 @@ impl Candidates {
 
     /// Undoes the last [`Candidates::take`] that is not undone, of `index` with `valid`
     /// valid units: place and ages are as before. Nothing may have been sealed meanwhile.
-    pub fn put_back(&mut self, index: usize, valid: u32) {
+    pub(crate) fn put_back(&mut self, index: usize, valid: u32) {
         self.valid.set(index, valid);
         self.by_age.put_back(index);
         if let Some(ring) = &mut self.by_change {

@@ -2,112 +2,12 @@
 //!
 //! A *frontier* is an open block and its next row. Every lane has one for each stream of
 //! host data, then those for copies, then, where translation pages are on flash, one for
-//! these. Which is which: [`PageConfig::frontier_count`](crate::PageConfig).
-
-use std::collections::VecDeque;
-use std::ops::Range;
+//! these. Which is which: [`PageConfig::frontier_count`](PageConfig).
 
 use prism_nand::{BlockId, LaneId, RowId};
 
-use crate::block::BlockState;
-use crate::candidates::Candidates;
-use crate::config::PageConfig;
-use crate::pagemap::PageMap;
-use crate::tiers::Kind;
-use crate::victim::VictimPolicy;
-
-/// An open block and its next row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OpenBlock {
-    pub(crate) block: BlockId,
-    pub(crate) next: u32,
-}
-
-/// The blocks of one kind on a lane.
-#[derive(Clone, Debug)]
-#[repr(C)]
-pub(crate) struct Part {
-    /// Erased blocks; the one erased longest ago is opened first, or the least worn.
-    pub(crate) free: VecDeque<u32>,
-    /// The sealed blocks: what victim policies see.
-    pub(crate) candidates: Candidates,
-    /// Erases of all its blocks together.
-    pub(crate) erases: u64,
-}
-
-/// The part of the state that belongs to one lane.
-#[derive(Clone, Debug)]
-#[repr(C, align(64))]
-pub(crate) struct LaneState {
-    /// By frontier.
-    pub(crate) open: Vec<Option<OpenBlock>>,
-    /// Valid units on the lane.
-    pub(crate) valid: u64,
-    /// By [`Kind`].
-    pub(crate) parts: [Part; 2],
-    /// Blocks that recovery found to hold nothing: erased before any other, whatever the
-    /// victim policy, since cleaning may need them to get anywhere.
-    pub(crate) dead: Vec<u32>,
-    /// Those of the valid units that are in blocks of one bit a cell.
-    pub(crate) slc_valid: u64,
-    /// The most valid units of its region of such blocks.
-    pub(crate) slc_units_most: u64,
-    /// Rows of the host on their way to a region of such blocks.
-    pub(crate) slc_rows_in_flight: u32,
-}
-
-impl LaneState {
-    /// A lane of erased blocks, of which the first `slc` have one bit a cell; `units` are
-    /// those of a block of each kind.
-    pub(crate) fn erased(
-        blocks: Range<u32>,
-        slc: u32,
-        config: &PageConfig,
-        units: [u32; 2],
-    ) -> Self {
-        let candidates = match config.victim {
-            VictimPolicy::Lru => Candidates::with_changes,
-            _ => Candidates::new,
-        };
-        let all = blocks.len();
-        let part = |free: Range<u32>, places, units| Part {
-            free: free.collect(),
-            candidates: candidates(places, units),
-            erases: 0,
-        };
-        let first_main = blocks.start + slc;
-        Self {
-            parts: [
-                part(first_main..blocks.end, all, units[0]),
-                part(blocks.start..first_main, slc as usize, units[1]),
-            ],
-            open: vec![None; config.frontier_count() as usize],
-            dead: Vec::new(),
-            valid: 0,
-            slc_valid: 0,
-            slc_units_most: 0,
-            slc_rows_in_flight: 0,
-        }
-    }
-
-    pub(crate) fn part(&self, kind: Kind) -> &Part {
-        &self.parts[kind as usize]
-    }
-
-    pub(crate) fn part_mut(&mut self, kind: Kind) -> &mut Part {
-        &mut self.parts[kind as usize]
-    }
-
-    /// Its blocks with more than one bit a cell.
-    pub(crate) fn main(&self) -> &Part {
-        self.part(Kind::Main)
-    }
-
-    /// Its blocks with one.
-    pub(crate) fn slc(&self) -> &Part {
-        self.part(Kind::Slc)
-    }
-}
+use super::PageMap;
+use super::state::{BlockState, Kind, OpenBlock};
 
 impl PageMap {
     /// Erased blocks of `lane`, those of one bit a cell apart.
@@ -174,7 +74,7 @@ impl PageMap {
     }
 
     /// Rows for data that an open block still has.
-    pub(crate) fn data_rows_left(&self, open: OpenBlock) -> u32 {
+    pub(super) fn data_rows_left(&self, open: OpenBlock) -> u32 {
         let left = self.layout.rows_of(open.block) - open.next;
         // The last row of each stripe is parity, and what is left ends with a whole one.
         if self.parity { left - left.div_ceil(self.layout.dies_per_lane()) } else { left }
@@ -339,7 +239,7 @@ impl PageMap {
         (!free.is_empty()).then_some(0)
     }
 
-    pub(crate) fn open_block(&mut self, lane: LaneId, frontier: usize) -> OpenBlock {
+    pub(super) fn open_block(&mut self, lane: LaneId, frontier: usize) -> OpenBlock {
         let kind = self.config.kind_of_frontier(frontier);
         let place = self.next_erased(lane, kind);
         let free = &mut self.lanes[lane.0 as usize].part_mut(kind).free;

@@ -1,0 +1,452 @@
+//! How a page map is configured, and how much of the flash that leaves as spare.
+
+use prism_nand::Geometry;
+
+use super::slc::{SlcConfig, SlcRule, SlcUse};
+use super::state::Kind;
+use crate::config::{ConfigError, OverProvisioning};
+use crate::plan::UnitWrite;
+use crate::victim::VictimPolicy;
+
+/// Where copies go: open blocks a lane writes to beside those of the host's streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frontiers {
+    /// Host data (of the first stream) and copies share one open block.
+    Shared,
+    /// Copies have an open block of their own, so that what survived a cleaning is not
+    /// mixed with fresh data.
+    Separate,
+    /// Copies of each stream have an open block of their own: streams stay apart for
+    /// good, as NVMe's persistently isolated reclaim units are.
+    PerStream,
+}
+
+impl Frontiers {
+    /// Every arrangement.
+    pub const ALL: [Self; 3] = [Self::Shared, Self::Separate, Self::PerStream];
+
+    /// The name in device files and on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Separate => "separate",
+            Self::PerStream => "per-stream",
+        }
+    }
+}
+
+/// How host data is divided into streams, each with open blocks of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// One stream.
+    Any,
+    /// The host names one of so many placement handles with each write (NVMe FDP,
+    /// multi-stream writes).
+    Handles(u32),
+    /// Each range of so many logical units is a stream: a segmented translation layer
+    /// (He, Kannan, Arpaci-Dusseau, Arpaci-Dusseau, EuroSys'17).
+    Segments(u32),
+}
+
+/// What is done so that blocks wear evenly. Everything is measured in erases of a block
+/// against the mean of its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct WearPolicy {
+    /// Of the erased blocks the least worn is opened, not the one erased longest ago
+    /// (dynamic levelling).
+    pub least_worn_first: bool,
+    /// A block with data that lies further than this behind is moved (static levelling).
+    pub move_behind_mean: Option<u32>,
+    /// A block that lies further than this above is passed over as a victim, as long as
+    /// others are there (after Agrawal et al., ATC'08, who pass over by chance).
+    pub victims_above_mean: Option<u32>,
+}
+
+/// How a page-mapping FTL behaves. There is no default: a preset says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageConfig {
+    /// Logical units the host sees.
+    pub logical_units: u32,
+    /// Translation pages on flash, as logical units that follow those of the host; 0 if
+    /// the map is in memory as a whole.
+    pub map_units: u32,
+    /// Which block is cleaned.
+    pub victim: VictimPolicy,
+    /// Open blocks for copies.
+    pub frontiers: Frontiers,
+    /// Streams of host data.
+    pub placement: Placement,
+    /// Cleaning of a lane starts when fewer erased blocks than this are left on it.
+    pub free_blocks_low: u32,
+    /// Cleaning of a lane stops when this many are left.
+    pub free_blocks_high: u32,
+    /// In idle time cleaning goes on until this many are left; 0 for never.
+    pub free_blocks_idle: u32,
+    /// Erased blocks of a lane that only cleaning may open, so that it can finish.
+    pub reserve_blocks: u32,
+    /// Wear levelling.
+    pub wear: WearPolicy,
+    /// Use of the blocks with one bit a cell, where the flash has any.
+    pub slc: Option<SlcConfig>,
+    /// Rows of a die that count for nothing before the last of them is programmed: those of
+    /// a word line, where a loss of power could take them with it. 1 where each row counts by
+    /// itself.
+    pub word_line_rows: u32,
+}
+
+impl PageConfig {
+    /// A map in memory, one stream, cleaning at two erased blocks, no wear levelling.
+    #[must_use]
+    pub fn simple(logical_units: u32, victim: VictimPolicy, frontiers: Frontiers) -> Self {
+        Self {
+            logical_units,
+            map_units: 0,
+            victim,
+            frontiers,
+            placement: Placement::Any,
+            free_blocks_low: 2,
+            free_blocks_high: 2,
+            free_blocks_idle: 0,
+            reserve_blocks: 1,
+            wear: WearPolicy::default(),
+            slc: None,
+            word_line_rows: 1,
+        }
+    }
+
+    /// Data rows of a block that are filled up together before it is emptied: a row, or a
+    /// word line on each die.
+    pub(super) fn rows_together(&self, geometry: &Geometry) -> u32 {
+        match self.word_line_rows {
+            1 => 1,
+            rows => {
+                let dies = geometry.dies_per_superblock - u32::from(geometry.parity);
+                rows.min(geometry.rows_per_die()) * dies
+            }
+        }
+    }
+
+    /// Streams of host data.
+    #[must_use]
+    pub fn streams(&self) -> u32 {
+        match self.placement {
+            Placement::Any => 1,
+            Placement::Handles(handles) => handles,
+            Placement::Segments(units) => self.logical_units.div_ceil(units.max(1)),
+        }
+    }
+
+    /// Frontiers of a lane: one a stream, then those for copies, then that of
+    /// translation pages, then those of blocks with one bit a cell.
+    #[must_use]
+    pub fn frontier_count(&self) -> u32 {
+        self.own_frontier_count() + if self.slc.is_some() { 2 } else { 0 }
+    }
+
+    /// The same without those that exist because of blocks with one bit a cell.
+    #[must_use]
+    pub(super) fn own_frontier_count(&self) -> u32 {
+        self.streams() + self.copy_frontiers() + u32::from(self.map_units > 0)
+    }
+
+    /// Frontiers that keep a block of more than one bit a cell open.
+    #[must_use]
+    pub fn main_frontier_count(&self) -> u32 {
+        self.own_frontier_count() + u32::from(self.slc.is_some_and(|slc| slc.is_cache()))
+    }
+
+    fn copy_frontiers(&self) -> u32 {
+        match self.frontiers {
+            Frontiers::Shared => 0,
+            Frontiers::Separate => 1,
+            Frontiers::PerStream => self.streams(),
+        }
+    }
+
+    /// The frontier of translation pages, if they are on flash.
+    #[must_use]
+    pub fn map_frontier(&self) -> Option<u32> {
+        (self.map_units > 0).then(|| self.streams() + self.copy_frontiers())
+    }
+
+    /// The stream of `lpn`, written with placement handle `handle`.
+    #[must_use]
+    pub fn stream_of(&self, lpn: u32, handle: u32) -> u32 {
+        if lpn >= self.logical_units {
+            // Translation pages, or a tombstone, which is nobody's data.
+            return if lpn == UnitWrite::TOMBSTONE { 0 } else { self.map_frontier().unwrap_or(0) };
+        }
+        if self.slc.is_some() && self.lives_in_region(lpn, handle) {
+            return self.own_frontier_count();
+        }
+        match self.placement {
+            Placement::Any => 0,
+            Placement::Handles(handles) => handle.min(handles - 1),
+            Placement::Segments(units) => lpn / units,
+        }
+    }
+
+    /// The frontier for copies out of every block, if it is the same.
+    pub(super) fn only_frontier_of_copies(&self) -> Option<usize> {
+        let several = self.map_frontier().is_some() || self.slc.is_some();
+        match self.frontiers {
+            Frontiers::Shared if !several => Some(0),
+            Frontiers::Separate if !several => Some(self.streams() as usize),
+            _ => None,
+        }
+    }
+
+    /// The frontier for copies out of a block that was written through `frontier`.
+    pub(super) fn frontier_of_copies(&self, frontier: u16) -> u32 {
+        let frontier = u32::from(frontier);
+        if self.map_frontier() == Some(frontier) {
+            return frontier;
+        }
+        if let Some(frontier) = self.frontier_of_slc_copies(frontier) {
+            return frontier;
+        }
+        // What was folded is data of the first stream.
+        let frontier = if frontier < self.own_frontier_count() { frontier } else { 0 };
+        match self.frontiers {
+            Frontiers::Shared => 0,
+            Frontiers::Separate => self.streams(),
+            Frontiers::PerStream if frontier < self.streams() => self.streams() + frontier,
+            Frontiers::PerStream => frontier,
+        }
+    }
+
+    /// Whether copies go to the same open block as host data of `stream`.
+    pub(super) fn copies_share(&self, stream: u32) -> bool {
+        self.map_frontier() == Some(stream) || self.frontiers == Frontiers::Shared && stream == 0
+    }
+
+    /// Checks the numbers against the flash.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the field and what is allowed.
+    pub fn check(&self, geometry: &Geometry) -> Result<(), ConfigError> {
+        let blocks = geometry.main_blocks_per_lane();
+        if self.streams() == 0 || self.frontier_count() > blocks.min(1 << 16) / 2 {
+            return Err(ConfigError::Streams { streams: self.streams(), blocks });
+        }
+        let watermark = |field, value, min, max| {
+            if (min..=max).contains(&value) {
+                Ok(())
+            } else {
+                Err(ConfigError::Watermark { field, value, min, max })
+            }
+        };
+        let rows = geometry.rows_per_die();
+        watermark("the number of rows of a word line", self.word_line_rows, 1, rows)?;
+        watermark("gc.reserve_blocks", self.reserve_blocks, 1, blocks)?;
+        let least = self.reserve_for_copies() + 1;
+        watermark("gc.free_blocks_low", self.free_blocks_low, least, blocks)?;
+        watermark("gc.free_blocks_high", self.free_blocks_high, self.free_blocks_low, blocks)?;
+        self.check_slc(geometry)?;
+        let logical = u64::from(self.logical_units);
+        let usable = self.most_units(geometry).saturating_sub(u64::from(self.map_units));
+        if logical == 0 || logical > usable {
+            return Err(ConfigError::NoSpare { logical, usable });
+        }
+        Ok(())
+    }
+
+    /// The most logical units with which cleaning never runs in circles.
+    ///
+    /// The copies of a victim fill whole rows, or whole word lines, so its erase gains a row only
+    /// if at least a row, or a word line, of it is garbage. While cleaning goes on, every block
+    /// that is neither open nor one of the erased ones below the high watermark is a candidate;
+    /// one of them has that much garbage as long as a lane holds less than all of them less a row
+    /// each. This also bounds the choice of policies that refuse victims without gain (greedy,
+    /// cost-benefit) from below, and makes those that may take them (FIFO, LRU, windowed greedy,
+    /// random, d-choices) come to an end ([`VictimPolicy::pick`]).
+    fn most_units(&self, geometry: &Geometry) -> u64 {
+        let lanes = u64::from(geometry.lanes());
+        let a_lane = self.most_of_lane(geometry, geometry.main_blocks_per_lane());
+        let main = (lanes * a_lane).min(self.most_units_without(geometry, 0));
+        main + u64::from(self.units_apart())
+    }
+
+    /// The same for one lane with so many blocks.
+    pub(super) fn most_of_lane(&self, geometry: &Geometry, blocks: u32) -> u64 {
+        let (block, row) = (geometry.data_units_per_block(), geometry.units_per_row());
+        let (block, row, lanes) = (u64::from(block), u64::from(row), u64::from(geometry.lanes()));
+        let together = u64::from(self.rows_together(geometry));
+        let kept =
+            self.free_blocks_high.max(self.free_blocks_idle) - 1 + self.main_frontier_count();
+        let candidates = u64::from(blocks.saturating_sub(kept));
+        // A lane may hold half a block more than its share when the host rows that then
+        // run and wait on it are taken ([`crate::PageMap::balanced`]).
+        // Rows that are not in the map yet wait in the open word line of each stream.
+        let open = (together - 1) * u64::from(self.streams());
+        let uneven = if lanes > 1 { block / 2 + (2 + open) * row } else { 0 };
+        let gained = (block + 1).saturating_sub(together * row);
+        (candidates * gained).saturating_sub(1 + uneven)
+    }
+
+    /// One block of slack a lane and a share of garbage keep write amplification within
+    /// reason where the bound by lanes is generous; `bad` blocks are out of use.
+    pub(super) fn most_units_without(&self, geometry: &Geometry, bad: u64) -> u64 {
+        let block = u64::from(geometry.data_units_per_block());
+        let kept = (u64::from(geometry.lanes()) + bad) * block;
+        let apart = u64::from(self.units_apart());
+        let most = (self.usable_units(geometry) - apart).saturating_sub(kept);
+        most - most / 64
+    }
+
+    /// Logical units that live in blocks of one bit a cell and nowhere else.
+    fn units_apart(&self) -> u32 {
+        self.slc.map_or(0, |slc| slc.units_apart())
+    }
+
+    /// Units that can hold data in steady state: all but open blocks and the erased
+    /// blocks that cleaning keeps. Of blocks with one bit a cell only the logical units count
+    /// that live nowhere else.
+    #[must_use]
+    pub fn usable_units(&self, geometry: &Geometry) -> u64 {
+        // In steady state the number of erased blocks wanders between one below the low
+        // watermark, where cleaning starts, and the high one, where it stops.
+        let kept = self.free_blocks_low - 1;
+        let out = kept + self.main_frontier_count() + geometry.slc_blocks_per_lane();
+        let out = u64::from(out) * u64::from(geometry.lanes());
+        u64::from(geometry.blocks()).saturating_sub(out)
+            * u64::from(geometry.data_units_per_block())
+            + u64::from(self.units_apart())
+    }
+
+    /// Over-provisioning, both ways. Where logical units live in blocks of one bit a cell and
+    /// nowhere else, the effective one is that of all others.
+    #[must_use]
+    pub fn over_provisioning(&self, geometry: &Geometry) -> OverProvisioning {
+        let spare = |units: u64, of: u32| (units as f64 - f64::from(of)) / f64::from(of);
+        let apart = self.units_apart();
+        let usable = self.usable_units(geometry).saturating_sub(u64::from(self.map_units + apart));
+        let others = self.logical_units.saturating_sub(apart).max(1);
+        let raw = geometry.raw().0 / geometry.unit.0;
+        OverProvisioning {
+            nominal: spare(raw, self.logical_units),
+            effective: spare(usable, others),
+        }
+    }
+}
+
+impl PageConfig {
+    /// The stream of the host data that lives in a region, and the first of the two frontiers
+    /// that blocks of one bit a cell need. The second is for copies: within a region, or out
+    /// of a cache, into other blocks.
+    #[must_use]
+    pub fn slc_frontier(&self) -> Option<u32> {
+        self.slc.map(|_| self.own_frontier_count())
+    }
+
+    /// The kind of block that `frontier` writes to.
+    pub(super) fn kind_of_frontier(&self, frontier: usize) -> Kind {
+        match self.slc {
+            None => Kind::Main,
+            Some(slc) => {
+                let first = self.own_frontier_count() as usize;
+                let is_slc = frontier == first || frontier == first + 1 && !slc.is_cache();
+                if is_slc { Kind::Slc } else { Kind::Main }
+            }
+        }
+    }
+
+    /// The stream of `lpn`, written with placement handle `handle` by a request of `bytes`.
+    #[must_use]
+    #[inline]
+    pub fn stream_for(&self, lpn: u32, handle: u32, bytes: u64) -> u32 {
+        match self.slc {
+            Some(SlcConfig { usage: SlcUse::Region(SlcRule::UpTo(most)), .. })
+                if bytes <= most && lpn < self.logical_units =>
+            {
+                self.own_frontier_count()
+            }
+            _ => self.stream_of(lpn, handle),
+        }
+    }
+
+    /// Whether a rule sends `lpn`, written with `handle`, to the region, whatever the size of
+    /// the request.
+    pub(super) fn lives_in_region(&self, lpn: u32, handle: u32) -> bool {
+        if lpn >= self.logical_units {
+            return false;
+        }
+        match self.slc.map(|slc| slc.usage) {
+            Some(SlcUse::Region(SlcRule::Below(units))) => lpn < units,
+            Some(SlcUse::Region(SlcRule::Handle(of_region))) => handle == of_region,
+            Some(SlcUse::Region(SlcRule::UpTo(_)) | SlcUse::Cache { .. }) | None => false,
+        }
+    }
+
+    /// The frontier for copies out of a block of one bit a cell, or out of one that was
+    /// filled by folding; `None` if `frontier` wrote neither.
+    pub(super) fn frontier_of_slc_copies(&self, frontier: u32) -> Option<u32> {
+        let (slc, first) = (self.slc?, self.own_frontier_count());
+        if frontier == first || frontier == first + 1 && !slc.is_cache() {
+            return Some(first + 1);
+        }
+        None
+    }
+
+    /// Erased blocks of a lane that the host may not open: folding may need one beside the
+    /// one that cleaning needs.
+    #[must_use]
+    pub fn reserve_for_copies(&self) -> u32 {
+        self.reserve_blocks + u32::from(self.slc.is_some_and(|slc| slc.is_cache()))
+    }
+
+    /// Checks what is said of blocks with one bit a cell against the flash.
+    pub(super) fn check_slc(&self, geometry: &Geometry) -> Result<(), ConfigError> {
+        let Some(slc) = self.slc else {
+            let blocks = geometry.slc_blocks_per_lane();
+            return if blocks == 0 { Ok(()) } else { Err(ConfigError::SlcUnused { blocks }) };
+        };
+        let blocks = geometry.slc_blocks_per_lane();
+        if blocks == 0 {
+            return Err(ConfigError::SlcMissing);
+        }
+        if matches!(self.placement, Placement::Segments(_)) {
+            return Err(ConfigError::SlcStreams { what: "segments" });
+        }
+        let (low, high) = (slc.free_blocks_low, slc.free_blocks_high);
+        let watermark = |field, value, min, max| {
+            let fits = (min..=max).contains(&value);
+            if fits { Ok(()) } else { Err(ConfigError::Watermark { field, value, min, max }) }
+        };
+        let least = if slc.is_cache() { 0 } else { self.reserve_blocks + 1 };
+        // The open block of a cache is not folded, so that it is never erased as a whole.
+        watermark("slc.free_blocks_low", low, least, blocks - 1)?;
+        watermark("slc.free_blocks_high", high, low, blocks - 1)?;
+        match slc.usage {
+            SlcUse::Cache { .. } if self.placement != Placement::Any => {
+                Err(ConfigError::SlcStreams { what: "placement handles" })
+            }
+            SlcUse::Cache { .. } => Ok(()),
+            SlcUse::Region(rule) => self.check_region(rule, &slc, geometry),
+        }
+    }
+
+    fn check_region(
+        &self,
+        rule: SlcRule,
+        slc: &SlcConfig,
+        geometry: &Geometry,
+    ) -> Result<(), ConfigError> {
+        let usable = slc.region_units(geometry);
+        let handles = match self.placement {
+            Placement::Handles(handles) => handles,
+            Placement::Any | Placement::Segments(_) => 0,
+        };
+        match rule {
+            SlcRule::Handle(handle) if handle >= handles => {
+                Err(ConfigError::SlcHandle { handle, handles })
+            }
+            SlcRule::Below(units) if u64::from(units) > usable || units == 0 => {
+                Err(ConfigError::SlcRegion { units: units.into(), usable })
+            }
+            _ if usable == 0 => Err(ConfigError::SlcRegion { units: 1, usable }),
+            _ => Ok(()),
+        }
+    }
+}
