@@ -6,10 +6,10 @@ use std::sync::Arc;
 use prism::FlashError;
 use prism::policy::{Container, ContainerInfo};
 
-use crate::border::{
+use crate::convert::lifetime;
+use crate::ffi_boundary::{
     Out, OutStruct, at_most, bytes, bytes_mut, call, number, put_text, slice_mut, text,
 };
-use crate::convert::lifetime;
 use crate::handle::{close, get, open};
 use crate::policy::{PolicyObject, prism_policy};
 use crate::status::Failure;

@@ -11,7 +11,7 @@ use prism::{
     PageTimes, ShareGeometry, Timing,
 };
 
-use crate::border::read_if_any;
+use crate::ffi_boundary::read_if_any;
 use crate::status::Failure;
 use crate::structs::*;
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use prism::{Device, FlashError, FlashFile, Medium, Options, REAL};
 
-use crate::border::{Out, OutStruct, call, number, put_text, read, read_if_any, slice_mut, text};
+use crate::ffi_boundary::{
+    Out, OutStruct, call, number, put_text, read, read_if_any, slice_mut, text,
+};
 use crate::handle::{close, get, open};
 use crate::memory::{Memory, prism_memory};
 use crate::share::prism_share;

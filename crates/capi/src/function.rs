@@ -7,7 +7,9 @@ use std::sync::Mutex;
 use prism::function::{Channel, Command, Function, QUEUE_MAX, Unit};
 use prism::{FlashError, Share};
 
-use crate::border::{Out, OutStruct, at_most, bytes, bytes_mut, call, lock, number, slice_mut};
+use crate::ffi_boundary::{
+    Out, OutStruct, at_most, bytes, bytes_mut, call, lock, number, slice_mut,
+};
 use crate::handle::{close, get, open};
 use crate::queue::{Direction, Tags, full};
 use crate::share::prism_share;

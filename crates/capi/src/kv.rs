@@ -6,7 +6,7 @@ use std::ops::Bound;
 use prism::Share;
 use prism::kv::{KvStore, VALUE_MAX};
 
-use crate::border::{Out, OutStruct, at_most, bytes, bytes_mut, call, number};
+use crate::ffi_boundary::{Out, OutStruct, at_most, bytes, bytes_mut, call, number};
 use crate::handle::{close, get, open};
 use crate::share::prism_share;
 use crate::status::{Failure, Status};

@@ -1,7 +1,7 @@
 //! The flash library for programs in C, and for whatever can call C.
 //!
 //! What a program sees is `include/prism.h`, which is made of this source; the manual is
-//! docs/c-api.md. No panic crosses the border, handles are numbers that are looked up, and
+//! docs/c-api.md. No panic crosses the FFI boundary, handles are numbers that are looked up, and
 //! structures say how large they are, so that they can grow. The crate adds no behaviour: each
 //! call is one of the crate `prism`.
 
@@ -14,7 +14,7 @@
 #![warn(clippy::undocumented_unsafe_blocks)]
 
 #[macro_use]
-mod border;
+mod ffi_boundary;
 mod container;
 mod convert;
 mod device;
@@ -43,7 +43,7 @@ pub use share::*;
 pub use status::*;
 pub use structs::*;
 
-use border::call;
+use ffi_boundary::call;
 use handle::Held;
 
 /// Returns how many handles of all kinds are open: a test that closed all of its own finds 0.
@@ -62,6 +62,6 @@ pub extern "C" fn prism_open_handles() -> std::ffi::c_int {
             object::StoreObject::table().open(),
             prism::kv::KvStore::table().open(),
         ];
-        border::number(open.into_iter().sum::<usize>())
+        ffi_boundary::number(open.into_iter().sum::<usize>())
     })
 }

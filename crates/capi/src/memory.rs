@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use prism::{Medium, MemoryDevice, PageState, Rng, SharedMemory};
 
-use crate::border::{Out, at_most, bytes_mut, call, read};
 use crate::convert::cache;
+use crate::ffi_boundary::{Out, at_most, bytes_mut, call, read};
 use crate::handle::{close, get, open};
 use crate::status::{Failure, Status};
 use crate::structs::prism_geometry;

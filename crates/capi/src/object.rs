@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use prism::Share;
 use prism::object::{ObjectId, ObjectStore};
 
-use crate::border::{Out, OutStruct, bytes, bytes_mut, call, number, read_if_any, slice_mut};
+use crate::ffi_boundary::{Out, OutStruct, bytes, bytes_mut, call, number, read_if_any, slice_mut};
 use crate::handle::{close, get, open};
 use crate::share::prism_share;
 use crate::status::{Failure, Status};
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn prism_objects_set_attributes(
 ) -> c_int {
     call(|| {
         // SAFETY: the caller's promise.
-        let attributes = unsafe { crate::border::read(attributes) }?.value()?;
+        let attributes = unsafe { crate::ffi_boundary::read(attributes) }?.value()?;
         get::<StoreObject>(objects)?.store.set_attributes(ObjectId(id), attributes)?;
         Ok(0)
     })

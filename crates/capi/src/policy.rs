@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use prism::policy::Policy;
 use prism::{FlashError, Share};
 
-use crate::border::{Out, OutStruct, at_most, bytes, bytes_mut, call, number, read};
+use crate::ffi_boundary::{Out, OutStruct, at_most, bytes, bytes_mut, call, number, read};
 use crate::handle::{close, get, open};
 use crate::share::prism_share;
 use crate::status::Failure;

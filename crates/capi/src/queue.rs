@@ -5,7 +5,7 @@ use std::ffi::c_int;
 
 use prism::raw::Completion;
 
-use crate::border::OutStruct;
+use crate::ffi_boundary::OutStruct;
 use crate::status::{Failure, Status, note, status_of};
 use crate::structs::prism_completion;
 

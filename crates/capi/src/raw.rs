@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use prism::Share;
 use prism::raw::{Address, Command, Queue, Raw, VectorError};
 
-use crate::border::{
+use crate::ffi_boundary::{
     Out, OutStruct, at_most, bytes, bytes_mut, call, lock, number, slice, slice_mut,
 };
 use crate::handle::{close, get, open};

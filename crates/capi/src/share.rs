@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use prism::{Nanos, Share};
 
-use crate::border::{Out, OutStruct, call, number, slice_mut};
+use crate::ffi_boundary::{Out, OutStruct, call, number, slice_mut};
 use crate::handle::{close, get};
 use crate::status::{Failure, Status};
 use crate::structs::{prism_counts, prism_share_geometry};

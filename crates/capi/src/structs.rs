@@ -1,4 +1,4 @@
-//! The structures and numbers that cross the border.
+//! The structures and numbers that cross the FFI boundary.
 //!
 //! A structure that may grow begins with its size. All are made of numbers without gaps, so
 //! that every pattern of bits is a value; what a number may be is checked where it is used.

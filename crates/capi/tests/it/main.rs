@@ -1,7 +1,7 @@
 //! The integration tests of this crate as one program: a module for each subject.
 
-mod border;
 mod c;
+mod ffi_boundary;
 mod header;
 mod install;
 mod manual;

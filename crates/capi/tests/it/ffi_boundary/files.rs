@@ -11,7 +11,7 @@ use std::ptr::{null, null_mut};
 use prism_capi::*;
 use tempfile::TempDir;
 
-use crate::border::world::{Kind, Op, World, allocation, zeroed};
+use crate::ffi_boundary::world::{Kind, Op, World, allocation, zeroed};
 use prism_capi::prism_status::{PRISM_EEXISTS, PRISM_EINUSE, PRISM_OK};
 
 const PAGE: usize = 512;
@@ -19,7 +19,7 @@ const PAGE: usize = 512;
 /// A folder with names of all kinds.
 pub struct Files {
     folder: TempDir,
-    /// Files that are open as devices, by the handle.
+    /// Names in the folder that are in use by a device, by the device's handle.
     held: BTreeMap<usize, PathBuf>,
     pub world: World,
 }
@@ -213,7 +213,7 @@ impl Files {
 
     fn hurt(&mut self, op: &Op, path: &Path) {
         match op.b % 4 {
-            // Somebody removes it; who has it open goes on with it.
+            // The file is removed; a device that has it open stays usable, and its name is free.
             0 if path.is_file() => {
                 fs::remove_file(path).expect("it is there");
                 self.held.retain(|_, held| held != path);
@@ -229,18 +229,6 @@ impl Files {
             }
             _ => {}
         }
-    }
-
-    pub fn close_all(&mut self) {
-        for &device in self.held.keys() {
-            let device = std::ptr::without_provenance_mut::<prism_device>(device);
-            if self.world.is_open(Kind::Device, device.addr()) {
-                // Its file may be gone or damaged.
-                let _ = prism_device_close(device);
-                self.world.closed(Kind::Device, device, 0);
-            }
-        }
-        self.held.clear();
     }
 }
 

@@ -1,4 +1,4 @@
-//! What every call does at the border: panics stop here, pointers become references, and
+//! What every call does at the FFI boundary: panics stop here, pointers become references, and
 //! structures of other versions become those of this one.
 //!
 //! The promise of the caller, which the header states and each unsafe block relies on: a
@@ -271,7 +271,7 @@ macro_rules! sized {
     ($($name:ident),* $(,)?) => {$(
         // SAFETY: the structures of this crate are made of numbers alone, and a test adds up
         // their fields.
-        unsafe impl $crate::border::Versioned for $name {
+        unsafe impl $crate::ffi_boundary::Versioned for $name {
             const FIRST: usize = size_of::<$name>();
             const NAME: &'static str = stringify!($name);
         }
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn no_panic_crosses_the_border() {
+    fn no_panic_crosses_the_boundary() {
         assert_eq!(call(|| Ok(7)), 7);
         assert_eq!(call(|| Err(Failure::argument("no"))), Status::PRISM_EARGUMENT as c_int);
         assert_eq!(call(|| panic!("planted {}", 1)), Status::PRISM_EPANIC as c_int);

@@ -8,7 +8,7 @@ use std::ptr::{null, null_mut};
 
 use prism_capi::*;
 
-use crate::border::world::{
+use crate::ffi_boundary::world::{
     Kind, Op, World, allocation, geometry, lun_bytes, range_config, zeroed,
 };
 
