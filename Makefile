@@ -1,8 +1,9 @@
-# The two loops: `make test` is everything and what CI runs, `make test-fast` is the short
-# loop. Both need only Rust and a C compiler; cargo brings the rest. Tests that want more (DuckDB,
-# root and loop devices, file systems) are skipped where that is missing, with a line that says so.
+# `make test` is everything and what CI runs; `make test-fast` is the short loop; `make fuzz` looks
+# for bugs with fresh seeds. They need Rust and a C compiler; cargo brings the rest. Tests that
+# want more (DuckDB, root and loop devices, file systems) are skipped where that is missing, with
+# a list at the end; on Debian `make deps`, as root, installs it.
 
-.PHONY: test test-fast lint build setup python install capi
+.PHONY: test test-fast fuzz mutants deps lint build setup python install capi
 
 PYTHON := $(or $(CARGO_TARGET_DIR),target)/python
 DUCKDB := 2.0.0
@@ -30,17 +31,44 @@ $(PYTHON)/duckdb-$(DUCKDB):
 	  --retries 1 --timeout 15 duckdb==$(DUCKDB)
 	touch $@
 
-test: lint
-	@$(MAKE) --no-print-directory python \
-	  || echo "SKIPPED: python3, its venv or the package index is missing; the figures of" \
-	          "reports are recomputed only where a python3 with DuckDB is found" >&2
-	cargo test --workspace
+# What was skipped: the tests append to it.
+export PRISM_SKIPPED := $(abspath $(or $(CARGO_TARGET_DIR),target)/skipped)
 
-# Without the long theory tables and the end-to-end runs of the command line.
+test: lint
+	@rm -f $(PRISM_SKIPPED)
+	@$(MAKE) --no-print-directory python || echo "SKIPPED: the figures of reports are not" \
+	  "recomputed: no package index; install the Debian package python3-venv" >>$(PRISM_SKIPPED)
+	cargo test --workspace --no-fail-fast; status=$$?; $(SAY_SKIPPED); exit $$status
+
+# Every crate, random tests with an eighth of their seeds, without the long tables of theory.
 test-fast:
-	cargo test --workspace --lib
-	cargo test -p xtask -p prism-replay -p prism-trace --tests
-	cargo test -p prism-ssd --tests
+	@mkdir -p $(dir $(PRISM_SKIPPED)) && rm -f $(PRISM_SKIPPED)
+	PRISM_FEW=1 cargo test --workspace --lib --tests --no-fail-fast -- $(SLOW:%=--skip %); \
+	  status=$$?; $(SAY_SKIPPED); exit $$status
+
+SAY_SKIPPED = if [ -s $(PRISM_SKIPPED) ]; then echo; echo "Not tested on this machine:"; \
+  sort -u $(PRISM_SKIPPED); else echo; echo "Nothing was skipped."; fi
+
+# Random tests with fresh seeds, round after round, until the time is over. A failure ends the
+# search and prints the command that repeats it.
+SECONDS := 600
+fuzz:
+	cargo test --workspace --lib --tests --no-run
+	@end=$$(($$(date +%s) + $(SECONDS))); rounds=0; log=$(dir $(PRISM_SKIPPED))fuzz.log; \
+	while [ $$(date +%s) -lt $$end ]; do \
+	  round=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); echo "PRISM_FUZZ=$$round"; \
+	  PRISM_FUZZ=$$round cargo test --workspace --lib --tests -- random_ >$$log 2>&1 \
+	    || { sed -n '/^failures:/,$$p' $$log; exit 1; }; \
+	  rounds=$$((rounds + 1)); \
+	done; echo "$$rounds rounds found nothing"
+
+# What tests use besides Rust and a C compiler, as packages of Debian. The version of RocksDB's
+# library is part of its name.
+DEPS := g++ python3-venv pkg-config valgrind chromium e2fsprogs xfsprogs btrfs-progs libsqlite3-0 \
+  libleveldb1d '^librocksdb[0-9.]+$$'
+deps:
+	apt-get update -q
+	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(DEPS)
 
 # The flash library for C: `make install PREFIX=/usr DESTDIR=/tmp/stage`. It is built first,
 # unless CAPI_BUILT says where that was done.

@@ -77,12 +77,14 @@ impl EventQueue {
 
 #[cfg(test)]
 mod tests {
+    use prism_testkit::seed;
+
     use super::*;
     use crate::rng::Rng;
 
     #[test]
-    fn equals_a_stable_sort() {
-        let mut rng = Rng::stream(3, "events");
+    fn random_events_equal_a_stable_sort() {
+        let mut rng = Rng::stream(seed(3), "events");
         let mut queue = EventQueue::new();
         let mut model = Vec::new();
         for payload in 0..10_000 {

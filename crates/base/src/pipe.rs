@@ -68,12 +68,14 @@ impl Pipe {
 
 #[cfg(test)]
 mod tests {
+    use prism_testkit::seed;
+
     use super::*;
     use crate::rng::Rng;
 
     #[test]
-    fn equals_a_stable_sort() {
-        let mut rng = Rng::stream(3, "pipe");
+    fn random_entries_equal_a_stable_sort() {
+        let mut rng = Rng::stream(seed(3), "pipe");
         let mut pipe = Pipe::new();
         let mut model = Vec::new();
         for payload in 0..5000 {

@@ -133,12 +133,14 @@ impl<T: Copy + Default> IndexMut<usize> for Ring<T> {
 mod tests {
     use std::collections::VecDeque;
 
+    use prism_testkit::seed;
+
     use super::*;
     use crate::rng::Rng;
 
     #[test]
-    fn equals_the_standard_librarys() {
-        let mut rng = Rng::stream(7, "ring");
+    fn random_operations_equal_the_standard_librarys() {
+        let mut rng = Rng::stream(seed(7), "ring");
         let (mut ring, mut model) = (Ring::new(), VecDeque::new());
         for turn in 0..20_000u32 {
             // For a while more come than go, then fewer.

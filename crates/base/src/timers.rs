@@ -167,12 +167,14 @@ fn earlier(a: f64, b: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use prism_testkit::seed;
+
     use super::*;
     use crate::rng::Rng;
 
     #[test]
-    fn the_earliest_slot_is_first() {
-        let mut rng = Rng::stream(4, "timers");
+    fn random_timers_give_the_earliest_first() {
+        let mut rng = Rng::stream(seed(4), "timers");
         for slots in [1u32, 2, 3, 4, 5, 16, 17, 64, 100] {
             let mut timers = Timers::new(slots);
             let mut model = vec![None; slots as usize];

@@ -274,14 +274,16 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
+    use prism_testkit::{all_seeds, seeds};
+
     use super::*;
 
     /// Two sectors, each written twice after a sync: whatever power leaves is one of the
     /// contents, every combination comes, and what a kill leaves is the last.
     #[test]
-    fn power_leaves_any_mixture_and_a_kill_everything() {
+    fn random_cuts_leave_any_mixture_and_a_kill_everything() {
         let mut seen = std::collections::BTreeSet::new();
-        for seed in 0..400 {
+        for seed in seeds(0..400) {
             let file = SimulatedFile::new();
             let mut disk = file.open();
             disk.set_len(1024).unwrap();
@@ -297,6 +299,6 @@ mod tests {
             assert!(bytes.chunks(512).all(|sector| sector.iter().all(|&b| b == sector[0])));
             seen.insert((bytes[0], bytes[512]));
         }
-        assert_eq!(seen.len(), 9, "{seen:?}");
+        assert!(!all_seeds() || seen.len() == 9, "{seen:?}");
     }
 }

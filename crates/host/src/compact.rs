@@ -77,6 +77,7 @@ fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use prism_testkit::cases;
     use proptest::prelude::*;
 
     use super::*;
@@ -106,8 +107,9 @@ pub(crate) mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
         #[test]
-        fn what_is_written_is_read(record in any_record()) {
+        fn random_records_are_read_as_written(record in any_record()) {
             let mut bytes = Vec::new();
             encode(&record, &mut bytes);
             prop_assert_eq!(bytes.len(), RECORD_BYTES);

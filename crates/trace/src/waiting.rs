@@ -183,12 +183,16 @@ impl<V: Copy> Waiting<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use prism_testkit::cases;
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(cases(256))]
         /// The naive model is a list of entries in the order of their age.
         #[test]
-        fn behaves_like_a_list(steps in prop::collection::vec((0_u8..4, 0_u64..5), 0..200)) {
+        fn random_steps_behave_like_a_list(
+            steps in prop::collection::vec((0_u8..4, 0_u64..5), 0..200),
+        ) {
             let mut table = Waiting::new(8);
             let mut model: Vec<(u64, u32, u64)> = Vec::new();
             for (number, (action, sector)) in steps.into_iter().enumerate() {

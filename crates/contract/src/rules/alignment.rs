@@ -228,6 +228,7 @@ impl AlignmentFound {
 mod tests {
     use super::*;
     use prism_base::Rng;
+    use prism_testkit::seeds;
     use std::collections::BTreeSet;
 
     /// Blocks of four units of 1 KiB.
@@ -295,8 +296,8 @@ mod tests {
 
     /// The same with every log block written down.
     #[test]
-    fn agrees_with_log_blocks_in_full() {
-        for seed in 0..200 {
+    fn random_writes_agree_with_log_blocks_in_full() {
+        for seed in seeds(0..200) {
             let mut rng = Rng::stream(seed, "alignment");
             let mut rule = LogBlocks::new(Bytes(4096), Bytes(1024));
             rule.grow(16);

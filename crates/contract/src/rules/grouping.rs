@@ -273,6 +273,7 @@ impl Default for Course {
 mod tests {
     use super::*;
     use prism_base::Rng;
+    use prism_testkit::seeds;
 
     const UNIT: Bytes = Bytes(4096);
 
@@ -306,8 +307,8 @@ mod tests {
     }
 
     #[test]
-    fn agrees_with_blocks_in_full() {
-        for seed in 0..100 {
+    fn random_writes_agree_with_blocks_in_full() {
+        for seed in seeds(0..100) {
             let mut rng = Rng::stream(seed, "grouping");
             let segment = [u64::MAX, 16, 8][rng.below(3) as usize];
             let mut log = AppendLog::new(4, segment);

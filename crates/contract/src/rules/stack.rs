@@ -199,6 +199,7 @@ fn beyond(counts: &[u64], size: u64) -> u64 {
 mod tests {
     use super::*;
     use prism_base::Rng;
+    use prism_testkit::seeds;
 
     /// A cache as one would write it down: the most recent page first.
     fn lru_misses(size: usize, visits: &[u64], rounds: usize) -> u64 {
@@ -250,11 +251,11 @@ mod tests {
     }
 
     #[test]
-    fn equal_to_a_cache_of_every_size() {
+    fn random_visits_equal_a_cache_of_every_size() {
         check(&[]);
         check(&[1]);
         check(&[1, 1, 1]);
-        for seed in 0..60 {
+        for seed in seeds(0..60) {
             let mut rng = Rng::stream(seed, "stack");
             let (len, pages) = (1 + rng.below(120), 1 + rng.below(24));
             let visits: Vec<u64> = (0..len).map(|_| rng.below(pages)).collect();

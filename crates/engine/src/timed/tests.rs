@@ -3,6 +3,7 @@
 use prism_base::{Bytes, Rng};
 use prism_ftl::{Frontiers, FtlConfig, PageConfig, VictimPolicy};
 use prism_nand::{Geometry, PageTimes, Timing};
+use prism_testkit::{all_seeds, seeds};
 
 use super::*;
 use crate::config::{Cleaning, CleaningMode, Suspend};
@@ -92,9 +93,9 @@ fn life(seed: u64, foresees: bool) -> (Vec<(SimTime, Done)>, FlashCounts) {
 }
 
 #[test]
-fn a_read_of_one_event_ends_when_one_of_two_does() {
+fn random_reads_of_one_event_end_when_those_of_two_do() {
     let mut cleaned = 0;
-    for seed in 0..300 {
+    for seed in seeds(0..300) {
         let (foreseen, counts) = life(seed, true);
         assert!(foreseen.len() > 100, "{} things done", foreseen.len());
         let (stepped, all) = life(seed, false);
@@ -103,5 +104,5 @@ fn a_read_of_one_event_ends_when_one_of_two_does() {
         assert!(foreseen.len() == stepped.len() && counts == all, "seed {seed}: {counts:?}");
         cleaned += counts.programs[Cause::Gc];
     }
-    assert!(cleaned > 10_000, "{cleaned} pages moved");
+    assert!(!all_seeds() || cleaned > 10_000, "{cleaned} pages moved");
 }

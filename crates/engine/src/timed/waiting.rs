@@ -147,6 +147,8 @@ impl Waiting {
 mod tests {
     use prism_base::Rng;
 
+    use prism_testkit::seed;
+
     use super::*;
 
     fn job(op: Op) -> u32 {
@@ -155,8 +157,8 @@ mod tests {
     }
 
     #[test]
-    fn equals_two_lists() {
-        let mut rng = Rng::stream(6, "waiting");
+    fn random_commands_equal_two_lists() {
+        let mut rng = Rng::stream(seed(6), "waiting");
         let mut waiting = Waiting::new();
         let (mut rest, mut passing, mut passed) = (VecDeque::new(), VecDeque::new(), 0);
         for turn in 0..200_000 {

@@ -8,6 +8,7 @@ use prism_engine::Immediate;
 use prism_ftl::{Frontiers, Ftl, PageConfig, PageMap, VictimPolicy};
 use prism_nand::faults::FailureLaw;
 use prism_nand::{Cause, FaultModel, Geometry, LaneId, Nand, UnitTag};
+use prism_testkit::{all_seeds, seeds};
 
 fn geometry(rng: &mut Rng) -> Geometry {
     let dies = 1 + rng.below(3) as u32;
@@ -57,9 +58,9 @@ fn config(geometry: &Geometry, share: f64, rng: &mut Rng) -> PageConfig {
 }
 
 #[test]
-fn everything_written_without_time_stands_where_the_map_says() {
+fn random_failures_leave_everything_where_the_map_says() {
     let (mut failures, mut retired, mut ended) = (0, 0, 0);
-    for seed in 0..60 {
+    for seed in seeds(0..60) {
         let mut rng = Rng::stream(seed, "immediate.faults");
         let geometry = geometry(&mut rng);
         let config = config(&geometry, 0.4 + 0.2 * rng.unit(), &mut rng);
@@ -113,5 +114,5 @@ fn everything_written_without_time_stands_where_the_map_says() {
         assert!(free + health.factory_bad < geometry.blocks());
     }
     println!("{failures} failures, {retired} units moved for them, {ended} drives at their end");
-    assert!(failures > 500 && retired > 500 && ended > 3);
+    assert!(!all_seeds() || failures > 500 && retired > 500 && ended > 3);
 }

@@ -1,6 +1,7 @@
 //! The function level against a model of blocks: what is handed out, what it holds, what is
 //! refused.
 
+use prism_testkit::seeds;
 use std::collections::BTreeMap;
 
 use prism_base::{Bytes, Rng};
@@ -336,7 +337,7 @@ impl Model {
 
 #[test]
 fn random_operations_follow_the_model() {
-    for seed in 0..24 {
+    for seed in seeds(0..24) {
         let odd = DeviceGeometry { channels: 3, pages_per_block: 7, oob_size: 0, ..geometry() };
         let many = DeviceGeometry { pages_per_block: 130, ..geometry() };
         Model::new(geometry(), 4, seed).run(6000);

@@ -1,6 +1,7 @@
 //! The order of queued commands at the function level, with and without time: reads before
 //! writes before erases, and what may not be reordered is not.
 
+use prism_testkit::seeds;
 use std::collections::BTreeMap;
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
@@ -342,7 +343,7 @@ fn random(seed: u64, timing: Option<Timing>) {
 
 #[test]
 fn random_commands_keep_what_may_not_be_reordered() {
-    for seed in 0..20 {
+    for seed in seeds(0..20) {
         random(seed, None);
         random(seed, Some(timing()));
     }

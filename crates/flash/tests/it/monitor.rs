@@ -1,6 +1,7 @@
 //! The monitor: what it promised is there after power was cut at any operation, and wear is
 //! levelled over LUNs.
 
+use prism_testkit::{all_seeds, seeds};
 use std::collections::BTreeMap;
 
 use prism_base::{Bytes, Rng};
@@ -201,7 +202,7 @@ fn check_block(
 
 fn lives(cache: Cache) {
     let (mut cuts, mut exchanges) = (0, 0);
-    for seed in 0..120 {
+    for seed in seeds(0..120) {
         let mut rng = Rng::stream(seed, "monitor.cuts");
         let wear = GlobalWear { min_gap: 1, delta: 0.0, budget: 0.5 };
         let options = Options { timing: None, wear: Some(wear) };
@@ -242,18 +243,18 @@ fn lives(cache: Cache) {
             }
         }
     }
-    assert!(cuts > 2500, "{cuts} cuts");
-    assert!(exchanges > 20, "{exchanges} exchanges of LUNs");
+    assert!(!all_seeds() || cuts > 2500, "{cuts} cuts");
+    assert!(!all_seeds() || exchanges > 20, "{exchanges} exchanges of LUNs");
 }
 
 #[test]
-fn nothing_is_lost_when_power_goes_at_any_operation() {
+fn random_cuts_at_any_operation_lose_nothing() {
     lives(Cache::None);
 }
 
 /// Every step is synced here: what is not may be lost, which is for the levels above.
 #[test]
-fn nothing_is_lost_with_a_cache() {
+fn random_cuts_with_a_cache_lose_nothing() {
     lives(Cache::Volatile);
 }
 
@@ -371,9 +372,9 @@ fn without_levelling_one_lun_wears_alone() {
 
 /// A device that was used before, even one that power left torn, is empty after it is formatted.
 #[test]
-fn formatting_leaves_nothing() {
-    let mut rng = Rng::stream(4, "monitor.format");
-    for seed in 0..40 {
+fn random_devices_are_empty_after_they_are_formatted() {
+    for seed in seeds(0..40) {
+        let mut rng = Rng::stream(seed, "monitor.format");
         let memory: SharedMemory =
             MemoryDevice::new(geometry(&mut rng), Cache::Volatile).unwrap().into();
         for round in 0..3 {
@@ -397,8 +398,8 @@ fn formatting_leaves_nothing() {
 /// journal, and the one to which it moves another. What power or failures have left partly
 /// written must not take their places.
 #[test]
-fn what_is_left_partly_written_does_not_count() {
-    for seed in 0..300 {
+fn random_failures_leave_blocks_that_do_not_count_as_open() {
+    for seed in seeds(0..300) {
         let mut rng = Rng::stream(seed, "monitor.open");
         let geometry =
             DeviceGeometry { blocks_per_lun: 40, max_open_blocks: Some(4), ..geometry(&mut rng) };
@@ -435,8 +436,8 @@ fn what_is_left_partly_written_does_not_count() {
 /// A volatile cache may forget that a block was filled, finished or erased. What a share has
 /// open when the power is back must not be more than it may have: others would be refused.
 #[test]
-fn a_lost_cache_opens_no_more_blocks_than_are_allowed() {
-    for seed in 0..60 {
+fn random_losses_of_a_cache_open_no_more_blocks_than_allowed() {
+    for seed in seeds(0..60) {
         let mut rng = Rng::stream(seed, "monitor.forgotten");
         let geometry = DeviceGeometry { max_open_blocks: Some(6), ..geometry(&mut rng) };
         let memory: SharedMemory = MemoryDevice::new(geometry, Cache::Volatile).unwrap().into();
@@ -479,8 +480,8 @@ fn a_lost_cache_opens_no_more_blocks_than_are_allowed() {
 
 /// A device on which blocks have failed is formatted all the same: they are hidden again.
 #[test]
-fn formatting_hides_what_has_failed() {
-    for seed in 0..40 {
+fn random_failed_blocks_stay_hidden_after_a_format() {
+    for seed in seeds(0..40) {
         let mut rng = Rng::stream(seed, "monitor.format.bad");
         let geometry = geometry(&mut rng);
         let memory: SharedMemory = MemoryDevice::new(geometry, Cache::None).unwrap().into();

@@ -8,6 +8,7 @@ use prism_flash::{
     Allocation, Cache, Device, DeviceGeometry, FlashError, GlobalWear, MediumError, MemoryDevice,
     Options, Raw, SharedMemory,
 };
+use prism_testkit::{all_seeds, seeds};
 
 fn geometry(rng: &mut Rng) -> DeviceGeometry {
     let oob = [0, 64, 256][rng.below(3) as usize];
@@ -137,8 +138,8 @@ fn size(world: &World) -> usize {
 }
 
 #[test]
-fn every_mapping_equals_an_array() {
-    for seed in 0..60 {
+fn random_writes_to_every_mapping_equal_an_array() {
+    for seed in seeds(0..60) {
         let mut rng = Rng::stream(seed, "policy.model");
         let memory = MemoryDevice::new(geometry(&mut rng), Cache::None).unwrap().into();
         let world = new_world(&mut rng, &memory);
@@ -190,9 +191,9 @@ fn settle(world: &World, model: &mut Model, context: &str) {
     model.flushed();
 }
 
-fn lives(label: &str, cache: Cache, seeds: u64, turns: u32) -> u32 {
+fn lives(label: &str, cache: Cache, devices: u64, turns: u32) -> u32 {
     let mut cuts = 0;
-    for seed in 0..seeds {
+    for seed in seeds(0..devices) {
         let mut rng = Rng::stream(seed, label);
         let memory: SharedMemory = MemoryDevice::new(geometry(&mut rng), cache).unwrap().into();
         let world = new_world(&mut rng, &memory);
@@ -223,22 +224,22 @@ fn lives(label: &str, cache: Cache, seeds: u64, turns: u32) -> u32 {
 }
 
 #[test]
-fn what_a_flush_promised_survives_torn_operations() {
+fn random_cuts_tear_operations_and_what_was_flushed_stays() {
     let cuts = lives("policy.torn", Cache::None, 120, 60);
-    assert!(cuts > 5_500, "{cuts} cuts");
+    assert!(!all_seeds() || cuts > 5_500, "{cuts} cuts");
 }
 
 #[test]
-fn what_a_flush_promised_survives_a_lost_cache() {
+fn random_cuts_lose_a_cache_and_what_was_flushed_stays() {
     let cuts = lives("policy.cache", Cache::Volatile, 120, 60);
-    assert!(cuts > 5_500, "{cuts} cuts");
+    assert!(!all_seeds() || cuts > 5_500, "{cuts} cuts");
 }
 
 /// The death of a process tears nothing and loses no cache: what was programmed is there, and
 /// only what waited for its row to fill up is not.
 #[test]
-fn a_process_that_dies_loses_only_what_was_not_programmed() {
-    for seed in 0..30 {
+fn random_deaths_of_a_process_lose_only_what_was_not_programmed() {
+    for seed in seeds(0..30) {
         let mut rng = Rng::stream(seed, "policy.death");
         let memory: SharedMemory =
             MemoryDevice::new(geometry(&mut rng), Cache::Volatile).unwrap().into();

@@ -1,6 +1,7 @@
 //! Labels that wait for a sync: however many they are, whatever fails meanwhile, each is read as
 //! it was written, and none is counted before it is durable.
 
+use prism_testkit::skipped;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -65,7 +66,6 @@ fn check_whole(device: &mut FlashFile, context: &str) {
 }
 
 #[test]
-#[allow(clippy::print_stdout, reason = "what is skipped is said")]
 fn more_labels_than_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     for engine in [EngineChoice::Portable, EngineChoice::Uring] {
@@ -74,7 +74,7 @@ fn more_labels_than_are_kept() {
         let settings = Settings { engine, ..Settings::USUAL };
         let mut device = match FlashFile::create_with(&path, MANY, settings) {
             Err(FlashFileError::Engine { what, .. }) => {
-                println!("SKIPPED: {what}");
+                skipped(&what, "");
                 continue;
             }
             made => made.unwrap(),

@@ -1,6 +1,7 @@
 //! The monitor and the levels on a device in a file: shares, what they hold and how worn
 //! their blocks are, found again after a clean close, a kill and a loss of power.
 
+use prism_testkit::{all_seeds, seeds};
 use std::collections::BTreeMap;
 
 use prism_base::{Bytes, Rng};
@@ -136,9 +137,9 @@ impl World {
 }
 
 #[test]
-fn nothing_flushed_is_lost_above_a_file() {
+fn random_ends_lose_nothing_flushed_above_a_file() {
     let mut ended = 0;
-    for seed in 0..60 {
+    for seed in seeds(0..60) {
         let mut world = World::new(seed);
         for _ in 0..12 {
             let operations = world.rng.below(120);
@@ -171,7 +172,7 @@ fn nothing_flushed_is_lost_above_a_file() {
             ended += 1;
         }
     }
-    assert!(ended > 700, "{ended}");
+    assert!(!all_seeds() || ended > 700, "{ended}");
 }
 
 /// Shares, their LUNs, erase counts, bad blocks and an exchange of LUNs that is half done.

@@ -260,13 +260,15 @@ impl Candidates {
 mod tests {
     use prism_base::Rng;
 
+    use prism_testkit::seed;
+
     use super::*;
 
     /// Candidates in the order of sealing with (valid, seal, change), kept the plain way.
     #[test]
-    fn order_and_ages_are_those_of_a_list() {
+    fn random_candidates_are_those_of_a_list() {
         const BLOCKS: u64 = 70;
-        let mut rng = Rng::stream(3, "candidates");
+        let mut rng = Rng::stream(seed(3), "candidates");
         let mut candidates = Candidates::with_changes(BLOCKS as usize, 9);
         // By the last change.
         let mut order_of_changes: Vec<usize> = Vec::new();

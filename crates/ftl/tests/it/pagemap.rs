@@ -3,6 +3,7 @@
 
 #![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
 
+use prism_testkit::seeds;
 use std::collections::{BTreeMap, VecDeque};
 
 use prism_base::{Bytes, Rng};
@@ -184,8 +185,8 @@ impl Run {
 }
 
 #[test]
-fn consistent_after_every_operation() {
-    for seed in 0..80 {
+fn random_operations_leave_a_consistent_map() {
+    for seed in seeds(0..80) {
         let victim = POLICIES[seed as usize % POLICIES.len()];
         let frontiers =
             [Frontiers::Shared, Frontiers::Separate][seed as usize / POLICIES.len() % 2];

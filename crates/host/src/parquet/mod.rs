@@ -128,6 +128,7 @@ pub(crate) mod tests {
     use std::fs;
     use std::path::Path;
 
+    use prism_testkit::cases;
     use prism_trace::{Capabilities, Op, VecSource};
     use proptest::prelude::*;
 
@@ -223,9 +224,9 @@ pub(crate) mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(cases(64))]
         #[test]
-        fn what_is_written_is_read(
+        fn random_records_are_read_as_written(
             mut records in prop::collection::vec(crate::compact::tests::any_record(), 0..40)
         ) {
             let symbols = symbols();

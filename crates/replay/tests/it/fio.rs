@@ -7,6 +7,7 @@ use prism_base::{Bytes, Nanos};
 use prism_nand::timing::transfer_time;
 use prism_replay::fio::stats::Dir;
 use prism_ssd::HostOp::{self, Discard, Flush, Read, Write};
+use prism_testkit::cases;
 use proptest::prelude::*;
 
 /// Checks what one job at queue depth 1 issues, in KiB.
@@ -89,15 +90,11 @@ fn touched(log: &Log, len: u64, block: u64) -> Vec<u32> {
     counts
 }
 
-fn cases(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
-}
-
 proptest! {
     #![proptest_config(cases(48))]
 
     #[test]
-    fn with_a_map_every_block_comes_once_a_pass(
+    fn random_orders_with_a_map_take_every_block_once_a_pass(
         blocks in 1u64..400,
         sizes in prop::sample::select(vec![
             "bs=4k", "bsrange=4k-16k", "bssplit=4k/30:8k/:20k/", "bs=4k,8k",
@@ -123,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn without_a_map_ios_stay_inside_and_are_as_many_as_asked(
+    fn random_orders_without_a_map_stay_inside_and_are_as_many_as_asked(
         size in 40u64..400,
         words in prop::sample::select(vec![
             "norandommap", "ba=512", "ba=1k", "random_distribution=zipf:1.2",

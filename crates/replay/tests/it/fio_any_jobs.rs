@@ -4,6 +4,7 @@
 use crate::common::{parse, run};
 use prism_base::Latencies;
 use prism_replay::fio::words::names;
+use prism_testkit::cases;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -103,15 +104,11 @@ fn enough_of_them_are_taken() {
     assert!(count > 200, "{count} of 1000 are jobs that make sense");
 }
 
-fn cases(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
-}
-
 proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn jobs_end_and_lose_nothing(a in job(), b in job(), global in job()) {
+    fn random_jobs_end_and_lose_nothing(a in job(), b in job(), global in job()) {
         let text = text(&a, &b, &global);
         let Ok(jobs) = parse(&text) else { return Ok(()) };
         let (outcome, log) = run(&jobs);
@@ -135,12 +132,14 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_refused_in_words(text in "(\\[?[a-z_]{0,9}\\]?[= ]?[0-9a-z%:/,.-]{0,8}\n){0,6}") {
+    fn random_noise_is_refused_in_words(
+        text in "(\\[?[a-z_]{0,9}\\]?[= ]?[0-9a-z%:/,.-]{0,8}\n){0,6}",
+    ) {
         let _ = parse(&text);
     }
 
     #[test]
-    fn values_of_noise_are_refused_in_words(
+    fn random_values_are_refused_in_words(
         word in prop::sample::select(names().collect::<Vec<_>>()),
         value in "[0-9a-z%:/,.-]{0,12}",
     ) {

@@ -6,6 +6,7 @@ use prism_base::Bytes;
 use prism_replay::fio::{self, FioError, Job, JobReader, Outcome, Target, jobs};
 use prism_ssd::device::FaultSpec;
 use prism_ssd::{Device, Drive, HostOp, InitialState, ZoneState};
+use prism_testkit::{all_seeds, seeds};
 
 const UNIT: u64 = 4096;
 const ZONE: u64 = 80 * UNIT;
@@ -198,9 +199,9 @@ fn words_that_do_not_fit_are_refused() {
 /// Zones fail while jobs write and read them: what goes to a zone that takes nothing more fails,
 /// what comes after it goes elsewhere, and the jobs come to their end.
 #[test]
-fn jobs_go_round_zones_that_have_failed() {
+fn random_failures_of_zones_do_not_stop_jobs() {
     let (mut failed, mut errors, mut written) = (0, 0, 0);
-    for seed in 0..20 {
+    for seed in seeds(0..20) {
         let mut device = device();
         let mut faults = FaultSpec::of_kind("tlc");
         faults.factory_bad = Some(0.0);
@@ -222,7 +223,7 @@ fn jobs_go_round_zones_that_have_failed() {
         errors += outcome.total.errors[HostOp::Write as usize];
         written += outcome.total.bytes_of(HostOp::Write);
     }
-    assert!(failed >= 30 && errors >= 8, "{failed} zones failed, {errors} writes");
+    assert!(!all_seeds() || failed >= 30 && errors >= 8, "{failed} zones failed, {errors} writes");
     // Drives come to their end early here.
-    assert!(written > 20 * ZONES * CAPACITY / 8, "{written}");
+    assert!(!all_seeds() || written > 20 * ZONES * CAPACITY / 8, "{written}");
 }

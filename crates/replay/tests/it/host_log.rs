@@ -1,6 +1,7 @@
 //! The host's log over a zoned drive: what it holds against a naive model, what it copies, and
 //! what it refuses.
 
+use prism_testkit::seeds;
 use std::collections::BTreeSet;
 
 use prism_base::{Bytes, Rng};
@@ -50,8 +51,8 @@ fn drain(log: &mut HostLog) -> Vec<Completion> {
 /// Random requests at depth: what is mapped is what was written and not discarded, and every
 /// unit that is mapped can be read.
 #[test]
-fn a_log_holds_what_was_written() {
-    for seed in 0..12 {
+fn random_requests_to_a_log_leave_what_was_written() {
+    for seed in seeds(0..12) {
         let mut rng = Rng::stream(seed, "host log");
         let units = 700 + rng.below(100);
         let mut log = log(16, units, InitialState::Filled);

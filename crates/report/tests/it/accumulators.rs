@@ -4,6 +4,7 @@ use prism_base::{Bytes, Nanos, SimTime};
 use prism_report::accumulate::{
     HeatGrid, LatencySeries, LevelSeries, SizeClass, SizeHistogram, SumSeries,
 };
+use prism_testkit::cases;
 use proptest::prelude::*;
 
 const START: SimTime = SimTime(1000);
@@ -30,8 +31,9 @@ fn expected_buckets(last: u64) -> (u64, usize) {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
     #[test]
-    fn sums_are_exact_in_every_bucket(
+    fn random_sums_are_exact_in_every_bucket(
         events in prop::collection::vec((offset(), 0u64..1 << 40), 1..60),
         rest in 0u64..100,
     ) {
@@ -55,7 +57,7 @@ proptest! {
     }
 
     #[test]
-    fn percentiles_are_at_most_an_eighth_too_high(
+    fn random_percentiles_are_at_most_an_eighth_too_high(
         events in prop::collection::vec((offset(), offset()), 1..80),
         per_mille in 0u32..=1000,
     ) {
@@ -76,7 +78,7 @@ proptest! {
     }
 
     #[test]
-    fn the_integral_of_a_level_is_exact(
+    fn random_levels_have_an_exact_integral(
         changes in prop::collection::vec((offset(), 0u64..1 << 20), 0..40),
         rest in offset(),
     ) {
@@ -113,7 +115,7 @@ proptest! {
     }
 
     #[test]
-    fn a_heat_grid_gives_each_bin_its_bytes(
+    fn random_heat_grids_give_each_bin_its_bytes(
         events in prop::collection::vec((0usize..2, offset(), 0u64..1000, 0u64..1000), 1..40),
         rows in 1usize..9,
     ) {
@@ -148,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn sizes_are_counted_once_each(sizes in prop::collection::vec(offset(), 0..60)) {
+    fn random_sizes_are_counted_once_each(sizes in prop::collection::vec(offset(), 0..60)) {
         let mut histogram = SizeHistogram::default();
         for &size in &sizes {
             histogram.record(Bytes(size));

@@ -7,6 +7,7 @@ use crate::common::zoned::{
 use prism_nand::Nand;
 use prism_ssd::device::FaultSpec;
 use prism_ssd::{Device, DeviceError, Drive, HostOp, Status, SubmitError, ZoneState};
+use prism_testkit::{all_seeds, seeds};
 
 /// The small zoned drive, over so many dies a zone, whose programs and erases fail with these
 /// chances.
@@ -89,9 +90,9 @@ fn a_drive_whose_erases_fail_loses_zone_after_zone() {
 /// A zone that is written to its end while exactly one of its programs fails: it can be read and
 /// not be written, and every unit of the writes that are done is there, some of them elsewhere.
 #[test]
-fn a_program_that_fails_leaves_a_zone_that_can_be_read() {
+fn random_program_failures_leave_zones_that_can_be_read() {
     let mut found = 0;
-    for seed in 0..200 {
+    for seed in seeds(0..200) {
         let mut drive = drive(ageing(2, 0.03, 0.0), seed);
         let spare = drive.health().unwrap().spare_blocks;
         let (mut acknowledged, mut versions) = (0, Vec::new());
@@ -129,7 +130,7 @@ fn a_program_that_fails_leaves_a_zone_that_can_be_read() {
         }
         drive.assert_consistent();
     }
-    assert!(found >= 20, "one program has failed in {found} lives");
+    assert!(!all_seeds() || found >= 20, "one program has failed in {found} lives");
 }
 
 /// Every program fails: neither zones nor shelters take anything, and the drive writes no more.
@@ -155,7 +156,7 @@ fn data_without_a_shelter_stays_in_the_buffer() {
 
 /// Blocks that are bad from the factory are made up for, as long as there are others.
 #[test]
-fn zones_are_as_large_whatever_is_bad_from_the_factory() {
+fn random_factory_bad_blocks_leave_zones_as_large() {
     let with = |share: f64, seed: u64| {
         let mut device = ageing(1, 0.0, 0.0);
         device.flash.blocks_per_plane = 4;
@@ -166,7 +167,7 @@ fn zones_are_as_large_whatever_is_bad_from_the_factory() {
         })
     };
     let mut bad = 0;
-    for seed in 0..20 {
+    for seed in seeds(0..20) {
         let (zones, health) = match with(0.05, seed) {
             Ok(found) => found,
             Err(error) => {
@@ -179,21 +180,21 @@ fn zones_are_as_large_whatever_is_bad_from_the_factory() {
         assert_eq!((zones, health.spare_blocks), (ZONES as u32, 5 - health.bad.factory_bad));
         bad += health.bad.factory_bad;
     }
-    assert!(bad >= 5, "{bad} are bad");
+    assert!(!all_seeds() || bad >= 5, "{bad} are bad");
     let refused = with(0.9, 1).unwrap_err();
     assert!(matches!(refused, DeviceError::Ftl(_)), "{refused}");
 }
 
 /// A prepared drive may begin with zones that have failed while it was filled.
 #[test]
-fn a_prepared_drive_has_what_failed_on_the_way() {
+fn random_failures_while_a_drive_is_prepared() {
     let prepared = |seed| {
         let device = ageing(2, 0.01, 0.0);
         let state = prism_ssd::InitialState::Filled;
         Drive::prepared(device, state, seed, |_, _| true).unwrap().unwrap().0
     };
     let mut failed = 0;
-    for seed in 0..20 {
+    for seed in seeds(0..20) {
         let drive = prepared(seed);
         drive.assert_consistent();
         let zones = drive.zones().unwrap();
@@ -203,5 +204,5 @@ fn a_prepared_drive_has_what_failed_on_the_way() {
         assert!(ended || counts.iter().sum::<u32>() == ZONES as u32, "{counts:?}");
         failed += counts[1];
     }
-    assert!(failed >= 10, "{failed} zones have failed");
+    assert!(!all_seeds() || failed >= 10, "{failed} zones have failed");
 }

@@ -4,15 +4,16 @@
 //! power goes. Whatever happens, every unit that was acknowledged reads as what was written
 //! last, or its read says that it is lost.
 
-#![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
+#![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
 
-use crate::common::aged::{Model, seeds};
+use crate::common::aged::Model;
 use crate::common::failing;
 use crate::common::swarm::{self, Kind};
 use prism_base::Rng;
 use prism_engine::FaultCounts;
 use prism_ssd::Device;
 use prism_ssd::device::Mapping;
+use prism_testkit::{all_seeds, seeds};
 
 /// What lives of failing drives have met.
 #[derive(Debug, Default)]
@@ -34,10 +35,9 @@ impl Met {
 
 /// Lives of drives that `draw` draws, one for each seed: filled, then written, read, trimmed and
 /// flushed, and if they are protected without power now and then.
-fn lives(seeds: std::ops::Range<u64>, test: &str, draw: impl Fn(&mut Rng) -> Device) -> Met {
+fn lives(count: u64, draw: impl Fn(&mut Rng) -> Device) -> Met {
     let mut met = Met::default();
-    for seed in seeds {
-        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test it faults::{test}");
+    for seed in seeds(0..count) {
         let mut rng = Rng::stream(seed, "faults.device");
         let device = failing::device(&mut rng, &draw);
         let protected = device.drive.power_loss_protection;
@@ -63,50 +63,46 @@ fn lives(seeds: std::ops::Range<u64>, test: &str, draw: impl Fn(&mut Rng) -> Dev
 
 /// Drives of all kinds live through ten thousand faults and lose nothing in silence.
 #[test]
-fn a_swarm_of_failing_drives_loses_nothing_in_silence() {
-    let seeds = seeds(400);
-    let alone = seeds.end - seeds.start == 1;
-    let met = lives(seeds, "a_swarm_of_failing_drives", swarm::device);
+fn random_failing_drives_lose_nothing_in_silence() {
+    let met = lives(400, swarm::device);
     let all = met.faults;
     let each = [all.program_failures, all.erase_failures, all.rebuilt_units, all.lost_units];
     let enough = met.injected() >= 10_000 && each.iter().all(|&count| count >= 100);
     let ends = met.read_only >= 10 && met.refused >= 1000 && met.cuts >= 50;
-    assert!(alone || enough && ends, "{met:?}");
+    assert!(!all_seeds() || enough && ends, "{met:?}");
 }
 
 /// Each mapping by block, and ranges, by themselves: merges meet blocks that fail.
-fn a_swarm_of(kind: Kind, test: &str) {
-    let seeds = seeds(100);
-    let alone = seeds.end - seeds.start == 1;
-    let met = lives(seeds, test, |rng| kind.draw(rng));
+fn failures_of(kind: Kind) {
+    let met = lives(100, |rng| kind.draw(rng));
     let all = met.faults;
     let each = [all.program_failures, all.erase_failures, all.lost_units];
     let enough = met.injected() >= 1000 && each.iter().all(|&count| count >= 100);
     let ends = met.read_only >= 3 && met.refused >= 100 && met.cuts >= 20;
-    assert!(alone || enough && ends, "{met:?}");
+    assert!(!all_seeds() || enough && ends, "{met:?}");
 }
 
 #[test]
-fn a_swarm_mapped_by_block() {
-    a_swarm_of(Kind::ByBlock(Mapping::Block), "a_swarm_mapped_by_block");
+fn random_failures_of_block_mapping() {
+    failures_of(Kind::ByBlock(Mapping::Block));
 }
 
 #[test]
-fn a_swarm_of_bast() {
-    a_swarm_of(Kind::ByBlock(Mapping::Bast), "a_swarm_of_bast");
+fn random_failures_of_bast() {
+    failures_of(Kind::ByBlock(Mapping::Bast));
 }
 
 #[test]
-fn a_swarm_of_fast() {
-    a_swarm_of(Kind::ByBlock(Mapping::Fast), "a_swarm_of_fast");
+fn random_failures_of_fast() {
+    failures_of(Kind::ByBlock(Mapping::Fast));
 }
 
 #[test]
-fn a_swarm_of_data_groups() {
-    a_swarm_of(Kind::ByBlock(Mapping::Hybrid), "a_swarm_of_data_groups");
+fn random_failures_of_data_groups() {
+    failures_of(Kind::ByBlock(Mapping::Hybrid));
 }
 
 #[test]
-fn a_swarm_of_ranges() {
-    a_swarm_of(Kind::Ranges, "a_swarm_of_ranges");
+fn random_failures_of_ranges() {
+    failures_of(Kind::Ranges);
 }

@@ -1,7 +1,7 @@
 //! Zoned drives whose flash fails, against what their host was told: zones become read only and
 //! offline, and every unit whose write was acknowledged is there.
 
-#![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
+#![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
 
 use crate::common::zoned::{self, CAPACITY_UNITS, UNIT, ZONE_UNITS, request};
 use prism_base::{Bytes, Rng};
@@ -9,6 +9,7 @@ use prism_engine::FaultCounts;
 use prism_nand::Nand;
 use prism_ssd::device::FaultSpec;
 use prism_ssd::{Completion, Device, Drive, HostOp, Request, Status, ZoneState};
+use prism_testkit::{all_seeds, seeds};
 
 /// Zones of the drives.
 const ZONES: u64 = 24;
@@ -252,16 +253,6 @@ impl Host {
     }
 }
 
-fn seeds(count: u64) -> std::ops::Range<u64> {
-    match std::env::var("PRISM_SEED") {
-        Ok(seed) => {
-            let seed = seed.parse().expect("PRISM_SEED is a number");
-            seed..seed + 1
-        }
-        Err(_) => 0..count,
-    }
-}
-
 /// What a swarm has been through.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
@@ -306,16 +297,15 @@ fn live(host: Host, stretches: u32, cuts: f64, seed: u64, seen: &mut Seen) {
     seen.ended += u32::from(health.read_only.is_some());
 }
 
-fn swarm(name: &str, count: u64, stretches: u32, cuts: f64) -> Seen {
+fn swarm(count: u64, stretches: u32, cuts: f64) -> Seen {
     let mut seen = Seen::default();
-    for seed in seeds(count) {
-        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test it faults_zones::{name}");
+    for seed in seeds(0..count) {
         let mut rng = Rng::stream(seed, "faults.zones");
         let device = faulty(&mut rng);
         let Some(host) = Host::new(device, seed) else { continue };
         live(host, stretches, cuts, seed, &mut seen);
     }
-    println!("{name}: {seen:?}");
+    println!("{seen:?}");
     seen
 }
 
@@ -326,17 +316,15 @@ fn failures(seen: &Seen) -> u64 {
 /// Zones break and go offline, some drives come to their end, and what was acknowledged is
 /// there.
 #[test]
-fn a_swarm_of_failing_zones_loses_nothing() {
-    let seen = swarm("a_swarm", 150, 20, 0.0);
-    let alone = std::env::var("PRISM_SEED").is_ok();
-    assert!(alone || failures(&seen) >= 1000, "{seen:?}");
-    assert!(alone || seen.read_only >= 400 && seen.offline >= 100, "{seen:?}");
-    assert!(alone || seen.write_faults >= 200 && seen.sheltered >= 1000, "{seen:?}");
+fn random_failures_of_zones_lose_nothing() {
+    let seen = swarm(150, 20, 0.0);
+    assert!(!all_seeds() || failures(&seen) >= 1000, "{seen:?}");
+    assert!(!all_seeds() || seen.read_only >= 400 && seen.offline >= 100, "{seen:?}");
+    assert!(!all_seeds() || seen.write_faults >= 200 && seen.sheltered >= 1000, "{seen:?}");
 }
 
 #[test]
-fn many_cuts_of_failing_zones() {
-    let seen = swarm("many_cuts", 120, 25, 0.9);
-    let alone = std::env::var("PRISM_SEED").is_ok();
-    assert!(alone || failures(&seen) >= 1000 && seen.cuts >= 2000, "{seen:?}");
+fn random_cuts_of_failing_zones() {
+    let seen = swarm(120, 25, 0.9);
+    assert!(!all_seeds() || failures(&seen) >= 1000 && seen.cuts >= 2000, "{seen:?}");
 }

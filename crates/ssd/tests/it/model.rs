@@ -4,7 +4,7 @@
 //! holds what the model holds, every request has completed exactly once, and what was
 //! done to the flash is accounted for, cause by cause.
 
-#![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
+#![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
 
 use crate::common::model::{Model, Weights};
 use crate::common::swarm;
@@ -13,24 +13,11 @@ use prism_ftl::{Frontiers, VictimPolicy};
 use prism_nand::Cause;
 use prism_ssd::Device;
 use prism_ssd::device::{SlcUsage, WriteCache};
-
-/// Seeds of a test: the one in PRISM_SEED, or the first `count`.
-fn seeds(count: u64) -> std::ops::Range<u64> {
-    match std::env::var("PRISM_SEED") {
-        Ok(seed) => {
-            let seed = seed.parse().expect("PRISM_SEED is a number");
-            seed..seed + 1
-        }
-        Err(_) => 0..count,
-    }
-}
+use prism_testkit::{all_seeds, seeds};
 
 #[test]
-fn a_swarm_of_drives_agrees_with_a_hash_map() {
-    for seed in seeds(1000) {
-        println!(
-            "PRISM_SEED={seed} cargo test -p prism-ssd --test it model::a_swarm_of_drives_agrees"
-        );
+fn random_drives_agree_with_a_hash_map() {
+    for seed in seeds(0..1000) {
         let mut rng = Rng::stream(seed, "model.device");
         let device = swarm::device(&mut rng);
         let weights = Weights::drawn(&mut rng);
@@ -44,11 +31,8 @@ fn a_swarm_of_drives_agrees_with_a_hash_map() {
 }
 
 #[test]
-fn a_swarm_of_hybrid_drives_agrees_with_a_hash_map() {
-    for seed in seeds(1000) {
-        println!(
-            "PRISM_SEED={seed} cargo test -p prism-ssd --test it model::a_swarm_of_hybrid_drives"
-        );
+fn random_hybrid_drives_agree_with_a_hash_map() {
+    for seed in seeds(0..1000) {
         let mut rng = Rng::stream(seed, "model.hybrid");
         let device = swarm::by_block(&mut rng);
         let weights = Weights::drawn(&mut rng);
@@ -63,12 +47,9 @@ fn a_swarm_of_hybrid_drives_agrees_with_a_hash_map() {
 
 /// Both uses of blocks with one bit a cell.
 #[test]
-fn a_swarm_of_drives_with_tiers_agrees_with_a_hash_map() {
+fn random_drives_with_two_kinds_of_blocks_agree_with_a_hash_map() {
     let (mut folded, mut cleaned, mut overflowed) = (0, 0, 0);
-    for seed in seeds(600) {
-        println!(
-            "PRISM_SEED={seed} cargo test -p prism-ssd --test it model::a_swarm_of_drives_with_tiers"
-        );
+    for seed in seeds(0..600) {
         let mut rng = Rng::stream(seed, "model.tiers");
         let usage = [SlcUsage::Cache, SlcUsage::Region][(seed % 2) as usize];
         let device = swarm::tiers(&mut rng, usage);
@@ -84,7 +65,7 @@ fn a_swarm_of_drives_with_tiers_agrees_with_a_hash_map() {
         cleaned += u32::from(counts.slc_units[Cause::Gc] > 0);
         overflowed += u32::from(counts.slc_overflow > 0);
     }
-    if std::env::var("PRISM_SEED").is_err() {
+    if all_seeds() {
         let seen = [folded, cleaned, overflowed];
         assert!(seen.iter().all(|&drives| drives > 100), "drives that did it: {seen:?}");
     }

@@ -5,44 +5,57 @@
 //! and since when that is promised. A drive may come back with anything newer than the promise,
 //! never with anything older, and never with another unit's data.
 
-#![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
-
 use crate::common::harness::Harness;
 use crate::common::swarm::{self, Kind};
 use prism_base::Rng;
 use prism_ssd::device::SlcUsage;
 use prism_ssd::{Device, Drive};
+use prism_testkit::{all_seeds, seeds};
 
-/// Lives in which power is cut after so many operations, from none on.
-const SINGLE_LIVES: u64 = 40;
-const SINGLE_CUTS: u64 = 200;
-/// Lives of each kind of drive with many cuts each.
-const KIND_LIVES: u64 = 50;
-const KIND_CUTS: u64 = 100;
-/// Lives of drives of any mapping by unit with many cuts each.
-const MIXED_LIVES: u64 = 400;
-const MIXED_CUTS: u64 = 100;
-/// Lives of drives with blocks of one bit a cell, for each use of them, with many cuts each.
-const TIERS_LIVES: u64 = 100;
-const TIERS_CUTS: u64 = 60;
-/// Lives of each kind of drive with cuts so close that cleaning never ends between two.
-const SHORT_LIVES: u64 = 25;
-const SHORT_CUTS: u64 = 61;
+/// Cuts of the power in all tests of this file, and in the tests of one kind of drive alone:
+/// README.md and TESTING.md state these numbers. Each test counts its cuts as they happen and
+/// compares the count with its part of the sum.
+const ALL_CUTS: u64 = SINGLE.cuts()
+    + 2 * MIXED.cuts()
+    + 2 * TIERS.cuts()
+    + Kind::ALL.len() as u64 * (KIND.cuts() + SHORT.cuts());
+const _: () = assert!(ALL_CUTS == 118_725);
+const _: () = assert!(KIND.cuts() + SHORT.cuts() == 6_525);
 
-/// Seeds of a test: the one in PRISM_SEED, or those from `first` on.
-fn seeds(first: u64, count: u64) -> std::ops::Range<u64> {
-    match std::env::var("PRISM_SEED") {
-        Ok(seed) => {
-            let seed = seed.parse().expect("PRISM_SEED is a number");
-            seed..seed + 1
-        }
-        Err(_) => first..first + count,
-    }
+/// One cut in each life, after so many operations, from none on.
+const SINGLE: Lives = Lives { first: 0, drives: 40, cuts_each: 200 };
+/// Drives of any page-level mapping with many cuts each, in two tests.
+const MIXED: Lives = Lives { first: 0, drives: 200, cuts_each: 100 };
+/// Drives of each kind with many cuts each.
+const KIND: Lives = Lives { first: 2000, drives: 50, cuts_each: 100 };
+/// Drives with SLC blocks, for each use of them, with many cuts each.
+const TIERS: Lives = Lives { first: 3000, drives: 100, cuts_each: 60 };
+/// Drives of each kind with cuts so close that cleaning never ends between two.
+const SHORT: Lives = Lives { first: 1000, drives: 25, cuts_each: 61 };
+
+/// How many drives there are, one for each seed, and how often the power of each is cut.
+#[derive(Clone, Copy)]
+struct Lives {
+    first: u64,
+    drives: u64,
+    cuts_each: u64,
 }
 
-/// Says how to run a test again for one seed.
-fn say(seed: u64, test: &str) {
-    println!("PRISM_SEED={seed} cargo test -p prism-ssd --test it power_loss::{test}");
+impl Lives {
+    const fn cuts(&self) -> u64 {
+        self.drives * self.cuts_each
+    }
+
+    const fn starting_at(self, first: u64) -> Self {
+        Self { first, ..self }
+    }
+
+    /// Runs `life` with each seed; it returns how often power was cut, which adds up to what is
+    /// promised.
+    fn run(&self, life: impl Fn(u64) -> u64) {
+        let cuts: u64 = seeds(self.first..self.first + self.drives).map(life).sum();
+        assert!(!all_seeds() || cuts == self.cuts(), "{cuts} cuts, not {}", self.cuts());
+    }
 }
 
 fn device(seed: u64) -> Device {
@@ -50,32 +63,24 @@ fn device(seed: u64) -> Device {
 }
 
 #[test]
-fn cuts_are_as_many_as_promised() {
-    let each = KIND_LIVES * KIND_CUTS + SHORT_LIVES * SHORT_CUTS;
-    let kinds = Kind::ALL.len() as u64;
-    let all = SINGLE_LIVES * SINGLE_CUTS + MIXED_LIVES * MIXED_CUTS + kinds * each;
-    println!("power is cut {all} times, {each} times for each of {kinds} kinds of drives alone");
-    assert!(all >= 50_000 && each >= 3_000, "{all} cuts, {each} for each kind");
-}
-
-#[test]
-fn one_cut_after_every_operation() {
-    for seed in seeds(0, SINGLE_LIVES) {
-        say(seed, "one_cut");
+fn random_cuts_after_every_operation() {
+    SINGLE.run(|seed| {
         let protected = device(seed).drive.power_loss_protection;
-        for operations in 0..SINGLE_CUTS {
+        let one = |operations| {
             let mut harness = Harness::new(device(seed), seed);
             harness.run(operations);
             harness = harness.cut(seed);
             assert_eq!(harness.drive().device().drive.power_loss_protection, protected);
-        }
-    }
+            harness.cuts()
+        };
+        (0..SINGLE.cuts_each).map(one).sum()
+    });
 }
 
 /// A life with cuts mostly close together, at times long enough for cleaning to be in full
 /// swing, and at times before the drive has done anything at all, as if power went while it
-/// came back. Then the drive works, and no block is lost.
-fn many_cuts(device: Device, seed: u64, cuts: u64) {
+/// came back. Then the drive works, and no block is lost. Returns the number of cuts.
+fn many_cuts(device: Device, seed: u64, cuts: u64) -> u64 {
     let mut harness = Harness::new(device, seed);
     if seed.is_multiple_of(2) {
         harness.fill();
@@ -93,43 +98,39 @@ fn many_cuts(device: Device, seed: u64, cuts: u64) {
     harness.fill();
     harness.come_to_rest();
     harness.assert_no_block_is_lost();
+    harness.cuts()
 }
 
 fn many_cuts_of(kind: Kind) {
-    for seed in seeds(2000, KIND_LIVES) {
-        say(seed, "many_cuts_of");
-        many_cuts(kind.draw(&mut Rng::stream(seed, "power.hybrid")), seed, KIND_CUTS);
-    }
+    let draw = |seed| kind.draw(&mut Rng::stream(seed, "power.hybrid"));
+    KIND.run(|seed| many_cuts(draw(seed), seed, KIND.cuts_each));
 }
 
-/// Both uses of blocks with one bit a cell: a fold or a cleaning that is cut off leaves copies
-/// in blocks of either kind.
-fn many_cuts_with_tiers(usage: SlcUsage, first: u64, name: &str) {
-    for seed in seeds(first, TIERS_LIVES) {
-        say(seed, name);
-        many_cuts(swarm::tiers(&mut Rng::stream(seed, "power.tiers"), usage), seed, TIERS_CUTS);
-    }
+/// Both uses of SLC blocks: a fold or a cleaning that is cut off leaves copies in blocks of
+/// either kind.
+fn many_cuts_with_tiers(usage: SlcUsage, lives: Lives) {
+    let draw = |seed| swarm::tiers(&mut Rng::stream(seed, "power.tiers"), usage);
+    lives.run(|seed| many_cuts(draw(seed), seed, lives.cuts_each));
 }
 
 #[test]
-fn many_cuts_with_a_cache() {
-    many_cuts_with_tiers(SlcUsage::Cache, 3000, "many_cuts_with_a_cache");
+fn random_cuts_with_a_cache() {
+    many_cuts_with_tiers(SlcUsage::Cache, TIERS);
 }
 
 #[test]
-fn many_cuts_with_a_region() {
-    many_cuts_with_tiers(SlcUsage::Region, 4000, "many_cuts_with_a_region");
+fn random_cuts_with_a_region() {
+    many_cuts_with_tiers(SlcUsage::Region, TIERS.starting_at(4000));
 }
 
 /// Lives so short that cleaning never ends in one of them must not use up the erased
 /// blocks: the drive still takes every write in the end.
 fn short_lives_of(kind: Kind) {
-    for seed in seeds(1000, SHORT_LIVES) {
-        say(seed, "many_short_lives");
+    SHORT.run(|seed| {
         let mut harness = Harness::new(kind.draw(&mut Rng::stream(seed, "power.short")), seed);
         harness.fill();
         harness.run(300);
-        for operations in 1..SHORT_CUTS {
+        for operations in 1..SHORT.cuts_each {
             harness = harness.cut(seed);
             harness.run(operations % 12);
         }
@@ -137,38 +138,34 @@ fn short_lives_of(kind: Kind) {
         harness.fill();
         harness.come_to_rest();
         harness.assert_no_block_is_lost();
-    }
+        harness.cuts()
+    });
 }
 
 #[test]
-fn many_cuts_in_one_life() {
-    for seed in seeds(0, MIXED_LIVES / 2) {
-        say(seed, "many_cuts_in_one_life");
-        many_cuts(device(seed), seed, MIXED_CUTS);
-    }
+fn random_cuts_in_one_life() {
+    MIXED.run(|seed| many_cuts(device(seed), seed, MIXED.cuts_each));
 }
 
 #[test]
-fn many_cuts_in_other_lives() {
-    for seed in seeds(300, MIXED_LIVES / 2) {
-        say(seed, "many_cuts_in_other_lives");
-        many_cuts(device(seed), seed, MIXED_CUTS);
-    }
+fn random_cuts_in_other_lives() {
+    let lives = MIXED.starting_at(300);
+    lives.run(|seed| many_cuts(device(seed), seed, MIXED.cuts_each));
 }
 
 #[test]
-fn many_cuts_of_mappings_by_unit() {
+fn random_cuts_of_page_level_mappings() {
     Kind::ALL[..4].iter().for_each(|&kind| many_cuts_of(kind));
 }
 
 /// Merges are cut off in the middle, and their blocks must not be lost.
 #[test]
-fn many_cuts_of_mappings_by_block() {
+fn random_cuts_of_block_level_mappings() {
     Kind::ALL[4..].iter().for_each(|&kind| many_cuts_of(kind));
 }
 
 #[test]
-fn many_short_lives_leave_a_drive_that_works() {
+fn random_short_lives_leave_a_drive_that_works() {
     Kind::ALL.iter().for_each(|&kind| short_lives_of(kind));
 }
 

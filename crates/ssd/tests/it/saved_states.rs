@@ -2,9 +2,9 @@
 //! mapping drawn at random, on flash that fails and flash that does not, saved again and again
 //! in the middle of their lives. Every completion and every sum has to be the same.
 
-#![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
+#![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
 
-use crate::common::aged::{self, seeds};
+use crate::common::aged;
 use crate::common::failing;
 use crate::common::swarm::{self, Kind, one_of};
 use crate::common::zoned;
@@ -15,6 +15,7 @@ use prism_ssd::device::{Mapping, SlcUsage};
 use prism_ssd::{
     Completion, Device, Drive, HostOp, InitialState, MapCounts, Request, SnapshotError, Status,
 };
+use prism_testkit::{all_seeds, seeds};
 
 /// What a stretch of work leads to, without the time at which it began.
 #[derive(Debug, PartialEq)]
@@ -178,10 +179,9 @@ fn live(device: &Device, seed: u64, seen: &mut Seen) {
 }
 
 /// Lives of drives that `draw` draws, half of them on flash that fails.
-fn lives(count: u64, test: &str, draw: impl Fn(&mut Rng) -> Device) -> Seen {
+fn lives(count: u64, draw: impl Fn(&mut Rng) -> Device) -> Seen {
     let mut seen = Seen::default();
-    for seed in seeds(count) {
-        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test it saved_states::{test}");
+    for seed in seeds(0..count) {
         let mut rng = Rng::stream(seed, "saved.device");
         let device = match seed % 2 {
             0 => draw(&mut rng),
@@ -189,62 +189,60 @@ fn lives(count: u64, test: &str, draw: impl Fn(&mut Rng) -> Device) -> Seen {
         };
         live(&device, seed, &mut seen);
     }
-    println!("{test}: {seen:?}");
-    let alone = std::env::var("PRISM_SEED").is_ok();
-    assert!(alone || u64::from(seen.saved) >= 2 * count, "{seen:?}");
-    assert!(alone || seen.faults > 0, "{seen:?}");
+    println!("{seen:?}");
+    assert!(!all_seeds() || u64::from(seen.saved) >= 2 * count, "{seen:?}");
+    assert!(!all_seeds() || seen.faults > 0, "{seen:?}");
     seen
 }
 
 #[test]
-fn any_drive() {
-    let seen = lives(120, "any_drive", swarm::device);
-    assert!(seen.lost > 0 && seen.buffered > 0, "{seen:?}");
+fn random_drives() {
+    let seen = lives(120, swarm::device);
+    assert!(!all_seeds() || seen.lost > 0 && seen.buffered > 0, "{seen:?}");
 }
 
 #[test]
-fn a_map_on_flash() {
-    lives(60, "a_map_on_flash", |rng| Kind::Dftl.draw(rng));
+fn random_maps_on_flash() {
+    lives(60, |rng| Kind::Dftl.draw(rng));
 }
 
 #[test]
-fn mapped_by_block() {
-    lives(60, "mapped_by_block", |rng| Kind::ByBlock(Mapping::Block).draw(rng));
+fn random_block_mapping() {
+    lives(60, |rng| Kind::ByBlock(Mapping::Block).draw(rng));
 }
 
 #[test]
-fn bast() {
-    lives(60, "bast", |rng| Kind::ByBlock(Mapping::Bast).draw(rng));
+fn random_bast() {
+    lives(60, |rng| Kind::ByBlock(Mapping::Bast).draw(rng));
 }
 
 #[test]
-fn fast() {
-    lives(60, "fast", |rng| Kind::ByBlock(Mapping::Fast).draw(rng));
+fn random_fast() {
+    lives(60, |rng| Kind::ByBlock(Mapping::Fast).draw(rng));
 }
 
 #[test]
-fn data_groups() {
-    lives(60, "data_groups", |rng| Kind::ByBlock(Mapping::Hybrid).draw(rng));
+fn random_data_groups() {
+    lives(60, |rng| Kind::ByBlock(Mapping::Hybrid).draw(rng));
 }
 
 #[test]
-fn ranges() {
-    lives(60, "ranges", |rng| Kind::Ranges.draw(rng));
+fn random_ranges() {
+    lives(60, |rng| Kind::Ranges.draw(rng));
 }
 
 #[test]
-fn blocks_of_one_bit_a_cell() {
-    lives(60, "blocks_of_one_bit", |rng| {
+fn random_slc_blocks() {
+    lives(60, |rng| {
         let usage = one_of(rng, &[SlcUsage::Region, SlcUsage::Cache]);
         swarm::tiers(rng, usage)
     });
 }
 
 #[test]
-fn zones() {
+fn random_zones() {
     let mut seen = Seen::default();
-    for seed in seeds(80) {
-        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test it saved_states::zones");
+    for seed in seeds(0..80) {
         let mut rng = Rng::stream(seed, "saved.device");
         let mut device = zoned::device(one_of(&mut rng, &[1, 2, 4]));
         if seed % 2 == 1 {
@@ -256,8 +254,10 @@ fn zones() {
         live(&device, seed, &mut seen);
     }
     println!("zones: {seen:?}");
-    let alone = std::env::var("PRISM_SEED").is_ok();
-    assert!(alone || seen.saved >= 200 && seen.buffered > 50 && seen.faults > 20, "{seen:?}");
+    assert!(
+        !all_seeds() || seen.saved >= 200 && seen.buffered > 50 && seen.faults > 20,
+        "{seen:?}"
+    );
 }
 
 /// What is left in the buffer of a protected drive, which a flush does not send to flash.

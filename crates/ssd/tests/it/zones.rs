@@ -7,6 +7,7 @@ use prism_ssd::{
     Completion, Device, DeviceError, Drive, HostOp, InitialState, Request, SubmitError, ZoneFault,
     ZoneState, fit,
 };
+use prism_testkit::seeds;
 
 const ZONE: u64 = zoned::ZONE_UNITS;
 const CAPACITY: u64 = zoned::CAPACITY_UNITS;
@@ -272,8 +273,8 @@ fn a_zone_is_as_fast_as_its_dies() {
 
 /// Random commands: the drive takes what the rules allow and nothing else.
 #[test]
-fn rules_are_those_of_the_naive_model() {
-    for seed in 0..40 {
+fn random_commands_follow_the_naive_model() {
+    for seed in seeds(0..40) {
         let mut rng = Rng::stream(seed, "zones.model");
         let mut drive = drive();
         let mut model = zoned::Model::new(&device(2));

@@ -1,13 +1,12 @@
 //! A zoned drive whose power goes at any moment: the write pointer comes back at the first gap,
 //! nothing acknowledged lies behind it, and what stands before it is what was written.
 
-#![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
-
 use crate::common::zoned::{self, CAPACITY_UNITS, UNIT, ZONE_UNITS, ZONES, device, request};
 use prism_base::Rng;
 use prism_ftl::{Ftl, FtlConfig};
 use prism_nand::Nand;
 use prism_ssd::{Completion, Drive, HostOp, Request, ZoneFault, ZoneState};
+use prism_testkit::seeds;
 
 /// What the host knows of a zone. Units are counted from its start.
 #[derive(Clone, Debug, Default)]
@@ -176,21 +175,10 @@ impl Host {
     }
 }
 
-fn seeds(count: u64) -> std::ops::Range<u64> {
-    match std::env::var("PRISM_SEED") {
-        Ok(seed) => {
-            let seed = seed.parse().expect("PRISM_SEED is a number");
-            seed..seed + 1
-        }
-        Err(_) => 0..count,
-    }
-}
-
 /// 120 lives of 40 cuts, at times close together and at times after long work.
 #[test]
-fn many_cuts_in_one_life() {
-    for seed in seeds(120) {
-        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test it zones_power");
+fn random_cuts_in_one_life() {
+    for seed in seeds(0..120) {
         let mut host = Host::new([1, 2, 4][seed as usize % 3], seed);
         let mut rng = Rng::stream(seed, "zones.cuts");
         for _ in 0..40 {
@@ -207,9 +195,8 @@ fn many_cuts_in_one_life() {
 /// What a scan of the flash alone finds is what the drive holds there, up to the first gap, and
 /// nothing that was reset once its erase is over.
 #[test]
-fn a_scan_finds_what_is_on_flash() {
-    for seed in seeds(60) {
-        println!("PRISM_SEED={seed} cargo test -p prism-ssd --test it zones_power::a_scan");
+fn random_zones_are_found_by_a_scan() {
+    for seed in seeds(0..60) {
         let mut host = Host::new([1, 2, 4][seed as usize % 3], seed);
         for _ in 0..600 {
             host.turn();

@@ -98,12 +98,14 @@ fn set_range(bits: &mut [u64; WORDS], first: u64, last: u64) -> u64 {
 mod tests {
     use std::collections::BTreeSet;
 
+    use prism_testkit::seed;
+
     use super::*;
     use prism_base::Rng;
 
     #[test]
-    fn agrees_with_a_plain_set() {
-        let mut rng = Rng::stream(11, "touched");
+    fn random_records_agree_with_a_plain_set() {
+        let mut rng = Rng::stream(seed(11), "touched");
         let mut touched = Touched::default();
         let mut plain = BTreeSet::new();
         for _ in 0..2_000 {

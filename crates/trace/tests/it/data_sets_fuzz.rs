@@ -3,6 +3,7 @@
 //! that every other part can work with.
 
 use crate::common::{data, options, read_pieces};
+use prism_testkit::cases;
 use prism_trace::{Format, Op, detect};
 use proptest::prelude::*;
 
@@ -53,14 +54,10 @@ fn pieces_agree(format: Format, bytes: &[u8], piece: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 2000,
-        failure_persistence: None,
-        ..Default::default()
-    })]
+    #![proptest_config(cases(2000))]
 
     #[test]
-    fn noise_does_no_harm(
+    fn random_noise_does_no_harm(
         bytes in prop::collection::vec(any::<u8>(), 0..300),
         text in "[-0-9.,eE| \t\nRWDwritefuda/x:]{0,200}",
         piece in 1_usize..60,
@@ -73,7 +70,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_samples_do_no_harm(
+    fn random_damage_to_samples_does_no_harm(
         sample in prop::sample::select(SAMPLES.to_vec()),
         damage in
             prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4_u8), 1..12),
@@ -96,7 +93,7 @@ proptest! {
 
     /// A damaged sample read as what it is not.
     #[test]
-    fn the_wrong_format_does_no_harm(
+    fn random_wrong_formats_do_no_harm(
         sample in prop::sample::select(SAMPLES.to_vec()),
         format in prop::sample::select(Format::ALL.to_vec()),
         piece in 1_usize..500,

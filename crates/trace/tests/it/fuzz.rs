@@ -1,6 +1,7 @@
 //! No input makes a parser panic, and how the bytes are cut does not matter.
 
 use crate::common::{data, options, read_pieces};
+use prism_testkit::cases;
 use prism_trace::{CountFrom, Format, LogicalBlock, ReaderOptions, detect};
 use proptest::prelude::*;
 
@@ -63,12 +64,8 @@ fn sample(number: usize, start: usize, len: usize) -> Vec<u8> {
     bytes[start..(start + len).min(bytes.len())].to_vec()
 }
 
-fn config() -> ProptestConfig {
-    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) }
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..400), piece in 1_usize..50) {
@@ -77,7 +74,7 @@ proptest! {
 
     /// Real lines and records with bytes exchanged, put in and left out.
     #[test]
-    fn mutated_samples(
+    fn random_changes_of_samples(
         (number, start, len) in (0_usize..8, 0_usize..300_000, 100_usize..3000),
         edits in prop::collection::vec((any::<prop::sample::Index>(), 0_u8..3, any::<u8>()), 0..20),
         letters in any::<bool>(),
@@ -100,7 +97,7 @@ proptest! {
 
     /// Lines of a grammar dense in clashes: few sectors, few times, every event.
     #[test]
-    fn dense_events(
+    fn random_dense_events(
         events in prop::collection::vec(
             (0_usize..9, 0_u64..4, 0_u64..4, 0_usize..8, 0_u64..900),
             1..80,

@@ -1,6 +1,7 @@
 //! Feeds the one-line-one-request parsers with noise and with damaged real lines: they
 //! never panic, and whatever comes out is a request that every other part can work with.
 
+use prism_testkit::cases;
 use prism_trace::fio::FioParser;
 use prism_trace::map::MapParser;
 use prism_trace::mqsim::{MqsimParser, TimeUnit};
@@ -89,26 +90,22 @@ fn each_sample_is_read_by_its_own_parser() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 4096,
-        failure_persistence: None,
-        ..Default::default()
-    })]
+    #![proptest_config(cases(4096))]
 
     #[test]
-    fn noise_does_no_harm(text in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn random_noise_does_no_harm(text in prop::collection::vec(any::<u8>(), 0..300)) {
         check_all(&text);
     }
 
     #[test]
-    fn noise_in_the_alphabet_of_traces_does_no_harm(
+    fn random_noise_in_the_alphabet_of_traces_does_no_harm(
         text in "[-0-9.,eE \t\nRWDFread/x:\r]{0,200}",
     ) {
         check_all(text.as_bytes());
     }
 
     #[test]
-    fn damaged_lines_do_no_harm(
+    fn random_damage_to_lines_does_no_harm(
         sample in prop::sample::select(SAMPLES.to_vec()),
         damage in prop::collection::vec((any::<u16>(), any::<u8>(), 0..4u8), 1..12),
     ) {
@@ -127,14 +124,14 @@ proptest! {
     }
 
     #[test]
-    fn maps_of_any_text_are_refused_or_work(map in "[a-z_=\"{}\\[\\], \n0-9]{0,120}") {
+    fn random_maps_are_refused_or_work(map in "[a-z_=\"{}\\[\\], \n0-9]{0,120}") {
         if let Ok(mut parser) = MapParser::new(&map) {
             run(&mut parser, [&b"1 2 3"[..], b"", b"R,W"].into_iter());
         }
     }
 
     #[test]
-    fn a_damaged_map_is_refused_or_works(place in any::<u16>(), byte in any::<u8>()) {
+    fn random_damage_to_a_map_is_refused_or_works(place in any::<u16>(), byte in any::<u8>()) {
         let mut map = SYSTOR17.as_bytes().to_vec();
         let at = usize::from(place) % map.len();
         map[at] = byte;

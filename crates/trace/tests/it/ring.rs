@@ -2,6 +2,7 @@
 //! gives, and no bytes make the reader panic.
 
 use crate::common::{data, options, read};
+use prism_testkit::cases;
 use prism_trace::{CountFrom, Format, Live, Record, Symbols};
 use proptest::prelude::*;
 
@@ -99,7 +100,7 @@ fn survive(mut reader: Live, pages: &[u8]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases(256))]
 
     #[test]
     fn random_pages(
@@ -112,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_pages(
+    fn random_damage_to_pages(
         cpu in 0_usize..4,
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
     ) {
@@ -127,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_descriptions(
+    fn random_damage_to_descriptions(
         header in any::<bool>(),
         edits in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..24), 1..6),
     ) {

@@ -2,6 +2,7 @@
 //! requests it was made of, as far as it can tell them.
 
 use crate::common::{Whole, data, options, read, read_pieces};
+use prism_testkit::cases;
 use prism_trace::{Capabilities, Format, Op, Record, TraceError, detect};
 use proptest::prelude::*;
 
@@ -224,10 +225,10 @@ fn events_for_wiscsee() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases(256))]
 
     #[test]
-    fn damaged_lines_do_no_harm(
+    fn random_damage_to_lines_does_no_harm(
         (sample, from) in (0_usize..4, 0_usize..3000),
         edits in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..30), 1..12),
         piece in 1_usize..300,

@@ -15,6 +15,7 @@ use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
 
 use prism_capi::*;
+use prism_testkit::cases;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
@@ -37,15 +38,18 @@ fn op() -> impl Strategy<Value = Op> {
         .prop_map(|(call, who, odd, a, b, c)| Op { call, who, odd, a, b, c })
 }
 
-fn settings(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+/// A runner whose cases are the same in every run.
+fn fixed(cases: u32) -> TestRunner {
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    TestRunner::new_with_rng(config, rng)
 }
 
 proptest! {
-    #![proptest_config(settings(256))]
+    #![proptest_config(cases(256))]
 
     #[test]
-    fn no_call_gets_through(ops in prop::collection::vec(op(), 1..150)) {
+    fn random_calls_never_panic(ops in prop::collection::vec(op(), 1..150)) {
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut world = World::new();
         for op in &ops {
@@ -63,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn files_of_any_kind(ops in prop::collection::vec(op(), 1..60)) {
+    fn random_calls_on_files_never_panic(ops in prop::collection::vec(op(), 1..60)) {
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut files = Files::new();
         for op in &ops {
@@ -78,7 +82,7 @@ proptest! {
     }
 
     #[test]
-    fn pairs_are_a_map(
+    fn random_pairs_are_a_map(
         calls in prop::collection::vec((0..5u8, 0..20u8, 0..3000usize), 1..200),
     ) {
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,10 +105,9 @@ proptest! {
 /// Random calls prove little if they are all refused: each kind of call has to succeed
 /// sometimes, from the same seed in every run.
 #[test]
-fn random_calls_get_far() {
+fn calls_of_a_fixed_seed_get_far() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let mut runner = TestRunner::new_with_rng(settings(600), rng);
+    let mut runner = fixed(600);
     let reached = RefCell::new(BTreeSet::new());
     let run = runner.run(&prop::collection::vec(op(), 150), |ops| {
         let mut world = World::new();
@@ -127,10 +130,9 @@ fn random_calls_get_far() {
 
 /// The same of calls on files: each succeeds sometimes, and is refused for every reason.
 #[test]
-fn random_files_get_far() {
+fn files_of_a_fixed_seed_get_far() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let mut runner = TestRunner::new_with_rng(settings(400), rng);
+    let mut runner = fixed(400);
     let (done, refused) = (RefCell::new(BTreeSet::new()), RefCell::new(BTreeSet::new()));
     let run = runner.run(&prop::collection::vec(op(), 60), |ops| {
         let mut files = Files::new();

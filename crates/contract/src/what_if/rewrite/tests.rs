@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use prism_base::{Bytes, Nanos};
+use prism_testkit::cases;
 use prism_trace::{Flags, Op, Record, VecSource};
 use proptest::prelude::*;
 
@@ -113,10 +114,10 @@ fn merge(shape: Shape, round: u64) -> Merge {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(cases(300))]
 
     #[test]
-    fn merging_keeps_what_anybody_sees(records in trace(), most in 1..40u64) {
+    fn random_merges_keep_what_readers_see(records in trace(), most in 1..40u64) {
         let most = Bytes(most * SECTOR);
         for shape in [Shape::UpTo(most), Shape::Stripes(most)] {
             let after = rewritten(&records, merge(shape, 1));
@@ -141,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn alignment_covers_what_was_written_in_whole_units(records in trace()) {
+    fn random_alignment_covers_what_was_written_in_whole_units(records in trace()) {
         for stripe in [UNIT.0, 4 * UNIT.0] {
             let after = rewritten(&records, merge(Shape::Stripes(Bytes(stripe)), UNIT.0));
             prop_assert!(is_in_order(&after));
@@ -163,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn group_commit_keeps_what_readers_see(records in trace()) {
+    fn random_group_commits_keep_what_readers_see(records in trace()) {
         let merge = merge(Shape::UpTo(Bytes(1 << 20)), 1);
         let after = rewritten(&records, Then::new(GroupCommit::new(WINDOW), merge));
         same_content(&records, &after, false)?;
@@ -172,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn delayed_discards_end_where_they_would(records in trace()) {
+    fn random_delayed_discards_end_where_they_would(records in trace()) {
         let after = rewritten(&records, DelayDiscards::new(WINDOW));
         prop_assert!(is_in_order(&after));
         let (before, now) = (seen(&records, false), seen(&after, false));
@@ -183,14 +184,14 @@ proptest! {
     }
 
     #[test]
-    fn without_discards_the_rest_stays(records in trace()) {
+    fn random_traces_without_discards_keep_the_rest(records in trace()) {
         let kept: Vec<Record> =
             records.iter().filter(|record| record.op != Op::Discard).copied().collect();
         prop_assert_eq!(rewritten(&records, NoDiscards), kept);
     }
 
     #[test]
-    fn handles_only_divide(records in trace(), classes in 2..5u16) {
+    fn random_handles_only_divide(records in trace(), classes in 2..5u16) {
         let mut source = VecSource::new(records.clone());
         let death = DeathTime::new(&mut source, units(), classes).unwrap();
         let heat = HotCold::new(units(), classes);
@@ -219,7 +220,7 @@ proptest! {
     }
 
     #[test]
-    fn only_dead_data_is_discarded(records in trace(), delay in 0..30u64) {
+    fn random_discards_are_of_dead_data_only(records in trace(), delay in 0..30u64) {
         let mut source = VecSource::new(records.clone());
         let delay = Nanos(delay * 1_000_000);
         let discard = DiscardDead::new(&mut source, units(), delay).unwrap();

@@ -188,6 +188,7 @@ pub struct Life {
     version: u64,
     next: u32,
     name: String,
+    cuts: u64,
 }
 
 impl Life {
@@ -198,17 +199,23 @@ impl Life {
         let units = vec![Unit::default(); ftl.logical_units() as usize];
         let mut engine = Immediate::new(Fragile::new(nand, setup.cache, u64::MAX), ftl);
         engine.set_pace(setup.pace);
-        Self { setup, engine, units, version: 0, next: 0, name }
+        Self { setup, engine, units, version: 0, next: 0, name, cuts: 0 }
     }
 
     pub fn engine(&mut self) -> &mut Immediate<Fragile, Ftl> {
         &mut self.engine
     }
 
+    /// How often power went so far.
+    pub fn cuts(&self) -> u64 {
+        self.cuts
+    }
+
     /// Does things until the power goes, `operations` from now.
     pub fn until_cut(&mut self, operations: u64, rng: &mut Rng) {
         self.engine.flash_mut().left = operations;
         while self.act(rng).is_ok() {}
+        self.cuts += 1;
     }
 
     /// Does `count` things with the power on.

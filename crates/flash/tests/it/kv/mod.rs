@@ -9,6 +9,7 @@ use prism_flash::{
     Allocation, Cache, Device, DeviceGeometry, FlashError, KvStore, MemoryDevice, Options, Share,
 };
 use prism_nand::{PageTimes, Timing};
+use prism_testkit::seeds;
 use world::World;
 
 const GEOMETRY: DeviceGeometry = DeviceGeometry {
@@ -32,8 +33,8 @@ fn whole(device: &Device) -> Allocation {
 }
 
 #[test]
-fn a_model_says_what_is_there() {
-    for seed in 0..150 {
+fn random_calls_follow_the_model() {
+    for seed in seeds(0..150) {
         let cache = if seed % 3 == 0 { Cache::Volatile } else { Cache::None };
         let mut world = World::any(seed, cache);
         for step in 0..1500 {

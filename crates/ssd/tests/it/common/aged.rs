@@ -244,14 +244,3 @@ impl Model {
         all
     }
 }
-
-/// Seeds of a test: the one in PRISM_SEED, or the first ones.
-pub fn seeds(count: u64) -> std::ops::Range<u64> {
-    match std::env::var("PRISM_SEED") {
-        Ok(seed) => {
-            let seed = seed.parse().expect("PRISM_SEED is a number");
-            seed..seed + 1
-        }
-        Err(_) => 0..count,
-    }
-}

@@ -51,6 +51,8 @@ pub struct Harness {
     long: f64,
     /// What failed before the last cut.
     faults: FaultCounts,
+    /// How often the power was cut.
+    cuts: u64,
 }
 
 impl Harness {
@@ -70,12 +72,18 @@ impl Harness {
             unaligned: if rng.chance(0.5) { 0.0 } else { rng.unit() },
             long: 0.2 * rng.unit(),
             faults: FaultCounts::default(),
+            cuts: 0,
             rng,
         })
     }
 
     pub fn drive(&self) -> &Drive {
         &self.drive
+    }
+
+    /// How often the power was cut so far.
+    pub fn cuts(&self) -> u64 {
+        self.cuts
     }
 
     /// What has failed so far.
@@ -281,6 +289,7 @@ impl Harness {
         let was_read_only = self.drive.read_only().is_some();
         let Self { drive, mut units, .. } = self;
         let drive = Drive::recover(drive.power_cut(seed), seed).unwrap();
+        let cuts = self.cuts + 1;
         drive.assert_consistent();
         assert!(!was_read_only || drive.read_only().is_some(), "a drive that writes again");
         for (lpn, unit) in units.iter_mut().enumerate() {
@@ -301,6 +310,6 @@ impl Harness {
             // What was found is on flash, so it is the floor from now on.
             *unit = UnitModel::found(found);
         }
-        Self { drive, units, requests: Vec::new(), faults, ..self }
+        Self { drive, units, requests: Vec::new(), faults, cuts, ..self }
     }
 }

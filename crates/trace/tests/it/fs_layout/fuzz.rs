@@ -1,6 +1,7 @@
 //! Damaged and hostile images and texts: probing ends with a layout that holds together or
 //! with an error, and never panics; labels agree with a naive search.
 
+use prism_testkit::cases;
 use prism_trace::FsLayout;
 use prism_trace::fs_layout::Region;
 use proptest::prelude::*;
@@ -42,14 +43,10 @@ fn value() -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 1024,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(cases(1024))]
 
     #[test]
-    fn damaged_images_give_a_whole_layout_or_an_error(
+    fn random_damage_to_images_gives_a_whole_layout_or_an_error(
         which in 0..3usize,
         damage in prop::collection::vec((any::<prop::sample::Index>(), 1..9usize, value()), 1..5),
         offsets in prop::collection::vec(value(), 4),
@@ -65,7 +62,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_with_a_magic_number_gives_a_whole_layout_or_an_error(
+    fn random_noise_with_a_magic_number_gives_a_whole_layout_or_an_error(
         which in 0..3usize,
         mut head in prop::collection::vec(any::<u8>(), 4096),
         offsets in prop::collection::vec(value(), 4),
@@ -86,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read_back(
+    fn random_layouts_are_read_back_as_written(
         pieces in prop::collection::vec((0..1u64 << 40, 1..1u64 << 40, "\\PC*", "[a-c]"), 1..20),
         name in any::<String>(),
         source in any::<String>(),
@@ -103,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_text_gives_a_whole_layout_or_an_error(
+    fn random_damage_to_text_gives_a_whole_layout_or_an_error(
         cuts in prop::collection::vec((any::<prop::sample::Index>(), any::<char>()), 1..8),
     ) {
         let text = super::xfs::mkfs_4gib().probe().unwrap().to_toml();
