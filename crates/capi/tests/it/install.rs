@@ -1,5 +1,6 @@
 //! `make install` puts everything where a program finds it.
 
+use prism_testkit::skipped;
 use std::fs;
 use std::process::Command;
 
@@ -10,7 +11,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[test]
 fn a_program_is_built_with_what_was_installed() {
     if !c::has("make") {
-        c::skipped("make is not installed; nothing is installed");
+        skipped("the installation of the C library", "make");
         return;
     }
     let folder = tempfile::tempdir().expect("room for an installation");
@@ -47,7 +48,7 @@ fn a_program_is_built_with_what_was_installed() {
     assert_eq!(link(&soname).to_str(), Some(&*format!("libprism.so.{VERSION}")));
 
     if !c::has("pkg-config") {
-        c::skipped("pkg-config is not installed; no program is built through it");
+        skipped("a C program built through pkg-config", "pkg-config");
         return;
     }
     let mut config = Command::new("pkg-config");

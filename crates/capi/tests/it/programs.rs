@@ -1,6 +1,7 @@
 //! The programs in C: they compile without a warning against header and library, find what they
 //! check, say what the programs in Rust say, and no tool finds an error of memory in them.
 
+use prism_testkit::skipped;
 use std::process::Command;
 
 use crate::c::{self, NAMES, Setting, succeed};
@@ -69,7 +70,7 @@ fn programs_run_under_the_address_sanitizer() {
 #[test]
 fn programs_run_under_valgrind() {
     if !c::has("valgrind") {
-        c::skipped("valgrind is not installed; no program is run under it");
+        skipped("the C programs under valgrind", "valgrind");
         return;
     }
     let setting = Setting::new("valgrind");

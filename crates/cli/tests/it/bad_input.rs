@@ -1,5 +1,6 @@
 //! Every bad input ends with exit code 2, one message that names the file, and no output.
 
+use prism_testkit::skipped;
 use std::fs;
 use std::path::Path;
 
@@ -69,7 +70,6 @@ fn a_file_without_permission() {
 
 /// The super-user may open every file, so the command runs as somebody else.
 fn check_permission_as_nobody(path: &str) {
-    use std::io::Write;
     use std::os::unix::process::CommandExt;
     const NOBODY: u32 = 65534;
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_prism"))
@@ -80,9 +80,7 @@ fn check_permission_as_nobody(path: &str) {
     match output {
         Ok(output) => assert_refused(&Run::of(output), path, "no permission to open it"),
         Err(error) => {
-            // Written past the capture of the test harness, to be seen when it passes.
-            let what = format!("SKIPPED: no permission: cannot run as nobody: {error}\n");
-            std::io::stderr().write_all(what.as_bytes()).unwrap();
+            skipped(&format!("a file without permission: cannot run as nobody: {error}"), "");
         }
     }
 }

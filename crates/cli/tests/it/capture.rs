@@ -1,13 +1,14 @@
 //! `prism capture` on loop devices. What needs root, and a kernel that shows its requests,
 //! runs where it can and says so where it cannot; nothing is left behind on any path.
 
+use prism_testkit::skipped;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::common::Run;
-use crate::common::loop_disk::{LoopDisk, can_capture, has_program, skipped};
+use crate::common::loop_disk::{LoopDisk, can_capture, has_program};
 use prism_host::{LoadSpec, Progress, load_trace};
 use prism_trace::Source;
 use serde_json::Value;
@@ -71,7 +72,7 @@ fn every_byte_that_was_written_belongs_to_its_file() {
 fn the_files_of_sqlite_have_the_bytes_that_it_wrote() {
     let Some(turn) = can_capture("what captures see of SQLite") else { return };
     if !has_program("python3") {
-        return skipped("python3 is not there to run SQLite");
+        return skipped("captures of SQLite", "python3");
     }
     // Frames go to the end of the log and are flushed with each commit; the file system
     // writes whole blocks. So the blocks from the old to the new end reach the disk.
@@ -116,7 +117,7 @@ END"
 fn write_hints_arrive() {
     let Some(turn) = can_capture("write hints") else { return };
     if !has_program("python3") {
-        return skipped("python3 is not there to set write hints");
+        return skipped("captures of write hints", "python3");
     }
     let Some(disk) = LoopDisk::with("ext4", &turn) else { return };
     // 1036 is F_SET_RW_HINT; 2 to 5 are the lifetimes from short to extreme.

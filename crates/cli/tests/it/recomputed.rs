@@ -3,6 +3,7 @@
 //!
 //! Runs where there is a python3 with DuckDB, and says loudly where there is none.
 
+use prism_testkit::skipped;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,9 +13,6 @@ use crate::common::{folder, prism, sample};
 use serde_json::{Value, json};
 
 /// What to run to have these checks.
-const SKIPPED: &str = "SKIPPED: no python3 with DuckDB, the figures of reports were not \
-    recomputed; run `make python`, or set PRISM_PYTHON to a python3 that imports duckdb\n";
-
 /// A python3 that imports duckdb: the one that is named, that of `make python`, or that on
 /// the path.
 fn python() -> Option<OsString> {
@@ -26,8 +24,9 @@ fn python() -> Option<OsString> {
     let made = target.join("python/bin/python3").into_os_string();
     let found = [made, "python3".into()].into_iter().find(has_duckdb);
     if found.is_none() {
-        // Written past the test harness, which keeps quiet about tests that pass.
-        std::io::stderr().write_all(SKIPPED.as_bytes()).expect("standard error is open");
+        let why = "the figures of reports are not recomputed: no python3 with DuckDB; run \
+                   `make python`, or set PRISM_PYTHON to a python3 that imports duckdb";
+        skipped(why, "python3-venv");
     }
     found
 }

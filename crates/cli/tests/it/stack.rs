@@ -4,8 +4,8 @@
 //! The whole needs the super-user, loop devices, memory cgroups and a kernel that shows its
 //! requests; where one is missing that is said on standard error, and the test passes.
 
+use prism_testkit::skipped;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -69,26 +69,27 @@ fn a_worker_leaves_what_its_seed_says() {
     assert_ne!(one, sizes("2"));
 }
 
-/// Why the experiment cannot be run here; none if it can.
-fn missing() -> Option<&'static str> {
+/// Why the experiment cannot be run here, and the Debian package that would help; none if it
+/// can.
+fn missing() -> Option<(&'static str, &'static str)> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let uid = status.lines().find(|line| line.starts_with("Uid:")).unwrap_or_default();
     let mounts = mounts();
     let makers = ["/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4"];
     if uid.split_whitespace().nth(2) != Some("0") {
-        Some("it needs the super-user")
+        Some(("it needs the super-user", ""))
     } else if !Path::new("/dev/loop-control").exists() {
-        Some("it needs loop devices")
+        Some(("it needs loop devices", ""))
     } else if !makers.iter().any(|maker| Path::new(maker).exists()) {
-        Some("it needs mkfs.ext4")
+        Some(("it needs mkfs.ext4", "e2fsprogs"))
     } else if !mounts.contains(" - cgroup") {
-        Some("it needs memory cgroups")
+        Some(("it needs memory cgroups", ""))
     } else if !Path::new("/sys/kernel/btf/vmlinux").exists()
         && !Path::new("/sys/kernel/tracing/instances").exists()
     {
-        Some("the kernel shows no requests")
+        Some(("the kernel shows no requests", ""))
     } else if libraries().is_empty() {
-        Some("it needs libsqlite3-0")
+        Some(("it needs SQLite", "libsqlite3-0"))
     } else {
         None
     }
@@ -182,11 +183,8 @@ fn signal(process: u32, name: &str) {
 
 #[test]
 fn applications_run_and_nothing_of_them_stays() {
-    if let Some(why) = missing() {
-        // Past the capture of the test harness, so that it is seen.
-        let line = format!("SKIPPED: applications_run_and_nothing_of_them_stays: {why}\n");
-        std::io::stderr().write_all(line.as_bytes()).expect("standard error");
-        return;
+    if let Some((why, package)) = missing() {
+        return skipped(&format!("applications on loop devices: {why}"), package);
     }
     let _turn = turn();
     let work = folder();

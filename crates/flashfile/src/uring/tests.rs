@@ -1,5 +1,6 @@
 //! Writes wait for each other and for nothing else, on a real ring.
 
+use prism_testkit::skipped;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
@@ -19,7 +20,10 @@ fn ring(depth: usize) -> Option<(File, Uring)> {
     let direct = OpenOptions::new().read(true).write(true).custom_flags(flags).open(named.path());
     let file = named.into_file();
     let uring = direct.and_then(|direct| Uring::new(file.try_clone()?, direct, PAGE, depth));
-    uring.inspect_err(|error| println!("SKIPPED: {error}")).ok().map(|uring| (file, uring))
+    uring
+        .inspect_err(|error| skipped(&format!("io_uring: {error}"), ""))
+        .ok()
+        .map(|uring| (file, uring))
 }
 
 fn at(number: u64) -> u64 {

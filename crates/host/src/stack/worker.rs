@@ -258,6 +258,7 @@ impl<'a> Mailbox<'a> {
 
 #[cfg(test)]
 mod tests {
+    use prism_testkit::skipped;
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
@@ -315,9 +316,7 @@ mod tests {
             match run(Step::Load).and_then(|()| run(Step::App)) {
                 Ok(()) => assert!(fs::read_dir(folder.path()).unwrap().count() > 0),
                 Err(StackError::NoLibrary { package, .. }) => {
-                    // Past the capture of the test harness, so that it is seen.
-                    let line = format!("SKIPPED: {} needs {package}\n", app.name());
-                    std::io::stderr().write_all(line.as_bytes()).unwrap();
+                    skipped(&format!("what {} keeps", app.name()), package);
                 }
                 Err(error) => panic!("{error}"),
             }

@@ -6,6 +6,7 @@
 
 use crate::sample;
 use prism_report::{Axis, Block, Chart, Curve, CurveShape, Curves, Document, Section, Unit, html};
+use prism_testkit::skipped;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -30,9 +31,7 @@ fn browser() -> Option<PathBuf> {
         .flat_map(|folder| NAMES.map(|name| folder.join(name)))
         .find(|program| program.is_file());
     if found.is_none() {
-        let line = "SKIPPED: no chromium on the path, the page was not tried in a browser\n";
-        // Written past the test harness, which keeps quiet about tests that pass.
-        std::io::stderr().write_all(line.as_bytes()).expect("standard error is open");
+        skipped("the report's page is not tried in a browser", "chromium");
     }
     found
 }

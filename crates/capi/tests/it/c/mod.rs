@@ -1,7 +1,6 @@
 //! Compiling programs in C against the library as it was built for the tests.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -44,12 +43,6 @@ pub fn succeed(command: &mut Command) -> String {
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {}\n{said}\n{error}", output.status);
     said
-}
-
-/// Says loudly what is not tested: past the harness, which keeps what a good test prints.
-pub fn skipped(why: &str) {
-    let line = format!("SKIPPED: {why}\n");
-    std::io::stderr().write_all(line.as_bytes()).expect("standard error is open");
 }
 
 /// Whether a tool is installed.

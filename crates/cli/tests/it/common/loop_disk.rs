@@ -1,7 +1,7 @@
 //! A file system of the test's own: on a loop device over a file in a temporary folder, and
 //! gone at the end of the test however it ends.
 
-use std::io::Write;
+use prism_testkit::skipped;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard};
@@ -36,7 +36,7 @@ impl LoopDisk {
     pub fn with(file_system: &str, _: &Turn) -> Option<Self> {
         let mkfs = format!("mkfs.{file_system}");
         if !has_program(&mkfs) {
-            skipped(&format!("{mkfs} is not installed"));
+            skipped(&format!("captures of {file_system}: no {mkfs}"), package(file_system));
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");
@@ -46,14 +46,14 @@ impl LoopDisk {
         file.set_len(DISK_BYTES).expect("a sparse file");
         let made = run("losetup", &["-f", "--show", image.to_str().expect("UTF-8")]);
         let Some(device) = made else {
-            skipped("there are no loop devices here");
+            skipped("captures: there are no loop devices here", "");
             return None;
         };
         let disk = Self { device, mounted, folder };
         let (device, place) = (disk.device(), disk.mounted.to_str().expect("UTF-8"));
         run(&mkfs, &["-q", device]).expect("a file system can be made");
         if run("mount", &["-t", file_system, "-o", "discard", device, place]).is_none() {
-            skipped(&format!("this kernel mounts no {file_system}"));
+            skipped(&format!("captures: this kernel mounts no {file_system}"), "");
             return None;
         }
         Some(disk)
@@ -89,7 +89,7 @@ pub fn can_capture(what: &str) -> Option<Turn> {
     let turn = turn();
     let is_root = run("id", &["-u"]).is_some_and(|id| id == "0");
     if !is_root {
-        skipped(&format!("{what} needs root"));
+        skipped(&format!("{what}: it needs root"), "");
         return None;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -101,23 +101,27 @@ pub fn can_capture(what: &str) -> Option<Turn> {
             .output()
             .expect("the binary is built");
         if !tried.status.success() {
-            skipped(&format!("{what}: {}", String::from_utf8_lossy(&tried.stderr)));
+            skipped(&format!("{what}: {}", String::from_utf8_lossy(&tried.stderr)), "");
             return None;
         }
     }
     Some(turn)
 }
 
+/// The Debian package that makes such a file system.
+fn package(file_system: &str) -> &'static str {
+    match file_system {
+        "ext4" => "e2fsprogs",
+        "xfs" => "xfsprogs",
+        "btrfs" => "btrfs-progs",
+        other => panic!("{other} is no file system of these tests"),
+    }
+}
+
 /// Whether the program `name` is installed.
 pub fn has_program(name: &str) -> bool {
     let found = Command::new("sh").args(["-c", &format!("command -v {name}")]).output();
     found.is_ok_and(|output| output.status.success())
-}
-
-/// Says on standard error, past the test runner, that something was not tried.
-pub fn skipped(why: &str) {
-    let line = format!("SKIPPED: {why}\n");
-    std::io::stderr().write_all(line.as_bytes()).expect("standard error is open");
 }
 
 /// What the program printed, without the line end; `None` if it failed.

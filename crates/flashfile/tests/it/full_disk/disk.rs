@@ -1,7 +1,7 @@
 //! File systems of a few megabytes, and how much of them is free.
 
+use prism_testkit::skipped;
 use std::fs::{self, File};
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -100,7 +100,7 @@ pub fn on_each(test: impl Fn(&Disk, Settings)) {
             let disk = match Disk::mount(kind) {
                 Ok(disk) => disk,
                 Err(why) => {
-                    skipped(&format!("a full {kind}: {why}"));
+                    skipped(&format!("a full {kind}: {why}"), package(kind));
                     break;
                 }
             };
@@ -109,7 +109,7 @@ pub fn on_each(test: impl Fn(&Disk, Settings)) {
             match FlashFile::create_with(&probe, GEOMETRY, settings) {
                 Ok(probed) => drop(probed),
                 Err(FlashFileError::Engine { what, .. }) => {
-                    skipped(&format!("a full {kind}: {what}"));
+                    skipped(&format!("a full {kind}: {what}"), "");
                     continue;
                 }
                 Err(error) => panic!("{error}"),
@@ -120,10 +120,17 @@ pub fn on_each(test: impl Fn(&Disk, Settings)) {
     }
 }
 
-/// Says on standard error, past the test runner, that something was not tried.
-fn skipped(why: &str) {
-    let line = format!("SKIPPED: {why}\n");
-    std::io::stderr().write_all(line.as_bytes()).expect("standard error is open");
+/// The Debian package that makes such a file system, unless it is there.
+fn package(kind: &str) -> &'static str {
+    if run("sh", &["-c", &format!("command -v mkfs.{kind}")]).is_ok() {
+        return "";
+    }
+    match kind {
+        "ext4" => "e2fsprogs",
+        "xfs" => "xfsprogs",
+        "btrfs" => "btrfs-progs",
+        _ => "",
+    }
 }
 
 /// What the program printed; why it failed, as the error.
