@@ -2,6 +2,7 @@
 //! an event queue, numbers as bytes. No word about flash is known here.
 
 pub mod codec;
+pub mod distribution;
 pub mod divisor;
 pub mod events;
 pub mod hash;
@@ -11,6 +12,7 @@ pub mod prefetch;
 pub mod ring;
 pub mod rng;
 pub mod slab;
+pub mod symbols;
 pub mod timers;
 pub mod units;
 pub mod zeroed;
@@ -25,6 +27,7 @@ pub use prefetch::prefetch;
 pub use ring::Ring;
 pub use rng::Rng;
 pub use slab::Slab;
+pub use symbols::{Symbol, Symbols};
 pub use timers::Timers;
 pub use units::{Bytes, Nanos, SimTime};
 pub use zeroed::Zeroed;

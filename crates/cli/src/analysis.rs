@@ -16,11 +16,12 @@ use prism_contract::what_if::{
 use prism_host::parquet::RequestsWriter;
 use prism_host::{HostError, LoadedTrace, OutputFile, Progress, clock, jobs};
 use prism_replay::{
-    BareWrites, BlockDevice, Finished, HostLog, LaidOut, Layout, LogError, Options, Outcome, Pace,
-    Passes, ReplayError, Silent,
+    BareWrites, BlockDevice, HostLog, LaidOut, Layout, LogError, Options, Outcome, Pace, Passes,
+    ReplayError,
 };
 use prism_ssd::{Device, Drive, DriveHealth, HostOp, Preparation, Scaled};
 use prism_trace::Source;
+use prism_workload::{Finished, Silent};
 
 use crate::contract_report::Contract;
 use crate::contract_report::fail_on::Quantity;
@@ -298,7 +299,7 @@ fn replayed(
     let mut log = log.map_err(named)?;
     let over_provisioning = log.over_provisioning();
     let replayed = replay(given.replay, trace, layout, &mut log, writer, progress)?;
-    let (read_only, log_counts) = (log.read_only(), replayed.0.measured.log);
+    let (read_only, log_counts) = (log.read_only(), replayed.0.log);
     let facts = ZonedFacts { shape, bare, over_provisioning, log: log_counts, read_only };
     Ok((log.into_drive(), Some(facts), replayed))
 }
@@ -327,7 +328,7 @@ fn replay<B: BlockDevice>(
     });
     let bar = progress.clone();
     let watch = shared.clone();
-    let keep_going = move |at: prism_replay::Progress| {
+    let keep_going = move |at: prism_workload::Progress| {
         bar.reached(u64::from(at.passes) * per_pass + at.submitted);
         watch.borrow().1.is_none()
     };

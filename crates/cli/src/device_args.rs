@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use prism_base::{Bytes, Nanos};
 use prism_nand::FaultModel;
-use prism_replay::fio::words;
 use prism_ssd::scale::Scaled;
 use prism_ssd::{Device, DeviceError, fit};
+use prism_workload::fio::words;
 
 use crate::failure::Failure;
 use crate::initial_state::{State, parse_state, parse_state_file};

@@ -6,10 +6,10 @@
 
 use prism_base::Latencies;
 use prism_host::{Progress, jobs};
-use prism_replay::fio::jobfile::setting;
-use prism_replay::fio::words::{self, Role};
-use prism_replay::fio::{Section, stats::Dir};
 use prism_report::{Block, Column, Document, Section as Part, Table, Unit, Value};
+use prism_workload::fio::jobfile::setting;
+use prism_workload::fio::words::{self, Role};
+use prism_workload::fio::{Section, stats::Dir};
 use serde::Serialize;
 
 use crate::commands::sim::{Plan, Simulated};

@@ -1,4 +1,4 @@
-//! Feeds a trace to a drive and measures what the drive does.
+//! Replays a trace on a block device and measures what the drive does.
 //!
 //! How the requests are paced is chosen, never guessed ([`Pace`]). A trace shorter than
 //! the drive says nothing about cleaning, so by default it is repeated until write
@@ -6,11 +6,9 @@
 //! unknown here. Design: docs/design/replay.md.
 
 pub mod block_device;
-pub mod fio;
 pub mod host_log;
 pub mod layout;
 pub mod lifetime;
-pub mod measure;
 pub mod options;
 pub mod pass;
 pub mod run;
@@ -22,7 +20,5 @@ pub use block_device::BlockDevice;
 pub use host_log::{BareWrites, HostLog, LogCounts, LogError};
 pub use layout::{LaidOut, Layout, Place};
 pub use lifetime::Lifetime;
-pub use measure::Measured;
 pub use options::{Options, Pace, Passes};
-pub use pass::{Finished, Observer, Progress, Silent};
 pub use run::{Outcome, ReplayError, SteadyState, replay};

@@ -3,70 +3,13 @@
 use prism_base::{Nanos, SimTime, Slab};
 use prism_ssd::{Completion, HostOp, Request};
 use prism_trace::{Flags, Op, Record, Source};
+use prism_workload::{Finished, Issuer, Measured, Observer, Progress};
 
 use crate::block_device::BlockDevice;
 use crate::dependency::Dependencies;
-use crate::measure::Measured;
+use crate::host_log::LogCounts;
 use crate::options::Pace;
 use crate::run::ReplayError;
-
-/// A request that was replayed.
-#[derive(Clone, Copy, Debug)]
-pub struct Finished {
-    /// The record it came from.
-    pub record: Record,
-    /// The pass, from 0 at the first measured one.
-    pub pass: u32,
-    /// Start of the measured passes, from which charts count.
-    pub origin: SimTime,
-    /// When it should have been submitted.
-    pub arrival: SimTime,
-    /// What the drive says.
-    pub completion: Completion,
-    /// Requests in flight just before it was submitted.
-    pub in_flight: u32,
-}
-
-/// Sees every request of the measured passes.
-pub trait Observer {
-    /// A request is done. Requests come in the order of their completion.
-    fn finished(&mut self, finished: &Finished);
-
-    /// From `at` on, counted from the start of the measured passes, so many requests are
-    /// in flight. Told whenever the number changes, in the order of time.
-    fn in_flight(&mut self, at: SimTime, requests: u32);
-
-    /// Called now and then in every pass; returning false ends the replay with
-    /// [`ReplayError::Interrupted`].
-    fn keep_going(&mut self, progress: Progress) -> bool;
-}
-
-/// How far a replay is.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// Passes done.
-    pub passes: u32,
-    /// Requests of the current pass submitted.
-    pub submitted: u64,
-    /// What the passes are for.
-    pub measuring: bool,
-    /// Write amplification of the last round, once there is one.
-    pub last_round: Option<f64>,
-}
-
-/// An observer that looks at nothing.
-#[derive(Clone, Copy, Debug)]
-pub struct Silent;
-
-impl Observer for Silent {
-    fn finished(&mut self, _: &Finished) {}
-
-    fn in_flight(&mut self, _: SimTime, _: u32) {}
-
-    fn keep_going(&mut self, _: Progress) -> bool {
-        true
-    }
-}
 
 /// A request in the drive.
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,6 +30,8 @@ pub(crate) struct Player<'a, B> {
     done: Vec<Completion>,
     dependencies: Dependencies,
     pub(crate) measured: Measured,
+    /// What the host's translation did in the same passes, if there is one.
+    pub(crate) log: Option<LogCounts>,
     /// Set while the observer sees requests: (first pass, start).
     pub(crate) observing: Option<(u32, SimTime)>,
     pub(crate) passes: u32,
@@ -116,11 +61,18 @@ impl<'a, B: BlockDevice> Player<'a, B> {
             done: Vec::new(),
             dependencies: Dependencies::default(),
             measured: Measured::default(),
+            log: None,
             observing: None,
             passes: 0,
             last_round: None,
             until_read_only: false,
         }
+    }
+
+    /// Forgets what was measured so far.
+    pub(crate) fn measure_anew(&mut self) {
+        self.measured = Measured::default();
+        self.log = None;
     }
 
     /// Tells the drive of requests that come soon. Several at once: on a large drive each is
@@ -191,7 +143,7 @@ impl<'a, B: BlockDevice> Player<'a, B> {
             m.map.get_or_insert_default().add(&map);
         }
         if let Some((now, before)) = self.drive.log_counts().zip(log_before) {
-            m.log.get_or_insert_default().add(&now.since(&before));
+            self.log.get_or_insert_default().add(&now.since(&before));
         }
         if let Some((now, before)) = self.drive.drive().merge_counts().zip(merges_before) {
             m.merges.get_or_insert_default().add(&now.since(&before));
@@ -306,7 +258,10 @@ impl<'a, B: BlockDevice> Player<'a, B> {
                 let at = SimTime(completion.completed.since(origin).0);
                 self.observer.in_flight(at, self.in_flight);
                 self.observer.finished(&Finished {
-                    record,
+                    offset: record.offset,
+                    issue_ns: record.issue_ns,
+                    handle: record.stream,
+                    issuer: issuer(&record),
                     pass: self.passes - first,
                     origin,
                     arrival: pending.arrival,
@@ -316,6 +271,16 @@ impl<'a, B: BlockDevice> Player<'a, B> {
             }
         }
         self.done.clear();
+    }
+}
+
+fn issuer(record: &Record) -> Issuer {
+    Issuer {
+        device: record.device,
+        comm: record.comm,
+        file: record.file,
+        phase: record.phase,
+        pid: record.pid,
     }
 }
 

@@ -3,11 +3,12 @@
 use prism_base::{Nanos, SimTime};
 use prism_ssd::{HostOp, SubmitError};
 use prism_trace::{Source, SourceError};
+use prism_workload::{Measured, Observer};
 
 use crate::block_device::BlockDevice;
-use crate::measure::Measured;
+use crate::host_log::LogCounts;
 use crate::options::{Options, Pace, Passes};
-use crate::pass::{Observer, Player};
+use crate::pass::Player;
 use crate::steady;
 
 /// Passes after which the search for a steady state is given up.
@@ -89,6 +90,8 @@ pub struct Outcome {
     pub passes_per_round: u32,
     /// The figures.
     pub measured: Measured,
+    /// What the host's translation did in the measured passes, if there is one.
+    pub log: Option<LogCounts>,
     /// The figures of the first pass alone.
     pub single_pass: Measured,
 }
@@ -129,6 +132,7 @@ pub fn replay<B: BlockDevice>(
         rounds: Vec::new(),
         passes_per_round: 1,
         measured: Measured::default(),
+        log: None,
         single_pass,
     };
     if passes > 0 {
@@ -138,7 +142,6 @@ pub fn replay<B: BlockDevice>(
             }
             player.pass(source)?;
         }
-        outcome.measured = std::mem::take(&mut player.measured);
     } else {
         search(&mut player, source, &mut outcome, free_units)?;
         if player.drive.read_only().is_some() {
@@ -146,14 +149,15 @@ pub fn replay<B: BlockDevice>(
             outcome.warm_up_passes = player.passes - player.measured.passes;
         } else {
             outcome.warm_up_passes = player.passes;
-            player.measured = Measured::default();
+            player.measure_anew();
             player.observing = Some((player.passes, player.drive.drive().now()));
             for _ in 0..outcome.passes_per_round {
                 player.pass(source)?;
             }
         }
-        outcome.measured = std::mem::take(&mut player.measured);
     }
+    outcome.measured = std::mem::take(&mut player.measured);
+    outcome.log = player.log;
     drive.assert_consistent();
     Ok(outcome)
 }
@@ -197,7 +201,7 @@ fn search<B: BlockDevice>(
     outcome.passes_per_round = round;
     loop {
         let cleaning = player.drive.is_cleaning(free_units);
-        player.measured = Measured::default();
+        player.measure_anew();
         for _ in 0..round {
             player.pass(source)?;
             if given_up(player) {

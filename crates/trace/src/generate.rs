@@ -5,11 +5,9 @@
 //! size, place and arrival each draw from a stream of their own, so that a change in the
 //! share of reads, for example, leaves the arrival times as they are.
 
-pub mod zipf;
-
+use prism_base::distribution::{Scatter, Zipf};
 use prism_base::{Bytes, Nanos, Rng};
 
-use self::zipf::{Scatter, Zipf};
 use crate::fields::{ADDRESS_MAX, TIME_MAX_NS};
 use crate::record::{Op, Record};
 

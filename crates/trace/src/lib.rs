@@ -41,7 +41,6 @@ pub mod sink;
 pub mod skips;
 pub mod source;
 pub mod summary;
-pub mod symbols;
 pub mod tencent;
 #[cfg(test)]
 mod testing;
@@ -57,9 +56,9 @@ pub use error::TraceError;
 pub use fs_layout::FsLayout;
 pub use live::Live;
 pub use nvme::LogicalBlock;
+pub use prism_base::symbols::{self, Symbol, Symbols};
 pub use reader::{CountFrom, Format, Outcome, PhaseSpan, Reader, ReaderOptions};
 pub use record::{Flags, Op, OptTime, Record};
 pub use sink::{LineParser, Sink};
 pub use skips::{SkipReason, Skips};
 pub use source::{Source, SourceError, VecSource};
-pub use symbols::{Symbol, Symbols};

@@ -8,10 +8,10 @@ use clap::{Args as ClapArgs, ValueEnum};
 use prism_base::Bytes;
 use prism_host::parquet::RequestsWriter;
 use prism_host::{HostError, Progress};
-use prism_replay::Finished;
-use prism_replay::fio::{self, Job, JobReader, Outcome, Section, Setting, words};
 use prism_ssd::scale::Scaled;
 use prism_ssd::{Drive, DriveHealth, Preparation};
+use prism_workload::Finished;
+use prism_workload::fio::{self, Job, JobReader, Outcome, Section, Setting, words};
 
 use crate::device_args::{Capacity, DeviceArgs};
 use crate::drive_report::charts::with_charts;
@@ -283,7 +283,7 @@ impl Plan {
     /// [`Failure`] if the drive or the jobs cannot be made, or have no end.
     pub fn run(&self, sections: &[Section]) -> Result<Simulated, Failure> {
         let mut setup = self.setup(sections, &Progress::hidden())?;
-        let outcome = fio::run(&mut setup.drive, &setup.jobs, &mut prism_replay::Silent);
+        let outcome = fio::run(&mut setup.drive, &setup.jobs, &mut prism_workload::Silent);
         setup.done(outcome)
     }
 }
@@ -344,7 +344,7 @@ fn watch<'a>(
         }
     });
     let (bar, check) = (progress.clone(), shared.clone());
-    let keep_going = move |at: prism_replay::Progress| {
+    let keep_going = move |at: prism_workload::Progress| {
         bar.reached(at.submitted);
         check.borrow().1.is_none()
     };

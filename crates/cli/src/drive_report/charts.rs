@@ -5,12 +5,12 @@
 //! hundreds side by side nothing could be seen.
 
 use prism_base::{Bytes, Nanos, SimTime};
-use prism_replay::{Finished, Observer, Progress};
 use prism_report::accumulate::{
     HeatGrid, LatencySeries, LevelSeries, LogHistogram, SizeHistogram, SumSeries,
 };
 use prism_report::{Axis, Block, Chart, Document, Lines, Section, Series, Unit};
 use prism_ssd::HostOp;
+use prism_workload::{Finished, Observer, Progress};
 
 /// Buckets of a time axis: about as many as a wide screen has columns to tell apart.
 const BUCKETS: usize = 512;
@@ -152,7 +152,7 @@ impl<F: FnMut(&Finished)> Observer for Charts<F> {
         let Some(layer) = LAYERS.iter().position(|&(op, _)| op == completion.op) else { return };
         let len = Bytes(completion.len);
         self.sizes[layer].record(len);
-        self.heat.record(layer, at, Bytes(finished.record.offset), len);
+        self.heat.record(layer, at, Bytes(finished.offset), len);
         if layer < 2 {
             self.bytes[layer].record(at, completion.len);
             self.latency[layer].record(at, completion.completed.since(finished.arrival));

@@ -2,10 +2,11 @@
 
 use prism_base::Bytes;
 use prism_nand::Cause;
-use prism_replay::{Lifetime, Measured, SteadyState};
+use prism_replay::{Lifetime, SteadyState};
 use prism_report::{Block, Chart, Document, Figure, Section, Segment, Stacked, Unit};
 use prism_ssd::device::SlcUsage;
 use prism_ssd::{Device, HostOp};
+use prism_workload::Measured;
 
 use super::{Facts, Wear, faults, tables};
 use crate::commands::trace_info::limit_notes;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use prism_replay::Measured;
 use prism_report::{Block, Figure, Section, Unit};
 use prism_ssd::{Device, DriveHealth, HostOp};
+use prism_workload::Measured;
 use serde::Serialize;
 
 /// Age and faults of a run, on a drive that has them.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use prism_base::Latencies;
 use prism_nand::Counts;
-use prism_replay::{Lifetime, Measured, SteadyState};
+use prism_replay::{Lifetime, SteadyState};
 use prism_ssd::HostOp;
 use prism_ssd::scale::Scaled;
+use prism_workload::Measured;
 use serde::Serialize;
 
 use super::faults::FaultsObject;

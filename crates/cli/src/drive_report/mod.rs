@@ -12,9 +12,10 @@ pub use prism_contract::what_if::Wear;
 
 use prism_base::Bytes;
 use prism_host::LoadedTrace;
-use prism_replay::{Layout, Lifetime, Measured, Options, Outcome};
+use prism_replay::{Layout, Lifetime, Options, Outcome};
 use prism_ssd::scale::Scaled;
 use prism_ssd::{Device, DriveHealth, Preparation};
+use prism_workload::Measured;
 
 use crate::initial_state::State;
 

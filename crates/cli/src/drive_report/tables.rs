@@ -2,9 +2,9 @@
 
 use prism_base::{Bytes, Latencies};
 use prism_nand::{Cause, Counts};
-use prism_replay::Measured;
 use prism_report::{Column, Table, Unit, Value};
 use prism_ssd::HostOp;
+use prism_workload::Measured;
 
 use super::Facts;
 

@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 
 use prism_base::Latencies;
-use prism_replay::fio::job::Percentiles;
-use prism_replay::fio::run::Row;
-use prism_replay::fio::stats::{Dir, DirStats, JobStats};
-use prism_replay::fio::{Outcome, Section};
 use prism_ssd::{HostOp, Status};
+use prism_workload::fio::job::Percentiles;
+use prism_workload::fio::run::Row;
+use prism_workload::fio::stats::{Dir, DirStats, JobStats};
+use prism_workload::fio::{Outcome, Section};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 

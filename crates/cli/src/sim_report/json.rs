@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use prism_base::Latencies;
-use prism_replay::fio::run::Row;
-use prism_replay::fio::stats::Dir;
+use prism_workload::fio::run::Row;
+use prism_workload::fio::stats::Dir;
 use serde::Serialize;
 
 use super::Facts;

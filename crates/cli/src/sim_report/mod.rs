@@ -6,14 +6,14 @@ pub mod json;
 
 use prism_base::{Bytes, Latencies};
 use prism_replay::Lifetime;
-use prism_replay::fio::job::Engine;
-use prism_replay::fio::run::Row;
-use prism_replay::fio::stats::Dir;
-use prism_replay::fio::{Job, Outcome};
 use prism_report::{Block, Column, Document, Section, Table, Unit, Value};
 use prism_ssd::HostOp;
 use prism_ssd::scale::Scaled;
 use prism_ssd::{DriveHealth, Preparation};
+use prism_workload::fio::job::Engine;
+use prism_workload::fio::run::Row;
+use prism_workload::fio::stats::Dir;
+use prism_workload::fio::{Job, Outcome};
 
 pub use json::SimObject;
 

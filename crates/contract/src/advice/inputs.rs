@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use prism_base::{Bytes, Nanos};
 use prism_nand::Cause;
-use prism_replay::Measured;
 use prism_ssd::{Device, Drive, HostOp};
 use prism_trace::summary::Sizes;
+use prism_workload::Measured;
 
 use crate::rules::{Counted, Findings, RequestScale, Rule, Verdict};
 use crate::what_if::Comparison;

@@ -2,8 +2,9 @@
 
 use prism_base::{Bytes, Latencies, Nanos};
 use prism_nand::Counts;
-use prism_replay::{Measured, lifetime::lifetime_of};
+use prism_replay::lifetime::lifetime_of;
 use prism_ssd::{Device, HostOp};
+use prism_workload::Measured;
 
 use super::probe::{Probe, ProbeError};
 

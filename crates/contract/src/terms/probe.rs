@@ -8,10 +8,11 @@
 //! between runs on the same drive.
 
 use prism_base::{Bytes, Rng};
-use prism_replay::{Measured, Options, Pace, Passes, ReplayError, Silent, replay};
+use prism_replay::{Options, Pace, Passes, ReplayError, replay};
 use prism_ssd::scale::fit_wide;
 use prism_ssd::{Device, DeviceError, Drive, HostOp, InitialState, fit};
 use prism_trace::{Op, Record, VecSource};
+use prism_workload::{Measured, Silent};
 
 /// Size of each request. Source: the page of the ATC'09 paper's drives, and today's mapping
 /// unit.

@@ -18,8 +18,9 @@
 
 use prism_base::{Bytes, Latencies, Nanos};
 use prism_nand::{BlockId, Nand};
-use prism_replay::{Measured, Outcome, SteadyState};
+use prism_replay::{Outcome, SteadyState};
 use prism_ssd::{Drive, HostOp, MapCounts};
+use prism_workload::Measured;
 
 /// Seconds of a day.
 const DAY: f64 = 86_400.0;

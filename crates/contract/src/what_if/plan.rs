@@ -1,10 +1,11 @@
 //! Which changes are worth simulating for a trace and a drive, and what each is compared to.
 
 use prism_base::{Bytes, Nanos};
-use prism_replay::{Measured, Options, Outcome, Pace, Passes, SteadyState};
+use prism_replay::{Options, Outcome, Pace, Passes, SteadyState};
 use prism_ssd::device::Mapping;
 use prism_ssd::scale::fit_wide;
 use prism_ssd::{Device, DeviceError, HostOp, InitialState};
+use prism_workload::Measured;
 
 use super::change::{Boundary, Change};
 use super::device::{hybrid, whole_map, with_map_cache};

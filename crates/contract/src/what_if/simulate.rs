@@ -1,9 +1,10 @@
 //! One simulation: a drive, a trace, and perhaps a change of it.
 
 use prism_base::{Bytes, Nanos};
-use prism_replay::{Observer, Options, Progress, ReplayError, replay};
+use prism_replay::{Options, ReplayError, replay};
 use prism_ssd::{Device, DeviceError, Drive, InitialState};
 use prism_trace::{Source, SourceError};
+use prism_workload::{Observer, Progress};
 
 use super::change::Change;
 use super::figures::{Figures, Original};

@@ -2,12 +2,11 @@
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_contract::what_if::{Boundary, Change, Figures, Original, Run, WhatIfError, simulate};
-use prism_replay::{
-    Finished, Observer, Options, Pace, Passes, Progress, ReplayError, Silent, replay,
-};
+use prism_replay::{Options, Pace, Passes, ReplayError, replay};
 use prism_ssd::scale::fit_wide;
 use prism_ssd::{Device, Drive, InitialState, fit};
 use prism_trace::{Op, Record, VecSource};
+use prism_workload::{Finished, Observer, Progress, Silent};
 
 const UNIT: u64 = 4096;
 /// Units of the drive: 32 MiB.

@@ -4,9 +4,10 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_contract::what_if::{
     Change, Figures, Of, Original, Plan, Run, TraceFacts, WhatIfError, plan,
 };
-use prism_replay::{Options, Outcome, Pace, Passes, ReplayError, Silent, replay};
+use prism_replay::{Options, Outcome, Pace, Passes, ReplayError, replay};
 use prism_ssd::{Device, Drive, InitialState, fit};
 use prism_trace::{Op, OptTime, Record, VecSource};
+use prism_workload::Silent;
 
 const UNIT: u64 = 4096;
 const UNITS: u64 = 8192;

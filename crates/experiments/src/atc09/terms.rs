@@ -8,9 +8,10 @@
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_contract::terms::{INTERCHANGEABLE, Inputs, Probe, Term, terms};
-use prism_replay::{Options, Pace, Passes, Silent, replay};
+use prism_replay::{Options, Pace, Passes, replay};
 use prism_ssd::{Device, Drive, HostOp, Request, fit};
 use prism_trace::{Op, Record, VecSource};
+use prism_workload::Silent;
 
 use super::bandwidth::{DRIVES, megabytes, ready};
 use crate::oracles::{Tally, closed_loop, open_loop};

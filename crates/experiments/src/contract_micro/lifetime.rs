@@ -2,9 +2,9 @@
 //! wear apart, and wear levelling copies what would stay.
 
 use prism_base::Rng;
+use prism_base::distribution::{Scatter, Zipf};
 use prism_nand::Cause;
 use prism_ssd::HostOp;
-use prism_trace::generate::zipf::{Scatter, Zipf};
 
 use super::run::Bed;
 use super::{Bench, Comparison, FLASH, Metric, PAGE, Published, Rule, SPACE, Side, published};

@@ -7,8 +7,8 @@ use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use prism_replay::Finished;
 use prism_trace::Symbols;
+use prism_workload::Finished;
 
 use super::columns::{Columns, properties, write_error};
 use super::write::GROUP_ROWS;
@@ -100,9 +100,9 @@ fn write_rows(
     let since = |f: &Finished, at: prism_base::SimTime| Some(at.since(f.origin).0 as i64);
     columns.ints(|f| Some(f.pass as i32))?;
     columns.texts(|f| Some(ByteArray::from(f.completion.op.name())))?;
-    columns.longs(|f| Some(f.record.offset as i64))?;
+    columns.longs(|f| Some(f.offset as i64))?;
     columns.longs(|f| Some(f.completion.len as i64))?;
-    columns.longs(|f| Some(f.record.issue_ns))?;
+    columns.longs(|f| Some(f.issue_ns))?;
     columns.longs(|f| since(f, f.arrival))?;
     columns.longs(|f| since(f, f.completion.submitted))?;
     columns.longs(|f| since(f, f.completion.completed))?;
@@ -113,10 +113,10 @@ fn write_rows(
     columns.ints(|f| Some(f.completion.cost.units_written as i32))?;
     columns.ints(|f| Some(f.completion.cost.unmapped as i32))?;
     columns.longs(|f| Some(f.completion.cost.buffer_wait.0 as i64))?;
-    columns.names(symbols, |f| f.record.device)?;
-    columns.ints(|f| (f.record.pid != -1).then_some(f.record.pid))?;
-    columns.names(symbols, |f| f.record.comm)?;
-    columns.names(symbols, |f| f.record.file)?;
-    columns.names(symbols, |f| f.record.phase)?;
+    columns.names(symbols, |f| f.issuer.device)?;
+    columns.ints(|f| (f.issuer.pid != -1).then_some(f.issuer.pid))?;
+    columns.names(symbols, |f| f.issuer.comm)?;
+    columns.names(symbols, |f| f.issuer.file)?;
+    columns.names(symbols, |f| f.issuer.phase)?;
     columns.close()
 }

@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 
 use prism_base::{Bytes, Rng};
 use prism_replay::{
-    BareWrites, BlockDevice, HostLog, LogError, Options, Pace, Passes, Silent, SteadyState, replay,
+    BareWrites, BlockDevice, HostLog, LogError, Options, Pace, Passes, SteadyState, replay,
 };
 use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request, fit};
 use prism_trace::{Op, Record, VecSource};
+use prism_workload::Silent;
 
 const UNIT: u64 = 4096;
 
@@ -204,7 +205,7 @@ fn a_trace_replays_to_a_steady_state_and_the_same_twice() {
     let ((first, counts), (second, again)) = (run(), run());
     assert_eq!(first.steady, SteadyState::Reached);
     assert_eq!((first.rounds, counts), (second.rounds, again));
-    let measured = first.measured.log.unwrap();
+    let measured = first.log.unwrap();
     assert_eq!(measured.written, 4000 * u64::from(first.measured.passes));
     let host = measured.write_amplification().unwrap();
     // The drive's count, by units programmed, is the host's.

@@ -7,10 +7,11 @@ use prism_testkit::{all_seeds, seeds};
 use std::collections::BTreeSet;
 
 use prism_base::{Bytes, Rng};
-use prism_replay::{BlockDevice, HostLog, LogError, Options, Pace, Passes, Silent, replay};
+use prism_replay::{BlockDevice, HostLog, LogError, Options, Pace, Passes, replay};
 use prism_ssd::device::FaultSpec;
 use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request, Status, ZoneState};
 use prism_trace::{Op, Record, VecSource};
+use prism_workload::Silent;
 
 const UNIT: u64 = 4096;
 /// Units of a zone.

@@ -1,12 +1,5 @@
 //! The integration tests of this crate as one program: a module for each subject.
 
-mod common;
-mod fio;
-mod fio_any_jobs;
-mod fio_bad_input;
-mod fio_placement;
-mod fio_words;
-mod fio_zbd;
 mod host_log;
 mod host_log_faults;
 mod replay;

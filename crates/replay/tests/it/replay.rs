@@ -1,12 +1,10 @@
 //! Whole replays over small drives, with traces made in the test.
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
-use prism_replay::{
-    Finished, Observer, Options, Outcome, Pace, Passes, Progress, ReplayError, Silent, SteadyState,
-    replay,
-};
+use prism_replay::{Options, Outcome, Pace, Passes, ReplayError, SteadyState, replay};
 use prism_ssd::{Device, Drive, HostOp, InitialState, SubmitError, fit};
 use prism_trace::{Op, OptTime, Record, VecSource};
+use prism_workload::{Finished, Observer, Progress, Silent};
 
 const UNIT: u64 = 4096;
 

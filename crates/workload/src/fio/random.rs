@@ -4,7 +4,7 @@
 //! Functions come from a software library, so that a seed means the same everywhere.
 
 use prism_base::Rng;
-use prism_trace::generate::zipf::{Scatter, Zipf};
+use prism_base::distribution::{Scatter, Zipf};
 
 use super::sizes::Integer;
 use super::value::float;

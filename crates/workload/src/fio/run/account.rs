@@ -2,13 +2,12 @@
 
 use prism_base::{Nanos, SimTime};
 use prism_engine::FlashCounts;
-use prism_ssd::{Completion, HostOp, MapCounts, MergeCounts, Status};
-use prism_trace::{Flags, Op, Record};
+use prism_ssd::{Completion, MapCounts, MergeCounts, Status};
 
 use super::{Pending, RunError, Runner};
 use crate::fio::stats::JobStats;
 use crate::measure::Measured;
-use crate::pass::{Finished, Progress};
+use crate::observe::{Finished, Issuer, Progress};
 
 /// One row of the report.
 #[derive(Clone, Debug)]
@@ -124,20 +123,11 @@ impl Runner<'_> {
         m.unmapped += u64::from(completion.cost.unmapped);
         let origin = self.origin.filter(|&origin| pending.issued >= origin && !manages);
         let Some(origin) = origin else { return Ok(()) };
-        let issue_ns = pending.issued.since(origin).0 as i64;
-        let op = match io.op {
-            HostOp::Read => Op::Read,
-            HostOp::Discard => Op::Discard,
-            HostOp::WriteZeroes => Op::WriteZeroes,
-            HostOp::Flush => Op::Flush,
-            _ => Op::Write,
-        };
-        let mut record = Record::new(op, issue_ns, io.offset, io.len);
-        record.comm = self.symbols[number];
-        record.stream = io.handle;
-        record.flags = if io.fua { Flags::FUA } else { Flags::NONE };
         self.observer.finished(&Finished {
-            record,
+            offset: io.offset,
+            issue_ns: pending.issued.since(origin).0 as i64,
+            handle: io.handle,
+            issuer: Issuer { comm: self.symbols[number], ..Issuer::UNKNOWN },
             pass: 0,
             origin,
             arrival: pending.issued,

@@ -5,9 +5,9 @@
 use crate::common::{self, CAPACITY, Issued, Log, drive, one, parse, run, run_one};
 use prism_base::{Bytes, Nanos};
 use prism_nand::timing::transfer_time;
-use prism_replay::fio::stats::Dir;
 use prism_ssd::HostOp::{self, Discard, Flush, Read, Write};
 use prism_testkit::cases;
+use prism_workload::fio::stats::Dir;
 use proptest::prelude::*;
 
 /// Checks what one job at queue depth 1 issues, in KiB.
@@ -326,7 +326,7 @@ fn jobs_spread_over_the_queues_of_a_drive() {
         let prepared = prism_ssd::Drive::prepared(device, state, 1, |_, _| true);
         let mut drive = prepared.unwrap().unwrap().0;
         let jobs = one(&format!("rw=randread size=2m iodepth=16 numjobs={jobs}"));
-        prism_replay::fio::run(&mut drive, &jobs, &mut prism_replay::Silent).unwrap();
+        prism_workload::fio::run(&mut drive, &jobs, &mut prism_workload::Silent).unwrap();
         drive.host_counts().in_flight_ns as f64 / drive.now().0 as f64
     };
     assert!((3.9..=4.0).contains(&mean(1)), "one job fills one queue of 4");
@@ -346,7 +346,8 @@ fn real_time_reads_go_before_others_where_the_scheduler_knows_them() {
              prioclass={class}\n"
         );
         let jobs = parse(&text).unwrap();
-        let outcome = prism_replay::fio::run(&mut drive, &jobs, &mut prism_replay::Silent).unwrap();
+        let outcome =
+            prism_workload::fio::run(&mut drive, &jobs, &mut prism_workload::Silent).unwrap();
         outcome.rows[1].stats.dir(Dir::Read).unwrap().latency.mean_ns()
     };
     let (urgent, usual) = (mean(1), mean(2));
@@ -360,7 +361,8 @@ fn synchronous_writes_wait_for_flash_where_the_cache_is_volatile() {
             prism_ssd::fit(&prism_ssd::Device::preset("consumer-nvme").unwrap(), Bytes(CAPACITY));
         let mut drive = prism_ssd::Drive::new(device.unwrap().device, 1).unwrap();
         let jobs = one(words);
-        let outcome = prism_replay::fio::run(&mut drive, &jobs, &mut prism_replay::Silent).unwrap();
+        let outcome =
+            prism_workload::fio::run(&mut drive, &jobs, &mut prism_workload::Silent).unwrap();
         outcome.rows[0].stats.dir(Dir::Write).unwrap().latency.mean_ns()
     };
     let program = 185_000.0;
@@ -375,11 +377,11 @@ fn synchronous_writes_wait_for_flash_where_the_cache_is_volatile() {
 fn a_rate_that_never_comes_is_said() {
     let mut drive = drive();
     let jobs = one("rw=read size=32m rate=1 bs=16m");
-    let error = prism_replay::fio::run(&mut drive, &jobs, &mut prism_replay::Silent);
+    let error = prism_workload::fio::run(&mut drive, &jobs, &mut prism_workload::Silent);
     // 16 MiB at 1 byte a second are 194 days, which simulated time has.
     assert!(error.is_ok());
     let jobs = one("rw=read size=64m rate=1 bs=64m loops=1000");
-    let error = prism_replay::fio::run(&mut common::drive(), &jobs, &mut prism_replay::Silent);
+    let error = prism_workload::fio::run(&mut common::drive(), &jobs, &mut prism_workload::Silent);
     assert!(error.unwrap_err().to_string().contains("job job: its rate or pauses"));
 }
 

@@ -3,10 +3,10 @@
 
 use crate::common::Log;
 use prism_base::Bytes;
-use prism_replay::fio::{self, FioError, Job, JobReader, Outcome, Target, jobs};
 use prism_ssd::device::FaultSpec;
 use prism_ssd::{Device, Drive, HostOp, InitialState, ZoneState};
 use prism_testkit::{all_seeds, seeds};
+use prism_workload::fio::{self, FioError, Job, JobReader, Outcome, Target, jobs};
 
 const UNIT: u64 = 4096;
 const ZONE: u64 = 80 * UNIT;

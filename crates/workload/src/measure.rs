@@ -1,12 +1,10 @@
-//! What is measured over one or more passes.
+//! What is measured while a drive serves requests, over one or more passes.
 
 use prism_base::{Latencies, Nanos};
 use prism_engine::FlashCounts;
 use prism_ssd::{HostOp, MapCounts, MergeCounts, Status};
 
-use crate::host_log::LogCounts;
-
-/// Figures over a part of a replay, all of them over the same passes.
+/// Figures over a part of a run, all of them over the same passes.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// Passes it covers.
@@ -31,8 +29,6 @@ pub struct Measured {
     pub flash_bytes: u64,
     /// Looks at a cached map, where the drive has one.
     pub map: Option<MapCounts>,
-    /// What a log of the host's before the drive has done, where there is one.
-    pub log: Option<LogCounts>,
     /// Merges by kind, where the drive maps blocks.
     pub merges: Option<MergeCounts>,
     /// Simulated time.
@@ -89,7 +85,7 @@ impl Measured {
     }
 
     /// Adds a completion of `op` over `len` bytes, so long after it was due.
-    pub(crate) fn completed(&mut self, op: HostOp, len: u64, status: Status, latency: Nanos) {
+    pub fn completed(&mut self, op: HostOp, len: u64, status: Status, latency: Nanos) {
         if status == Status::Done {
             self.latency[op as usize].record(latency);
             self.bytes[op as usize] += len;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use prism_replay::fio::words::{NOT_SIMULATED, Role, WORDS, Word};
+use prism_workload::fio::words::{NOT_SIMULATED, Role, WORDS, Word};
 
 /// The row of a word.
 fn row(word: &Word) -> String {

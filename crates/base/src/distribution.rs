@@ -1,6 +1,6 @@
-//! Zipf-distributed ranks and the permutation that scatters them over the device.
+//! Zipf-distributed ranks, and the permutation that scatters them over a range.
 
-use prism_base::Rng;
+use crate::rng::Rng;
 
 /// Draws ranks from `0..n`, rank k with a probability proportional to 1/(k+1)^theta.
 ///

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use prism_base::Rng;
-use prism_trace::generate::zipf::Scatter;
+use prism_base::distribution::Scatter;
 
 use super::job::{Job, Order};
 use super::random::Draw;

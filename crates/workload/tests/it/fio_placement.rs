@@ -3,9 +3,9 @@
 
 use crate::common::Log;
 use prism_base::{Bytes, SimTime};
-use prism_replay::fio::{self, FioError, Job, JobReader, Outcome, Target, jobs};
-use prism_replay::{Finished, Observer, Progress};
 use prism_ssd::{Device, Drive, HostOp, InitialState, fit};
+use prism_workload::fio::{self, FioError, Job, JobReader, Outcome, Target, jobs};
+use prism_workload::{Finished, Observer, Progress};
 
 fn device(handles: u32) -> Device {
     let mut preset = Device::preset("dc-tlc").unwrap();
@@ -43,8 +43,8 @@ impl Handles {
 
 impl Observer for Handles {
     fn finished(&mut self, finished: &Finished) {
-        let (op, record) = (finished.completion.op, &finished.record);
-        let (offset, handle) = (record.offset, record.stream);
+        let (offset, handle) = (finished.offset, finished.handle);
+        let op = finished.completion.op;
         self.0.push(Io { at: finished.arrival, op, offset, handle });
     }
 

@@ -1,9 +1,9 @@
 //! Jobs from text on small drives, and what they issued.
 
 use prism_base::{Bytes, SimTime};
-use prism_replay::fio::{self, FioError, Job, JobReader, Outcome, jobs};
-use prism_replay::{Finished, Observer, Progress};
 use prism_ssd::{Device, Drive, HostOp, InitialState, fit};
+use prism_workload::fio::{self, FioError, Job, JobReader, Outcome, jobs};
+use prism_workload::{Finished, Observer, Progress};
 
 /// Capacity of [`drive`].
 pub const CAPACITY: u64 = 64 << 20;
@@ -51,8 +51,8 @@ impl Observer for Log {
         let since = |at: SimTime| at.since(finished.origin).0;
         self.issued.push(Issued {
             op: finished.completion.op,
-            offset: finished.record.offset,
-            len: finished.record.len,
+            offset: finished.offset,
+            len: finished.completion.len,
             at: since(finished.arrival),
             done: since(finished.completion.completed),
             in_flight: finished.in_flight,

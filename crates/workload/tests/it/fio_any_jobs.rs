@@ -3,8 +3,8 @@
 
 use crate::common::{parse, run};
 use prism_base::Latencies;
-use prism_replay::fio::words::names;
 use prism_testkit::cases;
+use prism_workload::fio::words::names;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;

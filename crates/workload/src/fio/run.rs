@@ -7,16 +7,15 @@ mod account;
 
 use std::collections::VecDeque;
 
-use prism_base::{EventQueue, Nanos, SimTime, Slab};
+use prism_base::{EventQueue, Nanos, SimTime, Slab, Symbol, Symbols};
 use prism_ssd::{Completion, Cost, Drive, HostOp, Request, Status, SubmitError, ZoneState};
-use prism_trace::{Symbol, Symbols};
 
 use super::job::Job;
 use super::stats::JobStats;
 use super::worker::{Io, State, Want, Worker};
 use super::zbd::{Placed, ZoneBook};
 use crate::measure::Measured;
-use crate::pass::Observer;
+use crate::observe::Observer;
 
 use account::Before;
 pub use account::{Outcome, Row, Stage};
