@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// What each crate may depend on inside the workspace, not counting tests. An arrow that
 /// is not here points the wrong way, or has not been thought about.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ARROWS: [(&str, &[&str]); 19] = [
     // What tests share; a dependency of tests only, so no other row has it.
     ("testkit", &[]),
     ("base", &[]),
@@ -29,13 +29,19 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ("prism", &["base", "nand", "engine", "ftl", "flash", "flashfile"]),
     // The library as C sees it, which adds nothing. Nobody depends on it.
     ("capi", &["prism"]),
-    ("replay", &["base", "nand", "engine", "trace", "ssd"]),
-    ("contract", &["base", "nand", "ftl", "engine", "trace", "ssd", "replay"]),
+    ("workload", &["base", "engine", "ssd"]),
+    ("replay", &["base", "nand", "engine", "trace", "ssd", "workload"]),
+    ("contract", &["base", "nand", "ftl", "trace", "ssd", "workload", "replay"]),
     (
         "experiments",
-        &["base", "nand", "ftl", "engine", "flash", "trace", "ssd", "replay", "contract"],
+        &[
+            "base", "nand", "ftl", "engine", "flash", "trace", "ssd", "workload", "replay",
+            "contract",
+        ],
     ),
-    ("host", &["base", "nand", "trace", "ssd", "replay"]),
+    ("host", &["base", "trace", "workload"]),
+    // Real applications: they are started, watched and cleaned up after.
+    ("lab", &["base", "host"]),
     (
         "cli",
         &[
@@ -45,10 +51,12 @@ const ARROWS: [(&str, &[&str]); 17] = [
             "engine",
             "trace",
             "ssd",
+            "workload",
             "replay",
             "contract",
             "report",
             "host",
+            "lab",
             "experiments",
             "flash",
             "flashfile",
@@ -57,7 +65,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
 ];
 
 /// Crates that may touch the world; all others compute.
-const IMPURE: [&str; 4] = ["host", "cli", "flashfile", "testkit"];
+const IMPURE: [&str; 5] = ["host", "lab", "cli", "flashfile", "testkit"];
 
 /// What a pure crate must not name outside tests, examples and benches.
 const BANNED: [&str; 8] = [

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use prism_flashfile::FlashFileError;
 use prism_host::HostError;
-use prism_host::stack::StackError;
+use prism_lab::StackError;
 
 /// A command's failure. Its text is one line for standard error.
 #[derive(Debug, thiserror::Error)]

@@ -118,7 +118,7 @@ pub(crate) fn finish_noted<T>(path: &Path, end: impl FnOnce() -> T) -> T {
 /// child. It is undone when this is dropped, or when a signal ends the process.
 #[derive(Debug)]
 #[must_use = "it is undone at once"]
-pub(crate) struct Undo(u64);
+pub struct Undo(u64);
 
 impl Undo {
     /// Does something by `make`, which returns how it is undone. A signal comes either before or

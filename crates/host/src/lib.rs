@@ -19,7 +19,6 @@ pub mod parquet;
 pub mod progress;
 pub mod siblings;
 pub mod spool;
-pub mod stack;
 pub mod state_file;
 pub mod tally;
 

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 use prism_base::Bytes;
-use prism_host::stack::{
-    self, App, Combination, Experiment, ExperimentSpec, FileSystem, Io, Leftovers, MemoryCgroups,
-    Named, Pattern, StackError, WorkerSpec, remove_leftovers,
-};
 use prism_host::{HostError, OutputFile, Progress};
+use prism_lab::{
+    App, Combination, Experiment, ExperimentSpec, FileSystem, Io, Leftovers, MemoryCgroups, Named,
+    Pattern, StackError, WorkerSpec, remove_leftovers,
+};
 use prism_replay::{Pace, Passes};
 use prism_ssd::Device;
 
@@ -98,7 +98,7 @@ const PHASE: &str = "app";
 pub fn run(args: &Args) -> Result<(), Failure> {
     let setup = setup(args)?;
     let device = device_args(args)?;
-    stack::check(&setup.running(), &setup.file_systems, setup.size)?;
+    prism_lab::check(&setup.running(), &setup.file_systems, setup.size)?;
     let cgroups = MemoryCgroups::find()?;
     tell(remove_leftovers(&args.work_dir, Some(&cgroups)));
     let outputs = ReportFiles::open(Paths {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use clap::Args as ClapArgs;
 use prism_base::Bytes;
-use prism_host::stack::{App, Io, Named, Pattern, Step, WorkerSpec, work};
+use prism_lab::{App, Io, Named, Pattern, Step, WorkerSpec, work};
 
 use super::capture_stack::parse_name;
 use crate::failure::Failure;

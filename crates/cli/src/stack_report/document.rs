@@ -2,7 +2,7 @@
 //! captured.
 
 use prism_contract::rules::{Rule, Verdict};
-use prism_host::stack::{App, Combination, Named};
+use prism_lab::{App, Combination, Named};
 use prism_replay::SteadyState;
 use prism_report::{Block, Column, Document, Grade, Section, Table, Unit, Value};
 

@@ -2,7 +2,7 @@
 
 use prism_base::Bytes;
 use prism_contract::rules::Rule;
-use prism_host::stack::{Combination, Named};
+use prism_lab::{Combination, Named};
 use prism_replay::SteadyState;
 use prism_report::json::number;
 use serde_json::{Map, Value, json};

@@ -6,7 +6,7 @@ mod json;
 use prism_base::{Bytes, Nanos};
 use prism_contract::rules::{Dimension, Findings, Rule, Verdict};
 use prism_host::capture::Backend;
-use prism_host::stack::{App, Combination, FileSystem, Io, Named, Pattern, Recorded};
+use prism_lab::{App, Combination, FileSystem, Io, Named, Pattern, Recorded};
 use prism_replay::SteadyState;
 use prism_trace::Op;
 

@@ -7,12 +7,12 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use prism_base::Bytes;
+use prism_host::interrupt::Undo;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-use super::error::StackError;
-use super::ioctls;
-use super::kinds::{FileSystem, Named};
-use crate::interrupt::Undo;
+use crate::error::StackError;
+use crate::ioctls;
+use crate::kinds::{FileSystem, Named};
 
 /// Others may take the device between the question which is free and the answer.
 const ATTACH_TRIES: u32 = 100;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use prism_base::Bytes;
 
-use super::error::StackError;
+use crate::error::StackError;
 
 /// A hierarchy of cgroups that counts memory.
 #[derive(Clone, Debug, PartialEq, Eq)]

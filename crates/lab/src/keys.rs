@@ -2,8 +2,8 @@
 
 use prism_base::rng::Rng;
 
-use super::amounts::KEY_BYTES;
-use super::kinds::Pattern;
+use crate::amounts::KEY_BYTES;
+use crate::kinds::Pattern;
 
 /// What is done with one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use std::ptr;
 
 use libloading::Library;
 
-use super::error::StackError;
-use super::kinds::App;
-use super::library::Wanted;
+use crate::error::StackError;
+use crate::kinds::App;
+use crate::library::Wanted;
 
 /// What calls return that went well. Source: sqlite3.h, also for the next constants.
 const OK: c_int = 0;

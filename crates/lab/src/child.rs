@@ -3,10 +3,10 @@
 use std::io::Read;
 use std::process::{Command, Stdio};
 
+use prism_host::interrupt::Undo;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use super::error::StackError;
-use crate::interrupt::Undo;
+use crate::error::StackError;
 
 /// Bytes of a program's errors that are kept.
 const SAID_BYTES_MAX: u64 = 64 << 10;

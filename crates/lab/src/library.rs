@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use libloading::Library;
 
-use super::error::StackError;
-use super::kinds::App;
+use crate::error::StackError;
+use crate::kinds::App;
 
 /// A shared library and where it comes from.
 #[derive(Clone, Copy, Debug)]

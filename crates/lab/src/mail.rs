@@ -12,8 +12,8 @@
 
 use prism_base::rng::Rng;
 
-use super::amounts::{APPEND_BYTES_MAX, MAIL_THREADS};
-use super::kinds::Pattern;
+use crate::amounts::{APPEND_BYTES_MAX, MAIL_THREADS};
+use crate::kinds::Pattern;
 
 /// Mean size of a mail at the start, in bytes.
 const MAIL_BYTES_MEAN: f64 = 16384.0;

@@ -8,9 +8,9 @@ use std::ptr;
 
 use libloading::Library;
 
-use super::error::StackError;
-use super::kinds::{App, Io};
-use super::library::Wanted;
+use crate::error::StackError;
+use crate::kinds::{App, Io};
+use crate::library::Wanted;
 
 /// An object of the library.
 type Object = *mut c_void;

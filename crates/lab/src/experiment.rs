@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use prism_base::Bytes;
+use prism_host::OutputFile;
+use prism_host::capture::{self, Backend, Capture, CaptureSpec};
+use prism_host::interrupt::Undo;
+use prism_host::parquet;
 
-use super::cgroup::{self, MemoryCgroups};
-use super::child;
-use super::disk::{self, LoopDevice, Mounted};
-use super::error::StackError;
-use super::kinds::{App, Combination, FileSystem, Named};
-use super::leftovers::{own_name, remove_folder};
-use super::library::Wanted;
-use super::worker::{Step, WorkerSpec};
-use crate::atomic::OutputFile;
-use crate::capture::{self, Backend, Capture, CaptureSpec};
-use crate::interrupt::Undo;
-use crate::parquet;
+use crate::cgroup::{self, MemoryCgroups};
+use crate::child;
+use crate::disk::{self, LoopDevice, Mounted};
+use crate::error::StackError;
+use crate::kinds::{App, Combination, FileSystem, Named};
+use crate::leftovers::{own_name, remove_folder};
+use crate::library::Wanted;
+use crate::worker::{Step, WorkerSpec};
 
 /// The phases of a trace, in their order: the file system is made; the records that live are
 /// written; the application runs, and what it left in the page cache is written; what is free

@@ -7,7 +7,7 @@
 
 use prism_base::Bytes;
 
-use super::kinds::{App, Pattern};
+use crate::kinds::{App, Pattern};
 
 /// The device holds so many times what lives on it.
 const DEVICE_OVER_LIVE: u64 = 4;

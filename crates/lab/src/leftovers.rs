@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use super::cgroup::{self, MemoryCgroups};
-use super::disk::unmount_now;
-use super::ioctls;
+use crate::cgroup::{self, MemoryCgroups};
+use crate::disk::unmount_now;
+use crate::ioctls;
 
 /// The beginning of every name.
 const PREFIX: &str = "prism-stack-";

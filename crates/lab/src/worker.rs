@@ -13,16 +13,16 @@ use std::thread;
 use prism_base::Bytes;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
-use super::amounts::{
+use crate::amounts::{
     APPEND_BYTES_MAX, LSM_VALUE_BYTES, MAIL_THREADS, ROW_VALUE_BYTES, ROWS_PER_COMMIT, Work,
 };
-use super::cgroup;
-use super::error::StackError;
-use super::keys::{Operation, Operations, Values, key};
-use super::kinds::{App, Io, Named, Pattern};
-use super::lsm::{LsmSetup, LsmStore};
-use super::mail::{MailThread, Round};
-use super::sqlite::Sqlite;
+use crate::cgroup;
+use crate::error::StackError;
+use crate::keys::{Operation, Operations, Values, key};
+use crate::kinds::{App, Io, Named, Pattern};
+use crate::lsm::{LsmSetup, LsmStore};
+use crate::mail::{MailThread, Round};
+use crate::sqlite::Sqlite;
 
 /// Which part of the work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

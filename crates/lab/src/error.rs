@@ -3,8 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::kinds::{App, FileSystem, Named};
-use crate::error::HostError;
+use prism_host::HostError;
+
+use crate::kinds::{App, FileSystem, Named};
 
 /// What fails around an experiment. The text is one line.
 #[derive(Debug, thiserror::Error)]
