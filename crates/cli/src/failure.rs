@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use prism_flashfile::FlashFileError;
 use prism_host::HostError;
 use prism_lab::StackError;
+use prism_present::PresentError;
 
 /// A command's failure. Its text is one line for standard error.
 #[derive(Debug, thiserror::Error)]
@@ -46,5 +47,18 @@ impl Failure {
     #[must_use]
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Host(error) if error.is_broken_pipe())
+    }
+}
+
+impl From<PresentError> for Failure {
+    fn from(error: PresentError) -> Self {
+        match error {
+            PresentError::Source(error) => HostError::from(error).into(),
+            PresentError::Outside(error) => match error.downcast::<HostError>() {
+                Ok(error) => Self::Host(*error),
+                Err(error) => Self::Usage(error.to_string()),
+            },
+            error => Self::Usage(error.to_string()),
+        }
     }
 }

@@ -4,28 +4,18 @@
 //! share (how a trace is chosen, how a failure is told) stands beside them. Exit codes:
 //! 0 done, 1 a finding or a failed check, 2 usage or bad input, 130 interrupted.
 
-pub mod against;
-pub mod analysis;
 pub mod commands;
-pub mod contract_report;
 pub mod device_args;
-pub mod drive_report;
 pub mod failure;
-pub mod initial_state;
 pub mod output;
-pub mod over_provisioning;
 pub mod own_args;
 pub mod quantities;
 pub mod replay_args;
 pub mod report_files;
-pub mod reproduction;
-pub mod sim_report;
-pub mod stack_report;
-pub mod sweep;
+pub mod requests;
 pub mod trace_args;
-pub mod trace_json;
 pub mod trace_write;
-mod zoned_report;
+pub mod world;
 
 use std::io::Write;
 use std::process::ExitCode;

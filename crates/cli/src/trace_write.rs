@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use prism_host::{HostError, OutputFile, SkipRow, TraceFacts, parquet};
+use prism_host::{HostError, OutputFile, parquet};
 use prism_trace::write::{TextFormat, TextWriter};
-use prism_trace::{Source, Symbols};
+use prism_trace::{SkipRow, Source, Symbols, TraceFacts};
 use serde::Serialize;
 
 use crate::failure::Failure;

@@ -4,20 +4,18 @@
 use std::path::PathBuf;
 
 use prism_trace::detect::detect;
-use prism_trace::summary::{Figures, Summary};
+use prism_trace::summary::Summary;
 use prism_trace::{
-    CountFrom, Format, LogicalBlock, Op, Outcome, Reader, ReaderOptions, Record, Symbol, Symbols,
-    TraceError,
+    CountFrom, CountedFrom, Format, LogicalBlock, Op, Outcome, Reader, ReaderOptions, Record,
+    Symbol, Symbols, Tallies, TraceError, TraceFacts, TraceInfo,
 };
 
 use crate::error::HostError;
-use crate::facts::{CountedFrom, TraceFacts};
 use crate::input::{Input, read_text};
 use crate::parquet::{self, ParquetReader};
 use crate::progress::Progress;
 use crate::siblings::expand;
 use crate::spool::{Spool, SpoolWriter};
-use crate::tally::Tallies;
 
 /// Bytes looked at to recognise a format: headers of comments are shorter.
 const HEAD_BYTES: usize = 1 << 20;
@@ -52,30 +50,10 @@ pub struct LoadSpec {
 /// A trace, ready to be replayed and reported.
 #[derive(Debug)]
 pub struct LoadedTrace {
-    /// The first of its files, for messages.
-    pub name: String,
+    /// What is known of it.
+    pub info: TraceInfo,
     /// The selected records.
     pub spool: Spool,
-    /// Discards that come after the selected phase; of more than 262,144 the first ones.
-    pub later_discards: Vec<Record>,
-    /// The names that the records refer to.
-    pub symbols: Symbols,
-    /// What is known of the whole recording.
-    pub facts: TraceFacts,
-    /// The counts over the selected records.
-    pub summary: Figures,
-    /// Sums by device, over the whole recording.
-    pub devices: Tallies,
-    /// Sums by phase, over the whole recording.
-    pub phases: Tallies,
-    /// Sums by the command of the process, over the selected records.
-    pub processes: Tallies,
-    /// Sums by file, over the selected records whose file is known.
-    pub files: Tallies,
-    /// The phase that was selected.
-    pub phase: Option<String>,
-    /// The device of the trace that was selected.
-    pub source: Option<String>,
 }
 
 /// Loads the trace that `spec` names.
@@ -444,9 +422,8 @@ impl<'a> Keep<'a> {
         symbols: Symbols,
         facts: TraceFacts,
     ) -> Result<LoadedTrace, HostError> {
-        Ok(LoadedTrace {
+        let info = TraceInfo {
             name,
-            spool: self.spool.finish()?,
             later_discards: self.later_discards,
             summary: self.summary.figures(&symbols),
             symbols,
@@ -457,7 +434,8 @@ impl<'a> Keep<'a> {
             files: self.files,
             phase: self.phase.name.map(str::to_owned),
             source: self.source.name.map(str::to_owned),
-        })
+        };
+        Ok(LoadedTrace { info, spool: self.spool.finish()? })
     }
 
     /// Takes and empties `records`, whose names are in `symbols`.

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use prism_trace::{Record, Source, SourceError};
+use prism_trace::{Record, Records, Source, SourceError};
 
 use crate::compact::{RECORD_BYTES, decode, encode};
 use crate::error::HostError;
@@ -126,21 +126,7 @@ impl Default for SpoolWriter {
 }
 
 impl Spool {
-    /// Records in it.
-    #[must_use]
-    pub fn len(&self) -> u64 {
-        self.records
-    }
-
-    /// Whether it has no record.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.records == 0
-    }
-
-    /// Another reader of the same records, from the first one on.
-    #[must_use]
-    pub fn reader(&self) -> Self {
+    fn another(&self) -> Self {
         let store = match &self.store {
             Store::Memory(records) => Store::Memory(records.clone()),
             Store::File { file, .. } => Store::File { file: file.clone(), block: Vec::new() },
@@ -152,6 +138,16 @@ impl Spool {
     #[must_use]
     pub fn in_memory(&self) -> bool {
         matches!(self.store, Store::Memory(_))
+    }
+}
+
+impl Records for Spool {
+    fn count(&self) -> u64 {
+        self.records
+    }
+
+    fn reader(&self) -> Box<dyn Source + Send> {
+        Box::new(self.another())
     }
 }
 
@@ -217,13 +213,13 @@ mod tests {
             writer.push(record).unwrap();
         }
         let mut spool = writer.finish().unwrap();
-        assert_eq!((spool.len(), spool.in_memory()), (records as u64, in_memory));
+        assert_eq!((spool.count(), spool.in_memory()), (records as u64, in_memory));
         assert_eq!(read_all(&mut spool), wanted);
         assert_eq!(read_all(&mut spool), wanted, "the second reading");
         let mut batch = Vec::new();
         spool.rewind().unwrap();
         spool.next_batch(&mut batch).unwrap();
-        let mut other = spool.reader();
+        let mut other = spool.another();
         assert_eq!(read_all(&mut other), wanted, "another reader, beside the first");
         let first = batch.len();
         spool.next_batch(&mut batch).unwrap();

@@ -7,9 +7,6 @@ use std::path::Path;
 use crate::atomic::OutputFile;
 use crate::error::HostError;
 
-/// The ending of such a file's name.
-pub const EXTENSION: &str = "prism-state";
-
 /// Maps are nearly random, so that more effort saves next to nothing.
 const LEVEL: i32 = 1;
 

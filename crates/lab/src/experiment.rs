@@ -127,7 +127,7 @@ impl<'a> Experiment<'a> {
         lived?;
         let mut captured = captured?;
         let seen = &mut captured.trace;
-        parquet::write(&mut trace, &mut seen.spool, &seen.symbols, &seen.facts)?;
+        parquet::write(&mut trace, &mut seen.spool, &seen.info.symbols, &seen.info.facts)?;
         trace.commit()?;
         Ok(Recorded { backend: captured.backend, lost: captured.lost })
     }

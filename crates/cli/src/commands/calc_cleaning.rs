@@ -2,11 +2,11 @@
 //! victims are of average fullness, and where they are the emptiest.
 
 use clap::Args as ClapArgs;
-use prism_experiments::calc::{self, Cleaning, Cost};
+use prism_experiments::calc::{self, Cleaning};
 use prism_host::Progress;
 use prism_host::jobs::run_all;
-use prism_report::{Block, Column, Document, Section, Table, Unit, Value, terminal};
-use serde::Serialize;
+use prism_present::calc::cleaning::{Answer, document};
+use prism_report::terminal;
 
 use crate::failure::Failure;
 use crate::output::{JsonArg, screen};
@@ -32,29 +32,6 @@ pub struct Args {
     json: JsonArg,
 }
 
-#[derive(Serialize)]
-struct CostRow {
-    victim_valid_share: f64,
-    blocks_compacted: f64,
-    pages_copied: f64,
-    write_amplification: f64,
-}
-
-#[derive(Serialize)]
-struct Row {
-    utilization: f64,
-    average_victim: CostRow,
-    greedy_theory: CostRow,
-    greedy_simulated: CostRow,
-}
-
-#[derive(Serialize)]
-struct Answer {
-    pages_per_block: u32,
-    seed: u64,
-    rows: Vec<Row>,
-}
-
 /// Computes and simulates every utilization, on all cores, and prints the table.
 ///
 /// # Errors
@@ -69,71 +46,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let done = run_all(jobs.collect(), |finished| progress.reached(finished as u64));
     progress.clear();
     let done: Vec<Cleaning> = done.into_iter().collect::<Result<_, _>>().map_err(wrong)?;
-    let rows = done.iter().map(row).collect();
     let (width, style) = screen();
     let text = terminal::render(&document(&done, pages), width, style);
-    args.json.write(&Answer { pages_per_block: pages, seed, rows }, &text)?;
+    args.json.write(&Answer::new(&done, pages, seed), &text)?;
     Ok(())
-}
-
-fn row(cleaning: &Cleaning) -> Row {
-    let cost = |cost: &Cost| CostRow {
-        victim_valid_share: cost.valid,
-        blocks_compacted: cost.blocks,
-        pages_copied: cost.pages,
-        write_amplification: cost.write_amplification,
-    };
-    Row {
-        utilization: cleaning.utilization,
-        average_victim: cost(&cleaning.average),
-        greedy_theory: cost(&cleaning.theory),
-        greedy_simulated: cost(&cleaning.simulated),
-    }
-}
-
-fn document(done: &[Cleaning], pages_per_block: u32) -> Document {
-    let lead = format!(
-        "What freeing one block costs, with {pages_per_block} pages a block and random writes \
-         spread evenly: 1/(1-A) of an average victim, and what greedy pays."
-    );
-    let mut section = Section::new("Cleaning", lead);
-    section.push(table("Blocks compacted for each free block.", done, |cost| cost.blocks));
-    section.push(table("Pages copied for each free block.", done, |cost| cost.pages.round()));
-    section.push(Block::Text(meaning(done)));
-    Document::new("prism calc cleaning", "what a full drive pays for a free block").with(section)
-}
-
-fn table(caption: &str, done: &[Cleaning], what: impl Fn(&Cost) -> f64) -> Block {
-    let columns = vec![
-        Column::number("utilization A", Unit::Percent),
-        Column::number("average victim", Unit::Count),
-        Column::number("greedy, theory", Unit::Count),
-        Column::number("greedy, simulated", Unit::Count),
-    ];
-    let mut table = Table::new(caption, columns).whole();
-    for cleaning in done {
-        let costs = [&cleaning.average, &cleaning.theory, &cleaning.simulated];
-        let mut cells = vec![Value::from(cleaning.utilization)];
-        cells.extend(costs.map(|cost| Value::from(what(cost))));
-        table.rows.push(cells);
-    }
-    Block::Table(table)
-}
-
-/// What the difference between the columns means, at the fullest of the drives.
-fn meaning(done: &[Cleaning]) -> String {
-    let fullest = done.iter().max_by(|a, b| a.utilization.total_cmp(&b.utilization));
-    let fullest = fullest.expect("the list of utilizations has a default");
-    let percent = |share: f64| Unit::Percent.format(share);
-    format!(
-        "The formula 1/(1-A) takes a victim with the average share of valid pages, as a random \
-         one has, while greedy takes the emptiest block: on a drive that is {} full its victims \
-         are {} full, so every page that the host writes costs {} programs and not {}.",
-        percent(fullest.utilization),
-        percent(fullest.simulated.valid),
-        Unit::Ratio.format(fullest.simulated.write_amplification),
-        Unit::Ratio.format(fullest.average.write_amplification),
-    )
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {

@@ -3,8 +3,8 @@
 use clap::{ArgGroup, Args as ClapArgs};
 use prism_base::Bytes;
 use prism_experiments::calc::{Cell, life, usual_cycles};
-use prism_report::{Block, Document, Figure, Section, Unit, terminal};
-use serde::Serialize;
+use prism_present::calc::lifetime::{Answer, document};
+use prism_report::terminal;
 
 use crate::failure::Failure;
 use crate::output::{JsonArg, screen};
@@ -37,22 +37,6 @@ pub struct Args {
     json: JsonArg,
 }
 
-/// A year of 365.25 days has twelve.
-const MONTH_DAYS: f64 = 365.25 / 12.0;
-const DAY_NS: f64 = 86_400e9;
-
-#[derive(Serialize)]
-struct Answer {
-    capacity_bytes: u64,
-    cycles: u32,
-    write_amplification: f64,
-    host_bytes_per_sec: u64,
-    days: f64,
-    months: f64,
-    tbw: f64,
-    dwpd: f64,
-}
-
 /// Computes and prints the lifetime.
 ///
 /// # Errors
@@ -62,36 +46,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let cycles = args.cycles.or(of_cell).expect("one of the two is required");
     let life = life(args.capacity, cycles, args.write_amplification, args.rate)
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    let answer = Answer {
-        capacity_bytes: args.capacity.0,
-        cycles,
-        write_amplification: args.write_amplification,
-        host_bytes_per_sec: args.rate.0,
-        days: life.days,
-        months: life.days / MONTH_DAYS,
-        tbw: life.tbw,
-        dwpd: life.dwpd,
-    };
+    let answer = Answer::new(args.capacity, cycles, args.write_amplification, args.rate, life);
     let (width, style) = screen();
     args.json.write(&answer, &terminal::render(&document(&answer), width, style))?;
     Ok(())
-}
-
-fn document(answer: &Answer) -> Document {
-    let mut section = Section::new(
-        "Lifetime",
-        "Size x cycles / (write amplification x rate), with wear spread evenly.",
-    );
-    let figures = vec![
-        Figure::new("Lifetime", Unit::Nanos, answer.days * DAY_NS),
-        Figure::new("in days", Unit::Count, answer.days),
-        Figure::new("in months", Unit::Count, answer.months),
-        Figure::new("P/E cycles", Unit::Count, u64::from(answer.cycles)),
-        Figure::new("TBW", Unit::Count, answer.tbw).note("TB (10^12) that the host can write"),
-        Figure::new("DWPD", Unit::Ratio, answer.dwpd).note("capacities a day for five years"),
-    ];
-    section.push(Block::KeyFigures(figures));
-    Document::new("prism calc lifetime", "how long a drive lasts").with(section)
 }
 
 fn parse_rate(text: &str) -> Result<Bytes, String> {

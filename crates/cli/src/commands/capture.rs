@@ -8,15 +8,15 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use prism_base::{Bytes, Nanos};
 use prism_host::capture::{self, Backend, Capture, CaptureSpec, Captured, Ended, Refusal, Until};
 use prism_host::{HostError, OutputFile, Progress, parquet};
+use prism_present::trace::{TraceObject, trace_object};
+use prism_present::trace_info::{limit_notes, people};
 use prism_report::{Document, terminal};
 use serde::Serialize;
 
-use super::trace_info::{limit_notes, people};
 use super::{capture_mark, capture_stack, stack_worker};
 use crate::failure::Failure;
 use crate::output::{JsonArg, screen};
 use crate::quantities;
-use crate::trace_json::{TraceObject, trace_object};
 
 /// Arguments of `prism capture`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -163,7 +163,7 @@ fn record(args: &RecordArgs) -> Result<(), Failure> {
 
 fn store(out: &mut OutputFile, captured: &mut Captured) -> Result<(), HostError> {
     let trace = &mut captured.trace;
-    parquet::write(out, &mut trace.spool, &trace.symbols, &trace.facts)?;
+    parquet::write(out, &mut trace.spool, &trace.info.symbols, &trace.info.facts)?;
     Ok(())
 }
 
@@ -205,7 +205,7 @@ fn object(output: String, captured: &Captured) -> Object {
         backend: captured.backend.name(),
         refused: captured.refused.iter().map(refused).collect(),
         lost_events: captured.lost,
-        trace: TraceObject { file: output, ..trace_object(&captured.trace) },
+        trace: TraceObject { file: output, ..trace_object(&captured.trace.info) },
     }
 }
 

@@ -11,20 +11,21 @@ use prism_lab::{
     App, Combination, Experiment, ExperimentSpec, FileSystem, Io, Leftovers, MemoryCgroups, Named,
     Pattern, StackError, WorkerSpec, remove_leftovers,
 };
-use prism_replay::{Pace, Passes};
+use prism_present::PresentError;
+use prism_present::analysis::{Analysis, Question, Trace, WhatIfs};
+use prism_present::drive_choice::{Capacity, DriveChoice};
+use prism_present::initial_state::parse_state;
+use prism_present::stack::{self, Cell, Matrix, Measured};
+use prism_replay::{Options, Pace, Passes};
 use prism_ssd::Device;
 
 use super::stack_worker;
-use crate::analysis::{Analysis, Subjects, WhatIfs};
-use crate::device_args::{Capacity, DeviceArgs};
 use crate::failure::Failure;
-use crate::initial_state::parse_state;
 use crate::output::{JsonArg, json};
 use crate::quantities;
-use crate::replay_args::ReplayArgs;
 use crate::report_files::{Paths, ReportFiles};
-use crate::stack_report::{Cell, Matrix, Measured, Setup};
 use crate::trace_args::SelectArgs;
+use crate::world::World;
 
 /// Arguments of `prism capture stack`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -97,7 +98,7 @@ const PHASE: &str = "app";
 /// everything is written, if a combination failed.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let setup = setup(args)?;
-    let device = device_args(args)?;
+    let drive = drive(args)?;
     prism_lab::check(&setup.running(), &setup.file_systems, setup.size)?;
     let cgroups = MemoryCgroups::find()?;
     tell(remove_leftovers(&args.work_dir, Some(&cgroups)));
@@ -120,9 +121,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         cgroups,
         worker: &worker,
     })?;
-    let cells = measured(args, &setup, &experiment, &device)?;
+    let cells = measured(args, &setup, &experiment, &drive)?;
     drop(experiment);
-    let matrix = Matrix { setup, cells };
+    let matrix = Matrix { setup: described(&setup), cells };
     outputs.write(&matrix.document(), matrix.page(), &json(&matrix.json()), None)?;
     match matrix.failures().as_slice() {
         [] => Ok(()),
@@ -146,6 +147,60 @@ fn program() -> Result<PathBuf, StackError> {
 fn make(folder: &Path) -> Result<(), HostError> {
     let failed = |source| HostError::Write { file: folder.display().to_string(), source };
     fs::create_dir_all(folder).map_err(failed)
+}
+
+/// What is run: each name of the arguments once.
+struct Setup {
+    apps: Vec<App>,
+    patterns: Vec<Pattern>,
+    ios: Vec<Io>,
+    file_systems: Vec<FileSystem>,
+    size: Bytes,
+    memory: Bytes,
+    seed: u64,
+    device: String,
+}
+
+impl Setup {
+    /// Every combination, in the order in which they are shown.
+    fn combinations(&self) -> Vec<Combination> {
+        Combination::all(&self.apps, &self.patterns, &self.ios, &self.file_systems)
+    }
+
+    /// The applications that are run at all.
+    fn running(&self) -> Vec<App> {
+        let runs =
+            |app: &App| self.combinations().iter().any(|one| one.app == *app && one.is_possible());
+        self.apps.iter().copied().filter(runs).collect()
+    }
+}
+
+/// What is run, as the matrix names it.
+fn described(setup: &Setup) -> stack::Setup {
+    stack::Setup {
+        apps: names(&setup.apps),
+        patterns: names(&setup.patterns),
+        ios: names(&setup.ios),
+        file_systems: names(&setup.file_systems),
+        size: setup.size,
+        memory: setup.memory,
+        seed: setup.seed,
+        device: setup.device.clone(),
+    }
+}
+
+fn names<T: Named>(all: &[T]) -> Vec<&'static str> {
+    all.iter().map(|one| one.name()).collect()
+}
+
+fn place(one: Combination) -> stack::Combination {
+    stack::Combination {
+        app: one.app.name(),
+        pattern: one.pattern.name(),
+        io: one.io.name(),
+        fs: one.fs.name(),
+        name: one.to_string(),
+    }
 }
 
 /// The arguments, each name once.
@@ -178,9 +233,9 @@ fn once<T: Copy + PartialEq>(names: &[T]) -> Vec<T> {
 }
 
 /// The drive, as large as the device that is captured.
-fn device_args(args: &Args) -> Result<DeviceArgs, Failure> {
-    let device = DeviceArgs {
-        device: args.device.clone(),
+fn drive(args: &Args) -> Result<DriveChoice, Failure> {
+    let drive = DriveChoice {
+        name: args.device.clone(),
         capacity: Some(Capacity::Bytes(args.size)),
         state: parse_state("filled").map_err(Failure::Usage)?,
         save_state: None,
@@ -190,8 +245,8 @@ fn device_args(args: &Args) -> Result<DeviceArgs, Failure> {
         overrides: Vec::new(),
     };
     // A drive that cannot be made is said before the work, not after half of it.
-    device.scaled(args.size.0)?;
-    Ok(device)
+    drive.scaled(drive.device(&World::new())?, args.size.0)?;
+    Ok(drive)
 }
 
 /// Every combination in turn.
@@ -199,8 +254,8 @@ fn measured(
     args: &Args,
     setup: &Setup,
     experiment: &Experiment<'_>,
-    device: &DeviceArgs,
-) -> Result<Vec<(Combination, Cell)>, Failure> {
+    drive: &DriveChoice,
+) -> Result<Vec<(stack::Combination, Cell)>, Failure> {
     let combinations = setup.combinations();
     let progress = Progress::on_stderr();
     let mut cells = Vec::new();
@@ -209,11 +264,11 @@ fn measured(
         progress.start_count(&label, "combinations", Some(combinations.len() as u64));
         progress.reached(done as u64);
         let cell = if combination.is_possible() {
-            one(args, experiment, device, combination, &progress)?
+            one(args, experiment, drive, combination, &progress)?
         } else {
             Cell::Impossible
         };
-        cells.push((combination, cell));
+        cells.push((place(combination), cell));
     }
     progress.clear();
     Ok(cells)
@@ -224,7 +279,7 @@ fn measured(
 fn one(
     args: &Args,
     experiment: &Experiment<'_>,
-    device: &DeviceArgs,
+    drive: &DriveChoice,
     combination: Combination,
     progress: &Progress,
 ) -> Result<Cell, Failure> {
@@ -244,29 +299,32 @@ fn one(
         phase: Some(PHASE.into()),
         source: None,
     };
-    let replay =
-        ReplayArgs { pace: Pace::Open { speed: 1.0 }, passes: Passes::Steady, seed: args.seed };
-    let paths = [path];
-    let given = Subjects {
-        paths: &paths,
-        select: &select,
-        device,
-        replay: &replay,
+    let asked = Question {
+        drive,
+        options: Options { pace: Pace::Open { speed: 1.0 }, passes: Passes::Steady },
+        seed: args.seed,
         what_ifs: &WhatIfs::Only(Vec::new()),
         ranges: &[],
     };
-    let analysis = match Analysis::of(given, None) {
+    let loaded = select.load(std::slice::from_ref(&path))?;
+    let trace = Trace { info: loaded.info, records: Box::new(loaded.spool) };
+    let analysis = match Analysis::of(trace, asked, &World::new(), &mut |_| true) {
         Ok(analysis) => analysis,
         // This trace does not fit; those of others may.
-        Err(Failure::Usage(why)) => return Ok(Cell::Failed(why)),
-        Err(error) => return Err(error),
+        Err(PresentError::Refused(why)) => return Ok(Cell::Failed(why)),
+        Err(error) => return Err(error.into()),
     };
-    let kept = args.keep_traces.is_some().then(|| paths[0].display().to_string());
+    let kept = args.keep_traces.is_some().then(|| path.display().to_string());
     if kept.is_none() {
         // The folder goes at the end in any case; this only makes room.
-        let _ = fs::remove_file(&paths[0]);
+        let _ = fs::remove_file(&path);
     }
-    Ok(Cell::Measured(Box::new(Measured::of(&analysis, recorded, kept))))
+    Ok(Cell::Measured(Box::new(Measured::of(
+        &analysis,
+        recorded.backend.name(),
+        recorded.lost,
+        kept,
+    ))))
 }
 
 /// Says on standard error what was removed.

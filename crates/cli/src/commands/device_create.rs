@@ -13,6 +13,7 @@ use super::device::GeometryObject;
 use crate::failure::Failure;
 use crate::output::JsonArg;
 use crate::quantities;
+use crate::world::World;
 
 /// Arguments of `prism device create`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -147,7 +148,7 @@ impl Shape {
 
     /// The dies of a drive are LUNs; what works together on its planes is one page.
     fn of_drive(name: &str) -> Result<Self, Failure> {
-        let drive = crate::device_args::described(name, &[])?;
+        let drive = prism_present::drive_choice::described(name, &[], &World::new())?;
         let flash = &drive.flash;
         let ganged = if flash.multi_plane { flash.planes } else { 1 };
         Ok(Self {

@@ -5,22 +5,21 @@ use std::path::{Path, PathBuf};
 use clap::Args as ClapArgs;
 use prism_contract::rules::NamedRange;
 use prism_host::input::Input;
-use prism_report::Document;
-use serde::Serialize;
+use prism_present::against::Against;
+use prism_present::analysis::{Analysis, Question, Trace, WhatIfs, parse_what_ifs};
+use prism_present::contract::fail_on::{self, Gate};
+use prism_present::drive::charts;
+use prism_present::drive_choice::{DriveChoice, is_device};
+use prism_present::report::{documents, object};
 
-use crate::against::{Against, AgainstObject};
-use crate::analysis::{Analysis, Subjects, WhatIfs, is_device, parse_what_ifs};
-use crate::contract_report::fail_on::{self, Gate};
-use crate::contract_report::{AdviceObject, LeftOutObject, RulesObject, TermObject, WhatIfObject};
-use crate::contract_report::{advice, tables, terms};
 use crate::device_args::DeviceArgs;
-use crate::drive_report::{ReportObject, charts, document};
 use crate::failure::Failure;
 use crate::output::{JsonArg, json};
 use crate::replay_args::ReplayArgs;
 use crate::report_files::{Paths, ReportFiles};
+use crate::requests::Requests;
 use crate::trace_args::TraceArgs;
-use crate::zoned_report::ZonedObject;
+use crate::world::World;
 
 /// Arguments of `prism report`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -64,22 +63,6 @@ pub struct Args {
     json: JsonArg,
 }
 
-/// Everything that the JSON of a report has.
-#[derive(Serialize)]
-struct Object {
-    #[serde(flatten)]
-    report: ReportObject,
-    rules: RulesObject,
-    what_if: Vec<WhatIfObject>,
-    what_if_left_out: Vec<LeftOutObject>,
-    terms: Vec<TermObject>,
-    advice: Vec<AdviceObject>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    zoned: Option<ZonedObject>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    against: Option<AgainstObject>,
-}
-
 /// Reads the trace, replays it on a drive, judges it, simulates its fixes, and reports.
 ///
 /// # Errors
@@ -98,26 +81,30 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(path) => named_ranges(path)?,
         None => Vec::new(),
     };
-    let given = Subjects {
-        paths: &args.trace.paths,
-        select: &args.trace.select,
-        device: &args.device,
-        replay: &args.replay,
+    let drive = args.device.choice();
+    let asked = Question {
+        drive: &drive,
+        options: args.replay.options(),
+        seed: args.replay.seed,
         what_ifs: &args.what_ifs,
         ranges: &ranges,
     };
-    let analysis = Analysis::of(given, outputs.requests.take())?;
+    let trace = trace(args, &args.trace.paths)?;
+    let mut requests = Requests::to(outputs.requests.take(), || trace.info.symbols.clone())?;
+    let analysis =
+        Analysis::of(trace, asked, &World::new(), &mut |finished| requests.add(finished));
+    outputs.requests = requests.finish()?;
+    let analysis = analysis?;
     let other = match &args.against {
-        Some(name) => Some((name.display().to_string(), compared(given, name)?)),
+        Some(name) => Some((name.display().to_string(), compared(args, asked, name)?)),
         None => None,
     };
     let against = other.as_ref().map(|(name, other)| Against::new(&analysis, other, name));
     let object = json(&object(&analysis, against.as_ref()));
     let (short, long) = documents(&analysis, against.as_ref());
     let failed = failed(&args.fail_on, &analysis);
-    let Analysis { charts: drawn, requests, .. } = analysis;
-    outputs.requests = requests;
-    outputs.write(&short, charts::with_charts(long, drawn.sections()), &object, None)?;
+    let page = charts::with_charts(long, analysis.charts.sections());
+    outputs.write(&short, page, &object, None)?;
     match failed {
         Some(why) => Err(Failure::Finding(why)),
         None => Ok(()),
@@ -151,59 +138,25 @@ fn named_ranges(path: &Path) -> Result<Vec<NamedRange>, Failure> {
     Ok(layout.regions().iter().map(named).collect())
 }
 
+/// The trace of the files `paths`.
+fn trace(args: &Args, paths: &[PathBuf]) -> Result<Trace, Failure> {
+    let loaded = args.trace.select.load(paths)?;
+    Ok(Trace { info: loaded.info, records: Box::new(loaded.spool) })
+}
+
 /// The same with another drive, or another trace.
-fn compared(given: Subjects<'_>, name: &Path) -> Result<Analysis, Failure> {
+fn compared(args: &Args, asked: Question<'_>, name: &Path) -> Result<Analysis, Failure> {
     let none = &WhatIfs::Only(Vec::new());
-    if is_device(&name.to_string_lossy()) {
-        let device = DeviceArgs {
-            device: name.to_string_lossy().into_owned(),
-            save_state: None,
-            ..given.device.clone()
-        };
-        return Analysis::of(Subjects { device: &device, what_ifs: none, ..given }, None);
-    }
-    let paths = [name.to_path_buf()];
-    Analysis::of(Subjects { paths: &paths, what_ifs: none, ..given }, None)
-}
-
-fn object(analysis: &Analysis, against: Option<&Against>) -> Object {
-    Object {
-        report: ReportObject::new(&analysis.facts()),
-        rules: RulesObject::new(&analysis.contract),
-        what_if: WhatIfObject::all(&analysis.contract),
-        what_if_left_out: LeftOutObject::all(&analysis.contract),
-        terms: TermObject::all(&analysis.contract.terms),
-        advice: AdviceObject::all(&analysis.contract.advice),
-        zoned: analysis.zoned.as_ref().map(ZonedObject::new),
-        against: against.map(Against::object),
-    }
-}
-
-/// What fits a screen, and what a page has beside.
-fn documents(analysis: &Analysis, against: Option<&Against>) -> (Document, Document) {
-    let facts = analysis.facts();
-    let (contract, head) = (&analysis.contract, document::head(&facts));
-    let mut short = head.clone().with(contract.verdicts());
-    let mut long = head.with(contract.verdicts());
-    if let Some(against) = against {
-        short = short.with(against.section());
-        long = long.with(against.section());
-    }
-    if let Some(zoned) = &analysis.zoned {
-        short = short.with(zoned.section());
-        long = long.with(zoned.section());
-    }
-    short = short.with(document::brief(&facts));
-    short.sections.extend(document::aged(&facts));
-    short.sections.extend(tables::section(contract, false));
-    short = short.with(document::limits(&facts));
-    long = long.with(document::summary(&facts));
-    long.sections.extend(tables::section(contract, true));
-    long = long.with(advice::section(&contract.advice));
-    long = long.with(terms::section(&contract.terms));
-    long.sections.extend(contract.sections(facts.scaled.device.capacity()));
-    long.sections.extend(document::sections(&facts));
-    (short, long)
+    let path = name.to_string_lossy();
+    let (trace, drive) = if is_device(&path) {
+        let name = path.into_owned();
+        let drive = DriveChoice { name, save_state: None, ..asked.drive.clone() };
+        (trace(args, &args.trace.paths)?, drive)
+    } else {
+        (trace(args, &[name.to_path_buf()])?, asked.drive.clone())
+    };
+    let asked = Question { drive: &drive, what_ifs: none, ..asked };
+    Ok(Analysis::of(trace, asked, &World::new(), &mut |_| true)?)
 }
 
 /// Why the command fails, if a condition holds.

@@ -10,14 +10,14 @@ use prism_experiments::unwritten::{Facts, Observed, PHASE, Pair, judge_all, obse
 use prism_experiments::{linkedin, sfs};
 use prism_host::jobs::run_all;
 use prism_host::{HostError, LoadSpec, Progress, load_trace};
+use prism_present::reproduction::atc09::Atc09;
+use prism_present::reproduction::linkedin::LinkedIn;
+use prism_present::reproduction::sfs::Sfs;
+use prism_present::reproduction::{self, Reproduced, scale_name};
 
 use crate::failure::Failure;
 use crate::output::{json, write_whole};
 use crate::report_files::{Paths, ReportFiles};
-use crate::reproduction::atc09::Atc09;
-use crate::reproduction::linkedin::LinkedIn;
-use crate::reproduction::sfs::Sfs;
-use crate::reproduction::{self, Reproduced, scale_name};
 
 /// What can be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -200,5 +200,5 @@ fn read(pair: Pair, path: PathBuf) -> Result<Observed, HostError> {
         source: None,
     };
     let mut trace = load_trace(&spec, &Progress::hidden())?;
-    Ok(observe(pair, &mut trace.spool, &trace.later_discards, &trace.symbols)?)
+    Ok(observe(pair, &mut trace.spool, &trace.info.later_discards, &trace.info.symbols)?)
 }

@@ -35,6 +35,6 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let out = args.target.open(&args.output)?;
     let mut trace = args.select.load(&args.input)?;
-    out.write(&mut trace.spool, &trace.symbols, &trace.facts)?;
+    out.write(&mut trace.spool, &trace.info.symbols, &trace.info.facts)?;
     Ok(())
 }

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use prism_base::{Bytes, Nanos};
-use prism_host::{CountedFrom, SpoolWriter, TraceFacts};
+use prism_host::SpoolWriter;
 use prism_trace::generate::{Arrival, Pattern, SizeShare, Workload};
-use prism_trace::{Capabilities, Symbols};
+use prism_trace::{Capabilities, CountedFrom, Symbols, TraceFacts};
 
 use crate::failure::Failure;
 use crate::quantities;

@@ -148,7 +148,7 @@ for hint in (2, 3, 4, 5):
             break;
         }
         for record in &batch {
-            let name = trace.symbols.name(record.file);
+            let name = trace.info.symbols.name(record.file);
             if name.starts_with('h') {
                 found.push(format!("{name} {}", record.hint));
             }

@@ -25,10 +25,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use prism_base::Bytes;
-use prism_trace::{Live, Record};
+use prism_trace::{CountedFrom, Live, Record, TraceFacts};
 
 use crate::error::HostError;
-use crate::facts::{CountedFrom, TraceFacts};
 use crate::load::{Keep, LoadedTrace};
 use devices::Disk;
 pub use error::CaptureError;

@@ -17,12 +17,11 @@ pub use write::write;
 
 use std::hash::Hasher;
 
-use prism_trace::{Flags, OptTime, Record, Symbol, Symbols};
+use prism_trace::{Flags, OptTime, Record, Symbol, Symbols, TraceFacts};
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash64;
 
 use crate::compact::encode;
-use crate::facts::TraceFacts;
 
 /// The first bytes of a Parquet file.
 pub const MAGIC: &[u8; 4] = b"PAR1";
@@ -124,20 +123,19 @@ fn known_time(ns: Option<i64>) -> OptTime {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use std::fs;
     use std::path::Path;
 
     use prism_testkit::cases;
-    use prism_trace::{Capabilities, Op, VecSource};
+    use prism_trace::{Capabilities, CountedFrom, Op, PhaseRow, SkipRow, VecSource};
     use proptest::prelude::*;
 
     use super::*;
     use crate::atomic::OutputFile;
     use crate::error::HostError;
-    use crate::facts::{CountedFrom, PhaseRow, SkipRow};
 
-    pub(crate) const CAPABILITIES: Capabilities = Capabilities {
+    const CAPABILITIES: Capabilities = Capabilities {
         operation: true,
         address: true,
         discard: true,

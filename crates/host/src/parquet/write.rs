@@ -7,13 +7,12 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use prism_trace::{Record, Source, Symbols};
+use prism_trace::{Record, Source, Symbols, TraceFacts};
 
 use super::columns::{Columns, properties, write_error};
 use super::{Digest, FLAGS, META_KEY, Meta, SCHEMA, VERSION, json};
 use crate::atomic::OutputFile;
 use crate::error::HostError;
-use crate::facts::TraceFacts;
 
 /// Rows of a row group, which is built in memory: 21 MB of records, and small enough
 /// that a query over a part of the trace skips the rest.

@@ -11,10 +11,10 @@ pub use json::ReportObject;
 pub use prism_contract::what_if::Wear;
 
 use prism_base::Bytes;
-use prism_host::LoadedTrace;
 use prism_replay::{Layout, Lifetime, Options, Outcome};
 use prism_ssd::scale::Scaled;
 use prism_ssd::{Device, DriveHealth, Preparation};
+use prism_trace::TraceInfo;
 use prism_workload::Measured;
 
 use crate::initial_state::State;
@@ -22,7 +22,7 @@ use crate::initial_state::State;
 /// Everything that a report is made from.
 pub struct Facts<'a> {
     /// The trace.
-    pub trace: &'a LoadedTrace,
+    pub trace: &'a TraceInfo,
     /// Where its devices lie on the drive.
     pub layout: &'a Layout,
     /// The drive, and what was changed to make it fit.

@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use super::faults::FaultsObject;
 use super::{Facts, Wear};
-use crate::replay_args::describe;
-use crate::trace_json::{TraceObject, trace_object};
+use crate::pace::describe;
+use crate::trace::{TraceObject, trace_object};
 
 /// The whole of it.
 #[derive(Debug, Serialize)]

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use prism_trace::{Op, Record, Symbol, Symbols};
 use serde::Serialize;
+
+use crate::record::{Op, Record};
+use crate::symbols::{Symbol, Symbols};
 
 /// Requests and bytes of one device, process or phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

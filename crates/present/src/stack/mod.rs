@@ -5,25 +5,23 @@ mod json;
 
 use prism_base::{Bytes, Nanos};
 use prism_contract::rules::{Dimension, Findings, Rule, Verdict};
-use prism_host::capture::Backend;
-use prism_lab::{App, Combination, FileSystem, Io, Named, Pattern, Recorded};
 use prism_replay::SteadyState;
 use prism_trace::Op;
 
 use crate::analysis::Analysis;
-use crate::contract_report::fail_on::Quantity;
+use crate::contract::fail_on::Quantity;
 
 /// What was asked for.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Applications, from top to bottom.
-    pub apps: Vec<App>,
+    pub apps: Vec<&'static str>,
     /// What each of them does.
-    pub patterns: Vec<Pattern>,
+    pub patterns: Vec<&'static str>,
     /// How each of them reads and writes.
-    pub ios: Vec<Io>,
+    pub ios: Vec<&'static str>,
     /// File systems, from left to right.
-    pub file_systems: Vec<FileSystem>,
+    pub file_systems: Vec<&'static str>,
     /// Size of the device.
     pub size: Bytes,
     /// Memory of the application, page cache included.
@@ -32,6 +30,21 @@ pub struct Setup {
     pub seed: u64,
     /// The drive on which traces are judged.
     pub device: String,
+}
+
+/// An application that does something on a file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Combination {
+    /// The application.
+    pub app: &'static str,
+    /// What it does.
+    pub pattern: &'static str,
+    /// How it reads and writes.
+    pub io: &'static str,
+    /// The file system.
+    pub fs: &'static str,
+    /// All of it in one name.
+    pub name: String,
 }
 
 /// One combination's result.
@@ -72,7 +85,7 @@ pub struct Measured {
     /// From the first request to the last.
     pub took: Nanos,
     /// How requests were seen.
-    pub backend: Backend,
+    pub backend: &'static str,
     /// Events for which the kernel had no room.
     pub lost: u64,
     /// The trace, if it is kept.
@@ -95,30 +108,21 @@ const FILE_SHARE_MIN: f64 = 0.1;
 pub struct Matrix {
     /// What was asked for.
     pub setup: Setup,
-    /// In the order of [`Combination::all`].
+    /// By application, pattern, way of reading and writing, and file system, the last one
+    /// changing fastest.
     pub cells: Vec<(Combination, Cell)>,
 }
 
-impl Setup {
-    /// Every combination, in the order in which they are shown.
-    #[must_use]
-    pub fn combinations(&self) -> Vec<Combination> {
-        Combination::all(&self.apps, &self.patterns, &self.ios, &self.file_systems)
-    }
-
-    /// The applications that are run at all.
-    #[must_use]
-    pub fn running(&self) -> Vec<App> {
-        let runs =
-            |app: &App| self.combinations().iter().any(|one| one.app == *app && one.is_possible());
-        self.apps.iter().copied().filter(runs).collect()
-    }
-}
-
 impl Measured {
-    /// What `analysis` says of a trace that was `recorded` and may be kept as `trace`.
+    /// What `analysis` says of a trace that may be kept as `trace`. Requests were seen by
+    /// `backend`, which lost so many events.
     #[must_use]
-    pub fn of(analysis: &Analysis, recorded: Recorded, trace: Option<String>) -> Self {
+    pub fn of(
+        analysis: &Analysis,
+        backend: &'static str,
+        lost: u64,
+        trace: Option<String>,
+    ) -> Self {
         let findings = &analysis.contract.findings;
         let facts = analysis.facts();
         let summary = &facts.trace.summary;
@@ -135,8 +139,8 @@ impl Measured {
             unique: Bytes(summary.unique_written_bytes),
             flushes: summary.flushes,
             took: Nanos(summary.duration_ns),
-            backend: recorded.backend,
-            lost: recorded.lost,
+            backend,
+            lost,
             trace,
         }
     }
@@ -155,7 +159,7 @@ impl Matrix {
     #[must_use]
     pub fn failures(&self) -> Vec<String> {
         let failed = self.cells.iter().filter_map(|(combination, cell)| match cell {
-            Cell::Failed(why) => Some(format!("{combination}: {why}")),
+            Cell::Failed(why) => Some(format!("{}: {why}", combination.name)),
             Cell::Impossible | Cell::Measured(_) => None,
         });
         failed.collect()
@@ -164,13 +168,13 @@ impl Matrix {
     /// The rows: name and cells, from left to right.
     fn rows(&self) -> impl Iterator<Item = (String, &[(Combination, Cell)])> {
         let rows = self.cells.chunks(self.setup.file_systems.len());
-        rows.map(|row| (self.name(row[0].0), row))
+        rows.map(|row| (self.name(&row[0].0), row))
     }
 
     /// Application and pattern, and how it reads and writes where that differs.
-    fn name(&self, one: Combination) -> String {
-        let name = format!("{} {}", one.app.name(), one.pattern.name());
-        if self.setup.ios == [Io::Buffered] { name } else { format!("{name} {}", one.io.name()) }
+    fn name(&self, one: &Combination) -> String {
+        let name = format!("{} {}", one.app, one.pattern);
+        if self.setup.ios == ["buffered"] { name } else { format!("{name} {}", one.io) }
     }
 }
 
@@ -181,10 +185,10 @@ mod tests {
     /// A matrix of one row that was measured and one that is impossible or failed.
     pub(super) fn matrix() -> Matrix {
         let setup = Setup {
-            apps: vec![App::RocksDb, App::SqliteWal],
-            patterns: vec![Pattern::Rand],
-            ios: vec![Io::Direct],
-            file_systems: vec![FileSystem::Ext4, FileSystem::Xfs],
+            apps: vec!["rocksdb", "sqlite-wal"],
+            patterns: vec!["rand"],
+            ios: vec!["direct"],
+            file_systems: vec!["ext4", "xfs"],
             size: Bytes(1 << 30),
             memory: Bytes(128 << 20),
             seed: 7,
@@ -203,7 +207,7 @@ mod tests {
                 unique: Bytes(4096),
                 flushes: 4,
                 took: Nanos(5),
-                backend: Backend::Bpf,
+                backend: "bpf",
                 lost: 0,
                 trace: None,
             }))
@@ -214,7 +218,16 @@ mod tests {
             Cell::Impossible,
             Cell::Failed("disk full".into()),
         ];
-        let cells = setup.combinations().into_iter().zip(results).collect();
+        let names = ["rocksdb", "sqlite-wal"].into_iter().flat_map(|app| {
+            ["ext4", "xfs"].map(|fs| Combination {
+                app,
+                pattern: "rand",
+                io: "direct",
+                fs,
+                name: format!("{fs}-{app}-rand-direct"),
+            })
+        });
+        let cells = names.zip(results).collect();
         Matrix { setup, cells }
     }
 
@@ -224,6 +237,5 @@ mod tests {
         let names: Vec<String> = matrix.rows().map(|(name, _)| name).collect();
         assert_eq!(names, ["rocksdb rand direct", "sqlite-wal rand direct"]);
         assert_eq!(matrix.failures(), ["xfs-sqlite-wal-rand-direct: disk full"]);
-        assert_eq!(matrix.setup.running(), [App::RocksDb]);
     }
 }

@@ -6,9 +6,9 @@ use prism_ssd::HostOp;
 use serde::Serialize;
 
 use crate::analysis::Analysis;
-use crate::contract_report::RulesObject;
-use crate::contract_report::fail_on::Quantity;
-use crate::drive_report::ReportObject;
+use crate::contract::RulesObject;
+use crate::contract::fail_on::Quantity;
+use crate::drive::ReportObject;
 
 /// A comparison of what is reported with something else.
 pub struct Against<'a> {

@@ -5,19 +5,19 @@
 //! nothing but the time it takes.
 
 use prism_base::Latencies;
-use prism_host::{Progress, jobs};
 use prism_report::{Block, Column, Document, Section as Part, Table, Unit, Value};
 use prism_workload::fio::jobfile::setting;
 use prism_workload::fio::words::{self, Role};
 use prism_workload::fio::{Section, stats::Dir};
 use serde::Serialize;
 
-use crate::commands::sim::{Plan, Simulated};
-use crate::device_args::{Override, parse_capacity};
-use crate::drive_report::json::FiguresObject;
-use crate::failure::Failure;
+use crate::drive::json::FiguresObject;
+use crate::drive_choice::{Override, parse_capacity};
+use crate::env::{Env, Step};
+use crate::error::PresentError;
 use crate::initial_state::parse_state;
 use crate::over_provisioning;
+use crate::simulation::{Plan, Simulated};
 
 /// Combinations of one sweep: a table that a person can still read.
 const POINTS_MAX: usize = 10_000;
@@ -75,53 +75,54 @@ struct DirObject {
 /// (as many as there are cores if `None`).
 ///
 /// # Errors
-/// [`Failure`] of an axis, or of the first combination that cannot be run.
+/// [`PresentError`] of an axis, or of the first combination that cannot be run.
 pub fn run(
     axes: &[String],
     sections: &[Section],
     plan: &Plan,
     threads: Option<usize>,
-) -> Result<Sweep, Failure> {
+    env: &impl Env,
+) -> Result<Sweep, PresentError> {
     let axes = axes.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()?;
     for (i, axis) in axes.iter().enumerate() {
         if axes[..i].iter().any(|other| canonical(&other.name) == canonical(&axis.name)) {
-            return Err(Failure::Usage(format!("--sweep {}: two axes of this name", axis.name)));
+            return Err(PresentError::Refused(format!(
+                "--sweep {}: two axes of this name",
+                axis.name
+            )));
         }
     }
     let points = points(&axes)?;
     let plans = points
         .iter()
         .map(|values| plan_of(plan, &axes, values))
-        .collect::<Result<Vec<_>, Failure>>()?;
+        .collect::<Result<Vec<_>, PresentError>>()?;
     // What is wrong with a combination is said before any has cost time.
     for plan in &plans {
-        plan.check(sections)?;
+        plan.check(sections, env)?;
     }
-    let progress = Progress::on_stderr();
-    progress.start_count("simulating:", "combinations", Some(plans.len() as u64));
+    let (label, things) = ("simulating:", "combinations");
+    env.show(Step::Begin { label, things, total: Some(plans.len() as u64) });
     // A row is kept of each, not the drive's histograms.
     let axes = &axes;
     let one = |(plan, values): (&'_ Plan, &'_ Vec<String>)| {
         let (plan, values) = (plan.clone(), values.clone());
-        move || Ok(row(axes, &values, &plan.run(sections)?))
+        move || Ok(row(axes, &values, &plan.run(sections, env)?))
     };
     let work: Vec<_> = plans.iter().zip(&points).map(one).collect();
-    let finished = |done: usize| progress.reached(done as u64);
-    let results = match threads {
-        Some(threads) => jobs::run_on(threads, work, finished),
-        None => jobs::run_all(work, finished),
-    };
-    progress.clear();
+    let finished = |done: usize| env.show(Step::Reached(done as u64));
+    let results = env.run_on(threads.unwrap_or(env.cores()), work, finished);
+    env.show(Step::End);
     Ok(Sweep {
-        rows: results.into_iter().collect::<Result<_, Failure>>()?,
+        rows: results.into_iter().collect::<Result<_, PresentError>>()?,
         axes: axes.iter().map(|axis| axis.name.clone()).collect(),
     })
 }
 
-fn parse(text: &str) -> Result<Axis, Failure> {
+fn parse(text: &str) -> Result<Axis, PresentError> {
     let wrong = || {
         let what = format!("--sweep {text}: give an axis and its values, as gc=greedy,fifo");
-        Failure::Usage(what)
+        PresentError::Refused(what)
     };
     let (name, values) = text.split_once('=').ok_or_else(wrong)?;
     let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
@@ -140,12 +141,12 @@ fn canonical(name: &str) -> &str {
 }
 
 /// The product of all axes, the last one changing fastest.
-fn points(axes: &[Axis]) -> Result<Vec<Vec<String>>, Failure> {
+fn points(axes: &[Axis]) -> Result<Vec<Vec<String>>, PresentError> {
     let mut points: Vec<Vec<String>> = vec![Vec::new()];
     for axis in axes {
         if points.len() * axis.values.len() > POINTS_MAX {
             let what = format!("--sweep has more than {POINTS_MAX} combinations");
-            return Err(Failure::Usage(what));
+            return Err(PresentError::Refused(what));
         }
         let extend = |point: &Vec<String>| {
             let with = |value: &String| [&point[..], std::slice::from_ref(value)].concat();
@@ -157,16 +158,16 @@ fn points(axes: &[Axis]) -> Result<Vec<Vec<String>>, Failure> {
 }
 
 /// `plan` with one value of each axis.
-fn plan_of(plan: &Plan, axes: &[Axis], values: &[String]) -> Result<Plan, Failure> {
+fn plan_of(plan: &Plan, axes: &[Axis], values: &[String]) -> Result<Plan, PresentError> {
     let mut plan = plan.clone();
     for (axis, value) in axes.iter().zip(values) {
         let name = axis.name.as_str();
-        let wrong = |what: String| Failure::Usage(format!("--sweep {name}={value}: {what}"));
+        let wrong = |what: String| PresentError::Refused(format!("--sweep {name}={value}: {what}"));
         match name {
             "op" => plan.op = Some(over_provisioning::parse(value).map_err(wrong)?),
-            "device" => plan.device.device.clone_from(value),
-            "capacity" => plan.device.capacity = Some(parse_capacity(value).map_err(wrong)?),
-            "state" => plan.device.state = parse_state(value).map_err(wrong)?,
+            "device" => plan.drive.name.clone_from(value),
+            "capacity" => plan.drive.capacity = Some(parse_capacity(value).map_err(wrong)?),
+            "state" => plan.drive.state = parse_state(value).map_err(wrong)?,
             "seed" => {
                 let seed = value.parse().map_err(|_| wrong("a whole number is expected".into()))?;
                 plan.seed = seed;
@@ -182,11 +183,11 @@ fn plan_of(plan: &Plan, axes: &[Axis], values: &[String]) -> Result<Plan, Failur
 }
 
 fn set(plan: &mut Plan, field: &str, value: &str) {
-    plan.device.overrides.push(Override { field: field.to_owned(), value: value.to_owned() });
+    plan.drive.overrides.push(Override { field: field.to_owned(), value: value.to_owned() });
 }
 
-fn word(plan: &mut Plan, name: &str, value: &str) -> Result<(), Failure> {
-    let wrong = |what: String| Failure::Usage(format!("--sweep {name}={value}: {what}"));
+fn word(plan: &mut Plan, name: &str, value: &str) -> Result<(), PresentError> {
+    let wrong = |what: String| PresentError::Refused(format!("--sweep {name}={value}: {what}"));
     let simulated = words::find(name).is_some_and(|word| word.role == Role::Simulated);
     if !simulated && words::find(name).is_some() {
         return Err(wrong("it changes nothing".into()));
@@ -203,7 +204,7 @@ fn word(plan: &mut Plan, name: &str, value: &str) -> Result<(), Failure> {
         )));
     }
     let setting = setting(format!("--sweep {name}"), name, Some(value));
-    plan.words.push(setting.map_err(|error| Failure::Usage(error.to_string()))?);
+    plan.words.push(setting.map_err(|error| PresentError::Refused(error.to_string()))?);
     Ok(())
 }
 

@@ -23,8 +23,8 @@ const WIDTH: Nanos = Nanos(10_000);
 const LAYERS: [(HostOp, &str); 3] =
     [(HostOp::Read, "read"), (HostOp::Write, "write"), (HostOp::Discard, "discard")];
 
-/// What the charts are made of, and how far the replay is.
-pub struct Charts<F> {
+/// What the charts are made of.
+pub struct Charts {
     /// Measured passes that are drawn.
     shown: u32,
     /// Measured passes that have begun.
@@ -35,8 +35,18 @@ pub struct Charts<F> {
     depth: LevelSeries,
     sizes: [SizeHistogram; 3],
     heat: HeatGrid,
-    each: F,
-    progress: Box<dyn FnMut(Progress) -> bool>,
+}
+
+/// Draws the charts of a run, hands each request on and says how far the run is.
+pub struct Watched<'a> {
+    /// The charts.
+    pub charts: Charts,
+    /// Takes each measured request; the run ends when it returns false.
+    pub each: &'a mut dyn FnMut(&Finished) -> bool,
+    /// Takes how far the run is.
+    pub reached: &'a dyn Fn(Progress),
+    /// Whether `each` has returned false.
+    pub interrupted: bool,
 }
 
 /// `document` with `charts` before its last section, which says what to keep in mind.
@@ -48,15 +58,10 @@ pub fn with_charts(mut document: Document, charts: Vec<Section>) -> Document {
     document
 }
 
-impl<F: FnMut(&Finished)> Charts<F> {
-    /// Nothing yet, of the first `shown` measured passes. `each` sees every request of
-    /// all of them, `progress` how far it is.
-    pub fn new(
-        span: Bytes,
-        shown: u32,
-        each: F,
-        progress: impl FnMut(Progress) -> bool + 'static,
-    ) -> Self {
+impl Charts {
+    /// Nothing yet, of the first `shown` measured passes.
+    #[must_use]
+    pub fn new(span: Bytes, shown: u32) -> Self {
         let start = SimTime::ZERO;
         Self {
             shown,
@@ -74,8 +79,6 @@ impl<F: FnMut(&Finished)> Charts<F> {
                 WIDTH,
                 HEAT_COLUMNS,
             ),
-            each,
-            progress: Box::new(progress),
         }
     }
 
@@ -140,9 +143,8 @@ impl<F: FnMut(&Finished)> Charts<F> {
     }
 }
 
-impl<F: FnMut(&Finished)> Observer for Charts<F> {
+impl Charts {
     fn finished(&mut self, finished: &Finished) {
-        (self.each)(finished);
         if finished.pass >= self.shown {
             return;
         }
@@ -158,15 +160,23 @@ impl<F: FnMut(&Finished)> Observer for Charts<F> {
             self.latency[layer].record(at, completion.completed.since(finished.arrival));
         }
     }
+}
+
+impl Observer for Watched<'_> {
+    fn finished(&mut self, finished: &Finished) {
+        self.interrupted |= !(self.each)(finished);
+        self.charts.finished(finished);
+    }
 
     fn in_flight(&mut self, at: SimTime, requests: u32) {
-        if self.begun <= self.shown {
-            self.depth.set(at, u64::from(requests));
+        if self.charts.begun <= self.charts.shown {
+            self.charts.depth.set(at, u64::from(requests));
         }
     }
 
     fn keep_going(&mut self, progress: Progress) -> bool {
-        self.begun += u32::from(progress.measuring && progress.submitted == 0);
-        (self.progress)(progress)
+        self.charts.begun += u32::from(progress.measuring && progress.submitted == 0);
+        (self.reached)(progress);
+        !self.interrupted
     }
 }

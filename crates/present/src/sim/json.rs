@@ -8,8 +8,8 @@ use prism_workload::fio::stats::Dir;
 use serde::Serialize;
 
 use super::Facts;
-use crate::drive_report::faults::FaultsObject;
-use crate::drive_report::json::{DeviceObject, FiguresObject, LifetimeObject, WearObject};
+use crate::drive::faults::FaultsObject;
+use crate::drive::json::{DeviceObject, FiguresObject, LifetimeObject, WearObject};
 
 /// The whole of it.
 #[derive(Debug, Serialize)]

@@ -1,7 +1,6 @@
 //! The JSON object `trace`: what a trace is, the same in every command that reads one.
 
-use prism_host::{CountedFrom, LoadedTrace, SkipRow, Tally};
-use prism_trace::{Capabilities, Op};
+use prism_trace::{Capabilities, CountedFrom, Op, SkipRow, Tally, TraceInfo};
 use serde::Serialize;
 
 /// What is in a trace, after selection by phase and device. Keys stay in this order.
@@ -98,7 +97,7 @@ pub struct PhaseObject {
 
 /// The object for `trace`.
 #[must_use]
-pub fn trace_object(trace: &LoadedTrace) -> TraceObject {
+pub fn trace_object(trace: &TraceInfo) -> TraceObject {
     let (facts, summary) = (&trace.facts, &trace.summary);
     let (can, op) = (facts.capabilities, |op| summary.op(op));
     TraceObject {
@@ -144,13 +143,13 @@ pub fn trace_object(trace: &LoadedTrace) -> TraceObject {
 /// Files listed at most: a trace may name a million of them.
 const FILES_MAX: usize = 1000;
 
-fn files(trace: &LoadedTrace) -> Vec<Tally> {
+fn files(trace: &TraceInfo) -> Vec<Tally> {
     let mut files = trace.files.largest(&trace.symbols);
     files.truncate(FILES_MAX);
     files
 }
 
-fn phases(trace: &LoadedTrace) -> Vec<PhaseObject> {
+fn phases(trace: &TraceInfo) -> Vec<PhaseObject> {
     let mut tallies = trace.phases.rows(&trace.symbols);
     let mut rows = Vec::new();
     for name in trace.facts.phase_names() {

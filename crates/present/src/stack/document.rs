@@ -2,11 +2,10 @@
 //! captured.
 
 use prism_contract::rules::{Rule, Verdict};
-use prism_lab::{App, Combination, Named};
 use prism_replay::SteadyState;
 use prism_report::{Block, Column, Document, Grade, Section, Table, Unit, Value};
 
-use super::{Cell, Matrix, Measured};
+use super::{Cell, Combination, Matrix, Measured};
 
 /// Marks a write amplification that had not settled.
 const UNSETTLED: &str = "Write amplification had not settled when the repetitions ended in: ";
@@ -63,8 +62,7 @@ impl Matrix {
     /// A row for each application and pattern, a column for each file system.
     fn table(&self, caption: &str, unit: Unit, value: impl Fn(&Measured) -> Value) -> Table {
         let mut columns = vec![Column::text("application")];
-        let names = self.setup.file_systems.iter().map(|fs| fs.name());
-        columns.extend(names.map(|name| Column::number(name, unit)));
+        columns.extend(self.setup.file_systems.iter().map(|&name| Column::number(name, unit)));
         let mut table = Table::new(caption, columns).whole();
         for (name, row) in self.rows() {
             let mut cells = vec![name.into()];
@@ -89,7 +87,7 @@ impl Matrix {
         let mut table = Table::new("", columns).whole();
         for (combination, cell) in &self.cells {
             let Cell::Measured(measured) = cell else { continue };
-            let mut row: Vec<Value> = vec![combination.to_string().into()];
+            let mut row: Vec<Value> = vec![combination.name.as_str().into()];
             row.extend(measured.worst.iter().map(|worst| match worst {
                 Some(worst) => {
                     format!("{} ({})", worst.name, Unit::Percent.format(worst.share)).into()
@@ -121,7 +119,7 @@ impl Matrix {
         for (combination, cell) in &self.cells {
             let Cell::Measured(measured) = cell else { continue };
             table.rows.push(vec![
-                combination.to_string().into(),
+                combination.name.as_str().into(),
                 measured.reads.1.into(),
                 measured.writes.1.into(),
                 measured.metadata.into(),
@@ -138,14 +136,14 @@ impl Matrix {
     /// What limits the numbers.
     fn notes(&self) -> Section {
         let mut notes = Vec::new();
-        let is_impossible = |app: App| {
+        let is_impossible = |app: &str| {
             let is_so = |(combination, cell): &(Combination, Cell)| {
                 combination.app == app && matches!(cell, Cell::Impossible)
             };
             self.cells.iter().any(is_so)
         };
         let apps = self.setup.apps.iter().copied();
-        let impossible: Vec<_> = apps.filter(|&app| is_impossible(app)).map(App::name).collect();
+        let impossible: Vec<_> = apps.filter(|app| is_impossible(app)).collect();
         if !impossible.is_empty() {
             notes.push(format!(
                 "Not possible: {} cannot go around the page cache.",
@@ -174,7 +172,7 @@ impl Matrix {
 
     fn traces(&self, is_so: impl Fn(&Measured) -> bool) -> Vec<String> {
         let named = self.cells.iter().filter_map(|(combination, cell)| match cell {
-            Cell::Measured(measured) if is_so(measured) => Some(combination.to_string()),
+            Cell::Measured(measured) if is_so(measured) => Some(combination.name.clone()),
             _ => None,
         });
         named.collect()

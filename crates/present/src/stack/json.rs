@@ -2,12 +2,11 @@
 
 use prism_base::Bytes;
 use prism_contract::rules::Rule;
-use prism_lab::{Combination, Named};
 use prism_replay::SteadyState;
 use prism_report::json::number;
 use serde_json::{Map, Value, json};
 
-use super::{Cell, Matrix, Measured};
+use super::{Cell, Combination, Matrix, Measured};
 
 impl Matrix {
     /// The whole, with one object for each combination.
@@ -19,27 +18,23 @@ impl Matrix {
             "memory_bytes": setup.memory.0,
             "seed": setup.seed,
             "device": setup.device,
-            "applications": names(&setup.apps),
-            "patterns": names(&setup.patterns),
-            "io": names(&setup.ios),
-            "file_systems": names(&setup.file_systems),
+            "applications": setup.apps,
+            "patterns": setup.patterns,
+            "io": setup.ios,
+            "file_systems": setup.file_systems,
             "cells": self.cells.iter().map(cell).collect::<Vec<_>>(),
         })
     }
 }
 
-fn names<T: Named>(all: &[T]) -> Vec<&'static str> {
-    all.iter().map(|one| one.name()).collect()
-}
-
 fn cell((combination, cell): &(Combination, Cell)) -> Value {
-    let Combination { app, pattern, io, fs } = *combination;
+    let Combination { app, pattern, io, fs, .. } = *combination;
     let mut object = Map::new();
     let mut put = |key: &str, value: Value| object.insert(key.into(), value);
-    put("application", app.name().into());
-    put("pattern", pattern.name().into());
-    put("io", io.name().into());
-    put("file_system", fs.name().into());
+    put("application", app.into());
+    put("pattern", pattern.into());
+    put("io", io.into());
+    put("file_system", fs.into());
     match cell {
         Cell::Impossible => {
             put("outcome", "not_possible".into());
@@ -84,7 +79,7 @@ fn measured(measured: &Measured) -> Value {
         "unique_written_bytes": measured.unique.0,
         "flushes": measured.flushes,
         "duration_ns": measured.took.0,
-        "backend": measured.backend.name(),
+        "backend": measured.backend,
         "lost_events": measured.lost,
         "trace": measured.trace,
     })

@@ -17,7 +17,7 @@ use prism_workload::fio::{Job, Outcome};
 
 pub use json::SimObject;
 
-use crate::drive_report::{Wear, document as drive, faults, lifetime, tables};
+use crate::drive::{Wear, document as drive, faults, lifetime, tables};
 use crate::initial_state::State;
 
 /// Everything that a report is made from.

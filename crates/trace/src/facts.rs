@@ -1,9 +1,10 @@
 //! What is known of a trace besides its records: kept beside them in Parquet, printed by
 //! every report.
 
-use prism_trace::skips::Skip;
-use prism_trace::{Capabilities, Outcome, PhaseSpan};
 use serde::{Deserialize, Serialize};
+
+use crate::skips::Skip;
+use crate::{Capabilities, Outcome, PhaseSpan};
 
 /// What the reader of a trace found out, whatever it was read from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,7 +122,7 @@ mod tests {
         let facts = TraceFacts {
             format: "ftrace".into(),
             lines: 0,
-            capabilities: crate::parquet::tests::CAPABILITIES,
+            capabilities: crate::fio::CAPABILITIES,
             skipped: vec![],
             phases: vec![phase("a", -5, 5), phase("b", 5, 6), phase("a", 6, 10)],
             unpaired: 0,

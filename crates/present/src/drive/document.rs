@@ -9,9 +9,9 @@ use prism_ssd::{Device, HostOp};
 use prism_workload::Measured;
 
 use super::{Facts, Wear, faults, tables};
-use crate::commands::trace_info::limit_notes;
-use crate::replay_args::describe;
-use crate::trace_json::trace_object;
+use crate::pace::describe;
+use crate::trace::trace_object;
+use crate::trace_info::limit_notes;
 
 /// Title and subtitle: the trace and the drive.
 #[must_use]

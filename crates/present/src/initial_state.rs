@@ -1,12 +1,15 @@
-//! `--state` and `--save-state`: what a drive holds before the first request.
+//! What a drive holds before the first request: brought about, or read from a saved drive.
 
 use std::path::{Path, PathBuf};
 
-use prism_host::{Progress, read_state, state_file, write_state};
 use prism_ssd::{Device, Drive, InitialState, Preparation};
 
-use crate::device_args::DeviceArgs;
-use crate::failure::Failure;
+use crate::drive_choice::DriveChoice;
+use crate::env::{Env, Step};
+use crate::error::PresentError;
+
+/// The ending of the name of a file that holds a saved drive.
+pub const EXTENSION: &str = "prism-state";
 
 /// An initial state with its name.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,26 +60,26 @@ impl State {
     }
 }
 
-impl DeviceArgs {
-    /// A drive of this kind in its initial state, saved if that was asked for, and what
+impl DriveChoice {
+    /// A drive of the kind `device` in its initial state, saved if that was asked for, and what
     /// the preparation took.
     ///
     /// # Errors
-    /// [`Failure`] if the description makes no sense, there is no such state of it, or a
+    /// [`PresentError`] if the description makes no sense, there is no such state of it, or a
     /// file cannot be read or written.
     pub fn prepared(
         &self,
         device: &Device,
         seed: u64,
-        progress: &Progress,
-    ) -> Result<(Drive, Preparation), Failure> {
+        env: &impl Env,
+    ) -> Result<(Drive, Preparation), PresentError> {
         let (drive, preparation) = match &self.state.source {
-            StateSource::File(path) => (loaded(device, path)?, Preparation::default()),
-            StateSource::Prepared(state) => self.brought_about(device, *state, seed, progress)?,
+            StateSource::File(path) => (loaded(device, path, env)?, Preparation::default()),
+            StateSource::Prepared(state) => self.brought_about(device, *state, seed, env)?,
         };
         if let Some(path) = &self.save_state {
-            let named = |error| Failure::Usage(format!("{}: {error}", path.display()));
-            write_state(path, &drive.save().map_err(named)?)?;
+            let saved = drive.save().map_err(|error| named(path, error))?;
+            env.write_state(path, &saved).map_err(PresentError::Outside)?;
         }
         Ok((drive, preparation))
     }
@@ -86,29 +89,33 @@ impl DeviceArgs {
         device: &Device,
         state: InitialState,
         seed: u64,
-        progress: &Progress,
-    ) -> Result<(Drive, Preparation), Failure> {
-        let told = |done, total| {
+        env: &impl Env,
+    ) -> Result<(Drive, Preparation), PresentError> {
+        let reached = |done, total| {
             if done == 0 {
-                progress.start_count("filling the drive:", "units", Some(total));
+                let (label, things) = ("filling the drive:", "units");
+                env.show(Step::Begin { label, things, total: Some(total) });
             }
-            progress.reached(done);
+            env.show(Step::Reached(done));
             true
         };
-        let prepared = Drive::prepared(device.clone(), state, seed, told);
-        progress.clear();
+        let prepared = Drive::prepared(device.clone(), state, seed, reached);
+        env.show(Step::End);
         match prepared {
             Ok(Some(prepared)) => Ok(prepared),
-            Ok(None) => unreachable!("nobody gives up"),
-            Err(error) => Err(Failure::Usage(format!("{}: {error}", self.device))),
+            Ok(None) => unreachable!("the preparation is never interrupted"),
+            Err(error) => Err(self.refused(error)),
         }
     }
 }
 
-fn loaded(device: &Device, path: &Path) -> Result<Drive, Failure> {
-    let bytes = read_state(path)?;
-    Drive::from_saved(device.clone(), &bytes)
-        .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+fn named(path: &Path, error: impl std::fmt::Display) -> PresentError {
+    PresentError::Refused(format!("{}: {error}", path.display()))
+}
+
+fn loaded(device: &Device, path: &Path, env: &impl Env) -> Result<Drive, PresentError> {
+    let bytes = env.read_state(path).map_err(PresentError::Outside)?;
+    Drive::from_saved(device.clone(), &bytes).map_err(|error| named(path, error))
 }
 
 /// The state that `text` names.
@@ -143,7 +150,7 @@ pub fn parse_state(text: &str) -> Result<State, String> {
         _ => Err(format!(
             "states are empty, filled, filled:SHARE, preconditioned, preconditioned:CAPACITIES, \
              steady, and files that end in .{}",
-            state_file::EXTENSION
+            EXTENSION
         )),
     };
     Ok(State { name: text.to_owned(), source: source? })
@@ -155,13 +162,12 @@ pub fn parse_state(text: &str) -> Result<State, String> {
 /// A message if its name would not be known as one.
 pub fn parse_state_file(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
-    let ending =
-        format!("the name must end in .{}, so that --state knows it", state_file::EXTENSION);
+    let ending = format!("the name must end in .{}, so that --state knows it", EXTENSION);
     if is_state_file(&path) { Ok(path) } else { Err(ending) }
 }
 
 fn is_state_file(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == state_file::EXTENSION)
+    path.extension().is_some_and(|extension| extension == EXTENSION)
 }
 
 #[cfg(test)]

@@ -1,0 +1,45 @@
+//! The file of the requests, written while they complete.
+
+use prism_host::parquet::RequestsWriter;
+use prism_host::{HostError, OutputFile};
+use prism_trace::Symbols;
+use prism_workload::Finished;
+
+/// Writes requests to a file, if there is one.
+pub struct Requests {
+    writer: Option<RequestsWriter>,
+    failed: Option<HostError>,
+}
+
+impl Requests {
+    /// Begins `file`, if there is one, for requests whose names are those of `symbols`.
+    ///
+    /// # Errors
+    /// [`HostError::Write`] if it cannot be begun.
+    pub fn to(
+        file: Option<OutputFile>,
+        symbols: impl FnOnce() -> Symbols,
+    ) -> Result<Self, HostError> {
+        let writer = file.map(|file| RequestsWriter::create(file, symbols())).transpose()?;
+        Ok(Self { writer, failed: None })
+    }
+
+    /// Writes one request; false if the file cannot be written.
+    pub fn add(&mut self, finished: &Finished) -> bool {
+        if let (Some(writer), None) = (&mut self.writer, &self.failed) {
+            self.failed = writer.add(finished).err();
+        }
+        self.failed.is_none()
+    }
+
+    /// The file with all requests, which is still to be committed.
+    ///
+    /// # Errors
+    /// [`HostError::Write`] if it could not be written.
+    pub fn finish(self) -> Result<Option<OutputFile>, HostError> {
+        match self.failed {
+            Some(error) => Err(error),
+            None => self.writer.map(RequestsWriter::finish).transpose(),
+        }
+    }
+}

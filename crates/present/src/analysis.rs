@@ -1,0 +1,456 @@
+//! A trace on a drive, all of it: replayed, judged by the rules, its fixes simulated.
+
+use prism_base::{Bytes, Nanos};
+use prism_contract::advice::{self, advice};
+use prism_contract::blocks::DriveBlocks;
+use prism_contract::rules::{Findings, NamedRange, Ranges, Rules, Subject};
+use prism_contract::terms::{self, Probe, terms};
+use prism_contract::what_if::{
+    self, Change, Comparison, Figures, Original, Run, Skipped, TraceFacts, WhatIfError, plan,
+    simulate,
+};
+use prism_replay::{
+    BareWrites, BlockDevice, HostLog, LaidOut, Layout, LogError, Options, Outcome, Pace, Passes,
+    ReplayError,
+};
+use prism_ssd::{Device, Drive, DriveHealth, HostOp, Preparation, Scaled};
+use prism_trace::{Records, Source, TraceInfo};
+use prism_workload::{Finished, Silent};
+
+use crate::contract::Contract;
+use crate::contract::fail_on::Quantity;
+use crate::drive::charts::{Charts, Watched};
+use crate::drive::{Facts, Wear};
+use crate::drive_choice::DriveChoice;
+use crate::env::{Env, Step};
+use crate::error::PresentError;
+use crate::initial_state::{State, StateSource};
+use crate::zoned::ZonedFacts;
+
+/// A trace that was read.
+pub struct Trace {
+    /// What is known of it.
+    pub info: TraceInfo,
+    /// The selected records.
+    pub records: Box<dyn Records>,
+}
+
+/// What is asked of a trace.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The drive.
+    pub drive: &'a DriveChoice,
+    /// How the trace is replayed.
+    pub options: Options,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Which fixes are simulated.
+    pub what_ifs: &'a WhatIfs,
+    /// What lies where on the device.
+    pub ranges: &'a [NamedRange],
+}
+
+/// Which fixes are simulated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WhatIfs {
+    /// All that make sense.
+    All,
+    /// Those with these keys; none if there are none.
+    Only(Vec<String>),
+}
+
+const SAVED_STATE: &str = "The drive begins with a saved state, which fits no changed drive; \
+                           simulate changes with --state filled, preconditioned or steady.";
+
+const ZONED: &str = "The drive is zoned and the trace goes through a log of the host's: the fixes \
+                     are about drives that clean by themselves.";
+
+/// A trace on a drive, analysed.
+pub struct Analysis {
+    info: TraceInfo,
+    layout: Layout,
+    scaled: Scaled,
+    prepared: Preparation,
+    outcome: Outcome,
+    buffered: Bytes,
+    wear: Wear,
+    slc_wear: Option<Wear>,
+    health: Option<DriveHealth>,
+    state: State,
+    options: Options,
+    seed: u64,
+    /// What it means that the drive is zoned.
+    pub zoned: Option<ZonedFacts>,
+    /// The charts of the replay.
+    pub charts: Charts,
+    /// The rules, and the fixes.
+    pub contract: Contract,
+}
+
+impl Analysis {
+    /// Analyses `trace`. Every measured request goes to `each`; the replay ends as interrupted
+    /// when it returns false.
+    ///
+    /// # Errors
+    /// [`PresentError`] if the trace or the device cannot be read, or the trace does not fit
+    /// the drive.
+    pub fn of<E: Env>(
+        trace: Trace,
+        asked: Question<'_>,
+        env: &E,
+        each: &mut dyn FnMut(&Finished) -> bool,
+    ) -> Result<Self, PresentError> {
+        let Trace { info, mut records } = trace;
+        check_source(asked.options, &info)?;
+        let layout = Layout::of(&mut *records)?;
+        check_ranges(asked.ranges, &info, &layout)?;
+        let full = asked.drive.device(env)?;
+        let scaled = scaled(asked.drive, &full, layout.span())?;
+        check_fits(&info, &layout, scaled.device.capacity())?;
+        if asked.options.passes == Passes::UntilReadOnly && scaled.device.faults.is_none() {
+            let what = "--passes until-read-only needs a drive that ages: give --faults KIND";
+            return Err(PresentError::refused(what));
+        }
+        let began = env.seconds();
+        let (drive, prepared) = prepared(asked, &scaled.device, layout.span(), env)?;
+        let mut work = Work { asked, env, info, layout, records, full };
+        let (drive, zoned, (outcome, charts)) = work.replayed(drive, each)?;
+        let took = Nanos(((env.seconds() - began) * 1e9) as u64);
+        let findings = work.judged(&scaled)?;
+        let run = main_run(&scaled, asked).filter(|_| zoned.is_none());
+        let (what_ifs, skipped) = match &run {
+            Some(run) => work.fixes(run, &outcome, &drive, took)?,
+            None => (Vec::new(), Vec::new()),
+        };
+        let mut contract = work.decided(findings, what_ifs, skipped, &outcome, &drive);
+        if run.is_none() && *asked.what_ifs != WhatIfs::Only(Vec::new()) {
+            contract.unsimulated = Some(if zoned.is_some() { ZONED } else { SAVED_STATE });
+        }
+        let unit = scaled.device.ftl.mapping_unit;
+        Ok(Self {
+            buffered: Bytes(u64::from(drive.buffered_units()) * unit.0),
+            wear: Wear::of(drive.engine().nand().erase_counts()),
+            slc_wear: Wear::of_slc(drive.engine().nand()),
+            health: drive.health().map(|health| DriveHealth {
+                // A log stops writing while its drive still could.
+                read_only: zoned.and_then(|zoned| zoned.read_only).or(health.read_only),
+                ..health
+            }),
+            contract,
+            info: work.info,
+            layout: work.layout,
+            scaled,
+            prepared,
+            outcome,
+            state: asked.drive.state.clone(),
+            options: asked.options,
+            seed: asked.seed,
+            zoned,
+            charts,
+        })
+    }
+
+    /// What a report on the drive is made from.
+    #[must_use]
+    pub fn facts(&self) -> Facts<'_> {
+        Facts {
+            trace: &self.info,
+            layout: &self.layout,
+            scaled: &self.scaled,
+            state: &self.state,
+            prepared: &self.prepared,
+            options: self.options,
+            seed: self.seed,
+            outcome: &self.outcome,
+            buffered: self.buffered,
+            wear: self.wear,
+            slc_wear: self.slc_wear,
+            health: self.health,
+        }
+    }
+
+    /// The main figures, as fixes are compared by them.
+    #[must_use]
+    pub fn p99(&self) -> Option<Nanos> {
+        let mut both = self.outcome.measured.latency_of(HostOp::Read).clone();
+        both.merge(self.outcome.measured.latency_of(HostOp::Write));
+        (both.count() > 0).then(|| both.quantile(0.99))
+    }
+
+    /// The value of what a condition compares; none where the trace does not tell.
+    #[must_use]
+    pub fn value(&self, quantity: Quantity) -> Option<f64> {
+        match quantity {
+            Quantity::Score(rule) => self.contract.findings.score(rule),
+            Quantity::WriteAmplification => self.outcome.measured.write_amplification(),
+            Quantity::P99 => self.p99().map(|p99| p99.0 as f64),
+            Quantity::LifetimeDays => self.facts().lifetime().map(|life| life.days),
+        }
+    }
+}
+
+/// Names of parts belong to one device.
+fn check_ranges(
+    ranges: &[NamedRange],
+    trace: &TraceInfo,
+    layout: &Layout,
+) -> Result<(), PresentError> {
+    let devices = layout.places().len();
+    if ranges.is_empty() || devices < 2 {
+        return Ok(());
+    }
+    Err(PresentError::Refused(format!(
+        "{}: --layout tells what lies where on one device, and the trace has {devices}; choose it \
+         with --source",
+        trace.name
+    )))
+}
+
+fn check_fits(trace: &TraceInfo, layout: &Layout, capacity: Bytes) -> Result<(), PresentError> {
+    if layout.span() <= capacity.0 {
+        return Ok(());
+    }
+    Err(PresentError::Refused(format!(
+        "{}: the trace reaches up to byte {}, beyond the drive's {} bytes ({capacity}); give \
+         --capacity {}B or more",
+        trace.name,
+        layout.span(),
+        capacity.0,
+        Bytes(layout.span()).div_ceil(Bytes(1 << 20)) << 20,
+    )))
+}
+
+/// What is asked for must be in the trace.
+fn check_source(options: Options, trace: &TraceInfo) -> Result<(), PresentError> {
+    let wrong = |what: &str| Err(PresentError::Refused(format!("{}: {what}", trace.name)));
+    if trace.summary.requests + trace.summary.flushes == 0 {
+        return wrong("no request is left to replay; choose another --phase or --source");
+    }
+    if matches!(options.pace, Pace::Dependent { .. }) && !trace.facts.capabilities.completion {
+        return wrong("--pace dependent needs completions, which this trace has not; use open");
+    }
+    Ok(())
+}
+
+/// The drive, made to fit the trace, or the log that the trace needs on a zoned one.
+fn scaled(choice: &DriveChoice, full: &Device, span: u64) -> Result<Scaled, PresentError> {
+    if !full.is_zoned() {
+        return choice.scaled(full.clone(), span);
+    }
+    let addresses = HostLog::addresses_for(full, span);
+    let addresses = addresses.map_err(|error| choice.refused(error))?;
+    choice.scaled(full.clone(), addresses)
+}
+
+/// The drive in the state that was asked for; a zoned one so that a log over it is.
+fn prepared(
+    asked: Question<'_>,
+    device: &Device,
+    span: u64,
+    env: &impl Env,
+) -> Result<(Drive, Preparation), PresentError> {
+    if !device.is_zoned() {
+        return asked.drive.prepared(device, asked.seed, env);
+    }
+    let state = match asked.drive.state.source {
+        StateSource::Prepared(state) => HostLog::drive_state(device, span, state),
+        StateSource::File(_) => None,
+    };
+    let Some(state) = state else { return Err(asked.drive.refused(LogError::State)) };
+    let mut choice = asked.drive.clone();
+    choice.state.source = StateSource::Prepared(state);
+    choice.prepared(device, asked.seed, env)
+}
+
+/// The replay with which fixes are compared; none for a saved state, which fits no changed
+/// drive.
+fn main_run(scaled: &Scaled, asked: Question<'_>) -> Option<Run> {
+    let StateSource::Prepared(state) = asked.drive.state.source else { return None };
+    Some(Run::new(scaled.device.clone(), asked.options, state, asked.seed))
+}
+
+type Replayed = (Outcome, Charts);
+type Fixes = (Vec<Comparison>, Vec<Skipped>);
+
+/// A trace and what is asked of it, while it is worked on.
+struct Work<'a, E> {
+    asked: Question<'a>,
+    env: &'a E,
+    info: TraceInfo,
+    layout: Layout,
+    records: Box<dyn Records>,
+    /// The drive before it is made to fit.
+    full: Device,
+}
+
+impl<E: Env> Work<'_, E> {
+    /// Replays the trace: on the drive itself, or, if it is zoned, on a log over it.
+    fn replayed(
+        &mut self,
+        mut drive: Drive,
+        each: &mut dyn FnMut(&Finished) -> bool,
+    ) -> Result<(Drive, Option<ZonedFacts>, Replayed), PresentError> {
+        let Some(shape) = drive.device().zone_shape() else {
+            let replayed = self.replay(&mut drive, each)?;
+            return Ok((drive, None, replayed));
+        };
+        let bare = BareWrites::of(&mut LaidOut::new(&mut *self.records, &self.layout), shape)?;
+        let log = match self.asked.drive.capacity {
+            None => HostLog::fitted(drive, self.layout.span()),
+            Some(_) => HostLog::new(drive, self.layout.span()),
+        };
+        let mut log = log.map_err(|error| self.asked.drive.refused(error))?;
+        let over_provisioning = log.over_provisioning();
+        let replayed = self.replay(&mut log, each)?;
+        let (read_only, log_counts) = (log.read_only(), replayed.0.log);
+        let facts = ZonedFacts { shape, bare, over_provisioning, log: log_counts, read_only };
+        Ok((log.into_drive(), Some(facts), replayed))
+    }
+
+    fn replay<B: BlockDevice>(
+        &mut self,
+        drive: &mut B,
+        each: &mut dyn FnMut(&Finished) -> bool,
+    ) -> Result<Replayed, PresentError> {
+        let options = self.asked.options;
+        let per_pass = self.info.summary.requests + self.info.summary.flushes;
+        let (total, shown) = match options.passes {
+            Passes::Fixed(passes) => (Some(per_pass * u64::from(passes)), passes),
+            Passes::Steady | Passes::UntilReadOnly => (None, 1),
+        };
+        self.begin("replaying:", "requests", total);
+        let env = self.env;
+        let reached = |at: prism_workload::Progress| {
+            env.show(Step::Reached(u64::from(at.passes) * per_pass + at.submitted));
+        };
+        let charts = Charts::new(drive.drive().device().capacity(), shown);
+        let mut watched = Watched { charts, each, reached: &reached, interrupted: false };
+        let mut source = LaidOut::new(&mut *self.records, &self.layout);
+        let outcome = prism_replay::replay(drive, &mut source, &options, &mut watched);
+        env.show(Step::End);
+        match outcome {
+            Ok(outcome) => Ok((outcome, watched.charts)),
+            Err(ReplayError::Source(error)) => Err(error.into()),
+            Err(error) => Err(PresentError::Refused(format!("{}: {error}", self.info.name))),
+        }
+    }
+
+    /// The five rules over the trace.
+    fn judged(&mut self, scaled: &Scaled) -> Result<Findings, PresentError> {
+        let subject = Subject::of(&scaled.device, self.full.flash.channels);
+        let ranges = Ranges::new(self.asked.ranges.to_vec(), self.layout.span());
+        let mut rules = Rules::new(subject, ranges);
+        self.begin("judging:", "requests", Some(self.records.count()));
+        let mut source = LaidOut::new(&mut *self.records, &self.layout);
+        let (mut batch, mut done) = (Vec::new(), 0);
+        source.rewind()?;
+        loop {
+            source.next_batch(&mut batch)?;
+            if batch.is_empty() {
+                break;
+            }
+            rules.add_all(&batch);
+            done += batch.len() as u64;
+            self.env.show(Step::Reached(done));
+        }
+        let later = &self.info.later_discards;
+        for record in later.iter().filter_map(|record| self.layout.placed(record)) {
+            rules.after(&record);
+        }
+        self.env.show(Step::End);
+        Ok(rules.finish(&self.info.symbols))
+    }
+
+    /// The contract, with what follows from findings and simulations: terms and advice.
+    fn decided(
+        &self,
+        findings: Findings,
+        what_ifs: Vec<Comparison>,
+        skipped: Vec<Skipped>,
+        outcome: &Outcome,
+        drive: &Drive,
+    ) -> Contract {
+        let measured = &outcome.measured;
+        let probe = Probe::of(&self.full, self.asked.seed);
+        let terms = terms(&terms::Inputs::of(measured, drive.device(), probe));
+        let advice = advice(&advice::Inputs::of(&findings, measured, drive, &what_ifs));
+        let blocks = DriveBlocks::of(drive);
+        Contract { findings, blocks, what_ifs, skipped, unsimulated: None, terms, advice }
+    }
+
+    /// Simulates the fixes that are asked for and make sense. The main replay took `took`.
+    fn fixes(
+        &self,
+        run: &Run,
+        outcome: &Outcome,
+        drive: &Drive,
+        took: Nanos,
+    ) -> Result<Fixes, PresentError> {
+        if *self.asked.what_ifs == WhatIfs::Only(Vec::new()) {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let mut reader = self.records.reader();
+        let mut source = LaidOut::new(&mut *reader, &self.layout);
+        let facts = TraceFacts::of(&mut source, run.device.ftl.mapping_unit)?;
+        let keep = |change: &Change| match self.asked.what_ifs {
+            WhatIfs::All => true,
+            WhatIfs::Only(keys) => keys.iter().any(|key| key == change.key()),
+        };
+        let plan = plan(&facts, run, &self.full, outcome).only(keep);
+        let original = Original::of(&outcome.measured);
+        let figures = self.simulated(&plan, &original, outcome, took);
+        let main = Figures::of(outcome, drive, run.raw, &original);
+        Ok(plan.compare(&main, &figures))
+    }
+
+    /// Runs the simulations of `plan` side by side.
+    fn simulated(
+        &self,
+        plan: &what_if::Plan,
+        original: &Original,
+        outcome: &Outcome,
+        took: Nanos,
+    ) -> Vec<Result<Figures, WhatIfError>> {
+        let cores = self.env.cores();
+        let seconds = plan.estimate(outcome, took, cores).as_secs_f64().ceil();
+        let label = format!("{} what-ifs, about {seconds} s:", plan.what_ifs.len());
+        self.begin(&label, "simulations", Some(plan.jobs.len() as u64));
+        let one = |job: &what_if::Job| {
+            let (job, mut reader) = (job.clone(), self.records.reader());
+            let layout = &self.layout;
+            move || {
+                let mut source = LaidOut::new(&mut *reader, layout);
+                simulate(&job.run, job.rewriting.as_ref(), &mut source, original, &mut Silent)
+            }
+        };
+        let work: Vec<_> = plan.jobs.iter().map(one).collect();
+        let env = self.env;
+        let finished = |done| env.show(Step::Reached(done as u64));
+        let figures = env.run_on(cores, work, finished);
+        env.show(Step::End);
+        figures
+    }
+
+    fn begin(&self, label: &str, things: &str, total: Option<u64>) {
+        self.env.show(Step::Begin { label, things, total });
+    }
+}
+
+/// Reads which fixes are simulated.
+///
+/// # Errors
+/// What there is.
+pub fn parse_what_ifs(text: &str) -> Result<WhatIfs, String> {
+    let keys: Vec<&str> = text.split(',').map(str::trim).collect();
+    match keys.as_slice() {
+        ["all"] => Ok(WhatIfs::All),
+        ["none"] => Ok(WhatIfs::Only(Vec::new())),
+        _ => {
+            if let Some(wrong) = keys.iter().find(|key| !Change::KEYS.contains(key)) {
+                let known = Change::KEYS.join(", ");
+                return Err(format!("there is no {wrong:?}; there are all, none, {known}"));
+            }
+            Ok(WhatIfs::Only(keys.into_iter().map(str::to_owned).collect()))
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What an analysis needs of the world around it, so that nothing else here touches the world.
+
+use std::path::Path;
+
+/// A failure of the world, with its own text.
+pub type Outside = Box<dyn std::error::Error + Send + Sync>;
+
+/// How far a long step is.
+#[derive(Clone, Copy, Debug)]
+pub enum Step<'a> {
+    /// A step begins.
+    Begin {
+        /// What is done.
+        label: &'a str,
+        /// What is counted.
+        things: &'a str,
+        /// How many there are, if that is known.
+        total: Option<u64>,
+    },
+    /// So many are done.
+    Reached(u64),
+    /// The step is over.
+    End,
+}
+
+/// Files, threads, a clock and a display, as the front end has them.
+pub trait Env: Sync {
+    /// Shows how far a long step is.
+    fn show(&self, step: Step<'_>);
+
+    /// Seconds on a clock. Forecasts use it; no result depends on it.
+    fn seconds(&self) -> f64;
+
+    /// Simulations that run at once when no number is given.
+    fn cores(&self) -> usize;
+
+    /// Runs `jobs`, at most `threads` at once. The results are in the order of the jobs.
+    /// `finished` is called with the number of jobs that are done.
+    fn run_on<T: Send>(
+        &self,
+        threads: usize,
+        jobs: Vec<impl FnOnce() -> T + Send>,
+        finished: impl Fn(usize) + Sync,
+    ) -> Vec<T>;
+
+    /// The text of a device file.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn device_text(&self, path: &Path) -> Result<String, Outside>;
+
+    /// The bytes of a drive that was saved.
+    ///
+    /// # Errors
+    /// Why they cannot be read.
+    fn read_state(&self, path: &Path) -> Result<Vec<u8>, Outside>;
+
+    /// Stores the bytes of a drive.
+    ///
+    /// # Errors
+    /// Why they cannot be written.
+    fn write_state(&self, path: &Path, bytes: &[u8]) -> Result<(), Outside>;
+}
+
+/// The same surroundings without a display, for simulations that run side by side.
+#[derive(Debug)]
+pub struct Quiet<'a, E>(pub &'a E);
+
+impl<E: Env> Env for Quiet<'_, E> {
+    fn show(&self, _: Step<'_>) {}
+
+    fn seconds(&self) -> f64 {
+        self.0.seconds()
+    }
+
+    fn cores(&self) -> usize {
+        self.0.cores()
+    }
+
+    fn run_on<T: Send>(
+        &self,
+        threads: usize,
+        jobs: Vec<impl FnOnce() -> T + Send>,
+        finished: impl Fn(usize) + Sync,
+    ) -> Vec<T> {
+        self.0.run_on(threads, jobs, finished)
+    }
+
+    fn device_text(&self, path: &Path) -> Result<String, Outside> {
+        self.0.device_text(path)
+    }
+
+    fn read_state(&self, path: &Path) -> Result<Vec<u8>, Outside> {
+        self.0.read_state(path)
+    }
+
+    fn write_state(&self, path: &Path, bytes: &[u8]) -> Result<(), Outside> {
+        self.0.write_state(path, bytes)
+    }
+}

@@ -1,0 +1,34 @@
+//! From a question to a result that can be shown: analyses of traces and jobs on simulated
+//! drives, and their results as documents and as JSON.
+//!
+//! The command line and other front ends call this crate, each with its own way of naming
+//! things and of showing what comes out. What an analysis needs of the world (texts of device
+//! files, threads, a clock) comes through [`Env`]. Arguments, files and printing are unknown
+//! here.
+
+pub mod against;
+pub mod analysis;
+pub mod calc;
+pub mod contract;
+pub mod drive;
+pub mod drive_choice;
+pub mod env;
+pub mod error;
+pub mod initial_state;
+pub mod over_provisioning;
+pub mod pace;
+pub mod report;
+pub mod reproduction;
+pub mod sim;
+pub mod simulation;
+pub mod stack;
+pub mod sweep;
+pub mod trace;
+pub mod trace_info;
+pub mod validation;
+pub mod zoned;
+
+pub use analysis::{Analysis, Question, Trace, WhatIfs};
+pub use drive_choice::DriveChoice;
+pub use env::{Env, Outside, Quiet, Step};
+pub use error::PresentError;

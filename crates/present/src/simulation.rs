@@ -1,0 +1,171 @@
+//! Jobs on a simulated drive, from what is asked for to what was measured.
+
+use prism_base::Bytes;
+use prism_ssd::scale::Scaled;
+use prism_ssd::{Drive, DriveHealth, Preparation};
+use prism_workload::fio::{self, AtReadOnly, Job, Outcome, Section, Setting};
+use prism_workload::{Finished, Progress, Silent};
+
+use crate::drive::Wear;
+use crate::drive::charts::{Charts, Watched};
+use crate::drive_choice::{Capacity, DriveChoice};
+use crate::env::{Env, Quiet, Step};
+use crate::error::PresentError;
+use crate::over_provisioning;
+use crate::sim::Facts;
+
+/// Capacity of a simulated drive where none is asked for: small enough to fill and clean
+/// within seconds, large enough for a few dies.
+const CAPACITY: Bytes = Bytes(8 << 30);
+
+/// One simulation, as it is asked for.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The drive.
+    pub drive: DriveChoice,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Effective over-provisioning, if it is to be changed.
+    pub op: Option<f64>,
+    /// Words that every job gets behind its own.
+    pub words: Vec<Setting>,
+}
+
+/// A drive and the jobs that are to work on it.
+pub struct Setup {
+    /// The drive as it is described.
+    pub scaled: Scaled,
+    /// The jobs.
+    pub jobs: Vec<Job>,
+    /// The drive.
+    pub drive: Drive,
+    /// What its initial state took.
+    pub prepared: Preparation,
+}
+
+/// A simulation that is done.
+pub struct Simulated {
+    /// The drive as it is described.
+    pub scaled: Scaled,
+    /// The jobs.
+    pub jobs: Vec<Job>,
+    /// What the drive's initial state took.
+    pub prepared: Preparation,
+    /// What was measured.
+    pub outcome: Outcome,
+    /// What the host wrote and the drive had not yet programmed at the end.
+    pub buffered: Bytes,
+    /// Erases at the end.
+    pub wear: Wear,
+    /// Those of blocks of one bit a cell, where the drive has such beside others.
+    pub slc_wear: Option<Wear>,
+    /// What age had left of the drive at the end, if it ages.
+    pub health: Option<DriveHealth>,
+}
+
+impl Plan {
+    /// Makes the drive and the jobs.
+    ///
+    /// # Errors
+    /// [`PresentError`] if one of them cannot be.
+    pub fn setup(&self, sections: &[Section], env: &impl Env) -> Result<Setup, PresentError> {
+        let (scaled, jobs) = self.check(sections, env)?;
+        let (drive, prepared) = self.drive.prepared(&scaled.device, self.seed, env)?;
+        Ok(Setup { scaled, jobs, drive, prepared })
+    }
+
+    /// The drive's description and the jobs, before the drive is made.
+    ///
+    /// # Errors
+    /// [`PresentError`] if one of them makes no sense.
+    pub fn check(
+        &self,
+        sections: &[Section],
+        env: &impl Env,
+    ) -> Result<(Scaled, Vec<Job>), PresentError> {
+        let mut scaled = self.drive.scaled(self.drive.device(env)?, CAPACITY.0)?;
+        if self.drive.capacity.is_none() {
+            scaled.changes.insert(0, format!("{CAPACITY} because no --capacity is given"));
+        }
+        if let Some(share) = self.op {
+            over_provisioning::set(&mut scaled.device, share).map_err(PresentError::Refused)?;
+            let effective = 100.0 * scaled.device.over_provisioning().effective;
+            scaled.changes.push(format!(
+                "{} blocks a plane for {effective:.2} % effective over-provisioning",
+                scaled.device.flash.blocks_per_plane
+            ));
+        }
+        let target = fio::Target::of(&scaled.device);
+        let jobs = fio::jobs(sections, &self.words, target, self.seed);
+        let jobs = jobs.map_err(|error| PresentError::Refused(error.to_string()))?;
+        Ok((scaled, jobs))
+    }
+
+    /// Runs it from beginning to end, unwatched.
+    ///
+    /// # Errors
+    /// [`PresentError`] if the drive or the jobs cannot be made, or have no end.
+    pub fn run(&self, sections: &[Section], env: &impl Env) -> Result<Simulated, PresentError> {
+        let mut setup = self.setup(sections, &Quiet(env))?;
+        let outcome = fio::run(&mut setup.drive, &setup.jobs, &mut Silent);
+        setup.done(outcome)
+    }
+}
+
+impl Setup {
+    /// Runs the jobs, with charts. Every measured request goes to `each`; the run ends as
+    /// interrupted when it returns false.
+    ///
+    /// # Errors
+    /// [`PresentError`] if the jobs have no end, or the run was interrupted.
+    pub fn run(
+        mut self,
+        at_read_only: AtReadOnly,
+        env: &impl Env,
+        each: &mut dyn FnMut(&Finished) -> bool,
+    ) -> Result<(Simulated, Charts), PresentError> {
+        let (label, things) = ("simulating:", "requests");
+        env.show(Step::Begin { label, things, total: None });
+        let reached = |at: Progress| env.show(Step::Reached(at.submitted));
+        let charts = Charts::new(self.scaled.device.capacity(), 1);
+        let mut watched = Watched { charts, each, reached: &reached, interrupted: false };
+        let outcome = fio::run_until(&mut self.drive, &self.jobs, &mut watched, at_read_only);
+        env.show(Step::End);
+        Ok((self.done(outcome)?, watched.charts))
+    }
+
+    fn done(self, outcome: Result<Outcome, fio::RunError>) -> Result<Simulated, PresentError> {
+        let outcome = outcome.map_err(|error| PresentError::Refused(error.to_string()))?;
+        let unit = self.scaled.device.ftl.mapping_unit.0;
+        Ok(Simulated {
+            outcome,
+            buffered: Bytes(u64::from(self.drive.buffered_units()) * unit),
+            wear: Wear::of(self.drive.engine().nand().erase_counts()),
+            slc_wear: Wear::of_slc(self.drive.engine().nand()),
+            health: self.drive.health(),
+            scaled: self.scaled,
+            prepared: self.prepared,
+            jobs: self.jobs,
+        })
+    }
+}
+
+impl Simulated {
+    /// What a report is made from.
+    #[must_use]
+    pub fn facts(&self, drive: &DriveChoice, seed: u64) -> Facts<'_> {
+        Facts {
+            jobs: &self.jobs,
+            scaled: &self.scaled,
+            chosen: matches!(drive.capacity, Some(Capacity::Bytes(_))),
+            state: drive.state.clone(),
+            prepared: &self.prepared,
+            seed,
+            outcome: &self.outcome,
+            buffered: self.buffered,
+            wear: self.wear,
+            slc_wear: self.slc_wear,
+            health: self.health,
+        }
+    }
+}
