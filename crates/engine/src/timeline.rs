@@ -10,16 +10,6 @@
 //!
 //! A die is held from the first cycle of a command to the end of the operation: of a read,
 //! until its data has left the register. A channel is held for command cycles and transfers.
-//!
-//! # Erases in the background
-//!
-//! An erase in the background is not reserved but pending, behind those of its die that were
-//! pending before. It would begin at the earliest time from which its die stays free for all
-//! of it, and it has begun once somebody shows that this time is past: with an operation on
-//! the die that is ready later, by asking what is done by a later time, or by forgetting what
-//! was before a later time. An operation that is ready at that time or before goes first.
-//! What has begun runs through, so a caller whose clock is behind by more than that may
-//! still have to wait for it.
 
 use std::collections::VecDeque;
 
@@ -46,31 +36,15 @@ pub struct Program {
     pub end: SimTime,
 }
 
-/// One erase in the background, numbered in the order in which they were asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ErasureId(pub u64);
-
 /// Reservations of the dies and channels of some flash. Die *d* sits on channel *d* modulo
 /// the number of channels.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     timing: Timing,
     channels: Vec<Busy>,
-    dies: Vec<Die>,
-    erasures: u64,
+    dies: Vec<Busy>,
     /// What was reserved before is forgotten.
     horizon: SimTime,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Die {
-    busy: Busy,
-    /// Erases in the background that have not begun, with a time that they do not begin
-    /// before: when they were ready, or the result of looking for a place. Reservations
-    /// are only ever added, so a later look may start there.
-    pending: VecDeque<(ErasureId, SimTime)>,
-    /// Those that have begun and were not yet reported, with their ends, in order of them.
-    begun: VecDeque<(ErasureId, SimTime)>,
 }
 
 /// When one resource is taken: spans in order, neither overlapping nor touching.
@@ -159,8 +133,7 @@ impl Timeline {
         Self {
             timing,
             channels: vec![Busy::default(); channels as usize],
-            dies: vec![Die::default(); dies as usize],
-            erasures: 0,
+            dies: vec![Busy::default(); dies as usize],
             horizon: SimTime::ZERO,
         }
     }
@@ -172,7 +145,7 @@ impl Timeline {
     /// If there is no such die, or `ready` is before what was forgotten; also all other
     /// operations.
     pub fn read(&mut self, die: u32, page: u32, bytes: Bytes, ready: SimTime) -> Span {
-        self.arrive(die, ready);
+        self.check(ready);
         let cells = self.timing.t_command + self.timing.t_read.of(page);
         let transfer = self.timing.transfer(bytes);
         let mut from = ready;
@@ -181,13 +154,13 @@ impl Timeline {
             let out = self.channel(die).fit(begin + cells, transfer);
             // Where the transfer waits for the channel, the die may be taken before it ends.
             // A later begin ends no earlier, so none before the end of that will do.
-            match self.dies[die as usize].busy.in_the_way(begin, out + transfer) {
+            match self.dies[die as usize].in_the_way(begin, out + transfer) {
                 Some(end) => from = end,
                 None => break (begin, out),
             }
         };
         let end = out + transfer;
-        self.dies[die as usize].busy.reserve(begin, end.since(begin));
+        self.dies[die as usize].reserve(begin, end.since(begin));
         let command = self.timing.t_command;
         let channel = self.channel(die);
         channel.reserve(begin, command);
@@ -197,7 +170,7 @@ impl Timeline {
 
     /// Programs `bytes` into page number `page` of a block: command and transfer, then tPROG.
     pub fn program(&mut self, die: u32, page: u32, bytes: Bytes, ready: SimTime) -> Program {
-        self.arrive(die, ready);
+        self.check(ready);
         let on_channel = self.timing.t_command + self.timing.transfer(bytes);
         let whole = on_channel + self.timing.t_program.of(page);
         let Span { begin, end } = self.take(die, ready, on_channel, whole);
@@ -206,58 +179,16 @@ impl Timeline {
 
     /// Erases a block: command, then tBERS.
     pub fn erase(&mut self, die: u32, ready: SimTime) -> Span {
-        self.arrive(die, ready);
-        self.take(die, ready, self.timing.t_command, self.erase_time())
-    }
-
-    /// Erases a block when the die has nothing else to do; see the module's documentation.
-    /// It waits until then for as long as nobody asks, so there may be as many as blocks.
-    pub fn erase_in_background(&mut self, die: u32, ready: SimTime) -> ErasureId {
         self.check(ready);
-        let id = ErasureId(self.erasures);
-        self.erasures += 1;
-        self.dies[die as usize].pending.push_back((id, ready));
-        id
-    }
-
-    /// The next erase in the background of this die that is done by `now`, and when it was,
-    /// in the order of their ends; each is reported once. What would have begun before
-    /// `now` has begun.
-    pub fn background_done(&mut self, die: u32, now: SimTime) -> Option<(ErasureId, SimTime)> {
-        self.begin_background(die, now);
-        let begun = &mut self.dies[die as usize].begun;
-        if begun.front()?.1 <= now { begun.pop_front() } else { None }
-    }
-
-    /// Lets all erases in the background of this die begin as soon as it is free, whoever
-    /// comes meanwhile, and returns when the last is done: `now` if all are. They are
-    /// reported by [`Timeline::background_done`] all the same.
-    pub fn finish_background(&mut self, die: u32, now: SimTime) -> SimTime {
-        self.begin_background(die, SimTime::NEVER);
-        self.dies[die as usize].begun.back().map_or(now, |&(_, end)| end.max(now))
-    }
-
-    /// When everything that is reserved on this die, or was, is done. What is pending in the
-    /// background is not reserved.
-    #[must_use]
-    pub fn free_at(&self, die: u32) -> SimTime {
-        self.dies[die as usize].busy.end
+        self.take(die, ready, self.timing.t_command, self.timing.t_command + self.timing.t_erase)
     }
 
     /// Forgets what ended by `now`: nobody asks for anything ready before `now` any more.
     /// With all clocks moving on and this called as they do, memory stays bounded by what
     /// is reserved ahead of them.
     pub fn forget_before(&mut self, now: SimTime) {
-        for die in 0..self.dies.len() {
-            self.begin_background(die as u32, now);
-            self.dies[die].busy.forget_before(now);
-        }
-        self.channels.iter_mut().for_each(|channel| channel.forget_before(now));
+        self.dies.iter_mut().chain(&mut self.channels).for_each(|busy| busy.forget_before(now));
         self.horizon = self.horizon.max(now);
-    }
-
-    fn erase_time(&self) -> Nanos {
-        self.timing.t_command + self.timing.t_erase
     }
 
     fn channel(&mut self, die: u32) -> &mut Busy {
@@ -269,41 +200,12 @@ impl Timeline {
         assert!(ready >= self.horizon, "{ready:?} is before what was forgotten");
     }
 
-    /// An operation is ready: what would have begun before it in the background has begun.
-    fn arrive(&mut self, die: u32, ready: SimTime) {
-        self.check(ready);
-        if !self.dies[die as usize].pending.is_empty() {
-            self.begin_background(die, ready);
-        }
-    }
-
-    /// Reserves the erases in the background that would begin before `now`.
-    fn begin_background(&mut self, die: u32, now: SimTime) {
-        while let Some(&(id, from)) = self.dies[die as usize].pending.front()
-            && from < now
-        {
-            let begin = self.fit(die, from, self.timing.t_command, self.erase_time());
-            let state = &mut self.dies[die as usize];
-            if begin >= now {
-                state.pending[0].1 = begin;
-                return;
-            }
-            state.pending.pop_front();
-            let end = self.take(die, begin, self.timing.t_command, self.erase_time()).end;
-            let state = &mut self.dies[die as usize];
-            state.begun.insert(state.begun.partition_point(|other| other.1 <= end), (id, end));
-            if let Some((_, from)) = state.pending.front_mut() {
-                *from = end.max(*from);
-            }
-        }
-    }
-
     /// The earliest time from `ready` on at which the channel is free for `on_channel` and
     /// the die for `whole`, both from then on.
     fn fit(&mut self, die: u32, ready: SimTime, on_channel: Nanos, whole: Nanos) -> SimTime {
         let mut at = ready;
         loop {
-            let begin = self.dies[die as usize].busy.fit(at, whole);
+            let begin = self.dies[die as usize].fit(at, whole);
             at = self.channel(die).fit(begin, on_channel);
             if at == begin {
                 return at;
@@ -314,7 +216,7 @@ impl Timeline {
     fn take(&mut self, die: u32, ready: SimTime, on_channel: Nanos, whole: Nanos) -> Span {
         let begin = self.fit(die, ready, on_channel, whole);
         self.channel(die).reserve(begin, on_channel);
-        self.dies[die as usize].busy.reserve(begin, whole);
+        self.dies[die as usize].reserve(begin, whole);
         Span { begin, end: begin + whole }
     }
 }
@@ -359,7 +261,7 @@ mod tests {
             let now = SimTime(u64::from(round) * 500);
             timeline.forget_before(now);
             timeline.read(round % 4, round, Bytes(20), now + Nanos(u64::from(round % 7) * 100));
-            let dies = timeline.dies.iter().map(|die| die.busy.spans.len());
+            let dies = timeline.dies.iter().map(|die| die.spans.len());
             let most = dies.chain(timeline.channels.iter().map(|busy| busy.spans.len())).max();
             assert!(most < Some(8), "round {round}: {most:?}");
         }

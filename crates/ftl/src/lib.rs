@@ -30,7 +30,7 @@ pub use page::{
     Frontiers, MeanField, Moved, PageConfig, PageMap, Placement, RowRun, SlcConfig, SlcRule,
     SlcUse, SteadyError, WearPolicy,
 };
-pub use plan::{HostPlace, Program, ReadRun, TrimRange, Trouble, UnitWrite, Units};
+pub use plan::{HostPlace, ReadRun, TrimRange, Trouble, UnitWrite, Units};
 pub use ranges::{RangeConfig, Ranges, RangesConfig};
 pub use scan::{Found, Recovered, Remains};
 pub use trims::PendingTrims;

@@ -1,9 +1,7 @@
-//! Plans: what a translation layer wants done to the flash, as data.
-//!
-//! A plan is reads, then one program that waits for them; an erase waits for the
-//! programs that empty its block. Each carries its cause.
+//! Plans: what an FTL wants done to the flash, as data: the units of a program, and the reads
+//! that it waits for.
 
-use prism_nand::{Cause, LaneId, Layout, Pun, RowId};
+use prism_nand::{LaneId, Layout, Pun, RowId};
 use smallvec::SmallVec;
 
 /// A range of logical units that was trimmed, and the version of the trim.
@@ -82,17 +80,6 @@ impl UnitWrite {
     pub fn pad() -> Self {
         Self { lpn: Self::PAD, source: None, version: 0 }
     }
-}
-
-/// One program operation over one row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
-    /// Where.
-    pub row: RowId,
-    /// Why.
-    pub cause: Cause,
-    /// What, from the first unit of the row on; the rest of the row is padding.
-    pub units: Vec<UnitWrite>,
 }
 
 /// Units of one row that one read command fetches.

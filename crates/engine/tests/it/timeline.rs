@@ -2,10 +2,9 @@
 //! reservation and tries every time at which something ends.
 
 use prism_testkit::seeds;
-use std::collections::VecDeque;
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
-use prism_engine::timeline::{ErasureId, Program, Span, Timeline};
+use prism_engine::timeline::{Program, Span, Timeline};
 use prism_nand::{PageTimes, Timing};
 
 const COMMAND: u64 = 3;
@@ -47,7 +46,6 @@ fn one_at_a_time_is_its_closed_form() {
             now = expected.end.0 + 7;
             assert_eq!(timeline.erase(die, at(now)), span(now, now + COMMAND + ERASE));
             now += COMMAND + ERASE;
-            assert_eq!(timeline.free_at(die), at(now));
         }
     }
     let infinite = Timing { bus_bytes_per_second: None, t_command: Nanos::ZERO, ..timing() };
@@ -84,50 +82,6 @@ fn gaps_are_filled_in_the_order_of_asking() {
     assert_eq!(timeline.read(0, 0, Bytes(16), at(900)), span(900, 900 + read));
     assert_eq!(timeline.read(0, 0, Bytes(16), at(900)), span(behind, behind + read));
     assert_eq!(timeline.read(0, 0, Bytes(16), at(0)), span(0, read));
-    assert_eq!(timeline.free_at(0), at(behind + read));
-}
-
-#[test]
-fn background_erases_yield_until_they_begin_and_then_run_through() {
-    let mut timeline = Timeline::new(1, 2, timing());
-    let read = COMMAND + 50 + 16;
-    let whole = COMMAND + ERASE;
-    let first = timeline.erase_in_background(0, at(100));
-    let second = timeline.erase_in_background(0, at(100));
-    assert_eq!(timeline.background_done(0, at(100)), None);
-    // Ready before it or at the same time: first served.
-    assert_eq!(timeline.read(0, 0, Bytes(16), at(90)), span(90, 90 + read));
-    assert_eq!(timeline.read(0, 0, Bytes(16), at(90 + read)), span(90 + read, 90 + 2 * read));
-    assert_eq!(timeline.free_at(0), at(90 + 2 * read), "what is pending is not reserved");
-    // Ready after it would have begun: it has begun, and runs through. The second yields.
-    let begun = 90 + 2 * read;
-    assert_eq!(
-        timeline.read(0, 0, Bytes(16), at(begun + 1)),
-        span(begun + whole, begun + whole + read)
-    );
-    assert_eq!(timeline.background_done(0, at(begun + whole - 1)), None);
-    assert_eq!(timeline.background_done(0, at(begun + whole)), Some((first, at(begun + whole))));
-    let last = begun + 2 * whole + read;
-    assert_eq!(timeline.background_done(0, at(last - 1)), None);
-    assert_eq!(timeline.background_done(0, at(last)), Some((second, at(last))));
-    assert_eq!(timeline.background_done(0, at(last)), None);
-    assert_eq!(timeline.finish_background(0, at(last + 9)), at(last + 9));
-}
-
-#[test]
-fn pending_erases_can_be_made_to_begin() {
-    let mut timeline = Timeline::new(1, 1, timing());
-    let whole = COMMAND + ERASE;
-    for _ in 0..3 {
-        timeline.erase_in_background(0, at(500));
-    }
-    let end = 500 + 3 * whole;
-    assert_eq!(timeline.finish_background(0, at(10)), at(end));
-    assert_eq!(timeline.read(0, 0, Bytes(0), at(10)), span(10, 10 + COMMAND + 50));
-    assert_eq!(timeline.read(0, 0, Bytes(0), at(480)), span(end, end + COMMAND + 50));
-    let done = std::iter::from_fn(|| timeline.background_done(0, at(end)));
-    let expected = [0, 1, 2].map(|erasure| (ErasureId(erasure), at(500 + (erasure + 1) * whole)));
-    assert_eq!(done.collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -142,8 +96,6 @@ fn nobody_goes_back_to_what_was_forgotten() {
 struct Naive {
     channels: Vec<Vec<Span>>,
     dies: Vec<Vec<Span>>,
-    pending: Vec<VecDeque<(ErasureId, u64)>>,
-    begun: Vec<Vec<(u64, ErasureId)>>,
 }
 
 impl Naive {
@@ -189,30 +141,6 @@ impl Naive {
         span(begin, out + transfer)
     }
 
-    /// Lets begin in the background what would have begun before `now`.
-    fn arrive(&mut self, die: usize, now: u64) {
-        while let Some(&(id, ready)) = self.pending[die].front() {
-            let before = (self.channels.clone(), self.dies.clone());
-            let taken = self.take(die, ready, COMMAND, COMMAND + ERASE);
-            if taken.begin.0 >= now {
-                (self.channels, self.dies) = before;
-                return;
-            }
-            self.pending[die].pop_front();
-            self.begun[die].push((taken.end.0, id));
-            if let Some((_, ready)) = self.pending[die].front_mut() {
-                *ready = taken.end.0.max(*ready);
-            }
-        }
-    }
-
-    fn done(&mut self, die: usize, now: u64) -> Option<(ErasureId, SimTime)> {
-        self.arrive(die, now);
-        let first = self.begun[die].iter().copied().min().filter(|done| done.0 <= now)?;
-        self.begun[die].retain(|done| *done != first);
-        Some((first.1, at(first.0)))
-    }
-
     fn check_disjoint(&self, seed: u64) {
         for spans in self.channels.iter().chain(&self.dies) {
             let mut spans = spans.clone();
@@ -229,12 +157,7 @@ fn any_order(seed: u64) {
     let channels = 1 + rng.below(3) as usize;
     let dies = channels * (1 + rng.below(3) as usize);
     let mut timeline = Timeline::new(channels as u32, dies as u32, timing());
-    let mut naive = Naive {
-        channels: vec![Vec::new(); channels],
-        dies: vec![Vec::new(); dies],
-        pending: vec![VecDeque::new(); dies],
-        begun: vec![Vec::new(); dies],
-    };
+    let mut naive = Naive { channels: vec![Vec::new(); channels], dies: vec![Vec::new(); dies] };
     let (pace, spread) = (1 + rng.below(1000), 1 + rng.below(10_000));
     let mut horizon = 0;
     for step in 0..150 {
@@ -244,15 +167,13 @@ fn any_order(seed: u64) {
         let (page, amount) = (rng.below(5), rng.below(3) * 100);
         let odd = (page % 2) as usize;
         let (d, p, r, bytes) = (die as u32, page as u32, at(ready), Bytes(amount));
-        match rng.below(10) {
+        match rng.below(8) {
             0..4 => {
-                naive.arrive(die, ready);
                 let expected = naive.read(die, [50, 70][odd], amount, ready);
                 assert_eq!(timeline.read(d, p, bytes, r), expected, "{said}");
                 assert!(expected.begin >= r, "{said}");
             }
             4..6 => {
-                naive.arrive(die, ready);
                 let on_channel = COMMAND + amount;
                 let whole = on_channel + [600, 900][odd];
                 let Span { begin, end } = naive.take(die, ready, on_channel, whole);
@@ -260,25 +181,14 @@ fn any_order(seed: u64) {
                 assert_eq!(timeline.program(d, p, bytes, r), expected, "{said}");
             }
             6 => {
-                naive.arrive(die, ready);
                 let expected = naive.take(die, ready, COMMAND, COMMAND + ERASE);
                 assert_eq!(timeline.erase(d, r), expected, "{said}");
             }
-            7 => naive.pending[die].push_back((timeline.erase_in_background(d, r), ready)),
-            8 => assert_eq!(timeline.background_done(d, r), naive.done(die, ready), "{said}"),
-            _ if rng.chance(0.3) => {
-                naive.arrive(die, u64::MAX);
-                let last = naive.begun[die].iter().map(|done| done.0).max().unwrap_or(0);
-                assert_eq!(timeline.finish_background(d, r), at(last.max(ready)), "{said}");
-            }
             _ => {
                 horizon = horizon.max(ready.saturating_sub(spread));
-                (0..dies).for_each(|die| naive.arrive(die, horizon));
                 timeline.forget_before(at(horizon));
             }
         }
-        let end = naive.dies[die].iter().map(|span| span.end).max().unwrap_or(at(0));
-        assert_eq!(timeline.free_at(d), end, "{said}");
     }
     naive.check_disjoint(seed);
 }

@@ -139,12 +139,6 @@ impl PageMap {
         self.retirement.total
     }
 
-    /// Whether a lane has blocks to be moved away from and waits for room.
-    #[must_use]
-    pub fn failed_waiting(&self) -> bool {
-        !self.retirement.failed.is_empty() || !self.retirement.closing.is_empty()
-    }
-
     /// How many more blocks the lane with the least spare can lose before the drive becomes
     /// read-only.
     #[must_use]
