@@ -1,1 +1,1 @@
-//! Checks of the source tree itself: see `tests/tidy.rs`.
+//! Checks of the source tree itself: see `tests/tidy`.

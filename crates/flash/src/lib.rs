@@ -14,7 +14,8 @@
 //!   [`object`] keeps objects in one such range;
 //! * [`kv`] keeps keys and values in a log of its own.
 //!
-//! Which module may use which is a table in `xtask/tests/tidy.rs`. Design: docs/design/flash.md.
+//! Which module may use which is a table in `xtask/tests/tidy/flash.rs`. Design:
+//! docs/design/flash.md.
 
 pub mod error;
 pub mod function;
