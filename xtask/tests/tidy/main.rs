@@ -1,5 +1,5 @@
 //! The tree keeps its own rules: which crate may depend on which, what pure crates must not
-//! use, and how long files, functions and lines may be.
+//! use, how long files, functions and lines may be, and which words are not written.
 //!
 //! A broken rule is named with file and line. The rules and their reasons are in
 //! ARCHITECTURE.md and CONTRIBUTING.md. Each check is a function of a file's name and text,
@@ -10,3 +10,4 @@ mod flash;
 mod lengths;
 mod purity;
 mod source;
+mod vocabulary;
