@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use prism_flashfile::FlashFileError;
 use prism_host::HostError;
+use prism_host::capture::CaptureError;
 use prism_lab::StackError;
 use prism_present::PresentError;
 
@@ -14,6 +15,9 @@ pub enum Failure {
     /// A file could not be read or written.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// A running system cannot be captured.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
     /// An application could not be run on a file system.
     #[error(transparent)]
     Stack(#[from] StackError),

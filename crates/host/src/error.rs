@@ -147,9 +147,6 @@ pub enum HostError {
     /// A record that was read before cannot be read again.
     #[error("{0}")]
     Source(#[from] prism_trace::SourceError),
-    /// A running system cannot be captured.
-    #[error("{0}")]
-    Capture(#[from] crate::capture::CaptureError),
     /// An output cannot be written. Nothing is left of it.
     #[error("{file}: {}", write_failure(source))]
     Write {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use prism_trace::detect::detect;
 use prism_trace::summary::Summary;
 use prism_trace::{
-    CountFrom, CountedFrom, Format, LogicalBlock, Op, Outcome, Reader, ReaderOptions, Record,
+    CountFrom, CountedFrom, Format, LogicalBlock, Op, ReadReport, Reader, ReaderOptions, Record,
     Symbol, Symbols, Tallies, TraceError, TraceFacts, TraceInfo,
 };
 
@@ -259,7 +259,7 @@ impl<'a> Pass<'a> {
         mut self,
         keep: &mut Keep<'_>,
         progress: &Progress,
-    ) -> Result<(Outcome, Symbols), HostError> {
+    ) -> Result<(ReadReport, Symbols), HostError> {
         progress.start_bytes("reading", self.total);
         let (mut bytes, mut records) = (Vec::new(), Vec::new());
         let mut ends_line = true;

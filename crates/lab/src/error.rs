@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use prism_host::HostError;
+use prism_host::capture::CaptureError;
 
 use crate::kinds::{App, FileSystem, Named};
 
@@ -85,6 +86,9 @@ pub enum StackError {
     /// The requests could not be captured, or the trace not be written.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// The requests cannot be captured.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
     /// An application failed.
     #[error("{}: {said}", app.name())]
     Application {

@@ -13,11 +13,12 @@
 //! completion of no sectors is printed without `+`. After the events of blkparse comes a
 //! summary, which is counted and passed.
 
-use crate::blkparse_format::FormatString;
+use crate::blkparse_format::{Fields, FormatString};
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
-use crate::event::{BAD_EVENT, Event, Intake, OTHER_EVENT, Target, What};
+use crate::event::{BAD_EVENT, Event, OTHER_EVENT, Target, What};
 use crate::ftrace::{self, Context};
+use crate::intake::Intake;
 use crate::record::Op;
 use crate::rwbs::Rwbs;
 use crate::scan::Scan;
@@ -45,24 +46,6 @@ pub(crate) struct Blkparse {
 /// What to do about the tracer's lines if they were printed without their columns of time.
 const TIMELESS: &str = "this line of the blk tracer has no time, so nothing can be replayed; \
                         record with `echo 1 > options/context-info`, or with blk_classic";
-
-/// The fields of a line that matter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fields<'a> {
-    pub device: Option<(u32, u32)>,
-    pub time_ns: i64,
-    pub step_ns: u64,
-    pub pid: i32,
-    pub comm: &'a [u8],
-    pub action: &'a [u8],
-    pub rwbs: &'a [u8],
-    pub sector: u64,
-    pub sectors: u64,
-    /// Start of the second part of a split.
-    pub second: Option<u64>,
-    /// Where a remapped bio was before.
-    pub from: Option<((u32, u32), u64)>,
-}
 
 impl Blkparse {
     /// A reader of the default form, or of `format`.

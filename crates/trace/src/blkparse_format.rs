@@ -6,13 +6,30 @@
 //! nanoseconds, `T` seconds, `u` elapsed, `U` payload as a number; a width and `-` may
 //! stand before each. Spaces around a field are padding.
 
-use crate::blkparse::Fields;
 use crate::error::TraceError;
 use crate::event::SECTOR;
 use crate::scan::{Scan, nanoseconds};
 
 /// Items of a string: more than any line has fields.
 const ITEMS_MAX: usize = 64;
+
+/// The fields of a line that matter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fields<'a> {
+    pub device: Option<(u32, u32)>,
+    pub time_ns: i64,
+    pub step_ns: u64,
+    pub pid: i32,
+    pub comm: &'a [u8],
+    pub action: &'a [u8],
+    pub rwbs: &'a [u8],
+    pub sector: u64,
+    pub sectors: u64,
+    /// Start of the second part of a split.
+    pub second: Option<u64>,
+    /// Where a remapped bio was before.
+    pub from: Option<((u32, u32), u64)>,
+}
 
 /// A `-f` string, taken apart.
 #[derive(Debug)]

@@ -13,7 +13,8 @@ use rustc_hash::FxBuildHasher;
 
 use crate::blktrace_record::{Header, Order};
 use crate::error::TraceError;
-use crate::event::{BAD_EVENT, Event, Intake, OTHER_EVENT, Target, What};
+use crate::event::{BAD_EVENT, Event, OTHER_EVENT, Target, What};
+use crate::intake::Intake;
 use crate::skips::SkipReason;
 
 /// Commands remembered by process number: what Linux can number at most is four times
@@ -67,8 +68,8 @@ impl Blktrace {
         self.records
     }
 
-    /// Whether write-zeroes are told apart from writes.
-    pub fn tells_write_zeroes(&self) -> bool {
+    /// Whether write-zeroes are distinguished from writes.
+    pub fn has_write_zeroes(&self) -> bool {
         self.inputs.iter().filter_map(|input| input.order).all(Order::is_new)
     }
 

@@ -2,9 +2,8 @@
 
 use crate::blktrace_record::Order;
 use crate::error::TraceError;
-use crate::reader::Format;
-use crate::scan::whole;
-use crate::{blkparse, data_sets, ftrace, perf, tools, wiscsee};
+use crate::format::Format;
+use crate::formats::{RECOGNISERS, ambiguous, of_binary_head};
 
 /// Bytes of the start of a trace that [`detect`] wants, if there are as many: enough to
 /// get past long headers and the first notes of a tracer.
@@ -25,7 +24,7 @@ pub fn detect(head: &[u8]) -> Result<Format, TraceError> {
     if head.first_chunk().is_some_and(|mark| Order::of_mark(*mark).is_some()) {
         return Ok(Format::Blktrace);
     }
-    if let Some(format) = data_sets::recognise(head) {
+    if let Some(format) = of_binary_head(head) {
         return Ok(format);
     }
     if let Some(what) = binary(head) {
@@ -35,46 +34,24 @@ pub fn detect(head: &[u8]) -> Result<Format, TraceError> {
     if head.starts_with(b"fio version 2 iolog") || head.starts_with(b"fio version 3 iolog") {
         return Ok(Format::FioIolog);
     }
-    let recognisers =
-        || RECOGNISERS.into_iter().chain(tools::RECOGNISERS).chain(data_sets::RECOGNISERS);
     let lines = || head.split(|&byte| byte == b'\n').take(LINES_MAX).map(<[u8]>::trim_ascii_end);
-    let mut hits = vec![0_usize; recognisers().count()];
+    let mut hits = [0_usize; RECOGNISERS.len()];
     for line in lines() {
-        for (hits, (_, is_one)) in hits.iter_mut().zip(recognisers()) {
+        for (hits, (_, is_one)) in hits.iter_mut().zip(RECOGNISERS) {
             *hits += usize::from(is_one(line));
         }
     }
     let mut best = None;
-    for (&hits, (format, _)) in hits.iter().zip(recognisers()) {
+    for (&hits, (format, _)) in hits.iter().zip(RECOGNISERS) {
         if hits > best.map_or(0, |(most, _)| most) {
             best = Some((hits, format));
         }
     }
-    match (best, lines().find_map(data_sets::ambiguous)) {
+    match (best, lines().find_map(ambiguous)) {
         (Some((_, format)), _) => Ok(format),
         (None, Some(formats)) => Err(TraceError::Ambiguous { formats }),
         (None, None) => Err(TraceError::UnknownFormat),
     }
-}
-
-/// A format, and whether a line can be of it.
-pub(crate) type Recogniser = (Format, fn(&[u8]) -> bool);
-
-/// In the order of preference where a line could be of several.
-const RECOGNISERS: [Recogniser; 8] = [
-    (Format::Ftrace, |line| ftrace::head(line).is_some_and(|head| is_name(head.name))),
-    (Format::PerfScript, |line| perf::head(line).is_some_and(|head| is_name(head.name))),
-    // Without its times the text of the tracer cannot be read, but the reader says why.
-    (Format::Blkparse, |line| blkparse::fields(line).is_some() || blkparse::is_timeless(line)),
-    (Format::Wiscsee, wiscsee::is_line),
-    (Format::Msr, is_msr),
-    (Format::Alibaba, is_alibaba),
-    (Format::Tencent, is_tencent),
-    (Format::Mqsim, is_mqsim),
-];
-
-fn is_name(name: &[u8]) -> bool {
-    !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
 /// What to say of binary data that has none of the known marks.
@@ -115,48 +92,6 @@ fn is_utf16(start: &[u8]) -> bool {
     let most = |zeros: usize| start.len() > 16 && zeros > start.len() / 2 * 9 / 10;
     let (even, odd) = (zeros(0), zeros(1));
     start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") || most(even) != most(odd)
-}
-
-fn cells<const N: usize>(line: &[u8], separator: u8) -> Option<[&[u8]; N]> {
-    let mut cells = [&line[..0]; N];
-    let mut parts = line.split(|&byte| byte == separator).filter(|cell| {
-        // Columns made of spaces may be padded with several.
-        separator != b' ' || !cell.is_empty()
-    });
-    for cell in &mut cells {
-        *cell = parts.next()?.trim_ascii();
-    }
-    parts.next().is_none().then_some(cells)
-}
-
-fn numbers(cells: &[&[u8]]) -> bool {
-    cells.iter().all(|cell| whole(cell).is_some())
-}
-
-fn is_msr(line: &[u8]) -> bool {
-    cells(line, b',').is_some_and(|[time, _, disk, op, offset, size, response]| {
-        (op.eq_ignore_ascii_case(b"read") || op.eq_ignore_ascii_case(b"write"))
-            && numbers(&[time, disk, offset, size, response])
-    })
-}
-
-fn is_alibaba(line: &[u8]) -> bool {
-    cells(line, b',').is_some_and(|[device, op, offset, size, time]| {
-        matches!(op, b"R" | b"W" | b"r" | b"w") && numbers(&[device, offset, size, time])
-    })
-}
-
-fn is_tencent(line: &[u8]) -> bool {
-    cells(line, b',').is_some_and(|[time, offset, size, op, volume]| {
-        matches!(op, b"0" | b"1") && numbers(&[time, offset, size, volume])
-    })
-}
-
-fn is_mqsim(line: &[u8]) -> bool {
-    let is_one = |[time, device, lba, size, op]: [&[u8]; 5]| {
-        matches!(op, b"0" | b"1") && numbers(&[time, device, lba, size])
-    };
-    cells(line, b' ').or_else(|| cells(line, b'\t')).is_some_and(is_one)
 }
 
 #[cfg(test)]
@@ -236,23 +171,21 @@ mod tests {
     /// No line of one format is taken for one of another, not even among many.
     #[test]
     fn every_line_against_every_recogniser() {
-        let all =
-            || RECOGNISERS.into_iter().chain(tools::RECOGNISERS).chain(data_sets::RECOGNISERS);
         for (own, text) in TEXTS {
             let mut hits = 0;
             for line in text.lines() {
-                for (format, is_one) in all() {
+                for (format, is_one) in RECOGNISERS {
                     let is_hit = is_one(line.trim_end().as_bytes());
                     assert!(!is_hit || format == own, "{line} of {own:?} as {format:?}");
                     hits += usize::from(is_hit);
                 }
             }
             assert!(hits > 0, "{own:?}");
-            assert_eq!(data_sets::recognise(text.as_bytes()), None, "{own:?}");
+            assert_eq!(of_binary_head(text.as_bytes()), None, "{own:?}");
         }
         let midas = include_str!("../tests/data/midas.txt");
         for line in midas.lines() {
-            for (format, is_one) in all() {
+            for (format, is_one) in RECOGNISERS {
                 assert!(!is_one(line.as_bytes()), "{line} of MiDAS as {format:?}");
             }
         }

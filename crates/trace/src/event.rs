@@ -1,15 +1,11 @@
-//! What the event formats have in common: one event of the block layer, and the place
-//! where parsers put it.
+//! One event of the block layer, in which all event formats are put, and why a line of them
+//! may be skipped.
 
-use crate::error::TraceError;
-use crate::names::{Names, Who};
-use crate::nvme::CommandId;
-use crate::order::{Orderer, Timed};
-use crate::pair::{Pairing, Totals};
-use crate::reader::CountFrom;
-use crate::record::{Flags, Op, Record};
+use crate::names::Who;
+use crate::order::Timed;
+use crate::record::{Flags, Op};
 use crate::rwbs::Rwbs;
-use crate::skips::{SkipReason, Skips};
+use crate::skips::SkipReason;
 use crate::symbols::Symbol;
 
 /// Bytes of a sector: the block layer counts in these whatever the device's block is.
@@ -17,10 +13,6 @@ pub(crate) const SECTOR: u64 = 512;
 
 /// Greatest sector and number of sectors believed: keeps every sum of bytes in 64 bits.
 const SECTORS_MAX: u64 = 1 << 53;
-
-/// How far an event may stand behind later ones. Tools that merge the buffers of several
-/// processors read them in turns of a fraction of a second.
-const DISORDER_NS: u64 = 1_000_000_000;
 
 /// Text that is not in the form of its format.
 pub(crate) const UNREADABLE: SkipReason = SkipReason("line that does not parse");
@@ -86,6 +78,14 @@ impl What {
     }
 }
 
+/// Which command: its number may be used again once it has completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CommandId {
+    pub controller: Symbol,
+    pub queue: u16,
+    pub number: u16,
+}
+
 /// What an event is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
@@ -119,75 +119,5 @@ impl Target {
 impl Timed for Event {
     fn time_ns(&self) -> i64 {
         self.time_ns
-    }
-}
-
-/// Takes events from a parser, puts them into order, and pairs them into records.
-pub(crate) struct Intake {
-    pub names: Names,
-    pub skips: Skips,
-    order: Orderer<Event>,
-    pairing: Pairing,
-    ready: Vec<Record>,
-    /// Smallest step of the clock seen in the timestamps.
-    clock_ns: u64,
-    /// A write-zeroes was told apart from a write.
-    pub write_zeroes: bool,
-}
-
-impl Intake {
-    pub fn new(count_from: CountFrom) -> Self {
-        Self::with_disorder(count_from, DISORDER_NS)
-    }
-
-    /// Events may stand up to `disorder_ns` behind later ones.
-    pub fn with_disorder(count_from: CountFrom, disorder_ns: u64) -> Self {
-        Self {
-            names: Names::new(),
-            skips: Skips::default(),
-            order: Orderer::new(disorder_ns),
-            pairing: Pairing::new(count_from),
-            ready: Vec::new(),
-            clock_ns: 1_000_000_000,
-            write_zeroes: false,
-        }
-    }
-
-    /// Takes an event read at its line; `step_ns` is the step of its timestamp.
-    #[inline]
-    pub fn event(&mut self, event: Event, step_ns: u64) -> Result<(), TraceError> {
-        self.clock_ns = self.clock_ns.min(step_ns);
-        self.order.push(event, event.line)?;
-        while let Some(event) = self.order.pop(false) {
-            self.pairing.event(event, &mut self.skips, &mut self.ready);
-        }
-        Ok(())
-    }
-
-    pub fn skip(&mut self, reason: SkipReason, line: u64) {
-        self.skips.add(reason, line);
-    }
-
-    /// Moves the records that are complete to `out`.
-    pub fn drain(&mut self, out: &mut Vec<Record>) {
-        out.append(&mut self.ready);
-    }
-
-    /// Moves all the rest to `out`.
-    pub fn finish(&mut self, out: &mut Vec<Record>) -> Totals {
-        while let Some(event) = self.order.pop(true) {
-            self.pairing.event(event, &mut self.skips, &mut self.ready);
-        }
-        let totals = self.pairing.finish(&mut self.skips, &mut self.ready);
-        self.drain(out);
-        totals
-    }
-
-    pub fn count_from(&self) -> CountFrom {
-        self.pairing.count_from()
-    }
-
-    pub fn clock_ns(&self) -> u64 {
-        self.clock_ns
     }
 }

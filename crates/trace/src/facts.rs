@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::skips::Skip;
-use crate::{Capabilities, Outcome, PhaseSpan};
+use crate::{Capabilities, PhaseSpan, ReadReport};
 
 /// What the reader of a trace found out, whatever it was read from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,14 +65,14 @@ pub enum CountedFrom {
 impl TraceFacts {
     /// The facts of a trace read as `format`.
     #[must_use]
-    pub fn new(format: &str, outcome: &Outcome, counted_from: CountedFrom) -> Self {
+    pub fn new(format: &str, report: &ReadReport, counted_from: CountedFrom) -> Self {
         Self {
             format: format.to_owned(),
-            lines: outcome.lines,
-            capabilities: outcome.capabilities,
-            skipped: outcome.skips.rows().iter().map(SkipRow::from).collect(),
-            phases: outcome.phases.iter().map(PhaseRow::from).collect(),
-            unpaired: outcome.unpaired,
+            lines: report.lines,
+            capabilities: report.capabilities,
+            skipped: report.skips.rows().iter().map(SkipRow::from).collect(),
+            phases: report.phases.iter().map(PhaseRow::from).collect(),
+            unpaired: report.unpaired,
             counted_from,
             nvme_block_bytes: None,
         }

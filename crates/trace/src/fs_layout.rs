@@ -8,14 +8,16 @@
 
 mod ext4;
 mod ext4_journal;
+mod ext4_superblock;
 mod f2fs;
 mod plan;
 mod probe;
 mod text;
+mod volume;
 mod xfs;
 
 pub use plan::Damage;
-pub use probe::{ProbeError, ReadAt};
+pub use volume::{ProbeError, ReadAt};
 
 /// Regions of a layout: more than the largest file system that is probed has, and few
 /// enough to hold in memory.

@@ -8,7 +8,8 @@
 //! four or five characters, or is missing. trace-cmd pads the event's name.
 
 use crate::error::TraceError;
-use crate::event::{Intake, LOST, UNREADABLE};
+use crate::event::{LOST, UNREADABLE};
+use crate::intake::Intake;
 use crate::scan::{Scan, whole};
 use crate::tracepoint::{self, Head};
 

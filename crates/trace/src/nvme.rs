@@ -13,14 +13,10 @@
 //! Source: NVM Express NVM Command Set 1.0, read and write commands; Linux
 //! `drivers/nvme/host/trace.[ch]`.
 
-use prism_base::Bytes;
-
-use crate::error::TraceError;
-use crate::event::{Target, What};
+use crate::event::{CommandId, Target, What};
 use crate::names::{About, Names, Who};
 use crate::record::{Flags, Op};
 use crate::scan::whole;
-use crate::symbols::Symbol;
 
 /// Bits of `ctrl`, the upper half of the command's twelfth word.
 const FUA: u64 = 1 << 14;
@@ -32,38 +28,6 @@ const ACCESS: u64 = 0xf;
 const PREFETCH: u64 = 7;
 /// The attribute of dataset management that makes it a discard.
 const DEALLOCATE: u64 = 1 << 2;
-
-/// The size of a logical block of an NVMe namespace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogicalBlock(Bytes);
-
-impl LogicalBlock {
-    /// What nearly every drive is formatted to when it is sold.
-    pub const SECTOR: Self = Self(Bytes(512));
-
-    /// A block of `size`, which has to be a power of two from 512 B to 64 KiB.
-    ///
-    /// # Errors
-    /// [`TraceError::BlockSize`]
-    pub fn new(size: Bytes) -> Result<Self, TraceError> {
-        let fits = size.0.is_power_of_two() && (512..=64 << 10).contains(&size.0);
-        if fits { Ok(Self(size)) } else { Err(TraceError::BlockSize { size }) }
-    }
-
-    /// The size.
-    #[must_use]
-    pub fn bytes(self) -> Bytes {
-        self.0
-    }
-}
-
-/// Which command: its number may be used again once it has completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct CommandId {
-    pub controller: Symbol,
-    pub queue: u16,
-    pub number: u16,
-}
 
 /// What `nvme_setup_cmd` says with the fields `body`, printed for `task`. Sectors of the
 /// target are logical blocks; of a discard there are none.

@@ -9,11 +9,11 @@ use std::collections::{HashSet, VecDeque};
 
 use rustc_hash::FxBuildHasher;
 
+use crate::event::CommandId;
 use crate::event::{BAD_EVENT, BESIDE, Event, NO_DATA, NO_ISSUE, NO_RANGES, SECTOR, Target, What};
 use crate::flushes::FlushWaiters;
 use crate::names::{About, Who};
-use crate::nvme::CommandId;
-use crate::reader::CountFrom;
+use crate::options::CountFrom;
 use crate::record::{Flags, Op, OptTime, Record};
 use crate::skips::{SkipReason, Skips};
 use crate::symbols::Symbol;

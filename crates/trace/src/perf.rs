@@ -7,8 +7,9 @@
 //! last word before the processor. A count of periods may stand before the event.
 
 use crate::error::TraceError;
-use crate::event::{Intake, UNREADABLE};
+use crate::event::UNREADABLE;
 use crate::ftrace::processor;
+use crate::intake::Intake;
 use crate::scan::whole;
 use crate::tracepoint::{self, Head};
 

@@ -12,7 +12,8 @@
 //! Kernels before 6.7 print no `ioprio`; perf prints its class as a number.
 
 use crate::error::TraceError;
-use crate::event::{BAD_EVENT, Event, Intake, OTHER_EVENT, Target, What};
+use crate::event::{BAD_EVENT, Event, OTHER_EVENT, Target, What};
+use crate::intake::Intake;
 use crate::names::Names;
 use crate::nvme;
 use crate::rwbs::Rwbs;

@@ -9,7 +9,7 @@ use std::collections::hash_map::Entry;
 
 use rustc_hash::FxBuildHasher;
 
-use crate::nvme::CommandId;
+use crate::event::CommandId;
 use crate::record::Op;
 use crate::symbols::Symbol;
 

@@ -13,8 +13,9 @@
 
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
-use crate::event::{BAD_EVENT, Event, Intake, SECTOR, Target, UNREADABLE, What};
+use crate::event::{BAD_EVENT, Event, SECTOR, Target, UNREADABLE, What};
 use crate::fields::{split_white, time, whole};
+use crate::intake::Intake;
 use crate::record::{Flags, Op};
 use crate::skips::SkipReason;
 use crate::symbols::Symbol;

@@ -31,19 +31,19 @@ impl Disk {
     /// The disk that the block device at `path` is, or is a partition of.
     ///
     /// # Errors
-    /// [`HostError`] if there is none.
-    pub fn at(path: &Path) -> Result<Self, HostError> {
+    /// [`CaptureError`] if there is none.
+    pub fn at(path: &Path) -> Result<Self, CaptureError> {
         let file = path.display().to_string();
         let meta =
             fs::metadata(path).map_err(|source| HostError::Open { file: file.clone(), source })?;
         if !meta.file_type().is_block_device() {
             let lies_on = node(meta.dev()).map(|node| node.name);
-            return Err(CaptureError::NoDevice { file, lies_on }.into());
+            return Err(CaptureError::NoDevice { file, lies_on });
         }
         let Some(node) = node(meta.rdev()) else {
-            return Err(CaptureError::NoDevice { file, lies_on: None }.into());
+            return Err(CaptureError::NoDevice { file, lies_on: None });
         };
-        let failed = |source| HostError::from(CaptureError::Kernel { file, source });
+        let failed = |source| CaptureError::Kernel { file, source };
         node.disk().map_err(failed)
     }
 
@@ -129,8 +129,8 @@ fn numbers(text: &str) -> Option<(u32, u32)> {
 /// The disks that are meant, each once: of a disk and its partition the disk.
 ///
 /// # Errors
-/// [`HostError`] if one of them is none.
-pub fn resolve(paths: &[PathBuf]) -> Result<Vec<Disk>, HostError> {
+/// [`CaptureError`] if one of them is none.
+pub fn resolve(paths: &[PathBuf]) -> Result<Vec<Disk>, CaptureError> {
     let mut disks: Vec<Disk> = Vec::new();
     for path in paths {
         let disk = Disk::at(path)?;

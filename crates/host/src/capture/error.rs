@@ -3,11 +3,15 @@
 use std::io;
 
 use super::{Backend, Refusal};
+use crate::error::HostError;
 
 /// A capture that could not begin or go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// The file is no block device.
     #[error(
         "{file}: this is no block device{}; name a disk or a partition (lsblk lists them)",

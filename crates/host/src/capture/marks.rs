@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::CaptureError;
 use super::owner::{is_alive, owner};
-use crate::error::HostError;
 
 /// The environment variable by which a captured command finds its capture.
 pub const VARIABLE: &str = "PRISM_CAPTURE";
@@ -33,7 +32,7 @@ pub struct MarkDoor {
 
 impl MarkDoor {
     /// Opens a door of this process's own, and removes those of processes that are gone.
-    pub(super) fn open() -> Result<Self, HostError> {
+    pub(super) fn open() -> Result<Self, CaptureError> {
         let folder = folder();
         for (path, pid) in doors(&folder) {
             if pid != process::id() && !is_alive(pid) {
@@ -49,9 +48,8 @@ impl MarkDoor {
             socket.set_nonblocking(true)?;
             Ok(socket)
         });
-        let socket = socket.map_err(|source| {
-            HostError::from(CaptureError::Kernel { file: path.display().to_string(), source })
-        })?;
+        let socket = socket
+            .map_err(|source| CaptureError::Kernel { file: path.display().to_string(), source })?;
         Ok(Self { path, socket })
     }
 
@@ -62,15 +60,16 @@ impl MarkDoor {
     }
 
     /// A second handle for the thread that takes the marks.
-    pub(super) fn listener(&self) -> Result<Listener, HostError> {
-        let socket = self.socket.try_clone().map_err(|source| {
-            HostError::from(CaptureError::Kernel { file: self.path.display().to_string(), source })
+    pub(super) fn listener(&self) -> Result<Listener, CaptureError> {
+        let socket = self.socket.try_clone().map_err(|source| CaptureError::Kernel {
+            file: self.path.display().to_string(),
+            source,
         })?;
         Ok(Listener { socket })
     }
 
     /// Sends a mark through this door.
-    pub(super) fn mark(&self, name: &str) -> Result<(), HostError> {
+    pub(super) fn mark(&self, name: &str) -> Result<(), CaptureError> {
         send(&self.path, name)
     }
 }
@@ -107,8 +106,8 @@ impl Listener {
 /// `name` begins. Gives how many were told.
 ///
 /// # Errors
-/// [`HostError`] if the name is none, or nobody captures.
-pub fn mark(name: &str) -> Result<usize, HostError> {
+/// [`CaptureError`] if the name is none, or nobody captures.
+pub fn mark(name: &str) -> Result<usize, CaptureError> {
     check(name)?;
     match std::env::var_os(VARIABLE) {
         Some(path) => send(Path::new(&path), name).map(|()| 1),
@@ -116,7 +115,7 @@ pub fn mark(name: &str) -> Result<usize, HostError> {
     }
 }
 
-fn mark_all(name: &str) -> Result<usize, HostError> {
+fn mark_all(name: &str) -> Result<usize, CaptureError> {
     let folder = folder();
     let mut told = 0;
     let mut failure = None;
@@ -138,7 +137,7 @@ fn mark_all(name: &str) -> Result<usize, HostError> {
     }
 }
 
-fn check(name: &str) -> Result<(), HostError> {
+fn check(name: &str) -> Result<(), CaptureError> {
     if name.is_empty() || name.len() > NAME_MAX || name.contains(char::is_control) {
         return Err(no_capture(format!(
             "{name:?} names no phase; give 1 to {NAME_MAX} bytes without control characters"
@@ -147,7 +146,7 @@ fn check(name: &str) -> Result<(), HostError> {
     Ok(())
 }
 
-fn send(path: &Path, name: &str) -> Result<(), HostError> {
+fn send(path: &Path, name: &str) -> Result<(), CaptureError> {
     check(name)?;
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let time_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
@@ -165,8 +164,8 @@ fn send(path: &Path, name: &str) -> Result<(), HostError> {
     })
 }
 
-fn no_capture(what: String) -> HostError {
-    CaptureError::NoCapture { what }.into()
+fn no_capture(what: String) -> CaptureError {
+    CaptureError::NoCapture { what }
 }
 
 /// The folder for files that live as long as processes.

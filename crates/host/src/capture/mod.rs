@@ -27,7 +27,6 @@ use std::time::Duration;
 use prism_base::Bytes;
 use prism_trace::{CountedFrom, Live, Record, TraceFacts};
 
-use crate::error::HostError;
 use crate::load::{Keep, LoadedTrace};
 use devices::Disk;
 pub use error::CaptureError;
@@ -96,7 +95,7 @@ impl Default for CaptureSpec {
 /// A capture that runs.
 #[derive(Debug)]
 pub struct Capture {
-    thread: JoinHandle<Result<Taken, HostError>>,
+    thread: JoinHandle<Result<Taken, CaptureError>>,
     shared: Arc<Shared>,
     backend: Backend,
     refused: Vec<Refusal>,
@@ -134,12 +133,12 @@ struct Taken {
 /// Begins to capture.
 ///
 /// # Errors
-/// [`HostError`] if a device is none, or the system lets nobody see its requests.
-pub fn start(spec: &CaptureSpec) -> Result<Capture, HostError> {
+/// [`CaptureError`] if a device is none, or the system lets nobody see its requests.
+pub fn start(spec: &CaptureSpec) -> Result<Capture, CaptureError> {
     let disks = devices::resolve(&spec.devices)?;
     if disks.len() > bpf::DEVICES_MAX {
         let (count, most) = (disks.len(), bpf::DEVICES_MAX);
-        return Err(CaptureError::TooMany { count, most }.into());
+        return Err(CaptureError::TooMany { count, most });
     }
     let (mut source, mut live, refused) = Source::start(spec, &disks)?;
     let backend = source.backend();
@@ -181,8 +180,8 @@ impl Capture {
     /// From now on requests belong to the phase `name`.
     ///
     /// # Errors
-    /// [`HostError`] if the capture has ended on its own.
-    pub fn mark(&self, name: &str) -> Result<(), HostError> {
+    /// [`CaptureError`] if the capture has ended on its own.
+    pub fn mark(&self, name: &str) -> Result<(), CaptureError> {
         self.door.mark(name)
     }
 
@@ -201,11 +200,11 @@ impl Capture {
     /// Ends the capture; what was under way is waited for by nobody.
     ///
     /// # Errors
-    /// [`HostError`] that the capture met.
+    /// [`CaptureError`] that the capture met.
     ///
     /// # Panics
     /// If the thread that took the events did.
-    pub fn stop(self) -> Result<Captured, HostError> {
+    pub fn stop(self) -> Result<Captured, CaptureError> {
         self.shared.stop.store(true, Ordering::Release);
         let taken = self.thread.join().expect("the capturing thread does not panic")?;
         Ok(Captured {
@@ -225,7 +224,7 @@ fn run(
     marks: &marks::Listener,
     disks: &[Disk],
     shared: &Shared,
-) -> Result<Taken, HostError> {
+) -> Result<Taken, CaptureError> {
     let (mut keep, mut records) = (Keep::everything(), Vec::new());
     loop {
         let stops = shared.stop.load(Ordering::Acquire);

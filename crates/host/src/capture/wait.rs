@@ -10,7 +10,6 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::marks::VARIABLE;
 use super::{Capture, CaptureError};
-use crate::error::HostError;
 use crate::interrupt::SoftStop;
 use crate::progress::Progress;
 
@@ -52,11 +51,15 @@ pub enum Ended {
 /// Waits for the end of `capture`.
 ///
 /// # Errors
-/// [`HostError`] if the command cannot be started.
+/// [`CaptureError`] if the command cannot be started.
 ///
 /// # Panics
 /// If the command is empty.
-pub fn wait(capture: &Capture, until: Until<'_>, progress: &Progress) -> Result<Ended, HostError> {
+pub fn wait(
+    capture: &Capture,
+    until: Until<'_>,
+    progress: &Progress,
+) -> Result<Ended, CaptureError> {
     let stop = SoftStop::begin();
     let start = Instant::now();
     let mut child = match until {
@@ -93,22 +96,22 @@ pub fn wait(capture: &Capture, until: Until<'_>, progress: &Progress) -> Result<
     Ok(ended)
 }
 
-fn spawn(capture: &Capture, words: &[OsString]) -> Result<Child, HostError> {
+fn spawn(capture: &Capture, words: &[OsString]) -> Result<Child, CaptureError> {
     let (program, arguments) = words.split_first().expect("a command has a name");
     let spawned =
         Command::new(program).args(arguments).env(VARIABLE, capture.door().path()).spawn();
     spawned.map_err(|source| {
         let command = program.to_string_lossy().into_owned();
-        CaptureError::Command { command, source }.into()
+        CaptureError::Command { command, source }
     })
 }
 
-fn command_failed(until: Until<'_>, source: std::io::Error) -> HostError {
+fn command_failed(until: Until<'_>, source: std::io::Error) -> CaptureError {
     let command = match until {
         Until::Command([program, ..]) => program.to_string_lossy().into_owned(),
         _ => "the command".into(),
     };
-    CaptureError::Command { command, source }.into()
+    CaptureError::Command { command, source }
 }
 
 /// Asks the command to end, and ends it if it does not.

@@ -40,7 +40,7 @@ const SECOND: u64 = 1_000_000_000;
 const UNIX_TIMES: std::ops::Range<i64> = 1_000_000_000_000_000_000..3_000_000_000_000_000_000;
 
 /// Reads lines of Tectonic.
-pub(super) struct Baleen {
+pub(crate) struct Baleen {
     clock: Clock,
     layout: Layout,
 }
@@ -94,7 +94,7 @@ impl Row for Baleen {
 }
 
 /// Whether a line can only be of this format.
-pub(super) fn is_line(line: &[u8]) -> bool {
+pub(crate) fn is_line(line: &[u8]) -> bool {
     fields(line).is_ok_and(|[block, offset, len, stamp, kind]| {
         operation(kind).is_some()
             && Clock::new(SECOND).read(stamp).is_ok_and(|ns| UNIX_TIMES.contains(&ns))

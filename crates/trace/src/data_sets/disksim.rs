@@ -31,7 +31,7 @@ const READ: u64 = 1;
 const MIDAS_TYPE_MAX: u64 = 3;
 
 /// Reads DiskSim lines.
-pub(super) struct Disksim {
+pub(crate) struct Disksim {
     clock: Clock,
 }
 
@@ -72,12 +72,12 @@ fn second_column(line: &[u8]) -> Option<u64> {
 }
 
 /// Whether a line can only be of this format.
-pub(super) fn is_line(line: &[u8]) -> bool {
+pub(crate) fn is_line(line: &[u8]) -> bool {
     second_column(line).is_some_and(|second| second > MIDAS_TYPE_MAX)
         && (line.ends_with(b"0") || line.ends_with(b"1"))
 }
 
 /// Whether a line can be of this format and of MiDAS.
-pub(super) fn is_this_or_midas(line: &[u8]) -> bool {
+pub(crate) fn is_this_or_midas(line: &[u8]) -> bool {
     second_column(line).is_some_and(|second| second <= MIDAS_TYPE_MAX)
 }

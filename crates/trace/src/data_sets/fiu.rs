@@ -22,7 +22,7 @@ const BLOCK: u64 = 512;
 const HASH_DIGITS: usize = 32;
 
 /// Reads FIU lines.
-pub(super) struct Fiu;
+pub(crate) struct Fiu;
 
 /// What stands before the process, the process, and what stands after.
 type Parts<'a> = ([&'a [u8]; 2], &'a [u8], [&'a [u8]; 6]);
@@ -74,7 +74,7 @@ impl Row for Fiu {
 }
 
 /// Whether a line can only be of this format.
-pub(super) fn is_line(line: &[u8]) -> bool {
+pub(crate) fn is_line(line: &[u8]) -> bool {
     fields(line).is_ok_and(|([stamp, pid], _, [block, blocks, kind, major, minor, hash])| {
         matches!(kind, b"R" | b"W")
             && is_hash(hash)

@@ -51,7 +51,7 @@ const NAMES: [&str; 11] = [
 const NEEDED: usize = 7;
 
 /// Reads lines of io-tracer.
-pub(super) struct IoTracer {
+pub(crate) struct IoTracer {
     columns: Option<Columns<11>>,
     /// How fine the dates turn out to be.
     clock: Clock,
@@ -172,12 +172,12 @@ impl Row for IoTracer {
 }
 
 /// Whether a line can only be the header of this format.
-pub(super) fn is_header(line: &[u8]) -> bool {
+pub(crate) fn is_header(line: &[u8]) -> bool {
     has_all(line, &NAMES[..NEEDED])
 }
 
 /// Whether a line can only be of the form without a header.
-pub(super) fn is_line(line: &[u8]) -> bool {
+pub(crate) fn is_line(line: &[u8]) -> bool {
     old_columns(line).is_ok_and(|[stamp, words, pid, _, sector, size, latency, ..]| {
         operation(words, b"").is_ok()
             && date_time(stamp).is_ok()

@@ -18,7 +18,7 @@ use crate::symbols::Symbols;
 const SECOND: u64 = 1_000_000_000;
 
 /// Reads K5cloud lines.
-pub(super) struct K5cloud {
+pub(crate) struct K5cloud {
     clock: Clock,
 }
 
@@ -53,7 +53,7 @@ impl Row for K5cloud {
 }
 
 /// Whether a line can only be of this format.
-pub(super) fn is_line(line: &[u8]) -> bool {
+pub(crate) fn is_line(line: &[u8]) -> bool {
     split::<5>(line, b',').is_ok_and(|[volume, stamp, kind, offset, len]| {
         matches!(kind, b"R" | b"W")
             && stamp.contains(&b'.')

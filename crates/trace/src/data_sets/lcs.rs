@@ -6,7 +6,7 @@
 //! in place of that, which decides how a record looks, and the unit of time; the newest
 //! has the same in 8192 bytes and more versions, and its time is in seconds.
 
-use super::oracle::{Asked, ORACLE_LEN, oracle_record};
+use super::cache_request::{CacheRequest, ORACLE_LEN, oracle_record};
 use super::records::Fields;
 
 /// The mark at the start and the end of a header.
@@ -74,7 +74,7 @@ struct Fielded {
 }
 
 /// Whether `head` starts with the mark of these files.
-pub(super) fn is_head(head: &[u8]) -> bool {
+pub(crate) fn is_head(head: &[u8]) -> bool {
     head.starts_with(&MARK.to_le_bytes())
 }
 
@@ -151,7 +151,7 @@ impl Header {
     }
 
     /// What the whole `record` says.
-    pub fn record(&self, record: &[u8]) -> Asked {
+    pub fn record(&self, record: &[u8]) -> CacheRequest {
         let version = match &self.layout {
             RecordLayout::Fields(fields) => return fields.record(record),
             RecordLayout::Version(version) => *version,
@@ -164,13 +164,13 @@ impl Header {
         let size = if version == 2 { fields.u32().into() } else { fields.u64() };
         let word = fields.u32();
         let (operation, tenant) = (u64::from(word & 0xff), Some(u64::from(word >> 8)));
-        Asked { time, object, size, operation, tenant }
+        CacheRequest { time, object, size, operation, tenant }
     }
 }
 
 impl Fielded {
-    fn record(&self, record: &[u8]) -> Asked {
-        Asked {
+    fn record(&self, record: &[u8]) -> CacheRequest {
+        CacheRequest {
             time: self.time.read(record),
             object: self.object.read(record),
             size: self.size.read(record),

@@ -31,7 +31,7 @@ const PAGE: u64 = 4096;
 const SECTOR: u64 = 512;
 
 /// Reads MiDAS lines.
-pub(super) struct Midas {
+pub(crate) struct Midas {
     clock: Clock,
 }
 

@@ -15,9 +15,10 @@
 //!
 //! Source: libCacheSim, traceReader/generalReader/lcs.h and its oracleGeneral reader.
 
+use super::cache_request::{CacheRequest, ORACLE_LEN, oracle_record};
 use super::layout::Layout;
 use super::lcs::Header;
-use super::records::{Fields, RecordParser, Taken};
+use super::records::{RecordParser, Taken};
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
 use crate::fields::{UNKNOWN_OP, in_time_range};
@@ -32,17 +33,6 @@ const PAGE: u64 = 4096;
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
 
-/// One request as a file has it, whatever its form.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Asked {
-    pub time: u64,
-    pub object: u64,
-    pub size: u64,
-    /// As libCacheSim numbers operations; 0 is none.
-    pub operation: u64,
-    pub tenant: Option<u64>,
-}
-
 /// How the records of a file look.
 #[derive(Debug)]
 enum Form {
@@ -53,23 +43,13 @@ enum Form {
 
 /// Reads traces of caches.
 #[derive(Debug)]
-pub(super) struct Cached {
+pub(crate) struct Cached {
     form: Form,
     layout: Layout,
     /// Some request came without its operation.
     nameless: bool,
     /// The device of the last request, by its tenant: most come from the one before.
     tenant: Option<(u64, Symbol)>,
-}
-
-/// Bytes of a record of oracleGeneral, and of the first version of lcs.
-pub(super) const ORACLE_LEN: usize = 24;
-
-/// A record of oracleGeneral.
-pub(super) fn oracle_record(record: &[u8]) -> Asked {
-    let mut fields = Fields(record);
-    let (time, object, size) = (fields.u32().into(), fields.u64(), fields.u32().into());
-    Asked { time, object, size, ..Asked::default() }
 }
 
 /// What an operation does to its object; `None` for one that is not told.
@@ -108,11 +88,11 @@ impl Cached {
 
     fn request(
         &mut self,
-        asked: Asked,
+        request: CacheRequest,
         number: u64,
         sink: &mut Sink,
     ) -> Result<Result<(), SkipReason>, TraceError> {
-        let device = match (asked.tenant, self.tenant) {
+        let device = match (request.tenant, self.tenant) {
             (None, _) => Symbol::NONE,
             (Some(tenant), Some((known, symbol))) if tenant == known => symbol,
             (Some(tenant), _) => {
@@ -122,23 +102,23 @@ impl Cached {
             }
         };
         let mut placed = Vec::with_capacity(1);
-        let result = self.placed(asked, device, &mut placed);
+        let result = self.placed(request, device, &mut placed);
         placed.into_iter().try_for_each(|record| sink.record(record, number))?;
         Ok(result)
     }
 
     fn placed(
         &mut self,
-        asked: Asked,
+        request: CacheRequest,
         device: Symbol,
         out: &mut Vec<Record>,
     ) -> Result<(), SkipReason> {
-        let told = operation(asked.operation)?;
-        let time = asked.time.checked_mul(self.unit_ns()).and_then(|ns| i64::try_from(ns).ok());
+        let told = operation(request.operation)?;
+        let time = request.time.checked_mul(self.unit_ns()).and_then(|ns| i64::try_from(ns).ok());
         let issue_ns = in_time_range(time.unwrap_or(i64::MAX))?;
         self.nameless |= told.is_none();
         let op = told.unwrap_or(Op::Read);
-        self.layout.place(asked.object, 0, asked.size, |address, len| {
+        self.layout.place(request.object, 0, request.size, |address, len| {
             out.push(Record { device, ..Record::new(op, issue_ns, address, len) });
         })
     }
@@ -146,7 +126,7 @@ impl Cached {
 
 impl RecordParser for Cached {
     fn take(&mut self, bytes: &[u8], number: u64, sink: &mut Sink) -> Result<Taken, TraceError> {
-        let (asked, len) = match &mut self.form {
+        let (request, len) = match &mut self.form {
             Form::Lcs(header @ None) => {
                 let found = Header::read(bytes);
                 let found = found.map_err(|what| TraceError::Bad { line: number, what })?;
@@ -162,7 +142,7 @@ impl RecordParser for Cached {
                 None => return Ok(Taken::Part),
             },
         };
-        if let Err(reason) = self.request(asked, number, sink)? {
+        if let Err(reason) = self.request(request, number, sink)? {
             sink.skip(reason, number);
         }
         Ok(Taken::Record(len))

@@ -19,7 +19,7 @@ use crate::symbols::Symbols;
 const BLOCK: u64 = 512;
 
 /// Reads SPC lines.
-pub(super) struct Spc {
+pub(crate) struct Spc {
     clock: Clock,
 }
 
@@ -69,7 +69,7 @@ impl Row for Spc {
 }
 
 /// Whether a line can only be of this format.
-pub(super) fn is_line(line: &[u8]) -> bool {
+pub(crate) fn is_line(line: &[u8]) -> bool {
     first_five(line).is_some_and(|[asu, block, len, kind, stamp]| {
         operation(kind).is_some()
             && stamp.contains(&b'.')

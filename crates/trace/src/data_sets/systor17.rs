@@ -26,7 +26,7 @@ const SECOND: u64 = 1_000_000_000;
 const DISORDER_NS: u64 = 30 * SECOND;
 
 /// Reads SYSTOR '17 lines.
-pub(super) struct Systor17 {
+pub(crate) struct Systor17 {
     clock: Clock,
 }
 
@@ -78,7 +78,7 @@ impl Row for Systor17 {
 }
 
 /// Whether a line can only be of this format.
-pub(super) fn is_line(line: &[u8]) -> bool {
+pub(crate) fn is_line(line: &[u8]) -> bool {
     let fields = split::<6>(line, b',');
     fields.is_ok_and(|[stamp, response, kind, lun, offset, len]| {
         matches!(kind, b"R" | b"W" | b"")

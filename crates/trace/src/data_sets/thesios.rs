@@ -61,7 +61,7 @@ const NAMES: [&str; 8] = [
 const NEEDED: usize = 5;
 
 /// Reads Thesios lines.
-pub(super) struct Thesios {
+pub(crate) struct Thesios {
     columns: Option<Columns<8>>,
     clock: Clock,
     layout: Layout,
@@ -156,6 +156,6 @@ impl Row for Thesios {
 }
 
 /// Whether a line can only be the header of this format.
-pub(super) fn is_header(line: &[u8]) -> bool {
+pub(crate) fn is_header(line: &[u8]) -> bool {
     has_all(line, &NAMES[..NEEDED])
 }

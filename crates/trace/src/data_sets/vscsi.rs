@@ -99,7 +99,7 @@ impl Version {
 
 /// Reads CloudPhysics records.
 #[derive(Debug, Default)]
-pub(super) struct Vscsi {
+pub(crate) struct Vscsi {
     version: Option<Version>,
     flushes: bool,
 }
@@ -169,7 +169,7 @@ impl RecordParser for Vscsi {
 
 /// Whether at least two records stand at the start of `head`, all of one version and with
 /// possible operations.
-pub(super) fn is_head(head: &[u8]) -> bool {
+pub(crate) fn is_head(head: &[u8]) -> bool {
     Version::of(head).is_some_and(|version| {
         let records = head.chunks_exact(version.len()).take(LOOKED_AT);
         let whole = records.len();

@@ -1,9 +1,9 @@
 //! Where the journal of an ext4 lies: the extents of its inode, or the blocks that are
 //! mapped one by one as in ext3, with the blocks of the mapping itself.
 
-use super::ext4::Super;
+use super::ext4_superblock::Super;
 use super::plan::Plan;
-use super::probe::{ProbeError, Volume, le16, le32};
+use super::volume::{ProbeError, Volume, le16, le32};
 
 /// Blocks that belong together.
 pub(super) struct Extent {

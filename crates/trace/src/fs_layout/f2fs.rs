@@ -3,7 +3,7 @@
 
 use super::FsLayout;
 use super::plan::{Damage, Plan};
-use super::probe::{ProbeError, le32, le64};
+use super::volume::{ProbeError, le32, le64};
 
 const SUPERBLOCK: usize = 1024;
 const MAGIC: u64 = 0xF2F5_2010;

@@ -3,7 +3,7 @@
 
 use super::FsLayout;
 use super::plan::{Damage, Plan};
-use super::probe::{ProbeError, Volume, be16, be32, be64};
+use super::volume::{ProbeError, Volume, be16, be32, be64};
 
 const MAGIC: &[u8] = b"XFSB";
 const NAME: &str = "XFS";

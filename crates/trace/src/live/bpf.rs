@@ -3,7 +3,8 @@
 
 use super::file_names::{FileKey, FileNames, METADATA};
 use crate::error::TraceError;
-use crate::event::{BAD_EVENT, Event, Intake, SECTOR, Target, What};
+use crate::event::{BAD_EVENT, Event, SECTOR, Target, What};
+use crate::intake::Intake;
 use crate::names::{About, Who};
 use crate::record::{Flags, Op};
 use crate::rwbs::{Kind, Rwbs};

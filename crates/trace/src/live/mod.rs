@@ -16,9 +16,11 @@ mod file_names;
 use crate::blkparse::Blkparse;
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
-use crate::event::{Event, Intake, LOST, OVERLONG, What};
+use crate::event::{Event, LOST, OVERLONG, What};
+use crate::intake::Intake;
 use crate::lines::Lines;
-use crate::reader::{CountFrom, Outcome, event_capabilities, event_outcome};
+use crate::options::CountFrom;
+use crate::read_report::{ReadReport, event_capabilities, of_events};
 use crate::record::Record;
 use crate::ring::RingDecoder;
 use crate::symbols::Symbols;
@@ -176,7 +178,7 @@ impl Live {
     ///
     /// # Errors
     /// As [`Live::end_round`].
-    pub fn finish(&mut self, out: &mut Vec<Record>) -> Result<Outcome, TraceError> {
+    pub fn finish(&mut self, out: &mut Vec<Record>) -> Result<ReadReport, TraceError> {
         self.end_round(out)?;
         let totals = self.intake.finish(out);
         let is_bpf = matches!(self.decoder, Decoder::Bpf(_));
@@ -184,7 +186,7 @@ impl Live {
         // Without an event no clock was seen.
         let clock_ns = if self.events == 0 { 1 } else { seen.clock_ns };
         let capabilities = Capabilities { file: is_bpf, stream: is_bpf, clock_ns, ..seen };
-        Ok(event_outcome(self.events, capabilities, totals, &mut self.intake).0)
+        Ok(of_events(self.events, capabilities, totals, &mut self.intake).0)
     }
 
     /// The names that the records refer to.

@@ -3,9 +3,10 @@
 
 use super::page::{Damaged, Layout};
 use super::{BAD_PAGE, RingDecoder};
-use crate::event::{BAD_EVENT, Event, Intake, LOST, OTHER_EVENT};
+use crate::event::{BAD_EVENT, Event, LOST, OTHER_EVENT};
+use crate::intake::Intake;
 use crate::names::Names;
-use crate::reader::CountFrom;
+use crate::options::CountFrom;
 use crate::skips::Skips;
 use crate::{ftrace, tracepoint};
 

@@ -40,7 +40,7 @@ const NO_BYTES: SkipReason = SkipReason("request without bytes, which may have b
 
 /// Reads lines of biosnoop.
 #[derive(Debug, Default)]
-pub(super) struct Biosnoop {
+pub(crate) struct Biosnoop {
     /// Decimals of the latencies.
     decimals: u32,
     has_queue: bool,
@@ -185,7 +185,7 @@ fn fields(line: &[u8]) -> Option<Fields<'_>> {
 }
 
 /// Whether a line is of this format.
-pub(super) fn is_line(line: &[u8]) -> bool {
+pub(crate) fn is_line(line: &[u8]) -> bool {
     if line.starts_with(b"TIME(s)") {
         return white(line).any(|word| word == b"LAT(ms)") && white(line).any(|w| w == b"SECTOR");
     }

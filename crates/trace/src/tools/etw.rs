@@ -40,7 +40,7 @@ type Columns = [Option<usize>; NAMES.len()];
 
 /// Reads lines of disk events.
 #[derive(Debug)]
-pub(super) struct Etw {
+pub(crate) struct Etw {
     in_header: bool,
     reads: Columns,
     writes: Columns,
@@ -170,7 +170,7 @@ fn process(cell: &[u8]) -> Result<(&[u8], i32), SkipReason> {
 }
 
 /// Whether a line is of this format.
-pub(super) fn is_line(line: &[u8]) -> bool {
+pub(crate) fn is_line(line: &[u8]) -> bool {
     let event = nth(line, 0).unwrap_or_default();
     let is_disk = matches!(event, b"DiskRead" | b"DiskWrite");
     let cell = |place| nth(line, place).unwrap_or_default();

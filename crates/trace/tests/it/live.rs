@@ -69,7 +69,7 @@ fn name(inode: u64, magic: u64, parts: &[&str], more: bool) -> Vec<u8> {
     bytes
 }
 
-fn finish(mut live: Live) -> (Vec<Record>, Live, prism_trace::Outcome) {
+fn finish(mut live: Live) -> (Vec<Record>, Live, prism_trace::ReadReport) {
     let mut records = Vec::new();
     let outcome = live.finish(&mut records).expect("in order");
     (records, live, outcome)

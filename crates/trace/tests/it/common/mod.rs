@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use prism_trace::{
-    CountFrom, Format, Op, Outcome, Reader, ReaderOptions, Record, Symbols, TraceError,
+    CountFrom, Format, Op, ReadReport, Reader, ReaderOptions, Record, Symbols, TraceError,
 };
 
 /// Everything that was read from a trace.
 pub struct Whole {
     pub records: Vec<Record>,
-    pub outcome: Outcome,
+    pub outcome: ReadReport,
     pub symbols: Symbols,
 }
 

@@ -1,0 +1,25 @@
+//! One request of a trace of a cache, and its form in `oracleGeneral` files, which the oldest
+//! `lcs` files share.
+
+use super::records::Fields;
+
+/// One request as a file has it, whatever its form.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CacheRequest {
+    pub time: u64,
+    pub object: u64,
+    pub size: u64,
+    /// As libCacheSim numbers operations; 0 is none.
+    pub operation: u64,
+    pub tenant: Option<u64>,
+}
+
+/// Bytes of a record of oracleGeneral, and of the first version of lcs.
+pub(super) const ORACLE_LEN: usize = 24;
+
+/// A record of oracleGeneral.
+pub(super) fn oracle_record(record: &[u8]) -> CacheRequest {
+    let mut fields = Fields(record);
+    let (time, object, size) = (fields.u32().into(), fields.u64(), fields.u32().into());
+    CacheRequest { time, object, size, ..CacheRequest::default() }
+}
