@@ -1,28 +1,20 @@
-//! Tables and figures, each a function of a seed and a scale: theory beside simulation.
+//! Tables and figures, each a function of a seed and a scale.
 
-pub mod atc09;
-pub mod beside;
-pub mod calc;
-pub mod calls;
-pub mod contract_micro;
-pub mod datasheet;
-pub mod hybrid;
-pub mod judging;
-pub mod levels;
-pub mod linkedin;
+mod benches;
+pub mod calculators;
+mod check;
+pub mod comparison;
+mod load;
 pub mod oracles;
-pub mod preparing;
-pub mod ranges;
-pub mod real_time;
-pub mod recovery;
-pub mod retirement;
-pub mod sfs;
-pub mod speed;
+mod papers;
+mod scale;
 pub mod theory;
-pub mod tiers;
-pub mod unwritten;
-pub mod validate;
-pub mod write_amplification;
-pub mod zones;
 
-pub use validate::{Check, Group, Scale, checks};
+pub use benches::{calls, judging, levels, preparing, real_time, recovery, speed};
+pub use calculators as calc;
+pub use check::{Check, Group};
+pub use comparison as beside;
+pub use oracles::datasheet;
+pub use papers::{atc09, contract_micro, linkedin, sfs, unwritten};
+pub use scale::Scale;
+pub use theory::{checks, retirement, tiers, write_amplification};

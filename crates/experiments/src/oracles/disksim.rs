@@ -13,8 +13,9 @@ use prism_base::{Nanos, Rng};
 use prism_nand::Cause;
 use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
 
-use super::load::{Tally, open_loop};
-use crate::validate::{Check, Group, Pending, Scale};
+use crate::check::{Check, Group, Pending};
+use crate::load::{Tally, open_loop};
+use crate::scale::Scale;
 
 const PAGE: u64 = 4096;
 /// 7,018,904 sectors.

@@ -4,15 +4,15 @@
 //! known in full. Where both models agree on what a drive is, the numbers must agree;
 //! where they do not, the difference and its reason are part of the check.
 
+pub mod datasheet;
 mod disksim;
-mod load;
 mod swtf;
 mod wiscsim;
 
-pub use load::{Tally, closed_loop, open_loop};
 pub use swtf::{Curve, curve};
 
-use crate::validate::{Pending, Scale};
+use crate::check::Pending;
+use crate::scale::Scale;
 
 /// All oracles. At [`Scale::Full`] those of millions of requests are among them.
 #[must_use]

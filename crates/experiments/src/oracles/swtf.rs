@@ -9,8 +9,8 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::Scheduler;
 use prism_ssd::{Device, Drive, HostOp, InitialState, Request, fit};
 
-use super::load::open_loop;
-use crate::validate::{Check, Group, Pending};
+use crate::check::{Check, Group, Pending};
+use crate::load::open_loop;
 
 /// Requests in service at once: as many as the drive has dies, so that a request for a
 /// busy die keeps another from an idle one.

@@ -10,8 +10,8 @@
 use prism_base::Rng;
 use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
 
-use super::load::closed_loop;
-use crate::validate::{Check, Group, Pending};
+use crate::check::{Check, Group, Pending};
+use crate::load::closed_loop;
 
 const PAGE: u64 = 2048;
 const LARGE: u64 = 128 << 10;

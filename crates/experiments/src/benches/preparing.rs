@@ -1,0 +1,149 @@
+//! Preparing a large drive, for whoever has a clock and can count memory.
+
+use prism_base::{Bytes, Rng};
+use prism_engine::Immediate;
+use prism_ftl::Ftl;
+use prism_nand::Nand;
+use prism_ssd::{Device, DeviceError, Drive, InitialState};
+
+use super::speed::mqsim_like;
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// An empty drive is made ready for its first request.
+    Ready,
+    /// Every unit is written once, in order.
+    Fill,
+    /// As many random units as half of a filled drive holds are overwritten, at the end
+    /// of which it is in steady state.
+    Overwrite,
+    /// A drive in steady state is laid out.
+    Steady,
+}
+
+impl Task {
+    /// Every task.
+    pub const ALL: [Self; 4] = [Self::Ready, Self::Fill, Self::Overwrite, Self::Steady];
+
+    /// Its name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ready => "ready, 1 TB",
+            Self::Fill => "fill, 1 TB",
+            Self::Overwrite => "overwrite half, 1 TB",
+            Self::Steady => "steady state, 1 TB",
+        }
+    }
+}
+
+/// A drive that was prepared.
+#[derive(Debug)]
+pub struct Ready {
+    /// Pages of its flash, each of which is a mapping unit.
+    pub pages: u64,
+    /// Write amplification of the second half of what was overwritten.
+    pub write_amplification: Option<f64>,
+    /// What the memory is for.
+    _held: Held,
+}
+
+#[derive(Debug)]
+enum Held {
+    Drive(#[expect(dead_code, reason = "kept until its memory was counted")] Box<Drive>),
+    Parts(#[expect(dead_code, reason = "kept until its memory was counted")] Box<(Nand, Ftl)>),
+}
+
+/// Blocks of a plane that make the drive one of 1 TiB of flash.
+pub const TERABYTE: u32 = 4096;
+
+/// 134 million pages of 8 KiB on 64 dies of two planes, for `TERABYTE` blocks a plane;
+/// effective over-provisioning 0.15.
+fn device(blocks_per_plane: u32) -> Result<Device, DeviceError> {
+    let mut device = mqsim_like(blocks_per_plane, Bytes(1 << 30))?;
+    let usable = device.page_config().usable_units(&device.geometry());
+    device.drive.capacity = Bytes((usable as f64 / 1.15) as u64 * device.ftl.mapping_unit.0);
+    device.check()?;
+    Ok(device)
+}
+
+/// Does what comes before `task`; the returned function does the task itself.
+///
+/// # Errors
+/// [`DeviceError`] never, unless the preset it starts from is broken.
+pub fn prepare(
+    task: Task,
+    blocks_per_plane: u32,
+    seed: u64,
+) -> Result<Box<dyn FnOnce() -> Ready>, DeviceError> {
+    let device = device(blocks_per_plane)?;
+    let state = match task {
+        Task::Ready => InitialState::Empty,
+        Task::Fill => InitialState::Filled,
+        Task::Steady => InitialState::Steady,
+        Task::Overwrite => return Ok(Box::new(overwrite(&device, seed)?)),
+    };
+    let pages = u64::from(device.geometry().units());
+    Ok(Box::new(move || {
+        let prepared = Drive::prepared(device, state, seed, |_, _| true);
+        let (drive, _) = prepared.expect("the device was checked").expect("nobody gives up");
+        Ready { pages, write_amplification: None, _held: Held::Drive(Box::new(drive)) }
+    }))
+}
+
+/// Units drawn at a time.
+const BATCH: u64 = 4096;
+
+fn overwrite(device: &Device, seed: u64) -> Result<impl FnOnce() -> Ready + use<>, DeviceError> {
+    let geometry = device.geometry();
+    let (pages, logical) = (u64::from(geometry.units()), u64::from(device.logical_units()));
+    let mut nand = Nand::new(geometry.clone());
+    let mut ftl = Ftl::new(geometry, device.ftl_config(), seed)?;
+    let mut version = 1;
+    let mut filling = Immediate::new(&mut nand, &mut ftl);
+    for start in (0..logical).step_by(BATCH as usize) {
+        let batch: Vec<_> = (start as u32..logical.min(start + BATCH) as u32).collect();
+        filling.write_all(&batch, version);
+        version += batch.len() as u64;
+    }
+    Ok(move || {
+        let mut engine = Immediate::new(&mut nand, &mut ftl);
+        let mut rng = Rng::stream(seed, "preparing.address");
+        let mut batch = Vec::new();
+        let batches = (logical / 4).div_ceil(BATCH);
+        let mut write_amplification = 0.0;
+        for _ in 0..2 {
+            let before = engine.counts().units.total();
+            for _ in 0..batches {
+                batch.clear();
+                batch.extend((0..BATCH).map(|_| rng.below(logical) as u32));
+                engine.write_all(&batch, version);
+                version += BATCH;
+            }
+            let programmed = engine.counts().units.total() - before;
+            write_amplification = programmed as f64 / (batches * BATCH) as f64;
+        }
+        Ready {
+            pages,
+            write_amplification: Some(write_amplification),
+            _held: Held::Parts(Box::new((nand, ftl))),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_drive_of_overwrites_ends_in_steady_state() {
+        let ready = prepare(Task::Overwrite, 128, 1).unwrap()();
+        let theory = crate::theory::greedy(0.15, 512);
+        let off = ready.write_amplification.unwrap() / theory - 1.0;
+        assert!(off.abs() < 0.05, "{ready:?} against {theory}");
+        for task in [Task::Ready, Task::Fill, Task::Steady] {
+            assert_eq!(prepare(task, 16, 1).unwrap()().pages, 64 * 2 * 16 * 256);
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Table 2: sequential and random bandwidth of a disk and five SSDs.
+//!
+//! The paper states neither queue depth nor request size nor the state of the drives. Random
+//! requests have 4 KiB here, sequential ones 4 KiB to 1 MiB, at several depths; the two are
+//! chosen each for itself, since a real drive and its host read ahead, which makes a sequential
+//! stream deeper, and neither is modelled. Drives are full; reads and writes go to an eighth
+//! of the addresses, as in the validation runs of the paper's simulator, and writes are
+//! measured once the spare flash is used up by writes of the same pattern.
+
+use prism_base::{Bytes, Rng};
+use prism_ssd::{Device, Drive as Simulated, HostOp, InitialState, Request, fit};
+
+use super::{NOT_KNOWN, line};
+use crate::comparison::{Beside, Quantity, Why};
+use crate::load::{Tally, closed_loop};
+use crate::scale::Scale;
+
+/// Bandwidths in 10^6 bytes a second: sequential, then random.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Four {
+    /// Of reads.
+    pub read: [f64; 2],
+    /// Of writes.
+    pub write: [f64; 2],
+}
+
+/// The disk, a Seagate Barracuda 7200.11: quoted, not simulated.
+pub const HDD: Four = Four { read: [86.2, 0.6], write: [86.8, 1.3] };
+
+/// The SSDs of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drive {
+    /// SLC; logical pages of 16 KiB here.
+    S1,
+    /// SLC; logical pages of 1 MiB over a gang.
+    S2,
+    /// SLC; mapped by blocks of 256 KiB here, 16 MB of buffer.
+    S3,
+    /// SLC: the simulator of the paper.
+    S4,
+    /// MLC; mapped by the page here.
+    S5,
+}
+
+/// All of them.
+pub const DRIVES: [Drive; 5] = [Drive::S1, Drive::S2, Drive::S3, Drive::S4, Drive::S5];
+
+impl Drive {
+    /// As the paper calls it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::S1 => "S1 (SLC)",
+            Self::S2 => "S2 (SLC)",
+            Self::S3 => "S3 (SLC)",
+            Self::S4 => "S4 (SLC, simulated)",
+            Self::S5 => "S5 (MLC)",
+        }
+    }
+
+    /// The preset that stands for it.
+    #[must_use]
+    pub fn preset(self) -> &'static str {
+        match self {
+            Self::S1 => "atc09-s1",
+            Self::S2 => "atc09-s2",
+            Self::S3 => "atc09-s3",
+            Self::S4 => "atc08",
+            Self::S5 => "atc09-s5",
+        }
+    }
+
+    /// What Table 2 says.
+    #[must_use]
+    pub fn published(self) -> Four {
+        match self {
+            Self::S1 => Four { read: [205.6, 18.7], write: [169.4, 53.8] },
+            Self::S2 => Four { read: [40.3, 4.4], write: [32.8, 0.1] },
+            Self::S3 => Four { read: [72.5, 29.9], write: [75.8, 0.5] },
+            Self::S4 => Four { read: [30.5, 29.1], write: [24.4, 18.4] },
+            Self::S5 => Four { read: [68.3, 21.3], write: [22.5, 15.3] },
+        }
+    }
+
+    /// Why writes differ, where they do.
+    fn reason(self) -> Why {
+        match self {
+            Self::S1 => Why::Unexplained(
+                "S1: what keeps sequential writes below sequential reads is not known; the link \
+                 is as fast both ways here",
+            ),
+            Self::S2 => Why::Explained(
+                "S2: random writes are printed with one digit, 0.1, which stands for 0.05 to \
+                 0.15 and ratios of 219 to 656",
+            ),
+            Self::S3 => Why::Explained(
+                "S3: random writes are printed with one digit, 0.5, which stands for 0.45 to \
+                 0.55 and ratios of 138 to 168; erases go on beside transfers of the other die \
+                 here",
+            ),
+            Self::S4 => Why::Explained(
+                "S4: cleaning takes a block in one operation there and goes in steps here, which \
+                 costs random writes less",
+            ),
+            Self::S5 => NOT_KNOWN,
+        }
+    }
+
+    pub(super) fn device(self) -> Device {
+        Device::preset(self.preset()).expect("a preset")
+    }
+}
+
+/// Requests in flight.
+pub const DEPTHS: [u32; 5] = [1, 2, 4, 8, 32];
+/// Sizes of sequential requests.
+pub const SIZES: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
+const PAGE: u64 = 4096;
+/// The part of the addresses that is used: one in so many.
+const REGION: u64 = 8;
+
+/// Random requests of 4 KiB, 10^6 bytes a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Random {
+    /// In flight.
+    pub depth: u32,
+    /// Reads.
+    pub read: f64,
+    /// Writes.
+    pub write: f64,
+}
+
+/// Sequential requests, 10^6 bytes a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sequential {
+    /// In flight.
+    pub depth: u32,
+    /// Bytes of each.
+    pub size: u64,
+    /// Reads.
+    pub read: f64,
+    /// Writes.
+    pub write: f64,
+}
+
+/// What was measured of a drive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bandwidths {
+    /// The drive.
+    pub drive: Drive,
+    /// By depth.
+    pub random: Vec<Random>,
+    /// By depth and size.
+    pub sequential: Vec<Sequential>,
+}
+
+/// Bytes a second as the paper gives them.
+pub(super) fn megabytes(tally: &Tally) -> f64 {
+    tally.rate() / 1e6
+}
+
+/// A drive on which every address was written once, in order.
+pub(super) fn ready(device: Device, seed: u64) -> Simulated {
+    let prepared = Simulated::prepared(device, InitialState::Filled, seed, |_, _| true);
+    prepared.expect("a checked device").expect("nobody gives up").0
+}
+
+/// A drive under requests of one pattern.
+struct Bed {
+    drive: Simulated,
+    /// Bytes of the region, whole mapping units.
+    region: u64,
+    /// The next sequential request begins here.
+    next: u64,
+    rng: Rng,
+    scale: Scale,
+}
+
+impl Bed {
+    fn new(device: Device, scale: Scale, seed: u64) -> Self {
+        let unit = device.ftl.mapping_unit.0.max(SIZES[SIZES.len() - 1]);
+        let region = device.capacity().0 / REGION / unit * unit;
+        let rng = Rng::stream(seed, "atc09.bandwidth");
+        Self { drive: ready(device, seed), region, next: 0, rng, scale }
+    }
+
+    fn random(&mut self, op: HostOp, depth: u32, count: u64) -> f64 {
+        let (pages, rng) = (self.region / PAGE, &mut self.rng);
+        let next = |number| Request::new(op, rng.below(pages) * PAGE, PAGE, number);
+        megabytes(&closed_loop(&mut self.drive, depth, count, next))
+    }
+
+    fn sequential(&mut self, op: HostOp, depth: u32, size: u64, count: u64) -> f64 {
+        let (region, at) = (self.region, &mut self.next);
+        let next = |number| {
+            // Requests of any size begin at multiples of it.
+            let begin = at.div_ceil(size) * size % region;
+            *at = begin + size;
+            Request::new(op, begin, size, number)
+        };
+        megabytes(&closed_loop(&mut self.drive, depth, count, next))
+    }
+
+    /// Requests of `size` that are enough for a rate.
+    fn count(&self, size: u64) -> u64 {
+        let (bytes, most) = match self.scale {
+            Scale::Full => (256 << 20, 8192),
+            Scale::Quarter => (32 << 20, 1024),
+        };
+        (bytes / size).min(most).max(64)
+    }
+
+    /// What fills the write buffer, in mapping units.
+    fn buffer_units(&self) -> u64 {
+        let device = self.drive.device();
+        device.drive.write_buffer.0 / device.ftl.mapping_unit.0
+    }
+
+    /// Twice the mapping units that are spare.
+    fn wear_units(&self) -> u64 {
+        let device = self.drive.device();
+        2 * device.usable_units().saturating_sub(u64::from(device.logical_units()))
+    }
+}
+
+pub(super) fn measure(drive: Drive, scale: Scale, seed: u64) -> Bandwidths {
+    let capacity = match scale {
+        Scale::Full => Bytes(4 << 30),
+        Scale::Quarter => Bytes(1 << 30),
+    };
+    let device = fit(&drive.device(), capacity).expect("a smaller drive of the kind").device;
+    let mut reads = Bed::new(device.clone(), scale, seed);
+    let mut random_writes = Bed::new(device.clone(), scale, seed);
+    let (wear, fill) = (random_writes.wear_units(), random_writes.buffer_units());
+    random_writes.random(HostOp::Write, 32, wear.max(1));
+    let random = |depth| {
+        let count = reads.count(PAGE);
+        let read = reads.random(HostOp::Read, depth, count);
+        random_writes.random(HostOp::Write, depth, fill.max(1));
+        Random { depth, read, write: random_writes.random(HostOp::Write, depth, count) }
+    };
+    let random = DEPTHS.into_iter().map(random).collect();
+    let mut writes = Bed::new(device, scale, seed);
+    let unit = writes.drive.device().ftl.mapping_unit.0;
+    let large = SIZES[3];
+    writes.sequential(HostOp::Write, 32, large, (wear * unit / large).max(1));
+    let settings = DEPTHS.into_iter().flat_map(|depth| SIZES.map(|size| (depth, size)));
+    let sequential = |(depth, size)| {
+        let count = reads.count(size);
+        let read = reads.sequential(HostOp::Read, depth, size, count);
+        writes.sequential(HostOp::Write, depth, size, (fill * unit).div_ceil(size));
+        let write = writes.sequential(HostOp::Write, depth, size, count);
+        Sequential { depth, size, read, write }
+    };
+    Bandwidths { drive, random, sequential: settings.map(sequential).collect() }
+}
+
+/// How many times one number is the other, in logarithms.
+fn distance(ours: f64, published: f64) -> f64 {
+    (ours / published).ln().abs()
+}
+
+/// The setting of `all` whose `rate` is nearest to `published`.
+fn nearest<T: Copy>(all: &[T], published: f64, rate: impl Fn(&T) -> f64) -> T {
+    let off = |one: &&T| distance(rate(one), published);
+    *all.iter().min_by(|a, b| off(a).total_cmp(&off(b))).expect("settings were tried")
+}
+
+/// The settings that come closest to the table, for one direction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Closest {
+    /// Of random requests.
+    pub random: Random,
+    /// Of sequential requests.
+    pub sequential: Sequential,
+}
+
+impl Bandwidths {
+    /// For reads. Reads and writes are runs of their own, so each has its closest setting.
+    #[must_use]
+    pub fn closest_reads(&self) -> Closest {
+        let [sequential, random] = self.drive.published().read;
+        Closest {
+            random: nearest(&self.random, random, |r| r.read),
+            sequential: nearest(&self.sequential, sequential, |s| s.read),
+        }
+    }
+
+    /// For writes.
+    #[must_use]
+    pub fn closest_writes(&self) -> Closest {
+        let [sequential, random] = self.drive.published().write;
+        Closest {
+            random: nearest(&self.random, random, |r| r.write),
+            sequential: nearest(&self.sequential, sequential, |s| s.write),
+        }
+    }
+
+    /// What stands beside the table.
+    #[must_use]
+    pub fn ours(&self) -> Four {
+        let (reads, writes) = (self.closest_reads(), self.closest_writes());
+        Four {
+            read: [reads.sequential.read, reads.random.read],
+            write: [writes.sequential.write, writes.random.write],
+        }
+    }
+
+    pub(super) fn lines(&self) -> Vec<Beside> {
+        let (ours, published) = (self.ours(), self.drive.published());
+        let mut lines = Vec::new();
+        let sides = [("read", ours.read, published.read), ("write", ours.write, published.write)];
+        for (op, ours, published) in sides {
+            let mut line = |what: &str, quantity, both| {
+                let what = format!("{}, {op}, {what}", self.drive.name());
+                lines.push(line("Table 2", what, quantity, both, self.drive.reason()));
+            };
+            let rate = Quantity::MegabytesPerSecond;
+            line("sequential", rate, [published[0], ours[0]]);
+            line("random", rate, [published[1], ours[1]]);
+            line("ratio", Quantity::Ratio, [published[0] / published[1], ours[0] / ours[1]]);
+        }
+        lines
+    }
+}

@@ -1,0 +1,68 @@
+//! Measuring a stretch of requests on a drive.
+
+use prism_base::{Nanos, Rng};
+use prism_engine::FlashCounts;
+use prism_nand::Cause;
+use prism_ssd::{Device, Drive, HostOp, MapCounts, Request};
+
+use super::Cost;
+use crate::load::closed_loop;
+
+/// A drive, and what was done to it before the present stretch.
+pub(super) struct Bed {
+    pub(super) drive: Drive,
+    flash: FlashCounts,
+    map: Option<MapCounts>,
+}
+
+impl Bed {
+    /// A drive on which nothing was written.
+    ///
+    /// # Panics
+    /// If the device makes no sense.
+    pub(super) fn empty(device: Device, seed: u64) -> Self {
+        Self::on(Drive::new(device, seed).expect("a sound device"))
+    }
+
+    pub(super) fn on(drive: Drive) -> Self {
+        let flash = *drive.flash_counts();
+        let map = drive.map_counts().copied();
+        Self { drive, flash, map }
+    }
+
+    /// `op` on each of `offsets`, `size` bytes at a time and `depth` at once, to the end
+    /// of what the drive does for it.
+    pub(super) fn run(&mut self, op: HostOp, size: u64, depth: u32, offsets: &[u64]) -> Cost {
+        let drive = &mut self.drive;
+        let count = offsets.len() as u64;
+        let next = |number| Request::new(op, offsets[number as usize], size, number);
+        let tally = closed_loop(drive, depth, count, next);
+        let mut done = Vec::new();
+        while drive.next_event().is_some() {
+            drive.step(&mut done);
+        }
+        drive.assert_conserved();
+        let flash = drive.flash_counts().since(&self.flash);
+        let map = drive.map_counts().zip(self.map).map(|(now, before)| now.since(&before));
+        self.flash = *drive.flash_counts();
+        self.map = drive.map_counts().copied();
+        let written = flash.units[Cause::Host];
+        Cost {
+            bandwidth: tally.rate(),
+            latency: Nanos(tally.mean().round() as u64),
+            write_amplification: (written > 0).then(|| flash.units.total() as f64 / written as f64),
+            erases: flash.erases.total(),
+            map,
+            wear: None,
+        }
+    }
+}
+
+/// The offsets of `0..space` in steps of `step`, in a random order.
+pub(super) fn shuffled(space: u64, step: u64, rng: &mut Rng) -> Vec<u64> {
+    let mut offsets: Vec<u64> = (0..space).step_by(step as usize).collect();
+    for left in (1..offsets.len()).rev() {
+        offsets.swap(left, rng.below(left as u64 + 1) as usize);
+    }
+    offsets
+}

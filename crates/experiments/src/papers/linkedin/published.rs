@@ -1,0 +1,246 @@
+//! Every number that the article gives and a simulation can have, beside ours.
+
+use prism_base::{Bytes, Nanos};
+
+use super::{ChangeRow, Found, Place, RateRow, SMALL, ThreadsRow, Update, When, changes};
+use crate::comparison::{Beside, Quantity, Why};
+
+/// Rates of a drive that is fitted to some of them.
+const RATE_TOLERANCE: f64 = 0.1;
+/// Random victims against the formula that supposes them.
+const RANDOM_TOLERANCE: f64 = 0.02;
+/// The article rounds to whole months.
+const MONTHS_TOLERANCE: f64 = 0.2;
+
+/// A page, beside which queries are put.
+const PAGE: Bytes = Bytes(4096);
+
+/// Where the article says what: its seven design changes by number, and what stands before
+/// them under "Better application performance" and "Longer SSD life".
+const SMALL_PLACE: &str = "change 6";
+const LARGE_PLACE: &str = "change 7";
+const FULL_PLACE: &str = "change 5";
+const LIFE_PLACE: &str = "life";
+const RATES_PLACE: &str = "change 4";
+const QUERIES_PLACE: &str = "intro";
+
+/// Everything that can be compared, in the order of the article.
+#[must_use]
+pub fn compare(found: &Found) -> Vec<Beside> {
+    let mut all = queries(found);
+    all.extend(lives(found));
+    all.extend(rates(found));
+    all.extend(full(found));
+    all.extend(in_place(found));
+    all.extend(changes(&found.updates).first().map(change));
+    all.extend(found.threads.iter().filter_map(rate));
+    all.extend(threshold(found));
+    all
+}
+
+fn rate(row: &ThreadsRow) -> Option<Beside> {
+    let small = row.size == SMALL;
+    let (size, place) = if small { ("10 KB", SMALL_PLACE) } else { ("10 MB", LARGE_PLACE) };
+    let why = match (small, row.threads) {
+        (false, 8) => Why::Unexplained(
+            "nothing in the drive slows eight threads that write files in order; what was tried \
+             stands in the table of mechanisms",
+        ),
+        _ => Why::Explained("the drive is fitted to seven such rates with five numbers"),
+    };
+    let many = if row.threads == 1 { "" } else { "s" };
+    Some(Beside {
+        what: format!("writes of {size}, {} thread{many}", row.threads),
+        place,
+        quantity: Quantity::MegabytesPerSecond,
+        published: row.published?,
+        ours: Some(row.stretch.rate / 1e6),
+        tolerance: RATE_TOLERANCE,
+        why,
+    })
+}
+
+/// Queries a second of the application: 142 on a hard disk, 20,000 on an SSD, 100,000 with
+/// several threads. What a query writes is not said, so that of ours the ratio is what can
+/// be compared; beside the numbers stand the writes of one page.
+fn queries(found: &Found) -> Vec<Beside> {
+    let find = |rows: &[ThreadsRow], size, threads| {
+        rows.iter().find(|row| (row.size, row.threads) == (size, threads)).map(|row| row.stretch)
+    };
+    let small = |threads| find(&found.threads, SMALL, threads).map(|stretch| stretch.rate);
+    let page = |threads| find(&found.sizes, PAGE, threads).map(|stretch| stretch.per_second);
+    let number = |what: &str, published, ours| Beside {
+        what: format!("queries a second, {what}; ours 4 KiB writes"),
+        place: QUERIES_PLACE,
+        quantity: Quantity::PerSecond,
+        published,
+        ours,
+        tolerance: RATE_TOLERANCE,
+        why: Why::Explained(
+            "a query is no write: the article's 115 and 500 MB/s are 11,200 and 49,000 writes of \
+             10 KB a second, so that about two queries share a write",
+        ),
+    };
+    let ratio = Beside {
+        what: "queries a second, threads over one; ours 10 KB".into(),
+        place: QUERIES_PLACE,
+        quantity: Quantity::Ratio,
+        published: 100_000.0 / 20_000.0,
+        ours: small(1).zip(small(8)).map(|(one, eight)| eight / one),
+        tolerance: RATE_TOLERANCE,
+        why: Why::Unexplained(
+            "the article's rates of such writes rise by 500/115 = 4.3, and it calls 100,000 over \
+             20,000 \"4x further\"",
+        ),
+    };
+    vec![number("one thread", 20_000.0, page(1)), number("several", 100_000.0, page(8)), ratio]
+}
+
+/// The longest write at the lowest and at the highest rate, and how many were large.
+fn rates(found: &Found) -> Vec<Beside> {
+    let wanted = |rate| {
+        let written = |row: &&RateRow| {
+            (row.rate, row.place, row.when) == (rate, Place::Log, When::Foreground)
+        };
+        found.rates.iter().find(written)
+    };
+    let beside = |what: String, quantity, published, ours, why| Beside {
+        what,
+        place: RATES_PLACE,
+        quantity,
+        published,
+        ours,
+        tolerance: RATE_TOLERANCE,
+        why: Why::Unexplained(why),
+    };
+    let longest = |rate, published, why| {
+        let ours = wanted(rate).map(|row| milliseconds(row.max));
+        let what = format!("longest write, {rate} MB/s, log");
+        beside(what, Quantity::Milliseconds, published, ours, why)
+    };
+    let large = |rate, published, why| {
+        let ours = wanted(rate).map(|row| row.large_in_span.round());
+        let what = format!("writes over 50 ms in 2 h, {rate} MB/s, log");
+        beside(what, Quantity::Count, published, ours, why)
+    };
+    let light = "neither the size of its writes is given nor what the file system adds; a larger \
+                 write takes longer";
+    let heavy = "here cleaning takes turns with the host row by row, and a log leaves nothing to \
+                 copy; whether the article's drive emptied blocks in one go, or copied at all, is \
+                 not said";
+    vec![
+        longest(10, 8.0, light),
+        longest(800, 92.0, heavy),
+        large(10, 0.0, light),
+        large(50, 0.0, light),
+        large(800, 61.0, heavy),
+    ]
+}
+
+fn milliseconds(time: Nanos) -> f64 {
+    time.0 as f64 / 1e6
+}
+
+fn lives(found: &Found) -> Vec<Beside> {
+    let rows = found.lives.iter().flat_map(|row| {
+        let (cell, wa) = (row.cell.name(), row.write_amplification);
+        let days = |what: &str, ours, why| Beside {
+            what: format!("life, {cell}, WA {wa}: {what}"),
+            place: LIFE_PLACE,
+            quantity: Quantity::Days,
+            published: row.published,
+            ours: Some(ours),
+            tolerance: MONTHS_TOLERANCE,
+            why,
+        };
+        [
+            days("formula", row.formula, Why::Same),
+            days("WA measured", row.by_measured, Why::Same),
+            days(
+                "by erases",
+                row.by_erases,
+                Why::Explained("spare flash wears as well, and the formula leaves it out"),
+            ),
+        ]
+    });
+    rows.collect()
+}
+
+/// The article names two drives, one four fifths and one nineteen twentieths full.
+const NAMED: [(f64, f64, f64); 2] = [(0.80, 5.0, 512.0), (0.95, 20.0, 2432.0)];
+
+fn full(found: &Found) -> Vec<Beside> {
+    let mut all = Vec::new();
+    for (full, blocks, pages) in NAMED {
+        let Some(row) = found.full.iter().find(|row| row.full == full) else { continue };
+        let mut add = |victim: &str, what: &str, published, ours, why| {
+            all.push(Beside {
+                what: format!("{:.0} % full, {victim}: {what}", 100.0 * full),
+                place: FULL_PLACE,
+                quantity: Quantity::Count,
+                published,
+                ours: Some(ours),
+                tolerance: RANDOM_TOLERANCE,
+                why,
+            });
+        };
+        let copied = "pages copied";
+        let greedy = Why::Explained(
+            "the formula supposes victims as full as the drive; greedy takes emptier ones",
+        );
+        add("random victims", "blocks for one", blocks, row.random.blocks, Why::Same);
+        add("random victims", copied, pages, row.random.pages, Why::Same);
+        add("greedy", "blocks for one", blocks, row.greedy.blocks, greedy);
+        add("greedy", copied, pages, row.greedy.pages, greedy);
+    }
+    all
+}
+
+/// About 20,000 updates a second either way on an SSD (280 in place and 170 elsewhere on a
+/// hard disk).
+fn in_place(found: &Found) -> Option<Beside> {
+    let rate = |update| {
+        let row = found.updates.iter().find(|row| row.update == update)?;
+        Some(row.stretch.per_second)
+    };
+    Some(Beside {
+        what: "updates a second, in place over random".into(),
+        place: "change 1",
+        quantity: Quantity::Ratio,
+        published: 1.0,
+        ours: Some(rate(Update::InPlace)? / rate(Update::Anywhere)?),
+        tolerance: 0.02,
+        why: Why::Same,
+    })
+}
+
+/// "Even a single-bit update will result in at least a 4KB SSD write": a byte here.
+fn change(cheapest: &ChangeRow) -> Beside {
+    Beside {
+        what: "bytes of flash for a change of one byte, at least".into(),
+        place: "change 3",
+        quantity: Quantity::Count,
+        published: 4096.0,
+        ours: Some(cheapest.scattered[1]),
+        tolerance: RATE_TOLERANCE,
+        why: Why::Explained(
+            "the article's is the least; cleaning of a full drive under random writes adds its \
+             write amplification",
+        ),
+    }
+}
+
+/// The smallest size at which one thread gets nine tenths of what larger writes get.
+fn threshold(found: &Found) -> Option<Beside> {
+    let best = found.threshold.iter().map(|row| row.rate).reduce(f64::max)?;
+    let reached = found.threshold.iter().find(|row| row.rate >= 0.9 * best);
+    Some(Beside {
+        what: "KiB a write that keep 16 dies busy".into(),
+        place: SMALL_PLACE,
+        quantity: Quantity::Count,
+        published: 64.0,
+        ours: reached.map(|row| row.size.0 as f64 / 1024.0),
+        tolerance: 0.0,
+        why: Why::Same,
+    })
+}

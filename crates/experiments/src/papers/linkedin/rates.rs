@@ -1,0 +1,175 @@
+//! Rates of writing: how long the longest write takes, and how often one takes long.
+
+use std::collections::VecDeque;
+
+use prism_base::{Bytes, Nanos, Rng, SimTime};
+use prism_engine::CleaningMode;
+use prism_nand::Cause;
+use prism_ssd::device::FtlSpec;
+use prism_ssd::{Device, Drive, HostOp, InitialState, Request, fit};
+
+use super::bed::{PRESET, prepared};
+use super::{Bench, GIB};
+use crate::load::closed_loop;
+
+/// What the article counts as a large latency.
+pub const LARGE_LATENCY: Nanos = Nanos(50_000_000);
+/// How long it wrote at each rate.
+pub const SPAN: Nanos = Nanos(2 * 3600 * 1_000_000_000);
+/// The rates of the article in megabytes a second.
+pub const RATES: [u32; 6] = [10, 50, 100, 200, 400, 800];
+/// Size of a write, which the article does not give: smaller ones than 16 KiB cannot reach
+/// 800 MB/s on the drive, whose commands are counted.
+pub const SIZE: Bytes = Bytes(1 << 20);
+/// The drive: whole blocks, all dies.
+const CAPACITY: Bytes = Bytes(12 * GIB);
+/// A unit is a row of a die, since no write here is smaller or lies across two.
+const UNIT: Bytes = Bytes(16 << 10);
+/// What is written before it is measured, as a multiple of the capacity: the drive is used,
+/// and cleaning under way.
+const WARM_UP: u64 = 1;
+
+/// Where writes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// One after another, round the drive: a block dies as a whole.
+    Log,
+    /// Anywhere, so that cleaning copies.
+    Anywhere,
+}
+
+/// When the drive cleans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// When a die runs out of erased blocks, in turn with writes.
+    Foreground,
+    /// From a larger number of erased blocks on, a step at a time while nothing of the host
+    /// waits for the die, and in idle time; in turn with writes only when a die runs out.
+    Background,
+}
+
+/// One rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RateRow {
+    /// Megabytes a second that the host writes.
+    pub rate: u32,
+    /// Where.
+    pub place: Place,
+    /// When the drive cleans.
+    pub when: When,
+    /// Time simulated.
+    pub span: Nanos,
+    /// Writes.
+    pub writes: u64,
+    /// The longest latency, since a write was due.
+    pub max: Nanos,
+    /// Writes that took longer than 50 ms.
+    pub large: u64,
+    /// The same for two hours.
+    pub large_in_span: f64,
+    /// Megabytes a second that the drive did: less than `rate` where it cannot follow.
+    pub done: f64,
+    /// Units programmed for each that the host wrote.
+    pub write_amplification: f64,
+    /// Blocks erased.
+    pub erases: u64,
+}
+
+/// All rates one after another on the same drive, lowest first, written to `place` and
+/// cleaned `when`.
+pub(super) fn rows(bench: Bench, place: Place, when: When) -> Vec<RateRow> {
+    let mut drive = prepared(device(when), InitialState::Filled, bench.seed);
+    let places = drive.device().capacity().0 / SIZE.0;
+    let mut rng = Rng::stream(bench.seed, "linkedin.rates");
+    let mut turn = 0;
+    let mut next = || {
+        turn += 1;
+        let place = match place {
+            Place::Log => turn % places,
+            Place::Anywhere => rng.below(places),
+        };
+        Request::new(HostOp::Write, place * SIZE.0, SIZE.0, 0)
+    };
+    closed_loop(&mut drive, 8, WARM_UP * places, |_| next());
+    RATES.map(|rate| row(bench, &mut drive, (rate, place, when), &mut next)).into()
+}
+
+fn device(when: When) -> Device {
+    let preset = Device::preset(PRESET).expect("a preset");
+    let preset = Device { ftl: FtlSpec { mapping_unit: UNIT, ..preset.ftl }, ..preset };
+    let mut device = fit(&preset, CAPACITY).expect("a smaller drive of the same kind").device;
+    if when == When::Background {
+        let ftl = &mut device.ftl;
+        ftl.cleaning = CleaningMode::Partial;
+        ftl.free_blocks_idle = 2 * ftl.free_blocks_high;
+        ftl.idle_after = Nanos(1_000_000);
+    }
+    device
+}
+
+fn row(
+    bench: Bench,
+    drive: &mut Drive,
+    (rate, place, when): (u32, Place, When),
+    next: impl FnMut() -> Request,
+) -> RateRow {
+    let gap = Nanos(SIZE.0 * 1000 / u64::from(rate));
+    let writes = (SPAN.0 / gap.0).min(bench.bytes(24) / SIZE.0);
+    let before = *drive.flash_counts();
+    let paced = paced(drive, gap, writes, next);
+    let flash = drive.flash_counts().since(&before);
+    let share = SPAN.0 as f64 / (gap.0 * writes) as f64;
+    RateRow {
+        rate,
+        place,
+        when,
+        span: Nanos(gap.0 * writes),
+        writes,
+        max: paced.max,
+        large: paced.large,
+        large_in_span: paced.large as f64 * share,
+        done: (writes * SIZE.0) as f64 / paced.took.as_secs_f64() / 1e6,
+        write_amplification: flash.units.total() as f64 / flash.units[Cause::Host] as f64,
+        erases: flash.erases.total(),
+    }
+}
+
+struct Paced {
+    max: Nanos,
+    large: u64,
+    took: Nanos,
+}
+
+/// Writes are due every `gap`. One that finds the queue full waits in the host, and its
+/// latency counts from when it was due.
+fn paced(drive: &mut Drive, gap: Nanos, writes: u64, mut next: impl FnMut() -> Request) -> Paced {
+    let start = drive.now();
+    let mut waiting: VecDeque<SimTime> = VecDeque::new();
+    let (mut done, mut made, mut finished) = (Vec::new(), 0, 0);
+    let mut paced = Paced { max: Nanos::ZERO, large: 0, took: Nanos::ZERO };
+    while finished < writes {
+        let due = start + Nanos(gap.0 * made);
+        if made < writes && drive.next_event().is_none_or(|at| at >= due) {
+            drive.advance(due, &mut done);
+            waiting.push_back(due);
+            made += 1;
+        } else {
+            drive.step(&mut done);
+        }
+        for completion in done.drain(..) {
+            let latency = completion.completed.since(SimTime(completion.tag));
+            paced.max = paced.max.max(latency);
+            paced.large += u64::from(latency > LARGE_LATENCY);
+            finished += 1;
+        }
+        while drive.can_accept(0)
+            && let Some(due) = waiting.pop_front()
+        {
+            let request = Request { tag: due.0, ..next() };
+            drive.submit(request, drive.now()).expect("within the drive, and there is room");
+        }
+    }
+    drive.assert_conserved();
+    paced.took = drive.now().since(start);
+    paced
+}

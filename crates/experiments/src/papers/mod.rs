@@ -1,0 +1,7 @@
+//! Published experiments, repeated on simulated drives.
+
+pub mod atc09;
+pub mod contract_micro;
+pub mod linkedin;
+pub mod sfs;
+pub mod unwritten;

@@ -1,0 +1,99 @@
+//! The drives of SFS (Min, Kim, Cho, Lee, Eom, "SFS: random write considered harmful in solid
+//! state drives", FAST 2012), without the file system: what random writes cost them by size,
+//! and what a log in large segments leaves to be merged.
+//!
+//! The paper names its drives SSD-H, SSD-M and SSD-L and gives two rates of each; its figures
+//! of what happens inside come from simulated FAST and page mappings. Drives here: the presets
+//! `sfs-slc`, `sfs-mlc` and `sfs-usb` with fewer blocks. Differs: which mapping the real ones
+//! had is not known, so that several are tried, and mappings by block have one block over all
+//! dies, since with blocks of single dies a sequential write would use one die at a time.
+
+mod published;
+mod segments;
+mod sizes;
+
+use crate::scale::Scale;
+
+pub use published::compare;
+pub use segments::{BLOCK_PAGES, GROUP as SEGMENT_GROUP, SEGMENT_PAGES, SegmentRow, Stream};
+pub use sizes::{GROUP as SIZE_GROUP, Map, SizeRow, Ssd};
+
+/// How an experiment is run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bench {
+    pub(crate) scale: Scale,
+    pub(crate) seed: u64,
+}
+
+/// A part of the work that can be done on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Random writes of every size on a drive with a mapping.
+    Sizes(Ssd, Map),
+    /// Streams of segments on a mapping.
+    Segments(Map),
+}
+
+impl Part {
+    /// Every part, the longest first.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let on = |ssd| move |map| Self::Sizes(ssd, map);
+        let mut all = vec![Self::Sizes(Ssd::L, Map::Bast)];
+        all.extend(Map::SEGMENTS.map(Self::Segments));
+        for ssd in [Ssd::H, Ssd::M] {
+            all.extend(Map::SEGMENTS.map(on(ssd)));
+        }
+        all
+    }
+
+    /// Does it.
+    #[must_use]
+    pub fn run(self, scale: Scale, seed: u64) -> Done {
+        let bench = Bench { scale, seed };
+        match self {
+            Self::Sizes(ssd, map) => Done::Sizes(sizes::rows(bench, ssd, map)),
+            Self::Segments(map) => Done::Segments(segments::rows(bench, map)),
+        }
+    }
+}
+
+/// What a part gave.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Done {
+    /// [`Part::Sizes`].
+    Sizes(Vec<SizeRow>),
+    /// [`Part::Segments`].
+    Segments(Vec<SegmentRow>),
+}
+
+/// All parts together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// Random writes by size, for each drive and mapping the smallest first.
+    pub sizes: Vec<SizeRow>,
+    /// Streams of segments.
+    pub segments: Vec<SegmentRow>,
+}
+
+impl Found {
+    /// Puts the parts together, in whatever order they come.
+    #[must_use]
+    pub fn of(parts: Vec<Done>) -> Self {
+        let mut found = Self::default();
+        for part in parts {
+            match part {
+                Done::Sizes(rows) => found.sizes.extend(rows),
+                Done::Segments(rows) => found.segments.extend(rows),
+            }
+        }
+        found.sizes.sort_by_key(|row| (row.ssd as u32, row.map as u32, row.size));
+        found.segments.sort_by_key(|row| (row.map as u32, row.stream as u32));
+        found
+    }
+
+    /// The rows of `ssd` with `map`, the smallest size first.
+    pub fn sizes_of(&self, ssd: Ssd, map: Map) -> impl Iterator<Item = &SizeRow> {
+        self.sizes.iter().filter(move |row| (row.ssd, row.map) == (ssd, map))
+    }
+}

@@ -1,0 +1,222 @@
+//! Streams of segments of 32 MB, as a log-structured file system writes them.
+
+use prism_base::{Bytes, Rng};
+use prism_engine::{FlashCounts, Immediate};
+use prism_ftl::{Frontiers, Ftl, Hybrid, HybridConfig, Logs, PageConfig, PageMap, VictimPolicy};
+use prism_nand::{Cause, Geometry, Nand};
+
+use super::{Bench, Map};
+use crate::scale::Scale;
+
+/// Pages of 4 KiB in a block of 512 KiB, and in a segment.
+pub const BLOCK_PAGES: u32 = 128;
+/// Pages of a segment.
+pub const SEGMENT_PAGES: u32 = 8192;
+const SEGMENT_BLOCKS: u32 = SEGMENT_PAGES / BLOCK_PAGES;
+/// One block in ten beside those that hold data is a log block.
+const LOG_SHARE: u32 = 10;
+/// N and K of N/K: the logical blocks of a group, and its most log blocks.
+pub const GROUP: (u32, u32) = (8, 4);
+const LANES: u32 = 4;
+/// Segments written at once where they are interleaved: the data groups of SFS.
+const WRITERS: usize = 4;
+/// Pages that a writer writes before the next one's turn: 64 KiB.
+const TURN: u32 = 16;
+/// Pages by which segments are off the blocks where they are not aligned.
+const SHIFT: u32 = BLOCK_PAGES / 2 + 1;
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Whole segments that begin at blocks.
+    Aligned,
+    /// Whole segments that begin in the middle of a block.
+    Misaligned,
+    /// Four aligned segments at once, 64 KiB of each in turn.
+    Interleaved,
+    /// Single pages anywhere, for comparison.
+    Pages,
+}
+
+impl Stream {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::Aligned, Self::Misaligned, Self::Interleaved, Self::Pages];
+
+    /// What it is, in a few words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Aligned => "segments, aligned",
+            Self::Misaligned => "segments, misaligned",
+            Self::Interleaved => "four segments in turn",
+            Self::Pages => "pages anywhere",
+        }
+    }
+}
+
+/// One stream on one mapping.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SegmentRow {
+    /// The mapping.
+    pub map: Map,
+    /// The stream.
+    pub stream: Stream,
+    /// Pages programmed for each written.
+    pub write_amplification: f64,
+    /// Blocks erased for a thousand pages written: 1000/128 = 7.81 without copies.
+    pub erases: f64,
+}
+
+/// Every stream on a drive with `map`.
+pub(super) fn rows(bench: Bench, map: Map) -> Vec<SegmentRow> {
+    Stream::ALL.map(|stream| row(bench, map, stream)).into()
+}
+
+fn geometry(blocks: u32) -> Geometry {
+    Geometry {
+        channels: LANES,
+        dies_per_channel: 1,
+        planes: 1,
+        planes_ganged: 1,
+        blocks_per_plane: blocks.div_ceil(LANES),
+        pages_per_block: BLOCK_PAGES,
+        pages_per_program: 1,
+        dies_per_superblock: 1,
+        parity: false,
+        page: Bytes(4096),
+        unit: Bytes(4096),
+        slc: None,
+    }
+}
+
+/// The mapping over `logical_blocks` blocks of data and as many log or spare ones as there
+/// are.
+fn ftl(map: Map, logical_blocks: u32, seed: u64) -> (Nand, Ftl) {
+    let logs = logical_blocks / LOG_SHARE;
+    let geometry = geometry(logical_blocks + logs + 1);
+    let logical_units = logical_blocks * BLOCK_PAGES;
+    let fast = HybridConfig::fast(logical_units, logs, false);
+    let by_block = match map {
+        Map::Fast => fast,
+        Map::Groups => HybridConfig {
+            logs: Logs::Groups,
+            group_blocks: GROUP.0,
+            group_log_blocks: GROUP.1,
+            ..fast
+        },
+        Map::Bast => HybridConfig::bast(logical_units, logs),
+        Map::Page => {
+            let mut config = PageConfig::simple(LANES, VictimPolicy::Greedy, Frontiers::Shared);
+            config.logical_units = logical_units;
+            let ftl = PageMap::new(geometry.clone(), config, seed).expect("spare enough");
+            return (Nand::new(geometry), ftl.into());
+        }
+    };
+    let ftl = Hybrid::new(geometry.clone(), by_block).expect("blocks enough");
+    (Nand::new(geometry), ftl.into())
+}
+
+fn row(bench: Bench, map: Map, stream: Stream) -> SegmentRow {
+    let segments = match bench.scale {
+        Scale::Full => 32,
+        Scale::Quarter => 8,
+    };
+    let logical_blocks = segments * SEGMENT_BLOCKS;
+    let (mut nand, mut ftl) = ftl(map, logical_blocks, bench.seed);
+    let mut engine = Immediate::new(&mut nand, &mut ftl);
+    let logical = logical_blocks * BLOCK_PAGES;
+    let mut version = 0;
+    let mut write = |engine: &mut Immediate<&mut Nand, &mut Ftl>, page: u32| {
+        version += 1;
+        engine.write(page, version);
+    };
+    (0..logical).for_each(|page| write(&mut engine, page));
+    let mut pages = Pages::new(stream, segments, bench.seed);
+    // What is mixed has settled after two turns of the drive; so has the log.
+    (0..2 * logical).for_each(|_| write(&mut engine, pages.next()));
+    let before = *engine.counts();
+    (0..2 * logical).for_each(|_| write(&mut engine, pages.next()));
+    let counts = engine.counts().since(&before);
+    nand.assert_conserved();
+    ftl.assert_consistent();
+    result(map, stream, &counts)
+}
+
+fn result(map: Map, stream: Stream, counts: &FlashCounts) -> SegmentRow {
+    let written = counts.units[Cause::Host] as f64;
+    SegmentRow {
+        map,
+        stream,
+        write_amplification: counts.units.total() as f64 / written,
+        erases: 1000.0 * counts.erases.total() as f64 / written,
+    }
+}
+
+/// The pages of a stream, one after another.
+struct Pages {
+    stream: Stream,
+    segments: u32,
+    rng: Rng,
+    /// By writer: the segment it writes, and how many pages of it are written.
+    writers: Vec<(u32, u32)>,
+    turn: usize,
+}
+
+impl Pages {
+    fn new(stream: Stream, segments: u32, seed: u64) -> Self {
+        let count = if stream == Stream::Interleaved { WRITERS } else { 1 };
+        let writers = (0..count as u32).map(|writer| (writer, SEGMENT_PAGES)).collect();
+        Self { stream, segments, rng: Rng::stream(seed, "sfs.segments"), writers, turn: 0 }
+    }
+
+    fn next(&mut self) -> u32 {
+        let all = u64::from(self.segments * SEGMENT_PAGES);
+        if self.stream == Stream::Pages {
+            return self.rng.below(all) as u32;
+        }
+        if self.writers[self.turn].1 == SEGMENT_PAGES {
+            self.writers[self.turn] = (self.free_segment(), 0);
+        }
+        let shift = if self.stream == Stream::Misaligned { SHIFT } else { 0 };
+        let (segment, page) = &mut self.writers[self.turn];
+        let next = *segment * SEGMENT_PAGES + *page + shift;
+        *page += 1;
+        if page.is_multiple_of(TURN) {
+            self.turn = (self.turn + 1) % self.writers.len();
+        }
+        next
+    }
+
+    /// A segment that no writer has; where they are shifted the last is not whole.
+    fn free_segment(&mut self) -> u32 {
+        let whole = self.segments - u32::from(self.stream == Stream::Misaligned);
+        loop {
+            let segment = self.rng.below(u64::from(whole)) as u32;
+            if self.writers.iter().all(|&(other, _)| other != segment) {
+                return segment;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_write_whole_segments_in_order() {
+        let mut pages = Pages::new(Stream::Misaligned, 4, 1);
+        let first = pages.next();
+        assert_eq!(first % SEGMENT_PAGES, SHIFT);
+        assert!((1..SEGMENT_PAGES).all(|page| pages.next() == first + page));
+        assert_ne!(pages.next(), first, "another segment than the one before");
+
+        let mut pages = Pages::new(Stream::Interleaved, 8, 1);
+        let turns: Vec<u32> = (0..8 * TURN).map(|_| pages.next()).collect();
+        let starts: Vec<u32> = turns.iter().copied().step_by(TURN as usize).collect();
+        for (writer, &start) in starts[..4].iter().enumerate() {
+            assert_eq!(start % SEGMENT_PAGES, 0);
+            assert_eq!(starts[writer + 4], start + TURN, "it goes on where it was");
+        }
+    }
+}

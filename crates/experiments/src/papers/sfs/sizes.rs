@@ -1,0 +1,234 @@
+//! Random writes by size: where they become as fast as sequential ones.
+
+use prism_base::{Bytes, Rng};
+use prism_ftl::{Frontiers, VictimPolicy};
+use prism_nand::Cause;
+use prism_ssd::device::Mapping;
+use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
+
+use super::Bench;
+use crate::load::closed_loop;
+use crate::scale::Scale;
+
+/// The drives of the paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ssd {
+    /// SLC, SATA.
+    H,
+    /// MLC, SATA.
+    M,
+    /// MLC, USB.
+    L,
+}
+
+impl Ssd {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::H, Self::M, Self::L];
+
+    /// The paper's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::H => "SSD-H",
+            Self::M => "SSD-M",
+            Self::L => "SSD-L",
+        }
+    }
+
+    /// The preset.
+    #[must_use]
+    pub fn preset(self) -> &'static str {
+        match self {
+            Self::H => "sfs-slc",
+            Self::M => "sfs-mlc",
+            Self::L => "sfs-usb",
+        }
+    }
+
+    /// Megabytes a second in the paper: written in order, and 4 KB at random.
+    #[must_use]
+    pub fn published(self) -> (f64, f64) {
+        match self {
+            Self::H => (170.0, 5.3),
+            Self::M => (87.0, 0.6),
+            Self::L => (38.0, 0.002),
+        }
+    }
+}
+
+/// How a drive maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Map {
+    /// By unit.
+    Page,
+    /// By block, with log blocks that groups share.
+    Groups,
+    /// By block, with log blocks that all share and one for a run.
+    Fast,
+    /// By block, with log blocks that belong to one logical block each.
+    Bast,
+}
+
+impl Map {
+    /// Those of the paper's simulations, and N/K.
+    pub const SEGMENTS: [Self; 3] = [Self::Fast, Self::Groups, Self::Page];
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Page => "page",
+            Self::Groups => "N/K",
+            Self::Fast => "FAST",
+            Self::Bast => "BAST",
+        }
+    }
+}
+
+/// Random writes of one size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SizeRow {
+    /// The drive.
+    pub ssd: Ssd,
+    /// How it maps.
+    pub map: Map,
+    /// A block of every die: what is erased at once where blocks are mapped.
+    pub erase_block: Bytes,
+    /// Size of each write, at a random multiple of it.
+    pub size: Bytes,
+    /// Bytes a second.
+    pub rate: f64,
+    /// Bytes a second of writes of a block each, in order.
+    pub sequential: f64,
+    /// Units programmed for each that the host wrote.
+    pub write_amplification: f64,
+}
+
+impl SizeRow {
+    /// The rate over the sequential one.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.rate / self.sequential
+    }
+}
+
+/// N and K: the logical blocks of a group, and its most log blocks; fewer groups than log
+/// blocks, so that random writes do not close log blocks before they are full.
+pub const GROUP: (u32, u32) = (32, 8);
+/// Shares of all blocks that are log blocks at most: chosen, about half of the spare.
+const LOG_SHARE: f64 = 0.05;
+/// Writes in flight: NCQ is on in the paper.
+const DEPTH: u32 = 4;
+/// Writes before it is measured where each costs the merge of a block, and as many while.
+const MERGED_WRITES: u64 = 800;
+
+/// Every size on `ssd` with `map`.
+pub(super) fn rows(bench: Bench, ssd: Ssd, map: Map) -> Vec<SizeRow> {
+    let device = device(bench, ssd, map);
+    let erase_block = erase_block(&device);
+    let sequential = run(bench, &device, erase_block, Order::Sequential).0;
+    sizes(erase_block)
+        .into_iter()
+        .map(|size| {
+            let (rate, write_amplification) = run(bench, &device, size, Order::Random);
+            SizeRow { ssd, map, erase_block, size, rate, sequential, write_amplification }
+        })
+        .collect()
+}
+
+/// The preset with `map` and fewer blocks, as full as it was.
+fn device(bench: Bench, ssd: Ssd, map: Map) -> Device {
+    let mut device = Device::preset(ssd.preset()).expect("a preset");
+    let blocks = match bench.scale {
+        Scale::Full => 256,
+        Scale::Quarter => 96,
+    };
+    let full = u64::from(device.flash.blocks_per_plane);
+    let capacity = device.drive.capacity.0 / full * u64::from(blocks);
+    device.flash.blocks_per_plane = blocks;
+    // Whole erase blocks: the log of a group that a fill leaves in the middle of one stays
+    // shifted against its logical blocks, and is merged for it, as long as the drive lives.
+    let block = erase_block(&device).0;
+    device.drive.capacity = Bytes(capacity / block * block);
+    if map == Map::Page {
+        return device;
+    }
+    device.flash.superblock_dies = device.flash.channels * device.flash.dies_per_channel;
+    device.drive.power_loss_protection = true;
+    let ftl = &mut device.ftl;
+    (ftl.frontiers, ftl.log_share) = (Frontiers::Separate, Some(LOG_SHARE));
+    (ftl.free_blocks_low, ftl.free_blocks_high) = (0, 0);
+    (ftl.mapping, ftl.victim) = match map {
+        Map::Bast => (Mapping::Bast, VictimPolicy::Lru),
+        Map::Fast => (Mapping::Fast, VictimPolicy::Fifo),
+        Map::Page | Map::Groups => (Mapping::Hybrid, VictimPolicy::Fifo),
+    };
+    if map == Map::Groups {
+        (ftl.group_blocks, ftl.group_log_blocks) = (Some(GROUP.0), Some(GROUP.1));
+    }
+    device
+}
+
+/// The bytes of a block of every die.
+fn erase_block(device: &Device) -> Bytes {
+    let geometry = device.geometry();
+    Bytes(u64::from(geometry.units_per_block() * geometry.lanes()) * geometry.unit.0)
+}
+
+/// Powers of four from a page on as long as they are far below a block, and parts and
+/// multiples of it.
+fn sizes(block: Bytes) -> Vec<Bytes> {
+    let small = (0..).map(|power| 4096 << (2 * power)).take_while(|&size| size < block.0 / 6);
+    let parts = [block.0 / 4, block.0 / 2, block.0, 2 * block.0, 4 * block.0];
+    small.chain(parts).map(Bytes).collect()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Sequential,
+    Random,
+}
+
+/// Bytes a second and write amplification of writes of `size`, once the drive has seen enough
+/// of them for its spare or its log to have gone round: from the steady state of small random
+/// writes where pages are mapped, and from a fill in order where blocks are, or whole ones are
+/// written.
+fn run(bench: Bench, device: &Device, size: Bytes, order: Order) -> (f64, f64) {
+    // Whole erase blocks after a fill in order stay whole. After other writes a drive that maps
+    // pages begins each of them in the middle of a block, and does so for good.
+    let whole = size.0.is_multiple_of(erase_block(device).0);
+    let state = match (device.ftl.mapping, order) {
+        (Mapping::Page, Order::Random) if !whole => InitialState::Steady,
+        _ => InitialState::Filled,
+    };
+    let prepared = Drive::prepared(device.clone(), state, bench.seed, |_, _| true);
+    let mut drive = prepared.expect("a sound device").expect("nobody gives up").0;
+    let places = device.capacity().0 / size.0;
+    let mut rng = Rng::stream(bench.seed, "sfs.sizes");
+    let mut turn = 0;
+    let mut next = |_| {
+        let place = if order == Order::Random { rng.below(places) } else { turn % places };
+        turn += 1;
+        Request::new(HostOp::Write, place * size.0, size.0, 0)
+    };
+    let writes = writes(device, size);
+    closed_loop(&mut drive, DEPTH, writes, &mut next);
+    let before = *drive.flash_counts();
+    let tally = closed_loop(&mut drive, DEPTH, writes, &mut next);
+    let flash = drive.flash_counts().since(&before);
+    let amplification = flash.units.total() as f64 / flash.units[Cause::Host] as f64;
+    (tally.rate(), amplification)
+}
+
+/// Writes before it is measured, and while: the capacity where pages are cleaned, one and a
+/// half times what the log holds where log blocks are merged once they are full.
+fn writes(device: &Device, size: Bytes) -> u64 {
+    let unit = device.ftl.mapping_unit;
+    let units = match device.ftl.mapping {
+        Mapping::Page | Mapping::Dftl | Mapping::Zns => u64::from(device.logical_units()),
+        Mapping::Block | Mapping::Bast => MERGED_WRITES,
+        Mapping::Fast | Mapping::Hybrid => {
+            (1.5 * LOG_SHARE * f64::from(device.geometry().units())) as u64
+        }
+    };
+    (units / size.0.div_ceil(unit.0)).max(4 * u64::from(DEPTH))
+}

@@ -1,0 +1,178 @@
+//! Mappings by block under uniform random writes, beside their closed forms.
+
+use prism_base::{Bytes, Rng};
+use prism_engine::{FlashCounts, Immediate};
+use prism_ftl::{ConfigError, Ftl, Hybrid, HybridConfig, Logs, VictimPolicy};
+use prism_nand::{Cause, Geometry, Nand};
+
+use crate::check::{Check, Group, Pending};
+use crate::scale::Scale;
+use crate::theory;
+
+/// Logical blocks at full scale: groups of every N here divide them, also at a quarter.
+const LOGICAL_BLOCKS: u32 = 512;
+const UNITS_PER_BLOCK: u32 = 256;
+const LANES: u32 = 4;
+/// Capacities written before and while it is measured: whole cycles of every N and K here.
+const WARM_UP: f64 = 4.0;
+const MEASURED: f64 = 16.0;
+/// Largest relative difference in write amplification at which both agree.
+const TOLERANCE: f64 = 0.01;
+const SOURCE: &str = "1 + N/K, exact while a log block has units of all N blocks";
+
+/// Logical blocks of a group and its most log blocks. With K up to 2 N the oldest log block
+/// of a group has live units of all its logical blocks when it is merged.
+const GROUPS: [(u32, u32); 8] = [(1, 1), (4, 1), (8, 2), (2, 2), (8, 4), (4, 4), (8, 8), (4, 8)];
+
+/// Units a block and logical blocks for the map by blocks alone, each write of which rewrites
+/// a block, and for BAST and its log blocks: few writes are enough.
+const BLOCK: [(u32, u32); 3] = [(64, 512), (256, 64), (128, 16)];
+const BAST: [(u32, u32, u32); 3] = [(64, 512, 64), (64, 512, 256), (256, 64, 8)];
+/// The same for FAST, with its log blocks for random writes: the share of a log of 10 %.
+const FAST: [(u32, u32, u32); 4] = [(64, 480, 48), (64, 240, 48), (128, 240, 24), (64, 96, 48)];
+
+/// What is simulated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HybridSetup {
+    /// Logical blocks.
+    pub logical_blocks: u32,
+    /// Units of a block, each with a row of its own.
+    pub block_units: u32,
+    /// Log blocks, capacity and policies; as many blocks of flash are there as that needs.
+    pub config: HybridConfig,
+}
+
+impl HybridSetup {
+    /// A drive with room for the K log blocks of every group.
+    #[must_use]
+    pub fn groups(logical_blocks: u32, group_blocks: u32, group_log_blocks: u32) -> Self {
+        let log_blocks = logical_blocks.div_ceil(group_blocks) * group_log_blocks;
+        let config = HybridConfig {
+            logs: Logs::Groups,
+            gaps: false,
+            logical_units: logical_blocks * UNITS_PER_BLOCK,
+            group_blocks,
+            group_log_blocks,
+            log_blocks,
+            victim: VictimPolicy::Fifo,
+            free_blocks_low: 0,
+            free_blocks_high: 0,
+            reserve_blocks: 0,
+        };
+        Self { logical_blocks, block_units: UNITS_PER_BLOCK, config }
+    }
+
+    fn geometry(&self) -> Geometry {
+        Geometry {
+            channels: LANES,
+            dies_per_channel: 1,
+            planes: 1,
+            planes_ganged: 1,
+            blocks_per_plane: (self.logical_blocks + self.config.log_blocks + 1).div_ceil(LANES),
+            pages_per_block: self.block_units,
+            pages_per_program: 1,
+            dies_per_superblock: 1,
+            parity: false,
+            page: Bytes(4096),
+            unit: Bytes(4096),
+            slc: None,
+        }
+    }
+}
+
+/// Fills a drive and overwrites it at random, `warm_up` capacities before and `measured` ones
+/// while it is measured; returns write amplification in steady state, and what was done while
+/// it was measured.
+///
+/// # Errors
+/// [`ConfigError`] if the numbers make no drive.
+pub fn measure(
+    setup: &HybridSetup,
+    warm_up: f64,
+    measured: f64,
+    seed: u64,
+) -> Result<(f64, FlashCounts), ConfigError> {
+    let geometry = setup.geometry();
+    let logical = setup.config.logical_units;
+    let mut nand = Nand::new(geometry.clone()).with_gaps(setup.config.gaps);
+    let mut ftl = Ftl::from(Hybrid::new(geometry, setup.config.clone())?);
+    let mut engine = Immediate::new(&mut nand, &mut ftl);
+    let mut rng = Rng::stream(seed, "hybrid.address");
+    let mut version = 0;
+    for lpn in 0..logical {
+        version += 1;
+        engine.write(lpn, version);
+    }
+    let mut overwrite = |engine: &mut Immediate<&mut Nand, &mut Ftl>, capacities: f64| {
+        for _ in 0..(capacities * f64::from(logical)) as u64 {
+            version += 1;
+            engine.write(rng.below(u64::from(logical)) as u32, version);
+        }
+    };
+    overwrite(&mut engine, warm_up);
+    let before = *engine.counts();
+    overwrite(&mut engine, measured);
+    let counts = engine.counts().since(&before);
+    nand.assert_conserved();
+    ftl.assert_consistent();
+    Ok((counts.units.total() as f64 / counts.units[Cause::Host] as f64, counts))
+}
+
+/// Write amplification of the mappings by block against their closed forms.
+#[must_use]
+pub fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
+    let logical_blocks = match scale {
+        Scale::Full => LOGICAL_BLOCKS,
+        Scale::Quarter => LOGICAL_BLOCKS / 4,
+    };
+    let mut all = Vec::new();
+    for (n, k) in GROUPS {
+        let setup = HybridSetup::groups(logical_blocks, n, k);
+        let what = format!("hybrid, N {n}, K {k}");
+        all.push((what, setup, (WARM_UP, MEASURED), theory::hybrid(n, k), SOURCE));
+    }
+    for (b, w) in BLOCK {
+        let setup = by_block(b, w, HybridConfig::block(b * w, 1, false));
+        let what = format!("block, {b} units, {w} blocks");
+        all.push((
+            what,
+            setup,
+            (0.1, 2.0),
+            theory::block(b, w),
+            "b / (w ((1 + 1/bw)^b - 1)), exact",
+        ));
+    }
+    for (b, w, l) in BAST {
+        let setup = by_block(b, w, HybridConfig::bast(b * w, l));
+        let what = format!("bast, {b} units, {w} blocks, {l} log blocks");
+        all.push((what, setup, (0.2, 2.0), theory::bast(b, w, l), "1 + b (1 - l/w)"));
+    }
+    for (b, w, r) in FAST {
+        let setup = by_block(b, w, HybridConfig::fast(b * w, r + 1, false));
+        let what = format!("fast, {b} units, {w} blocks, {r} log blocks");
+        all.push((what, setup, (2.0, 8.0), theory::fast(b, w, r), "1 + W/L with runs and blocks"));
+    }
+    all.into_iter().map(|row| pending(row, seed)).collect()
+}
+
+fn by_block(block_units: u32, logical_blocks: u32, config: HybridConfig) -> HybridSetup {
+    HybridSetup { logical_blocks, block_units, config }
+}
+
+type Row = (String, HybridSetup, (f64, f64), f64, &'static str);
+
+fn pending((what, setup, (warm_up, measured), expected, source): Row, seed: u64) -> Pending {
+    Pending::new(what.clone(), move || {
+        let run = measure(&setup, warm_up, measured, seed);
+        let (ours, _) = run.expect("the flash is large enough");
+        Check {
+            group: Group::Theory,
+            what,
+            expected,
+            ours,
+            tolerance: Some(TOLERANCE),
+            source: source.into(),
+            unit: "",
+        }
+    })
+}

@@ -1,0 +1,154 @@
+//! Write amplification of an FTL that loses blocks, beside the closed form at the
+//! over-provisioning that is left.
+
+use prism_base::{Bytes, Rng};
+use prism_engine::{FaultCounts, Immediate};
+use prism_ftl::{ConfigError, Frontiers, Ftl, PageConfig, PageMap, VictimPolicy};
+use prism_nand::faults::FailureLaw;
+use prism_nand::{FaultModel, Geometry, Nand};
+
+use crate::check::{Check, Group, Pending};
+use crate::theory;
+
+/// Blocks of [`UNITS`] units.
+const BLOCKS: u32 = 8192;
+const UNITS: u32 = 64;
+/// Share of blocks that are bad from the factory.
+const FACTORY_BAD: f64 = 0.05;
+/// Probability that an erase fails, and that a program does, at any wear: some hundredths of
+/// the blocks fail in a run.
+const ERASE_FAILURE: f64 = 3e-3;
+const PROGRAM_FAILURE: f64 = 3e-6;
+/// Writes before and while it is measured, as multiples of the flash.
+const WARM_UP: f64 = 2.5;
+const MEASURED: f64 = 0.75;
+/// Largest relative difference at which both agree.
+const TOLERANCE: f64 = 0.01;
+
+/// What came out of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Retired {
+    /// Units programmed over units written.
+    pub write_amplification: f64,
+    /// Effective over-provisioning with the blocks that were bad half way through what was
+    /// measured.
+    pub effective: f64,
+    /// Effective over-provisioning if none were.
+    pub effective_at_first: f64,
+    /// What failed.
+    pub faults: FaultCounts,
+}
+
+/// Writes at random to an FTL over `blocks` blocks that fail, and measures.
+///
+/// # Errors
+/// [`ConfigError`] if the flash is too small.
+///
+/// # Panics
+/// If the FTL becomes read-only meanwhile: the spare is to last.
+pub fn measure(
+    victim: VictimPolicy,
+    blocks: u32,
+    op: f64,
+    seed: u64,
+) -> Result<Retired, ConfigError> {
+    let geometry = geometry(blocks);
+    let mut config = PageConfig::simple(1, victim, Frontiers::Shared);
+    (config.reserve_blocks, config.free_blocks_low, config.free_blocks_high) = (3, 4, 4);
+    let usable = config.usable_units(&geometry);
+    config.logical_units = (usable as f64 / (1.0 + op)) as u32;
+    let logical = config.logical_units;
+    let mut nand = Nand::new(geometry.clone());
+    nand.set_faults(model(), seed);
+    let mut map = PageMap::new(geometry.clone(), config, seed)?;
+    map.set_aside(nand.bad_blocks())?;
+    let mut ftl = Ftl::from(map);
+    let mut engine = Immediate::new(&mut nand, &mut ftl);
+    let mut rng = Rng::stream(seed, "retirement.address");
+    let units = f64::from(geometry.units());
+    let order: Vec<u32> = (0..logical).collect();
+    engine.write_all(&order, 1);
+    let mut version = u64::from(logical);
+    let mut write = |engine: &mut Immediate<_, _>, share: f64| {
+        for _ in 0..(units * share) as u64 {
+            version += 1;
+            engine.write(rng.below(u64::from(logical)) as u32, version);
+        }
+        (units * share) as u64
+    };
+    write(&mut engine, WARM_UP);
+    let before = *engine.counts();
+    let mut writes = write(&mut engine, MEASURED / 2.0);
+    let bad = bad_blocks(engine.ftl());
+    writes += write(&mut engine, MEASURED / 2.0);
+    assert!(!engine.ftl().is_read_only(), "the spare lasts");
+    let faults = engine.counts().faults;
+    let counts = engine.counts().since(&before);
+    nand.assert_conserved();
+    ftl.assert_consistent();
+    let spare = |units: u64| (units as f64 - f64::from(logical)) / f64::from(logical);
+    Ok(Retired {
+        write_amplification: counts.units.total() as f64 / writes as f64,
+        effective: spare(usable - u64::from(bad * UNITS)),
+        effective_at_first: spare(usable),
+        faults,
+    })
+}
+
+fn bad_blocks(ftl: &Ftl) -> u32 {
+    ftl.page().map_or(0, PageMap::bad_blocks)
+}
+
+fn geometry(blocks: u32) -> Geometry {
+    Geometry {
+        channels: 1,
+        dies_per_channel: 1,
+        planes: 1,
+        planes_ganged: 1,
+        blocks_per_plane: blocks,
+        pages_per_block: UNITS,
+        pages_per_program: 1,
+        dies_per_superblock: 1,
+        parity: false,
+        slc: None,
+        page: Bytes(4096),
+        unit: Bytes(4096),
+    }
+}
+
+/// Failures that do not depend on wear, so that the rate is known.
+fn model() -> FaultModel {
+    let mut model = FaultModel::of_kind("tlc", 3000).expect("a kind of cell");
+    model.factory_bad = FACTORY_BAD;
+    model.erase = FailureLaw { at_endurance: ERASE_FAILURE, exponent: 0.0 };
+    model.program = FailureLaw { at_endurance: PROGRAM_FAILURE, exponent: 0.0 };
+    model
+}
+
+/// Greedy and FIFO with the blocks that are left, against theory at that over-provisioning. On
+/// fewer blocks those that fail while it is measured tell too much.
+#[must_use]
+pub fn checks(seed: u64) -> Vec<Pending> {
+    [VictimPolicy::Greedy, VictimPolicy::Fifo]
+        .into_iter()
+        .map(|victim| {
+            let what = format!("{victim}, blocks that fail, OP 0.28 at first");
+            Pending::new(what.clone(), move || {
+                let run = measure(victim, BLOCKS, 0.28, seed).expect("the flash is large enough");
+                let expected = match victim {
+                    VictimPolicy::Greedy => theory::greedy(run.effective, UNITS),
+                    _ => theory::fifo(run.effective),
+                };
+                Check {
+                    group: Group::Theory,
+                    what: format!("{victim}, blocks that fail, OP 0.28 to {:.3}", run.effective),
+                    expected,
+                    ours: run.write_amplification,
+                    tolerance: Some(TOLERANCE),
+                    source: "the closed form at the over-provisioning that is left".into(),
+                    unit: "",
+                }
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,242 @@
+//! Zoned drives beside what is exact about them: nothing is written but what the host writes, a
+//! zone is as fast as its dies, channels and link, and a log of the host's over zones copies as
+//! much as a drive of as much spare flash.
+
+use prism_base::{Bytes, Rng};
+use prism_nand::timing::transfer_time;
+use prism_replay::{BlockDevice, HostLog};
+use prism_ssd::{Device, Drive, HostOp, InitialState, Request, fit};
+
+use crate::check::{Check, Group, Pending};
+use crate::theory;
+
+/// Difference at which bandwidths agree: requests do not end with rows, so that the span that is
+/// measured may be a row longer or shorter.
+const BANDWIDTH_TOLERANCE: f64 = 0.01;
+/// Difference at which the log agrees with greedy cleaning: its zones are few, and one of those
+/// that count as spare is at times half written.
+const LOG_TOLERANCE: f64 = 0.05;
+/// Zones of a log and units of each.
+const LOG_ZONES: u64 = 256;
+const LOG_UNITS: u64 = 256;
+/// Effective over-provisioning at which it is compared.
+const LOG_SPARES: [f64; 3] = [0.1, 0.2, 0.4];
+/// Requests in flight.
+const DEPTH: u32 = 32;
+/// Rows of the buffer for each die that is written: one runs, one waits, and as many come in.
+const ROWS_PER_DIE: u64 = 4;
+/// Most of the drive that a bandwidth is measured over, in write buffers: of these the first
+/// half only fills the buffer and the dies.
+const BUFFERS: u64 = 24;
+
+/// All of it. Fewer zones of the log than these would differ more from many.
+#[must_use]
+pub fn checks(seed: u64) -> Vec<Pending> {
+    let mut all = vec![Pending::new("zones, programmed per byte written".into(), amplification)];
+    for (what, zones, change) in bandwidths() {
+        all.push(Pending::new(what.clone(), move || bandwidth(what, zones, change)));
+    }
+    for op in LOG_SPARES {
+        let what = format!("log over zones, greedy, OP {op}");
+        all.push(Pending::new(what.clone(), move || log(what, LOG_ZONES, op, seed)));
+    }
+    all
+}
+
+/// Submits `requests` with [`DEPTH`] in flight; `done` is told the bytes that are complete.
+fn closed_loop(
+    drive: &mut Drive,
+    requests: impl Iterator<Item = Request>,
+    mut done: impl FnMut(&Drive, u64),
+) {
+    let (mut out, mut bytes) = (Vec::new(), 0);
+    let mut step = |drive: &mut Drive| {
+        drive.step(&mut out);
+        bytes += out.drain(..).map(|completion| completion.len).sum::<u64>();
+        done(drive, bytes);
+    };
+    for request in requests {
+        while drive.in_flight() >= DEPTH {
+            step(drive);
+        }
+        drive.submit(request, drive.now()).expect("appends to zones with room");
+    }
+    while drive.next_event().is_some() {
+        step(drive);
+    }
+}
+
+/// Every zone of a small zn540 is filled, reset and filled again.
+fn amplification() -> Check {
+    let preset = Device::preset("zn540").expect("a preset");
+    let device = fit(&preset, Bytes(1)).expect("a small one").device;
+    let shape = device.zone_shape().expect("a zoned drive");
+    let mut drive = Drive::new(device, 1).expect("a sound drive");
+    let chunk = 1 << 20;
+    for _ in 0..2 {
+        for zone in 0..u64::from(shape.count) {
+            let start = zone * shape.size;
+            let reset = std::iter::once(Request::new(HostOp::ZoneReset, start, 0, 0));
+            closed_loop(&mut drive, reset, |_, _| {});
+            let sizes = (0..shape.capacity).step_by(chunk);
+            let sizes = sizes.map(|at| (shape.capacity - at).min(chunk as u64));
+            let appends = sizes.map(|len| Request::new(HostOp::ZoneAppend, start, len, 0));
+            closed_loop(&mut drive, appends, |_, _| {});
+        }
+    }
+    drive.assert_consistent();
+    let written = drive.host_counts().bytes_written / shape.block;
+    Check {
+        group: Group::Theory,
+        what: "zones, programmed per byte written".into(),
+        expected: 1.0,
+        ours: drive.flash_counts().units.total() as f64 / written as f64,
+        tolerance: Some(0.0),
+        source: "the host resets, the drive copies nothing: exact".into(),
+        unit: "",
+    }
+}
+
+/// A change to a preset.
+type Change = fn(&mut Device);
+
+/// What is measured: a preset, zones written at once, and what of it is lifted.
+fn bandwidths() -> Vec<(String, u64, (&'static str, Change))> {
+    let row = |name, zones: u64, without: &str, change: Change| {
+        let many = if zones == 1 { "a zone".into() } else { format!("{zones} zones") };
+        (format!("{name}, {many}{without}"), zones, (name, change))
+    };
+    vec![
+        row("zn540", 1, "", |_| {}),
+        row("zn540", 1, ", no link", |device| device.drive.link_bandwidth = None),
+        row("zn540", 1, ", no link, no channels", |device| {
+            device.drive.link_bandwidth = None;
+            device.flash.channel_bandwidth = None;
+        }),
+        row("zns-small", 1, "", |_| {}),
+        row("zns-small", 8, "", |_| {}),
+        row("zns-small", 128, ", no link", |device| device.drive.link_bandwidth = None),
+    ]
+}
+
+/// Dies that `zones` open zones stand on.
+fn dies_of(device: &Device, zones: u64) -> u64 {
+    let geometry = device.geometry();
+    (zones * u64::from(geometry.dies_per_superblock)).min(u64::from(geometry.dies()))
+}
+
+/// Bytes a second that `zones` open zones of `device` take: link, channels or dies, whichever
+/// are slowest. A die programs one row while the next one waits: it takes the transfer and
+/// the program, one after the other.
+fn closed_form(device: &Device, zones: u64) -> f64 {
+    let geometry = device.geometry();
+    let row = geometry.row_bytes();
+    let dies = dies_of(device, zones);
+    let channels = dies.min(u64::from(geometry.channels));
+    let channel = device.flash.channel_bandwidth;
+    let transfer = channel.map_or(0, |rate| transfer_time(row, rate).0);
+    let a_row = (device.flash.t_program.mean().0 + transfer) as f64;
+    let by_dies = (dies * row.0) as f64 * 1e9 / a_row;
+    let by_channels = channel.map_or(f64::INFINITY, |rate| (channels * rate) as f64);
+    let by_link = device.drive.link_bandwidth.map_or(f64::INFINITY, |rate| rate as f64);
+    by_dies.min(by_channels).min(by_link)
+}
+
+fn bandwidth(what: String, zones: u64, (name, change): (&'static str, Change)) -> Check {
+    let mut device = Device::preset(name).expect("a preset");
+    change(&mut device);
+    // A buffer that keeps the dies busy and is full soon.
+    device.ftl.max_open_zones = Some(zones as u32);
+    device.ftl.max_active_zones = Some(zones as u32);
+    let rows = ROWS_PER_DIE * dies_of(&device, zones) + zones + 1;
+    device.drive.write_buffer = Bytes(rows * device.geometry().row_bytes().0);
+    let shape = device.zone_shape().expect("a zoned drive");
+    let buffer = device.drive.write_buffer.0;
+    let total = (BUFFERS * buffer).min(zones * shape.capacity);
+    let row = device.geometry().row_bytes().0;
+    let each = total / zones / row * row;
+    let mut drive = Drive::new(device, 1).expect("a sound drive");
+    let rows = (0..each / row).flat_map(|_| 0..zones);
+    let appends = rows.map(|zone| Request::new(HostOp::ZoneAppend, zone * shape.size, row, 0));
+    let (mut half, mut end) = (None, None);
+    let all = each * zones;
+    closed_loop(&mut drive, appends, |drive, bytes| {
+        if bytes >= all / 2 && half.is_none() {
+            half = Some((drive.now(), bytes));
+        }
+        if bytes == all && end.is_none() {
+            end = Some(drive.now());
+        }
+    });
+    let (from, bytes) = half.expect("half of it was written");
+    let span = end.expect("all of it was written").since(from);
+    Check {
+        group: Group::Theory,
+        what,
+        expected: closed_form(drive.device(), zones) / 1e6,
+        ours: (all - bytes) as f64 / span.as_secs_f64() / 1e6,
+        tolerance: Some(BANDWIDTH_TOLERANCE),
+        source: "least of link, channels, and dies with transfer and tPROG in turn".into(),
+        unit: "MB/s",
+    }
+}
+
+/// A small drive with zones of [`LOG_UNITS`] units, over two dies.
+fn log_device(zones: u64) -> Device {
+    let mut device = Device::preset("zn540").expect("a preset");
+    let unit = device.ftl.mapping_unit.0;
+    device.flash.channels = 2;
+    device.flash.dies_per_channel = 1;
+    device.flash.superblock_dies = 2;
+    device.flash.page = Bytes(8192);
+    device.flash.pages_per_program = 1;
+    device.flash.pages_per_block = (LOG_UNITS / 8) as u32;
+    device.flash.blocks_per_plane = zones as u32 + 2;
+    device.ftl.zone_size = Some(Bytes(LOG_UNITS * unit));
+    device.drive.capacity = Bytes(zones * LOG_UNITS * unit);
+    device.drive.write_buffer = Bytes(64 * unit);
+    device
+}
+
+/// Uniform random writes of single units through a log, against greedy cleaning.
+fn log(what: String, zones: u64, op: f64, seed: u64) -> Check {
+    let device = log_device(zones);
+    let unit = device.ftl.mapping_unit.0;
+    // So many that the effective over-provisioning is what is asked for.
+    let kept = HostLog::KEPT_ZONES;
+    let units = (((zones - kept) * LOG_UNITS) as f64 / (1.0 + op)).round() as u64;
+    let state = HostLog::drive_state(&device, units * unit, InitialState::Filled);
+    let drive = Drive::prepared(device, state.expect("filled is one"), seed, |_, _| true);
+    let (drive, _) = drive.expect("a sound drive").expect("nobody gives up");
+    let mut log = HostLog::new(drive, units * unit).expect("it fits");
+    let mut rng = Rng::stream(seed, "zones.log");
+    let mut done = Vec::new();
+    let mut before = *log.counts();
+    // Three times over it settles, as theory's mean field does.
+    for i in 0..8 * units {
+        if i == 4 * units {
+            before = *log.counts();
+        }
+        while log.in_flight() >= DEPTH {
+            log.step(&mut done);
+            done.clear();
+        }
+        let write = Request::new(HostOp::Write, rng.below(units) * unit, unit, 0);
+        let now = log.drive().now();
+        log.submit(write, now).expect("an address of the log");
+    }
+    while log.in_flight() > 0 {
+        log.step(&mut done);
+    }
+    log.assert_consistent();
+    let ours = log.counts().since(&before).write_amplification();
+    Check {
+        group: Group::Theory,
+        what,
+        expected: theory::greedy(log.over_provisioning(), LOG_UNITS as u32),
+        ours: ours.expect("something was written"),
+        tolerance: Some(LOG_TOLERANCE),
+        source: "Van Houdt, SIGMETRICS'13, of the host's own cleaning".into(),
+        unit: "",
+    }
+}
