@@ -1,111 +1,370 @@
-//! Requests in a closed or an open loop, and what their latencies add up to.
+//! The loop in which a host issues requests to a drive, and what it measures.
+//!
+//! A [`Host`] decides what is submitted and when; [`run`] lets the drive's events happen in
+//! between. A closed loop and an open loop are hosts; an experiment with a queue of its own is
+//! another. Jobs with fio options have their own runner, `prism_replay::fio`: it generates the
+//! requests from options and keeps distributions for a report, where an experiment has a request
+//! sequence of its own and needs exact sums.
 
-use prism_base::Nanos;
-use prism_ssd::{Completion, Drive, Request};
+use std::collections::VecDeque;
 
-/// Sums over the latencies of completed requests, exact.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+use prism_base::{Nanos, SimTime};
+use prism_engine::slab::Slab;
+use prism_replay::BlockDevice;
+use prism_ssd::{Completion, Device, Drive, InitialState, Request};
+
+/// What a host does next.
+pub(crate) enum Action {
+    /// It submits a request now.
+    Submit(Request),
+    /// It waits for the drive's next event, but not beyond this time. With [`SimTime::NEVER`] it
+    /// waits for the next completion.
+    Wait(SimTime),
+    /// It has finished.
+    End,
+}
+
+/// A host that issues requests to a device of type `D`.
+pub(crate) trait Host<D> {
+    /// Decides what to do at the device's present time.
+    fn next(&mut self, device: &D) -> Action;
+
+    /// Takes note of requests that completed at the same event.
+    fn completed(&mut self, done: &[Completion]);
+}
+
+/// Lets `host` work on `device` until it has finished.
+///
+/// # Panics
+/// If the device refuses a request, or a law of conservation is broken.
+pub(crate) fn run<D: BlockDevice>(device: &mut D, host: &mut impl Host<D>) {
+    let mut done = Vec::new();
+    loop {
+        match host.next(device) {
+            Action::Submit(request) => {
+                let now = device.drive().now();
+                device.submit(request, now).expect("a request within the drive and its queue");
+            }
+            Action::Wait(until) => {
+                wait(device, until, &mut done);
+                if !done.is_empty() {
+                    host.completed(&done);
+                    done.clear();
+                }
+            }
+            Action::End => break,
+        }
+    }
+    device.assert_conserved();
+}
+
+fn wait<D: BlockDevice>(device: &mut D, until: SimTime, done: &mut Vec<Completion>) {
+    if until == SimTime::NEVER {
+        return device.next_completion(done);
+    }
+    match device.drive().next_event() {
+        Some(at) if at <= until => device.step(done),
+        _ => device.advance(until, done),
+    }
+}
+
+/// Sums over completed requests, exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tally {
     /// Requests completed.
-    pub count: u64,
+    pub(crate) count: u64,
     /// Bytes they moved.
-    pub bytes: u64,
-    /// From the first submission to the last completion.
-    pub span: Nanos,
+    pub(crate) bytes: u64,
+    /// From the start to the last completion.
+    pub(crate) span: Nanos,
     /// The longest latency.
-    pub max: Nanos,
+    pub(crate) max: Nanos,
+    start: SimTime,
     sum: u128,
     squares: u128,
 }
 
 impl Tally {
-    /// Adds one completion.
-    pub fn add(&mut self, completion: &Completion) {
-        let latency = completion.completed.since(completion.submitted);
+    /// Nothing completed yet; spans count from `start`.
+    pub(crate) fn starting(start: SimTime) -> Self {
+        let (span, max) = (Nanos::ZERO, Nanos::ZERO);
+        Self { count: 0, bytes: 0, span, max, start, sum: 0, squares: 0 }
+    }
+
+    /// Adds a completion, with its latency counted from `due`.
+    pub(crate) fn add(&mut self, completion: &Completion, due: SimTime) {
+        let latency = completion.completed.since(due);
         self.count += 1;
         self.bytes += completion.len;
+        self.span = completion.completed.since(self.start);
         self.max = self.max.max(latency);
         self.sum += u128::from(latency.0);
         self.squares += u128::from(latency.0) * u128::from(latency.0);
     }
 
+    /// Adds completions, with their latencies counted from submission.
+    pub(crate) fn add_all(&mut self, done: &[Completion]) {
+        done.iter().for_each(|completion| self.add(completion, completion.submitted));
+    }
+
     /// Mean latency in nanoseconds; 0 if nothing was completed.
-    #[must_use]
-    pub fn mean(&self) -> f64 {
+    pub(crate) fn mean(&self) -> f64 {
         self.sum as f64 / self.count.max(1) as f64
     }
 
     /// Standard deviation of the latency in nanoseconds.
-    #[must_use]
-    pub fn deviation(&self) -> f64 {
+    pub(crate) fn deviation(&self) -> f64 {
         let count = u128::from(self.count.max(1));
         // n * sum of squares - square of the sum, in integers: no cancellation.
         ((self.squares * count - self.sum * self.sum) as f64).sqrt() / count as f64
     }
 
     /// Bytes completed in a second.
-    #[must_use]
-    pub fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         self.bytes as f64 / self.span.as_secs_f64()
+    }
+
+    /// Requests completed in a second.
+    pub(crate) fn per_second(&self) -> f64 {
+        self.count as f64 / self.span.as_secs_f64()
     }
 }
 
-/// Keeps `depth` requests in flight until `count` are done; `next` is told the number of
-/// the request.
-///
-/// # Panics
-/// If the drive refuses a request.
-pub fn closed_loop(
+/// Threads that each issue one request at a time. `next` returns the next request of a thread,
+/// and `completed` is called with what completed at each event.
+pub(crate) struct ClosedLoop<N, C> {
+    threads: u32,
+    /// Threads without a request in flight, in the order in which they go on.
+    idle: VecDeque<u32>,
+    /// Requests to be submitted before the loop ends.
+    left: u64,
+    /// Whether the loop ends only when every request has completed.
+    drains: bool,
+    next: N,
+    completed: C,
+}
+
+impl<N, C> ClosedLoop<N, C> {
+    pub(crate) fn new(threads: u32, next: N, completed: C) -> Self {
+        let idle = (0..threads).collect();
+        Self { threads, idle, left: 0, drains: false, next, completed }
+    }
+
+    /// Submits `count` requests and returns with the last of them in flight.
+    pub(crate) fn issue<D: BlockDevice>(&mut self, device: &mut D, count: u64)
+    where
+        Self: Host<D>,
+    {
+        (self.left, self.drains) = (count, false);
+        run(device, self);
+    }
+
+    /// Submits `count` requests and returns when all have completed.
+    pub(crate) fn complete<D: BlockDevice>(&mut self, device: &mut D, count: u64)
+    where
+        Self: Host<D>,
+    {
+        (self.left, self.drains) = (count, true);
+        run(device, self);
+    }
+}
+
+impl<D, N, C> Host<D> for ClosedLoop<N, C>
+where
+    N: FnMut(&D, u32) -> Request,
+    C: FnMut(&[Completion]),
+{
+    fn next(&mut self, device: &D) -> Action {
+        if self.left > 0
+            && let Some(thread) = self.idle.pop_front()
+        {
+            self.left -= 1;
+            let request = (self.next)(device, thread);
+            return Action::Submit(Request { tag: thread.into(), ..request });
+        }
+        let waits = self.left > 0 || self.drains && self.idle.len() < self.threads as usize;
+        if waits { Action::Wait(SimTime::NEVER) } else { Action::End }
+    }
+
+    fn completed(&mut self, done: &[Completion]) {
+        self.idle.extend(done.iter().map(|completion| completion.tag as u32));
+        (self.completed)(done);
+    }
+}
+
+/// `threads` threads issue `count` requests in all, each thread one at a time; `next` returns the
+/// next request of a thread.
+pub(crate) fn threads(
+    drive: &mut Drive,
+    threads: u32,
+    count: u64,
+    mut next: impl FnMut(u32) -> Request,
+) -> Tally {
+    let mut tally = Tally::starting(drive.now());
+    let next = |_: &Drive, thread| next(thread);
+    ClosedLoop::new(threads, next, |done: &[_]| tally.add_all(done)).complete(drive, count);
+    tally
+}
+
+/// Keeps `depth` requests in flight until `count` have completed; `next` is called with the
+/// number of the request, from 0.
+pub(crate) fn closed_loop(
     drive: &mut Drive,
     depth: u32,
     count: u64,
     mut next: impl FnMut(u64) -> Request,
 ) -> Tally {
-    let start = drive.now();
-    let mut tally = Tally::default();
-    let mut submitted = 0;
-    let mut done = Vec::new();
-    while tally.count < count {
-        while submitted < count && drive.in_flight() < depth {
-            drive.submit(next(submitted), drive.now()).expect("within the drive");
-            submitted += 1;
+    let mut numbers = 0..count;
+    threads(drive, depth, count, |_| next(numbers.next().expect("count requests at most")))
+}
+
+/// As [`closed_loop`], but measures only what completes after half of the requests have.
+pub(crate) fn second_half(
+    drive: &mut Drive,
+    depth: u32,
+    count: u64,
+    mut next: impl FnMut(u64) -> Request,
+) -> Tally {
+    let mut numbers = 0..count;
+    let next = |_: &Drive, _| next(numbers.next().expect("count requests at most"));
+    let mut tally = Tally::starting(drive.now());
+    let mut in_first_half = true;
+    let completed = |done: &[Completion]| {
+        tally.add_all(done);
+        if in_first_half && 2 * tally.count >= count {
+            in_first_half = false;
+            tally = Tally::starting(done[0].completed);
         }
-        let any = drive.next_completion(&mut done);
-        assert!(any, "what was asked for completes");
-        done.drain(..).for_each(|completion| tally.add(&completion));
-    }
-    tally.span = drive.now().since(start);
-    drive.assert_conserved();
+    };
+    ClosedLoop::new(depth, next, completed).complete(drive, count);
     tally
 }
 
-/// Submits `count` requests at times of their own, however many are in flight; `next`
-/// gives the time since the one before and the request.
+/// A host to which requests arrive at times of their own, however many are in flight.
+///
+/// `next` is called with the number of the request and returns the time since the arrival before
+/// it and the request. A request that finds the drive's queue full waits in the host.
+/// `completed` is called with each completion, the request it belongs to and the time at which
+/// that request arrived.
+pub(crate) struct OpenLoop<N, C> {
+    count: u64,
+    /// Requests that `next` has returned.
+    generated: u64,
+    /// The next request to arrive, and when.
+    arriving: Option<Request>,
+    due: SimTime,
+    /// Requests that wait in the host, with their arrivals, and how many may.
+    backlog: VecDeque<(SimTime, Request)>,
+    backlog_max: usize,
+    in_flight: Slab<Option<(SimTime, Request)>>,
+    next: N,
+    completed: C,
+}
+
+impl<N, C> OpenLoop<N, C> {
+    /// Arrivals count from `start`. If more than `backlog_max` requests wait in the host, it
+    /// gives up.
+    pub(crate) fn new(start: SimTime, count: u64, backlog_max: usize, next: N, done: C) -> Self {
+        Self {
+            count,
+            generated: 0,
+            arriving: None,
+            due: start,
+            backlog: VecDeque::new(),
+            backlog_max,
+            in_flight: Slab::new(),
+            next,
+            completed: done,
+        }
+    }
+
+    /// Whether the host gave up because too many requests waited in it.
+    pub(crate) fn gave_up(&self) -> bool {
+        self.backlog.len() > self.backlog_max
+    }
+}
+
+impl<N: FnMut(u64) -> (Nanos, Request), C> OpenLoop<N, C> {
+    /// Learns what arrives next.
+    fn generate(&mut self) {
+        if self.arriving.is_none() && self.generated < self.count {
+            let (gap, request) = (self.next)(self.generated);
+            self.generated += 1;
+            self.due += gap;
+            self.arriving = Some(request);
+        }
+    }
+}
+
+impl<N, C> Host<Drive> for OpenLoop<N, C>
+where
+    N: FnMut(u64) -> (Nanos, Request),
+    C: FnMut(&Completion, &Request, SimTime),
+{
+    fn next(&mut self, drive: &Drive) -> Action {
+        self.generate();
+        // Events of the same time come before an arrival.
+        let arrives = self.due <= drive.now() && drive.next_event().is_none_or(|at| at > self.due);
+        if arrives && let Some(request) = self.arriving.take() {
+            self.backlog.push_back((self.due, request));
+            self.generate();
+        }
+        if drive.can_accept(0)
+            && let Some((due, request)) = self.backlog.pop_front()
+        {
+            let tag = self.in_flight.take();
+            self.in_flight[tag] = Some((due, request));
+            return Action::Submit(Request { tag: tag.into(), ..request });
+        }
+        match self.arriving {
+            _ if self.gave_up() => Action::End,
+            Some(_) => Action::Wait(self.due),
+            None if drive.in_flight() > 0 => Action::Wait(SimTime::NEVER),
+            None => Action::End,
+        }
+    }
+
+    fn completed(&mut self, done: &[Completion]) {
+        for completion in done {
+            let tag = completion.tag as u32;
+            let (due, request) = self.in_flight[tag].take().expect("a request in flight");
+            self.in_flight.give(tag);
+            (self.completed)(completion, &request, due);
+        }
+    }
+}
+
+/// Submits `count` requests at times of their own, however many are in flight; `next` is called
+/// with the number of the request and returns the time since the one before it and the request.
 ///
 /// # Panics
-/// If the drive refuses a request, as one does whose queue is full.
-pub fn open_loop(
+/// If a request finds the drive's queue full.
+pub(crate) fn open_loop(
     drive: &mut Drive,
     count: u64,
-    mut next: impl FnMut(u64) -> (Nanos, Request),
+    next: impl FnMut(u64) -> (Nanos, Request),
 ) -> Tally {
-    let start = drive.now();
-    let mut at = start;
-    let mut tally = Tally::default();
-    let mut done = Vec::new();
-    for number in 0..count {
-        let (gap, request) = next(number);
-        at += gap;
-        drive.advance(at, &mut done);
-        drive.submit(request, at).expect("within the drive, and its queue is not full");
-        done.drain(..).for_each(|completion| tally.add(&completion));
-    }
-    while tally.count < count {
-        let any = drive.next_completion(&mut done);
-        assert!(any, "what was asked for completes");
-        done.drain(..).for_each(|completion| tally.add(&completion));
-    }
-    tally.span = drive.now().since(start);
-    drive.assert_conserved();
+    let mut tally = Tally::starting(drive.now());
+    let completed = |completion: &Completion, _: &Request, due| tally.add(completion, due);
+    let mut host = OpenLoop::new(drive.now(), count, 0, next, completed);
+    run(drive, &mut host);
+    assert!(!host.gave_up(), "the drive's queue is deep enough");
     tally
+}
+
+/// Lets everything happen that an idle drive still does for earlier requests.
+pub(crate) fn finish_background_work(drive: &mut Drive) {
+    let mut none = Vec::new();
+    while drive.next_completion(&mut none) {}
+    assert!(none.is_empty(), "no request is in flight");
+    drive.assert_conserved();
+}
+
+/// A drive in `state`.
+///
+/// # Panics
+/// If the device makes no sense.
+pub(crate) fn prepared(device: Device, state: InitialState, seed: u64) -> Drive {
+    let prepared = Drive::prepared(device, state, seed, |_, _| true);
+    prepared.expect("a sound device").expect("the preparation is not interrupted").0
 }

@@ -23,6 +23,17 @@ pub trait BlockDevice {
     /// Lets the next event happen; see [`Drive::step`].
     fn step(&mut self, out: &mut Vec<Completion>);
 
+    /// Lets events happen until requests complete; see [`Drive::next_completion`].
+    ///
+    /// # Panics
+    /// If no event is left before a request completes.
+    fn next_completion(&mut self, out: &mut Vec<Completion>) {
+        let before = out.len();
+        while out.len() == before {
+            self.step(out);
+        }
+    }
+
     /// Lets everything happen up to and including `until`; see [`Drive::advance`].
     fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>);
 
@@ -78,6 +89,11 @@ impl BlockDevice for Drive {
 
     fn step(&mut self, out: &mut Vec<Completion>) {
         Drive::step(self, out);
+    }
+
+    fn next_completion(&mut self, out: &mut Vec<Completion>) {
+        let completed = Drive::next_completion(self, out);
+        assert!(completed, "an event that completes a request");
     }
 
     fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {

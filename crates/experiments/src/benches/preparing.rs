@@ -7,6 +7,7 @@ use prism_nand::Nand;
 use prism_ssd::{Device, DeviceError, Drive, InitialState};
 
 use super::speed::mqsim_like;
+use crate::load::prepared;
 
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +87,7 @@ pub fn prepare(
     };
     let pages = u64::from(device.geometry().units());
     Ok(Box::new(move || {
-        let prepared = Drive::prepared(device, state, seed, |_, _| true);
-        let (drive, _) = prepared.expect("the device was checked").expect("nobody gives up");
+        let drive = prepared(device, state, seed);
         Ready { pages, write_amplification: None, _held: Held::Drive(Box::new(drive)) }
     }))
 }

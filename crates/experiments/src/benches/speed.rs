@@ -7,7 +7,9 @@ use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_ftl::Frontiers;
 use prism_nand::PageTimes;
 use prism_ssd::device::{Cell, WriteCache};
-use prism_ssd::{Device, DeviceError, Drive, HostOp, InitialState, Request};
+use prism_ssd::{Completion, Device, DeviceError, Drive, HostOp, InitialState, Request};
+
+use crate::load::{ClosedLoop, prepared};
 
 /// How much a workload did.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,7 +104,7 @@ impl Workload {
         let mut device = mqsim_like(blocks_per_plane, Bytes(1 << 30))?;
         let usable = device.usable_units();
         device.drive.capacity = Bytes((usable as f64 / 1.15) as u64 * 8192);
-        closed_loop(device, self.op, count, self.depth, seed)
+        Ok(closed_loop(device, self.op, count, self.depth, seed))
     }
 }
 
@@ -113,15 +115,11 @@ fn closed_loop(
     count: u64,
     depth: u32,
     seed: u64,
-) -> Result<impl FnOnce() -> Work, DeviceError> {
-    let prepared = Drive::prepared(device, InitialState::Steady, seed, |_, _| true)?;
-    let (mut drive, _) = prepared.expect("nobody gives up");
+) -> impl FnOnce() -> Work {
+    let mut drive = prepared(device, InitialState::Steady, seed);
     let units = u64::from(drive.device().logical_units());
     let mut rng = Rng::stream(seed, "speed.address");
-    Ok(move || {
-        let mut done = Vec::new();
-        let mut submitted = 0;
-        let mut completed = 0;
+    move || {
         let mut coming = [0; 2 * ANNOUNCED];
         let mut announce = |drive: &Drive, coming: &mut [u64]| {
             for offset in coming {
@@ -130,30 +128,23 @@ fn closed_loop(
             }
         };
         announce(&drive, &mut coming[..ANNOUNCED]);
-        while completed < count {
-            while submitted < count && drive.in_flight() < depth {
-                // As a replay does, which knows its trace.
-                let place = submitted as usize % coming.len();
-                if place.is_multiple_of(ANNOUNCED) {
-                    let next = ANNOUNCED - place;
-                    announce(&drive, &mut coming[next..next + ANNOUNCED]);
-                }
-                let offset = coming[place];
-                let request = Request::new(op, offset, 8192, submitted);
-                drive.submit(request, drive.now()).expect("within the drive");
-                submitted += 1;
+        let mut place = 0_usize;
+        let next = |drive: &Drive, _| {
+            // As a replay does, which knows its trace.
+            if place.is_multiple_of(ANNOUNCED) {
+                let next = ANNOUNCED - place;
+                announce(drive, &mut coming[next..next + ANNOUNCED]);
             }
-            let any = drive.next_completion(&mut done);
-            assert!(any, "what was asked for completes");
-            completed += done.len() as u64;
-            done.clear();
-        }
-        drive.assert_conserved();
+            let request = Request::new(op, coming[place], 8192, 0);
+            place = (place + 1) % (2 * ANNOUNCED);
+            request
+        };
+        ClosedLoop::new(depth, next, |_: &[Completion]| {}).complete(&mut drive, count);
         let flash = drive.flash_counts();
         let written = drive.host_counts().bytes_written;
         let programmed = flash.units.total() * drive.device().ftl.mapping_unit.0;
         Work {
-            requests: completed,
+            requests: count,
             page_operations: flash.reads.total() + flash.programs.total() + flash.erases.total(),
             write_amplification: if written == 0 {
                 0.0
@@ -162,7 +153,7 @@ fn closed_loop(
             },
             simulated: drive.now().since(SimTime::ZERO),
         }
-    })
+    }
 }
 
 #[cfg(test)]

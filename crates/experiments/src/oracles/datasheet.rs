@@ -5,9 +5,10 @@
 //! see how far to trust the preset.
 
 use prism_base::{Bytes, Rng};
-use prism_ssd::{Device, Drive, HostOp, InitialState, Request, fit, scale};
+use prism_ssd::{Device, HostOp, InitialState, Request, fit, scale};
 
 use crate::check::{Check, Group, Pending};
+use crate::load::{Tally, prepared, second_half};
 
 /// Random figures are measured on a drive of this size with all its dies: a preset of
 /// terabytes behaves the same and takes longer to fill.
@@ -29,7 +30,7 @@ struct Load {
 pub fn checks(device: &Device, seed: u64) -> Vec<Pending> {
     let sheet = &device.datasheet;
     let mut all = Vec::new();
-    let mut add = |what: &str, unit, expected: Option<f64>, load: Load, of: fn(&Result) -> f64| {
+    let mut add = |what: &str, unit, expected: Option<f64>, load: Load, of: fn(&Tally) -> f64| {
         let Some(expected) = expected else { return };
         let what = format!("{}: {what}", device.name);
         let (device, name) = (device.clone(), what.clone());
@@ -54,22 +55,46 @@ pub fn checks(device: &Device, seed: u64) -> Vec<Pending> {
     let write = Load { op: HostOp::Write, ..read };
     let steady = InitialState::Preconditioned { overwrites: 1.5 };
     let nanos = |n: prism_base::Nanos| n.0 as f64;
-    add("4 KiB random read latency", "ns", sheet.random_read_latency.map(nanos), read, mean);
-    add("4 KiB random write latency", "ns", sheet.random_write_latency.map(nanos), write, mean);
+    add("4 KiB random read latency", "ns", sheet.random_read_latency.map(nanos), read, Tally::mean);
+    add(
+        "4 KiB random write latency",
+        "ns",
+        sheet.random_write_latency.map(nanos),
+        write,
+        Tally::mean,
+    );
     let deep = Load { depth: 256, count: 400_000, ..read };
-    add("4 KiB random read", "IOPS", sheet.random_read_iops.map(|n| n as f64), deep, iops);
+    add(
+        "4 KiB random read",
+        "IOPS",
+        sheet.random_read_iops.map(|n| n as f64),
+        deep,
+        Tally::per_second,
+    );
     let worn = Load { op: HostOp::Write, state: steady, count: blocks_written(device, 8), ..deep };
     add(
         "4 KiB random write, steady",
         "IOPS",
         sheet.random_write_iops.map(|n| n as f64),
         worn,
-        iops,
+        Tally::per_second,
     );
     let stream = Load { size: 131_072, random: false, depth: 32, count: 40_000, ..read };
-    add("128 KiB sequential read", "B/s", sheet.sequential_read.map(|n| n as f64), stream, rate);
+    add(
+        "128 KiB sequential read",
+        "B/s",
+        sheet.sequential_read.map(|n| n as f64),
+        stream,
+        Tally::rate,
+    );
     let stream = Load { op: HostOp::Write, ..stream };
-    add("128 KiB sequential write", "B/s", sheet.sequential_write.map(|n| n as f64), stream, rate);
+    add(
+        "128 KiB sequential write",
+        "B/s",
+        sheet.sequential_write.map(|n| n as f64),
+        stream,
+        Tally::rate,
+    );
     all
 }
 
@@ -78,25 +103,6 @@ pub fn checks(device: &Device, seed: u64) -> Vec<Pending> {
 fn blocks_written(device: &Device, blocks: u64) -> u64 {
     let geometry = device.geometry();
     u64::from(geometry.dies()) * u64::from(geometry.units_per_block()) * blocks
-}
-
-/// What was measured over the second half of the requests.
-struct Result {
-    mean_ns: f64,
-    iops: f64,
-    bytes_per_second: f64,
-}
-
-fn mean(result: &Result) -> f64 {
-    result.mean_ns
-}
-
-fn iops(result: &Result) -> f64 {
-    result.iops
-}
-
-fn rate(result: &Result) -> f64 {
-    result.bytes_per_second
 }
 
 /// The drive with blocks so small that dies of [`CAPACITY_PER_DIE`] have enough of them
@@ -115,40 +121,18 @@ fn small_blocks(device: &Device) -> Device {
     small
 }
 
-fn run(device: &Device, load: Load, seed: u64) -> Result {
+/// Measures the second half of the requests.
+fn run(device: &Device, load: Load, seed: u64) -> Tally {
     let dies = u64::from(device.geometry().dies());
     let capacity = Bytes((dies * CAPACITY_PER_DIE).min(device.capacity().0));
     let fitted =
         fit(&small_blocks(device), capacity).expect("a smaller drive of the same kind").device;
-    let prepared = Drive::prepared(fitted, load.state, seed, |_, _| true);
-    let (mut drive, _) = prepared.expect("a checked device").expect("nobody gives up");
+    let mut drive = prepared(fitted, load.state, seed);
     let places = drive.device().capacity().0 / load.size;
     let depth = load.depth.min(drive.device().drive.queue_depth);
     let mut rng = Rng::stream(seed, "datasheet.address");
-    let mut done = Vec::new();
-    let (mut submitted, mut completed) = (0, 0);
-    let mut half = None;
-    while completed < load.count {
-        if completed >= load.count / 2 && half.is_none() {
-            half = Some((drive.now(), completed, drive.host_counts().latency_ns));
-        }
-        while submitted < load.count && drive.in_flight() < depth {
-            let place = if load.random { rng.below(places) } else { submitted % places };
-            let request = Request::new(load.op, place * load.size, load.size, submitted);
-            drive.submit(request, drive.now()).expect("within the drive");
-            submitted += 1;
-        }
-        drive.step(&mut done);
-        completed += done.len() as u64;
-        done.clear();
-    }
-    drive.assert_conserved();
-    let (start, before, latency_before) = half.expect("a load has two halves");
-    let seconds = drive.now().since(start).as_secs_f64();
-    let count = (completed - before) as f64;
-    Result {
-        mean_ns: (drive.host_counts().latency_ns - latency_before) as f64 / count,
-        iops: count / seconds,
-        bytes_per_second: count * load.size as f64 / seconds,
-    }
+    second_half(&mut drive, depth, load.count, |number| {
+        let place = if load.random { rng.below(places) } else { number % places };
+        Request::new(load.op, place * load.size, load.size, number)
+    })
 }

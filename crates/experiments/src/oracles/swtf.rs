@@ -7,10 +7,10 @@
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::Scheduler;
-use prism_ssd::{Device, Drive, HostOp, InitialState, Request, fit};
+use prism_ssd::{Device, HostOp, InitialState, Request, fit};
 
 use crate::check::{Check, Group, Pending};
-use crate::load::open_loop;
+use crate::load::{open_loop, prepared};
 
 /// Requests in service at once: as many as the drive has dies, so that a request for a
 /// busy die keeps another from an idle one.
@@ -73,8 +73,7 @@ fn mean_response(scheduler: Scheduler, load: f64, count: u64, seed: u64) -> f64 
     let write = flash.t_program.mean().0 as f64 + transfer;
     let service = (2.0 * read + write) / 3.0;
     let gap = service / f64::from(device.geometry().dies()) / load;
-    let prepared = Drive::prepared(device, InitialState::Filled, seed, |_, _| true);
-    let (mut drive, _) = prepared.expect("a checked device").expect("nobody gives up");
+    let mut drive = prepared(device, InitialState::Filled, seed);
     let pages = drive.device().capacity().0 / PAGE;
     let mut rng = Rng::stream(seed, "swtf.request");
     open_loop(&mut drive, count, |number| {

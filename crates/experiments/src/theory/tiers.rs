@@ -8,6 +8,7 @@ use prism_ssd::device::SlcSpec;
 use prism_ssd::{Completion, Device, DeviceError, Drive, HostOp, InitialState, Request, fit};
 
 use crate::check::{Check, Group, Pending};
+use crate::load::{ClosedLoop, closed_loop, prepared};
 use crate::scale::Scale;
 
 /// Requests in flight of the sequential writer, and the size of each: enough rows to keep
@@ -111,18 +112,15 @@ pub fn fill(device: &Device, seed: u64) -> Result<Fill, DeviceError> {
     let mut drive = Drive::new(device.clone(), seed)?;
     let cache = cache_bytes(device);
     let count = CACHES * cache / REQUEST;
-    let mut done: Vec<Completion> = Vec::new();
-    let mut submitted = 0;
-    while (done.len() as u64) < count {
-        while submitted < count && drive.can_accept(0) {
-            let at = submitted * REQUEST;
-            let request = Request::new(HostOp::Write, at, REQUEST, submitted);
-            drive.submit(request, drive.now()).expect("it fits the drive");
-            submitted += 1;
-        }
-        drive.step(&mut done);
-    }
-    let times: Vec<SimTime> = done.iter().map(|completion| completion.completed).collect();
+    let mut times: Vec<SimTime> = Vec::new();
+    let mut number = 0;
+    let next = |_: &Drive, _| {
+        number += 1;
+        Request::new(HostOp::Write, (number - 1) * REQUEST, REQUEST, 0)
+    };
+    let completed =
+        |done: &[Completion]| times.extend(done.iter().map(|completion| completion.completed));
+    ClosedLoop::new(DEPTH, next, completed).complete(&mut drive, count);
     // Parts of the run well away from its ends and from the cliff.
     let part = |from: f64, to: f64| {
         let place = |share: f64| (share * cache as f64 / REQUEST as f64) as usize;
@@ -137,7 +135,7 @@ pub fn fill(device: &Device, seed: u64) -> Result<Fill, DeviceError> {
     let (one, two) = (place(0.5), place(2.0));
     let cliff = (at(two) - at(one) + bytes(one) / before - bytes(two) / after)
         / (1.0 / before - 1.0 / after);
-    drive.advance(drive.now() + Nanos(3_600_000_000_000), &mut done);
+    drive.advance(drive.now() + Nanos(3_600_000_000_000), &mut Vec::new());
     drive.assert_consistent();
     let counts = drive.flash_counts();
     let written = counts.units[Cause::Host] as f64;
@@ -156,24 +154,18 @@ pub fn fill(device: &Device, seed: u64) -> Result<Fill, DeviceError> {
 ///
 /// # Errors
 /// [`DeviceError`] if the device makes no sense.
-pub fn latency(device: &Device, op: HostOp, offset: u64, seed: u64) -> Result<Nanos, DeviceError> {
-    let filled = Drive::prepared(device.clone(), InitialState::Filled, seed, |_, _| true)?;
-    let (mut drive, _) = filled.expect("nobody gives up");
+pub fn latency(device: &Device, op: HostOp, offset: u64, seed: u64) -> Nanos {
+    let mut drive = prepared(device.clone(), InitialState::Filled, seed);
     let unit = device.ftl.mapping_unit.0;
     let types = device.flash.t_program.all().len() as u64;
     let count = u64::from(device.geometry().dies()) * types;
     let mut sum = 0;
     for number in 0..count {
-        let mut done = Vec::new();
-        let request = Request::new(op, offset + number * unit, unit, number);
-        drive.submit(request, drive.now()).expect("it fits the drive");
-        while done.is_empty() {
-            drive.step(&mut done);
-        }
-        sum += done[0].completed.since(done[0].submitted).0;
-        drive.advance(drive.now() + REST, &mut done);
+        let request = Request::new(op, offset + number * unit, unit, 0);
+        sum += closed_loop(&mut drive, 1, 1, |_| request).max.0;
+        drive.advance(drive.now() + REST, &mut Vec::new());
     }
-    Ok(Nanos(sum / count))
+    Nanos(sum / count)
 }
 
 /// The closed form of [`latency`] on a drive that writes through, for cells with this tR or
@@ -285,7 +277,7 @@ fn region_checks(capacity: u64, seed: u64) -> Result<Vec<Check>, DeviceError> {
     ];
     for (kind, offset, t_read, t_program) in kinds {
         for (op, cells, bytes) in [(HostOp::Read, t_read, unit), (HostOp::Write, t_program, row)] {
-            let ours = latency(&device, op, offset, seed)?;
+            let ours = latency(&device, op, offset, seed);
             let theory = expected(&device, op, cells, bytes);
             checks.push(check(
                 &format!("slc-mlc: {} of {kind}, queue depth 1", op.name()),

@@ -5,9 +5,10 @@
 use prism_base::{Bytes, Rng};
 use prism_nand::timing::transfer_time;
 use prism_replay::{BlockDevice, HostLog};
-use prism_ssd::{Device, Drive, HostOp, InitialState, Request, fit};
+use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request, fit};
 
 use crate::check::{Check, Group, Pending};
+use crate::load::{ClosedLoop, closed_loop, finish_background_work, prepared, second_half};
 use crate::theory;
 
 /// Difference at which bandwidths agree: requests do not end with rows, so that the span that is
@@ -43,29 +44,6 @@ pub fn checks(seed: u64) -> Vec<Pending> {
     all
 }
 
-/// Submits `requests` with [`DEPTH`] in flight; `done` is told the bytes that are complete.
-fn closed_loop(
-    drive: &mut Drive,
-    requests: impl Iterator<Item = Request>,
-    mut done: impl FnMut(&Drive, u64),
-) {
-    let (mut out, mut bytes) = (Vec::new(), 0);
-    let mut step = |drive: &mut Drive| {
-        drive.step(&mut out);
-        bytes += out.drain(..).map(|completion| completion.len).sum::<u64>();
-        done(drive, bytes);
-    };
-    for request in requests {
-        while drive.in_flight() >= DEPTH {
-            step(drive);
-        }
-        drive.submit(request, drive.now()).expect("appends to zones with room");
-    }
-    while drive.next_event().is_some() {
-        step(drive);
-    }
-}
-
 /// Every zone of a small zn540 is filled, reset and filled again.
 fn amplification() -> Check {
     let preset = Device::preset("zn540").expect("a preset");
@@ -76,12 +54,13 @@ fn amplification() -> Check {
     for _ in 0..2 {
         for zone in 0..u64::from(shape.count) {
             let start = zone * shape.size;
-            let reset = std::iter::once(Request::new(HostOp::ZoneReset, start, 0, 0));
-            closed_loop(&mut drive, reset, |_, _| {});
-            let sizes = (0..shape.capacity).step_by(chunk);
-            let sizes = sizes.map(|at| (shape.capacity - at).min(chunk as u64));
-            let appends = sizes.map(|len| Request::new(HostOp::ZoneAppend, start, len, 0));
-            closed_loop(&mut drive, appends, |_, _| {});
+            closed_loop(&mut drive, 1, 1, |_| Request::new(HostOp::ZoneReset, start, 0, 0));
+            finish_background_work(&mut drive);
+            closed_loop(&mut drive, DEPTH, shape.capacity.div_ceil(chunk), |number| {
+                let len = chunk.min(shape.capacity - number * chunk);
+                Request::new(HostOp::ZoneAppend, start, len, 0)
+            });
+            finish_background_work(&mut drive);
         }
     }
     drive.assert_consistent();
@@ -156,25 +135,14 @@ fn bandwidth(what: String, zones: u64, (name, change): (&'static str, Change)) -
     let row = device.geometry().row_bytes().0;
     let each = total / zones / row * row;
     let mut drive = Drive::new(device, 1).expect("a sound drive");
-    let rows = (0..each / row).flat_map(|_| 0..zones);
-    let appends = rows.map(|zone| Request::new(HostOp::ZoneAppend, zone * shape.size, row, 0));
-    let (mut half, mut end) = (None, None);
-    let all = each * zones;
-    closed_loop(&mut drive, appends, |drive, bytes| {
-        if bytes >= all / 2 && half.is_none() {
-            half = Some((drive.now(), bytes));
-        }
-        if bytes == all && end.is_none() {
-            end = Some(drive.now());
-        }
+    let written = second_half(&mut drive, DEPTH, each / row * zones, |number| {
+        Request::new(HostOp::ZoneAppend, number % zones * shape.size, row, 0)
     });
-    let (from, bytes) = half.expect("half of it was written");
-    let span = end.expect("all of it was written").since(from);
     Check {
         group: Group::Theory,
         what,
         expected: closed_form(drive.device(), zones) / 1e6,
-        ours: (all - bytes) as f64 / span.as_secs_f64() / 1e6,
+        ours: written.rate() / 1e6,
         tolerance: Some(BANDWIDTH_TOLERANCE),
         source: "least of link, channels, and dies with transfer and tPROG in turn".into(),
         unit: "MB/s",
@@ -206,28 +174,15 @@ fn log(what: String, zones: u64, op: f64, seed: u64) -> Check {
     let kept = HostLog::KEPT_ZONES;
     let units = (((zones - kept) * LOG_UNITS) as f64 / (1.0 + op)).round() as u64;
     let state = HostLog::drive_state(&device, units * unit, InitialState::Filled);
-    let drive = Drive::prepared(device, state.expect("filled is one"), seed, |_, _| true);
-    let (drive, _) = drive.expect("a sound drive").expect("nobody gives up");
+    let drive = prepared(device, state.expect("filled is one"), seed);
     let mut log = HostLog::new(drive, units * unit).expect("it fits");
     let mut rng = Rng::stream(seed, "zones.log");
-    let mut done = Vec::new();
-    let mut before = *log.counts();
+    let next = |_: &HostLog, _| Request::new(HostOp::Write, rng.below(units) * unit, unit, 0);
+    let mut host = ClosedLoop::new(DEPTH, next, |_: &[Completion]| {});
     // Three times over it settles, as theory's mean field does.
-    for i in 0..8 * units {
-        if i == 4 * units {
-            before = *log.counts();
-        }
-        while log.in_flight() >= DEPTH {
-            log.step(&mut done);
-            done.clear();
-        }
-        let write = Request::new(HostOp::Write, rng.below(units) * unit, unit, 0);
-        let now = log.drive().now();
-        log.submit(write, now).expect("an address of the log");
-    }
-    while log.in_flight() > 0 {
-        log.step(&mut done);
-    }
+    host.issue(&mut log, 4 * units);
+    let before = *log.counts();
+    host.complete(&mut log, 4 * units);
     log.assert_consistent();
     let ours = log.counts().since(&before).write_amplification();
     Check {

@@ -8,7 +8,7 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_ssd::{Device, Drive, HostOp, Request, fit};
 
 use super::bandwidth::ready;
-use super::front::{Arrivals, Front, Io, Scheme};
+use super::front::{Arrivals, Io, Scheme, mean_response};
 use super::line;
 use crate::comparison::{Beside, Quantity, Why};
 use crate::load::closed_loop;
@@ -81,7 +81,7 @@ fn mean(arrivals: Arrivals, scheme: Scheme, sequential: f64, scale: Scale, seed:
     let places = drive.device().capacity().0 / WRITE;
     let mut rng = Rng::stream(seed, "atc09.alignment");
     let mut last = 0;
-    Front::new(drive, scheme, 1).run(arrivals, count(scale), seed, || {
+    mean_response(drive, scheme, arrivals, count(scale), seed, || {
         let follows = rng.chance(sequential) && last + 1 < places;
         last = if follows { last + 1 } else { rng.below(places) };
         Io { op: HostOp::Write, offset: last * WRITE, len: WRITE }

@@ -12,7 +12,7 @@ use prism_ssd::{Device, Drive as Simulated, HostOp, InitialState, Request, fit};
 
 use super::{NOT_KNOWN, line};
 use crate::comparison::{Beside, Quantity, Why};
-use crate::load::{Tally, closed_loop};
+use crate::load::{Tally, closed_loop, prepared};
 use crate::scale::Scale;
 
 /// Bandwidths in 10^6 bytes a second: sequential, then random.
@@ -161,8 +161,7 @@ pub(super) fn megabytes(tally: &Tally) -> f64 {
 
 /// A drive on which every address was written once, in order.
 pub(super) fn ready(device: Device, seed: u64) -> Simulated {
-    let prepared = Simulated::prepared(device, InitialState::Filled, seed, |_, _| true);
-    prepared.expect("a checked device").expect("nobody gives up").0
+    prepared(device, InitialState::Filled, seed)
 }
 
 /// A drive under requests of one pattern.

@@ -9,7 +9,9 @@
 use std::collections::VecDeque;
 
 use prism_base::{Nanos, Rng, SimTime};
-use prism_ssd::{Drive, HostOp, Request};
+use prism_ssd::{Completion, Drive, HostOp, Request};
+
+use crate::load::{Action, Host, run};
 
 /// What is done with writes that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,28 +62,84 @@ struct Owner {
     left: u32,
 }
 
-/// Drive and queue.
-pub(super) struct Front {
-    drive: Drive,
+/// A host's queue, from which the drive is given one command at a time.
+pub(super) struct Front<N> {
     scheme: Scheme,
-    /// Commands that the drive is given at once.
-    in_service: u32,
+    arrivals: Arrivals,
+    /// Requests of the run.
+    count: u64,
+    /// Bytes of a logical page.
     page: u64,
+    next: N,
+    gaps: Rng,
+    /// When the next request arrives in an open loop.
+    due: SimTime,
     waiting: VecDeque<Piece>,
     owners: Vec<Owner>,
-    /// Who waits for each command given to the drive.
+    /// The requests that wait for each command given to the drive.
     commands: Vec<Vec<u32>>,
     completed: u64,
     response_ns: u128,
 }
 
-impl Front {
-    pub(super) fn new(drive: Drive, scheme: Scheme, in_service: u32) -> Self {
+/// Mean response in milliseconds of `count` requests of `next`.
+pub(super) fn mean_response(
+    mut drive: Drive,
+    scheme: Scheme,
+    arrivals: Arrivals,
+    count: u64,
+    seed: u64,
+    next: impl FnMut() -> Io,
+) -> f64 {
+    let mut front = Front::new(&drive, scheme, arrivals, count, seed, next);
+    run(&mut drive, &mut front);
+    front.response_ns as f64 / count as f64 / 1e6
+}
+
+impl<N: FnMut() -> Io> Host<Drive> for Front<N> {
+    fn next(&mut self, drive: &Drive) -> Action {
+        let now = drive.now();
+        while self.arrives(now) {
+            let io = (self.next)();
+            self.arrive(io, now);
+        }
+        if self.completed == self.count {
+            return Action::End;
+        }
+        let mut wake = self.next_arrival();
+        if drive.in_flight() == 0 {
+            match self.dispatch(now) {
+                Ok(request) => return Action::Submit(request),
+                Err(at) => wake = wake.min(at),
+            }
+        }
+        Action::Wait(wake)
+    }
+
+    fn completed(&mut self, done: &[Completion]) {
+        for completion in done {
+            self.complete(completion.tag as usize, completion.completed);
+        }
+    }
+}
+
+impl<N> Front<N> {
+    fn new(
+        drive: &Drive,
+        scheme: Scheme,
+        arrivals: Arrivals,
+        count: u64,
+        seed: u64,
+        next: N,
+    ) -> Self {
         Self {
-            page: drive.device().ftl.mapping_unit.0,
-            drive,
             scheme,
-            in_service,
+            arrivals,
+            count,
+            page: drive.device().ftl.mapping_unit.0,
+            next,
+            gaps: Rng::stream(seed, "atc09.gaps"),
+            due: SimTime::ZERO,
             waiting: VecDeque::new(),
             owners: Vec::new(),
             commands: Vec::new(),
@@ -90,48 +148,28 @@ impl Front {
         }
     }
 
-    /// Mean response in milliseconds of `count` requests of `next`.
-    pub(super) fn run(
-        mut self,
-        arrivals: Arrivals,
-        count: u64,
-        seed: u64,
-        mut next: impl FnMut() -> Io,
-    ) -> f64 {
-        let mut gaps = Rng::stream(seed, "atc09.gaps");
-        let mut due = SimTime::ZERO;
-        let mut done = Vec::new();
-        while self.completed < count {
-            let arrived = self.owners.len() as u64;
-            let now = self.drive.now();
-            let outstanding = arrived - self.completed;
-            let comes = arrived < count
-                && match arrivals {
-                    Arrivals::Closed { depth } => outstanding < u64::from(depth),
-                    Arrivals::Open { .. } => due <= now,
-                };
-            if comes {
-                if let Arrivals::Open { gap_max } = arrivals {
-                    due += Nanos(gaps.below(gap_max.0));
+    /// Whether a request arrives now; in an open loop the next one is then due later.
+    fn arrives(&mut self, now: SimTime) -> bool {
+        let arrived = self.owners.len() as u64;
+        match self.arrivals {
+            _ if arrived == self.count => false,
+            Arrivals::Closed { depth } => arrived - self.completed < u64::from(depth),
+            Arrivals::Open { gap_max } => {
+                let arrives = self.due <= now;
+                if arrives {
+                    self.due += Nanos(self.gaps.below(gap_max.0));
                 }
-                self.arrive(next(), now);
-                continue;
-            }
-            let wake = self.dispatch();
-            let opens = matches!(arrivals, Arrivals::Open { .. }) && arrived < count;
-            let arrival = if opens { due } else { SimTime::NEVER };
-            let other = arrival.min(wake);
-            match self.drive.next_event() {
-                Some(at) if at <= other => self.drive.step(&mut done),
-                _ => self.drive.advance(other, &mut done),
-            }
-            let now = self.drive.now();
-            for completion in done.drain(..) {
-                self.complete(completion.tag as usize, now);
+                arrives
             }
         }
-        self.drive.assert_conserved();
-        self.response_ns as f64 / count as f64 / 1e6
+    }
+
+    /// When the next request arrives whatever completes.
+    fn next_arrival(&self) -> SimTime {
+        match self.arrivals {
+            Arrivals::Open { .. } if (self.owners.len() as u64) < self.count => self.due,
+            _ => SimTime::NEVER,
+        }
     }
 
     fn arrive(&mut self, io: Io, at: SimTime) {
@@ -159,29 +197,24 @@ impl Front {
         }
     }
 
-    /// Gives the drive what it may have; returns when something that waits for the rest of
-    /// its page has waited long enough.
-    fn dispatch(&mut self) -> SimTime {
-        let now = self.drive.now();
+    /// The next command for the drive, or when something that waits for the rest of its page
+    /// has waited long enough.
+    fn dispatch(&mut self, now: SimTime) -> Result<Request, SimTime> {
         let mut wake = SimTime::NEVER;
-        let mut place = 0;
-        while self.drive.in_flight() < self.in_service && place < self.waiting.len() {
+        for place in 0..self.waiting.len() {
             let (begin, end) = self.merged(place);
             let piece = self.waiting[place];
             let until = self.deadline(&piece, end - begin);
             if until > now {
                 wake = wake.min(until);
-                place += 1;
                 continue;
             }
             let tag = self.commands.len() as u64;
-            let request = Request::new(piece.op, begin, end - begin, tag);
-            self.drive.submit(request, now).expect("its queue is deeper, and it is large enough");
             let taken = self.take(place, begin, end);
             self.commands.push(taken);
-            // What was looked at before has nothing new to wait for.
+            return Ok(Request::new(piece.op, begin, end - begin, tag));
         }
-        wake
+        Err(wake)
     }
 
     /// Until when `piece`, which has grown to `len` bytes, waits.
@@ -245,33 +278,28 @@ mod tests {
     use prism_ssd::{Device, InitialState, fit};
 
     use super::*;
+    use crate::load::prepared;
 
     const PAGE: u64 = 32 << 10;
 
     fn drive() -> Drive {
         let device = Device::preset("atc09-gang").expect("a preset");
         let device = fit(&device, Bytes(256 << 20)).expect("a smaller one").device;
-        let made = Drive::prepared(device, InitialState::Filled, 1, |_, _| true);
-        made.expect("a sound device").expect("nobody gives up").0
+        prepared(device, InitialState::Filled, 1)
     }
 
     /// Reads to complete pages, and pages written, for writes that are all there at once.
     fn check(scheme: Scheme, writes: &[(u64, u64)], expected: (u64, u64)) {
-        let mut front = Front::new(drive(), scheme, 1);
-        for &(offset, len) in writes {
-            front.arrive(Io { op: HostOp::Write, offset, len }, SimTime::ZERO);
-        }
-        let mut done = Vec::new();
-        while front.completed < writes.len() as u64 {
-            let wake = front.dispatch();
-            match front.drive.next_event() {
-                Some(at) if at <= wake => front.drive.step(&mut done),
-                _ => front.drive.advance(wake, &mut done),
-            }
-            let now = front.drive.now();
-            done.drain(..).for_each(|one| front.complete(one.tag as usize, now));
-        }
-        let counts = front.drive.flash_counts();
+        let (mut drive, count) = (drive(), writes.len());
+        let mut all = writes.iter();
+        let next = || {
+            let &(offset, len) = all.next().expect("count requests at most");
+            Io { op: HostOp::Write, offset, len }
+        };
+        let arrivals = Arrivals::Closed { depth: count as u32 };
+        let mut front = Front::new(&drive, scheme, arrivals, count as u64, 1, next);
+        run(&mut drive, &mut front);
+        let counts = drive.flash_counts();
         let found = (counts.reads[Cause::Rmw] / 8, counts.units[Cause::Host]);
         assert_eq!(found, expected, "{scheme:?} {writes:?}");
     }
@@ -295,9 +323,9 @@ mod tests {
     #[test]
     fn a_part_waits_for_its_rest_and_no_longer() {
         let response = |wait| {
-            let front = Front::new(drive(), Scheme::Aligned { wait: Nanos(wait) }, 1);
+            let scheme = Scheme::Aligned { wait: Nanos(wait) };
             let io = Io { op: HostOp::Write, offset: 0, len: 4096 };
-            front.run(Arrivals::Closed { depth: 1 }, 1, 1, || io)
+            mean_response(drive(), scheme, Arrivals::Closed { depth: 1 }, 1, 1, || io)
         };
         let (at_once, later) = (response(0), response(3_000_000));
         assert!((later - at_once - 3.0).abs() < 1e-9, "{at_once} ms, {later} ms");

@@ -8,7 +8,7 @@ use prism_base::{Nanos, Rng};
 use prism_ssd::HostOp;
 
 use super::alignment::{count, gang};
-use super::front::{Arrivals, Front, Io, Scheme};
+use super::front::{Arrivals, Io, Scheme, mean_response};
 use super::line;
 use crate::comparison::{Beside, Quantity, Why};
 use crate::scale::Scale;
@@ -130,7 +130,7 @@ fn mean(benchmark: Macro, depth: u32, scheme: Scheme, scale: Scale, seed: u64) -
     let mut rng = Rng::stream(seed, benchmark.name());
     // Where the last read and the last write ended, in pages of 4 KiB.
     let mut ends = [1, 1];
-    Front::new(drive, scheme, 1).run(Arrivals::Closed { depth }, count(scale), seed, || {
+    mean_response(drive, scheme, Arrivals::Closed { depth }, count(scale), seed, || {
         let read = rng.chance(mixture.reads);
         let size = mixture.sizes[rng.below(mixture.sizes.len() as u64) as usize] * 1024;
         let length = size / PAGE;

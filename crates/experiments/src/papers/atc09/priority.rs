@@ -15,6 +15,7 @@ use prism_ssd::{Completion, Device, HostOp, Request, fit};
 use super::bandwidth::ready;
 use super::line;
 use crate::comparison::{Beside, Quantity, Why};
+use crate::load::{OpenLoop, Tally, run};
 use crate::scale::Scale;
 
 /// Percent of writes (Table 6).
@@ -110,19 +111,6 @@ pub(super) fn measure(places: Places, writes: u64, scale: Scale, seed: u64) -> R
     Run { places, writes, agnostic, aware: run(CleaningMode::PriorityAware) }
 }
 
-/// Sums of one kind of requests.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sums {
-    count: u64,
-    latency_ns: u128,
-}
-
-impl Sums {
-    fn mean(self) -> f64 {
-        self.latency_ns as f64 / self.count.max(1) as f64 / 1e6
-    }
-}
-
 fn responses(device: &Device, places: Places, writes: u64, seed: u64) -> Option<Responses> {
     let mut drive = ready(device.clone(), seed);
     let spare = device.usable_units().saturating_sub(u64::from(device.logical_units()));
@@ -131,42 +119,28 @@ fn responses(device: &Device, places: Places, writes: u64, seed: u64) -> Option<
     let stream = |label| Rng::stream(seed, label);
     let (mut gaps, mut kinds) = (stream("atc09.priority.gap"), stream("atc09.priority.kind"));
     let (mut at, mut urgent) = (stream("atc09.priority.at"), stream("atc09.priority.urgent"));
-    let mut sums = [Sums::default(); 2];
-    let mut now = drive.now();
-    let mut done = Vec::new();
-    let mut next = 0;
-    for _ in 0..count {
-        now += Nanos(gaps.below(GAP_MAX));
-        drive.advance(now, &mut done);
-        add(&mut sums, &mut done);
-        if !drive.can_accept(0) {
-            return None;
-        }
+    let mut place = 0;
+    let next = |_| {
+        let gap = Nanos(gaps.below(GAP_MAX));
         let op = if kinds.below(100) < writes { HostOp::Write } else { HostOp::Read };
-        next = match places.order {
+        place = match places.order {
             Order::Random => at.below(span),
-            Order::Sequential => (next + 1) % span,
+            Order::Sequential => (place + 1) % span,
         };
-        let urgent = urgent.chance(PRIORITY);
-        let (offset, len) = (next * PAGE, PAGE);
-        let request = Request::new(op, offset, len, u64::from(urgent));
-        drive.submit(Request { urgent, ..request }, now).expect("it accepts one more");
+        let request = Request::new(op, place * PAGE, PAGE, 0);
+        (gap, Request { urgent: urgent.chance(PRIORITY), ..request })
+    };
+    let mut tallies = [Tally::starting(drive.now()); 2];
+    let completed = |completion: &Completion, request: &Request, due| {
+        tallies[usize::from(request.urgent)].add(completion, due);
+    };
+    let mut host = OpenLoop::new(drive.now(), count, 0, next, completed);
+    run(&mut drive, &mut host);
+    if host.gave_up() {
+        return None;
     }
-    while drive.in_flight() > 0 {
-        drive.step(&mut done);
-        add(&mut sums, &mut done);
-    }
-    drive.assert_conserved();
-    let [background, foreground] = sums.map(Sums::mean);
+    let [background, foreground] = tallies.map(|tally| tally.mean() / 1e6);
     Some(Responses { foreground, background, erases: drive.flash_counts().erases.total() })
-}
-
-fn add(sums: &mut [Sums; 2], done: &mut Vec<Completion>) {
-    for one in done.drain(..) {
-        let sum = &mut sums[one.tag as usize];
-        sum.count += 1;
-        sum.latency_ns += u128::from(one.completed.since(one.submitted).0);
-    }
 }
 
 impl Places {

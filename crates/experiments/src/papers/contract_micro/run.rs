@@ -6,7 +6,7 @@ use prism_nand::Cause;
 use prism_ssd::{Device, Drive, HostOp, MapCounts, Request};
 
 use super::Cost;
-use crate::load::closed_loop;
+use crate::load::{closed_loop, finish_background_work};
 
 /// A drive, and what was done to it before the present stretch.
 pub(super) struct Bed {
@@ -37,11 +37,7 @@ impl Bed {
         let count = offsets.len() as u64;
         let next = |number| Request::new(op, offsets[number as usize], size, number);
         let tally = closed_loop(drive, depth, count, next);
-        let mut done = Vec::new();
-        while drive.next_event().is_some() {
-            drive.step(&mut done);
-        }
-        drive.assert_conserved();
+        finish_background_work(drive);
         let flash = drive.flash_counts().since(&self.flash);
         let map = drive.map_counts().zip(self.map).map(|(now, before)| now.since(&before));
         self.flash = *drive.flash_counts();

@@ -4,9 +4,9 @@ use prism_base::{Bytes, Nanos};
 use prism_engine::FlashCounts;
 use prism_nand::Cause;
 use prism_ssd::scale::fit_wide;
-use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
+use prism_ssd::{Device, Drive, HostOp, Request};
 
-use crate::load::Tally;
+use crate::load::{self, Tally};
 
 /// The drive of the article, made small: all dies, blocks of fewer rows.
 pub(super) const PRESET: &str = "pcie-mlc";
@@ -17,20 +17,9 @@ pub(super) fn wide(capacity: Bytes) -> Device {
     fit_wide(&preset, capacity).expect("a smaller drive of the same kind").device
 }
 
-/// `device` in `state`.
-///
-/// # Panics
-/// If the device makes no sense.
-pub(super) fn prepared(device: Device, state: InitialState, seed: u64) -> Drive {
-    let prepared = Drive::prepared(device, state, seed, |_, _| true);
-    prepared.expect("a sound device").expect("nobody gives up").0
-}
-
-/// One write of a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Write {
-    pub(super) offset: u64,
-    pub(super) len: u64,
+/// A write of `len` bytes.
+pub(super) fn write(offset: u64, len: u64) -> Request {
+    Request::new(HostOp::Write, offset, len, 0)
 }
 
 /// What a stretch of writes got, and what it cost.
@@ -57,7 +46,7 @@ impl Stretch {
         Self {
             count: tally.count,
             rate: tally.rate(),
-            per_second: tally.count as f64 / tally.span.as_secs_f64(),
+            per_second: tally.per_second(),
             latency: Nanos(tally.mean().round() as u64),
             latency_max: tally.max,
             write_amplification: (flash.units.total() * unit.0) as f64 / tally.bytes as f64,
@@ -66,7 +55,7 @@ impl Stretch {
     }
 }
 
-/// `threads` threads write `count` times in all; `next` is told which thread writes.
+/// `threads` threads write `count` times in all; `next` returns the next write of a thread.
 ///
 /// # Panics
 /// If the drive refuses a write.
@@ -74,44 +63,10 @@ pub(super) fn threads(
     drive: &mut Drive,
     threads: u32,
     count: u64,
-    mut next: impl FnMut(u32) -> Write,
+    next: impl FnMut(u32) -> Request,
 ) -> Stretch {
-    threads_with(drive, threads, count, |thread| (next(thread), 0))
-}
-
-/// The same, where each write names a placement handle.
-///
-/// # Panics
-/// If the drive refuses a write.
-pub(super) fn threads_with(
-    drive: &mut Drive,
-    threads: u32,
-    count: u64,
-    mut next: impl FnMut(u32) -> (Write, u16),
-) -> Stretch {
-    let (start, before) = (drive.now(), *drive.flash_counts());
-    let mut tally = Tally::default();
-    let mut submitted = 0;
-    let mut submit = |drive: &mut Drive, thread: u32| {
-        if submitted < count {
-            submitted += 1;
-            let (Write { offset, len }, handle) = next(thread);
-            let tag = u64::from(thread);
-            let request = Request { handle, ..Request::new(HostOp::Write, offset, len, tag) };
-            drive.submit(request, drive.now()).expect("within the drive and its queue");
-        }
-    };
-    (0..threads).for_each(|thread| submit(drive, thread));
-    let mut done = Vec::new();
-    while tally.count < count {
-        drive.step(&mut done);
-        for completion in done.drain(..) {
-            tally.add(&completion);
-            submit(drive, completion.tag as u32);
-        }
-    }
-    tally.span = drive.now().since(start);
-    drive.assert_conserved();
+    let before = *drive.flash_counts();
+    let tally = load::threads(drive, threads, count, next);
     let flash = drive.flash_counts().since(&before);
     Stretch::of(&tally, &flash, drive.device().ftl.mapping_unit)
 }

@@ -1,16 +1,14 @@
 //! Rates of writing: how long the longest write takes, and how often one takes long.
 
-use std::collections::VecDeque;
-
-use prism_base::{Bytes, Nanos, Rng, SimTime};
+use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::CleaningMode;
 use prism_nand::Cause;
 use prism_ssd::device::FtlSpec;
-use prism_ssd::{Device, Drive, HostOp, InitialState, Request, fit};
+use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request, fit};
 
-use super::bed::{PRESET, prepared};
+use super::bed::PRESET;
 use super::{Bench, GIB};
-use crate::load::closed_loop;
+use crate::load::{OpenLoop, Tally, closed_loop, prepared, run};
 
 /// What the article counts as a large latency.
 pub const LARGE_LATENCY: Nanos = Nanos(50_000_000);
@@ -125,51 +123,29 @@ fn row(
         when,
         span: Nanos(gap.0 * writes),
         writes,
-        max: paced.max,
+        max: paced.tally.max,
         large: paced.large,
         large_in_span: paced.large as f64 * share,
-        done: (writes * SIZE.0) as f64 / paced.took.as_secs_f64() / 1e6,
+        done: (writes * SIZE.0) as f64 / paced.tally.span.as_secs_f64() / 1e6,
         write_amplification: flash.units.total() as f64 / flash.units[Cause::Host] as f64,
         erases: flash.erases.total(),
     }
 }
 
 struct Paced {
-    max: Nanos,
+    tally: Tally,
     large: u64,
-    took: Nanos,
 }
 
 /// Writes are due every `gap`. One that finds the queue full waits in the host, and its
 /// latency counts from when it was due.
 fn paced(drive: &mut Drive, gap: Nanos, writes: u64, mut next: impl FnMut() -> Request) -> Paced {
-    let start = drive.now();
-    let mut waiting: VecDeque<SimTime> = VecDeque::new();
-    let (mut done, mut made, mut finished) = (Vec::new(), 0, 0);
-    let mut paced = Paced { max: Nanos::ZERO, large: 0, took: Nanos::ZERO };
-    while finished < writes {
-        let due = start + Nanos(gap.0 * made);
-        if made < writes && drive.next_event().is_none_or(|at| at >= due) {
-            drive.advance(due, &mut done);
-            waiting.push_back(due);
-            made += 1;
-        } else {
-            drive.step(&mut done);
-        }
-        for completion in done.drain(..) {
-            let latency = completion.completed.since(SimTime(completion.tag));
-            paced.max = paced.max.max(latency);
-            paced.large += u64::from(latency > LARGE_LATENCY);
-            finished += 1;
-        }
-        while drive.can_accept(0)
-            && let Some(due) = waiting.pop_front()
-        {
-            let request = Request { tag: due.0, ..next() };
-            drive.submit(request, drive.now()).expect("within the drive, and there is room");
-        }
-    }
-    drive.assert_conserved();
-    paced.took = drive.now().since(start);
-    paced
+    let (mut tally, mut large) = (Tally::starting(drive.now()), 0);
+    let completed = |completion: &Completion, _: &Request, due| {
+        tally.add(completion, due);
+        large += u64::from(completion.completed.since(due) > LARGE_LATENCY);
+    };
+    let next = |number| (if number == 0 { Nanos::ZERO } else { gap }, next());
+    run(drive, &mut OpenLoop::new(drive.now(), writes, usize::MAX, next, completed));
+    Paced { tally, large }
 }

@@ -4,8 +4,9 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_ssd::device::{MapLoad, Mapping, WriteCache};
 use prism_ssd::{Device, InitialState};
 
-use super::bed::{PRESET, Stretch, Write, prepared, threads, wide};
+use super::bed::{PRESET, Stretch, threads, wide, write};
 use super::{Bench, MIB};
+use crate::load::prepared;
 
 /// The small write of the article. It says 10 KB; ten times 1024 bytes is whole sectors.
 pub const SMALL: Bytes = Bytes(10 << 10);
@@ -55,7 +56,7 @@ fn row(bench: Bench, size: Bytes, count: u32, published: Option<f64>) -> Threads
         let turn = &mut turns[thread as usize];
         let place = u64::from(thread) * places + *turn % places;
         *turn += 1;
-        Write { offset: place * size.0, len: size.0 }
+        write(place * size.0, size.0)
     });
     ThreadsRow { size, threads: count, stretch, published }
 }
@@ -98,7 +99,7 @@ fn example(bench: Bench, size: Bytes) -> ThresholdRow {
     let writes = (32 * MIB / size.0).min(512);
     let stretch = threads(&mut drive, 1, writes, |_| {
         at += size.0;
-        Write { offset: at - size.0, len: size.0 }
+        write(at - size.0, size.0)
     });
     ThresholdRow { size, rate: stretch.rate }
 }
@@ -188,7 +189,7 @@ fn under(bench: Bench, mechanism: Mechanism, count: u32) -> Stretch {
         }
         let offset = *file * LARGE.0 + *done;
         *done += size;
-        Write { offset, len: size }
+        write(offset, size)
     };
     // As many turns of the drive as it takes for large files to replace small pieces.
     let warm_up = match state {

@@ -3,8 +3,9 @@
 use prism_base::{Bytes, Nanos, Rng};
 use prism_ssd::{Drive, InitialState};
 
-use super::bed::{Stretch, Write, prepared, threads, wide};
+use super::bed::{Stretch, threads, wide, write};
 use super::{Bench, MIB};
+use crate::load::prepared;
 
 /// A page of the application.
 pub const PAGE: Bytes = Bytes(4096);
@@ -107,7 +108,7 @@ fn run(bench: Bench, drive: &mut Drive, update: Update, count: u64) -> Stretch {
             Update::InPlace | Update::Log | Update::SectorLog => turn % places,
         };
         turn += 1;
-        Write { offset: place * size, len: size }
+        write(place * size, size)
     })
 }
 

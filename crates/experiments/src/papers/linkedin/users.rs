@@ -1,10 +1,11 @@
 //! Hot users and cold ones, in the same pages or apart.
 
 use prism_base::{Bytes, Rng};
-use prism_ssd::InitialState;
+use prism_ssd::{InitialState, Request};
 
 use super::Bench;
-use super::bed::{Write, prepared, threads_with, wide};
+use super::bed::{threads, wide, write};
+use crate::load::prepared;
 use crate::theory::HotCold;
 
 /// Bytes of a user's record, of which a page holds sixteen.
@@ -135,9 +136,9 @@ pub(super) fn row(bench: Bench, layout: Layout) -> LayoutRow {
     let hot = users.hot_pages();
     let handle = |page: u64| u16::from(layout == Layout::ApartOnFlash && page < hot);
     let mut run = |users: &mut Users, writes| {
-        threads_with(&mut drive, 8, writes, |_| {
+        threads(&mut drive, 8, writes, |_| {
             let page = users.next_page();
-            (Write { offset: page * 4096, len: 4096 }, handle(page))
+            Request { handle: handle(page), ..write(page * 4096, 4096) }
         })
     };
     run(&mut users, WARM_UP * pages);
