@@ -1,32 +1,34 @@
-//! What the blocks of a simulated drive hold, and how often each was erased.
+//! The valid data in each block of a simulated drive, and the erase count of each block.
 //!
-//! The zombie curves of the rules are those of a drive that never cleans. These are the
-//! blocks of the drive at hand, as its cleaning left them: blocks of data, blocks of the map
-//! where it lies on flash, and open blocks, each apart.
+//! The zombie curves in [`crate::rules`] describe a drive that never cleans. This module
+//! describes the blocks of the replayed drive after its own cleaning. It counts data blocks
+//! and map blocks separately (a drive has map blocks if its map is on flash), and open
+//! blocks separately from full ones.
 
 use prism_nand::{BlockId, Pun};
 use prism_ssd::Drive;
 
 use crate::rules::Zombies;
 
-/// Units looked at, one by one, at most: some seconds of a large drive.
+/// The largest drive whose units are examined, in mapping units. Examining this many takes a
+/// few seconds.
 const UNITS_MAX: u32 = 1 << 26;
 
-/// The blocks of a drive.
+/// Valid data and erase counts of the blocks of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriveBlocks {
-    /// Those that hold data, by valid units; open ones apart, and without those of one bit a
-    /// cell beside others, which hold less. None on a drive with more units
-    /// than can be looked at.
+    /// Data blocks by their number of valid units. If the drive has an SLC region, its
+    /// blocks are left out, because they hold fewer units than the others. `None` on a drive
+    /// with more than 2^26 units.
     pub data: Option<Zombies>,
-    /// Those that hold the map.
+    /// Blocks of the map, by their number of valid units. `None` as for `data`.
     pub map: Option<Zombies>,
-    /// Erases of each block since the drive was made, fewest first.
+    /// Erase count of each block since the drive was made, in ascending order.
     pub erases: Vec<u32>,
 }
 
 impl DriveBlocks {
-    /// The blocks of `drive` as they are now.
+    /// Examines the current state of `drive`.
     #[must_use]
     pub fn of(drive: &Drive) -> Self {
         let mut erases = drive.engine().nand().erase_counts().to_vec();
@@ -34,11 +36,12 @@ impl DriveBlocks {
         if drive.engine().nand().geometry().units() > UNITS_MAX {
             return Self { data: None, map: None, erases };
         }
-        let (data, map) = held(drive);
+        let (data, map) = blocks_by_contents(drive);
         Self { data: Some(data), map: Some(map), erases }
     }
 
-    /// Erases by rank: (share of the blocks, erases), at most 513 points.
+    /// Erase counts in ascending order, as points of a curve: (share of the blocks up to
+    /// this point, erase count). At most 513 points.
     #[must_use]
     pub fn wear_curve(&self) -> Vec<(f64, u32)> {
         let count = self.erases.len();
@@ -50,7 +53,8 @@ impl DriveBlocks {
     }
 }
 
-fn held(drive: &Drive) -> (Zombies, Zombies) {
+/// The data blocks and the map blocks of `drive`, each by number of valid units.
+fn blocks_by_contents(drive: &Drive) -> (Zombies, Zombies) {
     let (nand, ftl) = (drive.engine().nand(), drive.engine().ftl());
     let (geometry, layout) = (nand.geometry(), nand.layout());
     let units = geometry.data_units_per_block();
@@ -91,12 +95,12 @@ mod tests {
         let mut device = fit(&Device::preset("wiscsim").unwrap(), Bytes(64 << 20)).unwrap().device;
         device.ftl.mapping = mapping;
         device.ftl.map_cache = (mapping == Mapping::Dftl).then_some(Bytes(4096));
-        let told = |_, _| true;
-        Drive::prepared(device, InitialState::Filled, 1, told).unwrap().unwrap().0
+        let keep_going = |_, _| true;
+        Drive::prepared(device, InitialState::Filled, 1, keep_going).unwrap().unwrap().0
     }
 
     #[test]
-    fn a_filled_drive_holds_its_capacity_and_nothing_else() {
+    fn a_filled_drive_holds_its_capacity_without_garbage() {
         let blocks = DriveBlocks::of(&drive(Mapping::Page));
         let data = blocks.data.as_ref().unwrap();
         let units = |by: &[u64]| by.iter().enumerate().map(|(v, n)| v as u64 * n).sum::<u64>();
@@ -107,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_map_has_blocks_of_its_own_or_is_told_apart() {
+    fn map_blocks_are_counted_separately_from_data_blocks() {
         let mut drive = drive(Mapping::Dftl);
         let mut done = Vec::new();
         for i in 0..6000u64 {

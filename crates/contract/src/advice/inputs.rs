@@ -8,7 +8,7 @@ use prism_ssd::{Device, Drive, HostOp};
 use prism_trace::summary::Sizes;
 use prism_workload::Measured;
 
-use crate::rules::{Counted, Findings, RequestScale, Rule, Verdict};
+use crate::rules::{Findings, RequestScale, Rule, ValueCounts, Verdict};
 use crate::what_if::Comparison;
 
 use super::SLOW;
@@ -171,7 +171,7 @@ fn in_flight(scale: &RequestScale) -> Option<u64> {
     if !scale.depth_known {
         return None;
     }
-    let of = |counted: &Counted| {
+    let of = |counted: &ValueCounts| {
         let counts = counted.counts().to_vec();
         (0..).zip(counts).filter(|&(_, count)| count > 0)
     };

@@ -1,4 +1,4 @@
-//! The seven design rules for applications, held against a trace on a drive.
+//! The seven design rules for applications, found against a trace on a drive.
 //!
 //! They are advice to programmers; a trace of requests shows whether some of them are
 //! followed, and says nothing of others. "Not decidable" is then the answer, with its reason.
@@ -90,12 +90,12 @@ pub fn advice(inputs: &Inputs) -> Vec<Advice> {
         ("Use multiple threads to do small I/O", rules::small(inputs)),
         ("Use fewer threads to do big I/O", rules::big(inputs)),
     ];
-    let one = |(number, (rule, held)): (u8, (&'static str, rules::Held))| Advice {
+    let one = |(number, (rule, found)): (u8, (&'static str, rules::Assessment))| Advice {
         number,
         rule,
-        verdict: held.verdict,
-        numbers: held.numbers,
-        advice: held.advice,
+        verdict: found.verdict,
+        numbers: found.numbers,
+        advice: found.advice,
         source: SOURCES[usize::from(number) - 1],
     };
     (1..).zip(table).map(one).collect()

@@ -6,19 +6,19 @@ use super::{BELOW_UNIT, FEW, FULL, IN_PLACE, Inputs, SLOW, Verdict};
 use crate::rules::Verdict as RuleVerdict;
 
 /// What was found of a rule.
-pub struct Held {
+pub struct Assessment {
     pub verdict: Verdict,
     pub numbers: String,
     pub advice: String,
 }
 
-fn held(violated: bool, numbers: String, advice: impl Into<String>) -> Held {
+fn assessed(violated: bool, numbers: String, advice: impl Into<String>) -> Assessment {
     let verdict = if violated { Verdict::Violates } else { Verdict::Follows };
-    Held { verdict, numbers, advice: advice.into() }
+    Assessment { verdict, numbers, advice: advice.into() }
 }
 
-fn undecided(reason: &str, numbers: String, advice: impl Into<String>) -> Held {
-    Held { verdict: Verdict::NotDecidable(reason.into()), numbers, advice: advice.into() }
+fn undecided(reason: &str, numbers: String, advice: impl Into<String>) -> Assessment {
+    Assessment { verdict: Verdict::NotDecidable(reason.into()), numbers, advice: advice.into() }
 }
 
 fn percent(share: f64) -> String {
@@ -35,7 +35,7 @@ fn share(part: u64, all: u64) -> f64 {
 
 const NOTHING_WRITTEN: &str = "Nothing is written.";
 
-pub fn in_place(inputs: &Inputs) -> Held {
+pub fn in_place(inputs: &Inputs) -> Assessment {
     let advice = "Write updates elsewhere, one behind the other, and discard what they replace \
                   as a whole: on flash a place of its own gains nothing.";
     if inputs.written.0 == 0 {
@@ -50,10 +50,10 @@ pub fn in_place(inputs: &Inputs) -> Held {
         inputs.completed,
         percent(IN_PLACE),
     );
-    held(overwriting >= IN_PLACE, numbers, advice)
+    assessed(overwriting >= IN_PLACE, numbers, advice)
 }
 
-pub fn hot_cold(inputs: &Inputs) -> Held {
+pub fn hot_cold(inputs: &Inputs) -> Assessment {
     let mut advice = "Keep what is written often apart from what is not: other files, other parts \
                       of a file, or placement handles."
         .to_owned();
@@ -75,10 +75,10 @@ pub fn hot_cold(inputs: &Inputs) -> Held {
         percent(density),
     );
     let mixed = inputs.uniform != RuleVerdict::Kept && inputs.grouped != RuleVerdict::Kept;
-    held(mixed, numbers, advice)
+    assessed(mixed, numbers, advice)
 }
 
-pub fn compact(inputs: &Inputs) -> Held {
+pub fn compact(inputs: &Inputs) -> Assessment {
     let advice = format!(
         "Put together what is written together, without scattered updates: each costs {} of \
          flash at least.",
@@ -101,10 +101,10 @@ pub fn compact(inputs: &Inputs) -> Held {
                       changed, or one bit of them, is known to the application only.";
         return undecided(reason, numbers, advice);
     }
-    held(small >= BELOW_UNIT, numbers, advice)
+    assessed(small >= BELOW_UNIT, numbers, advice)
 }
 
-pub fn heavy(inputs: &Inputs) -> Held {
+pub fn heavy(inputs: &Inputs) -> Assessment {
     let advice = "Spread writes over time, so that cleaning keeps up with them and no write has \
                   to wait for an erase.";
     let Some(longest) = inputs.longest_write else {
@@ -121,10 +121,10 @@ pub fn heavy(inputs: &Inputs) -> Held {
         inputs.slow_writes,
         inputs.held_back,
     );
-    held(inputs.slow_writes > 0 || inputs.held_back > 0, numbers, advice)
+    assessed(inputs.slow_writes > 0 || inputs.held_back > 0, numbers, advice)
 }
 
-pub fn full(inputs: &Inputs) -> Held {
+pub fn full(inputs: &Inputs) -> Assessment {
     let used = share(inputs.mapped.0, inputs.capacity.0);
     // Of all flash: the spare is never full.
     let of_flash = used / (1.0 + inputs.spare);
@@ -150,7 +150,7 @@ pub fn full(inputs: &Inputs) -> Held {
     );
     let advice = "Leave part of the drive unwritten or discarded: what holds no data is spare \
                   flash.";
-    held(used > FULL, numbers, advice)
+    assessed(used > FULL, numbers, advice)
 }
 
 /// Flash pages that a request of the median size takes.
@@ -177,7 +177,7 @@ fn scale(size: Bytes, inputs: &Inputs) -> String {
     )
 }
 
-pub fn small(inputs: &Inputs) -> Held {
+pub fn small(inputs: &Inputs) -> Assessment {
     let mut advice = "Issue small requests from several threads, or asynchronously, so that every \
                       channel has work."
         .to_owned();
@@ -193,18 +193,18 @@ pub fn small(inputs: &Inputs) -> Held {
     };
     let numbers = scale(size, inputs);
     if size >= full_scale(inputs) {
-        return held(false, numbers, advice);
+        return assessed(false, numbers, advice);
     }
     match inputs.in_flight {
         None => undecided(NO_COMPLETIONS, numbers, advice),
         Some(depth) => {
             let idle = depth.saturating_mul(pages(size, inputs)) < u64::from(inputs.channels);
-            held(idle, numbers, advice)
+            assessed(idle, numbers, advice)
         }
     }
 }
 
-pub fn big(inputs: &Inputs) -> Held {
+pub fn big(inputs: &Inputs) -> Assessment {
     let advice = "Issue big requests from one thread or two: each keeps all channels busy by \
                   itself, and more of them wait for each other.";
     let Some(size) = inputs.request_median else {
@@ -212,10 +212,10 @@ pub fn big(inputs: &Inputs) -> Held {
     };
     let numbers = scale(size, inputs);
     if size < full_scale(inputs) {
-        return held(false, numbers, advice);
+        return assessed(false, numbers, advice);
     }
     match inputs.in_flight {
         None => undecided(NO_COMPLETIONS, numbers, advice),
-        Some(depth) => held(depth > FEW, numbers, advice),
+        Some(depth) => assessed(depth > FEW, numbers, advice),
     }
 }

@@ -59,7 +59,7 @@ pub struct LogBlocks {
 
 /// What came of it.
 #[derive(Clone, Debug)]
-pub struct AlignmentFound {
+pub struct AlignmentFindings {
     /// Size of a logical block.
     pub block: Bytes,
     /// Bytes written, in whole units.
@@ -154,7 +154,7 @@ impl LogBlocks {
 
     /// Ends the trace: what stands in log blocks is merged.
     #[must_use]
-    pub fn finish(mut self) -> AlignmentFound {
+    pub fn finish(mut self) -> AlignmentFindings {
         let mut at_end = Merges::default();
         let (mut when_full, mut mapped) = (self.when_full, 0);
         let used = |log: &&Log| log.valid > 0 || log.filled > 0 || log.in_order;
@@ -178,7 +178,7 @@ impl LogBlocks {
                 }
             }
         }
-        AlignmentFound {
+        AlignmentFindings {
             block: Bytes(u64::from(self.units.get()) * self.unit),
             written: Bytes(self.written * self.unit),
             mapped: Bytes(mapped * self.unit),
@@ -201,7 +201,7 @@ fn merge(merges: &mut Merges, log: &Log, rest: u32) {
     merges.copied += u64::from(rest);
 }
 
-impl AlignmentFound {
+impl AlignmentFindings {
     /// Bytes merged at the end / bytes mapped then: the paper's ratio. It can exceed 1 by
     /// far only there, where the denominator is the size of live files.
     #[must_use]
@@ -232,7 +232,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// Blocks of four units of 1 KiB.
-    fn run(writes: &[u32], discards: &[u32]) -> AlignmentFound {
+    fn run(writes: &[u32], discards: &[u32]) -> AlignmentFindings {
         let mut rule = LogBlocks::new(Bytes(4096), Bytes(1024));
         rule.grow(16);
         let mut mapped = BTreeSet::new();

@@ -2,10 +2,10 @@
 
 use prism_base::Bytes;
 
-use super::alignment::AlignmentFound;
-use super::grouping::{HeldAt, Zombies};
-use super::lifetime::LifetimeFound;
-use super::locality::LocalityFound;
+use super::alignment::AlignmentFindings;
+use super::grouping::{SpaceSample, Zombies};
+use super::lifetime::LifetimeFindings;
+use super::locality::LocalityFindings;
 use super::offenders::Offender;
 use super::request_scale::RequestScale;
 use super::rule::{Rule, Thresholds, Verdict};
@@ -13,7 +13,7 @@ use super::subject::Subject;
 
 /// Garbage among data.
 #[derive(Clone, Debug)]
-pub struct GroupingFound {
+pub struct GroupingFindings {
     /// Blocks of a drive with one stream.
     pub unsegmented: Zombies,
     /// Blocks of a drive whose segments of addresses have blocks of their own.
@@ -34,7 +34,7 @@ pub struct GroupingFound {
     /// part of the trace: mapped, but no longer live. 0 where nothing comes after it.
     pub discarded_later: Bytes,
     /// How it went.
-    pub course: Vec<HeldAt>,
+    pub history: Vec<SpaceSample>,
 }
 
 /// All of it.
@@ -45,13 +45,13 @@ pub struct Findings {
     /// Request scale.
     pub request_scale: RequestScale,
     /// Locality.
-    pub locality: LocalityFound,
+    pub locality: LocalityFindings,
     /// Aligned sequentiality, with logical blocks of each of the two sizes.
-    pub alignment: [AlignmentFound; 2],
+    pub alignment: [AlignmentFindings; 2],
     /// Grouping by death time.
-    pub grouping: GroupingFound,
+    pub grouping: GroupingFindings,
     /// Uniform data lifetime.
-    pub lifetime: LifetimeFound,
+    pub lifetime: LifetimeFindings,
     /// Whether every unit was followed; false beyond 8 TiB of touched units of 4 KiB.
     pub exact: bool,
     /// The worst offenders against each rule, in the order of [`Rule::ALL`].

@@ -9,7 +9,7 @@
 //! are kept apart, and there is no map; the blocks of 16 channels that the paper fills at
 //! once are one here.
 //!
-//! Memory: 4 bytes a block; of each unit the caller keeps its [`Place`].
+//! Memory: 4 bytes a block; of each unit the caller keeps its [`OptBlock`].
 
 use prism_base::{Bytes, FastMap, prefetch};
 
@@ -19,7 +19,7 @@ const OPEN: u32 = 1 << 31;
 const SAMPLES_MAX: usize = 256;
 
 /// Where a unit lies in an [`AppendLog`]: the number of its block plus one; 0 is nowhere.
-pub type Place = u32;
+pub type OptBlock = u32;
 
 /// Blocks that units are appended to: those of one stream, or of one for each segment of
 /// the address space.
@@ -71,7 +71,7 @@ impl AppendLog {
 
     /// Writes `unit`, which lies at `place`.
     #[inline]
-    pub fn write(&mut self, place: &mut Place, unit: u64) {
+    pub fn write(&mut self, place: &mut OptBlock, unit: u64) {
         self.discard(place);
         let segment = self.segment(unit);
         let (block, filled) = &mut self.open[segment];
@@ -111,7 +111,7 @@ impl AppendLog {
 
     /// Discards the unit at `place`, if it holds data.
     #[inline]
-    pub fn discard(&mut self, place: &mut Place) {
+    pub fn discard(&mut self, place: &mut OptBlock) {
         let Some(block) = place.checked_sub(1) else { return };
         *place = 0;
         let valid = &mut self.valid[block as usize];
@@ -125,7 +125,7 @@ impl AppendLog {
 
     /// Says that what lies at `place` will soon be written again.
     #[inline]
-    pub fn prefetch(&self, place: Place) {
+    pub fn prefetch(&self, place: OptBlock) {
         if let Some(block) = place.checked_sub(1) {
             prefetch(&self.valid, block as usize);
         }
@@ -153,7 +153,7 @@ impl AppendLog {
     /// Garbage that the unit at `place` keeps from being erased: its block's garbage, shared
     /// by the block's valid units. 0 in an open block.
     #[must_use]
-    pub fn captive(&self, place: Place) -> f64 {
+    pub fn garbage_share(&self, place: OptBlock) -> f64 {
         let Some(block) = place.checked_sub(1) else { return 0.0 };
         let valid = self.valid[block as usize];
         if valid & OPEN != 0 { 0.0 } else { f64::from(self.units - valid) / f64::from(valid) }
@@ -210,7 +210,7 @@ impl Zombies {
 
 /// What holds data and what is data, as writing goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeldAt {
+pub struct SpaceSample {
     /// Bytes written so far.
     pub written: u64,
     /// Bytes mapped.
@@ -221,13 +221,13 @@ pub struct HeldAt {
 
 /// Samples at growing distances, so that there are never more than 256.
 #[derive(Debug)]
-pub struct Course {
+pub struct SpaceHistory {
     step: u64,
     next: u64,
-    samples: Vec<HeldAt>,
+    samples: Vec<SpaceSample>,
 }
 
-impl Course {
+impl SpaceHistory {
     /// Begins with a sample every MiB.
     #[must_use]
     pub fn new() -> Self {
@@ -242,7 +242,7 @@ impl Course {
     }
 
     /// Takes a sample.
-    pub fn take(&mut self, sample: HeldAt) {
+    pub fn take(&mut self, sample: SpaceSample) {
         self.samples.push(sample);
         if self.samples.len() == SAMPLES_MAX {
             let mut place = 0;
@@ -257,13 +257,13 @@ impl Course {
 
     /// The samples and the last state.
     #[must_use]
-    pub fn finish(mut self, last: HeldAt) -> Vec<HeldAt> {
+    pub fn finish(mut self, last: SpaceSample) -> Vec<SpaceSample> {
         self.samples.push(last);
         self.samples
     }
 }
 
-impl Default for Course {
+impl Default for SpaceHistory {
     fn default() -> Self {
         Self::new()
     }
@@ -277,7 +277,7 @@ mod tests {
 
     const UNIT: Bytes = Bytes(4096);
 
-    fn log(segment: u64, units: &[u64]) -> (AppendLog, [Place; 16]) {
+    fn log(segment: u64, units: &[u64]) -> (AppendLog, [OptBlock; 16]) {
         let (mut log, mut places) = (AppendLog::new(4, segment), [0; 16]);
         units.iter().for_each(|&unit| log.write(&mut places[unit as usize], unit));
         (log, places)
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!((zombies.held_blocks(), zombies.mixed_blocks()), (2, 1));
         assert_eq!((one.density(), one.mapped()), (Some(5.0 / 8.0), 7));
         // Unit 3 alone keeps the first block's three garbage units; 0 keeps none.
-        assert_eq!([3, 0, 10].map(|unit: usize| one.captive(places[unit])), [3.0, 0.0, 0.0]);
+        assert_eq!([3, 0, 10].map(|unit: usize| one.garbage_share(places[unit])), [3.0, 0.0, 0.0]);
         one.discard(&mut places[3]);
         assert_eq!((one.density(), one.mapped()), (Some(1.0), 6));
         // Segments of eight units: [0 1 2 3] [0 1 2 ..] and [8 9 10 ..].
@@ -346,13 +346,13 @@ mod tests {
 
     #[test]
     fn samples_stay_few() {
-        let mut course = Course::new();
+        let mut history = SpaceHistory::new();
         for written in (0..4000u64).map(|i| i << 20) {
-            if course.is_due(written) {
-                course.take(HeldAt { written, mapped: 0, held: 0 });
+            if history.is_due(written) {
+                history.take(SpaceSample { written, mapped: 0, held: 0 });
             }
         }
-        let samples = course.finish(HeldAt { written: 1 << 40, mapped: 0, held: 0 });
+        let samples = history.finish(SpaceSample { written: 1 << 40, mapped: 0, held: 0 });
         assert!((100..=256).contains(&samples.len()), "{}", samples.len());
         assert!(samples.windows(2).all(|w| w[0].written < w[1].written));
     }

@@ -7,7 +7,7 @@ const POINTS: u64 = 1000;
 
 /// How many units were written how often.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct LifetimeFound {
+pub struct LifetimeFindings {
     /// (writes, units written so often), fewest writes first.
     pub counts: Vec<(u32, u64)>,
     /// Units that were written.
@@ -16,7 +16,7 @@ pub struct LifetimeFound {
     pub writes: u64,
 }
 
-impl LifetimeFound {
+impl LifetimeFindings {
     /// Over the number of writes to each unit; those never written do not count.
     #[must_use]
     pub fn of(writes: impl IntoIterator<Item = u32>) -> Self {
@@ -114,10 +114,10 @@ mod tests {
 
     #[test]
     fn worked_out_by_hand() {
-        let even = LifetimeFound::of([0, 3, 3, 0, 3, 3]);
+        let even = LifetimeFindings::of([0, 3, 3, 0, 3, 3]);
         assert_eq!((even.units, even.writes, even.gini()), (4, 12, Some(0.0)));
         // Counts 1 1 1 7 over 4 units: Lorenz area (1 + 3 + 5 + 13) / 40.
-        let one = LifetimeFound::of([1, 7, 1, 1]);
+        let one = LifetimeFindings::of([1, 7, 1, 1]);
         assert!((one.gini().unwrap() - (1.0 - 22.0 / 40.0)).abs() < 1e-12);
         assert_eq!(one.share_of_top(0.25), Some(0.7));
         assert_eq!(one.share_of_top(0.5), Some(0.8));
@@ -125,8 +125,8 @@ mod tests {
         assert_eq!(one.curve(), [(0.0, 7), (0.25, 1), (0.5, 1), (0.75, 1), (1.0, 1)]);
         // The 80/20 rule.
         let rule: Vec<u32> = (0..1000).map(|i| if i < 200 { 16 } else { 1 }).collect();
-        assert!((LifetimeFound::of(rule).gini().unwrap() - 0.6).abs() < 1e-12);
-        assert_eq!(LifetimeFound::of([0, 0]).score(), None);
+        assert!((LifetimeFindings::of(rule).gini().unwrap() - 0.6).abs() < 1e-12);
+        assert_eq!(LifetimeFindings::of([0, 0]).score(), None);
     }
 
     #[test]
@@ -142,6 +142,6 @@ mod tests {
         }
         let n = counts.len() as f64;
         let expected = differences / (2.0 * n * sum);
-        assert!((LifetimeFound::of(counts).gini().unwrap() - expected).abs() < 1e-12);
+        assert!((LifetimeFindings::of(counts).gini().unwrap() - expected).abs() < 1e-12);
     }
 }

@@ -34,7 +34,7 @@ pub struct Locality {
 
 /// What came of it.
 #[derive(Clone, Debug)]
-pub struct LocalityFound {
+pub struct LocalityFindings {
     /// Bytes of addresses that a translation page maps.
     pub reach: Bytes,
     /// Translation pages that the cache holds for which the score stands.
@@ -86,7 +86,7 @@ impl Locality {
 
     /// Ends the trace.
     #[must_use]
-    pub fn finish(self) -> LocalityFound {
+    pub fn finish(self) -> LocalityFindings {
         let (mut blame, mut firsts) = (self.blame, self.firsts.into_iter());
         let distances = self.stack.finish(|distance| {
             let group = firsts.next().expect("a group for each first visit");
@@ -94,7 +94,7 @@ impl Locality {
                 blame.add(group, 1.0);
             }
         });
-        LocalityFound {
+        LocalityFindings {
             reach: Bytes(self.reach),
             cache_pages: self.cache_pages,
             distances,
@@ -104,7 +104,7 @@ impl Locality {
     }
 }
 
-impl LocalityFound {
+impl LocalityFindings {
     /// Misses / visits of a cache of `pages`, the trace following itself; none without
     /// visits.
     #[must_use]

@@ -20,13 +20,13 @@ mod stack;
 mod subject;
 mod units;
 
-pub use alignment::{AlignmentFound, LogBlocks, Merges};
-pub use findings::{Findings, GroupingFound};
-pub use grouping::{AppendLog, Course, HeldAt, Place, Zombies};
-pub use lifetime::LifetimeFound;
-pub use locality::{COVERAGES, Locality, LocalityFound};
+pub use alignment::{AlignmentFindings, LogBlocks, Merges};
+pub use findings::{Findings, GroupingFindings};
+pub use grouping::{AppendLog, OptBlock, SpaceHistory, SpaceSample, Zombies};
+pub use lifetime::LifetimeFindings;
+pub use locality::{COVERAGES, Locality, LocalityFindings};
 pub use offenders::{Blame, Class, Dimension, Groups, NamedRange, Offender, Ranges};
-pub use request_scale::{Counted, RequestScale, Side};
+pub use request_scale::{RequestScale, Side, ValueCounts};
 pub use rule::{Rule, Thresholds, Verdict};
 pub use stack::{Distances, Stack};
 pub use subject::Subject;
@@ -50,15 +50,15 @@ const CHUNK_UNITS_MIN: u64 = 512;
 
 /// In a unit's count of writes: it was discarded after the judged part, and is not to be
 /// counted a second time.
-const LATER: u32 = 1 << 31;
+const DISCARDED_LATER: u32 = 1 << 31;
 
 /// What is known of a unit.
 #[derive(Clone, Copy, Debug, Default)]
 struct UnitState {
     /// On the drive with one stream.
-    whole: Place,
+    whole: OptBlock,
     /// On the drive with segments.
-    segmented: Place,
+    segmented: OptBlock,
     /// How often it was written.
     writes: u32,
     /// Who wrote it last.
@@ -66,7 +66,7 @@ struct UnitState {
 }
 
 /// Records by which what a request needs is fetched ahead.
-const AHEAD: usize = 24;
+const PREFETCH_DISTANCE: usize = 24;
 
 /// The five rules over the records so far.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ pub struct Rules {
     alignment: [LogBlocks; 2],
     whole: AppendLog,
     segmented: AppendLog,
-    course: Course,
+    history: SpaceHistory,
     states: Vec<UnitState>,
     written_units: u64,
     overwritten: u64,
@@ -108,7 +108,7 @@ impl Rules {
             alignment,
             whole: log(u64::MAX),
             segmented: log((SEGMENT.0 / unit.0).max(1)),
-            course: Course::new(),
+            history: SpaceHistory::new(),
             states: Vec::new(),
             written_units: 0,
             overwritten: 0,
@@ -121,10 +121,10 @@ impl Rules {
     /// Counts records, in the order of their issue times: faster than one by one.
     pub fn add_all(&mut self, records: &[Record]) {
         for (place, record) in records.iter().enumerate() {
-            if let Some(ahead) = records.get(place + AHEAD) {
+            if let Some(ahead) = records.get(place + PREFETCH_DISTANCE) {
                 self.prefetch(ahead, false);
             }
-            if let Some(soon) = records.get(place + AHEAD / 2) {
+            if let Some(soon) = records.get(place + PREFETCH_DISTANCE / 2) {
                 self.prefetch(soon, true);
             }
             self.add(record);
@@ -166,7 +166,7 @@ impl Rules {
     /// was mapped in vain when that part ended.
     pub fn after(&mut self, record: &Record) {
         if matches!(record.op, Op::Discard | Op::WriteZeroes) {
-            self.discarded_later += self.forget(record);
+            self.discarded_later += self.count_later_discards(record);
         }
     }
 
@@ -192,15 +192,15 @@ impl Rules {
                 let unit = run.unit + u64::from(dense - run.dense);
                 whole.write(&mut state.whole, unit);
                 segmented.write(&mut state.segmented, unit);
-                state.writes = (state.writes + 1).min(LATER - 1);
+                state.writes = (state.writes + 1).min(DISCARDED_LATER - 1);
                 state.writer = group;
             }
             written += u64::from(run.len);
         });
         self.written_units += written;
         self.overwritten += overwritten;
-        if self.course.is_due(self.written_units * unit) {
-            self.course.take(self.held());
+        if self.history.is_due(self.written_units * unit) {
+            self.history.take(self.held());
         }
     }
 
@@ -226,15 +226,15 @@ impl Rules {
 
     /// Units that `record` discards and that still hold what they held at the end of the
     /// judged part. The logs stay as they were then.
-    fn forget(&mut self, record: &Record) -> u64 {
+    fn count_later_discards(&mut self, record: &Record) -> u64 {
         let unit = self.subject.unit.0;
         let (first, end) = (record.offset.div_ceil(unit), record.end() / unit);
         let Self { units, states, .. } = self;
         let mut found = 0;
         units.known(first, end, |run| {
             for state in &mut states[run.dense as usize..(run.dense + run.len) as usize] {
-                if state.whole != 0 && state.writes & LATER == 0 {
-                    state.writes |= LATER;
+                if state.whole != 0 && state.writes & DISCARDED_LATER == 0 {
+                    state.writes |= DISCARDED_LATER;
                     found += 1;
                 }
             }
@@ -242,9 +242,9 @@ impl Rules {
         found
     }
 
-    fn held(&self) -> HeldAt {
+    fn held(&self) -> SpaceSample {
         let unit = self.subject.unit.0;
-        HeldAt {
+        SpaceSample {
             written: self.written_units * unit,
             mapped: self.whole.mapped() * unit,
             held: self.whole.held().0 * unit,
@@ -255,18 +255,18 @@ impl Rules {
     #[must_use]
     pub fn finish(mut self, symbols: &Symbols) -> Findings {
         for state in &mut self.states {
-            state.writes &= !LATER;
+            state.writes &= !DISCARDED_LATER;
         }
         let unit = self.subject.unit;
-        let lifetime = LifetimeFound::of(self.states.iter().map(|state| state.writes));
-        let (mut captive, mut excess) = (Blame::default(), Blame::default());
+        let lifetime = LifetimeFindings::of(self.states.iter().map(|state| state.writes));
+        let (mut garbage_share, mut excess) = (Blame::default(), Blame::default());
         let mean = lifetime.mean();
         for state in self.states.iter().filter(|state| state.writes > 0) {
-            captive.add(state.writer, self.whole.captive(state.whole) * unit.0 as f64);
+            garbage_share.add(state.writer, self.whole.garbage_share(state.whole) * unit.0 as f64);
             excess.add(state.writer, (f64::from(state.writes) - mean).max(0.0));
         }
         let last = self.held();
-        let grouping = GroupingFound {
+        let grouping = GroupingFindings {
             unsegmented: self.whole.zombies(unit),
             segmented: self.segmented.zombies(unit),
             density: self.whole.density(),
@@ -276,7 +276,7 @@ impl Rules {
             overwritten: unit * self.overwritten,
             discarded: unit * self.discarded,
             discarded_later: unit * self.discarded_later,
-            course: self.course.finish(last),
+            history: self.history.finish(last),
         };
         let locality = self.locality.finish();
         let alignment = self.alignment.map(LogBlocks::finish);
@@ -285,7 +285,7 @@ impl Rules {
             self.request_scale.blame.worst(groups, symbols),
             locality.blame.worst(groups, symbols),
             alignment[1].blame.worst(groups, symbols),
-            captive.worst(groups, symbols),
+            garbage_share.worst(groups, symbols),
             excess.worst(groups, symbols),
         ];
         Findings {

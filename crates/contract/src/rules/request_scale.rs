@@ -22,11 +22,11 @@ const IN_FLIGHT_MAX: usize = 1 << 20;
 
 /// How often each whole number occurred.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct ValueCounts {
     counts: Vec<u64>,
 }
 
-impl Counted {
+impl ValueCounts {
     /// Counts `value`; above 65,535 as this.
     pub fn add(&mut self, value: u64) {
         let place = (value as usize).min(DEPTH_MAX - 1);
@@ -71,9 +71,9 @@ pub struct Side {
     /// Their sizes in bytes.
     pub sizes: Sizes,
     /// Requests outstanding just before each; empty if no completion is known.
-    pub depth: Counted,
+    pub depth: ValueCounts,
     /// Requests of the same kind outstanding just before each.
-    pub depth_same: Counted,
+    pub depth_same: ValueCounts,
 }
 
 /// What the rule counts.
@@ -92,7 +92,7 @@ pub struct RequestScale {
     /// Writes that are durable by themselves, or have a flush before them.
     pub durable_writes: u64,
     /// Bytes written between one barrier (flush, or write with one) and the next, in KiB.
-    pub kib_between_barriers: Counted,
+    pub kib_between_barriers: ValueCounts,
     since_barrier: u64,
     in_flight: BinaryHeap<Reverse<(i64, u64, Op)>>,
     pages_in_flight: u64,
@@ -118,7 +118,7 @@ impl RequestScale {
             discards: 0,
             flushes: 0,
             durable_writes: 0,
-            kib_between_barriers: Counted::default(),
+            kib_between_barriers: ValueCounts::default(),
             since_barrier: 0,
             in_flight: BinaryHeap::new(),
             pages_in_flight: 0,
@@ -294,6 +294,6 @@ mod tests {
         assert!(!rule.depth_known);
         assert_eq!(rule.score(), Some(0.5));
         assert_eq!(RequestScale::new(Bytes(4096), 2).score(), None);
-        assert_eq!(Counted::default().quantile(0.5), None);
+        assert_eq!(ValueCounts::default().quantile(0.5), None);
     }
 }

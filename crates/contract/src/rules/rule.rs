@@ -109,9 +109,9 @@ impl Rule {
         }
     }
 
-    /// What the rule asks for, and why, in one sentence.
+    /// What the rule statement for, and why, in one sentence.
     #[must_use]
-    pub fn asks(self) -> &'static str {
+    pub fn statement(self) -> &'static str {
         match self {
             Self::RequestScale => {
                 "Issue large requests, or many at once, so that every channel has work."

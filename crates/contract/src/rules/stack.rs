@@ -130,12 +130,12 @@ impl Stack {
     /// `each` is told the distance of every first visit, in the order of these.
     #[must_use]
     pub fn finish(mut self, mut each: impl FnMut(u32)) -> Distances {
-        let first_time = std::mem::take(&mut self.distances);
+        let revisits = std::mem::take(&mut self.distances);
         for page in std::mem::take(&mut self.firsts) {
             // A page that is the newest one already has distance 1, as `visit` says.
             each(self.visit(page).expect("the page was visited before"));
         }
-        Distances { within: first_time, around: self.distances, pages: self.last.len() as u64 }
+        Distances { revisits, first_visits: self.distances, pages: self.last.len() as u64 }
     }
 }
 
@@ -143,9 +143,9 @@ impl Stack {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distances {
     /// Visits at distance `i + 1`, those after the first to a page.
-    within: Vec<u64>,
+    revisits: Vec<u64>,
     /// The same of the first visits, with the sequence following itself.
-    around: Vec<u64>,
+    first_visits: Vec<u64>,
     /// Different pages.
     pages: u64,
 }
@@ -160,31 +160,31 @@ impl Distances {
     /// All visits.
     #[must_use]
     pub fn visits(&self) -> u64 {
-        self.within.iter().sum::<u64>() + self.pages
+        self.revisits.iter().sum::<u64>() + self.pages
     }
 
     /// Visits that a least-recently-used cache of `size` pages does not find: of one round
     /// that starts with an empty cache.
     #[must_use]
     pub fn cold_misses(&self, size: u64) -> u64 {
-        self.pages + beyond(&self.within, size)
+        self.pages + beyond(&self.revisits, size)
     }
 
     /// The same of a round that follows others like it.
     #[must_use]
     pub fn misses(&self, size: u64) -> u64 {
-        beyond(&self.within, size) + beyond(&self.around, size)
+        beyond(&self.revisits, size) + beyond(&self.first_visits, size)
     }
 
     /// [`Distances::misses`] for each size from 0 to that which misses nothing; one pass.
     #[must_use]
     pub fn curve(&self) -> Vec<u64> {
-        let end = self.within.len().max(self.around.len());
+        let end = self.revisits.len().max(self.first_visits.len());
         let at = |counts: &[u64], place: usize| counts.get(place).copied().unwrap_or(0);
         let mut misses = self.visits();
         let mut curve = vec![misses];
         for place in 0..end {
-            misses -= at(&self.within, place) + at(&self.around, place);
+            misses -= at(&self.revisits, place) + at(&self.first_visits, place);
             curve.push(misses);
         }
         curve

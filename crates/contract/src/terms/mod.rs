@@ -1,4 +1,4 @@
-//! The six terms of the unwritten contract of storage, decided for a trace and a drive.
+//! The six terms of the unwritten contract of storage, decisions for a trace and a drive.
 //!
 //! They are what file systems take for granted of any block device. The paper says of disks,
 //! RAID arrays, MEMS storage and SSDs whether each holds; those columns are quoted. Whether it
@@ -131,7 +131,7 @@ const TABLE: [Row; 6] = [
 /// The six terms, in the order of the paper.
 #[must_use]
 pub fn terms(inputs: &Inputs) -> Vec<Term> {
-    let decided = [
+    let decisions = [
         probed(inputs, sequential),
         probed(inputs, distant),
         interchangeable(inputs),
@@ -139,16 +139,25 @@ pub fn terms(inputs: &Inputs) -> Vec<Term> {
         wear(inputs),
         passive(inputs),
     ];
-    let term = |((number, name, [disk, raid, mems, ssd], source), (holds, why)): (Row, Decided)| {
-        Term { number, name, disk, raid, mems, ssd, holds, why, source }
-    };
-    TABLE.into_iter().zip(decided).map(term).collect()
+    let term =
+        |((number, name, [disk, raid, mems, ssd], source), (holds, why)): (Row, Decision)| Term {
+            number,
+            name,
+            disk,
+            raid,
+            mems,
+            ssd,
+            holds,
+            why,
+            source,
+        };
+    TABLE.into_iter().zip(decisions).map(term).collect()
 }
 
 /// Whether a term holds, and why.
-type Decided = (Option<bool>, String);
+type Decision = (Option<bool>, String);
 
-fn probed(inputs: &Inputs, decide: fn(&Probe) -> Decided) -> Decided {
+fn probed(inputs: &Inputs, decide: fn(&Probe) -> Decision) -> Decision {
     match &inputs.probe {
         Ok(probe) => decide(probe),
         Err(error) => (None, format!("Not simulated: {error}.")),
@@ -163,7 +172,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-fn sequential(probe: &Probe) -> Decided {
+fn sequential(probe: &Probe) -> Decision {
     let all = probe.reads.iter().chain(&probe.writes);
     let most = all.map(Rates::ratio).fold(0.0, f64::max);
     let of = |name: &str, [one, deep]: &[Rates; 2]| {
@@ -183,7 +192,7 @@ fn sequential(probe: &Probe) -> Decided {
     (Some(most >= MUCH_BETTER), why)
 }
 
-fn distant(probe: &Probe) -> Decided {
+fn distant(probe: &Probe) -> Decision {
     let ratio = probe.distant_ns / probe.near_ns;
     let why = format!(
         "A read far from the one before it takes {}, one near it {}: {ratio:.2} times. Longer is \
@@ -194,7 +203,7 @@ fn distant(probe: &Probe) -> Decided {
     (Some(ratio >= LONGER), why)
 }
 
-fn interchangeable(inputs: &Inputs) -> Decided {
+fn interchangeable(inputs: &Inputs) -> Decision {
     let (holds, mut why) = probed(inputs, |probe| {
         let ratio = probe.first.max(probe.last) / probe.first.min(probe.last);
         let why = format!(
@@ -214,7 +223,7 @@ fn interchangeable(inputs: &Inputs) -> Decided {
     (holds, why)
 }
 
-fn amplification(inputs: &Inputs) -> Decided {
+fn amplification(inputs: &Inputs) -> Decision {
     let Some(amplification) = inputs.write_amplification else {
         return (None, "Nothing is written.".into());
     };
@@ -236,7 +245,7 @@ fn amplification(inputs: &Inputs) -> Decided {
     (Some(amplification <= NO_AMPLIFICATION), why)
 }
 
-fn wear(inputs: &Inputs) -> Decided {
+fn wear(inputs: &Inputs) -> Decision {
     let Some(days) = inputs.lifetime_days else {
         return (None, "Nothing is written, so nothing wears.".into());
     };
@@ -252,7 +261,7 @@ fn wear(inputs: &Inputs) -> Decided {
     (Some(days >= NO_WEAR_DAYS), why)
 }
 
-fn passive(inputs: &Inputs) -> Decided {
+fn passive(inputs: &Inputs) -> Decision {
     let total = inputs.operations.total();
     if total == 0 {
         return (None, "The flash does nothing for this trace.".into());

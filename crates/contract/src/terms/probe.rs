@@ -98,16 +98,17 @@ impl Probe {
             return Err(ProbeError::Zoned);
         }
         let mut rng = Rng::stream(seed, "terms.probe");
-        let mut job = Readers::new(full, seed)?;
+        let mut job = ReadProbe::new(full, seed)?;
         let reads = [job.rates(DEPTHS[0], &mut rng)?, job.rates(DEPTHS[1], &mut rng)?];
-        let near_ns = job.mean_latency(near(job.slots, &mut rng))?;
-        let distant_ns = job.mean_latency(distant(job.slots, &mut rng))?;
-        let end = (job.slots / END_SHARE).max(1);
+        let near_ns = job.mean_latency(near(job.positions, &mut rng))?;
+        let distant_ns = job.mean_latency(distant(job.positions, &mut rng))?;
+        let end = (job.positions / END_SHARE).max(1);
         let first = job.rate(random(0, end, READS, &mut rng), DEPTHS[1])?;
-        let last = job.rate(random(job.slots - end, end, READS, &mut rng), DEPTHS[1])?;
+        let last = job.rate(random(job.positions - end, end, READS, &mut rng), DEPTHS[1])?;
         let dies = job.drive.device().geometry().dies();
-        let sequential = written(full, seed, in_order)?;
-        let random = written(full, seed, |slots, _, count| random(0, slots, count, &mut rng))?;
+        let sequential = write_rates(full, seed, in_order)?;
+        let random =
+            write_rates(full, seed, |positions, _, count| random(0, positions, count, &mut rng))?;
         let both = |i: usize| Rates { sequential: sequential[i], random: random[i] };
         let writes = [both(0), both(1)];
         Ok(Self { reads, writes, near_ns, distant_ns, first, last, dies })
@@ -115,12 +116,12 @@ impl Probe {
 }
 
 /// A drive with all dies that is read; addresses are counted in requests.
-struct Readers {
+struct ReadProbe {
     drive: Drive,
-    slots: u64,
+    positions: u64,
 }
 
-impl Readers {
+impl ReadProbe {
     fn new(full: &Device, seed: u64) -> Result<Self, ProbeError> {
         let device = fit_wide(full, REQUEST)?.device;
         let capacity = device.capacity();
@@ -129,34 +130,34 @@ impl Readers {
         let filled = area.0 as f64 + device.ftl.mapping_unit.0 as f64;
         let share = (filled / capacity.0 as f64).min(1.0);
         let drive = prepared(device, InitialState::FilledTo { share }, seed)?;
-        Ok(Self { drive, slots: area.0 / REQUEST.0 })
+        Ok(Self { drive, positions: area.0 / REQUEST.0 })
     }
 
     fn rates(&mut self, depth: u32, rng: &mut Rng) -> Result<Rates, ProbeError> {
-        let from = rng.below(self.slots);
+        let from = rng.below(self.positions);
         Ok(Rates {
-            sequential: self.rate(in_order(self.slots, from, READS), depth)?,
-            random: self.rate(random(0, self.slots, READS, rng), depth)?,
+            sequential: self.rate(in_order(self.positions, from, READS), depth)?,
+            random: self.rate(random(0, self.positions, READS, rng), depth)?,
         })
     }
 
-    fn rate(&mut self, slots: Vec<u64>, depth: u32) -> Result<f64, ProbeError> {
-        Ok(run(&mut self.drive, Op::Read, slots, depth)?.bytes_per_second())
+    fn rate(&mut self, positions: Vec<u64>, depth: u32) -> Result<f64, ProbeError> {
+        Ok(run(&mut self.drive, Op::Read, positions, depth)?.bytes_per_second())
     }
 
-    fn mean_latency(&mut self, slots: Vec<u64>) -> Result<f64, ProbeError> {
-        let measured = run(&mut self.drive, Op::Read, slots, 1)?;
+    fn mean_latency(&mut self, positions: Vec<u64>) -> Result<f64, ProbeError> {
+        let measured = run(&mut self.drive, Op::Read, positions, 1)?;
         Ok(measured.latency_of(HostOp::Read).mean_ns())
     }
 }
 
-/// Bytes a second, at each depth, of writes in the pattern of `slots` (which is told how many
+/// Bytes a second, at each depth, of writes in the pattern of `positions` (which is told how many
 /// there are, where to go on, and how many are wanted) on a drive worn in by the same pattern:
 /// by as many writes, once the spare flash is used up.
-fn written(
+fn write_rates(
     full: &Device,
     seed: u64,
-    mut slots: impl FnMut(u64, u64, u64) -> Vec<u64>,
+    mut positions: impl FnMut(u64, u64, u64) -> Vec<u64>,
 ) -> Result<[f64; 2], ProbeError> {
     let device = fit(full, REQUEST)?.device;
     let all = device.capacity().0 / REQUEST.0;
@@ -164,10 +165,10 @@ fn written(
     let spare = device.usable_units().saturating_sub(u64::from(device.logical_units()));
     let before = (spare * device.ftl.mapping_unit.0 / REQUEST.0 + count).min(WEAR_MAX);
     let mut drive = prepared(device, InitialState::Filled, seed)?;
-    run(&mut drive, Op::Write, slots(all, 0, before), DEPTHS[1])?;
+    run(&mut drive, Op::Write, positions(all, 0, before), DEPTHS[1])?;
     let mut rates = [0.0; 2];
     for (turn, (rate, depth)) in (0..).zip(rates.iter_mut().zip(DEPTHS)) {
-        let wanted = slots(all, before + turn * count, count);
+        let wanted = positions(all, before + turn * count, count);
         *rate = run(&mut drive, Op::Write, wanted, depth)?.bytes_per_second();
     }
     Ok(rates)
@@ -178,41 +179,41 @@ fn prepared(device: Device, state: InitialState, seed: u64) -> Result<Drive, Pro
     Ok(made.ok_or(ReplayError::Interrupted)?.0)
 }
 
-/// Requests of `op` at `slots`, as many in flight as `depth`.
-fn run(drive: &mut Drive, op: Op, slots: Vec<u64>, depth: u32) -> Result<Measured, ProbeError> {
-    let record = |slot: u64| Record::new(op, 0, slot * REQUEST.0, REQUEST.0);
-    let mut source = VecSource::new(slots.into_iter().map(record).collect());
+/// Requests of `op` at `positions`, as many in flight as `depth`.
+fn run(drive: &mut Drive, op: Op, positions: Vec<u64>, depth: u32) -> Result<Measured, ProbeError> {
+    let record = |position: u64| Record::new(op, 0, position * REQUEST.0, REQUEST.0);
+    let mut source = VecSource::new(positions.into_iter().map(record).collect());
     let depth = depth.min(drive.device().drive.queue_depth);
     let options = Options { pace: Pace::Closed { depth }, passes: Passes::Fixed(1) };
     Ok(replay(drive, &mut source, &options, &mut Silent)?.measured)
 }
 
-fn in_order(slots: u64, from: u64, count: u64) -> Vec<u64> {
-    (0..count).map(|i| (from + i) % slots).collect()
+fn in_order(positions: u64, from: u64, count: u64) -> Vec<u64> {
+    (0..count).map(|i| (from + i) % positions).collect()
 }
 
-fn random(first: u64, slots: u64, count: u64, rng: &mut Rng) -> Vec<u64> {
-    (0..count).map(|_| first + rng.below(slots)).collect()
+fn random(first: u64, positions: u64, count: u64, rng: &mut Rng) -> Vec<u64> {
+    (0..count).map(|_| first + rng.below(positions)).collect()
 }
 
 /// Each within [`NEAR`] of the one before it, on either side, and never the next one.
-fn near(slots: u64, rng: &mut Rng) -> Vec<u64> {
-    let reach = (NEAR.0 / REQUEST.0).min(slots / 2).max(2);
-    walk(slots, rng, |rng| {
+fn near(positions: u64, rng: &mut Rng) -> Vec<u64> {
+    let reach = (NEAR.0 / REQUEST.0).min(positions / 2).max(2);
+    walk(positions, rng, |rng| {
         let step = 2 + rng.below(reach - 1);
-        if rng.chance(0.5) { step } else { slots - step }
+        if rng.chance(0.5) { step } else { positions - step }
     })
 }
 
 /// Each at least a quarter of the way round from the one before it.
-fn distant(slots: u64, rng: &mut Rng) -> Vec<u64> {
-    walk(slots, rng, |rng| slots / 4 + rng.below(slots / 2))
+fn distant(positions: u64, rng: &mut Rng) -> Vec<u64> {
+    walk(positions, rng, |rng| positions / 4 + rng.below(positions / 2))
 }
 
-fn walk(slots: u64, rng: &mut Rng, mut step: impl FnMut(&mut Rng) -> u64) -> Vec<u64> {
-    let mut at = rng.below(slots);
+fn walk(positions: u64, rng: &mut Rng, mut step: impl FnMut(&mut Rng) -> u64) -> Vec<u64> {
+    let mut at = rng.below(positions);
     let next = |_| {
-        at = (at + step(rng)) % slots;
+        at = (at + step(rng)) % positions;
         at
     };
     (0..READS).map(next).collect()
@@ -226,11 +227,11 @@ mod tests {
     fn patterns_are_what_they_are_called() {
         let mut rng = Rng::stream(1, "test.patterns");
         assert_eq!(in_order(4, 2, 5), [2, 3, 0, 1, 2]);
-        assert!(random(8, 4, 100, &mut rng).iter().all(|slot| (8..12).contains(slot)));
-        let far_apart = |slots: &[u64]| {
+        assert!(random(8, 4, 100, &mut rng).iter().all(|position| (8..12).contains(position)));
+        let far_apart = |positions: &[u64]| {
             let round =
                 |pair: &[u64]| pair[0].abs_diff(pair[1]).min(1000 - pair[0].abs_diff(pair[1]));
-            slots.windows(2).map(round).collect::<Vec<_>>()
+            positions.windows(2).map(round).collect::<Vec<_>>()
         };
         assert!(far_apart(&near(1000, &mut rng)).iter().all(|step| (2..=32).contains(step)));
         assert!(far_apart(&distant(1000, &mut rng)).iter().all(|&step| step >= 250));

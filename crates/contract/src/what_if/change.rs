@@ -1,69 +1,70 @@
-//! What is changed: a closed family, each member with its parameters.
+//! The changes that a what-if can simulate, each with its parameters.
 
 use prism_base::{Bytes, Nanos};
 
 use crate::rules::Rule;
 
-/// One thing that is changed about the trace, how it is replayed, or the drive.
+/// One change of the trace, of the pace of the replay, or of the drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
-    /// Writes of the same kind that touch or overlap become one, as long as no flush, FUA
-    /// or access to the same bytes comes between. A write waits for others for at most the
-    /// window; what is overwritten while it waits is not written. What a buffer in the
-    /// application could do.
+    /// Adjacent or overlapping writes of the same kind are merged into one, unless a flush,
+    /// a FUA write or an access to the same bytes comes between them. A write waits for
+    /// others for at most the window. Data that is overwritten while it waits is not
+    /// written. A buffer in the application could do this.
     Merge {
-        /// The largest write that is made.
+        /// The largest merged write.
         most: Bytes,
-        /// How long a write waits.
+        /// The longest time that a write waits.
         window: Nanos,
     },
-    /// Flushes and FUA give way to one flush at the end of each window in which there were
-    /// any, and writes merge across them. Applications would have to live with durability
-    /// that comes so much later, so it bounds what delaying it brings.
+    /// All flushes and FUA writes of a window are replaced by one flush at its end, and
+    /// writes merge across them. Data becomes durable later by up to the window, which
+    /// applications may not accept. The result is therefore an upper bound on the gain.
     GroupCommit {
-        /// How much later.
+        /// The longest delay of durability.
         window: Nanos,
     },
-    /// Writes are rounded out to whole mapping units, as software does that keeps the rest
-    /// of a unit in memory, cut at multiples of a stripe, and those that follow each other
-    /// put together to whole stripes (Rajimwale et al., ATC'09, 3.4). Whole stripes leave at
-    /// once; what is not whole, or does not end with its last unit, waits 10 ms at most for
-    /// the rest and then goes out as it is.
+    /// Writes are padded to whole mapping units, as software does that keeps the rest of a
+    /// unit in memory. They are cut at multiples of the stripe size, and consecutive writes
+    /// are joined to whole stripes (Rajimwale et al., ATC'09, 3.4). A whole stripe is issued
+    /// at once. A write that does not fill its stripe, or whose last unit was padded, waits
+    /// for more data for at most 10 ms.
     Align {
-        /// What of the flash the stripe is.
+        /// The part of the flash that a stripe fills.
         what: Boundary,
-        /// Its size: the mapping unit, or a multiple of it.
+        /// The stripe size: the mapping unit, or a multiple of it.
         to: Bytes,
     },
-    /// So many requests are kept in flight, whatever their times.
+    /// A fixed number of requests is kept in flight, regardless of the times in the trace.
     Depth {
         /// Requests in flight.
         requests: u32,
     },
-    /// The discards that were missing: data is discarded when it has not been used for the
-    /// delay and is, as the rest of the trace shows, not used again before it is
-    /// overwritten or discarded. The next pass counts as the rest. An overwrite of a file
-    /// by itself (where inodes are known) is an update, before which nothing is free.
+    /// Dead data that the trace does not discard is discarded. Data is dead if the trace, or
+    /// its next pass, does not use it again before overwriting or discarding it. A file that
+    /// overwrites its own data (known if the trace has inodes) updates it in place; such
+    /// data is not dead.
     Discards {
-        /// How long after its last use; data that is written anew sooner is left alone.
+        /// Time from the last use of the data to its discard. Data that is written again
+        /// sooner is not discarded.
         delay: Nanos,
     },
     /// Discards are held back, merged where they touch, and issued all at once.
     DelayDiscards {
-        /// How long the first of them waits.
+        /// The time that the first held discard waits.
         by: Nanos,
     },
     /// The trace without its discards.
     NoDiscards,
-    /// Each unit is written with a placement handle that stands for how long it will live.
+    /// Each unit is written with a placement handle chosen by its future lifetime.
     Streams {
-        /// Handles, at least 2.
+        /// Number of handles, at least 2.
         handles: u16,
     },
-    /// Each unit is written with a placement handle that stands for how often it was
-    /// written lately.
+    /// Each unit is written with a placement handle chosen by how often it was recently
+    /// written.
     HotCold {
-        /// Handles, 2 to 4.
+        /// Number of handles, 2 to 4.
         classes: u16,
     },
     /// A drive of the same capacity with more spare flash.
@@ -71,47 +72,49 @@ pub enum Change {
         /// Effective over-provisioning: 0.28 is 28 %.
         spare: f64,
     },
-    /// A drive that caches more of a map that lies on flash.
+    /// A drive whose map is on flash and that caches more of it.
     MapCache {
         /// Memory for cached entries.
         bytes: Bytes,
     },
-    /// A drive that maps every unit, in place of one that maps blocks and has to merge
-    /// where writes do not fill them in order. The price of unaligned writes.
+    /// A drive with a page-level mapping instead of a block-level mapping. The latter has to
+    /// merge blocks that writes do not fill in order, so the difference is the price of
+    /// unaligned writes.
     PageMap,
-    /// Static wear levelling: blocks so many erases behind the mean are moved.
+    /// Static wear levelling: the data of blocks that were erased much less often than the
+    /// mean is moved.
     Levelling {
-        /// Erases behind the mean.
+        /// Number of erases below the mean from which a block's data is moved.
         behind: u32,
     },
 }
 
-/// What of the flash writes are aligned to.
+/// The part of the flash that writes are aligned to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Boundary {
     /// A flash page.
     Page,
-    /// What one program writes on a die: a page on every plane.
+    /// A program unit: a page on every plane that one program command writes.
     Stripe,
-    /// What one erase clears on a die.
+    /// An erase block: the pages that one erase command clears on a die.
     Block,
 }
 
-/// The figure that a change is about.
+/// The figure that a change is meant to improve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Headline {
-    /// How fast the same work gets done.
+    /// The speed at which the same work gets done.
     Speed,
     /// The 99th percentile of latency.
     Latency,
-    /// Flash bytes for each byte of the trace, and with it lifetime.
+    /// Flash bytes programmed for each byte of the trace, and with it the lifetime.
     WriteAmplification,
-    /// How far apart the erases of blocks are.
+    /// The spread of erases over the blocks.
     Wear,
 }
 
 impl Change {
-    /// Every key, in the order of the variants.
+    /// The key of every change, in the order of the variants.
     pub const KEYS: [&str; 15] = [
         "merge",
         "group-commit",
@@ -130,7 +133,7 @@ impl Change {
         "levelling",
     ];
 
-    /// What it is called in reports: something that can be done.
+    /// The name of the change in reports, as an imperative: "merge small writes".
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -152,7 +155,7 @@ impl Change {
         }
     }
 
-    /// What it is called in JSON and on the command line.
+    /// The name of the change in JSON and on the command line.
     #[must_use]
     pub fn key(&self) -> &'static str {
         match self {
@@ -174,28 +177,28 @@ impl Change {
         }
     }
 
-    /// What is different, in one sentence without its full stop.
+    /// Describes the changed trace or drive, in one sentence without its full stop.
     #[must_use]
     pub fn sentence(&self) -> String {
         match *self {
             Self::Merge { most, window } => format!(
-                "writes that touch within {window} become one of at most {most}, but not across \
-                 a flush"
+                "adjacent writes within {window} are merged into one of at most {most}, but not \
+                 across a flush"
             ),
             Self::GroupCommit { window } => format!(
-                "data becomes durable once in {window} instead of at every flush, and writes \
-                 merge meanwhile"
+                "data becomes durable once every {window} instead of at every flush, and writes \
+                 in between merge"
             ),
             Self::Align { what, to } => format!(
-                "writes fill whole mapping units, those that follow each other whole {} of {to}",
+                "writes are padded to mapping units and joined to whole {} of {to}",
                 match what {
                     Boundary::Page => "flash pages",
-                    Boundary::Stripe => "rows over all planes",
+                    Boundary::Stripe => "program units",
                     Boundary::Block => "erase blocks",
                 }
             ),
             Self::Depth { requests } => {
-                format!("{requests} requests are in flight as long as there are any")
+                format!("{requests} requests are kept in flight until the trace ends")
             }
             Self::Discards { delay } => {
                 format!("data that is not used again is discarded {delay} after its last use")
@@ -208,29 +211,32 @@ impl Change {
                 format!("{handles} placement handles separate data by how long it will live")
             }
             Self::HotCold { classes } => format!(
-                "{classes} placement handles separate data by how often it was written lately"
+                "{classes} placement handles separate data by how often it was recently written"
             ),
             Self::OverProvisioning { spare } => {
                 format!("a drive with {:.0} % of spare flash", spare * 100.0)
             }
             Self::MapCache { bytes } => {
-                format!("{bytes} of memory hold cached entries of a map on flash")
+                format!("a drive with its map on flash caches map entries in {bytes} of memory")
             }
-            Self::PageMap => "a drive that maps pages in place of one that maps blocks".into(),
+            Self::PageMap => {
+                "a drive with a page-level mapping instead of a block-level mapping".into()
+            }
             Self::Levelling { behind } => {
-                format!("blocks more than {behind} erases behind the mean are moved")
+                format!("the data of blocks more than {behind} erases below the mean is moved")
             }
         }
     }
 
-    /// The rule that it mends, or whose price it shows.
+    /// The rule that the change helps to keep, or whose price it shows.
     #[must_use]
     pub fn rule(&self) -> Rule {
         match self {
             Self::Merge { .. }
             | Self::GroupCommit { .. }
             | Self::Depth { .. }
-            // Slow operations that carry no data delay those that do (observation 8).
+            // Discards are slow, carry no data, and delay reads and writes (He et al.,
+            // EuroSys'17, observation 8).
             | Self::DelayDiscards { .. } => Rule::RequestScale,
             Self::MapCache { .. } => Rule::Locality,
             Self::Align { .. } | Self::PageMap => Rule::AlignedSequentiality,
@@ -238,13 +244,14 @@ impl Change {
             | Self::NoDiscards
             | Self::Streams { .. }
             | Self::HotCold { .. }
-            // Spare flash gives data of one block more time to die together.
+            // With more spare flash, the data of a block has more time to die before the
+            // block is cleaned.
             | Self::OverProvisioning { .. } => Rule::GroupingByDeathTime,
             Self::Levelling { .. } => Rule::UniformLifetime,
         }
     }
 
-    /// The figure by which it is judged.
+    /// The figure by which the change is judged.
     #[must_use]
     pub fn headline(&self) -> Headline {
         match self {
@@ -264,8 +271,8 @@ impl Change {
         }
     }
 
-    /// Whether it uses what nobody knows when it would be needed, or gives up what
-    /// applications cannot do without: no real system does better.
+    /// Whether the gain is an upper bound that no real system reaches: the change uses
+    /// knowledge of the future, or gives up durability that applications need.
     #[must_use]
     pub fn upper_bound(&self) -> bool {
         match self {
@@ -289,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_change_says_what_it_is() {
+    fn every_change_has_its_own_key_name_and_sentence() {
         let window = Nanos(10_000_000);
         let all = [
             Change::Merge { most: Bytes(1 << 20), window },
@@ -321,8 +328,8 @@ mod tests {
             assert!(!sentence.ends_with('.') && sentence.len() < 100, "{sentence}");
         }
         let merge = all[0].sentence();
-        let expected = "writes that touch within 10 ms become one of at most 1 MiB, but not \
-                        across a flush";
+        let expected = "adjacent writes within 10 ms are merged into one of at most 1 MiB, but \
+                        not across a flush";
         assert_eq!(merge, expected);
         assert_eq!(all[11].sentence(), "a drive with 28 % of spare flash");
     }

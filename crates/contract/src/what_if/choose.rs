@@ -1,35 +1,36 @@
-//! A plan cut down to some of its changes.
+//! Restricts a plan to some of its changes.
 
 use super::change::Change;
-use super::plan::{Of, Plan};
+use super::plan::{FigureSource, Plan};
 
 impl Plan {
-    /// The plan without the changes that `keep` refuses, and without the simulations that
-    /// only these need.
+    /// Removes the changes for which `keep` returns false, and the simulations that only
+    /// those changes need.
     #[must_use]
     pub fn only(mut self, keep: impl Fn(&Change) -> bool) -> Self {
         self.what_ifs.retain(|what_if| keep(&what_if.change));
         self.skipped.retain(|skipped| keep(&skipped.change));
-        let mut places = vec![None; self.jobs.len()];
+        // The new index of each job; `None` for a job that is removed.
+        let mut new_index = vec![None; self.jobs.len()];
         for what_if in &self.what_ifs {
-            for of in [what_if.before, what_if.after] {
-                if let Of::Job(index) = of {
-                    places[index] = Some(0);
+            for source in [what_if.before, what_if.after] {
+                if let FigureSource::Job(index) = source {
+                    new_index[index] = Some(0);
                 }
             }
         }
         let mut kept = Vec::new();
-        for (place, job) in places.iter_mut().zip(std::mem::take(&mut self.jobs)) {
-            if place.is_some() {
-                *place = Some(kept.len());
+        for (index, job) in new_index.iter_mut().zip(std::mem::take(&mut self.jobs)) {
+            if index.is_some() {
+                *index = Some(kept.len());
                 kept.push(job);
             }
         }
         self.jobs = kept;
         for what_if in &mut self.what_ifs {
-            for of in [&mut what_if.before, &mut what_if.after] {
-                if let Of::Job(index) = of {
-                    *index = places[*index].expect("what is compared is kept");
+            for source in [&mut what_if.before, &mut what_if.after] {
+                if let FigureSource::Job(index) = source {
+                    *index = new_index[*index].expect("the job of a kept change is kept");
                 }
             }
         }

@@ -1,9 +1,10 @@
-//! The drive with one thing changed.
+//! Applies a change to the drive or the pace of a run.
 //!
-//! A change of the drive must not change its spare flash by the way: open blocks of
-//! placement handles, or a map on flash, take blocks that on a drive made small are a large
-//! part of the spare. The number of blocks is therefore set anew so that the effective
-//! over-provisioning stays. The flash that counts for lifetimes stays what it was.
+//! A change of the drive must not change its spare flash as a side effect. The open blocks
+//! of placement handles, or a map on flash, use up blocks, which are a large part of the
+//! spare flash of a drive that was scaled down. The number of blocks is therefore adjusted so
+//! that the effective over-provisioning stays the same. The flash that lifetimes are
+//! computed from ([`Run::raw`]) does not change.
 
 use prism_base::Bytes;
 use prism_ftl::{Frontiers, VictimPolicy};
@@ -14,21 +15,22 @@ use prism_ssd::{Device, DeviceError};
 use super::change::Change;
 use super::simulate::Run;
 
-/// Rows of the write buffer beside one for each placement handle: one that is being filled
-/// while another is written.
-const SPARE_ROWS: u64 = 2;
+/// Program units of space in the write buffer in addition to one per placement handle: one
+/// is filled while another is being programmed.
+const SPARE_PROGRAM_UNITS: u64 = 2;
 
-/// Logical blocks of a data group of the hybrid drive that stands for those that map blocks,
-/// and the most log blocks of a group: as many as two for each block, so that a group takes
-/// its own size twice in random writes before it has to merge.
+/// Logical blocks per data group of the hybrid mapping that represents block-level mappings.
 const GROUP_BLOCKS: u32 = 4;
+/// The most log blocks of a data group: two for each logical block, so that random writes
+/// can fill twice the size of the group before it has to merge.
 const GROUP_LOG_BLOCKS: u32 = 8;
 
 impl Change {
-    /// `base` with this change of the drive or the pace; changes of the trace leave it.
+    /// Returns `base` with this change applied to its drive or pace. Changes that only
+    /// rewrite the trace return it unmodified.
     ///
     /// # Errors
-    /// [`DeviceError`] if there is no such drive.
+    /// [`DeviceError`] if the changed drive is not valid.
     pub fn applied(&self, base: &Run) -> Result<Run, DeviceError> {
         let mut run = base.clone();
         match *self {
@@ -55,19 +57,19 @@ impl Change {
     }
 }
 
-/// `device` with placement handles, and room in the buffer for a row of each.
+/// `device` with placement handles, and a write buffer with space for a program unit of each.
 fn with_handles(device: &Device, handles: u16) -> Result<Device, DeviceError> {
     let spare = device.over_provisioning().effective;
     let mut other = device.clone();
     other.ftl.placement_handles = u32::from(handles);
-    let rows = u64::from(handles) + SPARE_ROWS;
-    let buffer = Bytes(device.geometry().row_bytes().0 * rows);
+    let program_units = u64::from(handles) + SPARE_PROGRAM_UNITS;
+    let buffer = Bytes(device.geometry().row_bytes().0 * program_units);
     other.drive.write_buffer = device.drive.write_buffer.max(buffer);
     other.set_over_provisioning(spare)?;
     Ok(other)
 }
 
-/// `device` with its map on flash, of which entries in so many bytes are cached.
+/// `device` with its map on flash and a map cache of `bytes`.
 pub(super) fn with_map_cache(device: &Device, bytes: Bytes) -> Result<Device, DeviceError> {
     let mut other = device.clone();
     other.ftl.map_cache = Some(bytes);
@@ -78,13 +80,13 @@ pub(super) fn with_map_cache(device: &Device, bytes: Bytes) -> Result<Device, De
     Ok(other)
 }
 
-/// Memory that a cache of the whole map takes.
+/// The size of a cache that holds the whole map.
 pub(super) fn whole_map(device: &Device) -> Bytes {
     Bytes(u64::from(device.logical_units()) * Device::MAP_ENTRY)
 }
 
-/// `device` with a mapping of blocks behind log blocks, protected against power loss as that
-/// needs.
+/// `device` with a block-level mapping with log blocks, and with power-loss protection, which
+/// this mapping needs.
 pub(super) fn hybrid(device: &Device) -> Result<Device, DeviceError> {
     let spare = device.over_provisioning().effective;
     let mut other = device.clone();
@@ -93,7 +95,7 @@ pub(super) fn hybrid(device: &Device) -> Result<Device, DeviceError> {
         frontiers: Frontiers::Separate,
         group_blocks: Some(GROUP_BLOCKS),
         group_log_blocks: Some(GROUP_LOG_BLOCKS),
-        // Half of the spare flash; merges need the other half.
+        // Log blocks get half of the spare flash; merges need the other half.
         log_share: Some(spare / (1.0 + spare) / 2.0),
         victim: VictimPolicy::Greedy,
         placement_handles: 0,

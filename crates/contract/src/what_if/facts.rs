@@ -1,4 +1,4 @@
-//! What a plan has to know of a trace, in one reading.
+//! The facts about a trace that a plan depends on, gathered in one reading.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,11 +6,12 @@ use std::collections::BinaryHeap;
 use prism_base::{Bytes, Nanos};
 use prism_trace::{Flags, Op, Record, Source, SourceError};
 
-/// Requests in flight that are followed at once; damaged completion times could otherwise
-/// hold every request of the trace in memory. Beyond it the depth counts as unknown.
+/// The most requests in flight that are tracked. Without this limit, damaged completion times
+/// could keep every request of the trace in memory. If the limit is exceeded, the queue depth
+/// is reported as unknown.
 const IN_FLIGHT_MAX: usize = 1 << 16;
 
-/// A trace in numbers.
+/// Counts over a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceFacts {
     /// Requests, flushes included.
@@ -19,29 +20,30 @@ pub struct TraceFacts {
     pub reads: u64,
     /// Writes.
     pub writes: u64,
-    /// Writes that cover a mapping unit in part.
+    /// Writes that cover some mapping unit only in part.
     pub partial_writes: u64,
     /// Discards.
     pub discards: u64,
-    /// Flushes, and requests with FUA or a flush before them.
+    /// Flushes, and requests with FUA or a preflush.
     pub barriers: u64,
-    /// Mapping units read and written, each as often as it is.
+    /// Accesses to mapping units: a unit that is read or written several times counts
+    /// several times.
     pub units_accessed: u64,
-    /// From the first issue to the last.
+    /// Time from the first issue to the last.
     pub duration: Nanos,
-    /// The median over reads and writes of how many requests are in flight once it is
-    /// issued, itself included and flushes apart; `None` if completions are not known.
+    /// Median queue depth: for each read and write, the number of requests in flight at its
+    /// issue, including itself, without flushes. `None` if completion times are not known.
     pub median_depth: Option<u32>,
 }
 
 impl TraceFacts {
-    /// Reads the whole of `source`, on a drive that maps `unit` bytes at a time.
+    /// Reads all of `source`, for a drive with mapping units of `unit` bytes.
     ///
     /// # Errors
     /// [`SourceError`] if the source cannot be read.
     pub fn of(source: &mut dyn Source, unit: Bytes) -> Result<Self, SourceError> {
         let mut facts = Self::default();
-        let mut depth = Depth::default();
+        let mut depth = DepthTracker::default();
         let mut first_ns = None;
         let mut batch = Vec::new();
         source.rewind()?;
@@ -80,16 +82,17 @@ impl TraceFacts {
     }
 }
 
-/// Follows how many requests are in flight.
+/// Tracks the number of requests in flight.
 #[derive(Debug, Default)]
-struct Depth {
+struct DepthTracker {
     completions: BinaryHeap<Reverse<i64>>,
-    /// Reads and writes by how many were in flight.
+    /// Number of reads and writes issued at each queue depth; the index is the depth.
     counts: Vec<u64>,
+    /// Whether the limit on tracked requests was exceeded.
     unknown: bool,
 }
 
-impl Depth {
+impl DepthTracker {
     fn add(&mut self, record: &Record) {
         if record.op == Op::Flush {
             return;
@@ -128,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_and_the_median_depth() {
+    fn counts_requests_and_finds_the_median_depth() {
         let record = |op, at, offset, len, done: i64| Record {
             complete: OptTime::at(done),
             ..Record::new(op, at, offset, len)

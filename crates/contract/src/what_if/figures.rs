@@ -1,20 +1,20 @@
-//! What comes out of a simulation, in terms of the trace as it was recorded.
+//! The results of a simulation, relative to the trace as it was recorded.
 //!
-//! A change alters what a pass writes and how long it takes, so the figures of a replay
-//! cannot be compared as they stand: a change that absorbs half of the writes would show the
-//! write amplification of the other half, and a closed loop would wear a drive out in days.
-//! Everything here is therefore about a pass of the original trace:
+//! A change alters how much a pass writes and how long it takes, so the raw figures of two
+//! replays cannot be compared. If a change absorbs half of the writes, the raw write
+//! amplification covers only the other half. If a closed loop replays the trace much faster,
+//! the raw lifetime shrinks to days. All figures here therefore refer to one pass of the
+//! original trace:
 //!
-//! * **write amplification** is flash bytes programmed over bytes that *the original trace*
-//!   writes. What absorbs writes shows its gain, what pads them shows its cost. It can fall
-//!   below 1.
-//! * **lifetime** is at the rate of the original replay: raw bytes x cycles over flash bytes
-//!   of a pass, times the seconds of a pass of the original. What makes the drive faster does
-//!   not make it die sooner.
-//!   That is with even wear; only where levelling itself is compared it is the life of the
-//!   block that is erased most.
-//! * **bytes and requests a second** count those of the original trace, over the simulated
-//!   time of the changed one: how fast the same work gets done.
+//! * **Write amplification** is the flash bytes programmed divided by the bytes that *the
+//!   original trace* writes. A change that absorbs writes lowers it, a change that pads
+//!   writes raises it. It can fall below 1.
+//! * **Lifetime** is at the rate of the original replay: (raw bytes x cycles) / flash bytes
+//!   of a pass, times the seconds of a pass of the original. A change that makes the drive
+//!   faster does not shorten it. It assumes even wear, except in the comparison of wear
+//!   levelling itself, which uses the lifetime of the block that is erased most.
+//! * **Bytes and requests per second** count those of the original trace, divided by the
+//!   simulated time of the changed one. They show how fast the same work gets done.
 
 use prism_base::{Bytes, Latencies, Nanos};
 use prism_nand::{BlockId, Nand};
@@ -25,21 +25,21 @@ use prism_workload::Measured;
 /// Seconds of a day.
 const DAY: f64 = 86_400.0;
 
-/// What one pass of the original trace does, as it was measured in the main replay.
+/// The work of one pass of the original trace, as measured in the main replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Original {
     /// Bytes written.
     pub written: f64,
     /// Bytes read and written.
     pub moved: f64,
-    /// Requests that are no flush.
+    /// Requests, not counting flushes.
     pub requests: f64,
     /// Simulated seconds.
     pub seconds: f64,
 }
 
 impl Original {
-    /// The mean pass of what was measured in the main replay.
+    /// The mean over the measured passes of the main replay.
     #[must_use]
     pub fn of(measured: &Measured) -> Self {
         let passes = f64::from(measured.passes.max(1));
@@ -53,19 +53,19 @@ impl Original {
     }
 }
 
-/// How evenly blocks were erased since the simulation began.
+/// The distribution of erases over the blocks since the simulation began.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wear {
-    /// Fewest erases of a block.
+    /// Erases of the block that was erased least.
     pub min: u32,
     /// Mean over all blocks.
     pub mean: f64,
-    /// Most erases of a block.
+    /// Erases of the block that was erased most.
     pub max: u32,
 }
 
 impl Wear {
-    /// Over the blocks of `nand` with one bit a cell, where it has others too.
+    /// The wear of the SLC region of `nand`; `None` without such a region.
     #[must_use]
     pub fn of_slc(nand: &Nand) -> Option<Self> {
         let layout = nand.layout();
@@ -76,7 +76,7 @@ impl Wear {
         (!counts.is_empty()).then(|| Self::of(&counts))
     }
 
-    /// Over the erase counts of all blocks.
+    /// The wear of all blocks, given the erase count of each.
     #[must_use]
     pub fn of(erase_counts: &[u32]) -> Self {
         let sum: u64 = erase_counts.iter().map(|&erases| u64::from(erases)).sum();
@@ -88,39 +88,39 @@ impl Wear {
     }
 }
 
-/// What a simulation says. The module says what the figures are relative to.
+/// The results of a simulation. The module documentation says what they are relative to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
-    /// Flash bytes programmed over bytes that the original trace writes; `None` if it writes
-    /// nothing.
+    /// Flash bytes programmed / bytes that the original trace writes; `None` if the trace
+    /// writes nothing.
     pub write_amplification: Option<f64>,
-    /// Latency below which 99 % of reads and writes lie; `None` if there are none.
+    /// The 99th percentile of the latency of reads and writes; `None` if there are none.
     pub p99: Option<Nanos>,
     /// Days until every block has used up its cycles, at the rate of the original replay;
-    /// `None` if nothing is programmed.
+    /// `None` if no flash is programmed.
     pub lifetime_days: Option<f64>,
-    /// Bytes of the original trace, read and written, a simulated second.
+    /// Bytes of the original trace, read and written, per simulated second.
     pub bytes_per_second: f64,
-    /// Requests of the original trace, flushes apart, a simulated second.
+    /// Requests of the original trace, without flushes, per simulated second.
     pub iops: f64,
-    /// Passes that were measured.
+    /// Measured passes.
     pub passes: u32,
-    /// Flash bytes programmed in them.
+    /// Flash bytes programmed in the measured passes.
     pub flash_bytes: Bytes,
-    /// Bytes that the host wrote in them, after the change.
+    /// Bytes that the host wrote in the measured passes, after the change.
     pub host_bytes: Bytes,
-    /// Blocks (of one plane) erased in them.
+    /// Blocks (of one plane) erased in the measured passes.
     pub erases: u64,
     /// Erases by block, over the whole simulation.
     pub wear: Wear,
-    /// Whether write amplification had settled before.
+    /// Whether write amplification was steady when measuring began.
     pub steady: SteadyState,
-    /// Looks at a cached map, where the drive has one.
+    /// Lookups in the map cache; `None` if the drive has no map cache.
     pub map: Option<MapCounts>,
 }
 
 impl Figures {
-    /// The figures of a replay on `drive` that has ended; `raw` is the flash that wears.
+    /// The figures of a finished replay on `drive`; `raw` is the flash that wears.
     #[must_use]
     pub fn of(outcome: &Outcome, drive: &Drive, raw: Bytes, original: &Original) -> Self {
         let m = &outcome.measured;
@@ -134,7 +134,8 @@ impl Figures {
         let device = drive.device();
         let mut writable = raw.0 as f64 * f64::from(device.flash.endurance);
         if device.slc.is_some() {
-            // Whichever kind of blocks is used up first, on as much flash as `raw`.
+            // The SLC and the other blocks wear out at different times; the earlier one
+            // counts. The result is scaled to the flash in `raw`.
             let share = raw.0 as f64 / device.geometry().raw().0 as f64;
             writable = device.writable_bytes(m.flash.slc_share()) * share;
         }
@@ -155,25 +156,25 @@ impl Figures {
         }
     }
 
-    /// Translation pages read and rewritten a pass; `None` without a cached map. Unlike
-    /// misses, which also count looks at units that hold nothing, these cost flash
-    /// operations.
+    /// Translation pages read and rewritten per pass; `None` without a map cache. These cost
+    /// flash operations. A miss need not: lookups of units that hold no data count as misses
+    /// too.
     #[must_use]
     pub fn map_pages_per_pass(&self) -> Option<f64> {
         let pages = |map: MapCounts| (map.loads + map.writebacks) as f64;
         self.map.map(|map| pages(map) / f64::from(self.passes.max(1)))
     }
 
-    /// The same with the lifetime of the block that was erased most: a drive that does not
-    /// level wear has lost a block long before the mean one is used up.
+    /// The same figures with the lifetime of the block that was erased most. A drive without
+    /// wear levelling loses a block long before the mean block is worn out.
     #[must_use]
-    pub fn until_the_first_block(self) -> Self {
+    pub fn until_first_block_wears_out(self) -> Self {
         let evenness =
             if self.wear.max == 0 { 1.0 } else { self.wear.mean / f64::from(self.wear.max) };
         Self { lifetime_days: self.lifetime_days.map(|days| days * evenness), ..self }
     }
 
-    /// The share of looks at the map that were misses; `None` without a cached map.
+    /// The share of map lookups that missed the cache; `None` without a map cache.
     #[must_use]
     pub fn map_miss_ratio(&self) -> Option<f64> {
         self.map.map(|map| map.miss_ratio())

@@ -1,4 +1,5 @@
-//! Which changes are worth simulating for a trace and a drive, and what each is compared to.
+//! Chooses the changes worth simulating for a trace and a drive, and the run that each is
+//! compared with.
 
 use prism_base::{Bytes, Nanos};
 use prism_replay::{Options, Outcome, Pace, Passes, SteadyState};
@@ -14,121 +15,123 @@ use super::figures::Figures;
 use super::rewrite::UNITS_MAX;
 use super::simulate::{MERGED_MAX, Run, WhatIfError, changes_trace};
 
-/// How long writes wait for others, and how much later a group commit makes data durable:
-/// what an interactive application can spare.
+/// How long writes wait to be merged, and how long a group commit delays durability. An
+/// interactive application can afford this delay.
 const WINDOW: Nanos = Nanos(10_000_000);
-/// Closed loops last until so many times the write buffer is written, at least: less would
-/// show how fast memory is.
+/// The least amount of data that a closed loop writes, in write buffers. With less, the
+/// result would mostly show the speed of the buffer.
 const BUFFERS: u64 = 8;
-/// Requests in flight where a drive with many dies is busy.
+/// A queue depth that keeps a drive with many dies busy.
 const DEEP: u32 = 32;
-/// Placement handles: what drives with flexible data placement have.
+/// Placement handles of typical drives with flexible data placement.
 const HANDLES: u16 = 8;
-/// Classes of heat.
+/// Classes of hot and cold data.
 const HEATS: u16 = 4;
-/// How long after its last use dead data is discarded: file systems discard with the commit
-/// of their journal, which comes every 5 s; of short traces a twentieth part.
+/// The time from the last use of dead data to its discard. File systems discard when they
+/// commit their journal, which they do every 5 s.
 const DISCARD_DELAY: Nanos = Nanos(5_000_000_000);
+/// In a short trace, the delay is the duration of the trace divided by this.
 const DISCARD_DELAY_SHARE: u64 = 20;
-/// How long discards are held back, which is as long as the same file systems would.
+/// How long discards are held back: the journal commit interval of the same file systems.
 const HELD_BACK: Nanos = DISCARD_DELAY;
-/// Spare flash of drives made for writing, against about 7 % of others.
+/// Over-provisioning of drives made for many writes; others have about 7 %.
 const SPARE: f64 = 0.28;
-/// The part of its map that a drive with little memory caches, and how much more is tried
-/// where a drive has a cache.
+/// The share of the map that a drive with little memory caches.
 const CACHED: f64 = 0.1;
+/// How many times larger a cache is simulated if the drive already has a map cache.
 const CACHE_FACTOR: u64 = 4;
-/// Erases behind the mean at which wear levelling moves a block, and erases of the mean
-/// block for which it is watched: a few times as many, so that blocks can fall behind.
+/// Erases below the mean from which wear levelling moves the data of a block.
 const BEHIND: u32 = 2;
+/// Mean erases per block in the simulation of wear levelling: several times [`BEHIND`], so
+/// that some blocks do fall that far behind.
 const ERASES: u64 = 8;
-/// Levelling is left out if that takes more than so many times the requests of the main
-/// replay, or so many requests if that is more.
+/// Wear levelling is skipped if it takes more than this many times the requests of the main
+/// replay, and more than [`LEVELLING_REQUESTS`].
 const LEVELLING_FACTOR: u64 = 4;
 const LEVELLING_REQUESTS: u64 = 10_000_000;
 
-/// The drive that maps blocks is watched while the host writes so many times its spare
-/// flash: its log blocks are half of that, so a quarter of the time is spent before it has to
-/// merge, and its price is rather understated. Random writes can make it copy a hundred units
-/// for each that is written, so it is left out where that would be more than so many units in
-/// all.
+/// The drive with a block-level mapping runs until the host has written this many times its
+/// spare flash. The log blocks take half of the spare flash, so the first merge comes after a
+/// quarter of the run, and the measured price is rather too low.
 const HYBRID_SPARES: u64 = 2;
+/// Units that a block-level mapping may copy for each unit written at random.
 const HYBRID_COPIES: u64 = 100;
+/// The run of the block-level mapping is skipped if it could copy more units than this.
 const HYBRID_UNITS_MAX: u64 = 50_000_000;
 
-/// A simulation to be run.
+/// A simulation to run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// The drive and the pace.
     pub run: Run,
-    /// How the trace is rewritten, if it is.
+    /// The change that rewrites the trace; `None` replays the trace as it is.
     pub rewriting: Option<Change>,
-    /// About how many requests it will replay.
+    /// The approximate number of requests that the job replays.
     pub requests: u64,
 }
 
-/// Where figures come from.
+/// The simulation that figures come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
+pub enum FigureSource {
     /// The main replay.
     Main,
     /// The job with this index in [`Plan::jobs`].
     Job(usize),
 }
 
-/// A change and the two simulations that show what it does.
+/// A change and the two simulations that show its effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WhatIf {
-    /// What is changed.
+    /// The change.
     pub change: Change,
-    /// Without it.
-    pub before: Of,
-    /// With it.
-    pub after: Of,
-    /// What a reader has to know of the comparison beside the change, as a whole sentence:
-    /// where it is not with the main replay.
+    /// The simulation without the change.
+    pub before: FigureSource,
+    /// The simulation with the change.
+    pub after: FigureSource,
+    /// Whole sentences that describe the drive and the pace of both simulations; `None` if
+    /// the change is compared with the main replay.
     pub note: Option<String>,
 }
 
-/// A change that was left out.
+/// A change that is not simulated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Skipped {
-    /// Which.
+    /// The change.
     pub change: Change,
-    /// Why, as the part of a sentence after "because".
+    /// The reason, as the part of a sentence after "because".
     pub reason: String,
 }
 
-/// What is to be simulated.
+/// The changes to simulate and the simulations that they need.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// Changes, in the order of the rules.
+    /// The changes, in the order of the rules.
     pub what_ifs: Vec<WhatIf>,
-    /// The simulations that they need, each once.
+    /// The simulations, without duplicates.
     pub jobs: Vec<Job>,
-    /// Changes that make no sense here.
+    /// Changes that make no sense for this trace and drive.
     pub skipped: Vec<Skipped>,
 }
 
-/// A what-if that was simulated.
+/// The figures of a simulated what-if.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// What was changed.
+    /// The change.
     pub change: Change,
-    /// Without it.
+    /// The figures without the change.
     pub before: Figures,
-    /// With it.
+    /// The figures with the change.
     pub after: Figures,
-    /// What `before` is: a change of another drive than that of the main replay shows a
-    /// price, and is no way to improve the main one.
-    pub against: Of,
+    /// The simulation that `before` comes from. If it is not the main replay, the change
+    /// shows a price on another drive and is no improvement of the drive in the main replay.
+    pub against: FigureSource,
     /// As in [`WhatIf::note`].
     pub note: Option<String>,
 }
 
-/// The changes that make sense for a trace that was replayed as `main` says, which gave
-/// `outcome`. `full` is the drive before it was made to fit the trace: what requests in
-/// flight and their size bring is a question for all of its dies.
+/// Plans the changes that make sense for a trace whose replay with `main` had the result
+/// `outcome`. `full` is the drive before it was scaled to the trace. The changes of the
+/// queue depth and of request sizes are simulated on a drive with all of its dies.
 #[must_use]
 pub fn plan(facts: &TraceFacts, main: &Run, full: &Device, outcome: &Outcome) -> Plan {
     let mut planner = Planner::new(facts, main, full, outcome);
@@ -141,14 +144,14 @@ pub fn plan(facts: &TraceFacts, main: &Run, full: &Device, outcome: &Outcome) ->
 }
 
 impl Plan {
-    /// Requests that all jobs replay, about.
+    /// The approximate number of requests that all jobs replay.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.jobs.iter().map(|job| job.requests).sum()
     }
 
-    /// About how long the jobs take on `threads` threads, if the main replay, with what it
-    /// took to prepare its drive, took `main` for `outcome`.
+    /// The approximate time that the jobs take on `threads` threads. `main` is the time that
+    /// the main replay took, including the preparation of its drive, and `outcome` its result.
     #[must_use]
     pub fn estimate(&self, outcome: &Outcome, main: Nanos, threads: usize) -> Nanos {
         let replayed = requests_per_pass(outcome) * u64::from(passes(outcome)).max(1);
@@ -158,11 +161,11 @@ impl Plan {
         Nanos((main.0 as f64 * share) as u64)
     }
 
-    /// Puts the figures of the jobs, in their order, beside each other. What has no figures
-    /// joins those that were left out.
+    /// Pairs the figures without and with each change. `figures` are those of the jobs, in
+    /// the same order. Changes whose jobs failed are added to the skipped ones.
     ///
     /// # Panics
-    /// If there are not as many as there are jobs.
+    /// If the length of `figures` differs from the number of jobs.
     #[must_use]
     pub fn compare(
         mut self,
@@ -170,18 +173,19 @@ impl Plan {
         figures: &[Result<Figures, WhatIfError>],
     ) -> (Vec<Comparison>, Vec<Skipped>) {
         assert_eq!(self.jobs.len(), figures.len(), "figures of every job");
-        let of = |of| match of {
-            Of::Main => Ok(*main),
-            Of::Job(index) => figures[index].clone(),
+        let resolve = |source| match source {
+            FigureSource::Main => Ok(*main),
+            FigureSource::Job(index) => figures[index].clone(),
         };
         let mut comparisons = Vec::new();
         for WhatIf { change, before: against, after, note } in self.what_ifs {
-            match (of(against), of(after)) {
+            match (resolve(against), resolve(after)) {
                 (Ok(before), Ok(after)) => {
                     let (before, after) = match change {
-                        Change::Levelling { .. } => {
-                            (before.until_the_first_block(), after.until_the_first_block())
-                        }
+                        Change::Levelling { .. } => (
+                            before.until_first_block_wears_out(),
+                            after.until_first_block_wears_out(),
+                        ),
                         _ => (before, after),
                     };
                     comparisons.push(Comparison { change, before, after, against, note });
@@ -195,13 +199,13 @@ impl Plan {
     }
 }
 
-/// Requests of a pass, flushes included.
+/// Requests per pass, flushes included.
 fn requests_per_pass(outcome: &Outcome) -> u64 {
     let all = |m: &Measured| m.latency.iter().map(prism_base::Latencies::count).sum::<u64>();
     all(&outcome.measured) / u64::from(outcome.measured.passes.max(1))
 }
 
-/// Passes of a replay, those before what was measured included.
+/// Passes of a replay, including the warm-up passes.
 fn passes(outcome: &Outcome) -> u32 {
     outcome.warm_up_passes + outcome.measured.passes
 }
@@ -211,7 +215,7 @@ struct Planner<'a> {
     main: &'a Run,
     full: &'a Device,
     outcome: &'a Outcome,
-    /// Requests in flight in a closed loop that resembles the trace, and where that is from.
+    /// The queue depth of a closed loop that resembles the trace.
     depth: u32,
     plan: Plan,
 }
@@ -231,10 +235,11 @@ impl<'a> Planner<'a> {
         self.plan.skipped.push(Skipped { change, reason: reason.into() });
     }
 
-    /// The index of a job, which may be there already, or the main replay.
-    fn job(&mut self, run: Run, rewriting: Option<Change>) -> Of {
+    /// Adds a job unless the main replay or an existing job is the same simulation, and
+    /// returns that simulation.
+    fn job(&mut self, run: Run, rewriting: Option<Change>) -> FigureSource {
         if run == *self.main && rewriting.is_none() {
-            return Of::Main;
+            return FigureSource::Main;
         }
         let passes = match run.options.passes {
             Passes::Fixed(passes) => passes,
@@ -243,13 +248,13 @@ impl<'a> Planner<'a> {
         let requests = requests_per_pass(self.outcome) * u64::from(passes);
         let job = Job { run, rewriting, requests };
         let known = self.plan.jobs.iter().position(|other| *other == job);
-        Of::Job(known.unwrap_or_else(|| {
+        FigureSource::Job(known.unwrap_or_else(|| {
             self.plan.jobs.push(job);
             self.plan.jobs.len() - 1
         }))
     }
 
-    /// Compares `change` of `before` with `before` as it is.
+    /// Plans to compare `before` with and without `change`.
     fn add(&mut self, change: Change, before: &Run, note: Option<String>) {
         match change.applied(before) {
             Ok(after) => self.add_runs(change, before.clone(), after, note),
@@ -263,11 +268,12 @@ impl<'a> Planner<'a> {
         self.plan.what_ifs.push(WhatIf { change, before, after, note });
     }
 
-    /// A closed loop of the trace's own depth on a drive with all dies, and what a reader has
-    /// to know of it. The drive is not worn in: it has as much erased flash as at the start.
+    /// A closed loop at the queue depth of the trace on a drive with all dies, and the note
+    /// that describes it. The drive is filled but not preconditioned, so all of its spare
+    /// flash is erased.
     fn closed(&self) -> (Run, String) {
         let mut run = self.main.clone();
-        // Where no drive has all dies, that of the main replay has to do.
+        // If no drive of this capacity can have all dies, the one of the main replay is used.
         if let Ok(wide) = fit_wide(self.full, self.main.device.capacity()) {
             run = Run::new(wide.device, run.options, InitialState::Filled, run.seed);
         }
@@ -281,11 +287,11 @@ impl<'a> Planner<'a> {
         let source = match (self.main.options.pace, self.facts.median_depth) {
             (Pace::Closed { .. }, _) => "as in the main replay",
             (_, Some(_)) => "the median of the trace",
-            (_, None) => "the mean of the main replay, as the trace has no completions",
+            (_, None) => "the mean of the main replay, as the trace has no completion times",
         };
         let note = format!(
-            "On a filled drive with all of its {} dies, as fast as requests are served; first {} \
-             in flight, {source}.",
+            "Both on a filled drive with all of its {} dies, with requests issued as fast as they \
+             are served; queue depth before the change: {}, {source}.",
             run.device.geometry().dies(),
             self.depth
         );
@@ -302,7 +308,7 @@ impl<'a> Planner<'a> {
         let queue = self.main.device.drive.queue_depth;
         let deep = Change::Depth { requests: DEEP.min(queue) };
         if self.depth >= DEEP.min(queue) {
-            self.skip(deep, format!("{} requests are in flight as it is", self.depth));
+            self.skip(deep, format!("{} requests are already in flight", self.depth));
         } else {
             self.add(deep, &closed, note.clone());
         }
@@ -337,18 +343,19 @@ impl<'a> Planner<'a> {
             (Mapping::Dftl, Some(cache)) => {
                 let change = Change::MapCache { bytes: whole.min(Bytes(cache.0 * CACHE_FACTOR)) };
                 if cache >= whole {
-                    self.skip(change, "the cache holds the whole map as it is");
+                    self.skip(change, "the cache already holds the whole map");
                 } else {
                     self.add(change, self.main, None);
                 }
             }
             (Mapping::Page | Mapping::Dftl, _) => {
                 let change = Change::MapCache { bytes: whole };
-                // A tenth, of which there have to be 64 entries at least.
+                // A tenth of the map, but at least 64 entries.
                 let least = 64 * Device::MAP_ENTRY;
                 let tenth = Bytes(((whole.0 as f64 * CACHED) as u64).max(least));
                 let note = format!(
-                    "Both on a drive with its map on flash, which first caches {:.0} % of it.",
+                    "Both on a drive with its map on flash, which caches {:.0} % of the map before \
+                     the change.",
                     CACHED * 100.0
                 );
                 match with_map_cache(device, tenth) {
@@ -360,10 +367,10 @@ impl<'a> Planner<'a> {
                 }
             }
             (Mapping::Zns, _) => {
-                self.skip(Change::MapCache { bytes: whole }, "a table of zones is small");
+                self.skip(Change::MapCache { bytes: whole }, "a zone mapping is small");
             }
             (_, _) => {
-                self.skip(Change::MapCache { bytes: whole }, "a map of blocks is small");
+                self.skip(Change::MapCache { bytes: whole }, "a block-level mapping is small");
             }
         }
     }
@@ -381,7 +388,7 @@ impl<'a> Planner<'a> {
             if !self.writes() {
                 self.skip(align, NOTHING_WRITTEN);
             } else if what == Boundary::Stripe && to == geometry.page {
-                self.skip(align, "a row is one page on this drive");
+                self.skip(align, "a program unit is one page on this drive");
             } else {
                 self.add(align, self.main, None);
             }
@@ -390,7 +397,7 @@ impl<'a> Planner<'a> {
             return self.skip(Change::PageMap, NOTHING_WRITTEN);
         }
         if self.main.device.ftl.mapping.is_by_block() {
-            return self.skip(Change::PageMap, "the drive itself maps blocks");
+            return self.skip(Change::PageMap, "the drive itself has a block-level mapping");
         }
         self.page_map();
     }
@@ -403,7 +410,7 @@ impl<'a> Planner<'a> {
         let a_pass = (m.bytes_of(HostOp::Write) / unit / u64::from(m.passes.max(1))).max(1);
         let count = (HYBRID_SPARES * spare).div_ceil(a_pass);
         if count * a_pass * HYBRID_COPIES > HYBRID_UNITS_MAX {
-            let reason = "the copies of a drive of this size that maps blocks take too long";
+            let reason = "simulating a block-level mapping on a drive of this size takes too long";
             return self.skip(Change::PageMap, reason);
         }
         let mut after = self.main.clone();
@@ -413,11 +420,13 @@ impl<'a> Planner<'a> {
                 let mut before = Run { device, ..self.main.clone() };
                 before.options.passes = Passes::Fixed(u32::try_from(count).unwrap_or(u32::MAX));
                 let mut note = format!(
-                    "Before: a drive with as much flash that maps blocks behind log blocks, over \
-                     {count} passes."
+                    "Before the change: a drive with the same amount of flash and a block-level \
+                     mapping with log blocks, over {count} passes."
                 );
                 if !self.main.device.drive.power_loss_protection {
-                    note.push_str(" Both are protected against power loss, which blocks need.");
+                    note.push_str(
+                        " Both have power-loss protection, which block-level mappings need.",
+                    );
                 }
                 self.add_runs(Change::PageMap, before, after, Some(note));
             }
@@ -443,11 +452,11 @@ impl<'a> Planner<'a> {
             } else if change == Change::NoDiscards && self.facts.discards == 0 {
                 self.skip(change, NO_DISCARDS);
             } else if change == Change::NoDiscards && !self.main.device.drive.discards {
-                self.skip(change, "the drive ignores discards as it is");
+                self.skip(change, "the drive ignores discards anyway");
             } else if needs_streams && !by_stream {
-                self.skip(change, "the drive's own mapping says where data goes");
+                self.skip(change, "the drive's own mapping decides where data goes");
             } else if knows_future && self.facts.units_accessed >= UNITS_MAX as u64 {
-                self.skip(change, "the trace is too long to know its future in memory");
+                self.skip(change, "the trace is too long to look ahead in it in memory");
             } else {
                 self.add(change, self.main, None);
             }
@@ -460,7 +469,7 @@ impl<'a> Planner<'a> {
             return self.skip(change, NOTHING_WRITTEN);
         }
         if self.main.device.ftl.mapping.is_by_block() {
-            return self.skip(change, "mappings by block have no wear levelling");
+            return self.skip(change, "block-level mappings have no wear levelling");
         }
         let m = &self.outcome.measured;
         let a_pass = (m.flash_bytes / u64::from(m.passes.max(1))).max(1);
@@ -470,15 +479,15 @@ impl<'a> Planner<'a> {
         let most = LEVELLING_REQUESTS.max(LEVELLING_FACTOR * replayed);
         let requests = wanted.saturating_mul(per_pass);
         if requests > most {
-            let reason = format!("{ERASES} erases of every block take {wanted} passes");
+            let reason = format!("{ERASES} erases of every block would take {wanted} passes");
             return self.skip(change, reason);
         }
         let mut before = self.main.clone();
         before.device.ftl.wear_move_behind_mean = None;
         before.options.passes = Passes::Fixed(u32::try_from(wanted).unwrap_or(u32::MAX));
         let note = format!(
-            "Both over {wanted} passes of the trace, until blocks are erased about {ERASES} times; \
-             the lifetimes are those of the block that is erased most."
+            "Both over {wanted} passes of the trace, until the mean block is erased about {ERASES} \
+             times; the lifetimes are those of the block that is erased most."
         );
         self.add(change, &before, Some(note));
     }
@@ -489,5 +498,5 @@ const NO_DISCARDS: &str = "the trace discards nothing";
 const HOT_COLD: Change = Change::HotCold { classes: HEATS };
 
 fn no_drive(error: &DeviceError) -> String {
-    format!("the drive that this needs cannot be: {error}")
+    format!("the drive that this change needs is not possible: {error}")
 }

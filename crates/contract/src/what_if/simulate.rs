@@ -1,4 +1,4 @@
-//! One simulation: a drive, a trace, and perhaps a change of it.
+//! Runs one simulation: a trace on a drive, with or without a change.
 
 use prism_base::{Bytes, Nanos};
 use prism_replay::{Options, ReplayError, replay};
@@ -9,33 +9,34 @@ use prism_workload::{Observer, Progress};
 use super::change::Change;
 use super::figures::{Figures, Original};
 use super::rewrite::{
-    DeathTime, DelayDiscards, DiscardDead, GroupCommit, HotCold, Merge, NoDiscards, Rewrite,
-    Rewritten, Shape, Then, Units,
+    Chain, DeathTime, DelayDiscards, DiscardDead, GroupCommit, HotCold, Merge, NoDiscards, Rewrite,
+    Rewritten, Shape, Units,
 };
 
-/// The most that writes merge to where a change does not say it.
+/// The largest merged write, for changes that do not specify it.
 pub(super) const MERGED_MAX: Bytes = Bytes(1 << 20);
-/// How long a stripe waits to become whole.
+/// The longest time that an incomplete stripe waits for more data.
 pub(super) const STRIPE_WINDOW: Nanos = Nanos(10_000_000);
 
-/// A drive and how a trace is replayed on it.
+/// A drive and the options of a replay on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// The drive, already made to fit the trace.
+    /// The drive, already scaled to the trace.
     pub device: Device,
-    /// The flash that wears, for lifetimes: that of the drive, without what it has only so
-    /// that a change takes no spare flash from a drive made small.
+    /// The amount of flash that lifetimes are computed from. A change can add blocks to a
+    /// drive that was scaled down, so that its spare flash stays the same; those blocks are
+    /// not included.
     pub raw: Bytes,
-    /// How the trace is replayed.
+    /// Pace and number of passes.
     pub options: Options,
-    /// What the drive holds at the start.
+    /// The contents of the drive at the start.
     pub state: InitialState,
-    /// Seed of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
 impl Run {
-    /// A run on `device`, all of whose flash wears.
+    /// A run on `device`; lifetimes are computed from all of its flash.
     #[must_use]
     pub fn new(device: Device, options: Options, state: InitialState, seed: u64) -> Self {
         let raw = device.geometry().raw();
@@ -47,29 +48,30 @@ impl Run {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WhatIfError {
-    /// There is no such drive.
-    #[error("the drive that this needs cannot be: {0}")]
+    /// The drive that the change needs is not valid.
+    #[error("the drive that this change needs is not possible: {0}")]
     Device(#[from] DeviceError),
-    /// The changed trace cannot be replayed, or the caller interrupted it.
+    /// The changed trace cannot be replayed, or the caller interrupted the replay.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// More units are accessed than can be followed.
+    /// The trace accesses more units than can be tracked.
     #[error(
-        "the trace accesses more than 2,000,000,000 mapping units, too many to know its future; \
+        "the trace accesses more than 2,000,000,000 mapping units, too many to look ahead in it; \
          choose a part of it by phase or time"
     )]
     TooLong,
-    /// The trace could not be read again.
+    /// Reading the trace again failed.
     #[error(transparent)]
     Source(#[from] SourceError),
 }
 
-/// The records of `source` as `change` makes them, for a replay on `device`. Addresses are
-/// those of the drive ([`prism_replay::LaidOut`]). Changes that only concern the drive or the
-/// pace leave them as they are.
+/// Returns the records of `source` as rewritten by `change`, for a replay on `device`.
+/// Addresses are those of the drive ([`prism_replay::LaidOut`]). Changes of the drive or the
+/// pace leave the records unmodified.
 ///
 /// # Errors
-/// [`WhatIfError::Source`] if the trace cannot be read; what knows the future reads it first.
+/// [`WhatIfError::Source`] if the trace cannot be read: some changes look ahead in the trace
+/// and read all of it here.
 pub fn rewritten<'a>(
     change: Option<&Change>,
     device: &Device,
@@ -111,7 +113,7 @@ fn rewriting(
     let none = Bytes(1);
     Ok(Some(match *change {
         Change::Merge { most, window } => Box::new(Merge::new(Shape::UpTo(most), window, none)),
-        Change::GroupCommit { window } => Box::new(Then::new(
+        Change::GroupCommit { window } => Box::new(Chain::new(
             GroupCommit::new(window),
             Merge::new(Shape::UpTo(MERGED_MAX), window, none),
         )),
@@ -129,11 +131,12 @@ fn rewriting(
     }))
 }
 
-/// Replays `source`, changed by `change`, as `run` says. The run is the one that belongs to
-/// the change ([`super::WhatIf::after`]); with no change it is what others are compared to.
+/// Replays `source`, rewritten by `change`, with the drive and options of `run`. With a
+/// change, `run` has to be the run of that change ([`super::WhatIf::after`]). Without one,
+/// the result is a baseline that changes are compared with.
 ///
-/// `observer` sees the measured requests, is told of progress, and ends the simulation by
-/// returning false ([`ReplayError::Interrupted`]).
+/// `observer` receives the measured requests and the progress. It ends the simulation by
+/// returning false from `keep_going` ([`ReplayError::Interrupted`]).
 ///
 /// # Errors
 /// [`WhatIfError`].
@@ -145,8 +148,8 @@ pub fn simulate(
     observer: &mut dyn Observer,
 ) -> Result<Figures, WhatIfError> {
     let preparing = Progress { passes: 0, submitted: 0, measuring: false, last_round: None };
-    let told = |_, _| observer.keep_going(preparing);
-    let prepared = Drive::prepared(run.device.clone(), run.state, run.seed, told)?;
+    let keep_going = |_, _| observer.keep_going(preparing);
+    let prepared = Drive::prepared(run.device.clone(), run.state, run.seed, keep_going)?;
     let Some((mut drive, _)) = prepared else {
         return Err(ReplayError::Interrupted.into());
     };

@@ -2,7 +2,7 @@
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_contract::what_if::{
-    Change, Figures, Of, Original, Plan, Run, TraceFacts, WhatIfError, plan,
+    Change, FigureSource, Figures, Original, Plan, Run, TraceFacts, WhatIfError, plan,
 };
 use prism_replay::{Options, Outcome, Pace, Passes, ReplayError, replay};
 use prism_ssd::{Device, Drive, InitialState, fit};
@@ -78,9 +78,9 @@ fn a_trace_of_everything_gets_every_what_if() {
     assert_eq!(skipped(&plan), []);
     // Four share one closed loop as what they are compared to; the others have the main
     // replay, or a drive of their own.
-    let before: Vec<Of> = plan.what_ifs.iter().map(|what_if| what_if.before).collect();
-    assert!(before[..4].iter().all(|of| *of == before[0] && *of != Of::Main));
-    assert!(before[9..14].iter().all(|of| *of == Of::Main));
+    let before: Vec<FigureSource> = plan.what_ifs.iter().map(|what_if| what_if.before).collect();
+    assert!(before[..4].iter().all(|of| *of == before[0] && *of != FigureSource::Main));
+    assert!(before[9..14].iter().all(|of| *of == FigureSource::Main));
     assert_eq!(plan.jobs.len(), 1 + 4 + 2 + 3 + 1 + 5 + 2);
     let closed = &plan.jobs[0].run;
     assert_eq!(closed.device.geometry().dies(), full().geometry().dies());
@@ -131,7 +131,7 @@ fn figures_are_put_beside_each_other_and_failures_join_the_skipped() {
     let faster = Figures { iops: 2.0 * main.iops, ..main };
     let mut figures: Vec<Result<Figures, WhatIfError>> = vec![Ok(faster); plan.jobs.len()];
     let streams = plan.what_ifs.iter().find(|w| w.change.key() == "streams").unwrap();
-    let Of::Job(index) = streams.after else { panic!("a job of its own") };
+    let FigureSource::Job(index) = streams.after else { panic!("a job of its own") };
     figures[index] = Err(ReplayError::Interrupted.into());
     let count = plan.what_ifs.len();
     let (comparisons, skipped) = plan.compare(&main, &figures);

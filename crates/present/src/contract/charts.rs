@@ -184,8 +184,8 @@ fn grouping(findings: &Findings, blocks: &DriveBlocks) -> Section {
     if let Some(chart) = blocks_of_the_drive(blocks) {
         push(&mut section, chart);
     }
-    let course = |pick: fn(&prism_contract::rules::HeldAt) -> u64| {
-        rule.course.iter().map(|at| (at.written as f64, pick(at) as f64)).collect::<Vec<_>>()
+    let course = |pick: fn(&prism_contract::rules::SpaceSample) -> u64| {
+        rule.history.iter().map(|at| (at.written as f64, pick(at) as f64)).collect::<Vec<_>>()
     };
     push(
         &mut section,

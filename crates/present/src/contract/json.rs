@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use prism_contract::rules::{AlignmentFound, COVERAGES, Counted, Findings, Rule, Side, Zombies};
+use prism_contract::rules::{
+    AlignmentFindings, COVERAGES, Findings, Rule, Side, ValueCounts, Zombies,
+};
 use prism_contract::what_if::{Comparison, Figures, Skipped};
 use prism_replay::SteadyState;
 use serde::Serialize;
@@ -232,7 +234,7 @@ fn figures(contract: &Contract, rule: Rule) -> Value {
 
 fn request_scale(findings: &Findings) -> Value {
     let rule = &findings.request_scale;
-    let quantiles = |counted: &Counted| {
+    let quantiles = |counted: &ValueCounts| {
         let q = |q| counted.quantile(q);
         json!({"p25": q(0.25), "p50": q(0.5), "p75": q(0.75), "p99": q(0.99), "max": q(1.0)})
     };
@@ -286,7 +288,7 @@ fn locality(findings: &Findings) -> Value {
     })
 }
 
-fn alignment(found: &AlignmentFound) -> Value {
+fn alignment(found: &AlignmentFindings) -> Value {
     let merges = |m: &prism_contract::rules::Merges| {
         json!({
             "switch": m.switch, "partial": m.partial, "full": m.full,

@@ -156,7 +156,7 @@ pub fn details(contract: &Contract, rule: Rule) -> Vec<(String, String)> {
     let findings = &contract.findings;
     let lines = findings.thresholds(rule);
     let mut details = vec![
-        ("the rule".to_owned(), rule.asks().to_owned()),
+        ("the rule".to_owned(), rule.statement().to_owned()),
         ("the score".to_owned(), format!("{}.", rule.score_means())),
         (
             "its lines".to_owned(),

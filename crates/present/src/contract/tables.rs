@@ -1,7 +1,7 @@
 //! The tables of the contract.
 
 use prism_contract::rules::{Findings, Rule};
-use prism_contract::what_if::{Comparison, Figures, Headline, Of, Skipped};
+use prism_contract::what_if::{Comparison, FigureSource, Figures, Headline, Skipped};
 use prism_report::{Block, Column, Section, Table, Unit, Value};
 
 use super::Contract;
@@ -119,7 +119,7 @@ fn matters(what_if: &Comparison) -> bool {
 fn lead(all: &[Comparison]) -> String {
     let gain = |c: &&Comparison| {
         let (a, b) = (c.before.lifetime_days?, c.after.lifetime_days?);
-        let comparable = !c.change.upper_bound() && c.against == Of::Main;
+        let comparable = !c.change.upper_bound() && c.against == FigureSource::Main;
         (comparable && b > a * 1.01).then_some((c.change.name(), b / a))
     };
     let best = all.iter().filter_map(|c| gain(&c)).max_by(|a, b| a.1.total_cmp(&b.1));

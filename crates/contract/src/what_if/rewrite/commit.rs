@@ -1,15 +1,15 @@
-//! Durability asked for less often: group commit.
+//! Group commit: replaces the flushes of a window with a single one.
 
 use prism_base::Nanos;
 use prism_trace::{Flags, Op, Record};
 
 use super::{Rewrite, after, is_barrier, issued_at};
 
-/// Takes flushes, FUA and preflushes out of the trace and puts one flush at the end of each
-/// window in which there were any. A window opens with the first of them.
+/// Removes flushes, FUA and preflushes from the trace. The first of them opens a window; one
+/// flush is inserted at the end of the window and covers all that were removed in it.
 pub(in crate::what_if) struct GroupCommit {
     window: Nanos,
-    /// The flush to come.
+    /// The flush at the end of the open window.
     flush: Option<Record>,
     last_ns: i64,
 }
@@ -47,7 +47,7 @@ impl Rewrite for GroupCommit {
     }
 
     fn finish(&mut self, out: &mut Vec<Record>) {
-        // The trace is not made longer by a flush that nothing follows.
+        // The last flush is issued with the last record, so that the trace gets no longer.
         out.extend(self.flush.take().map(|flush| issued_at(&flush, self.last_ns)));
     }
 }
@@ -55,14 +55,14 @@ impl Rewrite for GroupCommit {
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;
-    use super::super::{Merge, Shape, Then};
+    use super::super::{Chain, Merge, Shape};
     use super::*;
     use prism_base::Bytes;
 
     const WINDOW: Nanos = Nanos(10_000_000);
 
     #[test]
-    fn one_flush_ends_each_window_that_had_any() {
+    fn one_flush_ends_each_window() {
         let commit = || GroupCommit::new(WINDOW);
         check(commit(), "0 w 0+4; 1 f; 2 w 4+4; 3 f; 50 r 0+4", "0 w 0+4; 2 w 4+4; 11 f; 50 r 0+4");
         check(commit(), "0 w! 0+4; 20 w^ 4+4; 30 f", "0 w 0+4; 10 f; 20 w 4+4; 30 f; 30 f");
@@ -71,10 +71,10 @@ mod tests {
     }
 
     #[test]
-    fn writes_merge_across_what_was_a_flush() {
+    fn writes_merge_across_removed_flushes() {
         let merge = Merge::new(Shape::UpTo(Bytes(1 << 20)), WINDOW, Bytes(1));
         check(
-            Then::new(GroupCommit::new(WINDOW), merge),
+            Chain::new(GroupCommit::new(WINDOW), merge),
             "0 w 0+4; 1 f; 2 w 4+4; 3 f; 50 r 0+4",
             "10 w 0+8; 11 f; 50 r 0+4",
         );

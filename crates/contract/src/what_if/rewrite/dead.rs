@@ -1,10 +1,10 @@
-//! Discards of data that is dead: those that were missing. Needs the future.
+//! Adds discards of dead data where the trace has none. This needs knowledge of the future.
 //!
-//! A unit is dead after an access if what comes next for it, the next pass included, covers
-//! it whole without having read it: a write, zeroes or a discard. One kind of overwrite does
-//! not count: by the same file, where the trace knows inodes, since a file that updates
-//! itself in place has nothing to discard. From block traces it is not known when data that
-//! is dead became so, or whether reads were served from memory meanwhile: this is a bound.
+//! A unit is dead after an access if the next access to it, possibly in the next pass, is a
+//! write, write-zeroes or discard that covers the whole unit. An exception is an overwrite by
+//! the same file, if the trace has inodes: a file that updates itself in place has nothing to
+//! discard. A block trace does not show when exactly the data died, or whether it was still
+//! read from the page cache. The result is therefore an upper bound.
 
 use std::collections::VecDeque;
 
@@ -40,21 +40,22 @@ impl Bits {
     }
 }
 
-/// Puts a discard behind the last access of data that dies.
+/// Adds a discard some time after the last access to data that is dead from then on.
 pub(in crate::what_if) struct DiscardDead {
     units: Units,
     delay: Nanos,
-    /// Whether a unit is dead after an access, in the order of accesses.
+    /// Whether the unit is dead after an access; the index is the number of the access.
     dead: Bits,
-    /// The number of each unit's last access, and one more; 0 for none.
+    /// For each unit, the number of its last access plus one; 0 if there was none.
     last: Zeroed<u32>,
     next: usize,
-    /// Accesses after which something is dead, until their discards are due.
+    /// Accesses after which some unit is dead, until their discards are due.
     waiting: VecDeque<Access>,
     last_ns: i64,
 }
 
-/// An access to some units, of which the first has the number `number`.
+/// A request that accesses one or more units. `number` is the number of the access to its
+/// first unit; the other units have the numbers after it.
 #[derive(Clone, Copy, Debug)]
 struct Access {
     due_ns: i64,
@@ -63,7 +64,7 @@ struct Access {
 }
 
 impl DiscardDead {
-    /// Reads `source` twice.
+    /// Reads `source` twice to learn which data is dead after each access.
     pub(in crate::what_if) fn new(
         source: &mut dyn Source,
         units: Units,
@@ -75,8 +76,9 @@ impl DiscardDead {
         Ok(Self { units, delay, dead, last, next: 0, waiting, last_ns: i64::MIN })
     }
 
-    /// Discards what was not accessed again, in ranges as large as possible.
-    fn let_go(&self, access: &Access, now_ns: i64, out: &mut Vec<Record>) {
+    /// Discards the dead units of `access` that were not accessed since, in as few ranges as
+    /// possible.
+    fn release(&self, access: &Access, now_ns: i64, out: &mut Vec<Record>) {
         let touched = self.units.touched(&access.record);
         let first = touched.start;
         let is_dead = |unit: usize| {
@@ -109,8 +111,8 @@ impl DiscardDead {
 impl Rewrite for DiscardDead {
     fn restart(&mut self) {
         debug_assert!(self.waiting.is_empty());
-        // Numbers begin again. Those that are left in `last` are only looked at for units
-        // that are accessed again before.
+        // Numbers begin at 0 again. The old numbers in `last` do no harm: a unit's number is
+        // only compared after the new pass has accessed the unit.
         self.next = 0;
     }
 
@@ -120,7 +122,7 @@ impl Rewrite for DiscardDead {
             && (access.due_ns <= record.issue_ns || self.waiting.len() > HELD_MAX)
         {
             self.waiting.pop_front();
-            self.let_go(&access, record.issue_ns, out);
+            self.release(&access, record.issue_ns, out);
         }
         out.push(*record);
         if !matches!(record.op, Op::Read | Op::Write) {
@@ -144,17 +146,18 @@ impl Rewrite for DiscardDead {
 
     fn finish(&mut self, out: &mut Vec<Record>) {
         for access in std::mem::take(&mut self.waiting) {
-            self.let_go(&access, self.last_ns, out);
+            self.release(&access, self.last_ns, out);
         }
     }
 }
 
-/// Whether each access of a pass is the last to its data.
+/// For each access of a pass, whether the unit is dead after it.
 fn dead_after(source: &mut dyn Source, units: Units) -> Result<Bits, WhatIfError> {
     let mut dead = Bits::default();
-    // The number of each unit's last access in the first pass, and one more.
+    // For each unit, the number of its last access in the first pass plus one.
     let mut last: Zeroed<u32> = Zeroed::new(units.count());
-    // Who wrote it, as the low bits of an inode number; 0 for nobody known.
+    // For each unit, the low bits of the inode number of the file that wrote it; 0 if the
+    // file is not known.
     let mut owner: Zeroed<u32> = Zeroed::new(units.count());
     twice(source, |record, pass| {
         if record.op == Op::Flush {
@@ -202,18 +205,18 @@ mod tests {
 
     #[test]
     fn data_is_discarded_after_its_last_use() {
-        // The first unit is dead after the read, the second after the write; both again
-        // after the last write, because the next pass overwrites them.
+        // The first unit is dead after the read, the second after the write. Both are dead
+        // after the last write too, because the next pass overwrites them.
         check(
             "0 w 0+8; 1 r 0+4; 50 w 0+8",
             "0 w 0+8; 1 r 0+4; 10 d 4+4; 11 d 0+4; 50 w 0+8; 50 d 0+8",
         );
-        // Read at the start of the next pass: alive at the end.
+        // The data is read at the start of the next pass, so it is not dead at the end.
         check("0 r 0+4; 1 w 0+4; 50 r 8+4", "0 r 0+4; 1 w 0+4; 50 r 8+4");
     }
 
     #[test]
-    fn what_is_written_anew_soon_is_left_alone() {
+    fn data_that_is_soon_overwritten_is_not_discarded() {
         check("0 w 0+4; 5 w 0+4; 50 r 8+4", "0 w 0+4; 5 w 0+4; 15 d 0+4; 50 r 8+4");
     }
 
@@ -222,19 +225,19 @@ mod tests {
         check("0 w 0+4; 20 w 0+2; 50 r 0+4", "0 w 0+4; 20 w 0+2; 50 r 0+4; 50 d 0+4");
         check("0 w 0+4; 20 d 0+4; 50 r 8+4", "0 w 0+4; 10 d 0+4; 20 d 0+4; 50 r 8+4");
         check("0 w 0+4; 20 z 0+4; 50 r 8+4", "0 w 0+4; 10 d 0+4; 20 z 0+4; 50 r 8+4");
-        // The trace's own discard came in time.
+        // The trace itself discards the data before the delay has passed.
         check("0 w 0+4; 5 d 0+4; 50 r 8+4", "0 w 0+4; 5 d 0+4; 50 r 8+4");
     }
 
     #[test]
-    fn a_file_that_updates_itself_frees_nothing() {
+    fn an_update_by_the_same_file_is_not_preceded_by_a_discard() {
         check("0 w 0+4@7; 50 w 0+4@7", "0 w 0+4; 50 w 0+4");
         check("0 w 0+4@7; 50 w 0+4@8", "0 w 0+4; 10 d 0+4; 50 w 0+4; 50 d 0+4");
     }
 
     #[test]
-    fn data_that_nobody_overwrites_lives_on() {
-        // Partial writes never end a life.
+    fn data_that_is_not_fully_overwritten_is_not_discarded() {
+        // A partial write does not make the old data dead.
         check("0 w 0+2; 50 r 8+4", "0 w 0+2; 50 r 8+4");
     }
 }

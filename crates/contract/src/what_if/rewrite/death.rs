@@ -1,13 +1,15 @@
-//! Placement by death time: what dies at about the same time lies together. Needs the
-//! future.
+//! Placement by death time: data that dies at about the same time is stored together. This
+//! needs knowledge of the future.
 //!
-//! A unit written at one time dies when it is written, zeroed or discarded the next time,
-//! the next pass included. Time is counted in units written, since that is what fills blocks.
-//! Units that are written together and live about as long die together, so each class is a
-//! range of lifetimes. Data of a class that lives from `a` to `b` holds dead space: blocks
-//! filled together are dead to the last unit only `b - a` after the first died, at a rate
-//! of the class's share of all writes. The ranges are those for which the sum of share times
-//! `b - a` is least, found exactly over lifetimes rounded to quarters of an octave.
+//! A written unit dies when it is next written, zeroed or discarded, possibly in the next
+//! pass. Time is measured in units written, because writes are what fills blocks. Units that
+//! are written together and have similar lifetimes die together, so each class is a range of
+//! lifetimes.
+//!
+//! A class with lifetimes from `a` to `b` keeps dead space: the last unit of a block dies up
+//! to `b - a` after the first one, and the class fills blocks at a rate equal to its share of
+//! all writes. The ranges are chosen to minimise the sum of share x `(b - a)`. The minimum is
+//! exact for lifetimes rounded down to quarters of an octave.
 
 use prism_base::Zeroed;
 use prism_trace::{Op, Record, Source};
@@ -17,22 +19,22 @@ use super::future::{UNITS_MAX, twice};
 use super::units::Units;
 use crate::what_if::WhatIfError;
 
-/// Lifetimes are counted in so many steps an octave.
+/// Buckets of lifetimes per octave.
 const STEPS: u32 = 4;
-/// Steps up to the longest lifetime that 32 bits can count.
+/// Buckets up to the longest lifetime that 32 bits can count.
 const BUCKETS: usize = 33 * STEPS as usize;
 
-/// Gives each written unit the handle of its lifetime.
+/// Gives each written unit the placement handle of its lifetime.
 pub(in crate::what_if) struct DeathTime {
     units: Units,
-    /// The lifetime of each unit written in a pass, in the order of writing, as its bucket.
+    /// The lifetime bucket of each unit written in a pass, in the order of writing.
     lives: Vec<u8>,
     class_of: [u16; BUCKETS],
     next: usize,
 }
 
 impl DeathTime {
-    /// Reads `source` twice.
+    /// Reads `source` twice to learn the lifetimes.
     pub(in crate::what_if) fn new(
         source: &mut dyn Source,
         units: Units,
@@ -66,10 +68,10 @@ impl Rewrite for DeathTime {
     fn finish(&mut self, _: &mut Vec<Record>) {}
 }
 
-/// The lifetime of each unit written in a pass, as its bucket.
+/// The lifetime bucket of each unit written in a pass, in the order of writing.
 fn lives(source: &mut dyn Source, units: Units) -> Result<Vec<u8>, WhatIfError> {
     let mut lives = Vec::new();
-    // The place in `lives` of each unit's last write, and one more; 0 if it holds nothing.
+    // For each unit, the index in `lives` of its last write plus one; 0 if it holds no data.
     let mut last: Zeroed<u32> = Zeroed::new(units.count());
     let mut written = 0u64;
     twice(source, |record, pass| {
@@ -94,7 +96,8 @@ fn lives(source: &mut dyn Source, units: Units) -> Result<Vec<u8>, WhatIfError> 
     if lives.len() < UNITS_MAX { Ok(lives) } else { Err(WhatIfError::TooLong) }
 }
 
-/// Quarters of an octave, rounded down, of at least one unit.
+/// The bucket of a lifetime: a quarter of an octave, rounded down. A lifetime of 0 counts
+/// as 1.
 fn bucket(life: u64) -> u8 {
     let life = life.max(1);
     let octave = life.ilog2();
@@ -102,34 +105,36 @@ fn bucket(life: u64) -> u8 {
     (octave * STEPS + within as u32).min(BUCKETS as u32 - 1) as u8
 }
 
-/// The shortest lifetime of a bucket.
+/// The shortest lifetime in a bucket.
 fn shortest(bucket: usize) -> f64 {
     let (octave, within) = (bucket / STEPS as usize, bucket % STEPS as usize);
     (1u64 << octave) as f64 * (1.0 + within as f64 / f64::from(STEPS))
 }
 
-/// The class of each bucket, of `handles` at most, so that the dead space held is least.
+/// The class of each bucket, with at most `handles` classes, such that the dead space is
+/// least. `counts` has the number of writes in each bucket.
 fn classes(counts: &[u64; BUCKETS], handles: u16) -> [u16; BUCKETS] {
     let mut before = [0u64; BUCKETS + 1];
     for (i, count) in counts.iter().enumerate() {
         before[i + 1] = before[i] + count;
     }
-    // What a class of the buckets from `a` up to `b` holds: from its shortest lifetime to
-    // the end of its longest, at the rate of its writes.
+    // The dead space of a class of the buckets `a..b`: its writes times the range from its
+    // shortest lifetime to the end of its longest.
     let cost = |a: usize, b: usize| {
         let writes = before[b] - before[a];
         let low = (a..b).find(|&i| counts[i] > 0).unwrap_or(b);
         let high = (a..b).rev().find(|&i| counts[i] > 0).map_or(b, |i| i + 1);
         writes as f64 * (shortest(high) - shortest(low))
     };
-    // least[b]: the least cost of the buckets below b; from[k][b]: where the last of k + 1
-    // classes begins.
+    // least[b]: the least cost of the buckets below b with the classes so far.
+    // from[k][b]: the first bucket of the last class, if k + 1 classes cover these buckets.
     let mut least: Vec<f64> = (0..=BUCKETS).map(|b| cost(0, b)).collect();
     let mut from = vec![vec![0usize; BUCKETS + 1]];
     for _ in 1..handles {
         let best = |b: usize| {
             let split = (0..b).map(|a| (least[a] + cost(a, b), a));
-            // No class more is the last choice, and of equal splits the first counts.
+            // Of splits with equal cost, the first is taken; the last choice is to use no
+            // further class.
             let whole = (least[b], b);
             split.chain([whole]).min_by(|x, y| x.0.total_cmp(&y.0)).expect("at least one choice")
         };
@@ -170,9 +175,9 @@ mod tests {
             let expected: Vec<u8> = expected.iter().map(|&life| bucket(life)).collect();
             assert_eq!(lives(&mut source, units()).unwrap(), expected, "{trace}");
         };
-        // a b a: a dies at once, b and the second a in the next pass.
+        // Units a b a: the first a dies in this pass, b and the second a in the next one.
         check("0 w 0+4; 1 w 4+4; 2 w 0+4", &[2, 3, 1]);
-        // A discard ends a life, a read does not, a partial write does.
+        // A discard or a partial write ends a lifetime, a read does not.
         check("0 w 0+8; 1 d 0+4; 2 r 4+4; 3 w 8+4", &[2, 3, 3]);
         check("0 w 0+4; 1 w 1+1; 2 w 8+4", &[1, 2, 3]);
     }
@@ -188,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_hold_the_least_dead_space() {
+    fn classes_minimise_dead_space() {
         let check = |counts: &[(usize, u64)], handles: u16, expected: &[u16]| {
             let mut all = [0; BUCKETS];
             counts.iter().for_each(|&(bucket, count)| all[bucket] = count);
@@ -198,15 +203,15 @@ mod tests {
         };
         check(&[(20, 9), (40, 1)], 2, &[0, 1]);
         check(&[(20, 9), (21, 9), (60, 1)], 2, &[0, 0, 1]);
-        // Of three lifetimes the two stay together whose sum of share times spread is least:
-        // 2^5 and 2^6 cost less than 2^6 and 2^8, unless almost nobody lives that long.
+        // Two of three lifetimes share a class, those with the least writes times range: 2^5
+        // and 2^6 cost less than 2^6 and 2^8, unless very few units live that long.
         check(&[(20, 5), (24, 5), (32, 5)], 2, &[0, 0, 1]);
         check(&[(20, 1000), (24, 1), (32, 1)], 2, &[0, 1, 1]);
         check(&[(20, 1)], 1, &[0]);
     }
 
     #[test]
-    fn random_classes_are_those_of_an_exhaustive_search() {
+    fn random_classes_equal_those_of_an_exhaustive_search() {
         let mut rng = prism_base::Rng::stream(seed(5), "test.classes");
         for _ in 0..20 {
             let mut counts = [0u64; BUCKETS];
@@ -237,8 +242,8 @@ mod tests {
     }
 
     #[test]
-    fn each_part_of_a_write_goes_with_its_own_kind() {
-        // The second unit is written again at once, the first only in the next pass.
+    fn a_write_is_split_by_lifetime() {
+        // The second unit is overwritten by the next write, the first only in the next pass.
         let trace = "0 w 0+8; 1 w 4+4; 2 w 8+4; 3 w 12+4; 4 w 16+4";
         let mut source = VecSource::new(testing::records(trace));
         let death = DeathTime::new(&mut source, units(), 2).unwrap();

@@ -1,4 +1,4 @@
-//! Discards held back, merged, and issued all at once.
+//! Holds discards back, merges them, and issues them all at once.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,14 @@ use prism_trace::{Op, Record};
 
 use super::{HELD_MAX, Rewrite, after, is_barrier, issued_at};
 
-/// Holds discards back until the first of them has waited long enough. Where new data is
-/// written meanwhile nothing is discarded any more.
+/// Holds discards back until the first of them has waited for the given time. A range that is
+/// written meanwhile is removed from the held discards.
 pub(in crate::what_if) struct DelayDiscards {
     by: Nanos,
-    /// Ranges to be discarded, by first byte, with their ends; none touch.
+    /// Ranges to discard: first byte -> end. No two ranges touch.
     held: BTreeMap<u64, u64>,
-    /// The first discard, issued when all are; `None` while none is held.
+    /// The first held discard, with the time at which all are issued; `None` if none is
+    /// held.
     first: Option<Record>,
     last_ns: i64,
 }
@@ -23,7 +24,7 @@ impl DelayDiscards {
         Self { by, held: BTreeMap::new(), first: None, last_ns: i64::MIN }
     }
 
-    /// First bytes of ranges that overlap or touch `start..end`, and their ends.
+    /// The held ranges that overlap or touch `start..end`: first byte and end of each.
     fn near(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
         let before = self.held.range(..=end).rev().map(|(&first, &last)| (first, last));
         before.take_while(|&(_, last)| last >= start).collect()
@@ -40,7 +41,7 @@ impl DelayDiscards {
         self.first.get_or_insert_with(|| issued_at(record, at_ns));
     }
 
-    /// New data is in `start..end`.
+    /// Removes `start..end` from the held ranges, because new data is written there.
     fn written(&mut self, start: u64, end: u64) {
         for (first, last) in self.near(start, end) {
             if first < end && last > start {
@@ -55,7 +56,7 @@ impl DelayDiscards {
         }
     }
 
-    fn let_go(&mut self, now_ns: i64, out: &mut Vec<Record>) {
+    fn release(&mut self, now_ns: i64, out: &mut Vec<Record>) {
         let Some(first) = self.first.take() else { return };
         let first = issued_at(&first, first.issue_ns.min(now_ns));
         for (start, end) in std::mem::take(&mut self.held) {
@@ -73,7 +74,7 @@ impl Rewrite for DelayDiscards {
         self.last_ns = record.issue_ns;
         let is_due = self.first.is_some_and(|first| first.issue_ns <= record.issue_ns);
         if is_due || self.held.len() >= HELD_MAX {
-            self.let_go(record.issue_ns, out);
+            self.release(record.issue_ns, out);
         }
         match record.op {
             Op::Discard if record.len > 0 && !is_barrier(record) => return self.hold(record),
@@ -84,7 +85,7 @@ impl Rewrite for DelayDiscards {
     }
 
     fn finish(&mut self, out: &mut Vec<Record>) {
-        self.let_go(self.last_ns, out);
+        self.release(self.last_ns, out);
     }
 }
 
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn discards_wait_and_merge() {
+    fn discards_are_delayed_and_merged() {
         check("0 d 0+4; 1 d 8+4; 2 d 4+4; 50 r 0+4", "10 d 0+12; 50 r 0+4");
         check("0 d 0+4; 5 d 8+4; 12 r 0+4; 13 d 0+4", "10 d 0+4; 10 d 8+4; 12 r 0+4; 13 d 0+4");
         check("0 d 0+4; 1 r 64+4", "1 r 64+4; 1 d 0+4");
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_discard_that_has_to_be_durable_does_not_wait() {
+    fn a_durable_discard_is_not_delayed() {
         check("0 d! 0+4; 1 r 0+4", "0 d! 0+4; 1 r 0+4");
     }
 }

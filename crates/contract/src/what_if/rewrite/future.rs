@@ -1,13 +1,13 @@
-//! Reading a trace ahead.
+//! Reads a whole trace in advance, for the rewrites that depend on later records.
 
 use prism_trace::{Record, Source, SourceError};
 
-/// Units accessed in a pass that are followed at most: numbers of 32 bits, and 2 GB for a
-/// byte each.
+/// The most accesses to units in a pass that are tracked. They are numbered with 32 bits, and
+/// a byte for each takes 2 GB.
 pub(in crate::what_if) const UNITS_MAX: usize = 2_000_000_000;
 
-/// Reads `source` twice over, as two passes of a replay would, and tells the number of the
-/// pass with each record. The second pass is the future of the first one's end.
+/// Reads `source` twice, as two passes of a replay do, and calls `each` with every record and
+/// the number of its pass. The second pass shows what follows the end of the first one.
 pub(super) fn twice(
     source: &mut dyn Source,
     mut each: impl FnMut(&Record, u32),

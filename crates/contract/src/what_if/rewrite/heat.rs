@@ -1,5 +1,5 @@
-//! Placement by how often a unit was written lately: hot and cold data apart, without any
-//! knowledge of the future.
+//! Placement by how often a unit was recently written: separates hot data from cold data
+//! without knowledge of the future.
 
 use prism_base::Zeroed;
 use prism_trace::{Op, Record};
@@ -7,19 +7,19 @@ use prism_trace::{Op, Record};
 use super::Rewrite;
 use super::units::Units;
 
-/// The mean count at which all counts are halved, so that old heat fades.
+/// The mean count at which all counts are halved, so that old writes lose weight.
 const MEAN_MAX: usize = 8;
 
-/// Counts writes of each unit. The class is how the count compares with the mean over the
-/// units that were ever written: with four classes it is below half of it, below it, below
-/// twice it, or above. What was learnt stays over passes, as it would in a drive that runs
-/// on.
+/// Counts the writes of each unit, and derives the class of a unit from its count and the
+/// mean count over all units that were ever written. With four classes, the class is 0 below
+/// half of the mean, 1 below the mean, 2 below twice the mean, and 3 from there on. Counts
+/// are kept between passes, as in a drive that stays in use.
 pub(in crate::what_if) struct HotCold {
     units: Units,
     classes: u16,
-    /// Writes of each unit, halved now and then; 0 only if there was none.
+    /// Writes of each unit, halved from time to time; 0 only if the unit was never written.
     counts: Zeroed<u8>,
-    /// Units that were written, in the order of their first write.
+    /// Units that were ever written, in the order of their first write.
     written: Vec<u32>,
     /// The sum of all counts.
     sum: usize,
@@ -32,7 +32,7 @@ impl HotCold {
         Self { units, classes, counts, written: Vec::new(), sum: 0 }
     }
 
-    /// Counts a write of `unit`, whose class is returned.
+    /// Counts a write of `unit` and returns the unit's class.
     fn class_of(&mut self, unit: usize) -> u16 {
         let count = &mut self.counts[unit];
         if *count == 0 {
@@ -46,12 +46,13 @@ impl HotCold {
         let scaled = (usize::from(more) * self.written.len()) << below;
         let class = (1..self.classes).take_while(|k| scaled >= self.sum << k).count() as u16;
         if self.sum >= MEAN_MAX * self.written.len() {
-            self.fade();
+            self.halve_counts();
         }
         class
     }
 
-    fn fade(&mut self) {
+    /// Halves all counts, but not below 1.
+    fn halve_counts(&mut self) {
         self.sum = 0;
         for &unit in &self.written {
             let count = &mut self.counts[unit as usize];
@@ -84,8 +85,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hot_units_rise_and_cold_ones_fall() {
-        // Unit 0 is written seven times for each time that units 1 to 7 are.
+    fn often_written_units_get_a_higher_class() {
+        // Unit 0 is written seven times as often as each of units 1 to 7.
         let mut trace = String::new();
         for i in 0..70 {
             let (hot, cold) = (2 * i, 2 * i + 1);
@@ -95,32 +96,33 @@ mod tests {
         let heat = HotCold::new(Units::new(Bytes(4096), 64), 4);
         let mut rewritten = Rewritten::new(&mut source, Some(Box::new(heat)));
         testing::pass(&mut rewritten);
-        let learnt = testing::pass(&mut rewritten);
-        for record in learnt {
-            // The mean is 140 / 8: unit 0 has 70, four times as many, the others 10, just
-            // above a half of it.
+        let second_pass = testing::pass(&mut rewritten);
+        for record in second_pass {
+            // The mean is 140 / 8 = 17.5. Unit 0 has 70 writes, four times the mean. The
+            // others have 10, just above half of the mean.
             let expected = if record.offset == 0 { 3 } else { 1 };
             assert_eq!(record.stream, expected, "{record:?}");
         }
     }
 
     #[test]
-    fn classes_begin_at_the_mean_and_its_multiples() {
+    fn classes_are_bounded_by_multiples_of_the_mean() {
         let mut heat = HotCold::new(Units::new(Bytes(4096), 64), 4);
         let check = |heat: &mut HotCold, unit, expected: u16| {
             assert_eq!(heat.class_of(unit), expected, "unit {unit}: {:?}", &heat.counts[..4]);
         };
-        // Counts 1; 1 1; 2 1; 3 1 with means 1, 1, 1.5, 2.
+        // The counts are 1, then 1 1, then 2 1, then 3 1; the means are 1, 1, 1.5 and 2.
         check(&mut heat, 0, 2);
         check(&mut heat, 1, 2);
         check(&mut heat, 0, 2);
         check(&mut heat, 0, 2);
-        // 4 1 over a mean of 2.5; then 1 of 4 1 1 over a mean of 2: half of it.
+        // Counts 4 1 with a mean of 2.5; then unit 2 of counts 4 1 1 with a mean of 2 is at
+        // half of the mean.
         check(&mut heat, 0, 2);
         check(&mut heat, 2, 1);
-        // 5 1 1 over a mean of 7 / 3: more than twice.
+        // Counts 5 1 1 with a mean of 7 / 3: unit 0 is above twice the mean.
         check(&mut heat, 0, 3);
-        // Of two classes the upper one begins at the mean.
+        // With two classes, the upper one begins at the mean.
         let mut two = HotCold::new(Units::new(Bytes(4096), 64), 2);
         check(&mut two, 0, 1);
         check(&mut two, 0, 1);
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_fade() {
+    fn counts_are_halved_at_the_maximum_mean() {
         let mut heat = HotCold::new(Units::new(Bytes(4096), 64), 4);
         for _ in 0..MEAN_MAX {
             heat.class_of(3);

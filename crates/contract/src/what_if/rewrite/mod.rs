@@ -1,8 +1,8 @@
-//! Sources that hand out another trace with one thing changed.
+//! Rewrites the records of a trace while it is read.
 //!
-//! A rewriting sees the records one after another, in the order of their issue, and gives
-//! out others in that order. What it holds back in between has a named limit, and nothing is
-//! left behind at the end of a pass.
+//! A [`Rewrite`] receives the records in the order of their issue times and emits the
+//! rewritten records in the same order. The number of records that it holds back has a named
+//! limit, and it emits all of them before the end of a pass.
 
 mod commit;
 mod dead;
@@ -29,26 +29,28 @@ pub(super) use units::Units;
 use prism_base::Nanos;
 use prism_trace::{Flags, Op, OptTime, Record, Source, SourceError};
 
-/// Records that a rewriting holds back at most, so that its memory is bounded whatever the
-/// times of a trace are: some 10 MB.
+/// The most records that a rewrite holds back. It bounds the memory to about 10 MB, whatever
+/// the times in the trace are.
 const HELD_MAX: usize = 1 << 16;
 
-/// Changes records as they come by.
+/// A transformation of a stream of records.
 pub(super) trait Rewrite {
-    /// The trace begins again; everything was given out before.
+    /// Prepares for another pass over the trace. [`Rewrite::finish`] was called before, so
+    /// no record is held.
     fn restart(&mut self);
 
-    /// Takes the next record and gives out what is ready, in the order of issue.
+    /// Receives the next record, and appends the records that are ready to `out`, in the
+    /// order of their issue times.
     fn push(&mut self, record: &Record, out: &mut Vec<Record>);
 
-    /// The trace has ended: gives out the rest.
+    /// Ends the pass: appends all records that are still held to `out`.
     fn finish(&mut self, out: &mut Vec<Record>);
 }
 
-/// A source that was changed.
+/// A source whose records pass through a [`Rewrite`].
 pub(super) struct Rewritten<'a> {
     source: &'a mut dyn Source,
-    /// `None` leaves every record as it is.
+    /// `None` leaves all records unmodified.
     rewrite: Option<Box<dyn Rewrite>>,
     input: Vec<Record>,
     ended: bool,
@@ -86,14 +88,14 @@ impl Source for Rewritten<'_> {
     }
 }
 
-/// What the first gives out goes through the second.
-pub(super) struct Then<A, B> {
+/// Two rewrites in sequence: the second one receives what the first one emits.
+pub(super) struct Chain<A, B> {
     first: A,
     second: B,
     between: Vec<Record>,
 }
 
-impl<A: Rewrite, B: Rewrite> Then<A, B> {
+impl<A: Rewrite, B: Rewrite> Chain<A, B> {
     pub(super) fn new(first: A, second: B) -> Self {
         Self { first, second, between: Vec::new() }
     }
@@ -105,7 +107,7 @@ impl<A: Rewrite, B: Rewrite> Then<A, B> {
     }
 }
 
-impl<A: Rewrite, B: Rewrite> Rewrite for Then<A, B> {
+impl<A: Rewrite, B: Rewrite> Rewrite for Chain<A, B> {
     fn restart(&mut self) {
         self.first.restart();
         self.second.restart();
@@ -123,7 +125,7 @@ impl<A: Rewrite, B: Rewrite> Rewrite for Then<A, B> {
     }
 }
 
-/// A trace without its discards.
+/// Removes all discards.
 pub(super) struct NoDiscards;
 
 impl Rewrite for NoDiscards {
@@ -138,25 +140,25 @@ impl Rewrite for NoDiscards {
     fn finish(&mut self, _: &mut Vec<Record>) {}
 }
 
-/// `record` issued at another time, served as long as before.
+/// `record` with another issue time and the same latency.
 fn issued_at(record: &Record, at_ns: i64) -> Record {
     let complete =
-        service(record).map_or(OptTime::UNKNOWN, |span| OptTime::at(at_ns.saturating_add(span)));
+        latency(record).map_or(OptTime::UNKNOWN, |span| OptTime::at(at_ns.saturating_add(span)));
     Record { issue_ns: at_ns, complete, ..*record }
 }
 
-/// From issue to completion in the trace.
-fn service(record: &Record) -> Option<i64> {
+/// The time from issue to completion in the trace; `None` if the completion is not known.
+fn latency(record: &Record) -> Option<i64> {
     record.complete.get().map(|at| at.saturating_sub(record.issue_ns).max(0))
 }
 
-/// Whether what came before has to be durable at this record, or it says so of itself: data
-/// held back must not pass it.
+/// Whether the record is a flush, has a preflush, or is durable itself (FUA). Data that is
+/// held back must be emitted before such a record.
 fn is_barrier(record: &Record) -> bool {
     record.op == Op::Flush || record.flags.has(Flags::FUA) || record.flags.has(Flags::PREFLUSH)
 }
 
-/// The end of a span that begins at `from_ns`.
+/// The time `span` after `from_ns`.
 fn after(from_ns: i64, span: Nanos) -> i64 {
     from_ns.saturating_add(i64::try_from(span.0).unwrap_or(i64::MAX))
 }

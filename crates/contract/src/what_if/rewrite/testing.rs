@@ -1,8 +1,10 @@
-//! Traces as one line of text, for the tests of rewritings.
+//! A compact text notation for traces, used by the tests of rewrites.
 //!
-//! `0 w 0+4; 1 r 4+4#2; 2 f` is a write at 0 ms of 4 KiB from 0 on, a read at 1 ms with
-//! stream 2, and a flush. Behind the letter stands `!` for FUA and `^` for a preflush; behind
-//! the stream stands `@` with an inode. Half a KiB is `.5`.
+//! `0 w 0+4; 1 r 4+4#2; 2 f` is a write at 0 ms of 4 KiB at offset 0, a read at 1 ms of 4 KiB
+//! at offset 4 KiB with stream 2, and a flush at 2 ms. The letters are `r`ead, `w`rite,
+//! `d`iscard, write-`z`eroes and `f`lush. A `!` after the letter is FUA, a `^` a preflush. An
+//! `@` after the stream is followed by an inode number. Offsets and lengths can have
+//! fractions: `.5` is half a KiB.
 
 use prism_trace::{Flags, Op, Record, Source, VecSource};
 
@@ -18,14 +20,14 @@ const LETTERS: [(char, Op); 5] = [
 const KIB: f64 = 1024.0;
 const MS: f64 = 1e6;
 
-/// Reads a trace.
+/// Parses a trace.
 pub(super) fn records(text: &str) -> Vec<Record> {
     let number = |text: &str| text.parse::<f64>().unwrap();
     let mut out = Vec::new();
     for item in text.split(';').map(str::trim).filter(|item| !item.is_empty()) {
-        let mut words = item.split(' ');
-        let at_ns = (number(words.next().unwrap()) * MS) as i64;
-        let letters = words.next().unwrap();
+        let mut fields = item.split(' ');
+        let at_ns = (number(fields.next().unwrap()) * MS) as i64;
+        let letters = fields.next().unwrap();
         let op = LETTERS.iter().find(|(letter, _)| letters.starts_with(*letter)).unwrap().1;
         let mut record = Record::new(op, at_ns, 0, 0);
         if letters.contains('!') {
@@ -34,7 +36,7 @@ pub(super) fn records(text: &str) -> Vec<Record> {
         if letters.contains('^') {
             record.flags = record.flags.with(Flags::PREFLUSH);
         }
-        if let Some(range) = words.next() {
+        if let Some(range) = fields.next() {
             let (range, inode) = range.split_once('@').unwrap_or((range, "0"));
             let (range, stream) = range.split_once('#').unwrap_or((range, "0"));
             let (offset, len) = range.split_once('+').unwrap();
@@ -47,7 +49,7 @@ pub(super) fn records(text: &str) -> Vec<Record> {
     out
 }
 
-/// Writes a trace; inodes are left out.
+/// Formats a trace, without inodes.
 pub(super) fn text(records: &[Record]) -> String {
     let item = |record: &Record| {
         let letter = LETTERS.iter().find(|(_, op)| *op == record.op).unwrap().0;
@@ -81,7 +83,7 @@ pub(super) fn pass(source: &mut dyn Source) -> Vec<Record> {
     }
 }
 
-/// What `rewrite` makes of a trace, the same in two passes.
+/// Checks that `rewrite` turns `trace` into `expected`, in each of two passes.
 pub(super) fn check(rewrite: impl Rewrite + 'static, trace: &str, expected: &str) {
     let mut source = VecSource::new(records(trace));
     let mut rewritten = Rewritten::new(&mut source, Some(Box::new(rewrite)));

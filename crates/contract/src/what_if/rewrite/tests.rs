@@ -1,4 +1,4 @@
-//! What every rewriting has to keep, over traces made at random.
+//! Properties that every rewrite must keep, tested on random traces.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use super::*;
 
 const SECTOR: u64 = 512;
 const UNIT: Bytes = Bytes(4096);
-/// Units of the drive that traces are made for.
+/// Logical units of the drive.
 const UNITS: u32 = 32;
 const WINDOW: Nanos = Nanos(10_000_000);
 
-/// Who wrote each sector last: kind of data and what it was written by.
+/// The last write to each sector: its operation and its stream.
 type Content = BTreeMap<u64, (Op, u16)>;
 
 fn apply(content: &mut Content, record: &Record) {
@@ -38,7 +38,7 @@ fn record() -> impl Strategy<Value = (u8, u8, u64, u64, u16)> {
     (0..20u8, 0..8u8, 0..sectors - 64, 1..64u64, 1..3u16)
 }
 
-/// Records 0 to 7 ms apart: mostly writes, of which some have FUA.
+/// Records with gaps of 0 to 7 ms, mostly writes; those after a gap of 7 ms have FUA.
 fn trace() -> impl Strategy<Value = Vec<Record>> {
     prop::collection::vec(record(), 0..60).prop_map(|items| {
         let mut at_ns = 0;
@@ -68,7 +68,7 @@ fn units() -> Units {
 fn rewritten(records: &[Record], rewrite: impl Rewrite + 'static) -> Vec<Record> {
     let mut source = VecSource::new(records.to_vec());
     let mut rewritten = Rewritten::new(&mut source, Some(Box::new(rewrite)));
-    // The second pass must be as whole as the first.
+    // Checks use the second pass, which must be as complete as the first.
     pass(&mut rewritten);
     pass(&mut rewritten)
 }
@@ -85,7 +85,8 @@ fn bytes(records: &[Record], op: Op) -> u64 {
     records.iter().filter(|record| record.op == op).map(|record| record.len).sum()
 }
 
-/// What each read would find and each flush make durable, in their order.
+/// The data that each read finds and, if `flushes` is set, that each flush makes durable, in
+/// the order of the records, and the data at the end.
 fn seen(records: &[Record], flushes: bool) -> Vec<Content> {
     let mut content = Content::new();
     let mut out = Vec::new();
@@ -96,13 +97,14 @@ fn seen(records: &[Record], flushes: bool) -> Vec<Content> {
             Op::Flush if flushes => 0..u64::MAX,
             _ => continue,
         };
-        out.push(content.range(range).map(|(&sector, &who)| (sector, who)).collect());
+        out.push(content.range(range).map(|(&sector, &write)| (sector, write)).collect());
     }
     out.push(content);
     out
 }
 
-/// Everything that any reader or any loss of power after a flush could see is the same.
+/// Checks that all reads find the same data and, if `flushes` is set, that all flushes make
+/// the same data durable.
 fn same_content(before: &[Record], after: &[Record], flushes: bool) -> Result<(), TestCaseError> {
     prop_assert!(is_in_order(after), "{after:?}");
     prop_assert_eq!(seen(before, flushes), seen(after, flushes));
@@ -117,7 +119,7 @@ proptest! {
     #![proptest_config(cases(300))]
 
     #[test]
-    fn random_merges_keep_what_readers_see(records in trace(), most in 1..40u64) {
+    fn random_merges_keep_the_data_that_reads_see(records in trace(), most in 1..40u64) {
         let most = Bytes(most * SECTOR);
         for shape in [Shape::UpTo(most), Shape::Stripes(most)] {
             let after = rewritten(&records, merge(shape, 1));
@@ -126,7 +128,7 @@ proptest! {
                 prop_assert_eq!(count(&records, op), count(&after, op));
             }
             prop_assert!(bytes(&after, Op::Write) <= bytes(&records, Op::Write));
-            // Nothing waits longer than the window: every write is there in time.
+            // No write is held longer than the window.
             for record in records.iter().filter(|record| record.op == Op::Write) {
                 let latest = record.issue_ns + WINDOW.0 as i64;
                 let covers = |sector: u64| {
@@ -142,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn random_alignment_covers_what_was_written_in_whole_units(records in trace()) {
+    fn random_writes_are_padded_to_whole_units(records in trace()) {
         for stripe in [UNIT.0, 4 * UNIT.0] {
             let after = rewritten(&records, merge(Shape::Stripes(Bytes(stripe)), UNIT.0));
             prop_assert!(is_in_order(&after));
@@ -164,16 +166,16 @@ proptest! {
     }
 
     #[test]
-    fn random_group_commits_keep_what_readers_see(records in trace()) {
+    fn random_group_commits_keep_the_data_that_reads_see(records in trace()) {
         let merge = merge(Shape::UpTo(Bytes(1 << 20)), 1);
-        let after = rewritten(&records, Then::new(GroupCommit::new(WINDOW), merge));
+        let after = rewritten(&records, Chain::new(GroupCommit::new(WINDOW), merge));
         same_content(&records, &after, false)?;
         prop_assert!(count(&after, Op::Flush) <= records.iter().filter(|r| is_barrier(r)).count());
         prop_assert!(after.iter().all(|record| !is_barrier(record) || record.op == Op::Flush));
     }
 
     #[test]
-    fn random_delayed_discards_end_where_they_would(records in trace()) {
+    fn random_delayed_discards_lead_to_the_same_data(records in trace()) {
         let after = rewritten(&records, DelayDiscards::new(WINDOW));
         prop_assert!(is_in_order(&after));
         let (before, now) = (seen(&records, false), seen(&after, false));
@@ -184,14 +186,14 @@ proptest! {
     }
 
     #[test]
-    fn random_traces_without_discards_keep_the_rest(records in trace()) {
+    fn random_traces_keep_all_records_but_discards(records in trace()) {
         let kept: Vec<Record> =
             records.iter().filter(|record| record.op != Op::Discard).copied().collect();
         prop_assert_eq!(rewritten(&records, NoDiscards), kept);
     }
 
     #[test]
-    fn random_handles_only_divide(records in trace(), classes in 2..5u16) {
+    fn random_placement_handles_only_split_writes(records in trace(), classes in 2..5u16) {
         let mut source = VecSource::new(records.clone());
         let death = DeathTime::new(&mut source, units(), classes).unwrap();
         let heat = HotCold::new(units(), classes);
@@ -199,7 +201,7 @@ proptest! {
             prop_assert!(is_in_order(&after));
             let writes = after.iter().filter(|record| record.op == Op::Write);
             prop_assert!(writes.clone().all(|record| record.stream < classes));
-            // Put together again, the parts are the writes that they were.
+            // Joined again, the parts are the original writes.
             let mut parts = after.iter();
             for record in &records {
                 let mut next = record.offset;
@@ -220,14 +222,14 @@ proptest! {
     }
 
     #[test]
-    fn random_discards_are_of_dead_data_only(records in trace(), delay in 0..30u64) {
+    fn random_discards_cover_only_dead_data(records in trace(), delay in 0..30u64) {
         let mut source = VecSource::new(records.clone());
         let delay = Nanos(delay * 1_000_000);
         let discard = DiscardDead::new(&mut source, units(), delay).unwrap();
         let after = rewritten(&records, discard);
         prop_assert!(is_in_order(&after));
-        // Two passes in a row: no read and no partial write finds a unit gone that it would
-        // have found, and all others are as they were.
+        // Over two passes in a row, all data that a read or a partial write needs is still
+        // there, and the other records are unmodified.
         let twice = |records: &[Record]| [records, records].concat();
         let (mut before, mut now) = (Content::new(), Content::new());
         let both = twice(&after);

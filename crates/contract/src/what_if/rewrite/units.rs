@@ -1,4 +1,4 @@
-//! Records in mapping units, and writes divided among placement handles.
+//! Converts byte ranges of records to mapping units, and splits writes by placement handle.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use prism_trace::{Op, Record};
 #[derive(Clone, Copy, Debug)]
 pub(in crate::what_if) struct Units {
     size: u64,
-    /// How many the host sees.
+    /// Number of logical units.
     count: u32,
 }
 
@@ -22,13 +22,13 @@ impl Units {
         self.count as usize
     }
 
-    /// Units of which a record covers any part. What reaches beyond the drive, which will
-    /// refuse it, is cut off.
+    /// Units that a record covers at least in part. Units beyond the end of the drive are
+    /// left out; the drive will reject such a request.
     pub(super) fn touched(self, record: &Record) -> Range<usize> {
         self.range(record.offset / self.size, record.end().div_ceil(self.size))
     }
 
-    /// Units that a record covers as a whole.
+    /// Units that a record covers completely.
     pub(super) fn whole(self, record: &Record) -> Range<usize> {
         self.range(record.offset.div_ceil(self.size), record.end() / self.size)
     }
@@ -51,8 +51,8 @@ impl Units {
         Record { offset: start, len: end - start, ..*record }
     }
 
-    /// Gives out a write in as few parts as possible of which each is of one class, which
-    /// becomes its placement handle.
+    /// Splits a write into as few parts as possible such that all units of a part have the
+    /// same class. The class becomes the placement handle of the part.
     pub(super) fn divide(
         self,
         record: &Record,
@@ -72,7 +72,7 @@ impl Units {
             }
         }
         let rest = self.part(record, &(begun..units.end));
-        // Beyond the end of the drive there are no units, but the bytes are still the host's.
+        // The last part keeps the bytes beyond the end of the drive, where there are no units.
         out.push(Record { stream: class, len: record.end() - rest.offset, ..rest });
     }
 }
