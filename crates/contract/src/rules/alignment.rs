@@ -1,51 +1,55 @@
-//! The aligned sequentiality rule: what a drive mapped by blocks would have to merge.
+//! The aligned sequentiality rule: the data that a drive with a block-level mapping would
+//! have to merge.
 //!
-//! Each logical block has a log block of its own (N = 1). Writes are appended to it; one
-//! that was filled in order, from the beginning of the logical block to its end, becomes
-//! the data block by a *switch* and costs nothing. Two accounts are kept:
+//! Each logical block has its own log block (N = 1), to which its writes are appended. A log
+//! block that was filled in order, from the beginning of the logical block to its end,
+//! becomes the data block without copies: a *switch* merge. Merges are counted in two ways:
 //!
-//! * `at_end`: as in the paper. Nothing is merged before the end (K without limit); then a
-//!   logical block whose last log block holds a beginning in order has the rest copied to
-//!   it (*partial*), any other all of its valid units (*full*).
-//! * `when_full`: a log block that fills is merged there and then, as it must be where log
-//!   blocks are few. Rewriting the same block over and over costs each time, which the
-//!   first account hides.
+//! * `at_end`: as in the paper, blocks are merged only at the end of the trace (K is
+//!   unlimited). If the last log block of a logical block holds its first units in order, the
+//!   other valid units are copied to it (a *partial* merge). Otherwise all valid units of the
+//!   logical block are copied (a *full* merge).
+//! * `when_full`: a log block is merged when it is full, as it has to be on a drive with few
+//!   log blocks. Overwriting the same block repeatedly then costs a merge each time, which
+//!   the first way does not show.
 //!
-//! Memory: 16 bytes a logical block of touched chunks. A chunk has whole logical blocks, so
-//! that the dense number of a unit gives that of its block.
+//! Memory: 16 bytes for each logical block of touched chunks. A chunk has whole logical
+//! blocks, so the dense number of a unit determines that of its logical block.
 
 use prism_base::{Bytes, Divisor, prefetch};
 
 use super::offenders::Blame;
 
+/// A logical block and its log block.
 #[derive(Clone, Copy, Debug, Default)]
 struct Log {
-    /// Units in the log block that is being filled.
+    /// Units written to the current log block.
     filled: u32,
     /// Valid units of the logical block.
     valid: u32,
-    /// Valid units among those filled, while in order.
+    /// Valid units of the current log block, as long as it is in order.
     prefix: u32,
-    /// Whether the log block being filled, or the one filled last, is in order.
+    /// Whether the current log block, or the last one if there is none, is in order.
     in_order: bool,
-    /// Who broke the order; while it holds, who wrote last.
+    /// The group that broke the order; as long as it is not broken, the group that wrote
+    /// last.
     breaker: u16,
 }
 
-/// Merges of one account.
+/// Numbers of merges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merges {
-    /// Log blocks that became data blocks.
+    /// Switch merges: the log block becomes the data block.
     pub switch: u64,
-    /// Those that had the rest copied to them.
+    /// Partial merges: the rest of the logical block is copied to the log block.
     pub partial: u64,
-    /// Logical blocks that were copied whole.
+    /// Full merges: all valid units of the logical block are copied.
     pub full: u64,
-    /// Units copied.
+    /// Units copied by all merges.
     pub copied: u64,
 }
 
-/// The logical blocks of one size.
+/// Tracks all logical blocks of one size.
 #[derive(Debug)]
 pub struct LogBlocks {
     /// Units of a block.
@@ -57,7 +61,7 @@ pub struct LogBlocks {
     blame: Blame,
 }
 
-/// What came of it.
+/// The result of the aligned sequentiality rule for one size of logical blocks.
 #[derive(Clone, Debug)]
 pub struct AlignmentFindings {
     /// Size of a logical block.
@@ -68,11 +72,11 @@ pub struct AlignmentFindings {
     pub mapped: Bytes,
     /// Bytes of a unit.
     pub unit: Bytes,
-    /// Merges where nothing is merged before the end.
+    /// Merges if all blocks are merged at the end of the trace.
     pub at_end: Merges,
-    /// Merges where each log block is merged when it is full, and the rest at the end.
+    /// Merges if each log block is merged when it is full, and the others at the end.
     pub when_full: Merges,
-    /// Who breaks the order, in bytes merged by the second account.
+    /// Bytes merged as counted in `when_full`, by the group that broke the order.
     pub blame: Blame,
 }
 
@@ -96,7 +100,7 @@ impl LogBlocks {
         self.units.get()
     }
 
-    /// Makes room for units with dense numbers below `len`.
+    /// Extends the table to units with dense numbers below `len`.
     pub fn grow(&mut self, len: usize) {
         let blocks = len.div_ceil(self.units.get() as usize);
         if self.logs.len() < blocks {
@@ -104,13 +108,14 @@ impl LogBlocks {
         }
     }
 
-    /// Says that the unit with number `dense` will soon be written.
+    /// Prefetches the state of the block of unit `dense`, which will soon be written.
     #[inline]
     pub fn prefetch(&self, dense: u32) {
         prefetch(&self.logs, self.units.divide(dense) as usize);
     }
 
-    /// The host writes the unit with number `dense`, which held data if `mapped`.
+    /// Writes the unit with dense number `dense`. `mapped` says whether it held data before.
+    /// `group` is the group of the record.
     #[inline]
     pub fn write(&mut self, dense: u32, mapped: bool, group: u16) {
         let (block, offset) = self.units.split(dense);
@@ -142,7 +147,7 @@ impl LogBlocks {
         }
     }
 
-    /// The host discards the unit with number `dense`, which holds data.
+    /// Discards the unit with dense number `dense`, which must hold data.
     pub fn discard(&mut self, dense: u32) {
         let (block, offset) = self.units.split(dense);
         let log = &mut self.logs[block as usize];
@@ -152,7 +157,7 @@ impl LogBlocks {
         }
     }
 
-    /// Ends the trace: what stands in log blocks is merged.
+    /// Ends the trace and merges the remaining log blocks.
     #[must_use]
     pub fn finish(mut self) -> AlignmentFindings {
         let mut at_end = Merges::default();
@@ -172,8 +177,8 @@ impl LogBlocks {
             if pending {
                 merge(&mut when_full, log, rest);
                 if rest > 0 {
-                    // A beginning in order breaks nothing but ends too early: who wrote last
-                    // did that.
+                    // If the order is not broken, the group that wrote last is responsible,
+                    // because it stopped before the end of the block.
                     self.blame.add(log.breaker, f64::from(rest) * self.unit as f64);
                 }
             }
@@ -202,22 +207,22 @@ fn merge(merges: &mut Merges, log: &Log, rest: u32) {
 }
 
 impl AlignmentFindings {
-    /// Bytes merged at the end / bytes mapped then: the paper's ratio. It can exceed 1 by
-    /// far only there, where the denominator is the size of live files.
+    /// Bytes merged at the end of the trace / bytes mapped then. The paper divides by the size
+    /// of live files instead, so that only its ratio can be far above 1.
     #[must_use]
     pub fn unaligned_by_live(&self) -> Option<f64> {
         let merged = self.at_end.copied * self.unit.0;
         (self.mapped.0 > 0).then(|| merged as f64 / self.mapped.0 as f64)
     }
 
-    /// Bytes merged, each log block when it is full, / bytes written.
+    /// Bytes merged if each log block is merged when it is full / bytes written.
     #[must_use]
     pub fn unaligned_by_traffic(&self) -> Option<f64> {
         let merged = self.when_full.copied * self.unit.0;
         (self.written.0 > 0).then(|| merged as f64 / self.written.0 as f64)
     }
 
-    /// Written / (written + merged).
+    /// Bytes written / (bytes written + bytes merged).
     #[must_use]
     pub fn score(&self) -> Option<f64> {
         self.unaligned_by_traffic().map(|ratio| 1.0 / (1.0 + ratio))
@@ -231,7 +236,7 @@ mod tests {
     use prism_testkit::seeds;
     use std::collections::BTreeSet;
 
-    /// Blocks of four units of 1 KiB.
+    /// The result of some writes and then some discards, with blocks of four units of 1 KiB.
     fn run(writes: &[u32], discards: &[u32]) -> AlignmentFindings {
         let mut rule = LogBlocks::new(Bytes(4096), Bytes(1024));
         rule.grow(16);
@@ -253,31 +258,32 @@ mod tests {
     }
 
     #[test]
-    fn worked_out_by_hand() {
+    fn hand_computed_example() {
         // A whole block in order.
         check(&[0, 1, 2, 3], &[], [1, 0, 0, 0], [1, 0, 0, 0]);
-        // A beginning in order, and nothing else there.
+        // The first half of a block in order; the other half was never written.
         check(&[0, 1], &[], [1, 0, 0, 0], [1, 0, 0, 0]);
-        // A block, then its first unit again: three are copied to it.
+        // A whole block, then its first unit again: the other three units are copied.
         check(&[0, 1, 2, 3, 0], &[], [0, 1, 0, 3], [1, 1, 0, 3]);
         // The second half before the first.
         check(&[2, 3, 0, 1], &[], [0, 0, 1, 4], [0, 0, 1, 4]);
-        // One unit over and over: merged twice when full, once at the end.
+        // The same unit eight times: two merges when full, or one at the end.
         check(&[5, 5, 5, 5, 5, 5, 5, 5], &[], [0, 0, 1, 1], [0, 0, 2, 2]);
-        // A block whose garbage need not be copied.
+        // Discarded units are not copied.
         check(&[0, 1, 2, 3, 1], &[2, 3], [0, 0, 1, 2], [1, 0, 1, 2]);
-        // What a discard takes from a beginning in order is not counted twice.
+        // A discarded unit of a log block in order is subtracted only once.
         check(&[0, 1, 2, 3, 0, 1], &[0], [0, 1, 0, 2], [1, 1, 0, 2]);
-        // Blocks do not know each other.
+        // Writes to different blocks do not affect each other.
         check(&[0, 4, 1, 5, 2, 6, 3, 7], &[], [2, 0, 0, 0], [2, 0, 0, 0]);
     }
 
     #[test]
-    fn who_ends_too_early_is_to_blame() {
+    fn an_incomplete_block_is_blamed_on_its_last_writer() {
         let mut rule = LogBlocks::new(Bytes(4096), Bytes(1024));
         rule.grow(4);
         (0..4).for_each(|unit| rule.write(unit, false, 3));
-        // Group 4 begins anew in order, group 5 goes on and stops: two units are left over.
+        // Group 4 starts the block again in order, group 5 continues and stops. Two units
+        // remain to be copied.
         rule.write(0, true, 4);
         rule.write(1, true, 5);
         let mut expected = Blame::default();
@@ -286,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_have_two_denominators() {
+    fn ratios_by_live_data_and_by_traffic() {
         let found = run(&[5, 5, 5, 5, 5, 5, 5, 5], &[]);
         assert_eq!(found.unaligned_by_live(), Some(1.0));
         assert_eq!(found.unaligned_by_traffic(), Some(0.25));
@@ -294,9 +300,9 @@ mod tests {
         assert_eq!(run(&[], &[]).score(), None);
     }
 
-    /// The same with every log block written down.
+    /// Compares with a model that stores the contents of every log block.
     #[test]
-    fn random_writes_agree_with_log_blocks_in_full() {
+    fn random_writes_agree_with_a_model_of_log_blocks() {
         for seed in seeds(0..200) {
             let mut rng = Rng::stream(seed, "alignment");
             let mut rule = LogBlocks::new(Bytes(4096), Bytes(1024));

@@ -1,4 +1,4 @@
-//! What the rules found.
+//! The results of the five rules.
 
 use prism_base::Bytes;
 
@@ -11,16 +11,17 @@ use super::request_scale::RequestScale;
 use super::rule::{Rule, Thresholds, Verdict};
 use super::subject::Subject;
 
-/// Garbage among data.
+/// The result of the rule of grouping by death time.
 #[derive(Clone, Debug)]
 pub struct GroupingFindings {
     /// Blocks of a drive with one stream.
     pub unsegmented: Zombies,
-    /// Blocks of a drive whose segments of addresses have blocks of their own.
+    /// Blocks of a drive that writes each segment of addresses to separate blocks.
     pub segmented: Zombies,
-    /// Valid bytes / bytes of the closed blocks that hold any, of the first.
+    /// Valid bytes / size of the closed blocks that hold valid data, on the drive with one
+    /// stream; `None` if no closed block holds valid data.
     pub density: Option<f64>,
-    /// The same of the second.
+    /// As `density`, on the drive with segments.
     pub density_segmented: Option<f64>,
     /// Bytes written, in whole units.
     pub written: Bytes,
@@ -30,36 +31,38 @@ pub struct GroupingFindings {
     pub overwritten: Bytes,
     /// Bytes of data discarded.
     pub discarded: Bytes,
-    /// Bytes that hold data at the end and are discarded in what comes after the judged
-    /// part of the trace: mapped, but no longer live. 0 where nothing comes after it.
+    /// Bytes that hold data at the end of the judged part of the trace and are discarded in
+    /// the part after it: mapped, but no longer live. 0 if the trace ends with the judged
+    /// part.
     pub discarded_later: Bytes,
-    /// How it went.
+    /// Mapped bytes and the blocks that hold them, as writing goes on.
     pub history: Vec<SpaceSample>,
 }
 
-/// All of it.
+/// The results of all rules.
 #[derive(Debug)]
 pub struct Findings {
-    /// The drive's numbers.
+    /// The properties of the drive.
     pub subject: Subject,
     /// Request scale.
     pub request_scale: RequestScale,
     /// Locality.
     pub locality: LocalityFindings,
-    /// Aligned sequentiality, with logical blocks of each of the two sizes.
+    /// Aligned sequentiality, for each of the two sizes of logical blocks.
     pub alignment: [AlignmentFindings; 2],
     /// Grouping by death time.
     pub grouping: GroupingFindings,
     /// Uniform data lifetime.
     pub lifetime: LifetimeFindings,
-    /// Whether every unit was followed; false beyond 8 TiB of touched units of 4 KiB.
+    /// Whether all touched units were tracked; false if the trace touches more than 2^31
+    /// units (8 TiB in units of 4 KiB).
     pub exact: bool,
     /// The worst offenders against each rule, in the order of [`Rule::ALL`].
     pub offenders: [Vec<Offender>; 5],
 }
 
 impl Findings {
-    /// The score of `rule`, from 0 to 1; none where the trace does not tell.
+    /// The score of `rule`, from 0 to 1; `None` if the trace does not determine it.
     #[must_use]
     pub fn score(&self, rule: Rule) -> Option<f64> {
         match rule {
@@ -71,7 +74,7 @@ impl Findings {
         }
     }
 
-    /// Where the lines of `rule` lie.
+    /// The thresholds of `rule`.
     #[must_use]
     pub fn thresholds(&self, rule: Rule) -> Thresholds {
         rule.thresholds(self.subject.spare)

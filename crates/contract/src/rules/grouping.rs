@@ -1,61 +1,73 @@
-//! The rule of grouping by death time: what garbage lies among valid data.
+//! The rule of grouping by death time: how much garbage shares blocks with valid data.
 //!
-//! A drive that never cleans appends what is written to blocks; a unit that is written
-//! again or discarded is garbage where it lies. If data that dies together was written
-//! together, a block is all valid or all garbage, and cleaning would copy nothing. The
-//! *zombie curve* of the paper shows the rest: the valid ratios of the blocks that hold
-//! anything, from the largest on. Differs from the paper: its curve has the blocks of the
-//! map in it, and open blocks whose erased pages count as garbage. Here blocks still open
-//! are kept apart, and there is no map; the blocks of 16 channels that the paper fills at
-//! once are one here.
+//! The model is a drive that never cleans. It appends written units to blocks, and a unit
+//! that is overwritten or discarded becomes garbage in its block. If data that dies together
+//! was written together, each block is either all valid or all garbage, and cleaning would
+//! copy nothing. The *zombie curve* of the paper shows how far a trace is from this: it
+//! plots the valid ratios of all blocks that hold valid data, in descending order.
 //!
-//! Memory: 4 bytes a block; of each unit the caller keeps its [`OptBlock`].
+//! Differs from the paper: its curve contains the blocks of the map, and open blocks, whose
+//! erased pages count as garbage. Here open blocks are counted separately, and the model has
+//! no map. The paper fills a block in each of 16 channels at once; here that is one block.
+//!
+//! Memory: 4 bytes per block. The caller stores an [`OptBlock`] for each unit.
 
 use prism_base::{Bytes, FastMap, prefetch};
 
-/// In the count of a block: it is open.
+/// A flag in the count of valid units of a block: the block is open.
 const OPEN: u32 = 1 << 31;
-/// Points of a curve over the bytes written.
+/// The most samples in a [`SpaceHistory`].
 const SAMPLES_MAX: usize = 256;
 
-/// Where a unit lies in an [`AppendLog`]: the number of its block plus one; 0 is nowhere.
+/// The block of a unit in an [`AppendLog`]: its number plus one, or 0 if the unit holds no
+/// data.
 pub type OptBlock = u32;
 
-/// Blocks that units are appended to: those of one stream, or of one for each segment of
-/// the address space.
+/// Blocks to which written units are appended. Each segment of the address space has its own
+/// open block.
 #[derive(Debug)]
 pub struct AppendLog {
-    /// Units of a block.
+    /// Units per block.
     units: u32,
+    /// Units per segment.
     segment_units: u64,
-    /// The number of each segment in `open`.
+    /// The index of each segment in `open`.
     index: FastMap<u64, u32>,
-    /// The open block of each segment, and the units in it; none yet where these are 0.
+    /// The open block of each segment and the number of units in it. If that number is 0, the
+    /// segment has no open block.
     open: Vec<(u32, u32)>,
+    /// The segment that was written last, and its index.
     last: Option<(u64, u32)>,
-    /// Valid units of each block.
+    /// Valid units of each block, with the flag [`OPEN`].
     valid: Vec<u32>,
+    /// Closed blocks that hold valid units.
     held: u64,
+    /// Valid units in closed blocks.
     valid_closed: u64,
+    /// Valid units in all blocks.
     mapped: u64,
 }
 
-/// Blocks by what they hold at the end.
+/// The distribution of valid data over the blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zombies {
-    /// Bytes of a block.
+    /// Size of a block.
     pub block: Bytes,
-    /// Closed blocks with so many valid units, at its index.
+    /// Number of closed blocks by their number of valid units, which is the index.
     pub closed: Vec<u64>,
-    /// Blocks still open with so many valid units.
+    /// Number of open blocks by their number of valid units, which is the index.
     pub open: Vec<u64>,
 }
 
 impl AppendLog {
-    /// Blocks of `units` units; one open block for each segment of `segment_units`.
+    /// An empty log with blocks of `units` units and segments of `segment_units` units.
+    /// `u64::MAX` makes the whole address space one segment.
+    ///
+    /// # Panics
+    /// If one of them is 0, or if `units` is at least 2^31.
     #[must_use]
     pub fn new(units: u32, segment_units: u64) -> Self {
-        assert!(units > 0 && units < OPEN && segment_units > 0, "a block holds something");
+        assert!(units > 0 && units < OPEN && segment_units > 0, "a block and a segment have units");
         Self {
             units,
             segment_units,
@@ -69,10 +81,10 @@ impl AppendLog {
         }
     }
 
-    /// Writes `unit`, which lies at `place`.
+    /// Writes `unit`. `unit_block` is its previous block and becomes its new one.
     #[inline]
-    pub fn write(&mut self, place: &mut OptBlock, unit: u64) {
-        self.discard(place);
+    pub fn write(&mut self, unit_block: &mut OptBlock, unit: u64) {
+        self.discard(unit_block);
         let segment = self.segment(unit);
         let (block, filled) = &mut self.open[segment];
         if *filled == 0 {
@@ -82,7 +94,7 @@ impl AppendLog {
         *filled += 1;
         let valid = &mut self.valid[*block as usize];
         *valid += 1;
-        *place = *block + 1;
+        *unit_block = *block + 1;
         self.mapped += 1;
         if *filled == self.units {
             *filled = 0;
@@ -92,6 +104,7 @@ impl AppendLog {
         }
     }
 
+    /// The index of the segment of `unit` in `open`.
     #[inline]
     fn segment(&mut self, unit: u64) -> usize {
         let segment = unit / self.segment_units;
@@ -109,11 +122,11 @@ impl AppendLog {
         number as usize
     }
 
-    /// Discards the unit at `place`, if it holds data.
+    /// Discards the unit whose block is `unit_block`, if it holds data. `unit_block` becomes 0.
     #[inline]
-    pub fn discard(&mut self, place: &mut OptBlock) {
-        let Some(block) = place.checked_sub(1) else { return };
-        *place = 0;
+    pub fn discard(&mut self, unit_block: &mut OptBlock) {
+        let Some(block) = unit_block.checked_sub(1) else { return };
+        *unit_block = 0;
         let valid = &mut self.valid[block as usize];
         *valid -= 1;
         self.mapped -= 1;
@@ -123,10 +136,10 @@ impl AppendLog {
         }
     }
 
-    /// Says that what lies at `place` will soon be written again.
+    /// Prefetches the count of `block`, one of whose units will soon be overwritten.
     #[inline]
-    pub fn prefetch(&self, place: OptBlock) {
-        if let Some(block) = place.checked_sub(1) {
+    pub fn prefetch(&self, block: OptBlock) {
+        if let Some(block) = block.checked_sub(1) {
             prefetch(&self.valid, block as usize);
         }
     }
@@ -137,44 +150,46 @@ impl AppendLog {
         self.mapped
     }
 
-    /// Units of closed blocks that hold data, and the data units in them.
+    /// The units of all closed blocks that hold valid data, and the valid units among them.
     #[must_use]
     pub fn held(&self) -> (u64, u64) {
         (self.held * u64::from(self.units), self.valid_closed)
     }
 
-    /// Valid units / units of the closed blocks that hold any; none if none does.
+    /// Valid units / all units of the closed blocks that hold valid data; `None` if there is
+    /// no such block.
     #[must_use]
     pub fn density(&self) -> Option<f64> {
         let (held, valid) = self.held();
         (held > 0).then(|| valid as f64 / held as f64)
     }
 
-    /// Garbage that the unit at `place` keeps from being erased: its block's garbage, shared
-    /// by the block's valid units. 0 in an open block.
+    /// The garbage, in units, that a valid unit of `block` keeps from being erased: the
+    /// garbage of the block divided by its number of valid units. 0 for an open block.
     #[must_use]
-    pub fn garbage_share(&self, place: OptBlock) -> f64 {
-        let Some(block) = place.checked_sub(1) else { return 0.0 };
+    pub fn garbage_share(&self, block: OptBlock) -> f64 {
+        let Some(block) = block.checked_sub(1) else { return 0.0 };
         let valid = self.valid[block as usize];
         if valid & OPEN != 0 { 0.0 } else { f64::from(self.units - valid) / f64::from(valid) }
     }
 
-    /// The blocks by what they hold, in units of `unit`.
+    /// The distribution of valid data over the blocks, with units of `unit` bytes.
     #[must_use]
     pub fn zombies(&self, unit: Bytes) -> Zombies {
         let classes = self.units as usize + 1;
         let (mut closed, mut open) = (vec![0; classes], vec![0; classes]);
         for &valid in &self.valid {
-            let of = if valid & OPEN == 0 { &mut closed } else { &mut open };
-            of[(valid & !OPEN) as usize] += 1;
+            let counts = if valid & OPEN == 0 { &mut closed } else { &mut open };
+            counts[(valid & !OPEN) as usize] += 1;
         }
         Zombies { block: unit * u64::from(self.units), closed, open }
     }
 }
 
 impl Zombies {
-    /// The zombie curve: (bytes of blocks up to here, valid ratio of the last of them),
-    /// from the fullest blocks on; those without valid units are left out.
+    /// The zombie curve: the closed blocks in descending order of their valid ratio, as
+    /// points (total size of the blocks up to this point, valid ratio of the last of them).
+    /// Blocks without valid units are left out.
     #[must_use]
     pub fn curve(&self) -> Vec<(u64, f64)> {
         let full = (self.closed.len() - 1) as f64;
@@ -189,37 +204,38 @@ impl Zombies {
         curve
     }
 
-    /// Closed blocks that hold something.
+    /// Closed blocks that hold valid data.
     #[must_use]
     pub fn held_blocks(&self) -> u64 {
         self.closed[1..].iter().sum()
     }
 
-    /// Closed blocks that hold both data and garbage: the zombies.
+    /// Closed blocks that hold both valid data and garbage: the zombies.
     #[must_use]
     pub fn mixed_blocks(&self) -> u64 {
         self.closed[1..self.closed.len() - 1].iter().sum()
     }
 
-    /// Blocks still open.
+    /// Open blocks.
     #[must_use]
     pub fn open_blocks(&self) -> u64 {
         self.open.iter().sum()
     }
 }
 
-/// What holds data and what is data, as writing goes on.
+/// The mapped data, and the blocks that hold it, after some amount of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpaceSample {
     /// Bytes written so far.
     pub written: u64,
     /// Bytes mapped.
     pub mapped: u64,
-    /// Bytes of the closed blocks that hold any data.
+    /// Size of the closed blocks that hold valid data.
     pub held: u64,
 }
 
-/// Samples at growing distances, so that there are never more than 256.
+/// Samples of the space that data takes. The interval between samples is doubled when there
+/// are 256 of them.
 #[derive(Debug)]
 pub struct SpaceHistory {
     step: u64,
@@ -228,34 +244,34 @@ pub struct SpaceHistory {
 }
 
 impl SpaceHistory {
-    /// Begins with a sample every MiB.
+    /// An empty history. The interval is 1 MiB of writes at first.
     #[must_use]
     pub fn new() -> Self {
         Self { step: 1 << 20, next: 0, samples: Vec::new() }
     }
 
-    /// Whether the next sample is due.
+    /// Whether the next sample is due after `written` bytes.
     #[must_use]
     #[inline]
     pub fn is_due(&self, written: u64) -> bool {
         written >= self.next
     }
 
-    /// Takes a sample.
+    /// Adds a sample.
     pub fn take(&mut self, sample: SpaceSample) {
         self.samples.push(sample);
         if self.samples.len() == SAMPLES_MAX {
-            let mut place = 0;
+            let mut number = 0;
             self.samples.retain(|_| {
-                place += 1;
-                place % 2 == 1
+                number += 1;
+                number % 2 == 1
             });
             self.step *= 2;
         }
         self.next = sample.written / self.step * self.step + self.step;
     }
 
-    /// The samples and the last state.
+    /// Returns the samples, with `last` at the end.
     #[must_use]
     pub fn finish(mut self, last: SpaceSample) -> Vec<SpaceSample> {
         self.samples.push(last);
@@ -278,25 +294,29 @@ mod tests {
     const UNIT: Bytes = Bytes(4096);
 
     fn log(segment: u64, units: &[u64]) -> (AppendLog, [OptBlock; 16]) {
-        let (mut log, mut places) = (AppendLog::new(4, segment), [0; 16]);
-        units.iter().for_each(|&unit| log.write(&mut places[unit as usize], unit));
-        (log, places)
+        let (mut log, mut unit_blocks) = (AppendLog::new(4, segment), [0; 16]);
+        units.iter().for_each(|&unit| log.write(&mut unit_blocks[unit as usize], unit));
+        (log, unit_blocks)
     }
 
     #[test]
-    fn worked_out_by_hand() {
+    fn hand_computed_example() {
         // Blocks [0 1 2 3] [0 1 8 9] [2 10]: the last one open.
-        let (mut one, mut places) = log(u64::MAX, &[0, 1, 2, 3, 0, 1, 8, 9, 2, 10]);
+        let (mut one, mut unit_blocks) = log(u64::MAX, &[0, 1, 2, 3, 0, 1, 8, 9, 2, 10]);
         let zombies = one.zombies(UNIT);
         assert_eq!((zombies.closed.as_slice(), zombies.open_blocks()), (&[0, 1, 0, 0, 1][..], 1));
         assert_eq!(zombies.curve(), [(4 * 4096, 1.0), (8 * 4096, 0.25)]);
         assert_eq!((zombies.held_blocks(), zombies.mixed_blocks()), (2, 1));
         assert_eq!((one.density(), one.mapped()), (Some(5.0 / 8.0), 7));
-        // Unit 3 alone keeps the first block's three garbage units; 0 keeps none.
-        assert_eq!([3, 0, 10].map(|unit: usize| one.garbage_share(places[unit])), [3.0, 0.0, 0.0]);
-        one.discard(&mut places[3]);
+        // Unit 3 is the only valid unit of the first block, which has three garbage units.
+        // Unit 0 is in a block without garbage, unit 10 in an open block.
+        assert_eq!(
+            [3, 0, 10].map(|unit: usize| one.garbage_share(unit_blocks[unit])),
+            [3.0, 0.0, 0.0]
+        );
+        one.discard(&mut unit_blocks[3]);
         assert_eq!((one.density(), one.mapped()), (Some(1.0), 6));
-        // Segments of eight units: [0 1 2 3] [0 1 2 ..] and [8 9 10 ..].
+        // With segments of eight units, the blocks are [0 1 2 3], [0 1 2 ..] and [8 9 10 ..].
         let (two, _) = log(8, &[0, 1, 2, 3, 0, 1, 8, 9, 2, 10]);
         let zombies = two.zombies(UNIT);
         assert_eq!(
@@ -307,13 +327,13 @@ mod tests {
     }
 
     #[test]
-    fn random_writes_agree_with_blocks_in_full() {
+    fn random_writes_agree_with_a_model_of_blocks() {
         for seed in seeds(0..100) {
             let mut rng = Rng::stream(seed, "grouping");
             let segment = [u64::MAX, 16, 8][rng.below(3) as usize];
             let mut log = AppendLog::new(4, segment);
-            let mut places = [0; 32];
-            // (segment, units written, of each whether it is still valid)
+            let mut unit_blocks = [0; 32];
+            // For each block: its segment, and its units, each with whether it is valid.
             let mut blocks: Vec<(u64, Vec<(u64, bool)>)> = Vec::new();
             for _ in 0..rng.below(300) {
                 let unit = rng.below(32);
@@ -321,11 +341,11 @@ mod tests {
                     held.iter_mut().filter(|u| u.0 == unit).for_each(|u| u.1 = false);
                 }
                 if rng.chance(0.2) {
-                    log.discard(&mut places[unit as usize]);
+                    log.discard(&mut unit_blocks[unit as usize]);
                     continue;
                 }
                 let of = unit / segment;
-                log.write(&mut places[unit as usize], unit);
+                log.write(&mut unit_blocks[unit as usize], unit);
                 match blocks.iter_mut().find(|(s, held)| *s == of && held.len() < 4) {
                     Some((_, held)) => held.push((unit, true)),
                     None => blocks.push((of, vec![(unit, true)])),
@@ -345,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_stay_few() {
+    fn the_number_of_samples_is_limited() {
         let mut history = SpaceHistory::new();
         for written in (0..4000u64).map(|i| i << 20) {
             if history.is_due(written) {

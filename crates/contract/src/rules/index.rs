@@ -1,13 +1,14 @@
-//! A map from numbers of places to 32-bit values, for numbers that mostly are small.
+//! A map from 64-bit numbers to 32-bit values, fast for small numbers.
 //!
-//! Addresses begin at zero, so the numbers of their parts are dense enough for a plain
-//! vector; a hash map takes what lies beyond it.
+//! The keys are numbers of chunks or translation pages. Addresses begin at zero, so these
+//! numbers are dense enough for a plain vector. Keys beyond its limit are in a hash map.
 
 use prism_base::FastMap;
 
-/// Numbers below this are looked up in a vector: 16 MiB of it, for 8 TiB in parts of 2 MiB.
+/// Keys below this are looked up in a vector. It takes 16 MiB, enough for 8 TiB of addresses
+/// in parts of 2 MiB.
 const DIRECT: u64 = 1 << 22;
-/// No value.
+/// Marks a key without a value in the vector.
 const NONE: u32 = u32::MAX;
 
 /// The map. Values are below 2^32 - 1.
@@ -19,7 +20,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Numbers that have a value.
+    /// The number of keys with a value.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
@@ -35,16 +36,16 @@ impl Index {
         self.beyond.get(&number).copied()
     }
 
-    /// Gives `number` the value; the one it had before.
+    /// Sets the value of `number`, and returns its previous value.
     #[inline]
     pub fn insert(&mut self, number: u64, value: u32) -> Option<u32> {
-        debug_assert!(value != NONE, "this value stands for none");
+        debug_assert!(value != NONE, "this value is reserved");
         let before = if number < DIRECT {
             if self.direct.len() <= number as usize {
                 self.direct.resize(number as usize + 1, NONE);
             }
-            let slot = &mut self.direct[number as usize];
-            Some(std::mem::replace(slot, value)).filter(|&before| before != NONE)
+            let entry = &mut self.direct[number as usize];
+            Some(std::mem::replace(entry, value)).filter(|&before| before != NONE)
         } else {
             self.beyond.insert(number, value)
         };
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_and_large_numbers_are_alike() {
+    fn small_and_large_keys_behave_alike() {
         let mut index = Index::default();
         for (count, number) in [0, 7, DIRECT - 1, DIRECT, u64::MAX].into_iter().enumerate() {
             assert_eq!((index.get(number), index.len()), (None, count));

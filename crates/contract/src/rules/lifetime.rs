@@ -1,27 +1,28 @@
-//! The uniform data lifetime rule: how unequally often units are written.
+//! The uniform data lifetime rule: how evenly writes are distributed over the units.
 
 use std::collections::BTreeMap;
 
-/// Points of the curve of writes by rank.
+/// The number of points in the curve of writes by rank.
 const POINTS: u64 = 1000;
 
-/// How many units were written how often.
+/// The result of the rule: the distribution of writes over the units.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LifetimeFindings {
-    /// (writes, units written so often), fewest writes first.
+    /// (number of writes, units with that number of writes), in ascending order of writes.
     pub counts: Vec<(u32, u64)>,
-    /// Units that were written.
+    /// Units that were written at least once.
     pub units: u64,
-    /// Writes of units.
+    /// Writes to all units.
     pub writes: u64,
 }
 
 impl LifetimeFindings {
-    /// Over the number of writes to each unit; those never written do not count.
+    /// The distribution, given the number of writes to each unit. Units that were never
+    /// written are ignored.
     #[must_use]
     pub fn of(writes: impl IntoIterator<Item = u32>) -> Self {
         let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
-        // Most units are written a few times: these are counted without the tree.
+        // Most units are written only a few times; these are counted in an array.
         let mut few = [0u64; 256];
         for count in writes {
             match few.get_mut(count as usize) {
@@ -38,8 +39,8 @@ impl LifetimeFindings {
         }
     }
 
-    /// The Gini coefficient of the number of writes: 0 where all units are written equally
-    /// often, near 1 where one takes all writes.
+    /// The Gini coefficient of the number of writes: 0 if all units are written equally
+    /// often, near 1 if a single unit gets all writes. `None` if no unit was written.
     #[must_use]
     pub fn gini(&self) -> Option<f64> {
         if self.units == 0 {
@@ -55,20 +56,20 @@ impl LifetimeFindings {
         Some(1.0 - area / (self.units as f64 * self.writes as f64))
     }
 
-    /// 1 less the Gini coefficient.
+    /// 1 - the Gini coefficient.
     #[must_use]
     pub fn score(&self) -> Option<f64> {
         self.gini().map(|gini| 1.0 - gini)
     }
 
-    /// Mean writes of a unit.
+    /// Mean number of writes per unit that was written.
     #[must_use]
     pub fn mean(&self) -> f64 {
         if self.units == 0 { 0.0 } else { self.writes as f64 / self.units as f64 }
     }
 
-    /// Share of the writes that the share `top` of the units takes that is written most; at
-    /// least one unit counts.
+    /// The share of all writes that go to the most written units. `top` is the share of the
+    /// units that is considered; it is at least one unit.
     #[must_use]
     pub fn share_of_top(&self, top: f64) -> Option<f64> {
         if self.writes == 0 {
@@ -84,8 +85,8 @@ impl LifetimeFindings {
         Some(sum as f64 / self.writes as f64)
     }
 
-    /// Writes by rank, most written first: (rank / units, writes), at most a thousand
-    /// points.
+    /// The number of writes by rank, in descending order: (rank / units, writes). At most
+    /// 1001 points.
     #[must_use]
     pub fn curve(&self) -> Vec<(f64, u32)> {
         let mut curve = Vec::new();
@@ -113,15 +114,15 @@ mod tests {
     use prism_base::Rng;
 
     #[test]
-    fn worked_out_by_hand() {
+    fn hand_computed_example() {
         let even = LifetimeFindings::of([0, 3, 3, 0, 3, 3]);
         assert_eq!((even.units, even.writes, even.gini()), (4, 12, Some(0.0)));
-        // Counts 1 1 1 7 over 4 units: Lorenz area (1 + 3 + 5 + 13) / 40.
+        // Four units with 1, 1, 1 and 7 writes: the Lorenz area is (1 + 3 + 5 + 13) / 40.
         let one = LifetimeFindings::of([1, 7, 1, 1]);
         assert!((one.gini().unwrap() - (1.0 - 22.0 / 40.0)).abs() < 1e-12);
         assert_eq!(one.share_of_top(0.25), Some(0.7));
         assert_eq!(one.share_of_top(0.5), Some(0.8));
-        assert_eq!(one.share_of_top(0.01), Some(0.7), "the most written unit at least");
+        assert_eq!(one.share_of_top(0.01), Some(0.7), "at least one unit");
         assert_eq!(one.curve(), [(0.0, 7), (0.25, 1), (0.5, 1), (0.75, 1), (1.0, 1)]);
         // The 80/20 rule.
         let rule: Vec<u32> = (0..1000).map(|i| if i < 200 { 16 } else { 1 }).collect();

@@ -1,11 +1,12 @@
-//! The five rules, each a number over a trace.
+//! The five rules of the contract, measured over a trace.
 //!
-//! [`Rules`] takes the records one by one, in one pass and bounded memory, and becomes
-//! [`Findings`]: of every rule its score, the curves behind it, and who is to blame.
+//! [`Rules`] receives the records in one pass, with bounded memory, and produces
+//! [`Findings`]: for each rule its score, the curves behind the score, and the offenders.
 //!
 //! Memory: 16 bytes for each unit of a touched chunk of 2 MiB (its blocks on two logs, its
-//! writes, its writer, side by side so that a request stays within a line of the cache), 160
-//! bytes a touched MiB, and what the groups of offenders take: 40 M units are 0.65 GB.
+//! count of writes and its writer, stored together so that a request touches few cache
+//! lines), 160 bytes for each touched MiB, and the groups of offenders. 40 M units take
+//! 0.65 GB.
 
 mod alignment;
 mod findings;
@@ -35,40 +36,40 @@ pub use units::{Run, Units};
 use prism_base::{Bytes, prefetch};
 use prism_trace::{Op, Record, Symbols};
 
-/// Blocks in which garbage is looked for. Erase blocks were this large when the rule was
-/// written down ("Designing SSD-friendly applications": 512 KiB or 1 MiB) and are larger
-/// today, which groups no better.
+/// Size of the erase blocks for the rule of grouping by death time. Erase blocks had this
+/// size when the rule was written ("Designing SSD-friendly applications": 512 KiB or 1 MiB).
+/// Today's blocks are larger and do not group data any better.
 pub const GROUP_BLOCK: Bytes = Bytes(1 << 20);
-/// Segments of a segmented drive. Source: the EuroSys'17 paper's runs.
+/// Size of the segments of a segmented drive. Source: the EuroSys'17 paper's runs.
 pub const SEGMENT: Bytes = Bytes(128 << 20);
-/// Logical blocks of a drive mapped by blocks: the paper's two sizes. The score stands for
-/// the second.
+/// The two sizes of logical blocks that the paper uses for a block-level mapping. The score
+/// is that of the second.
 pub const LOGICAL_BLOCKS: [Bytes; 2] = [Bytes(128 << 10), Bytes(1 << 20)];
 
-/// Units that are numbered together, at least.
+/// The smallest number of units in a chunk.
 const CHUNK_UNITS_MIN: u64 = 512;
 
-/// In a unit's count of writes: it was discarded after the judged part, and is not to be
-/// counted a second time.
+/// A flag in a unit's count of writes: the unit was discarded after the judged part of the
+/// trace, and is not counted again.
 const DISCARDED_LATER: u32 = 1 << 31;
 
-/// What is known of a unit.
+/// The state of a unit.
 #[derive(Clone, Copy, Debug, Default)]
 struct UnitState {
-    /// On the drive with one stream.
-    whole: OptBlock,
-    /// On the drive with segments.
+    /// The unit's block on the drive with one stream.
+    unsegmented: OptBlock,
+    /// The unit's block on the drive with segments.
     segmented: OptBlock,
-    /// How often it was written.
+    /// Number of writes.
     writes: u32,
-    /// Who wrote it last.
+    /// The group of the record that wrote the unit last.
     writer: u16,
 }
 
-/// Records by which what a request needs is fetched ahead.
+/// The number of records by which memory accesses are prefetched.
 const PREFETCH_DISTANCE: usize = 24;
 
-/// The five rules over the records so far.
+/// Measures the five rules over the records added so far.
 #[derive(Debug)]
 pub struct Rules {
     subject: Subject,
@@ -77,26 +78,27 @@ pub struct Rules {
     request_scale: RequestScale,
     locality: Locality,
     alignment: [LogBlocks; 2],
-    whole: AppendLog,
+    unsegmented: AppendLog,
     segmented: AppendLog,
     history: SpaceHistory,
     states: Vec<UnitState>,
     written_units: u64,
     overwritten: u64,
     discarded: u64,
-    /// Units that were dead already when the selected part of the trace ended.
+    /// Units that held data when the judged part of the trace ended, and were discarded in
+    /// the part after it.
     discarded_later: u64,
 }
 
 impl Rules {
-    /// No record yet. `ranges` name what lies where.
+    /// Begins without records. `ranges` are the named parts of the address space.
     #[must_use]
     pub fn new(subject: Subject, ranges: Ranges) -> Self {
         let unit = subject.unit;
         let per_block = (GROUP_BLOCK.0 / unit.0).max(1) as u32;
         let log = |segment| AppendLog::new(per_block, segment);
         let alignment = LOGICAL_BLOCKS.map(|block| LogBlocks::new(block, unit));
-        // Whole logical blocks of both sizes, and not too few units.
+        // A chunk has whole logical blocks of both sizes, and at least CHUNK_UNITS_MIN units.
         let [small, large] = [0, 1].map(|i: usize| u64::from(alignment[i].units()));
         let both = small * large / gcd(small, large);
         let chunk = both * CHUNK_UNITS_MIN.div_ceil(both);
@@ -106,7 +108,7 @@ impl Rules {
             request_scale: RequestScale::new(subject.flash_page, subject.channels),
             locality: Locality::new(unit, subject.map_reach, subject.cache_pages),
             alignment,
-            whole: log(u64::MAX),
+            unsegmented: log(u64::MAX),
             segmented: log((SEGMENT.0 / unit.0).max(1)),
             history: SpaceHistory::new(),
             states: Vec::new(),
@@ -118,7 +120,8 @@ impl Rules {
         }
     }
 
-    /// Counts records, in the order of their issue times: faster than one by one.
+    /// Adds records, in the order of their issue times. This is faster than to call
+    /// [`Rules::add`] for each, because memory is prefetched.
     pub fn add_all(&mut self, records: &[Record]) {
         for (place, record) in records.iter().enumerate() {
             if let Some(ahead) = records.get(place + PREFETCH_DISTANCE) {
@@ -131,7 +134,8 @@ impl Rules {
         }
     }
 
-    /// Fetches the states of what `record` writes, and then the blocks in which that lies.
+    /// Prefetches the state of the first unit that `record` writes, or, if `blocks` is set,
+    /// the block of that unit.
     fn prefetch(&self, record: &Record, blocks: bool) {
         if record.op != Op::Write {
             return;
@@ -139,7 +143,7 @@ impl Rules {
         let Some(dense) = self.units.find(record.offset / self.subject.unit.0) else { return };
         let Some(state) = self.states.get(dense as usize) else { return };
         if blocks {
-            self.whole.prefetch(state.whole);
+            self.unsegmented.prefetch(state.unsegmented);
             self.segmented.prefetch(state.segmented);
         } else {
             prefetch(&self.states, dense as usize);
@@ -147,7 +151,7 @@ impl Rules {
         }
     }
 
-    /// Counts a record. Records come in the order of their issue times.
+    /// Adds a record. Records must be added in the order of their issue times.
     pub fn add(&mut self, record: &Record) {
         let group = self.groups.of(record);
         self.request_scale.add(record, group);
@@ -162,8 +166,8 @@ impl Rules {
         }
     }
 
-    /// A record that comes after the part of the trace that is judged: what it discards
-    /// was mapped in vain when that part ended.
+    /// Adds a record that follows the judged part of the trace. Data that it discards was
+    /// dead, but still mapped, when the judged part ended.
     pub fn after(&mut self, record: &Record) {
         if matches!(record.op, Op::Discard | Op::WriteZeroes) {
             self.discarded_later += self.count_later_discards(record);
@@ -173,7 +177,7 @@ impl Rules {
     fn write(&mut self, record: &Record, group: u16) {
         let unit = self.subject.unit.0;
         let (first, end) = (record.offset / unit, record.end().div_ceil(unit));
-        let Self { units, alignment, whole, segmented, states, .. } = self;
+        let Self { units, alignment, unsegmented, segmented, states, .. } = self;
         let chunk = units.chunk() as usize;
         let (mut written, mut overwritten) = (0, 0);
         units.touch(first, end, |run| {
@@ -184,13 +188,13 @@ impl Rules {
                 alignment.iter_mut().for_each(|blocks| blocks.grow(len));
             }
             for (dense, state) in (run.dense..).zip(&mut states[run.dense as usize..top]) {
-                let mapped = state.whole != 0;
+                let mapped = state.unsegmented != 0;
                 overwritten += u64::from(mapped);
                 for blocks in alignment.iter_mut() {
                     blocks.write(dense, mapped, group);
                 }
                 let unit = run.unit + u64::from(dense - run.dense);
-                whole.write(&mut state.whole, unit);
+                unsegmented.write(&mut state.unsegmented, unit);
                 segmented.write(&mut state.segmented, unit);
                 state.writes = (state.writes + 1).min(DISCARDED_LATER - 1);
                 state.writer = group;
@@ -204,19 +208,20 @@ impl Rules {
         }
     }
 
-    /// Whole units within `record` hold nothing any more; how many did.
+    /// Discards the units that `record` covers completely, and returns how many of them held
+    /// data.
     fn discard(&mut self, record: &Record) -> u64 {
         let unit = self.subject.unit.0;
         let (first, end) = (record.offset.div_ceil(unit), record.end() / unit);
-        let Self { units, alignment, whole, segmented, states, .. } = self;
+        let Self { units, alignment, unsegmented, segmented, states, .. } = self;
         let mut discarded = 0;
         units.known(first, end, |run| {
             let top = (run.dense + run.len) as usize;
             for (dense, state) in (run.dense..).zip(&mut states[run.dense as usize..top]) {
-                if state.whole != 0 {
+                if state.unsegmented != 0 {
                     discarded += 1;
                     alignment.iter_mut().for_each(|blocks| blocks.discard(dense));
-                    whole.discard(&mut state.whole);
+                    unsegmented.discard(&mut state.unsegmented);
                     segmented.discard(&mut state.segmented);
                 }
             }
@@ -224,8 +229,8 @@ impl Rules {
         discarded
     }
 
-    /// Units that `record` discards and that still hold what they held at the end of the
-    /// judged part. The logs stay as they were then.
+    /// Counts the units that `record` covers completely, that held data at the end of the
+    /// judged part, and that were not counted before. The logs keep their state at that end.
     fn count_later_discards(&mut self, record: &Record) -> u64 {
         let unit = self.subject.unit.0;
         let (first, end) = (record.offset.div_ceil(unit), record.end() / unit);
@@ -233,7 +238,7 @@ impl Rules {
         let mut found = 0;
         units.known(first, end, |run| {
             for state in &mut states[run.dense as usize..(run.dense + run.len) as usize] {
-                if state.whole != 0 && state.writes & DISCARDED_LATER == 0 {
+                if state.unsegmented != 0 && state.writes & DISCARDED_LATER == 0 {
                     state.writes |= DISCARDED_LATER;
                     found += 1;
                 }
@@ -246,12 +251,12 @@ impl Rules {
         let unit = self.subject.unit.0;
         SpaceSample {
             written: self.written_units * unit,
-            mapped: self.whole.mapped() * unit,
-            held: self.whole.held().0 * unit,
+            mapped: self.unsegmented.mapped() * unit,
+            held: self.unsegmented.held().0 * unit,
         }
     }
 
-    /// Ends the trace; `symbols` has the names of its records.
+    /// Ends the trace. `symbols` has the names that occur in its records.
     #[must_use]
     pub fn finish(mut self, symbols: &Symbols) -> Findings {
         for state in &mut self.states {
@@ -259,17 +264,18 @@ impl Rules {
         }
         let unit = self.subject.unit;
         let lifetime = LifetimeFindings::of(self.states.iter().map(|state| state.writes));
-        let (mut garbage_share, mut excess) = (Blame::default(), Blame::default());
+        let (mut garbage, mut excess) = (Blame::default(), Blame::default());
         let mean = lifetime.mean();
         for state in self.states.iter().filter(|state| state.writes > 0) {
-            garbage_share.add(state.writer, self.whole.garbage_share(state.whole) * unit.0 as f64);
+            let share = self.unsegmented.garbage_share(state.unsegmented);
+            garbage.add(state.writer, share * unit.0 as f64);
             excess.add(state.writer, (f64::from(state.writes) - mean).max(0.0));
         }
         let last = self.held();
         let grouping = GroupingFindings {
-            unsegmented: self.whole.zombies(unit),
+            unsegmented: self.unsegmented.zombies(unit),
             segmented: self.segmented.zombies(unit),
-            density: self.whole.density(),
+            density: self.unsegmented.density(),
             density_segmented: self.segmented.density(),
             written: Bytes(last.written),
             mapped: Bytes(last.mapped),
@@ -285,7 +291,7 @@ impl Rules {
             self.request_scale.blame.worst(groups, symbols),
             locality.blame.worst(groups, symbols),
             alignment[1].blame.worst(groups, symbols),
-            garbage_share.worst(groups, symbols),
+            garbage.worst(groups, symbols),
             excess.worst(groups, symbols),
         ];
         Findings {

@@ -1,41 +1,44 @@
-//! Who did it: sums by process, file, address range, phase and kind of operation.
+//! Attributes the violations of a rule to processes, files, address ranges, phases and kinds
+//! of operations.
 //!
-//! Every record belongs to one [`Groups`] entry, all its names together, so that a rule
-//! keeps one number a group; the sums by a single name are made at the end.
+//! Each record belongs to one group in [`Groups`], identified by all of these names
+//! together. A rule keeps one number per group. The sums for each single name are computed at
+//! the end.
 
 use std::collections::BTreeMap;
 
 use prism_base::FastMap;
 use prism_trace::{Flags, Op, Record, Symbol, Symbols};
 
-/// Groups kept apart; later ones are one group, `(other)`. A unit remembers its writer in
-/// two bytes.
+/// The most groups; records of any further group belong to the group `(other)`. The state of
+/// a unit stores the group of its writer in two bytes.
 const GROUPS_MAX: usize = 1 << 16;
 
-/// Offenders listed by name.
+/// The most offenders listed in each dimension.
 const LISTED: usize = 5;
-/// Smaller shares are not worth a line.
+/// Offenders with a smaller share are not listed.
 const SHARE_MIN: f64 = 0.01;
 
-/// By what offenders are told apart.
+/// The attribute by which offenders are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dimension {
-    /// The command of the process that asked for it.
+    /// The command name of the process that issued the request.
     Process,
-    /// The file: its name, or its inode number.
+    /// The file, by its name or its inode number.
     File,
-    /// The directory of a file whose name has one.
+    /// The directory of the file, if the file name has one.
     Directory,
-    /// Where on the device: a part of the file system's layout, or a range of bytes.
+    /// The part of the device: a named part of the file system's layout, or a range of
+    /// addresses.
     Range,
     /// The phase of the experiment.
     Phase,
-    /// What kind of request it is.
+    /// The kind of request ([`Class`]).
     Operation,
 }
 
 impl Dimension {
-    /// Every dimension, in the order of reports.
+    /// All dimensions, in the order of reports.
     pub const ALL: [Self; 6] =
         [Self::Process, Self::File, Self::Directory, Self::Range, Self::Phase, Self::Operation];
 
@@ -53,22 +56,22 @@ impl Dimension {
     }
 }
 
-/// Kinds of requests, by what the issuer said about them.
+/// Kinds of requests, by operation and flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// A read that somebody waits for.
+    /// A read that the application waits for.
     Read,
-    /// A read on suspicion.
+    /// A read-ahead.
     ReadAhead,
     /// A write in the background.
     Write,
-    /// A write that somebody waits for.
+    /// A write that the application waits for.
     SyncWrite,
-    /// A write of the file system's own data.
+    /// A write of the file system's metadata.
     MetadataWrite,
-    /// A write that is durable when it completes, or has a flush before it: a commit.
+    /// A write with FUA or a preflush, such as a journal commit.
     DurableWrite,
-    /// A discard or a write of zeroes.
+    /// A discard or a write-zeroes request.
     Discard,
     /// A flush.
     Flush,
@@ -115,27 +118,27 @@ pub struct NamedRange {
     pub start: u64,
     /// First byte after it.
     pub end: u64,
-    /// What lies there. Several ranges may have the same name.
+    /// The name of the range. Several ranges may have the same name.
     pub label: String,
 }
 
-/// How addresses are told apart.
+/// Divides the address space into ranges.
 #[derive(Clone, Debug)]
 pub struct Ranges {
     named: Vec<NamedRange>,
-    /// Name of each named range, as a number.
+    /// For each named range, the index of its label.
     numbers: Vec<u32>,
     labels: Vec<String>,
-    /// What is not named falls into ranges of 2^shift bytes.
+    /// Addresses without a name are divided into ranges of 2^shift bytes.
     shift: u32,
 }
 
-/// Even ranges that the address space is cut into.
+/// The number of equal ranges that the address space is divided into.
 const EVEN: u64 = 64;
 
 impl Ranges {
-    /// `named` ranges in any order, and even ones over the rest of `span` bytes. Of ranges
-    /// that overlap the one that begins last counts.
+    /// Uses the `named` ranges, in any order, and divides the rest of `span` bytes into equal
+    /// ranges. If named ranges overlap, the one that begins last counts.
     #[must_use]
     pub fn new(mut named: Vec<NamedRange>, span: u64) -> Self {
         named.sort_by_key(|range| range.start);
@@ -153,8 +156,8 @@ impl Ranges {
         Self { named, numbers, labels, shift: size.trailing_zeros() }
     }
 
-    /// The range that byte `offset` lies in: a label below the number of labels, an even
-    /// range above it.
+    /// The number of the range that contains byte `offset`. Numbers below the number of
+    /// labels are labels; the numbers from there on are the equal ranges.
     fn of(&self, offset: u64) -> u32 {
         let before = self.named.partition_point(|range| range.start <= offset);
         if let Some(at) = before.checked_sub(1)
@@ -176,7 +179,7 @@ impl Ranges {
     }
 }
 
-/// A file: by name where there is one.
+/// A file, by its name if the trace has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum FileKey {
     Unknown,
@@ -198,13 +201,13 @@ struct Key {
 pub struct Groups {
     ranges: Ranges,
     index: FastMap<Key, u16>,
-    /// Group 0 is all that found no room.
+    /// The key of each group. Group 0 is `(other)`, which has no key.
     keys: Vec<Option<Key>>,
     last: Option<(Key, u16)>,
 }
 
 impl Groups {
-    /// No group yet but the one of all others.
+    /// Begins with the group `(other)` only.
     #[must_use]
     pub fn new(ranges: Ranges) -> Self {
         Self { ranges, index: FastMap::default(), keys: vec![None], last: None }
@@ -269,20 +272,20 @@ impl Groups {
     }
 }
 
-/// One who breaks a rule.
+/// A process, file, directory, range, phase or kind of request that breaks a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offender {
-    /// By what it is told apart.
+    /// The kind of name.
     pub by: Dimension,
-    /// Its name. Comes from the trace.
+    /// The name, from the trace.
     pub name: String,
-    /// How much of the violation is its own, in the rule's measure.
+    /// The offender's part of the violation, in the unit of the rule.
     pub amount: f64,
-    /// The same as a share of the whole violation.
+    /// The offender's part as a share of the whole violation.
     pub share: f64,
 }
 
-/// How much each group adds to the violation of a rule.
+/// The part of each group in the violation of a rule.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Blame {
     amounts: Vec<f64>,
@@ -291,22 +294,22 @@ pub struct Blame {
 impl Blame {
     /// Adds `amount` to `group`.
     pub fn add(&mut self, group: u16, amount: f64) {
-        let place = usize::from(group);
-        if self.amounts.len() <= place {
-            self.amounts.resize(place + 1, 0.0);
+        let index = usize::from(group);
+        if self.amounts.len() <= index {
+            self.amounts.resize(index + 1, 0.0);
         }
-        self.amounts[place] += amount;
+        self.amounts[index] += amount;
     }
 
-    /// All of it.
+    /// The whole violation.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.amounts.iter().sum()
     }
 
-    /// The worst of each dimension, those first that have the largest share. Requests
-    /// without a name in a dimension are in the total but not in the list, so that shares
-    /// may add up to less than 1.
+    /// The worst offenders of each dimension, in descending order of their shares. Requests
+    /// without a name in a dimension are part of the total but not of the list, so shares may
+    /// add up to less than 1.
     #[must_use]
     pub fn worst(&self, groups: &Groups, symbols: &Symbols) -> Vec<Offender> {
         let total = self.total();
@@ -328,7 +331,7 @@ impl Blame {
                 .map(|(name, amount)| Offender { by, name, amount, share: amount / total })
                 .filter(|offender| offender.share >= SHARE_MIN)
                 .collect();
-            // Stable: equal amounts stay in the order of their names.
+            // The sort is stable: offenders with equal amounts stay in the order of names.
             found.sort_by(|a, b| b.amount.total_cmp(&a.amount));
             found.truncate(LISTED);
             all.extend(found);
@@ -342,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes() {
+    fn requests_are_classified_by_operation_and_flags() {
         let check = |op, flags, class| {
             let record = Record { flags, ..Record::new(op, 0, 0, 512) };
             assert_eq!(Class::of(&record), class);
@@ -357,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_by_name_and_even() {
+    fn ranges_are_named_or_of_equal_size() {
         let named = |start, end, label: &str| NamedRange { start, end, label: label.into() };
         let mib = 1 << 20;
         let ranges = Ranges::new(

@@ -1,9 +1,10 @@
-//! The request scale rule: how large requests are, and how many are outstanding.
+//! The request scale rule: the size of requests and the number in flight.
 //!
-//! Depth is the paper's: requests outstanding just before each issue of a read or write;
-//! discards count as outstanding, flushes do not. A request that completes at the very time
-//! of an issue is done. What the paper leaves open is how size and number become one score;
-//! here it is the flash pages outstanding, against one page a channel.
+//! The queue depth is defined as in the paper: the number of requests in flight just before
+//! the issue of a read or write. Discards count as in flight, flushes do not. A request that
+//! completes at the time of the issue is no longer in flight. The paper does not define a
+//! score. Here it is the number of flash pages in flight divided by the number of channels,
+//! at most 1.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,41 +15,42 @@ use prism_trace::{Flags, Op, Record};
 
 use super::offenders::Blame;
 
-/// Depths told apart; deeper ones count as this.
-const DEPTH_MAX: usize = 1 << 16;
-/// Requests in flight that are followed at once; damaged completion times could otherwise
-/// hold a whole trace.
+/// The number of distinct values that are counted; larger values count as the largest.
+const VALUES_MAX: usize = 1 << 16;
+/// The most requests in flight that are tracked. Without this limit, damaged completion times
+/// could keep every request of the trace in memory.
 const IN_FLIGHT_MAX: usize = 1 << 20;
 
-/// How often each whole number occurred.
+/// Counts how often each whole number occurred.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValueCounts {
     counts: Vec<u64>,
 }
 
 impl ValueCounts {
-    /// Counts `value`; above 65,535 as this.
+    /// Counts `value`; values above 65,535 count as 65,535.
     pub fn add(&mut self, value: u64) {
-        let place = (value as usize).min(DEPTH_MAX - 1);
-        if self.counts.len() <= place {
-            self.counts.resize(place + 1, 0);
+        let index = (value as usize).min(VALUES_MAX - 1);
+        if self.counts.len() <= index {
+            self.counts.resize(index + 1, 0);
         }
-        self.counts[place] += 1;
+        self.counts[index] += 1;
     }
 
-    /// How many values.
+    /// The number of values counted.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// How often each value from 0 on occurred.
+    /// How often each value occurred; the index is the value.
     #[must_use]
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// The smallest value that a share `q` of all does not exceed; none if there is none.
+    /// The smallest value that at least a share `q` of the values do not exceed; `None` if
+    /// no value was counted.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<u64> {
         let total = self.total();
@@ -61,22 +63,22 @@ impl ValueCounts {
     }
 }
 
-/// Sizes and depths of the reads, or of the writes.
+/// Sizes and queue depths of all reads, or of all writes.
 #[derive(Debug, Default)]
 pub struct Side {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Their bytes.
+    /// Bytes read or written.
     pub bytes: u64,
-    /// Their sizes in bytes.
+    /// Request sizes in bytes.
     pub sizes: Sizes,
-    /// Requests outstanding just before each; empty if no completion is known.
+    /// Requests in flight just before each request. All are 0 if no completion is known.
     pub depth: ValueCounts,
-    /// Requests of the same kind outstanding just before each.
+    /// Reads in flight just before each read, or writes in flight just before each write.
     pub depth_same: ValueCounts,
 }
 
-/// What the rule counts.
+/// Measures the request scale rule, and is its result.
 #[derive(Debug)]
 pub struct RequestScale {
     page: u64,
@@ -85,29 +87,33 @@ pub struct RequestScale {
     pub reads: Side,
     /// Writes.
     pub writes: Side,
-    /// Discards and writes of zeroes.
+    /// Discards and write-zeroes requests.
     pub discards: u64,
     /// Flushes.
     pub flushes: u64,
-    /// Writes that are durable by themselves, or have a flush before them.
+    /// Writes with FUA or a preflush.
     pub durable_writes: u64,
-    /// Bytes written between one barrier (flush, or write with one) and the next, in KiB.
+    /// KiB written between one barrier (a flush or a durable write) and the next.
     pub kib_between_barriers: ValueCounts,
     since_barrier: u64,
+    /// Completion time, flash pages and operation of each request in flight.
     in_flight: BinaryHeap<Reverse<(i64, u64, Op)>>,
     pages_in_flight: u64,
+    /// Reads and writes in flight.
     same_in_flight: [u64; 2],
-    /// Whether some completion is known.
+    /// Whether the trace has at least one completion time.
     pub depth_known: bool,
+    /// Sum of the scores of all requests.
     score_sum: f64,
-    /// Score by bytes instead of by requests.
+    /// Sum of the scores weighted by the bytes of each request.
     score_bytes: f64,
-    /// Who issues below full scale, in requests.
+    /// The sum over a group's requests of 1 - their score.
     pub blame: Blame,
 }
 
 impl RequestScale {
-    /// Full scale is a flash `page` for each of `channels`.
+    /// A request has full scale (score 1) if a flash `page` for each of `channels` is in
+    /// flight.
     #[must_use]
     pub fn new(page: Bytes, channels: u32) -> Self {
         Self {
@@ -130,7 +136,7 @@ impl RequestScale {
         }
     }
 
-    /// Counts `record` of `group`.
+    /// Adds `record` of `group`.
     pub fn add(&mut self, record: &Record, group: u16) {
         self.barriers(record);
         if record.op == Op::Flush {
@@ -188,7 +194,8 @@ impl RequestScale {
         if record.op == Op::Flush || durable {
             self.flushes += u64::from(record.op == Op::Flush);
             self.durable_writes += u64::from(durable);
-            // Two barriers in a row are one: a commit record with a flush before it.
+            // Barriers without writes between them count as one, such as a flush followed by
+            // a durable commit record.
             if self.since_barrier > 0 {
                 self.kib_between_barriers.add(self.since_barrier / 1024);
             }
@@ -199,35 +206,36 @@ impl RequestScale {
         }
     }
 
-    /// Mean scale over reads and writes; none if there are none.
+    /// The mean score over reads and writes; `None` if there are none.
     #[must_use]
     pub fn score(&self) -> Option<f64> {
         let requests = self.reads.requests + self.writes.requests;
         (requests > 0).then(|| self.score_sum / requests as f64)
     }
 
-    /// Mean scale over the bytes read and written.
+    /// The mean score over the bytes read and written; `None` if there are none.
     #[must_use]
     pub fn score_by_bytes(&self) -> Option<f64> {
         let bytes = self.reads.bytes + self.writes.bytes;
         (bytes > 0).then(|| self.score_bytes / bytes as f64)
     }
 
-    /// Discards as a share of all requests, flushes apart: a ratio of counts.
+    /// The number of discards divided by the number of requests without flushes.
     #[must_use]
     pub fn discard_ratio(&self) -> Option<f64> {
         let all = self.reads.requests + self.writes.requests + self.discards;
         (all > 0).then(|| self.discards as f64 / all as f64)
     }
 
-    /// Bytes that make full scale.
+    /// The size of a request that has full scale by itself.
     #[must_use]
     pub fn full_scale(&self) -> Bytes {
         Bytes(self.page * self.channels as u64)
     }
 }
 
-/// Reads are side 0, writes side 1; others move no data.
+/// The index of a request's statistics: 0 for reads, 1 for writes, `None` for requests that
+/// transfer no data.
 fn side_of(op: Op) -> Option<usize> {
     match op {
         Op::Read => Some(0),
@@ -242,8 +250,8 @@ mod tests {
     use prism_trace::OptTime;
 
     #[test]
-    fn worked_out_by_hand() {
-        // Four channels of 4 KiB pages.
+    fn hand_computed_example() {
+        // Four channels, pages of 4 KiB.
         let mut rule = RequestScale::new(Bytes(4096), 4);
         let mut add = |op, issue, done: i64, offset, len, flags| {
             let record = Record {
@@ -254,16 +262,17 @@ mod tests {
             rule.add(&record, 0);
         };
         let plain = Flags::NONE;
-        // Alone: one page of four.
+        // The only request in flight: one page for four channels.
         add(Op::Write, 0, 100, 0, 4096, plain);
-        // One outstanding before it; 8 KiB across three pages: 1 + 3 pages, full scale.
+        // One request in flight; 8 KiB on three pages: 1 + 3 pages are full scale.
         add(Op::Write, 50, 300, 2048, 8192, plain);
-        // At 100 the first is done; the discard counts as outstanding from then on.
+        // At 100 the first write completes, and the discard is in flight from then on.
         add(Op::Discard, 100, 400, 1 << 20, 1 << 20, plain);
         add(Op::Flush, 150, 160, 0, 0, plain);
-        // Two outstanding (write, discard), 3 + 1 pages.
+        // Two requests in flight (write and discard), 3 + 1 pages.
         add(Op::Read, 200, 250, 0, 512, plain);
-        // All done; 16 KiB by itself is full scale. A commit: the bytes before were 0.
+        // No other request in flight; 16 KiB by itself is full scale. The preflush is a
+        // barrier, but no bytes were written since the flush.
         add(Op::Write, 500, 600, 0, 16384, Flags::PREFLUSH);
         add(Op::Write, 700, 800, 0, 4096, plain);
         add(Op::Flush, 900, 910, 0, 0, plain);
@@ -278,7 +287,7 @@ mod tests {
         let by_bytes = (0.25 * 8192.0 + 8192.0 + 512.0 + 16384.0) / (32768.0 + 512.0);
         assert!((rule.score_by_bytes().unwrap() - by_bytes).abs() < 1e-12);
         assert!((rule.blame.total() - 1.5).abs() < 1e-12);
-        // 12 KiB before the first flush, 20 KiB before the last.
+        // 12 KiB before the first flush, 20 KiB before the last one.
         assert_eq!(rule.kib_between_barriers.total(), 2);
         assert_eq!(rule.kib_between_barriers.quantile(0.5), Some(12));
         assert_eq!(rule.kib_between_barriers.quantile(1.0), Some(20));
@@ -286,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn without_completions_a_request_stands_alone() {
+    fn without_completions_only_the_request_itself_is_in_flight() {
         let mut rule = RequestScale::new(Bytes(4096), 2);
         for at in 0..3 {
             rule.add(&Record::new(Op::Read, at, 0, 4096), 0);

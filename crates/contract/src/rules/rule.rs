@@ -1,35 +1,35 @@
-//! The five rules: their names, what their scores mean, and where the lines are drawn.
+//! The five rules: their names, the definitions of their scores, and their thresholds.
 
 /// A rule of the contract. Source: He et al., EuroSys'17.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
-    /// Large requests, or many at once.
+    /// Requests are large, or many are in flight at once.
     RequestScale,
-    /// Accesses close to each other, so that the cached part of the map serves them.
+    /// Accesses are close to each other, so that the cached part of the map serves them.
     Locality,
-    /// Writes that start at the beginning of a block and go on in order.
+    /// Writes start at the beginning of a block and continue in order.
     AlignedSequentiality,
     /// Data that dies together is written together.
     GroupingByDeathTime,
-    /// Data lives equally long everywhere.
+    /// All data has the same lifetime.
     UniformLifetime,
 }
 
-/// What a score amounts to.
+/// The assessment of a score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// The rule is kept.
     Kept,
-    /// In between.
+    /// The score is between the thresholds.
     Strained,
     /// The rule is broken.
     Broken,
-    /// The trace does not tell.
+    /// The trace does not determine a score.
     Unknown,
 }
 
 impl Verdict {
-    /// The word for it, in text and in JSON.
+    /// The name in text and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -41,12 +41,12 @@ impl Verdict {
     }
 }
 
-/// Where a score turns from kept to strained to broken.
+/// The scores at which the verdict changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
-    /// A score from here on keeps the rule.
+    /// The rule is kept if the score is at least this.
     pub kept: f64,
-    /// A score below breaks it.
+    /// The rule is broken if the score is below this.
     pub broken: f64,
 }
 
@@ -64,7 +64,7 @@ impl Thresholds {
 }
 
 impl Rule {
-    /// Every rule, in the order of the paper.
+    /// All rules, in the order of the paper.
     pub const ALL: [Self; 5] = [
         Self::RequestScale,
         Self::Locality,
@@ -85,7 +85,7 @@ impl Rule {
         }
     }
 
-    /// The name for people.
+    /// The name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -97,7 +97,7 @@ impl Rule {
         }
     }
 
-    /// A short name, for the heads of tables.
+    /// A short name, for table headings.
     #[must_use]
     pub fn short_name(self) -> &'static str {
         match self {
@@ -109,7 +109,7 @@ impl Rule {
         }
     }
 
-    /// What the rule statement for, and why, in one sentence.
+    /// The rule as a recommendation with its reason, in one sentence.
     #[must_use]
     pub fn statement(self) -> &'static str {
         match self {
@@ -117,40 +117,42 @@ impl Rule {
                 "Issue large requests, or many at once, so that every channel has work."
             }
             Self::Locality => {
-                "Access what lies close together, so that the cached part of the map serves it."
+                "Access addresses close to each other, so that the cached part of the map serves \
+                 them."
             }
             Self::AlignedSequentiality => {
-                "Start writing at the beginning of a block and go on in order, so that a drive \
-                 mapped by blocks need not merge."
+                "Start writing at the beginning of a block and continue in order, so that a drive \
+                 with a block-level mapping need not merge blocks."
             }
             Self::GroupingByDeathTime => {
-                "Write together what dies together, so that whole blocks die and cleaning copies \
-                 nothing."
+                "Write data that dies together at the same time, so that whole blocks become \
+                 garbage and cleaning copies nothing."
             }
             Self::UniformLifetime => {
-                "Let all data live equally long, so that blocks wear evenly without levelling."
+                "Give all data the same lifetime, so that blocks wear evenly without wear \
+                 levelling."
             }
         }
     }
 
-    /// What the score is, in one sentence.
+    /// The definition of the score, in one sentence.
     #[must_use]
     pub fn score_means(self) -> &'static str {
         match self {
             Self::RequestScale => {
-                "mean over reads and writes of the share of channels that the flash pages \
-                 outstanding at the request's issue, its own included, can keep busy"
+                "mean over reads and writes of the share of channels that the flash pages in \
+                 flight at the request's issue, including its own, can keep busy"
             }
             Self::Locality => {
-                "share of visits to translation pages that a least-recently-used cache finds, \
-                 the trace following itself"
+                "share of visits to translation pages that hit a least-recently-used cache, \
+                 with the trace repeated"
             }
             Self::AlignedSequentiality => {
-                "bytes written / (bytes written + bytes merged), with logical blocks of 1 MiB, \
-                 a log block each, merged when it is full"
+                "bytes written / (bytes written + bytes merged), with logical blocks of 1 MiB \
+                 and one log block for each, merged when it is full"
             }
             Self::GroupingByDeathTime => {
-                "valid bytes / bytes of the closed blocks of 1 MiB that hold any, on a drive \
+                "valid bytes / size of the full blocks of 1 MiB that hold valid data, on a drive \
                  that never cleans, at the end of the trace"
             }
             Self::UniformLifetime => {
@@ -159,14 +161,14 @@ impl Rule {
         }
     }
 
-    /// Where the lines lie. `spare` is the drive's effective over-provisioning.
+    /// The thresholds of the rule. `spare` is the drive's effective over-provisioning.
     #[must_use]
     pub fn thresholds(self, spare: f64) -> Thresholds {
         match self {
             Self::RequestScale => Thresholds { kept: 0.8, broken: 0.5 },
             Self::Locality => Thresholds { kept: 0.9, broken: 0.5 },
             Self::AlignedSequentiality => Thresholds { kept: 0.8, broken: 0.5 },
-            // Never less than what counts as broken, however large the spare.
+            // `kept` is never below `broken`, even on a drive with much spare flash.
             Self::GroupingByDeathTime => {
                 Thresholds { kept: (1.0 / (1.0 + spare.max(0.0))).max(0.5), broken: 0.5 }
             }
@@ -174,32 +176,33 @@ impl Rule {
         }
     }
 
-    /// Why the lines lie where they do, and who says so.
+    /// The reasons for the thresholds, and their sources.
     #[must_use]
     pub fn thresholds_why(self) -> &'static str {
         match self {
             Self::RequestScale => {
-                "full scale is a flash page for every channel: less leaves some channel idle \
+                "a score of 1 is a flash page for every channel: with less, some channel is idle \
                  (\"Designing SSD-friendly applications\", rule 6: page size x parallelism); \
-                 broken is half of that, kept four fifths"
+                 the rule is broken below half of that and kept from four fifths"
             }
             Self::Locality => {
-                "each miss is a flash read more, so 0.5 costs every second visit twice; kept is \
-                 one miss in ten (cost model of DFTL, ASPLOS'09; a tenth of the map cached as in \
-                 the EuroSys'17 paper's runs)"
+                "each miss costs an additional flash read, so at 0.5 every second visit costs \
+                 twice as much; the rule is kept with at most one miss in ten (cost model of \
+                 DFTL, ASPLOS'09; a tenth of the map cached as in the EuroSys'17 paper's runs)"
             }
             Self::AlignedSequentiality => {
-                "0.5 is an unaligned ratio of 1, the line in the EuroSys'17 paper's figures: as \
-                 much is merged as is written; kept is a quarter of that"
+                "0.5 is an unaligned ratio of 1, the line in the EuroSys'17 paper's figures: the \
+                 drive merges as many bytes as the host writes; the rule is kept up to a quarter \
+                 of that"
             }
             Self::GroupingByDeathTime => {
-                "kept from 1 / (1 + the drive's effective over-provisioning) on: the spare holds \
-                 all garbage and cleaning need not copy; broken below 0.5: as much garbage as \
-                 data (zombie curves of the EuroSys'17 paper)"
+                "at 1 / (1 + the drive's effective over-provisioning) the spare flash holds all \
+                 garbage and cleaning need not copy; below 0.5 there is more garbage than data \
+                 (zombie curves of the EuroSys'17 paper)"
             }
             Self::UniformLifetime => {
-                "0.4 is the 80/20 rule (a fifth of the units takes four fifths of the writes); \
-                 kept from 0.7 on is our choice, no source gives one"
+                "0.4 is the 80/20 rule (a fifth of the units gets four fifths of the writes); \
+                 0.7 is our choice, because no source gives a threshold"
             }
         }
     }
@@ -210,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verdicts_at_the_lines() {
+    fn verdicts_change_at_the_thresholds() {
         let lines = Rule::RequestScale.thresholds(0.07);
         let check = |score, verdict| assert_eq!(lines.verdict(score), verdict, "{score:?}");
         check(None, Verdict::Unknown);

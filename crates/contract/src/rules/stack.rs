@@ -1,29 +1,32 @@
-//! Stack distances: how many different pages were visited since the last visit to one.
+//! Stack distances: the number of different pages visited since the last visit to a page,
+//! including the page itself.
 //!
-//! A least-recently-used cache of `c` pages finds a page exactly if its distance is at most
-//! `c`, counting the page itself, so that one pass gives the miss ratio of every size
-//! (Mattson and others, IBM Systems Journal, 1970). The distances are counted with a
-//! Fenwick tree over the times of last visits (Bennett and Kruskal, 1975). Times are
-//! renumbered when they run out, so that the tree stays within four times the number of
-//! pages: at most 36 bytes a page in all.
+//! A visit to a page hits a least-recently-used cache of `c` pages exactly if its distance is
+//! at most `c`. One pass over the visits therefore gives the miss ratio of every cache size
+//! (Mattson and others, IBM Systems Journal, 1970). The distances are computed with a Fenwick
+//! tree over the times of the last visits (Bennett and Kruskal, 1975). A time is the number
+//! of a visit. Times are renumbered when the tree is full, so that it has at most four times
+//! as many leaves as there are pages: at most 36 bytes per page in all.
 
 use super::index::Index;
 
 /// Leaves of the smallest tree.
 const LEAVES_MIN: usize = 1 << 10;
 
-/// Distances of a sequence of visits.
+/// Computes the stack distances of a sequence of visits.
 #[derive(Debug)]
 pub struct Stack {
     /// The time of the last visit to each page.
     last: Index,
-    /// Fenwick tree: one for each time that is some page's last.
+    /// A Fenwick tree with a 1 at each time that is the last visit to some page.
     tree: Vec<u32>,
-    /// The page last visited at each time.
+    /// The page visited at each time.
     pages: Vec<u64>,
+    /// The time of the next visit.
     now: usize,
+    /// The page visited last.
     newest: Option<u64>,
-    /// Visits at each distance, from 1 on at index 0.
+    /// The number of visits at each distance; index 0 is distance 1.
     distances: Vec<u64>,
     /// Pages in the order of their first visits.
     firsts: Vec<u64>,
@@ -44,7 +47,7 @@ impl Default for Stack {
 }
 
 impl Stack {
-    /// Visits `page`: the distance; `None` if it was never visited.
+    /// Visits `page` and returns its distance, or `None` on the first visit.
     pub fn visit(&mut self, page: u64) -> Option<u32> {
         if self.newest == Some(page) {
             self.count(1);
@@ -63,7 +66,7 @@ impl Stack {
             self.firsts.push(page);
             return None;
         };
-        // Pages whose last visit is at the same time or later, without this visit.
+        // The pages whose last visit was at `before` or later, without the new visit.
         let distance = self.last.len() as u32 - self.sum(before as usize) + 1;
         self.change(before as usize, u32::MAX);
         self.count(distance);
@@ -71,14 +74,14 @@ impl Stack {
     }
 
     fn count(&mut self, distance: u32) {
-        let place = distance as usize - 1;
-        if self.distances.len() <= place {
-            self.distances.resize(place + 1, 0);
+        let index = distance as usize - 1;
+        if self.distances.len() <= index {
+            self.distances.resize(index + 1, 0);
         }
-        self.distances[place] += 1;
+        self.distances[index] += 1;
     }
 
-    /// Ones at times up to `time`, which has one itself, and the one of now not counted.
+    /// The sum of the leaves up to and including `time`.
     fn sum(&self, time: usize) -> u32 {
         let (mut at, mut sum) = (time + 1, 0u32);
         while at > 0 {
@@ -88,6 +91,7 @@ impl Stack {
         sum
     }
 
+    /// Adds `by` to the leaf at `time`, modulo 2^32.
     fn change(&mut self, time: usize, by: u32) {
         let mut at = time + 1;
         while at < self.tree.len() {
@@ -96,7 +100,8 @@ impl Stack {
         }
     }
 
-    /// Gives the last visits the times from 0 on, in their order, and room for as many more.
+    /// Renumbers the last visits with the times from 0 on, in their order, and leaves space
+    /// for at least as many further visits.
     fn renumber(&mut self) {
         let kept: Vec<u64> = (0..self.now)
             .filter(|&time| self.last.get(self.pages[time]) == Some(time as u32))
@@ -109,7 +114,7 @@ impl Stack {
         }
         self.pages = kept;
         self.pages.resize(leaves, 0);
-        // A tree whose first `now` leaves are one, built in one sweep.
+        // Build a tree whose first `now` leaves are 1, in linear time.
         self.tree = vec![0; leaves + 1];
         for at in 1..=leaves {
             self.tree[at] += u32::from(at <= self.now);
@@ -120,19 +125,19 @@ impl Stack {
         }
     }
 
-    /// Ends the sequence: visits at each distance, the first visits apart.
+    /// Ends the sequence and returns the distances.
     ///
-    /// The first visits get the distance that they have where the sequence follows itself:
-    /// between the last visit to a page and its first one in the next round lie the pages
-    /// visited after that, and those of the next round that come before. Visiting all pages
-    /// once more in the order of their first visits counts just these.
+    /// The first visit to a page gets the distance that it has if the sequence is repeated.
+    /// The pages counted by it are those visited after the last visit to the page, and those
+    /// visited in the repetition before the page. Visiting all pages once more, in the order
+    /// of their first visits, counts exactly these pages.
     ///
-    /// `each` is told the distance of every first visit, in the order of these.
+    /// Calls `each` with the distance of every first visit, in the order of the visits.
     #[must_use]
     pub fn finish(mut self, mut each: impl FnMut(u32)) -> Distances {
         let revisits = std::mem::take(&mut self.distances);
         for page in std::mem::take(&mut self.firsts) {
-            // A page that is the newest one already has distance 1, as `visit` says.
+            // If the page is the newest one, `visit` returns distance 1, which is right.
             each(self.visit(page).expect("the page was visited before"));
         }
         Distances { revisits, first_visits: self.distances, pages: self.last.len() as u64 }
@@ -142,55 +147,57 @@ impl Stack {
 /// How often each distance occurred.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distances {
-    /// Visits at distance `i + 1`, those after the first to a page.
+    /// The number of visits at distance `i + 1`, without the first visit to each page.
     revisits: Vec<u64>,
-    /// The same of the first visits, with the sequence following itself.
+    /// The number of first visits at distance `i + 1` if the sequence is repeated.
     first_visits: Vec<u64>,
-    /// Different pages.
+    /// The number of different pages.
     pages: u64,
 }
 
 impl Distances {
-    /// Different pages visited: a cache of so many misses each once.
+    /// The number of different pages visited.
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// All visits.
+    /// The number of visits.
     #[must_use]
     pub fn visits(&self) -> u64 {
         self.revisits.iter().sum::<u64>() + self.pages
     }
 
-    /// Visits that a least-recently-used cache of `size` pages does not find: of one round
-    /// that starts with an empty cache.
+    /// The number of misses of a least-recently-used cache of `size` pages that is empty at
+    /// the start.
     #[must_use]
     pub fn cold_misses(&self, size: u64) -> u64 {
         self.pages + beyond(&self.revisits, size)
     }
 
-    /// The same of a round that follows others like it.
+    /// The number of misses of a least-recently-used cache of `size` pages in a repetition of
+    /// the sequence.
     #[must_use]
     pub fn misses(&self, size: u64) -> u64 {
         beyond(&self.revisits, size) + beyond(&self.first_visits, size)
     }
 
-    /// [`Distances::misses`] for each size from 0 to that which misses nothing; one pass.
+    /// [`Distances::misses`] for each size, from 0 to the smallest size without misses.
     #[must_use]
     pub fn curve(&self) -> Vec<u64> {
         let end = self.revisits.len().max(self.first_visits.len());
-        let at = |counts: &[u64], place: usize| counts.get(place).copied().unwrap_or(0);
+        let at = |counts: &[u64], index: usize| counts.get(index).copied().unwrap_or(0);
         let mut misses = self.visits();
         let mut curve = vec![misses];
-        for place in 0..end {
-            misses -= at(&self.revisits, place) + at(&self.first_visits, place);
+        for index in 0..end {
+            misses -= at(&self.revisits, index) + at(&self.first_visits, index);
             curve.push(misses);
         }
         curve
     }
 }
 
+/// The number of visits with a distance above `size`.
 fn beyond(counts: &[u64], size: u64) -> u64 {
     counts.iter().skip(usize::try_from(size).unwrap_or(usize::MAX)).sum()
 }
@@ -201,7 +208,8 @@ mod tests {
     use prism_base::Rng;
     use prism_testkit::seeds;
 
-    /// A cache as one would write it down: the most recent page first.
+    /// The misses of the last of `rounds` repetitions, with a naive model of the cache: a list
+    /// with the most recent page first.
     fn lru_misses(size: usize, visits: &[u64], rounds: usize) -> u64 {
         let mut cache: Vec<u64> = Vec::new();
         let mut misses = 0;
@@ -239,8 +247,9 @@ mod tests {
     }
 
     #[test]
-    fn worked_out_by_hand() {
-        // a b c a: the second a has distance 3; around, b follows c a: distance 3 (c a b).
+    fn hand_computed_example() {
+        // In 7 8 9 7 7, the second visit to 7 has distance 3 and the third has distance 1. If
+        // the sequence is repeated, the first visits to 7, 8 and 9 have distances 1, 3 and 3.
         let mut stack = Stack::default();
         let distances: Vec<_> = [7, 8, 9, 7, 7].map(|page| stack.visit(page)).to_vec();
         assert_eq!(distances, [None, None, None, Some(3), Some(1)]);
@@ -251,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn random_visits_equal_a_cache_of_every_size() {
+    fn random_visits_agree_with_a_model_of_the_cache() {
         check(&[]);
         check(&[1]);
         check(&[1, 1, 1]);
@@ -264,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn renumbering_changes_nothing() {
+    fn distances_are_right_after_renumbering() {
         let mut rng = Rng::stream(5, "stack");
         // More visits than leaves, and more pages than the smallest tree holds.
         let visits: Vec<u64> = (0..6_000).map(|_| rng.below(700)).collect();

@@ -1,20 +1,20 @@
-//! What of the drive the rules depend on.
+//! The properties of a drive that the rules depend on.
 
 use prism_base::Bytes;
 use prism_ssd::Device;
 
-/// The numbers of a drive against which a trace is judged.
+/// The properties of the drive for which a trace is judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Subject {
     /// Mapping unit.
     pub unit: Bytes,
     /// Flash page.
     pub flash_page: Bytes,
-    /// Channels of the drive at its full size.
+    /// Channels of the drive before it was scaled to the trace.
     pub channels: u32,
-    /// Bytes of addresses that a translation page maps.
+    /// Size of the address range that a translation page maps.
     pub map_reach: Bytes,
-    /// Translation pages of the cache for which the locality score stands.
+    /// Size of the map cache of the locality score, in translation pages.
     pub cache_pages: u64,
     /// Translation pages of the whole map.
     pub map_pages: u64,
@@ -22,12 +22,13 @@ pub struct Subject {
     pub spare: f64,
 }
 
-/// Share of the map in the cache where the drive has no cached map. Source: the EuroSys'17
-/// paper's runs of the whole.
+/// Share of the map that the cache of the locality score holds, if the drive has no map
+/// cache. Source: the EuroSys'17 paper's runs of the whole.
 pub const COVERAGE: f64 = 0.1;
 
 impl Subject {
-    /// Of `device` as it is replayed on, made from one that has `channels` at its full size.
+    /// The properties of `device`, which was scaled to the trace from a drive with `channels`
+    /// channels.
     #[must_use]
     pub fn of(device: &Device, channels: u32) -> Self {
         let unit = device.ftl.mapping_unit;

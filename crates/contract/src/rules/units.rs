@@ -1,44 +1,49 @@
-//! Which units a request touches, as dense numbers.
+//! Dense numbers for the units that a trace touches.
 //!
-//! Traces touch a small part of a large address space. Chunks of some hundred units are
-//! numbered in the order in which they are first written, so that every column over units,
-//! or over blocks of which a chunk has whole ones, is a plain vector. Memory: 24 bytes a
-//! touched chunk here, and what the columns take.
+//! A trace touches a small part of a large address space. Chunks of several hundred units
+//! are numbered in the order of their first write. The state of units, and of blocks that
+//! lie within a chunk, can then be stored in plain vectors. Memory: 24 bytes for each touched
+//! chunk, and the vectors of the caller.
 
 use super::index::Index;
 
-/// Touched units kept: 2^31, 8 TiB of 4 KiB, so that dense numbers fit 32 bits and the
-/// columns a large machine's memory. What is touched after that is not followed.
+/// The most units that get a number: 2^31, or 8 TiB in units of 4 KiB. Dense numbers then fit
+/// into 32 bits, and the state of all units into the memory of a large machine. Units that
+/// are touched after this limit is reached are ignored.
 const UNITS_MAX: u64 = 1 << 31;
 
-/// A run of units that follow each other, within one chunk.
+/// Consecutive units within one chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Dense number of the first one.
+    /// Dense number of the first unit.
     pub dense: u32,
-    /// Its logical number.
+    /// Logical number (LPN) of the first unit.
     pub unit: u64,
-    /// How many.
+    /// Number of units.
     pub len: u32,
 }
 
-/// The numbering.
+/// The numbering of touched units.
 #[derive(Debug)]
 pub struct Units {
     /// Units of a chunk.
     chunk: u64,
+    /// From chunk to its dense number.
     chunks: Index,
+    /// From dense number to chunk.
     numbers: Vec<u64>,
-    /// The chunk found last and its number: requests mostly stay where they are.
+    /// The chunk that was looked up last, and its number. The next request is often in the
+    /// same chunk.
     last: Option<(u64, u32)>,
+    /// Whether a unit was ignored because of [`UNITS_MAX`].
     overflowed: bool,
 }
 
 impl Units {
-    /// No unit has a number yet; `chunk` units get theirs together.
+    /// An empty numbering with chunks of `chunk` units.
     ///
     /// # Panics
-    /// If `chunk` is 0 or makes no sense as a number of 32 bits.
+    /// If `chunk` is 0 or at least 2^31.
     #[must_use]
     pub fn new(chunk: u64) -> Self {
         assert!(chunk > 0 && chunk < UNITS_MAX, "a chunk has units");
@@ -51,13 +56,14 @@ impl Units {
         self.chunk
     }
 
-    /// Whether the limit was never met.
+    /// Whether all touched units have numbers: the limit on units was never reached.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         !self.overflowed
     }
 
-    /// Calls `each` with the runs of `first..end`, numbering what is new.
+    /// Calls `each` with the runs of the units `first..end`, in order. New chunks get
+    /// numbers.
     pub fn touch(&mut self, first: u64, end: u64, mut each: impl FnMut(Run)) {
         let mut at = first;
         while at < end {
@@ -92,8 +98,8 @@ impl Units {
         Some(number)
     }
 
-    /// Calls `each` with the runs of `first..end` that have numbers; in no order that a
-    /// caller may rely on.
+    /// Calls `each` with the runs of the units `first..end` that have numbers, in an
+    /// unspecified order.
     pub fn known(&self, first: u64, end: u64, mut each: impl FnMut(Run)) {
         if first >= end {
             return;
@@ -104,7 +110,8 @@ impl Units {
             let to = end.min((chunk + 1) * self.chunk);
             each(self.run(chunk, number, from, to));
         };
-        // A trim of a whole drive has more chunks than were ever touched.
+        // The range may have more chunks than were ever touched, such as in a trim of a whole
+        // drive. Then it is faster to go through the touched chunks.
         if high - low >= self.numbers.len() as u64 {
             for (number, &chunk) in self.numbers.iter().enumerate() {
                 if (low..=high).contains(&chunk) {
@@ -125,7 +132,8 @@ impl Units {
         Run { dense, unit: from, len: (to - from) as u32 }
     }
 
-    /// The dense number of `unit`, if it has one; looked up apart from what is being done.
+    /// The dense number of `unit`, if it has one. Does not change the chunk that is
+    /// remembered for the next request.
     #[must_use]
     pub fn find(&self, unit: u64) -> Option<u32> {
         let number = self.chunks.get(unit / self.chunk)?;
@@ -138,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_get_numbers_as_they_come() {
+    fn chunks_are_numbered_in_order_of_first_touch() {
         let mut units = Units::new(512);
         let mut runs = Vec::new();
         units.touch(1000, 1030, |run| runs.push((run.dense, run.unit, run.len)));
