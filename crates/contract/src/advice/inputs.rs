@@ -1,4 +1,4 @@
-//! What the advice is taken from.
+//! The figures that the design rules are checked against.
 
 use std::collections::BTreeMap;
 
@@ -13,73 +13,75 @@ use crate::what_if::Comparison;
 
 use super::SLOW;
 
-/// Numbers of a trace and a drive.
+/// Figures of a trace and of the drive that it was replayed on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inputs {
     /// Bytes written, in whole mapping units.
     pub written: Bytes,
-    /// Of these, bytes written over data.
+    /// The part of `written` that overwrote data.
     pub overwritten: Bytes,
-    /// Flash bytes programmed to complete units of which a part was written.
+    /// Flash bytes programmed for read-modify-write of partially written units.
     pub completed: Bytes,
-    /// Share of the writes that the tenth of the units takes that is written most.
+    /// Share of all writes that go to the most written tenth of the units.
     pub top_tenth: Option<f64>,
-    /// The verdict on how evenly units are written.
+    /// The verdict on the rule of uniform data lifetime.
     pub uniform: Verdict,
-    /// Valid share of the closed blocks of a log that hold any data.
+    /// Valid share of the closed blocks that hold valid data, on a drive that never cleans.
     pub density: Option<f64>,
-    /// The verdict on that.
+    /// The verdict on the rule of grouping by death time.
     pub grouped: Verdict,
-    /// Write amplification without and with placement handles for classes of heat, where it
-    /// was simulated.
+    /// Write amplification without and with placement handles for hot and cold data; `None`
+    /// if that was not simulated.
     pub hot_cold: Option<(f64, f64)>,
     /// Mapping unit.
     pub unit: Bytes,
     /// Flash page.
     pub page: Bytes,
-    /// Writes.
+    /// Number of writes.
     pub writes: u64,
-    /// Writes shorter than a mapping unit.
+    /// Number of writes shorter than a mapping unit.
     pub writes_below_unit: u64,
     /// Median size of writes.
     pub write_median: Option<Bytes>,
-    /// Bytes that the host writes a simulated second.
+    /// Bytes that the host writes per simulated second.
     pub write_rate: f64,
-    /// Bytes a second that all dies program, at this write amplification, for the host.
+    /// Bytes per second that the host can write if all dies program all the time, at the
+    /// measured write amplification.
     pub sustained: Option<f64>,
     /// Dies of the drive.
     pub dies: u32,
-    /// Share of the units programmed that cleaning or merging copied.
+    /// Share of the programmed units that are copies by cleaning or merging.
     pub cleaning: f64,
-    /// Writes that took longer than [`SLOW`].
+    /// Number of writes with a latency above [`SLOW`].
     pub slow_writes: u64,
-    /// The longest write.
+    /// The highest latency of a write.
     pub longest_write: Option<Nanos>,
-    /// Requests that found the drive's queue full.
+    /// Number of requests that were due while the drive's queue was full.
     pub held_back: u64,
-    /// Bytes that the drive holds at the end of the replay.
+    /// Bytes that hold data at the end of the replay.
     pub mapped: Bytes,
-    /// Bytes that it can hold for the host.
+    /// Capacity of the drive.
     pub capacity: Bytes,
     /// Effective over-provisioning.
     pub spare: f64,
-    /// Valid share of the blocks that were chosen for cleaning; `None` if none was.
+    /// Valid share of the blocks that were chosen for cleaning; `None` if no block was
+    /// cleaned.
     pub still_valid: Option<f64>,
-    /// Channels of the drive at its full size.
+    /// Channels of the drive before it was scaled to the trace.
     pub channels: u32,
     /// Median size of reads and writes.
     pub request_median: Option<Bytes>,
-    /// Median number of requests in flight at the issue of a read or write, itself included;
-    /// `None` without completions.
+    /// Median number of requests in flight at the issue of a read or write, including itself;
+    /// `None` if the trace has no completion times.
     pub in_flight: Option<u64>,
-    /// Bytes a second of the trace at its own depth and with many in flight, where it was
-    /// simulated.
+    /// Bytes per second of the trace at its own queue depth and with many requests in flight;
+    /// `None` if that was not simulated.
     pub deeper: Option<(f64, f64)>,
 }
 
 impl Inputs {
-    /// Of a trace with these `findings` that was replayed on `drive`, where this was
-    /// `measured` and these changes were simulated.
+    /// The figures of a trace with these `findings`, whose replay on `drive` was `measured`,
+    /// and for which these what-ifs were `simulated`.
     #[must_use]
     pub fn of(
         findings: &Findings,
@@ -130,11 +132,12 @@ impl Inputs {
     }
 }
 
+/// The number of requests smaller than `unit`.
 fn below(sizes: &Sizes, unit: Bytes) -> u64 {
     sizes.iter().filter(|&(size, _)| size < unit.0).map(|(_, count)| count).sum()
 }
 
-/// What all dies program a second, over what is programmed for each byte written.
+/// Bytes per second that all dies can program, divided by the write amplification.
 fn sustained(measured: &Measured, device: &Device) -> Option<f64> {
     let geometry = device.geometry();
     let program = device.flash.t_program.mean().as_secs_f64();
@@ -143,8 +146,8 @@ fn sustained(measured: &Measured, device: &Device) -> Option<f64> {
     Some(all / amplification)
 }
 
-/// Units copied by cleaning over units of the blocks that it erased. Merges of a mapping by
-/// blocks choose no victims and do not count.
+/// Units copied by cleaning / units of the blocks that it erased. Merges of a block-level
+/// mapping choose no victims and are not counted.
 fn still_valid(measured: &Measured, device: &Device) -> Option<f64> {
     let geometry = device.geometry();
     // Erases are counted in blocks of one plane of one die.
@@ -153,7 +156,7 @@ fn still_valid(measured: &Measured, device: &Device) -> Option<f64> {
     (erased > 0).then(|| measured.flash.units[Cause::Gc] as f64 / erased as f64)
 }
 
-/// The smallest size that half of the requests of both sides do not exceed.
+/// The median over reads and writes together, given (value, count) pairs for each.
 fn median<I: Iterator<Item = (u64, u64)>>(sides: [I; 2]) -> Option<Bytes> {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     for (size, count) in sides.into_iter().flatten() {
@@ -167,6 +170,7 @@ fn median<I: Iterator<Item = (u64, u64)>>(sides: [I; 2]) -> Option<Bytes> {
     })
 }
 
+/// The median number of requests in flight, including the request itself.
 fn in_flight(scale: &RequestScale) -> Option<u64> {
     if !scale.depth_known {
         return None;
@@ -184,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians_over_two_sides() {
+    fn median_over_reads_and_writes() {
         let check = |sides: [&[(u64, u64)]; 2], expected: Option<u64>| {
             assert_eq!(median(sides.map(|side| side.iter().copied())), expected.map(Bytes));
         };

@@ -1,7 +1,7 @@
-//! The seven design rules for applications, found against a trace on a drive.
+//! Checks the seven design rules for applications against a trace on a drive.
 //!
-//! They are advice to programmers; a trace of requests shows whether some of them are
-//! followed, and says nothing of others. "Not decidable" is then the answer, with its reason.
+//! The rules are advice to programmers. A block trace shows for some of them whether they are
+//! followed. For the others the verdict is "not decidable", with a reason.
 //!
 //! Source: "Designing SSD-friendly applications for better application performance and
 //! higher IO efficiency", 2016 (an extended version is in IEEE COMPSAC'16).
@@ -14,33 +14,34 @@ pub use inputs::Inputs;
 
 use prism_base::Nanos;
 
-/// From this share of written bytes on that replace data where it is, updating in place is
-/// the rule and not the exception. Our choice, the source gives no line: the larger half.
+/// Rule 1 is violated if at least this share of the written bytes overwrites data in place.
+/// The source gives no threshold; one half is our choice.
 pub const IN_PLACE: f64 = 0.5;
-/// From this share of writes on that are shorter than a mapping unit, structures are too
-/// small for the drive. Our choice: one in ten, each of which costs a unit and often a read.
+/// Rule 3 is violated if at least this share of the writes is shorter than a mapping unit.
+/// One in ten is our choice: each such write costs a whole unit and often a read.
 pub const BELOW_UNIT: f64 = 0.1;
-/// Latencies above are large. Source: rule 4, whose runs count latencies above 50 ms.
+/// A write with a latency above this is slow. Source: rule 4, whose runs count latencies above
+/// 50 ms.
 pub const SLOW: Nanos = Nanos(50_000_000);
-/// A drive is full from this share of its capacity on. Source: the first example of rule 5,
-/// where five blocks are compacted to free one.
+/// A drive is full if more than this share of its capacity is in use. Source: the first
+/// example of rule 5, where five blocks are compacted to free one.
 pub const FULL: f64 = 0.8;
-/// Requests in flight that are enough where each is large. Source: rule 7, "one or two".
+/// The number of large requests in flight that suffices. Source: rule 7, "one or two".
 pub const FEW: u64 = 2;
 
 /// Whether a design rule is followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is, as far as requests show.
+    /// The rule is followed, as far as a block trace shows.
     Follows,
-    /// It is not.
+    /// The rule is violated.
     Violates,
-    /// The trace does not tell, for this reason, as a whole sentence.
+    /// The trace does not show it. The text is the reason, as a whole sentence.
     NotDecidable(String),
 }
 
 impl Verdict {
-    /// The word for it, in JSON.
+    /// The name in JSON.
     #[must_use]
     pub fn key(&self) -> &'static str {
         match self {
@@ -50,7 +51,7 @@ impl Verdict {
         }
     }
 
-    /// The word for it, in text.
+    /// The name in text.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -61,24 +62,24 @@ impl Verdict {
     }
 }
 
-/// A design rule, and what it means for this trace.
+/// A design rule and its result for a trace on a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice {
-    /// Its number in the source, from 1.
+    /// The number of the rule in the source, from 1.
     pub number: u8,
-    /// What is advised.
+    /// The rule.
     pub rule: &'static str,
-    /// Whether it is followed.
+    /// Whether the trace follows the rule.
     pub verdict: Verdict,
-    /// The numbers of this trace and drive, and the line, in sentences.
+    /// The figures of this trace and drive and the threshold, in whole sentences.
     pub numbers: String,
-    /// What to do, in sentences.
+    /// The recommendation, in whole sentences.
     pub advice: String,
-    /// Where the rule is from.
+    /// Title and section of the source.
     pub source: &'static str,
 }
 
-/// The seven rules, in the order of the source.
+/// Checks the seven rules, in the order of the source.
 #[must_use]
 pub fn advice(inputs: &Inputs) -> Vec<Advice> {
     let table = [
@@ -90,12 +91,12 @@ pub fn advice(inputs: &Inputs) -> Vec<Advice> {
         ("Use multiple threads to do small I/O", rules::small(inputs)),
         ("Use fewer threads to do big I/O", rules::big(inputs)),
     ];
-    let one = |(number, (rule, found)): (u8, (&'static str, rules::Assessment))| Advice {
+    let one = |(number, (rule, assessment)): (u8, (&'static str, rules::Assessment))| Advice {
         number,
         rule,
-        verdict: found.verdict,
-        numbers: found.numbers,
-        advice: found.advice,
+        verdict: assessment.verdict,
+        numbers: assessment.numbers,
+        advice: assessment.advice,
         source: SOURCES[usize::from(number) - 1],
     };
     (1..).zip(table).map(one).collect()

@@ -1,11 +1,11 @@
-//! Each design rule by itself.
+//! The check of each design rule.
 
 use prism_base::Bytes;
 
 use super::{BELOW_UNIT, FEW, FULL, IN_PLACE, Inputs, SLOW, Verdict};
 use crate::rules::Verdict as RuleVerdict;
 
-/// What was found of a rule.
+/// The result of checking a rule. The fields are those of [`super::Advice`].
 pub struct Assessment {
     pub verdict: Verdict,
     pub numbers: String,
@@ -36,15 +36,15 @@ fn share(part: u64, all: u64) -> f64 {
 const NOTHING_WRITTEN: &str = "Nothing is written.";
 
 pub fn in_place(inputs: &Inputs) -> Assessment {
-    let advice = "Write updates elsewhere, one behind the other, and discard what they replace \
-                  as a whole: on flash a place of its own gains nothing.";
+    let advice = "Write updates sequentially to new addresses, and discard the old data in large \
+                  ranges: on flash, updating in place has no benefit.";
     if inputs.written.0 == 0 {
         return undecided(NOTHING_WRITTEN, String::new(), advice);
     }
     let overwriting = share(inputs.overwritten.0, inputs.written.0);
     let numbers = format!(
-        "{} of {} written replace data where it is; {} of flash are programmed to complete units \
-         written in part. In place is from {} on.",
+        "{} of {} written overwrite data in place; {} of flash are programmed to complete \
+         partially written units. The rule is violated from {} on.",
         percent(overwriting),
         inputs.written,
         inputs.completed,
@@ -54,23 +54,23 @@ pub fn in_place(inputs: &Inputs) -> Assessment {
 }
 
 pub fn hot_cold(inputs: &Inputs) -> Assessment {
-    let mut advice = "Keep what is written often apart from what is not: other files, other parts \
-                      of a file, or placement handles."
+    let mut advice = "Separate data that is written often from other data: use different files, \
+                      different parts of a file, or placement handles."
         .to_owned();
     if let Some((before, after)) = inputs.hot_cold {
         advice.push_str(&format!(
-            " With placement handles by heat write amplification is {after:.2} instead of \
-             {before:.2}."
+            " With placement handles for hot and cold data, write amplification is {after:.2} \
+             instead of {before:.2}."
         ));
     }
     let (Some(top), Some(density)) = (inputs.top_tenth, inputs.density) else {
-        let reason = "Too little is written to tell hot from cold: less than a block.";
+        let reason = "The trace writes less than a block, too little to separate hot from cold.";
         return undecided(reason, String::new(), advice);
     };
     let numbers = format!(
-        "The tenth of the units that is written most takes {} of the writes; blocks filled in the \
-         order of writing and not yet dead are {} full of data. Hot and cold are mixed where \
-         both the lifetimes and the grouping of data fall short of their rules of the contract.",
+        "The most written tenth of the units gets {} of the writes. On a drive that never cleans, \
+         valid data fills {} of the blocks that hold any. The rule is violated if the trace keeps \
+         neither the rule of uniform data lifetime nor that of grouping by death time.",
         percent(top),
         percent(density),
     );
@@ -80,8 +80,8 @@ pub fn hot_cold(inputs: &Inputs) -> Assessment {
 
 pub fn compact(inputs: &Inputs) -> Assessment {
     let advice = format!(
-        "Put together what is written together, without scattered updates: each costs {} of \
-         flash at least.",
+        "Store data together that is written together, and avoid scattered updates: each costs \
+         at least {} of flash.",
         inputs.unit
     );
     let Some(median) = inputs.write_median else {
@@ -89,32 +89,33 @@ pub fn compact(inputs: &Inputs) -> Assessment {
     };
     let small = share(inputs.writes_below_unit, inputs.writes);
     let numbers = format!(
-        "The median write is {median}, the mapping unit {}, a flash page {}; {} of writes are \
-         shorter than a unit, too many from {} on.",
+        "The median write is {median}, the mapping unit {}, a flash page {}; {} of the writes are \
+         shorter than a unit. The rule is violated from {} on.",
         inputs.unit,
         inputs.page,
         percent(small),
         percent(BELOW_UNIT),
     );
     if small < BELOW_UNIT && median < inputs.page {
-        let reason = "Not decidable from a block trace: whether the bytes of a page were all \
-                      changed, or one bit of them, is known to the application only.";
+        let reason = "A block trace does not show how many bytes of a written page the \
+                      application changed.";
         return undecided(reason, numbers, advice);
     }
     assessed(small >= BELOW_UNIT, numbers, advice)
 }
 
 pub fn heavy(inputs: &Inputs) -> Assessment {
-    let advice = "Spread writes over time, so that cleaning keeps up with them and no write has \
-                  to wait for an erase.";
+    let advice = "Spread writes over time, so that cleaning keeps up and no write waits for an \
+                  erase.";
     let Some(longest) = inputs.longest_write else {
         return undecided(NOTHING_WRITTEN, String::new(), advice);
     };
     let sustained = inputs.sustained.map_or("-".to_owned(), rate);
     let numbers = format!(
-        "{} are written while the {} dies of this drive sustain {sustained}; {} of what is \
-         programmed are copies of cleaning. {} writes take longer than {SLOW}, the longest \
-         {longest}; {} requests found the queue full. Heavy is any such write or request.",
+        "The trace writes {}, and the {} dies of this drive sustain {sustained}; {} of the \
+         programmed data are copies by cleaning. {} writes take longer than {SLOW}, the longest \
+         {longest}; {} requests were due while the queue was full. The rule is violated by \
+         any such write or request.",
         rate(inputs.write_rate),
         inputs.dies,
         percent(inputs.cleaning),
@@ -126,21 +127,21 @@ pub fn heavy(inputs: &Inputs) -> Assessment {
 
 pub fn full(inputs: &Inputs) -> Assessment {
     let used = share(inputs.mapped.0, inputs.capacity.0);
-    // Of all flash: the spare is never full.
+    // The share of all flash, including the spare flash.
     let of_flash = used / (1.0 + inputs.spare);
     let measured = match inputs.still_valid {
         Some(valid) if valid < 1.0 => format!(
-            "the blocks that cleaning chose were {} valid: {:.1} for one",
+            "The blocks that cleaning chose were {} valid, so it cleaned {:.1} to free one",
             percent(valid),
             1.0 / (1.0 - valid)
         ),
-        Some(_) => "the blocks that cleaning chose were wholly valid".into(),
-        None => "no block was chosen for cleaning".into(),
+        Some(_) => "The blocks that cleaning chose were completely valid".into(),
+        None => "No block was cleaned".into(),
     };
     let numbers = format!(
-        "At the end {} of {} hold data, {} (how the drive begins is part of that); full is above \
-         {}. Blocks chosen blindly would be {} valid, and {:.1} of them compacted to free one; \
-         {measured}.",
+        "At the end {} of {} hold data, {} (including data that the drive held at the start); the \
+         drive is full above {}. Blocks chosen at random would be {} valid, and cleaning would \
+         have to compact {:.1} of them to free one. {measured}.",
         inputs.mapped,
         inputs.capacity,
         percent(used),
@@ -148,29 +149,30 @@ pub fn full(inputs: &Inputs) -> Assessment {
         percent(of_flash),
         1.0 / (1.0 - of_flash),
     );
-    let advice = "Leave part of the drive unwritten or discarded: what holds no data is spare \
-                  flash.";
+    let advice = "Leave part of the drive unwritten or discarded: flash that holds no data is \
+                  spare flash.";
     assessed(used > FULL, numbers, advice)
 }
 
-/// Flash pages that a request of the median size takes.
+/// Flash pages that a request of `size` takes.
 fn pages(size: Bytes, inputs: &Inputs) -> u64 {
     size.0.div_ceil(inputs.page.0).max(1)
 }
 
+/// The size of a request that keeps all channels busy: a flash page on each.
 fn full_scale(inputs: &Inputs) -> Bytes {
     inputs.page * u64::from(inputs.channels)
 }
 
 const NO_REQUESTS: &str = "Nothing is read or written.";
 const NO_COMPLETIONS: &str =
-    "The trace has no completions, so how many requests were in flight is not known.";
+    "The trace has no completion times, so the number of requests in flight is not known.";
 
 fn scale(size: Bytes, inputs: &Inputs) -> String {
     let depth = inputs.in_flight.map_or("an unknown number".to_owned(), |n| n.to_string());
     format!(
-        "The median request is {size} with {depth} in flight; big is from {} on, a flash page of \
-         {} on each of {} channels.",
+        "The median request is {size} with {depth} in flight; requests are big from {} on, a \
+         flash page of {} on each of {} channels.",
         full_scale(inputs),
         inputs.page,
         inputs.channels,
@@ -183,7 +185,7 @@ pub fn small(inputs: &Inputs) -> Assessment {
         .to_owned();
     if let Some((before, after)) = inputs.deeper {
         advice.push_str(&format!(
-            " With 32 requests in flight the same work runs at {} instead of {}.",
+            " With 32 requests in flight, the same work runs at {} instead of {}.",
             rate(after),
             rate(before)
         ));
@@ -205,8 +207,8 @@ pub fn small(inputs: &Inputs) -> Assessment {
 }
 
 pub fn big(inputs: &Inputs) -> Assessment {
-    let advice = "Issue big requests from one thread or two: each keeps all channels busy by \
-                  itself, and more of them wait for each other.";
+    let advice = "Issue big requests from one thread or two: a single request keeps all channels \
+                  busy, and further ones wait for each other.";
     let Some(size) = inputs.request_median else {
         return undecided(NO_REQUESTS, String::new(), advice);
     };

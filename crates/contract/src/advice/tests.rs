@@ -1,10 +1,10 @@
-//! Each rule with numbers made by hand, followed, violated and not to be decided.
+//! Each rule with made-up figures: followed, violated and not decidable.
 
 use super::*;
 use crate::rules::Verdict as RuleVerdict;
 use prism_base::Bytes;
 
-/// Follows every rule that can be followed.
+/// Figures that follow all rules.
 fn good() -> Inputs {
     Inputs {
         written: Bytes(1 << 30),
@@ -38,6 +38,7 @@ fn good() -> Inputs {
     }
 }
 
+/// Figures that violate all rules but the last.
 fn bad() -> Inputs {
     Inputs {
         overwritten: Bytes(1 << 29),
@@ -51,7 +52,7 @@ fn bad() -> Inputs {
     }
 }
 
-/// Writes nothing, reads nothing.
+/// A trace without reads and writes.
 fn nothing() -> Inputs {
     Inputs {
         written: Bytes(0),
@@ -95,39 +96,46 @@ fn every_verdict_of_every_rule() {
     check(&good(), [F; 7]);
     check(&bad(), [V, V, V, V, V, V, F]);
     check(&nothing(), [N, N, N, N, F, N, N]);
-    // Eight pages at once fill the channels; a ninth thread is one too many.
+    // A request of eight pages keeps all eight channels busy; three in flight are too many.
     let big = |in_flight| Inputs { request_median: Some(Bytes(8 * 16384)), in_flight, ..good() };
     check(&big(Some(2)), [F; 7]);
     check(&big(Some(3)), [F, F, F, F, F, F, V]);
     check(&big(None), [F, F, F, F, F, F, N]);
-    // Without completions nobody knows whether small requests overlap.
+    // Without completion times, it is not known whether small requests overlap.
     check(&Inputs { in_flight: None, ..good() }, [F, F, F, F, F, N, F]);
-    // A write of one unit may be for one bit.
+    // A write of one unit may have changed a single bit.
     let unit = Inputs { write_median: Some(Bytes(4096)), ..good() };
     check(&unit, [F, F, N, F, F, F, F]);
-    // Data that dies together may live as differently as it likes.
-    let apart = Inputs { uniform: RuleVerdict::Broken, grouped: RuleVerdict::Kept, ..good() };
-    check(&apart, [F; 7]);
+    // Lifetimes may differ if data that dies together is stored together.
+    let grouped = Inputs { uniform: RuleVerdict::Broken, grouped: RuleVerdict::Kept, ..good() };
+    check(&grouped, [F; 7]);
     check(&Inputs { held_back: 1, ..good() }, [F, F, F, V, F, F, F]);
     check(&Inputs { mapped: Bytes(8 << 30), ..good() }, [F; 7]);
 }
 
 #[test]
-fn numbers_and_advice_carry_the_figures() {
+fn texts_contain_the_figures() {
     let all = advice(&bad());
     let parts = [
-        ("50.0 % of 1 GiB written replace data", ""),
-        ("takes 12.0 % of the writes", "write amplification is 1.50 instead of 2.00"),
-        ("The median write is 16 KiB, the mapping unit 4 KiB", "each costs 4 KiB of flash"),
+        ("50.0 % of 1 GiB written overwrite data in place", ""),
+        ("gets 12.0 % of the writes", "write amplification is 1.50 instead of 2.00"),
+        (
+            "The median write is 16 KiB, the mapping unit 4 KiB",
+            "each costs at least 4 KiB of flash",
+        ),
         ("61 writes take longer than 50 ms, the longest 92 ms", ""),
-        // 0.9 / 1.25 = 0.72: 1 / 0.28; and 1 / 0.8.
-        ("would be 72.0 % valid, and 3.6 of them", ""),
-        ("is 4 KiB with 7 in flight; big is from 128 KiB on", "190.73 MiB/s instead of 47.68"),
+        // Of all flash, 0.9 / 1.25 = 0.72 is valid; 1 / (1 - 0.72) = 3.6.
+        ("would be 72.0 % valid, and cleaning would have to compact 3.6 of them", ""),
+        (
+            "is 4 KiB with 7 in flight; requests are big from 128 KiB on",
+            "190.73 MiB/s instead of 47.68",
+        ),
         ("on each of 8 channels", "one thread or two"),
     ];
     for (one, (numbers, text)) in all.iter().zip(parts) {
         assert!(one.numbers.contains(numbers), "{numbers:?} is not in {:?}", one.numbers);
         assert!(one.advice.contains(text), "{text:?} is not in {:?}", one.advice);
     }
-    assert!(all[4].numbers.contains("were 20.0 % valid: 1.2 for one"), "{}", all[4].numbers);
+    let full = &all[4].numbers;
+    assert!(full.contains("were 20.0 % valid, so it cleaned 1.2 to free one"), "{full}");
 }

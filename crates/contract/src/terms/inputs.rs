@@ -1,4 +1,4 @@
-//! What the terms are decided from.
+//! The figures that the terms are decided by.
 
 use prism_base::{Bytes, Latencies, Nanos};
 use prism_nand::Counts;
@@ -8,14 +8,15 @@ use prism_workload::Measured;
 
 use super::probe::{Probe, ProbeError};
 
-/// Numbers of a trace and a drive.
+/// Figures of a trace and of the drive that it was replayed on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inputs {
-    /// What small jobs found on drives of the kind.
+    /// The speeds measured by small jobs on drives of the same kind.
     pub probe: Result<Probe, ProbeError>,
-    /// Addresses that have erase blocks of their own, where the drive separates them.
+    /// Size of the address ranges that have separate erase blocks; `None` if the drive does
+    /// not separate addresses.
     pub segment: Option<Bytes>,
-    /// Flash bytes programmed over bytes written; `None` if nothing is written.
+    /// Flash bytes programmed / bytes written; `None` if the trace writes nothing.
     pub write_amplification: Option<f64>,
     /// Mapping units programmed, by cause.
     pub units: Counts,
@@ -23,18 +24,18 @@ pub struct Inputs {
     pub operations: Counts,
     /// Blocks (of one plane) erased.
     pub erases: u64,
-    /// The time that all of it took.
+    /// Simulated time of the measured passes.
     pub simulated: Nanos,
-    /// Cycles that a block is good for.
+    /// Endurance of a block in P/E cycles.
     pub endurance: u32,
-    /// Days until they are used up at this rate; `None` if nothing reaches the flash.
+    /// Days until all cycles are used up at this rate; `None` if no flash is programmed.
     pub lifetime_days: Option<f64>,
-    /// Median and maximum over reads and writes; `None` if there are none.
+    /// Median and maximum latency of reads and writes; `None` if there are none.
     pub latency: Option<(Nanos, Nanos)>,
 }
 
 impl Inputs {
-    /// Of what was `measured` on `device`, and of `probe`.
+    /// The figures of a replay that was `measured` on `device`, and of `probe`.
     #[must_use]
     pub fn of(measured: &Measured, device: &Device, probe: Result<Probe, ProbeError>) -> Self {
         let mut operations = measured.flash.reads;

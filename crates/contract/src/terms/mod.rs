@@ -1,9 +1,9 @@
-//! The six terms of the unwritten contract of storage, decisions for a trace and a drive.
+//! Decides the six terms of the unwritten contract of storage for a trace and a drive.
 //!
-//! They are what file systems take for granted of any block device. The paper says of disks,
-//! RAID arrays, MEMS storage and SSDs whether each holds; those columns are quoted. Whether it
-//! holds here is computed: from small jobs on drives of the kind ([`Probe`]), and from what
-//! the trace made of the drive.
+//! The terms are assumptions that file systems make about every block device. The paper says
+//! for disks, RAID arrays, MEMS storage and SSDs whether each term holds; these columns are
+//! quoted. Whether a term holds for the drive at hand is computed from small jobs on drives
+//! of the same kind ([`Probe`]) and from the replay of the trace.
 //!
 //! Source: Rajimwale, Prabhakaran, Davis, "Block management in solid-state devices",
 //! USENIX ATC'09, section 3 and Table 1.
@@ -17,39 +17,42 @@ pub use probe::{Probe, ProbeError, Rates};
 use prism_base::{Bytes, Nanos};
 use prism_nand::{Cause, Counts};
 
-/// Sequential accesses are *much* better from this ratio on. Table 2 of the paper: disks are
-/// "several tens of times better" (66.8 and more), and 11.0 is "only a few times".
+/// Sequential accesses are *much better* than random ones from this ratio of throughputs on.
+/// In Table 2 of the paper, disks are "several tens of times better" (66.8 and more), and 11.0
+/// is "only a few times".
 pub const MUCH_BETTER: f64 = 20.0;
 /// Distant addresses take *longer* from this ratio of latencies on. Our choice, half way
-/// between none and twice: a disk's longest seek takes several times its shortest.
+/// between no difference and twice as long. A disk's longest seek takes several times its
+/// shortest.
 pub const LONGER: f64 = 1.5;
-/// Address ranges that differ in speed by less than this can be interchanged. Our choice:
-/// beyond the few percent by which draws differ, below what zoned recording makes of the two
-/// ends of a disk.
+/// Address ranges *can be interchanged* if the ratio of their speeds is below this. Our
+/// choice: random samples differ by a few percent, and the two ends of a disk with zoned
+/// recording by more than this.
 pub const INTERCHANGEABLE: f64 = 1.25;
-/// As much is written as is issued up to this write amplification. Our choice: one part in
-/// twenty more is less than what file systems add themselves.
+/// There is *no write amplification* up to this ratio. Our choice: file systems themselves
+/// write more than a twentieth in addition to the data of applications.
 pub const NO_AMPLIFICATION: f64 = 1.05;
-/// Media that lasts so many days at this rate does not wear down for anybody: a hundred
-/// times the five years over which drives are warranted, so that these use up 1 %.
+/// Media *does not wear down* if it lasts at least this long. Drives are warranted for five
+/// years; at a hundred times that, these five years use up 1 % of the endurance.
 pub const NO_WEAR_DAYS: f64 = 100.0 * 5.0 * 365.0;
-/// Background activity is little up to this share of flash operations. Our choice: beyond
-/// one in ten it shows in throughput.
+/// There is *little background activity* up to this share of flash operations. Our choice:
+/// more than one operation in ten is noticeable in throughput.
 pub const LITTLE_BACKGROUND: f64 = 0.1;
 
-/// What the paper's Table 1 says of a kind of device.
+/// An entry of the paper's Table 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quoted {
-    /// T: the term is satisfied.
+    /// T: the term holds.
     True,
-    /// F: it is not.
+    /// F: the term does not hold.
     False,
-    /// T with a dagger: only approximately, because the device has grown more complex.
+    /// T with a dagger: the term holds approximately, because devices have become more
+    /// complex.
     Approximately,
 }
 
 impl Quoted {
-    /// The word for it, in text and in JSON.
+    /// The name in text and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -60,31 +63,30 @@ impl Quoted {
     }
 }
 
-/// A term, and whether it holds here.
+/// A term, and whether it holds for a trace and a drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
-    /// Its number in the paper, from 1.
+    /// The number of the term in the paper, from 1.
     pub number: u8,
-    /// What is taken for granted.
+    /// The assumption, as stated in the paper.
     pub name: &'static str,
-    /// Quoted of disks.
+    /// Whether it holds for disks, according to the paper.
     pub disk: Quoted,
-    /// Quoted of RAID arrays.
+    /// Whether it holds for RAID arrays, according to the paper.
     pub raid: Quoted,
-    /// Quoted of MEMS storage.
+    /// Whether it holds for MEMS storage, according to the paper.
     pub mems: Quoted,
-    /// Quoted of SSDs.
+    /// Whether it holds for SSDs, according to the paper.
     pub ssd: Quoted,
-    /// Whether it holds here; `None` where this trace and drive do not decide it.
+    /// Whether it holds for this trace and drive; `None` if they do not decide it.
     pub holds: Option<bool>,
-    /// The numbers of this trace and drive, and the line between true and false, in
-    /// sentences.
+    /// The figures of this trace and drive and the threshold, in whole sentences.
     pub why: String,
-    /// Where the term is from.
+    /// The table and the section of the paper.
     pub source: &'static str,
 }
 
-/// Number, term, and what is quoted of disk, RAID, MEMS and SSD.
+/// A row of Table 1: number, term, entries for disk, RAID, MEMS and SSD, and source.
 type Row = (u8, &'static str, [Quoted; 4], &'static str);
 
 const fn row(number: u8, name: &'static str, quoted: [Quoted; 4], source: &'static str) -> Row {
@@ -93,7 +95,7 @@ const fn row(number: u8, name: &'static str, quoted: [Quoted; 4], source: &'stat
 
 use Quoted::{Approximately as A, False as F, True as T};
 
-/// Table 1.
+/// Table 1 of the paper.
 const TABLE: [Row; 6] = [
     row(
         1,
@@ -128,7 +130,7 @@ const TABLE: [Row; 6] = [
     ),
 ];
 
-/// The six terms, in the order of the paper.
+/// Decides the six terms, in the order of the paper.
 #[must_use]
 pub fn terms(inputs: &Inputs) -> Vec<Term> {
     let decisions = [
@@ -154,9 +156,10 @@ pub fn terms(inputs: &Inputs) -> Vec<Term> {
     TABLE.into_iter().zip(decisions).map(term).collect()
 }
 
-/// Whether a term holds, and why.
+/// Whether a term holds, and the reason.
 type Decision = (Option<bool>, String);
 
+/// Decides a term by the results of the probe, if there are any.
 fn probed(inputs: &Inputs, decide: fn(&Probe) -> Decision) -> Decision {
     match &inputs.probe {
         Ok(probe) => decide(probe),
@@ -180,11 +183,11 @@ fn sequential(probe: &Probe) -> Decision {
             let (a, b) = (rate(rates.sequential), rate(rates.random));
             format!("{a} against {b} ({:.2} times)", rates.ratio())
         };
-        format!("{name} {} one at a time, {} with 32 in flight", pair(one), pair(deep))
+        format!("{name} {} with 1 in flight, {} with 32 in flight", pair(one), pair(deep))
     };
     let why = format!(
         "Sequential against random requests of {}: {}; {}, on the smallest full drive of \
-         the kind. Much better is from {MUCH_BETTER} times on, for either.",
+         this kind. Sequential is much better if any ratio is at least {MUCH_BETTER}.",
         probe::REQUEST,
         of("reads", &probe.reads),
         of("writes", &probe.writes),
@@ -195,8 +198,8 @@ fn sequential(probe: &Probe) -> Decision {
 fn distant(probe: &Probe) -> Decision {
     let ratio = probe.distant_ns / probe.near_ns;
     let why = format!(
-        "A read far from the one before it takes {}, one near it {}: {ratio:.2} times. Longer is \
-         from {LONGER} times on.",
+        "A read far from the previous one takes {}, a read near it {}: {ratio:.2} times. The term \
+         holds from {LONGER} times on.",
         Nanos(probe.distant_ns as u64),
         Nanos(probe.near_ns as u64),
     );
@@ -207,9 +210,9 @@ fn interchangeable(inputs: &Inputs) -> Decision {
     let (holds, mut why) = probed(inputs, |probe| {
         let ratio = probe.first.max(probe.last) / probe.first.min(probe.last);
         let why = format!(
-            "Random reads of the first addresses bring {}, of the last {}; they differ from \
-             {INTERCHANGEABLE} times on. All flash of this drive is of one type, which the paper \
-             expects to change.",
+            "Random reads of the first addresses reach {}, of the last {}; the addresses are \
+             interchangeable below a ratio of {INTERCHANGEABLE}. All flash of this drive is of \
+             one type, which the paper expects to change.",
             rate(probe.first),
             rate(probe.last),
         );
@@ -217,7 +220,7 @@ fn interchangeable(inputs: &Inputs) -> Decision {
     });
     if let Some(segment) = inputs.segment {
         why.push_str(&format!(
-            " Every {segment} of addresses have erase blocks of their own, all alike."
+            " Each {segment} of addresses has separate erase blocks, all of the same type."
         ));
     }
     (holds, why)
@@ -225,7 +228,7 @@ fn interchangeable(inputs: &Inputs) -> Decision {
 
 fn amplification(inputs: &Inputs) -> Decision {
     let Some(amplification) = inputs.write_amplification else {
-        return (None, "Nothing is written.".into());
+        return (None, "The trace writes nothing.".into());
     };
     let total = inputs.units.total().max(1) as f64;
     let shares: Vec<String> = inputs
@@ -239,19 +242,19 @@ fn amplification(inputs: &Inputs) -> Decision {
         .collect();
     let by_cause = if shares.is_empty() { "none".into() } else { shares.join(", ") };
     let why = format!(
-        "Of each byte that this trace writes {amplification:.2} reach the flash, by cause: \
-         {by_cause}. Equal is up to {NO_AMPLIFICATION}."
+        "For each byte that this trace writes, {amplification:.2} bytes are programmed, by cause: \
+         {by_cause}. The term holds up to {NO_AMPLIFICATION}."
     );
     (Some(amplification <= NO_AMPLIFICATION), why)
 }
 
 fn wear(inputs: &Inputs) -> Decision {
     let Some(days) = inputs.lifetime_days else {
-        return (None, "Nothing is written, so nothing wears.".into());
+        return (None, "No flash is programmed, so nothing wears.".into());
     };
     let why = format!(
         "{} blocks are erased in {} of this trace; at this rate the {} cycles of a block last \
-         {:.1} years. Without wear is from {:.0} years on.",
+         {:.1} years. The term holds from {:.0} years on.",
         inputs.erases,
         inputs.simulated,
         inputs.endurance,
@@ -264,7 +267,7 @@ fn wear(inputs: &Inputs) -> Decision {
 fn passive(inputs: &Inputs) -> Decision {
     let total = inputs.operations.total();
     if total == 0 {
-        return (None, "The flash does nothing for this trace.".into());
+        return (None, "This trace causes no flash operations.".into());
     }
     let share = background(&inputs.operations);
     let own: Vec<String> = inputs
@@ -275,8 +278,8 @@ fn passive(inputs: &Inputs) -> Decision {
         .collect();
     let own = if own.is_empty() { String::new() } else { format!(" ({})", own.join(", ")) };
     let mut why = format!(
-        "{} of page reads, page programs and block erases are the drive's own{own}; little is up \
-         to {}.",
+        "{} of the page reads, page programs and block erases are issued by the drive itself{own}. \
+         The term holds up to {}.",
         percent(share),
         percent(LITTLE_BACKGROUND),
     );
@@ -289,7 +292,7 @@ fn passive(inputs: &Inputs) -> Decision {
     (Some(share <= LITTLE_BACKGROUND), why)
 }
 
-/// The share of operations that the host did not ask for.
+/// The share of operations with a cause other than `host`.
 fn background(operations: &Counts) -> f64 {
     let own = operations.total() - operations[Cause::Host];
     own as f64 / operations.total() as f64

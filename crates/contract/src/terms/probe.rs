@@ -1,11 +1,11 @@
-//! What a kind of drive does with sequential and random, near and distant addresses: small
-//! jobs of requests of 4 KiB, simulated.
+//! Measures the speed of a kind of drive for sequential and random, near and distant
+//! addresses, by simulating small jobs with requests of 4 KiB.
 //!
-//! Reads run on a drive with all dies, of which a first part is filled: how much they overlap
-//! depends on the dies. Writes run on the smallest drive of the kind, filled and then worn in
-//! by writes of the same pattern: there cleaning begins after thousands of writes and not
-//! after millions. Figures of the two are not to be compared with each other; each ratio is
-//! between runs on the same drive.
+//! Reads run on a drive with all dies, because the number of dies determines how many reads
+//! overlap. Only the first part of its addresses is filled. Writes run on the smallest drive
+//! of the kind, which is filled and then overwritten with the same pattern. On such a drive,
+//! cleaning begins after thousands of writes instead of millions. Figures of reads and writes
+//! cannot be compared with each other; each ratio is between runs on the same drive.
 
 use prism_base::{Bytes, Rng};
 use prism_replay::{Options, Pace, Passes, ReplayError, replay};
@@ -17,82 +17,86 @@ use prism_workload::{Measured, Silent};
 /// Size of each request. Source: the page of the ATC'09 paper's drives, and today's mapping
 /// unit.
 pub const REQUEST: Bytes = Bytes(4096);
-/// Requests in flight of the two runs of each kind: what waits for itself, and what keeps
+/// Queue depths of the two runs of each pattern: one request at a time, and enough to keep
 /// many dies busy.
 pub const DEPTHS: [u32; 2] = [1, 32];
-/// The part of the addresses that is filled and read: several rows on each of a hundred
-/// dies.
+/// Size of the area at the beginning of the addresses that is filled and read. It has several
+/// program units on each of a hundred dies.
 const AREA: Bytes = Bytes(64 << 20);
-/// Reads of a run. Means over a thousand draws of equally fast dies differ by a few percent.
+/// Reads per run. With a thousand random addresses, the means of equally fast dies differ by a
+/// few percent.
 const READS: u64 = 1000;
-/// Writes of a run at most, so that a drive that merges a whole block for each write costs a
-/// fraction of a second; fewer where the drive is smaller.
+/// The most writes per run; a run on a smaller drive has fewer. Even on a drive that merges a
+/// whole block for each write, a run takes only a fraction of a second.
 const WRITES_MAX: u64 = 4096;
-/// Writes at most that wear a drive in: enough for its spare flash to be used up where the
-/// smallest drive of a kind is as large as a few GiB.
+/// The most writes that precondition a drive. They use up the spare flash even if the smallest
+/// drive of the kind has a few GiB.
 const WEAR_MAX: u64 = 1 << 15;
-/// A near read begins at most so far from the last one, a distant one at least a quarter
-/// of the area, which is taken to be a ring.
+/// The longest distance between consecutive near reads. Distant reads are at least a quarter
+/// of the area apart. The area is treated as a ring.
 const NEAR: Bytes = Bytes(128 << 10);
-/// The part of the area at its beginning, and that at its end, whose speeds are compared.
+/// The first and the last part of the area, each of this fraction, are compared in speed.
 const END_SHARE: u64 = 8;
 
-/// Bytes a second of the same requests in order and at random.
+/// Throughput of the same requests in sequential and random order, in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
-    /// One after the other.
+    /// Consecutive addresses.
     pub sequential: f64,
-    /// Uniformly over all addresses.
+    /// Addresses distributed uniformly.
     pub random: f64,
 }
 
 impl Rates {
-    /// Sequential over random.
+    /// Sequential / random throughput.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         self.sequential / self.random
     }
 }
 
-/// What was found.
+/// The results of the jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Probe {
-    /// Reads, at each of [`DEPTHS`].
+    /// Throughput of reads at each of [`DEPTHS`].
     pub reads: [Rates; 2],
-    /// Writes, at each of [`DEPTHS`].
+    /// Throughput of writes at each of [`DEPTHS`].
     pub writes: [Rates; 2],
-    /// Mean latency in nanoseconds of a read near the one before it, alone in flight.
+    /// Mean latency of a read near the previous one, in nanoseconds, at queue depth 1.
     pub near_ns: f64,
-    /// The same of a read far from the one before it.
+    /// Mean latency of a read far from the previous one, in nanoseconds, at queue depth 1.
     pub distant_ns: f64,
-    /// Bytes a second of random reads at the beginning of the addresses, 32 in flight.
+    /// Throughput of random reads at the beginning of the area, in bytes per second, at
+    /// queue depth 32.
     pub first: f64,
-    /// The same at their end.
+    /// Throughput of random reads at the end of the area, in bytes per second, at queue
+    /// depth 32.
     pub last: f64,
     /// Dies of the drive that was read.
     pub dies: u32,
 }
 
-/// Why there is nothing to decide by.
+/// Why a kind of drive cannot be probed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {
-    /// There is no small drive of this kind.
-    #[error("no small drive of this kind can be: {0}")]
+    /// The small drive of this kind is not valid.
+    #[error("no small drive of this kind is possible: {0}")]
     Device(#[from] DeviceError),
-    /// Its zones take no writes at random.
-    #[error("the jobs write at random, which a zoned drive does not take")]
+    /// The drive is zoned, and zones take no random writes.
+    #[error("the jobs write at random addresses, which a zoned drive does not allow")]
     Zoned,
-    /// The jobs cannot run on it.
+    /// A job failed.
     #[error(transparent)]
     Replay(#[from] ReplayError),
 }
 
 impl Probe {
-    /// Runs the jobs on drives made from `full`, the drive before it was made to fit a trace.
+    /// Runs the jobs on drives derived from `full`, the drive before it was scaled to a trace.
     ///
     /// # Errors
-    /// [`ProbeError`] where no small drive of the kind can be.
+    /// [`ProbeError`] if no small drive of the kind is possible, if the drive is zoned, or if a
+    /// job fails.
     pub fn of(full: &Device, seed: u64) -> Result<Self, ProbeError> {
         if full.is_zoned() {
             return Err(ProbeError::Zoned);
@@ -115,9 +119,10 @@ impl Probe {
     }
 }
 
-/// A drive with all dies that is read; addresses are counted in requests.
+/// A drive with all dies for the read jobs.
 struct ReadProbe {
     drive: Drive,
+    /// Size of the area in requests. Addresses are given as positions below this.
     positions: u64,
 }
 
@@ -126,7 +131,7 @@ impl ReadProbe {
         let device = fit_wide(full, REQUEST)?.device;
         let capacity = device.capacity();
         let area = AREA.min(capacity);
-        // A unit more, against rounding down.
+        // One unit more, because the number of filled units is rounded down.
         let filled = area.0 as f64 + device.ftl.mapping_unit.0 as f64;
         let share = (filled / capacity.0 as f64).min(1.0);
         let drive = prepared(device, InitialState::FilledTo { share }, seed)?;
@@ -151,9 +156,10 @@ impl ReadProbe {
     }
 }
 
-/// Bytes a second, at each depth, of writes in the pattern of `positions` (which is told how many
-/// there are, where to go on, and how many are wanted) on a drive worn in by the same pattern:
-/// by as many writes, once the spare flash is used up.
+/// Throughput of writes at each depth, in bytes per second. `positions` returns the addresses
+/// to write, given the number of positions, the index of the first write, and the number of
+/// writes. The drive is first overwritten with the same pattern: as many writes as use up its
+/// spare flash, plus the writes of one run.
 fn write_rates(
     full: &Device,
     seed: u64,
@@ -167,9 +173,9 @@ fn write_rates(
     let mut drive = prepared(device, InitialState::Filled, seed)?;
     run(&mut drive, Op::Write, positions(all, 0, before), DEPTHS[1])?;
     let mut rates = [0.0; 2];
-    for (turn, (rate, depth)) in (0..).zip(rates.iter_mut().zip(DEPTHS)) {
-        let wanted = positions(all, before + turn * count, count);
-        *rate = run(&mut drive, Op::Write, wanted, depth)?.bytes_per_second();
+    for (index, (rate, depth)) in (0..).zip(rates.iter_mut().zip(DEPTHS)) {
+        let writes = positions(all, before + index * count, count);
+        *rate = run(&mut drive, Op::Write, writes, depth)?.bytes_per_second();
     }
     Ok(rates)
 }
@@ -179,7 +185,8 @@ fn prepared(device: Device, state: InitialState, seed: u64) -> Result<Drive, Pro
     Ok(made.ok_or(ReplayError::Interrupted)?.0)
 }
 
-/// Requests of `op` at `positions`, as many in flight as `depth`.
+/// Runs requests of `op` at `positions` with a queue depth of `depth`, or the largest that the
+/// drive supports.
 fn run(drive: &mut Drive, op: Op, positions: Vec<u64>, depth: u32) -> Result<Measured, ProbeError> {
     let record = |position: u64| Record::new(op, 0, position * REQUEST.0, REQUEST.0);
     let mut source = VecSource::new(positions.into_iter().map(record).collect());
@@ -196,7 +203,7 @@ fn random(first: u64, positions: u64, count: u64, rng: &mut Rng) -> Vec<u64> {
     (0..count).map(|_| first + rng.below(positions)).collect()
 }
 
-/// Each within [`NEAR`] of the one before it, on either side, and never the next one.
+/// Positions within [`NEAR`] of the previous one, on either side, but never adjacent to it.
 fn near(positions: u64, rng: &mut Rng) -> Vec<u64> {
     let reach = (NEAR.0 / REQUEST.0).min(positions / 2).max(2);
     walk(positions, rng, |rng| {
@@ -205,11 +212,12 @@ fn near(positions: u64, rng: &mut Rng) -> Vec<u64> {
     })
 }
 
-/// Each at least a quarter of the way round from the one before it.
+/// Positions at least a quarter of the ring away from the previous one.
 fn distant(positions: u64, rng: &mut Rng) -> Vec<u64> {
     walk(positions, rng, |rng| positions / 4 + rng.below(positions / 2))
 }
 
+/// Positions that start at random and advance by `step` each time.
 fn walk(positions: u64, rng: &mut Rng, mut step: impl FnMut(&mut Rng) -> u64) -> Vec<u64> {
     let mut at = rng.below(positions);
     let next = |_| {
@@ -224,21 +232,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_what_they_are_called() {
+    fn patterns_keep_their_distances() {
         let mut rng = Rng::stream(1, "test.patterns");
         assert_eq!(in_order(4, 2, 5), [2, 3, 0, 1, 2]);
         assert!(random(8, 4, 100, &mut rng).iter().all(|position| (8..12).contains(position)));
-        let far_apart = |positions: &[u64]| {
+        let distances = |positions: &[u64]| {
             let round =
                 |pair: &[u64]| pair[0].abs_diff(pair[1]).min(1000 - pair[0].abs_diff(pair[1]));
             positions.windows(2).map(round).collect::<Vec<_>>()
         };
-        assert!(far_apart(&near(1000, &mut rng)).iter().all(|step| (2..=32).contains(step)));
-        assert!(far_apart(&distant(1000, &mut rng)).iter().all(|&step| step >= 250));
+        assert!(distances(&near(1000, &mut rng)).iter().all(|step| (2..=32).contains(step)));
+        assert!(distances(&distant(1000, &mut rng)).iter().all(|&step| step >= 250));
     }
 
     #[test]
-    fn every_preset_can_be_probed_and_has_no_seeks() {
+    fn all_presets_can_be_probed_and_have_no_seek_times() {
         for name in Device::preset_names() {
             let probe = Probe::of(&Device::preset(name).unwrap(), 1).unwrap();
             let ratio = probe.distant_ns / probe.near_ns;
@@ -251,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_finds_the_same() {
+    fn the_same_seed_gives_the_same_results() {
         let device = Device::preset("dc-tlc").unwrap();
         assert_eq!(Probe::of(&device, 5), Probe::of(&device, 5));
     }

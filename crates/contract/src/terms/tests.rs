@@ -1,4 +1,4 @@
-//! Each term with numbers made by hand, on both sides of its line.
+//! Each term with made-up figures on both sides of its threshold.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn counts(of: &[(Cause, u64)]) -> Counts {
     counts
 }
 
-/// A drive like a small SSD: 2 bytes programmed for each that is written.
+/// Figures like those of a small SSD, with a write amplification of 2.
 fn ssd() -> Inputs {
     let probe = Probe {
         reads: [rates(50e6, 50e6), rates(800e6, 400e6)],
@@ -37,7 +37,7 @@ fn ssd() -> Inputs {
     }
 }
 
-/// A drive like a disk, as the terms were made for.
+/// Figures like those of a disk, for which the terms hold.
 fn disk() -> Inputs {
     let ssd = ssd();
     let probe = Probe {
@@ -59,6 +59,7 @@ fn disk() -> Inputs {
     }
 }
 
+/// A trace without writes, reads or flash operations, and no probe.
 fn idle() -> Inputs {
     Inputs {
         probe: Err(ProbeError::Replay(prism_replay::ReplayError::Interrupted)),
@@ -82,7 +83,7 @@ fn check(inputs: &Inputs, expected: [Option<bool>; 6]) {
 }
 
 #[test]
-fn both_sides_of_every_line() {
+fn terms_hold_for_a_disk_and_fail_for_an_ssd() {
     let (yes, no) = (Some(true), Some(false));
     check(&ssd(), [no, no, yes, no, no, no]);
     check(&disk(), [yes, yes, no, yes, yes, yes]);
@@ -90,7 +91,7 @@ fn both_sides_of_every_line() {
 }
 
 #[test]
-fn the_lines_themselves() {
+fn decisions_change_at_the_thresholds() {
     let with = |change: fn(&mut Inputs)| {
         let mut inputs = ssd();
         change(&mut inputs);
@@ -99,14 +100,14 @@ fn the_lines_themselves() {
     let check = |number: usize, inputs: Inputs, holds: bool| {
         assert_eq!(terms(&inputs)[number - 1].holds, Some(holds), "{number}: {inputs:?}");
     };
-    // One slow pattern is enough for software to have to heed it.
+    // A single slow pattern is enough, because software has to avoid it.
     check(1, with(|i| i.probe.as_mut().unwrap().writes[1] = rates(200.0, 10.0)), true);
     check(1, with(|i| i.probe.as_mut().unwrap().writes[1] = rates(199.0, 10.0)), false);
     check(2, with(|i| i.probe.as_mut().unwrap().distant_ns = 120_000.0), true);
     check(2, with(|i| i.probe.as_mut().unwrap().distant_ns = 119_000.0), false);
     check(3, with(|i| i.probe.as_mut().unwrap().last = 330e6), true);
     check(3, with(|i| i.probe.as_mut().unwrap().last = 320e6), false);
-    // What is absorbed in the buffer is not amplified.
+    // A write amplification below 1, because the buffer absorbs writes, counts as none.
     check(4, with(|i| i.write_amplification = Some(0.5)), true);
     check(4, with(|i| i.write_amplification = Some(1.05)), true);
     check(4, with(|i| i.write_amplification = Some(1.06)), false);
@@ -116,18 +117,18 @@ fn the_lines_themselves() {
 }
 
 #[test]
-fn reasons_carry_the_numbers() {
+fn reasons_contain_the_figures() {
     let terms = terms(&Inputs { segment: Some(Bytes(1 << 27)), ..ssd() });
     let parts = [
-        "reads 47.68 MiB/s against 47.68 MiB/s (1.00 times) one at a time",
-        "takes 82 us, one near it 80 us: 1.02 times",
-        "Every 128 MiB of addresses have erase blocks of their own",
-        "2.00 reach the flash, by cause: host 1.50, gc 0.50",
+        "reads 47.68 MiB/s against 47.68 MiB/s (1.00 times) with 1 in flight",
+        "takes 82 us, a read near it 80 us: 1.02 times",
+        "Each 128 MiB of addresses has separate erase blocks",
+        "2.00 bytes are programmed, by cause: host 1.50, gc 0.50",
         "40 blocks are erased in 10 s of this trace; at this rate the 3000 cycles of a block \
          last 2.0 years",
-        "40.0 % of page reads, page programs and block erases are the drive's own (gc 20.0 %, \
-         map 20.0 %); little is up to 10.0 %. The longest request takes 5 ms, 250 times the \
-         median of 20 us.",
+        "40.0 % of the page reads, page programs and block erases are issued by the drive itself \
+         (gc 20.0 %, map 20.0 %). The term holds up to 10.0 %. The longest request takes 5 ms, 250 \
+         times the median of 20 us.",
     ];
     for (term, part) in terms.iter().zip(parts) {
         assert!(term.why.contains(part), "{part:?} is not in {:?}", term.why);
@@ -135,7 +136,7 @@ fn reasons_carry_the_numbers() {
 }
 
 #[test]
-fn the_table_is_quoted_as_printed() {
+fn the_table_is_quoted_correctly() {
     let short = |quoted: Quoted| match quoted {
         Quoted::True => 'T',
         Quoted::False => 'F',
