@@ -1,4 +1,4 @@
-//! The same trace with one thing changed, simulated.
+//! Simulates a trace with one thing changed.
 //!
 //! A [`Change`] alters the trace, the pace of the replay, or the drive. [`plan`] chooses the
 //! changes that make sense for a trace and a drive. Each change is compared with the main

@@ -139,7 +139,8 @@ fn rewriting(
 /// returning false from `keep_going` ([`ReplayError::Interrupted`]).
 ///
 /// # Errors
-/// [`WhatIfError`].
+/// [`WhatIfError`] if the drive is not valid, if the trace cannot be read, rewritten or
+/// replayed, or if the observer ended the simulation.
 pub fn simulate(
     run: &Run,
     change: Option<&Change>,

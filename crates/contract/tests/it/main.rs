@@ -1,4 +1,4 @@
-//! The integration tests of this crate as one program: a module for each subject.
+//! The integration tests of this crate as one program, with a module for each subject.
 
 mod what_if;
 mod what_if_plan;

@@ -1,4 +1,4 @@
-//! Each change moves its figures the way that theory says, with room to spare.
+//! Each change moves its figures in the direction that theory predicts, by a clear margin.
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_contract::what_if::{Boundary, Change, Figures, Original, Run, WhatIfError, simulate};
@@ -14,7 +14,7 @@ const UNITS: u64 = 8192;
 const MS: i64 = 1_000_000;
 const WINDOW: Nanos = Nanos(10_000_000);
 
-/// A small drive that is kept busy.
+/// A run on a small drive, with 8 requests always in flight.
 fn run(preset: &str) -> Run {
     let device = fit(&Device::preset(preset).unwrap(), Bytes(UNITS * UNIT)).unwrap().device;
     let options = Options { pace: Pace::Closed { depth: 8 }, passes: Passes::Steady };
@@ -30,7 +30,7 @@ fn main_replay(run: &Run, records: &[Record]) -> (Figures, Original) {
     (Figures::of(&outcome, &drive, run.raw, &original), original)
 }
 
-/// Figures without and with a change.
+/// The figures without and with a change.
 fn compare(run: &Run, records: &[Record], change: Change) -> (Figures, Figures) {
     let (before, original) = main_replay(run, records);
     let mut source = VecSource::new(records.to_vec());
@@ -47,14 +47,14 @@ fn write(i: u64, unit: u64) -> Record {
     Record::new(Op::Write, i as i64 * MS / 10, unit * UNIT, UNIT)
 }
 
-/// A tenth of the drive gets nine tenths of the writes.
+/// Nine tenths of the writes go to a tenth of the drive, the rest to the whole drive.
 fn two_lifetimes() -> Vec<Record> {
     let mut rng = Rng::stream(3, "test.hot");
     let mut unit = || if rng.below(10) < 9 { rng.below(UNITS / 10) } else { rng.below(UNITS) };
     (0..8000).map(|i| write(i, unit())).collect()
 }
 
-/// One part in `parts` is written again and again, the rest never.
+/// All writes go to the first `1 / parts` of the drive.
 fn hot(parts: u64) -> Vec<Record> {
     let mut rng = Rng::stream(7, "test.wear");
     (0..8000).map(|i| write(i, rng.below(UNITS / parts))).collect()
@@ -66,35 +66,36 @@ fn uniform() -> Vec<Record> {
 }
 
 #[test]
-fn handles_separate_what_dies_at_different_times() {
+fn placement_handles_lower_write_amplification() {
     let (run, trace) = (run("dc-tlc"), two_lifetimes());
     let (before, bound) = compare(&run, &trace, Change::Streams { handles: 8 });
     let (_, guess) = compare(&run, &trace, Change::HotCold { classes: 4 });
     assert!(wa(&bound) < 0.8 * wa(&before), "{bound:?} {before:?}");
     assert!(wa(&guess) < 0.9 * wa(&before), "{guess:?} {before:?}");
     assert!(wa(&bound) < wa(&guess));
-    // Lifetime goes the other way, by as much.
+    // The lifetime grows by the same factor.
     let longer = bound.lifetime_days.unwrap() / before.lifetime_days.unwrap();
     assert!((longer - wa(&before) / wa(&bound)).abs() < 1e-9 * longer);
 }
 
 #[test]
-fn spare_flash_lowers_the_cost_of_random_writes() {
+fn more_spare_flash_lowers_write_amplification() {
     let (before, after) =
         compare(&run("dc-tlc"), &uniform(), Change::OverProvisioning { spare: 0.28 });
     assert!(wa(&before) > 2.0 && wa(&after) < 0.8 * wa(&before), "{before:?} {after:?}");
 }
 
 #[test]
-fn discards_of_dead_data_spare_copies() {
+fn discards_of_dead_data_lower_write_amplification() {
     let (run, trace) = (run("dc-tlc"), uniform());
     let (before, after) = compare(&run, &trace, Change::Discards { delay: WINDOW });
     assert!(wa(&after) < 0.6 * wa(&before), "{before:?} {after:?}");
 }
 
 #[test]
-fn without_its_discards_a_trace_costs_more() {
-    // Temporary data: written at random, then given up as a whole, each time elsewhere.
+fn removing_discards_raises_write_amplification() {
+    // Temporary data: a quarter of the drive is written at random and then discarded, each
+    // quarter after the other.
     let mut rng = Rng::stream(4, "test.temporary");
     let mut trace = Vec::new();
     for i in 0..16 {
@@ -108,7 +109,7 @@ fn without_its_discards_a_trace_costs_more() {
 }
 
 #[test]
-fn more_of_the_map_in_memory_takes_less_from_flash() {
+fn a_larger_map_cache_moves_fewer_translation_pages() {
     let mut small = run("dc-tlc");
     small.device =
         Change::MapCache { bytes: Bytes(UNITS / 10 * 8) }.applied(&small).unwrap().device;
@@ -119,7 +120,7 @@ fn more_of_the_map_in_memory_takes_less_from_flash() {
     assert!(after.map_miss_ratio().unwrap() < 0.2 * before.map_miss_ratio().unwrap());
 }
 
-/// Sequential writes of 1 KiB, with a flush behind every `per_flush`-th.
+/// Sequential writes of 1 KiB, with a flush after every `per_flush` writes.
 fn small_writes(per_flush: u64) -> Vec<Record> {
     let mut trace = Vec::new();
     for i in 0..8000 {
@@ -132,7 +133,7 @@ fn small_writes(per_flush: u64) -> Vec<Record> {
     trace
 }
 
-/// A drive of eight dies, with so many requests in flight.
+/// A run on a drive of eight dies, with `depth` requests in flight.
 fn wide(preset: &str, depth: u32) -> Run {
     let mut device = Device::preset(preset).unwrap();
     let dies = device.geometry().dies();
@@ -144,17 +145,17 @@ fn wide(preset: &str, depth: u32) -> Run {
 }
 
 #[test]
-fn larger_writes_get_more_done() {
+fn merging_small_writes_raises_throughput() {
     let run = wide("dc-tlc", 2);
     let merge = Change::Merge { most: Bytes(1 << 20), window: WINDOW };
     let (before, after) = compare(&run, &small_writes(1000), merge);
     assert!(after.bytes_per_second > 2.0 * before.bytes_per_second, "{before:?} {after:?}");
-    // The same work is done: rates are about what the trace asks for.
+    // Both rates count the work of the original trace, whose requests have 1 KiB.
     assert!((after.iops / after.bytes_per_second * 1024.0 - 1.0).abs() < 1e-9);
 }
 
 #[test]
-fn durability_that_is_asked_for_less_often_gets_more_done() {
+fn group_commit_raises_throughput() {
     let run = wide("consumer-nvme", 2);
     let (before, after) = compare(&run, &small_writes(4), Change::GroupCommit { window: WINDOW });
     assert!(after.bytes_per_second > 3.0 * before.bytes_per_second, "{before:?} {after:?}");
@@ -162,8 +163,8 @@ fn durability_that_is_asked_for_less_often_gets_more_done() {
 }
 
 #[test]
-fn stripes_that_are_filled_take_fewer_programs() {
-    // Half a page at a time, in order, on a drive that completes writes on flash.
+fn alignment_takes_fewer_programs() {
+    // Sequential writes of half a page, on a drive with a write-through cache.
     let trace: Vec<_> =
         (0..1000).map(|i| Record::new(Op::Write, i * MS / 10, i as u64 * 2048, 2048)).collect();
     let run = wide("slc-2008", 1);
@@ -171,7 +172,7 @@ fn stripes_that_are_filled_take_fewer_programs() {
         compare(&run, &trace, Change::Align { what: Boundary::Page, to: Bytes(UNIT) });
     let (_, stripes) =
         compare(&run, &trace, Change::Align { what: Boundary::Stripe, to: Bytes(8 * UNIT) });
-    // Each half page is programmed as a page, unless it waits for the other half.
+    // Without alignment, each half page is programmed as a whole page.
     assert!((wa(&before) - 2.0).abs() < 0.1, "{before:?}");
     assert!((wa(&units) - 1.0).abs() < 0.1, "{units:?}");
     assert_eq!(units.host_bytes, before.host_bytes);
@@ -180,7 +181,7 @@ fn stripes_that_are_filled_take_fewer_programs() {
 }
 
 #[test]
-fn more_requests_in_flight_read_faster() {
+fn more_requests_in_flight_raise_read_throughput() {
     let mut rng = Rng::stream(6, "test.reads");
     let trace: Vec<_> =
         (0..4000).map(|i| Record { op: Op::Read, ..write(i, rng.below(UNITS)) }).collect();
@@ -191,7 +192,7 @@ fn more_requests_in_flight_read_faster() {
 }
 
 #[test]
-fn fewer_discards_leave_more_time_for_the_rest() {
+fn delaying_discards_raises_throughput() {
     let mut trace = Vec::new();
     for i in 0..2000 {
         trace.push(write(i, i));
@@ -204,7 +205,7 @@ fn fewer_discards_leave_more_time_for_the_rest() {
 }
 
 #[test]
-fn levelling_narrows_wear_and_costs_copies() {
+fn levelling_evens_out_wear_and_costs_copies() {
     let trace = hot(10);
     let mut run = run("dc-tlc");
     run.options = Options { pace: Pace::Open { speed: 0.1 }, passes: Passes::Fixed(10) };
@@ -215,8 +216,8 @@ fn levelling_narrows_wear_and_costs_copies() {
 }
 
 #[test]
-fn levelling_works_on_a_drive_that_never_rests() {
-    // The next write waits as soon as one is done, so that cleaning has no end either.
+fn levelling_works_on_a_drive_that_is_always_busy() {
+    // In a closed loop, there is always a write to serve, so that cleaning never pauses.
     for trace in [two_lifetimes(), hot(2), hot(10)] {
         let mut run = run("dc-tlc");
         run.options.passes = Passes::Fixed(6);
@@ -228,13 +229,13 @@ fn levelling_works_on_a_drive_that_never_rests() {
 }
 
 #[test]
-fn figures_are_a_function_of_what_is_asked() {
+fn the_same_simulation_gives_the_same_figures() {
     let (run, trace) = (run("dc-tlc"), two_lifetimes());
     let change = Change::Streams { handles: 4 };
     assert_eq!(compare(&run, &trace, change), compare(&run, &trace, change));
 }
 
-/// Ends a simulation after so many questions.
+/// An observer that ends the simulation at the given call of `keep_going`.
 struct Patience(u32);
 
 impl Observer for Patience {

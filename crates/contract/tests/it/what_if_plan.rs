@@ -1,4 +1,5 @@
-//! Which what-ifs are planned, what they are compared to, and what is left out and why.
+//! The what-ifs in a plan, the runs that they are compared with, and the skipped changes with
+//! their reasons.
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_contract::what_if::{
@@ -22,7 +23,7 @@ fn run() -> Run {
     Run::new(device, options, InitialState::Filled, 1)
 }
 
-/// 4000 requests of `ops` in turn, 1 ms apart, each served within 0.1 ms.
+/// 4000 requests that cycle through `ops`, 1 ms apart, each with a latency of 0.1 ms.
 fn trace(ops: &[Op]) -> Vec<Record> {
     let mut rng = Rng::stream(2, "test.plan");
     let of = |i: usize| {
@@ -54,7 +55,7 @@ fn skipped(plan: &Plan) -> Vec<(&'static str, &str)> {
 }
 
 #[test]
-fn a_trace_of_everything_gets_every_what_if() {
+fn a_trace_with_all_operations_gets_all_what_ifs() {
     let (plan, outcome, _) =
         planned(&run(), &trace(&[Op::Write, Op::Read, Op::Discard, Op::Flush]));
     let expected = [
@@ -76,16 +77,16 @@ fn a_trace_of_everything_gets_every_what_if() {
     ];
     assert_eq!(keys(&plan), expected);
     assert_eq!(skipped(&plan), []);
-    // Four share one closed loop as what they are compared to; the others have the main
-    // replay, or a drive of their own.
+    // Four changes are compared with the same closed loop, the others with the main replay or
+    // with a run on another drive.
     let before: Vec<FigureSource> = plan.what_ifs.iter().map(|what_if| what_if.before).collect();
-    assert!(before[..4].iter().all(|of| *of == before[0] && *of != FigureSource::Main));
-    assert!(before[9..14].iter().all(|of| *of == FigureSource::Main));
+    assert!(before[..4].iter().all(|source| *source == before[0] && *source != FigureSource::Main));
+    assert!(before[9..14].iter().all(|source| *source == FigureSource::Main));
     assert_eq!(plan.jobs.len(), 1 + 4 + 2 + 3 + 1 + 5 + 2);
     let closed = &plan.jobs[0].run;
     assert_eq!(closed.device.geometry().dies(), full().geometry().dies());
     assert_eq!(closed.options.pace, Pace::Closed { depth: 1 });
-    // With one thread as much time as there is work; with many that of the longest job.
+    // One thread takes the time of all jobs, many threads that of the longest job.
     let replayed = 4000 * u64::from(outcome.warm_up_passes + outcome.measured.passes);
     let times =
         |requests: u64| Nanos((1_000_000_000.0 * (requests as f64 / replayed as f64)) as u64);
@@ -96,7 +97,7 @@ fn a_trace_of_everything_gets_every_what_if() {
 }
 
 #[test]
-fn what_makes_no_sense_is_left_out_with_its_reason() {
+fn senseless_changes_are_skipped_with_a_reason() {
     let (plan, ..) = planned(&run(), &trace(&[Op::Read]));
     assert_eq!(keys(&plan), ["depth", "map-cache"]);
     assert_eq!(plan.skipped.len(), 13);
@@ -116,17 +117,17 @@ fn what_makes_no_sense_is_left_out_with_its_reason() {
     run.device.ftl.segment = Some(Bytes(UNITS * UNIT));
     let (plan, ..) = planned(&run, &trace(&[Op::Write, Op::Discard]));
     let expected = [
-        ("depth", "40 requests are in flight as it is"),
+        ("depth", "40 requests are already in flight"),
         ("group-commit", "the trace has no flush, FUA or preflush"),
-        ("no-discards", "the drive ignores discards as it is"),
-        ("streams", "the drive's own mapping says where data goes"),
-        ("hot-cold", "the drive's own mapping says where data goes"),
+        ("no-discards", "the drive ignores discards anyway"),
+        ("streams", "the drive's own mapping decides where data goes"),
+        ("hot-cold", "the drive's own mapping decides where data goes"),
     ];
     assert_eq!(skipped(&plan), expected);
 }
 
 #[test]
-fn figures_are_put_beside_each_other_and_failures_join_the_skipped() {
+fn figures_are_paired_and_failed_jobs_are_skipped() {
     let (plan, _, main) = planned(&run(), &trace(&[Op::Write]));
     let faster = Figures { iops: 2.0 * main.iops, ..main };
     let mut figures: Vec<Result<Figures, WhatIfError>> = vec![Ok(faster); plan.jobs.len()];
