@@ -19,7 +19,7 @@ pub use prism_flashfile::{
 };
 pub use prism_nand::{Cause, Counts, PageTimes, Timing};
 
-/// The README's program runs.
+/// The program in docs/library.md runs.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-pub struct Readme;
+#[doc = include_str!("../../../docs/library.md")]
+pub struct LibraryPage;

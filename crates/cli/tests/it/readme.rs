@@ -1,36 +1,51 @@
-//! What the README shows is what the command prints.
+//! What the README shows is what the command prints, and the presets page names every preset.
 
 use std::path::Path;
 use std::process::Command;
+
+use prism_ssd::Device;
+
+/// A line of the README's output that stands for lines that are left out.
+const CUT: &str = "[...]";
+
+/// The first place at or after `from` where `piece` occurs in `printed` as it is.
+fn find(printed: &[&str], piece: &[&str], from: usize) -> Option<usize> {
+    let rest = &printed[from..];
+    rest.windows(piece.len()).position(|lines| lines == piece).map(|at| from + at)
+}
 
 #[test]
 fn the_readme_shows_the_beginning_of_the_real_report() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
-    let start = readme.find("```text\n").expect("a block of output") + "```text\n".len();
-    let end = start + readme[start..].find("[...]").expect("the block is cut");
-    let shown = &readme[start..end];
-    assert!(
-        shown.lines().count() > 20 && readme.contains("cargo run --release -- report samples/")
-    );
-    let output = Command::new(env!("CARGO_BIN_EXE_prism"))
-        .args(["report", "samples/ext4-sqlite-wal.ftrace.zst"])
-        .current_dir(root)
-        .output()
-        .unwrap();
-    let printed = String::from_utf8(output.stdout).unwrap();
-    let printed: String =
-        printed.lines().take(shown.lines().count()).flat_map(|l| [l, "\n"]).collect();
-    assert_eq!(printed, shown, "README.md is out of date");
+    assert!(readme.contains("cargo run --release -- report samples/ext4-sqlite-wal.ftrace.zst"));
+    let block = readme.split("```text\n").nth(1).expect("a block of output");
+    let shown: Vec<_> = block.split("```").next().unwrap().lines().collect();
+    assert!(shown.len() >= 20 && shown[0] != CUT, "too little of the output: {shown:#?}");
+
+    let mut command = Command::new(env!("CARGO_BIN_EXE_prism"));
+    command.args(["report", "samples/ext4-sqlite-wal.ftrace.zst"]).current_dir(root);
+    let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let printed: Vec<_> = output.lines().collect();
+
+    // The first piece is the beginning; each later one follows where the README cuts lines out.
+    let mut after = 0;
+    for (number, piece) in shown.split(|&line| line == CUT).enumerate() {
+        if piece.is_empty() {
+            continue; // the output goes on behind the last piece
+        }
+        let at = find(&printed, piece, after);
+        let at = at.unwrap_or_else(|| panic!("README.md is out of date: {piece:#?}\n{output}"));
+        assert!(number > 0 || at == 0, "README.md does not show the beginning: {piece:#?}");
+        after = at + piece.len();
+    }
 }
 
 #[test]
-fn readme_and_presets_page_name_every_preset() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for page in ["README.md", "docs/presets.md"] {
-        let text = std::fs::read_to_string(root.join(page)).unwrap();
-        for name in prism_ssd::Device::preset_names() {
-            assert!(text.contains(&format!("`{name}`")), "{page} lacks {name}");
-        }
+fn the_presets_page_names_every_preset() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/presets.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    for name in Device::preset_names().chain(Device::zoned_preset_names()) {
+        assert!(text.contains(&format!("| `{name}` |")), "docs/presets.md lacks {name}");
     }
 }
