@@ -1,6 +1,8 @@
-//! The only crate that touches the world: files, streams, Parquet, progress, signals.
+//! Access to the operating system for the command line: files, streams, Parquet, progress, signals.
 //!
-//! It adapts and decides nothing: bytes go to the pure crates, their values go to files.
+//! It adapts and decides nothing: bytes go to the pure crates, their values go to files. Of the
+//! other crates, only `flashfile` (the flash library's device in a file), `lab` (applications on
+//! loop devices) and the programs on top touch the operating system.
 
 pub mod atomic;
 pub mod capture;
