@@ -1,6 +1,6 @@
-//! The picture docs/mappings/tiers.svg says what one write of the host causes where a write
-//! cache has one bit a cell. Here a small drive does it, and the picture has to hold what comes
-//! out. Those of other mappings: `life_of_a_write.rs`.
+//! The picture docs/mappings/tiers.svg shows what one host write causes on a drive with an SLC
+//! write cache. This test replays it on a small drive and compares the sentences in the picture
+//! with the operations counted. Pictures of other mappings: `life_of_a_write.rs`.
 
 use prism_base::Bytes;
 use prism_engine::{FlashCounts, Immediate};
@@ -8,7 +8,7 @@ use prism_ftl::{Frontiers, Ftl, FtlConfig, PageConfig, SlcConfig, SlcUse, Victim
 use prism_nand::{Cause, Geometry, Nand, Slc};
 
 const PICTURE: &str = include_str!("../../../../docs/mappings/tiers.svg");
-/// Rows of a block of two bits a cell, each of one unit.
+/// Pages of a block with two bits per cell, each of one unit.
 const ROWS: u32 = 8;
 /// Units of the host.
 const UNITS: u32 = 4 * ROWS;
@@ -75,9 +75,9 @@ fn a_write_cache_takes_a_write_and_folds_it_later() {
         units.iter().for_each(|&lpn| put(&mut engine, lpn));
         let last = units[units.len() - 1];
         let at = engine.ftl().lookup(last).expect("it was written").0;
-        let (block, row) = (at / ROWS, at % ROWS);
+        let (block, page) = (at / ROWS, at % ROWS);
         let done = done(&engine, &before);
-        told.push(format!("write {what}: {done}; {last} in block {block}, row {row}"));
+        told.push(format!("write {what}: {done}; {last} in block {block}, page {page}"));
     }
     let before = *engine.counts();
     engine.rest();

@@ -9,7 +9,7 @@ use prism_ftl::{
 };
 use prism_nand::{Cause, Geometry, Nand};
 
-/// Rows of a block, each of one unit.
+/// Pages of a block, each of one unit and programmed by itself.
 const ROWS: u32 = 8;
 /// Units of the host: four logical blocks.
 const UNITS: u32 = 4 * ROWS;
@@ -71,9 +71,9 @@ impl Life {
         let last = *units.last().expect("something is written");
         let done = self.operations(|life| life.put(units.iter().copied()));
         let at = self.engine.ftl().lookup(last).expect("it was written").0;
-        let (block, row) = (at / ROWS, at % ROWS);
+        let (block, page) = (at / ROWS, at % ROWS);
         let what = written.join(" ");
-        self.told.push(format!("write {what}: {done}; {last} in block {block}, row {row}"));
+        self.told.push(format!("write {what}: {done}; {last} in block {block}, page {page}"));
     }
 
     /// Resets a zone, and tells what that did to flash.

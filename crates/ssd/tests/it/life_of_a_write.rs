@@ -1,6 +1,6 @@
-//! The picture in docs/mappings/dftl.svg says what one write of the host causes where the map
-//! lies on flash. Here a small drive does it, and the picture has to hold what comes out. Those
-//! of the other mappings: `crates/engine/tests/it/life_of_a_write.rs`.
+//! The picture docs/mappings/dftl.svg shows what one host write causes when the map is on
+//! flash. This test replays it on a small drive and compares the sentences in the picture with
+//! the operations counted. Pictures of other mappings: `life_of_a_write` in `crates/engine`.
 
 use crate::common;
 use std::ops::Range;
@@ -59,7 +59,7 @@ fn sentence(drive: &mut Drive, what: &str, units: Range<u64>) -> String {
     let ftl = drive.engine().ftl();
     let place = |unit| {
         let at = ftl.lookup(unit).expect("it was written").0;
-        format!("in block {}, row {}", at / ROWS, at % ROWS)
+        format!("in block {}, page {}", at / ROWS, at % ROWS)
     };
     format!(
         "write {what}: misses {}; programs host {}, map {}; reads map {}; erases {}; \
