@@ -73,8 +73,7 @@ pub enum OutputFormat {
 
 /// Examples, and the words that are taken.
 fn help() -> String {
-    let mut lines =
-        vec![String::from("Words of fio (docs/spec/fio-words.md says what each does):")];
+    let mut lines = vec![String::from("fio options (docs/spec/fio-options.md describes each):")];
     let mut line = String::from(" ");
     for word in words::WORDS.iter().filter(|word| word.role != words::Role::Harmless) {
         if line.len() + 1 + word.name.len() > 90 {

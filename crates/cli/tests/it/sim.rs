@@ -291,7 +291,7 @@ fn placement_is_swept_as_any_word() {
     };
     let cache = swept("cache", &["fdp=0,1"]);
     assert!(cache[0] > 1.8 && cache[1] < 1.1, "{cache:?}");
-    // As docs/spec/fio-words.md says: handles do not help by themselves.
+    // As in docs/spec/fio-options.md: handles do not help by themselves.
     let log = swept("log-and-table", &["fdp=1", "gc=greedy,cost-benefit"]);
     assert!(log[1] < 0.9 * log[0], "{log:?}");
     let run = prism(&["sim", &sample("cache"), "--capacity", "256MiB"]);

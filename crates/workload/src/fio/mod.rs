@@ -2,7 +2,7 @@
 //!
 //! [`jobfile`] reads words and their places, [`resolve`] makes jobs of them, [`run`] lets them
 //! work on a drive in simulated time. Which words there are, and what differs from fio, is
-//! the table in [`words`] and in docs/spec/fio-words.md.
+//! the table in [`words`] and in docs/spec/fio-options.md.
 
 pub mod address;
 pub mod error;

@@ -30,7 +30,7 @@ type Belongs = fn(&Role) -> bool;
 
 #[test]
 fn the_document_has_every_word_and_no_other() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/spec/fio-words.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/spec/fio-options.md");
     let document = std::fs::read_to_string(path).unwrap();
     let kinds: [(&str, Belongs); 3] = [
         ("## Simulated", |role| *role == Role::Simulated),
