@@ -8,8 +8,8 @@
 
 use std::collections::VecDeque;
 
+use prism_base::Slab;
 use prism_base::{Nanos, SimTime};
-use prism_engine::slab::Slab;
 use prism_replay::BlockDevice;
 use prism_ssd::{Completion, Device, Drive, InitialState, Request};
 

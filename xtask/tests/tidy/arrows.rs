@@ -29,13 +29,49 @@ const ARROWS: [(&str, &[&str]); 20] = [
     ("workload", &["base", "engine", "ssd"]),
     ("replay", &["base", "nand", "trace", "ssd", "workload"]),
     ("contract", &["base", "nand", "trace", "ftl", "ssd", "workload", "replay"]),
-    ("experiments", &["base", "nand", "trace", "ftl", "engine", "ssd", "flash", "workload", "replay", "contract"]),
+    (
+        "experiments",
+        &[
+            "base", "nand", "trace", "ftl", "engine", "ssd", "flash", "workload", "replay",
+            "contract",
+        ],
+    ),
     ("host", &["base", "trace", "workload"]),
     // Real applications: it starts, watches and removes them.
     ("lab", &["base", "host"]),
     // Results as documents and JSON, for the command line and for Python.
-    ("present", &["base", "nand", "report", "trace", "ssd", "workload", "replay", "contract", "experiments"]),
-    ("cli", &["base", "report", "trace", "ssd", "flash", "flashfile", "workload", "replay", "contract", "experiments", "host", "lab", "present"]),
+    (
+        "present",
+        &[
+            "base",
+            "nand",
+            "report",
+            "trace",
+            "ssd",
+            "workload",
+            "replay",
+            "contract",
+            "experiments",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "base",
+            "report",
+            "trace",
+            "ssd",
+            "flash",
+            "flashfile",
+            "workload",
+            "replay",
+            "contract",
+            "experiments",
+            "host",
+            "lab",
+            "present",
+        ],
+    ),
 ];
 
 /// The crate of this workspace that a package is; `None` for a package of somebody else's.

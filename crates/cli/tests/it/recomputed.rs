@@ -5,7 +5,6 @@
 
 use prism_testkit::skipped;
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

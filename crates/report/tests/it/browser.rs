@@ -7,7 +7,6 @@
 use crate::sample;
 use prism_report::{Axis, Block, Chart, Curve, CurveShape, Curves, Document, Section, Unit, html};
 use prism_testkit::skipped;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
