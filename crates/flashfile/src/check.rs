@@ -47,7 +47,7 @@ impl FlashFile {
         let name = self.name.clone();
         let broken = |operation, source| FlashFileError::Io { file: name, operation, source };
         if self.refusal.is_none()
-            && let Err(error) = self.labels.write_back(&mut self.engine)
+            && let Err(error) = self.headers.write_back(&mut self.engine)
         {
             // Told here, and by every sync from now on.
             let _ = self.refuse("writing", &error);
@@ -59,7 +59,7 @@ impl FlashFile {
     fn check_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> io::Result<CheckReport> {
         let mut report = CheckReport { other: self.damage.clone(), ..CheckReport::default() };
         // What is kept may be better than what the file has by now.
-        self.labels.forget();
+        self.headers.forget();
         self.check_superblocks(&mut report)?;
         self.check_padding(&mut report)?;
         let blocks = self.layout.geometry.blocks();
@@ -92,7 +92,7 @@ impl FlashFile {
 
     fn page_is_whole(&mut self, block: u32, page: u32) -> io::Result<bool> {
         let size = self.layout.geometry.page_size;
-        Ok(self.read_label(block, page)? && self.read_chunks(block, page, 0, size)?.is_some())
+        Ok(self.read_header(block, page)? && self.read_chunks(block, page, 0, size)?.is_some())
     }
 
     /// A copy that is damaged was told when the file was opened; two that differ were not.
@@ -119,15 +119,15 @@ impl FlashFile {
             let used = u64::from(layout.record_sectors) * sector;
             unused.push(Region { start: records.start + used, len: records.len - used });
         }
-        let padding = layout.label_padding();
+        let padding = layout.header_padding();
         if padding > 0 {
             unused.extend((0..layout.geometry.blocks()).map(|block| Region {
-                start: layout.label_at(block, 0) + layout.labels_of_block - padding,
+                start: layout.header_at(block, 0) + layout.headers_of_block - padding,
                 len: padding,
             }));
         }
-        let used = u64::from(layout.geometry.blocks()) * layout.labels_of_block;
-        unused.push(Region { start: layout.labels.start + used, len: layout.labels.len - used });
+        let used = u64::from(layout.geometry.blocks()) * layout.headers_of_block;
+        unused.push(Region { start: layout.headers.start + used, len: layout.headers.len - used });
         let mut bytes = Vec::new();
         for region in unused {
             bytes.resize(region.len as usize, 0);

@@ -1,12 +1,12 @@
 //! The device: what a medium has to do, on a file.
 //!
-//! What is durable is what the block records say. A sync first makes pages and their labels,
+//! What is durable is what the block records say. A sync first makes pages and their page headers,
 //! which may have waited in memory, durable, and only then the records that count them; so a loss
 //! of power finds each block as it was at the last sync or at the one that was under way, and
 //! never in between. An erase changes the record alone. Pages of a block whose erase is not
 //! durable are not overwritten: the program that would do so syncs first.
 //!
-//! Memory: 8 bytes a block, the buffers of pages under way, and at most 16 MiB of labels.
+//! Memory: 8 bytes a block, the buffers of pages under way, and at most 16 MiB of page headers.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use prism_flash::{DeviceGeometry, Medium, MediumError, PageState};
 use crate::engine::Engine;
 use crate::error::medium_failure;
 use crate::format::{self, Record, Superblock};
-use crate::labels::LabelCache;
+use crate::headers::HeaderCache;
 use crate::layout::Layout;
 use crate::lock::Lock;
 
@@ -50,8 +50,8 @@ pub struct FlashFile {
     pub(crate) refusal: Option<String>,
     /// Whether that is because a write failed.
     pub(crate) failed: bool,
-    pub(crate) label: Vec<u8>,
-    pub(crate) labels: LabelCache,
+    pub(crate) header: Vec<u8>,
+    pub(crate) headers: HeaderCache,
     /// What was found damaged when the file was opened, and taken from a second copy.
     pub(crate) damage: Vec<String>,
 }
@@ -159,15 +159,15 @@ impl FlashFile {
         }
     }
 
-    /// Reads the label of a page into `self.label`; whether it is that page's.
-    pub(crate) fn read_label(&mut self, block: u32, page: u32) -> io::Result<bool> {
-        let at = self.layout.label_at(block, page);
-        self.labels.read(&self.engine, at, &mut self.label)?;
+    /// Reads the page header of a page into `self.header`; whether it is that page's.
+    pub(crate) fn read_header(&mut self, block: u32, page: u32) -> io::Result<bool> {
+        let at = self.layout.header_at(block, page);
+        self.headers.read(&self.engine, at, &mut self.header)?;
         let (number, epoch) = (self.layout.page_number(block, page), self.record(block).erases);
-        Ok(format::label_is_whole(self.identity(), number, epoch, &self.label))
+        Ok(format::header_is_whole(self.identity(), number, epoch, &self.header))
     }
 
-    /// Reads whole chunks of a page of which `self.label` is the label; `None` if they are
+    /// Reads whole chunks of a page whose header is `self.header`; `None` if they are
     /// damaged. Also the offset within them of byte `offset` of the page.
     pub(crate) fn read_chunks(
         &mut self,
@@ -180,7 +180,7 @@ impl FlashFile {
         let page_at = self.layout.page_at(block, page);
         let bytes = self.engine.read_page(page_at, from, len)?;
         let hash = self.superblock.chunk_hash();
-        let whole = format::data_is_whole(&self.layout, hash, &self.label, first, bytes);
+        let whole = format::data_is_whole(&self.layout, hash, &self.header, first, bytes);
         Ok(whole.then_some((bytes, (u64::from(offset) - from) as usize)))
     }
 
@@ -197,9 +197,9 @@ impl FlashFile {
         self.engine.write_page(self.layout.page_at(block, page), data)?;
         let (number, epoch) = (self.layout.page_number(block, page), self.record(block).erases);
         let (layout, hash) = (&self.layout, self.superblock.chunk_hash());
-        format::encode_label(layout, hash, number, epoch, data, oob, &mut self.label);
-        let at = self.layout.label_at(block, page);
-        self.labels.write(&mut self.engine, at, &self.label)
+        format::encode_header(layout, hash, number, epoch, data, oob, &mut self.header);
+        let at = self.layout.header_at(block, page);
+        self.headers.write(&mut self.engine, at, &self.header)
     }
 
     /// Writes both copies of the records in one sector.
@@ -214,12 +214,12 @@ impl FlashFile {
         Ok(())
     }
 
-    /// Pages and labels first, then the records that count them.
+    /// Pages and page headers first, then the records that count them.
     fn sync_in_order(&mut self) -> io::Result<()> {
         if self.programmed {
-            // First what was begun: of a disk that fills up labels take nothing from pages.
+            // First what was begun: of a disk that fills up page headers take nothing from pages.
             self.engine.drain()?;
-            self.labels.write_back(&mut self.engine)?;
+            self.headers.write_back(&mut self.engine)?;
             self.engine.sync()?;
         }
         self.sequence += 1;
@@ -299,7 +299,7 @@ impl Medium for FlashFile {
             return Ok(PageState::Written);
         }
         let damaged = MediumError::Damaged { block, page };
-        match self.read_label(block, page) {
+        match self.read_header(block, page) {
             Ok(true) => {}
             Ok(false) => return Err(damaged),
             Err(error) => return Err(medium_failure(&self.name, "reading", &error)),
@@ -313,7 +313,7 @@ impl Medium for FlashFile {
                 Err(error) => return Err(medium_failure(&self.name, "reading", &error)),
             }
         }
-        oob.copy_from_slice(&format::oob_of(&self.layout, &self.label)[..oob.len()]);
+        oob.copy_from_slice(&format::oob_of(&self.layout, &self.header)[..oob.len()]);
         Ok(PageState::Written)
     }
 

@@ -1,6 +1,6 @@
 //! How bytes get into the file and out of it: one of three ways, behind the same calls.
 //!
-//! Superblocks, records and labels (*tables*) go through the page cache. Pages have calls of
+//! Superblocks, records and page headers (*tables*) go through the page cache. Pages have calls of
 //! their own, so that they can go past it.
 
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::{Advice, fadvise};
 
-use crate::labels;
+use crate::headers;
 use crate::simulated::Session;
 use crate::uring::Uring;
 
@@ -77,11 +77,11 @@ impl Engine {
         }
     }
 
-    /// Pages of labels that are kept in memory.
-    pub(crate) fn labels_kept(&self) -> usize {
+    /// Pages of page headers that are kept in memory.
+    pub(crate) fn headers_kept(&self) -> usize {
         match self {
-            Self::Uring(_) | Self::Portable(_) => labels::KEPT,
-            Self::Simulated(session) => session.labels_kept(),
+            Self::Uring(_) | Self::Portable(_) => headers::KEPT,
+            Self::Simulated(session) => session.headers_kept(),
         }
     }
 

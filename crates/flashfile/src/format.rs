@@ -1,4 +1,4 @@
-//! The bytes of superblocks, of sectors of block records and of page labels.
+//! The bytes of superblocks, of sectors of block records and of page headers.
 //!
 //! Each has a hash over all of its other bytes, so that no flipped byte passes. Numbers are
 //! little endian.
@@ -119,7 +119,7 @@ impl Superblock {
 /// What is known of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Erases so far; also the epoch that the labels of its pages carry.
+    /// Erases so far; also the epoch that the page headers of its pages carry.
     pub(crate) erases: u32,
     /// Pages programmed since the last erase.
     pub(crate) programmed: u16,
@@ -191,54 +191,55 @@ pub(crate) fn decode_records(
     Some((u64_at(sector, 8), records))
 }
 
-/// Writes into `label` that page number `page` was programmed with `data` in `epoch`.
-pub(crate) fn encode_label(
+/// Writes into `header` that page number `page` was programmed with `data` in `epoch`.
+pub(crate) fn encode_header(
     layout: &Layout,
     hash: ChunkHash,
     page: u64,
     epoch: u32,
     data: &[u8],
     oob: &[u8],
-    label: &mut [u8],
+    header: &mut [u8],
 ) {
-    label.fill(0);
-    label[8..12].copy_from_slice(&epoch.to_le_bytes());
-    let header = Layout::LABEL_HEADER as usize;
+    header.fill(0);
+    header[8..12].copy_from_slice(&epoch.to_le_bytes());
+    let fixed = Layout::HEADER_FIXED as usize;
     let chunks = data.chunks(layout.chunk as usize);
     let hashes = 8 * chunks.len();
-    for (place, chunk) in label[header..].chunks_exact_mut(8).zip(chunks) {
+    for (place, chunk) in header[fixed..].chunks_exact_mut(8).zip(chunks) {
         place.copy_from_slice(&hash.of(chunk).to_le_bytes());
     }
-    let spare = &mut label[header + hashes..][..layout.geometry.oob_size as usize];
+    let spare = &mut header[fixed + hashes..][..layout.geometry.oob_size as usize];
     // As erased cells read.
     spare.fill(0xFF);
     spare[..oob.len()].copy_from_slice(oob);
-    let hash = XxHash64::oneshot(hash.identity ^ page, &label[8..]);
-    label[..8].copy_from_slice(&hash.to_le_bytes());
+    let hash = XxHash64::oneshot(hash.identity ^ page, &header[8..]);
+    header[..8].copy_from_slice(&hash.to_le_bytes());
 }
 
-/// Whether `label` is that of page number `page` in `epoch`.
-pub(crate) fn label_is_whole(identity: u64, page: u64, epoch: u32, label: &[u8]) -> bool {
-    u32_at(label, 8) == epoch && u64_at(label, 0) == XxHash64::oneshot(identity ^ page, &label[8..])
+/// Whether `header` is that of page number `page` in `epoch`.
+pub(crate) fn header_is_whole(identity: u64, page: u64, epoch: u32, header: &[u8]) -> bool {
+    u32_at(header, 8) == epoch
+        && u64_at(header, 0) == XxHash64::oneshot(identity ^ page, &header[8..])
 }
 
-/// Whether `data`, which begins at chunk `first` of a page, is what its label says.
+/// Whether `data`, which begins at chunk `first` of a page, is what its page header says.
 pub(crate) fn data_is_whole(
     layout: &Layout,
     hash: ChunkHash,
-    label: &[u8],
+    header: &[u8],
     first: usize,
     data: &[u8],
 ) -> bool {
-    let hashes = &label[Layout::LABEL_HEADER as usize + 8 * first..];
+    let hashes = &header[Layout::HEADER_FIXED as usize + 8 * first..];
     let mut chunks = data.chunks(layout.chunk as usize).zip(hashes.chunks_exact(8));
     chunks.all(|(chunk, kept)| u64_at(kept, 0) == hash.of(chunk))
 }
 
-/// The out-of-band bytes of a page, in its label.
-pub(crate) fn oob_of<'a>(layout: &Layout, label: &'a [u8]) -> &'a [u8] {
+/// The out-of-band bytes of a page, in its page header.
+pub(crate) fn oob_of<'a>(layout: &Layout, header: &'a [u8]) -> &'a [u8] {
     let chunks = layout.geometry.page_size.div_ceil(layout.chunk);
-    &label[(Layout::LABEL_HEADER + 8 * chunks) as usize..][..layout.geometry.oob_size as usize]
+    &header[(Layout::HEADER_FIXED + 8 * chunks) as usize..][..layout.geometry.oob_size as usize]
 }
 
 #[cfg(test)]
@@ -290,24 +291,26 @@ mod tests {
     }
 
     #[test]
-    fn labels_say_what_was_programmed() {
+    fn headers_say_what_was_programmed() {
         let layout = Layout::new(GEOMETRY);
         let data: Vec<u8> = (0..9000u32).map(|i| ((i * 7919) >> 7) as u8).collect();
         let [hash, older] = [VERSION, 1]
             .map(|version| Superblock { version, identity: 5, geometry: GEOMETRY }.chunk_hash());
-        let mut label = vec![1; layout.label as usize];
-        encode_label(&layout, hash, 11, 3, &data, b"spare", &mut label);
-        assert!(label_is_whole(5, 11, 3, &label) && data_is_whole(&layout, hash, &label, 0, &data));
-        assert!(data_is_whole(&layout, hash, &label, 1, &data[4096..8192]));
-        assert!(data_is_whole(&layout, hash, &label, 2, &data[8192..]));
-        assert!(!data_is_whole(&layout, hash, &label, 0, &data[4096..8192]));
-        assert_eq!(oob_of(&layout, &label), [&b"spare"[..], &[0xFF; 15]].concat());
-        assert!(!data_is_whole(&layout, older, &label, 0, &data), "a file of version 1");
-        assert!(!label_is_whole(5, 10, 3, &label) && !label_is_whole(5, 11, 2, &label));
-        for at in 0..label.len() {
-            label[at] ^= 0x80;
-            assert!(!label_is_whole(5, 11, 3, &label), "byte {at}");
-            label[at] ^= 0x80;
+        let mut header = vec![1; layout.header as usize];
+        encode_header(&layout, hash, 11, 3, &data, b"spare", &mut header);
+        assert!(
+            header_is_whole(5, 11, 3, &header) && data_is_whole(&layout, hash, &header, 0, &data)
+        );
+        assert!(data_is_whole(&layout, hash, &header, 1, &data[4096..8192]));
+        assert!(data_is_whole(&layout, hash, &header, 2, &data[8192..]));
+        assert!(!data_is_whole(&layout, hash, &header, 0, &data[4096..8192]));
+        assert_eq!(oob_of(&layout, &header), [&b"spare"[..], &[0xFF; 15]].concat());
+        assert!(!data_is_whole(&layout, older, &header, 0, &data), "a file of version 1");
+        assert!(!header_is_whole(5, 10, 3, &header) && !header_is_whole(5, 11, 2, &header));
+        for at in 0..header.len() {
+            header[at] ^= 0x80;
+            assert!(!header_is_whole(5, 11, 3, &header), "byte {at}");
+            header[at] ^= 0x80;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Where everything stands in the file: a function of the geometry alone.
 //!
-//! In this order: two superblocks, the block records, the same records again, the labels of
+//! In this order: two superblocks, the block records, the same records again, the page headers of
 //! all pages, the data. docs/spec/flash-file.md is the whole format.
 
 use prism_flash::DeviceGeometry;
@@ -11,7 +11,7 @@ pub(crate) const SECTOR: usize = 512;
 pub(crate) const ALIGN: u64 = 4096;
 /// Where the second superblock stands.
 pub(crate) const SECOND_SUPERBLOCK: u64 = ALIGN;
-/// Chunks of a page that have a hash of their own, at most: a label stays small.
+/// Chunks of a page that have a hash of their own, at most: a page header stays small.
 const CHUNKS_MAX: u32 = 16;
 
 /// A stretch of the file.
@@ -36,10 +36,10 @@ pub(crate) struct Layout {
     pub(crate) records: [Region; 2],
     /// What has a hash of its own: a part of a page.
     pub(crate) chunk: u32,
-    pub(crate) label: u32,
-    /// Labels of a block begin at a sector of their own.
-    pub(crate) labels_of_block: u64,
-    pub(crate) labels: Region,
+    pub(crate) header: u32,
+    /// Page headers of a block begin at a sector of their own.
+    pub(crate) headers_of_block: u64,
+    pub(crate) headers: Region,
     pub(crate) data: Region,
 }
 
@@ -48,7 +48,7 @@ impl Layout {
     pub(crate) const RECORDS: u32 = ((SECTOR - Self::RECORD_HEADER) / Self::RECORD) as u32;
     pub(crate) const RECORD: usize = 8;
     pub(crate) const RECORD_HEADER: usize = 24;
-    pub(crate) const LABEL_HEADER: u32 = 16;
+    pub(crate) const HEADER_FIXED: u32 = 16;
 
     pub(crate) fn new(geometry: DeviceGeometry) -> Self {
         let record_sectors = geometry.blocks().div_ceil(Self::RECORDS);
@@ -57,21 +57,21 @@ impl Layout {
         let second = Region { start: first.end(), len: records_len };
         let page = geometry.page_size;
         let chunk = page.div_ceil(CHUNKS_MAX).next_multiple_of(ALIGN as u32).min(page);
-        let needed = Self::LABEL_HEADER + 8 * page.div_ceil(chunk) + geometry.oob_size;
-        // A label stands in one sector, or begins one.
+        let needed = Self::HEADER_FIXED + 8 * page.div_ceil(chunk) + geometry.oob_size;
+        // A page header stands in one sector, or begins one.
         let sector = SECTOR as u32;
-        let label = if needed > sector {
+        let header = if needed > sector {
             needed.next_multiple_of(sector)
         } else {
             needed.next_power_of_two()
         };
         let pages = u64::from(geometry.pages_per_block);
-        let labels_of_block = (pages * u64::from(label)).next_multiple_of(SECTOR as u64);
-        let labels_len = u64::from(geometry.blocks()) * labels_of_block;
-        let labels = Region { start: second.end(), len: labels_len.next_multiple_of(ALIGN) };
-        let data = Region { start: labels.end(), len: geometry.raw().0 };
+        let headers_of_block = (pages * u64::from(header)).next_multiple_of(SECTOR as u64);
+        let headers_len = u64::from(geometry.blocks()) * headers_of_block;
+        let headers = Region { start: second.end(), len: headers_len.next_multiple_of(ALIGN) };
+        let data = Region { start: headers.end(), len: geometry.raw().0 };
         let records = [first, second];
-        Self { geometry, record_sectors, records, chunk, label, labels_of_block, labels, data }
+        Self { geometry, record_sectors, records, chunk, header, headers_of_block, headers, data }
     }
 
     /// Bytes of the file.
@@ -88,9 +88,9 @@ impl Layout {
         self.records[copy].start + u64::from(sector) * SECTOR as u64
     }
 
-    pub(crate) fn label_at(&self, block: u32, page: u32) -> u64 {
-        let in_block = u64::from(page) * u64::from(self.label);
-        self.labels.start + u64::from(block) * self.labels_of_block + in_block
+    pub(crate) fn header_at(&self, block: u32, page: u32) -> u64 {
+        let in_block = u64::from(page) * u64::from(self.header);
+        self.headers.start + u64::from(block) * self.headers_of_block + in_block
     }
 
     /// A page's number in the device.
@@ -107,10 +107,10 @@ impl Layout {
         u64::from(self.geometry.page_size).is_multiple_of(ALIGN)
     }
 
-    /// The bytes of each block's labels that are never written.
-    pub(crate) fn label_padding(&self) -> u64 {
-        let used = u64::from(self.geometry.pages_per_block) * u64::from(self.label);
-        self.labels_of_block - used
+    /// The bytes of each block's page headers that are never written.
+    pub(crate) fn header_padding(&self) -> u64 {
+        let used = u64::from(self.geometry.pages_per_block) * u64::from(self.header);
+        self.headers_of_block - used
     }
 }
 
@@ -136,15 +136,15 @@ mod tests {
         let geometry =
             DeviceGeometry { blocks_per_lun: 64, pages_per_block: 16, ..layout(4096, 64).geometry };
         let layout = Layout::new(geometry);
-        assert_eq!((layout.record_sectors, layout.label, layout.labels_of_block), (5, 128, 2048));
-        assert_eq!(layout.labels, Region { start: 16_384, len: 524_288 });
+        assert_eq!((layout.record_sectors, layout.header, layout.headers_of_block), (5, 128, 2048));
+        assert_eq!(layout.headers, Region { start: 16_384, len: 524_288 });
         assert_eq!((layout.data.start, layout.len()), (540_672, 17_317_888));
     }
 
-    /// 64 blocks take two sectors of records; of each page size, chunk and label by hand.
+    /// 64 blocks take two sectors of records; of each page size, chunk and page header by hand.
     #[test]
     fn regions_follow_each_other() {
-        for (page, oob, chunk, label) in [
+        for (page, oob, chunk, header) in [
             (512, 0, 512, 32),
             (4096, 0, 4096, 32),
             (4096, 64, 4096, 128),
@@ -154,13 +154,13 @@ mod tests {
             (1 << 20, 0, 65_536, 256),
         ] {
             let layout = layout(page, oob);
-            assert_eq!((layout.chunk, layout.label), (chunk, label), "page {page}, oob {oob}");
+            assert_eq!((layout.chunk, layout.header), (chunk, header), "page {page}, oob {oob}");
             assert_eq!(layout.record_sectors, 2);
             assert_eq!(layout.records[0], Region { start: 8192, len: 4096 });
             assert_eq!(layout.records[1], Region { start: 12_288, len: 4096 });
-            let per_block = u64::from(5 * label).next_multiple_of(512);
-            assert_eq!(layout.labels.start, 16_384);
-            assert_eq!(layout.label_at(3, 2), 16_384 + 3 * per_block + 2 * u64::from(label));
+            let per_block = u64::from(5 * header).next_multiple_of(512);
+            assert_eq!(layout.headers.start, 16_384);
+            assert_eq!(layout.header_at(3, 2), 16_384 + 3 * per_block + 2 * u64::from(header));
             assert!(layout.data.start >= 16_384 + 64 * per_block);
             assert!(layout.data.start.is_multiple_of(4096));
             assert_eq!(layout.page_at(1, 1), layout.data.start + 6 * u64::from(page));

@@ -52,7 +52,7 @@ mod device;
 mod engine;
 mod error;
 mod format;
-mod labels;
+mod headers;
 mod layout;
 mod lock;
 mod open;

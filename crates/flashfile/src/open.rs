@@ -15,7 +15,7 @@ use crate::device::FlashFile;
 use crate::engine::{Engine, Portable};
 use crate::error::FlashFileError;
 use crate::format::{self, Record, Superblock, SuperblockError, VERSION};
-use crate::labels::LabelCache;
+use crate::headers::HeaderCache;
 use crate::layout::{ALIGN, Layout, SECOND_SUPERBLOCK, SECTOR};
 use crate::lock::{self, Lock, Sharing};
 use crate::simulated::SimulatedFile;
@@ -130,8 +130,8 @@ impl FlashFile {
         }
         let mut device = Self {
             records: vec![Record::default(); geometry.blocks() as usize],
-            label: vec![0; layout.label as usize],
-            labels: LabelCache::new(engine.labels_kept()),
+            header: vec![0; layout.header as usize],
+            headers: HeaderCache::new(engine.headers_kept()),
             sequence: 0,
             open: 0,
             dirty: BTreeSet::new(),

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use prism_base::Rng;
 
-use crate::labels;
+use crate::headers;
 use crate::layout::SECTOR;
 
 #[derive(Debug, Default)]
@@ -28,8 +28,8 @@ struct Disk {
     powered: bool,
     /// A process that has died can do nothing more.
     session: u64,
-    /// Pages of labels that a device keeps.
-    labels_kept: usize,
+    /// Pages of page headers that a device keeps.
+    headers_kept: usize,
 }
 
 /// A file on a simulated host. Clones are the same file.
@@ -63,8 +63,8 @@ impl SimulatedFile {
     /// An empty file.
     #[must_use]
     pub fn new() -> Self {
-        let (cut_at, full_at, labels_kept) = (u64::MAX, u64::MAX, labels::KEPT);
-        let disk = Disk { cut_at, full_at, labels_kept, powered: true, ..Disk::default() };
+        let (cut_at, full_at, headers_kept) = (u64::MAX, u64::MAX, headers::KEPT);
+        let disk = Disk { cut_at, full_at, headers_kept, powered: true, ..Disk::default() };
         Self(Arc::new(Mutex::new(disk)))
     }
 
@@ -90,10 +90,10 @@ impl SimulatedFile {
         disk.full_at = disk.operations.saturating_add(operations);
     }
 
-    /// Who opens the file from now on keeps so many pages of labels in memory, each of 4 KiB:
-    /// few, so that labels are written before a sync too.
-    pub fn keep_labels(&self, pages: usize) {
-        self.lock().labels_kept = pages;
+    /// Who opens the file from now on keeps so many pages of page headers in memory, each of 4 KiB:
+    /// few, so that page headers are written before a sync too.
+    pub fn keep_headers(&self, pages: usize) {
+        self.lock().headers_kept = pages;
     }
 
     /// Whether power has gone.
@@ -222,8 +222,8 @@ impl Session {
         Ok(disk.durable.len() as u64)
     }
 
-    pub(crate) fn labels_kept(&self) -> usize {
-        self.file.lock().labels_kept
+    pub(crate) fn headers_kept(&self) -> usize {
+        self.file.lock().headers_kept
     }
 
     /// The length is durable at once: making a file is not what is tested here.

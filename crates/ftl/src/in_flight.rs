@@ -12,11 +12,11 @@ struct InFlight {
 
 /// The logical units with programs under way. An entry leaves with its last program.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct UnderWay {
+pub(crate) struct InFlightUnits {
     units: FastMap<u32, InFlight>,
 }
 
-impl UnderWay {
+impl InFlightUnits {
     /// Whether nothing is under way.
     pub(crate) fn is_empty(&self) -> bool {
         self.units.is_empty()

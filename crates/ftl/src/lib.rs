@@ -30,9 +30,9 @@ pub use page::{
     Frontiers, MeanField, Moved, PageConfig, PageMap, Placement, RowRun, SlcConfig, SlcRule,
     SlcUse, SteadyError, WearPolicy,
 };
-pub use plan::{HostPlace, ReadRun, TrimRange, Trouble, UnitWrite, Units};
+pub use plan::{HostPlace, ReadRecovery, ReadRun, TrimRange, UnitWrite, Units};
 pub use ranges::{RangeConfig, Ranges, RangesConfig};
-pub use scan::{Found, Recovered, Remains};
+pub use scan::{FlashScan, Recovered, ScannedUnit};
 pub use trims::PendingTrims;
 pub use victim::{Benefit, VictimError, VictimPolicy};
 pub use zoned::{Zoned, ZonedConfig};

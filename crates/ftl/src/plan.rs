@@ -94,15 +94,15 @@ pub struct ReadRun {
     /// Units fetched, in whole or, where they are larger than a page, in part.
     pub units: u16,
     /// What it takes beyond a first reading.
-    pub trouble: Trouble,
+    pub recovery: ReadRecovery,
 }
 
 /// Readings beyond the first, and whether what cannot be read is rebuilt from the other
 /// members of its stripe: one byte, since most reads have none of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Trouble(u8);
+pub struct ReadRecovery(u8);
 
-impl Trouble {
+impl ReadRecovery {
     /// Readings beyond the first that can be told.
     pub const RETRIES_MAX: u32 = 127;
     const REBUILT: u8 = 128;
@@ -140,14 +140,14 @@ pub type Units = SmallVec<[UnitWrite; 1]>;
 pub(crate) fn read_of(layout: &Layout, at: Pun) -> ReadRun {
     let (row, level, _) = layout.row_and_pages_of(at);
     let (level, pages) = (level as u8, layout.pages_per_unit() as u16);
-    ReadRun { row, level, pages, units: 1, trouble: Trouble::default() }
+    ReadRun { row, level, pages, units: 1, recovery: ReadRecovery::default() }
 }
 
 /// The read of all of `row`, which holds one unit.
 #[inline]
 pub(crate) fn read_of_row(layout: &Layout, row: RowId) -> ReadRun {
     let pages = layout.pages_per_unit() as u16;
-    ReadRun { row, level: 0, pages, units: 1, trouble: Trouble::default() }
+    ReadRun { row, level: 0, pages, units: 1, recovery: ReadRecovery::default() }
 }
 
 /// Adds `at` to `reads`: one command for a level of a row as long as units of it follow
@@ -192,8 +192,8 @@ fn add_pages(
         }
         _ => {
             let (level, count) = (level as u8, count as u16);
-            let trouble = Trouble::default();
-            reads.push(ReadRun { row, level, pages: count, units: 1, trouble });
+            let recovery = ReadRecovery::default();
+            reads.push(ReadRun { row, level, pages: count, units: 1, recovery });
             *planes = pages;
         }
     }

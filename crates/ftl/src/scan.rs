@@ -6,7 +6,7 @@ use crate::plan::TrimRange;
 
 /// A unit that recovery can read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ScannedUnit {
     /// Its place in the row.
     pub place: u32,
     /// What it is.
@@ -18,7 +18,7 @@ pub struct Found {
 }
 
 /// Flash after a loss of power. Nothing is written to it.
-pub trait Remains {
+pub trait FlashScan {
     /// The shape.
     fn geometry(&self) -> &Geometry;
 
@@ -41,10 +41,10 @@ pub trait Remains {
     /// Adds to `found`, which is empty, what can be read of `row`, and returns the place of
     /// its program in the order of all programs; 0 if nothing can be read. Padding need not
     /// be listed.
-    fn row(&mut self, row: RowId, found: &mut Vec<Found>) -> u64;
+    fn row(&mut self, row: RowId, found: &mut Vec<ScannedUnit>) -> u64;
 }
 
-impl Remains for &Nand {
+impl FlashScan for &Nand {
     fn geometry(&self) -> &Geometry {
         Nand::geometry(self)
     }
@@ -68,7 +68,7 @@ impl Remains for &Nand {
         Nand::is_bad(self, block)
     }
 
-    fn row(&mut self, row: RowId, found: &mut Vec<Found>) -> u64 {
+    fn row(&mut self, row: RowId, found: &mut Vec<ScannedUnit>) -> u64 {
         let first = self.layout().first_unit(row).0;
         for place in 0..self.layout().units_per_row() {
             // What is erased, torn or half erased holds nothing.
@@ -77,7 +77,7 @@ impl Remains for &Nand {
                 UnitTag::Tombstone => TrimRange::decode_all(unit.payload.as_deref().unwrap_or(&[])),
                 UnitTag::Data(_) | UnitTag::Pad => Vec::new(),
             };
-            found.push(Found { place, tag: unit.tag, version: unit.version, trims });
+            found.push(ScannedUnit { place, tag: unit.tag, version: unit.version, trims });
         }
         if found.is_empty() { 0 } else { self.sequence(row) }
     }

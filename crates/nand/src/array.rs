@@ -164,7 +164,7 @@ impl Nand {
             faults.program_begins(row.0);
         }
         if let Some(store) = &mut self.store {
-            store.states[row.0 as usize] = RowState::UnderWay;
+            store.states[row.0 as usize] = RowState::InFlight;
             store.sequences[row.0 as usize] = self.rows_programmed_total;
             let first = self.layout.first_unit(row).0 as usize;
             let slots = &mut store.units[first..first + self.layout.units_per_row() as usize];

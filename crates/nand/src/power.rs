@@ -33,8 +33,8 @@ impl Nand {
             *state = if erased { UNSTABLE | READS_ERASED } else { UNSTABLE };
         }
         let Some(store) = &mut self.store else { return };
-        let under_way = |row: &usize| store.states[*row] == RowState::UnderWay;
-        let rows: Vec<usize> = (0..store.states.len()).filter(under_way).collect();
+        let in_flight = |row: &usize| store.states[*row] == RowState::InFlight;
+        let rows: Vec<usize> = (0..store.states.len()).filter(in_flight).collect();
         let step = self.layout.dies_per_lane();
         for row in rows {
             store.states[row] = RowState::Torn;
@@ -54,7 +54,7 @@ impl Nand {
     pub fn lose_power_slowly(&mut self, seed: u64) {
         if let Some(store) = &mut self.store {
             for state in &mut store.states {
-                if *state == RowState::UnderWay {
+                if *state == RowState::InFlight {
                     *state = RowState::Settled;
                 }
             }

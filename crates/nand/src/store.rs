@@ -35,7 +35,7 @@ pub(crate) enum RowState {
     /// Erased, or programmed to its end.
     Settled,
     /// Its program has begun and not ended: torn if power goes now.
-    UnderWay,
+    InFlight,
     /// Power went amid its program, or amid a later one of its word line.
     Torn,
 }

@@ -53,7 +53,7 @@ pub(crate) struct Buffer {
 
 /// What a trim leaves to be made durable in place of units it has dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Owed {
+pub(crate) struct TrimWaiters {
     /// The epoch of a flush that waits.
     pub(crate) epoch: Option<u64>,
     /// Requests that wait, once for each unit.
@@ -385,7 +385,7 @@ impl Buffer {
 
     /// Forgets what is buffered of `start..end`; programs under way go on. What somebody
     /// waited for is owed: the trim itself has to become durable instead.
-    pub(crate) fn trim(&mut self, start: u32, end: u32) -> Owed {
+    pub(crate) fn trim(&mut self, start: u32, end: u32) -> TrimWaiters {
         let mut hit: Vec<u32> = Vec::new();
         if (end - start) as usize <= self.index.len() {
             hit.extend((start..end).filter_map(|lpn| self.index.get(&lpn)));
@@ -393,7 +393,7 @@ impl Buffer {
             hit.extend(self.index.iter().filter(|(l, _)| (start..end).contains(l)).map(|(_, p)| p));
             hit.sort_unstable();
         }
-        let mut owed = Owed::default();
+        let mut waiting = TrimWaiters::default();
         let mut dirty = 0;
         for place in hit {
             let Entry { lpn, epoch, state, .. } = self.entries[place];
@@ -402,11 +402,11 @@ impl Buffer {
                 continue;
             }
             if epoch < self.flush_below {
-                owed.epoch = Some(owed.epoch.map_or(epoch, |oldest| oldest.min(epoch)));
+                waiting.epoch = Some(waiting.epoch.map_or(epoch, |oldest| oldest.min(epoch)));
             }
             while self.entries[place].waiters != NOBODY {
                 self.leave_epoch(place);
-                owed.waiters.extend(self.next_waiter(place));
+                waiting.waiters.extend(self.next_waiter(place));
                 self.enter_epoch(place, epoch);
             }
             if state == State::Filling {
@@ -427,7 +427,7 @@ impl Buffer {
             }
             self.dirty_total -= dirty;
         }
-        owed
+        waiting
     }
 
     /// Moves a tombstone that was just added to an epoch that is being flushed.

@@ -17,7 +17,7 @@ mod quantity;
 
 pub use device::{Device, DeviceError};
 pub use drive::{Drive, DriveHealth, HostCounts, ReadOnly, SlcHealth, ZoneHealth};
-pub use power::Remains;
+pub use power::CrashImage;
 pub use prism_ftl::{MapCounts, MergeCounts};
 pub use request::{Completion, Cost, HostOp, Request, Status, SubmitError};
 pub use scale::{Scaled, fit};

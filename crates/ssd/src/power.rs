@@ -12,7 +12,7 @@ use crate::zones::Zones;
 /// What is left of a drive without power: the flash, and, with power-loss protection,
 /// what the capacitors had time to save.
 #[derive(Debug)]
-pub struct Remains {
+pub struct CrashImage {
     device: Device,
     nand: Nand,
     saved: Option<Saved>,
@@ -37,7 +37,7 @@ impl Drive {
     /// capacitors: programs that have begun end, the buffer is saved, and erases are cut off.
     /// `seed` feeds what is left to chance ([`Nand::lose_power`]).
     #[must_use]
-    pub fn power_cut(mut self, seed: u64) -> Remains {
+    pub fn power_cut(mut self, seed: u64) -> CrashImage {
         if self.zones.is_some() {
             // The table of zones is saved, so it has to know of programs that end.
             let mut done = Vec::new();
@@ -69,7 +69,7 @@ impl Drive {
             map: ftl.saved(),
         });
         nand.clock_restarts(self.now);
-        Remains { device: self.device, nand, saved, read_only }
+        CrashImage { device: self.device, nand, saved, read_only }
     }
 
     /// Brings a drive back from what was left of it. Its clock starts anew.
@@ -79,8 +79,8 @@ impl Drive {
     ///
     /// # Panics
     /// If the flash keeps no content: nothing could be found on it.
-    pub fn recover(remains: Remains, seed: u64) -> Result<Self, DeviceError> {
-        let Remains { device, nand, saved, read_only } = remains;
+    pub fn recover(image: CrashImage, seed: u64) -> Result<Self, DeviceError> {
+        let CrashImage { device, nand, saved, read_only } = image;
         let mut units = Vec::new();
         let (mut unmapped, mut map, mut zones, mut next_version) = (Vec::new(), None, None, 0);
         if let Some(saved) = saved {

@@ -184,7 +184,7 @@ impl Zones {
     }
 
     /// Writes of `zone` under way.
-    pub(crate) fn writes_under_way(&self, zone: u32) -> u32 {
+    pub(crate) fn writes_in_flight(&self, zone: u32) -> u32 {
         self.zones[zone as usize].writes
     }
 

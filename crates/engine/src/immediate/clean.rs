@@ -97,9 +97,9 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         }
         if self.pace != Pace::ToHigh
             && urgency == Urgency::Normal
-            && let Some(owed) = self.owed.take()
+            && let Some(due) = self.clean_due.take()
         {
-            self.clean_for(owed, urgency)?;
+            self.clean_for(due, urgency)?;
         }
         let lanes = self.flash.geometry().lanes();
         if urgency == Urgency::Urgent {

@@ -43,7 +43,7 @@ pub struct Immediate<F, L> {
     /// By lane.
     cleaners: Vec<Cleaner>,
     /// The lane of the last row that was not urgent, whose cleaning is still to come.
-    owed: Option<LaneId>,
+    clean_due: Option<LaneId>,
     /// An erase may not be on flash for good yet.
     erase_unsynced: bool,
     /// Blocks with rows of the host that may not be, where merges may read them.
@@ -62,7 +62,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         Self {
             rows: vec![Row::default(); ftl.borrow().streams() as usize],
             cleaners: vec![Cleaner::default(); flash.geometry().lanes() as usize],
-            owed: None,
+            clean_due: None,
             erase_unsynced: false,
             rows_unsynced: Vec::new(),
             pace: Pace::ToHigh,
@@ -161,7 +161,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         let first = units.first().expect("a row holds something").lpn;
         let lane = self.choose_lane(stream, first, urgency)?;
         if urgency == Urgency::Normal {
-            self.owed = Some(lane);
+            self.clean_due = Some(lane);
         }
         if self.erase_unsynced {
             // The row may open the block that only this erase allows to be opened. If the

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use prism_base::{Nanos, SimTime};
-use prism_ftl::{ReadRun, Trouble};
+use prism_ftl::{ReadRecovery, ReadRun};
 use prism_nand::{BlockId, Cause, DieId, LaneId, RowId, Status};
 
 use super::Engine;
@@ -214,7 +214,7 @@ impl Engine {
         let cause = self.ftl.cause_of_copies(victim, why);
         cleaner.copies += 1;
         job.reads_left = self.copy_reads.len() as u32;
-        if !self.bare {
+        if !self.no_payload {
             job.payloads.clear();
             job.lost.clear();
         }
@@ -227,7 +227,7 @@ impl Engine {
             cleaner.in_order.push_back(place);
         }
         if self.faulty {
-            self.judge_copies(place, victim, now);
+            self.sample_copy_read_errors(place, victim, now);
             self.rebuild_copies(place, now);
         }
         if self.config.copy_back && self.copy_back(place, lane, victim, now) {
@@ -236,9 +236,9 @@ impl Engine {
         let mut asked = 0;
         while let Some(&run) = self.copy_reads.get(asked) {
             asked += 1;
-            let ReadRun { row, level, pages, units, trouble } = run;
+            let ReadRun { row, level, pages, units, recovery } = run;
             let why = ReadFor::Copy;
-            let read = || ReadOp { tag: place, row, units, pages, level, cause, why, trouble };
+            let read = || ReadOp { tag: place, row, units, pages, level, cause, why, recovery };
             self.enqueue_read(self.layout.die_of(row), read, false, now);
         }
         if asked == 0 && self.jobs[place].reads_left == 0 {
@@ -289,8 +289,8 @@ impl Engine {
     fn copy_back(&mut self, place: u32, lane: LaneId, victim: BlockId, now: SimTime) -> bool {
         let row = self.ftl.next_copy_row(lane, victim);
         // A copy within the plane does not pass error correction, which this one needs.
-        let untroubled = |run: &ReadRun| run.trouble == Trouble::default();
-        let clean = self.jobs[place].lost.is_empty() && self.copy_reads.iter().all(untroubled);
+        let reads_at_once = |run: &ReadRun| run.recovery == ReadRecovery::default();
+        let clean = self.jobs[place].lost.is_empty() && self.copy_reads.iter().all(reads_at_once);
         let Some(row) = row.filter(|&row| clean && self.stays_in_plane(row)) else {
             return false;
         };
@@ -357,7 +357,7 @@ impl Engine {
         }
         self.freed = true;
         self.list(lane);
-        self.house(now);
+        self.replace_program_units(now);
         self.clean(lane, now);
         if self.ftl.places_host() {
             // Lanes share the erased blocks: another may have waited for this one.
@@ -369,7 +369,7 @@ impl Engine {
     /// to gain look again, and lanes that have got a block to erase begin.
     pub fn look_for_garbage(&mut self, now: SimTime) {
         self.look_again(now);
-        self.house(now);
+        self.replace_program_units(now);
     }
 
     #[inline]

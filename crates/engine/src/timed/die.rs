@@ -1,7 +1,7 @@
 //! What one die has to do, and what it is doing.
 
 use prism_base::{Nanos, SimTime};
-use prism_ftl::Trouble;
+use prism_ftl::ReadRecovery;
 use prism_nand::{BlockId, Cause, RowId};
 
 use super::waiting::Waiting;
@@ -17,7 +17,7 @@ pub(crate) struct ReadOp {
     pub(crate) level: u8,
     pub(crate) cause: Cause,
     pub(crate) why: ReadFor,
-    pub(crate) trouble: Trouble,
+    pub(crate) recovery: ReadRecovery,
 }
 
 /// Who waits for a read.

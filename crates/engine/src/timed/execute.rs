@@ -1,7 +1,7 @@
 //! The stations of a die: what begins, what ends, what that leads to.
 
 use prism_base::{Nanos, SimTime};
-use prism_ftl::Trouble;
+use prism_ftl::ReadRecovery;
 use prism_nand::{BlockId, Cause, DieId, LaneId, RowId, Status};
 
 use super::channel::Channel;
@@ -37,7 +37,7 @@ impl Engine {
         self.start_next(die, now);
         if self.faulty {
             self.replace_rows(done, now);
-            self.house(now);
+            self.replace_program_units(now);
         }
         self.turn = NO_DIE;
         now
@@ -55,7 +55,7 @@ impl Engine {
         now: SimTime,
     ) {
         let state = &mut self.dies[die.0 as usize];
-        if state.is_idle() && (self.plain || state.is_clear()) {
+        if state.is_idle() && (self.fcfs_only || state.is_clear()) {
             if !passes {
                 state.waiting.none_passed();
             }
@@ -94,7 +94,7 @@ impl Engine {
     #[inline(always)]
     fn may_begin(&self, die: DieId) -> bool {
         let state = &self.dies[die.0 as usize];
-        if self.foresees {
+        if self.reserves_transfer_early {
             return state.next_at() == SimTime::NEVER;
         }
         state.array.is_none() || self.config.cache_program
@@ -104,7 +104,7 @@ impl Engine {
     #[inline(always)]
     fn start_next(&mut self, die: DieId, now: SimTime) {
         let state = &mut self.dies[die.0 as usize];
-        if !self.plain || state.waiting.has_passing() {
+        if !self.fcfs_only || state.waiting.has_passing() {
             self.start_of_several(die, now);
         } else if state.next_at() == SimTime::NEVER {
             // Nothing works there, and nothing goes before what has waited longest.
@@ -164,7 +164,7 @@ impl Engine {
         }
         self.operations += 1;
         self.start(die, op, now);
-        !self.foresees
+        !self.reserves_transfer_early
     }
 
     /// Takes out what is next on `die`, if it may begin now.
@@ -189,9 +189,9 @@ impl Engine {
     fn start_read(&mut self, die: DieId, read: ReadOp, now: SimTime) {
         let begun = self.occupy_channel(die, self.config.timing.t_command, now, now);
         let time = self.begin_read(&read);
-        let penalty = if self.plain { Nanos::ZERO } else { self.take_penalty(die) };
+        let penalty = if self.fcfs_only { Nanos::ZERO } else { self.take_penalty(die) };
         let sensed = begun + penalty + time;
-        if self.foresees {
+        if self.reserves_transfer_early {
             let end = self.reserve_channel(die, self.transfer_of(&read), sensed, now);
             self.dies[die.0 as usize].set_register(Op::Read(read), end);
         } else {
@@ -242,10 +242,10 @@ impl Engine {
         debug_assert!(self.nand.check_read_row(read.row).is_ok(), "a read of what is not there");
         self.counts.reads[read.cause] += u64::from(read.pages);
         let once = self.read_time(read.row, read.level);
-        if read.trouble == Trouble::default() {
+        if read.recovery == ReadRecovery::default() {
             return once;
         }
-        let retries = u64::from(read.trouble.retries());
+        let retries = u64::from(read.recovery.retries());
         self.counts.faults.read_retries += retries;
         Nanos(once.0 * (1 + retries))
     }
@@ -449,7 +449,7 @@ impl Engine {
     pub(super) fn commit(&mut self, place: u32, done: &mut Vec<Done>) {
         let job = &self.jobs[place];
         self.ftl.commit(RowId(job.row), &job.units, &[]);
-        if !self.bare && !job.lost.is_empty() {
+        if !self.no_payload && !job.lost.is_empty() {
             self.mark_lost(place);
         }
         let job = &self.jobs[place];

@@ -2,7 +2,7 @@
 //! rest of their stripe, and what nothing brings back.
 
 use prism_base::SimTime;
-use prism_ftl::{HostPlace, ReadRun, Trouble};
+use prism_ftl::{HostPlace, ReadRecovery, ReadRun};
 use prism_nand::{BlockId, Cause, DieId, LaneId, Pun, RowId};
 
 use super::die::{Op, ReadFor, ReadOp};
@@ -23,16 +23,21 @@ impl Engine {
         self.faulty && self.ftl.is_read_only()
     }
 
-    /// How a read of the unit at `at` will end if it begins now. Adds to `trouble` what that
+    /// How a read of the unit at `at` will end if it begins now. Adds to `recovery` what that
     /// takes, and returns whether the unit is lost.
-    pub fn judge(&mut self, at: Pun, now: SimTime, trouble: &mut Trouble) -> bool {
+    pub fn sample_read_errors(
+        &mut self,
+        at: Pun,
+        now: SimTime,
+        recovery: &mut ReadRecovery,
+    ) -> bool {
         let read = self.nand.read_unit(at, now);
         if read.retries > 0 {
-            trouble.add_retries(read.retries);
+            recovery.add_retries(read.retries);
             self.counts.faults.retried_units += 1;
         }
         if read.lost && self.stripe_has(at, now) {
-            trouble.add_rebuild();
+            recovery.add_rebuild();
             self.counts.faults.rebuilt_units += 1;
             return false;
         }
@@ -73,11 +78,11 @@ impl Engine {
 
     /// The reads of a stripe that make up for `read`, one on each other die.
     pub(super) fn reads_of_stripe(&self, read: ReadOp) -> impl Iterator<Item = ReadOp> + use<> {
-        let trouble = Trouble::default();
+        let recovery = ReadRecovery::default();
         self.rest_of_stripe(read.row).map(move |row| ReadOp {
             row,
             cause: Cause::Parity,
-            trouble,
+            recovery,
             ..read
         })
     }
@@ -98,7 +103,7 @@ impl Engine {
     /// Looks at what the copies of a job will find: retries and rebuilds go to its reads, and
     /// units that are lost are noted.
     #[inline(never)]
-    pub(super) fn judge_copies(&mut self, place: u32, victim: BlockId, now: SimTime) {
+    pub(super) fn sample_copy_read_errors(&mut self, place: u32, victim: BlockId, now: SimTime) {
         let together = self.ftl.copies_in_order(victim);
         let units = std::mem::take(&mut self.jobs[place].units);
         let mut reads = std::mem::take(&mut self.copy_reads);
@@ -112,7 +117,7 @@ impl Engine {
                 (run, seen) = (run + 1, 0);
             }
             seen += 1;
-            let gone = self.judge(source, now, &mut reads[run].trouble);
+            let gone = self.sample_read_errors(source, now, &mut reads[run].recovery);
             // What the drive writes for itself it has in memory as well.
             if gone && unit.lpn < logical {
                 lost.push(number as u32);
@@ -132,13 +137,13 @@ impl Engine {
     #[inline(never)]
     pub(super) fn rebuild_copies(&mut self, place: u32, now: SimTime) {
         for number in 0..self.copy_reads.len() {
-            let ReadRun { row, level, pages, units, trouble } = self.copy_reads[number];
-            if !trouble.is_rebuilt() {
+            let ReadRun { row, level, pages, units, recovery } = self.copy_reads[number];
+            if !recovery.is_rebuilt() {
                 continue;
             }
             let why = ReadFor::Copy;
             let cause = Cause::Parity;
-            let read = ReadOp { tag: place, row, units, pages, level, cause, why, trouble };
+            let read = ReadOp { tag: place, row, units, pages, level, cause, why, recovery };
             for op in self.reads_of_stripe(read).collect::<Vec<_>>() {
                 self.jobs[place].reads_left += 1;
                 self.enqueue(self.layout.die_of(op.row), Op::Read(op), false, now);
@@ -165,7 +170,7 @@ impl Engine {
         // The data crosses the channel again.
         job.copied_back = 0;
         self.ftl.program_failed(RowId(job.row));
-        self.rowless.push_back(place);
+        self.jobs_without_program_unit.push_back(place);
     }
 
     /// Rows of `block`, which has failed, that are programmed and wait for the rest of their word
@@ -203,7 +208,7 @@ impl Engine {
     /// nobody wants any more ends as if it were on flash.
     #[inline(never)]
     pub(super) fn replace_rows(&mut self, done: &mut Vec<Done>, now: SimTime) {
-        while let Some(place) = self.rowless.pop_front() {
+        while let Some(place) = self.jobs_without_program_unit.pop_front() {
             let job = &self.jobs[place];
             let (row, lane) = (RowId(job.row), LaneId(job.lane));
             match (job.cause, job.victim) {
@@ -216,11 +221,11 @@ impl Engine {
                         done.extend(self.jobs[place].tags.iter().map(|&tag| Done::Wrote { tag }));
                         self.jobs.give(place);
                     } else {
-                        self.homeless.push_back(place);
+                        self.units_to_relocate.push_back(place);
                     }
                     self.list(lane);
                     self.host_op_done(die, now);
-                    self.house(now);
+                    self.replace_program_units(now);
                 }
                 (_, Some(victim)) if self.ftl.copies_in_order(victim) => {
                     let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
@@ -239,16 +244,16 @@ impl Engine {
 
     /// Gives rows to units of the host whose programs have failed, as far as lanes have room.
     #[inline]
-    pub(super) fn house(&mut self, now: SimTime) {
-        if !self.homeless.is_empty() {
-            self.house_all(now);
+    pub(super) fn replace_program_units(&mut self, now: SimTime) {
+        if !self.units_to_relocate.is_empty() {
+            self.replace_all_program_units(now);
         }
     }
 
     #[inline(never)]
-    fn house_all(&mut self, now: SimTime) {
+    fn replace_all_program_units(&mut self, now: SimTime) {
         // What is begun here may ask for this again, for rows that are not in the list then.
-        let mut waiting = std::mem::take(&mut self.homeless);
+        let mut waiting = std::mem::take(&mut self.units_to_relocate);
         let mut blocked = Vec::new();
         for _ in 0..waiting.len() {
             let place = waiting.pop_front().expect("as many as counted");
@@ -278,8 +283,8 @@ impl Engine {
             self.program_parity(lane, now);
             self.clean(lane, now);
         }
-        waiting.append(&mut self.homeless);
-        self.homeless = waiting;
+        waiting.append(&mut self.units_to_relocate);
+        self.units_to_relocate = waiting;
     }
 
     /// A lane that has a row for units of `stream`, which begin with `first`, however busy it

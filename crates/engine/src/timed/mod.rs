@@ -119,15 +119,15 @@ pub struct Engine {
     dies: Vec<Die>,
     lanes: Vec<Lane>,
     channels: Vec<Channel>,
-    /// Nothing can happen to a die between the cells and the transfer of a read, nor asks
-    /// anybody which of them it is at: both are one event.
-    foresees: bool,
-    /// Besides, nothing is stopped for reads, and no flash fails: what has waited longest for
-    /// a die is next, unless something passes it.
-    plain: bool,
-    /// Flash neither fails nor keeps content: jobs have no units that are lost, and their bytes
-    /// go nowhere.
-    bare: bool,
+    /// Nothing can happen to a die between the cells and the transfer of a read, and no scheduler
+    /// needs to know which of the two is running: a read reserves its transfer when it begins, and
+    /// both are one event.
+    reserves_transfer_early: bool,
+    /// In addition no operation is suspended and no flash fails: the operation that has waited
+    /// longest for a die is next, unless a read passes it.
+    fcfs_only: bool,
+    /// Flash neither fails nor keeps content: no unit of a job is lost, and jobs carry no bytes.
+    no_payload: bool,
     /// Lanes that may take a host row, least recently used first.
     ready: VecDeque<u32>,
     jobs: Slab<Job>,
@@ -161,10 +161,10 @@ pub struct Engine {
     logical_units: u32,
     /// The flash ages and fails.
     faulty: bool,
-    /// Rows of the host whose programs have failed and that wait for a place.
-    homeless: VecDeque<u32>,
+    /// Jobs of the host whose programs have failed and that wait for another row.
+    units_to_relocate: VecDeque<u32>,
     /// Jobs whose rows were lost in the present event.
-    rowless: VecDeque<u32>,
+    jobs_without_program_unit: VecDeque<u32>,
 }
 
 /// How long so many parts of a level take over the channel, from none to all.
@@ -191,7 +191,7 @@ impl Engine {
     fn at_rest(nand: Nand, ftl: Ftl, config: EngineConfig) -> Self {
         let geometry = nand.geometry();
         let lanes = geometry.lanes();
-        let foresees = !config.cache_read
+        let reserves_transfer_early = !config.cache_read
             && !config.cache_program
             && config.scheduler != Scheduler::ShortestWait;
         Self {
@@ -201,9 +201,9 @@ impl Engine {
             dies: vec![Die::idle(); geometry.dies() as usize],
             lanes: vec![Lane { listed: true, ..Lane::default() }; lanes as usize],
             channels: vec![Channel::default(); geometry.channels as usize],
-            foresees,
-            bare: !nand.has_faults() && !nand.keeps_content(),
-            plain: foresees && config.suspend.is_none() && !nand.has_faults(),
+            reserves_transfer_early,
+            no_payload: !nand.has_faults() && !nand.keeps_content(),
+            fcfs_only: reserves_transfer_early && config.suspend.is_none() && !nand.has_faults(),
             ready: (0..lanes).collect(),
             jobs: Slab::new(),
             copy_reads: Vec::new(),
@@ -228,8 +228,8 @@ impl Engine {
             layout: *nand.layout(),
             logical_units: ftl.logical_units(),
             faulty: nand.has_faults(),
-            homeless: VecDeque::new(),
-            rowless: VecDeque::new(),
+            units_to_relocate: VecDeque::new(),
+            jobs_without_program_unit: VecDeque::new(),
             nand,
             ftl,
             config,
@@ -281,9 +281,9 @@ impl Engine {
     /// that asks for it.
     #[inline]
     pub fn read(&mut self, run: &ReadRun, cause: Cause, tag: u32, urgent: bool, now: SimTime) {
-        let &ReadRun { row, level, pages, units, trouble } = run;
+        let &ReadRun { row, level, pages, units, recovery } = run;
         let die = self.layout.die_of(row);
-        let read = ReadOp { tag, row, units, pages, level, cause, why: ReadFor::Caller, trouble };
+        let read = ReadOp { tag, row, units, pages, level, cause, why: ReadFor::Caller, recovery };
         self.dies[die.0 as usize].host_ops += 1;
         self.stop_idle_cleaning();
         let passes = match self.config.scheduler {
@@ -294,7 +294,7 @@ impl Engine {
         if passes {
             self.suspend(die, now);
         }
-        if trouble.is_rebuilt() {
+        if recovery.is_rebuilt() {
             self.read_stripe(read, passes, now);
         } else {
             self.enqueue_read(die, || read, passes, now);

@@ -158,7 +158,7 @@ impl Engine {
         }
         for (number, unit) in (0..).zip(units) {
             if unit.lost {
-                debug_assert!(!self.bare, "a unit lost by flash that does not fail");
+                debug_assert!(!self.no_payload, "a unit lost by flash that does not fail");
                 job.lost.push(number);
             }
             self.ftl.prefetch(unit.write.lpn);

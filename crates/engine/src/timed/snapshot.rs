@@ -14,7 +14,9 @@ impl Engine {
     /// Whether nothing is under way, and nothing that has begun waits for something else.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        let jobs = self.jobs.in_use() + self.homeless.len() + self.rowless.len();
+        let jobs = self.jobs.in_use()
+            + self.units_to_relocate.len()
+            + self.jobs_without_program_unit.len();
         let lanes = &mut self.lanes.iter();
         self.is_idle() && jobs == 0 && lanes.all(|lane| lane.cleaner.is_at_rest())
     }

@@ -52,14 +52,14 @@ fn draw(rng: &mut Rng) -> (Geometry, EngineConfig) {
 
 /// Everything that ends, and when, in a random life; what is asked for and when is the same
 /// for the same seed.
-fn life(seed: u64, foresees: bool) -> (Vec<(SimTime, Done)>, FlashCounts) {
+fn life(seed: u64, reserves_transfer_early: bool) -> (Vec<(SimTime, Done)>, FlashCounts) {
     let rng = &mut Rng::stream(seed, "events of a read");
     let (geometry, config) = draw(rng);
     let of_ftl = PageConfig::simple(UNITS, VictimPolicy::Greedy, Frontiers::Shared);
     let ftl = Ftl::new(geometry.clone(), FtlConfig::Page(of_ftl), 1).expect("an FTL");
     let mut engine = Engine::new(Nand::new(geometry), ftl, config);
-    engine.foresees = foresees;
-    engine.plain &= foresees;
+    engine.reserves_transfer_early = reserves_transfer_early;
+    engine.fcfs_only &= reserves_transfer_early;
     let (mut now, mut log, mut done) = (SimTime::ZERO, Vec::new(), Vec::new());
     let busy = 2 + rng.below(12);
     for tag in 0..3000 {

@@ -20,7 +20,7 @@ pub(super) struct Replay {
 }
 
 #[derive(Clone, Copy)]
-struct Found {
+struct JournalPage {
     header: Header,
     block: u32,
     page: u32,
@@ -58,7 +58,7 @@ fn scan<P: Pages>(
     pages: &mut P,
     ring: Ring,
     buffer: &mut [u8],
-) -> JournalResult<(Vec<Found>, Vec<bool>), P> {
+) -> JournalResult<(Vec<JournalPage>, Vec<bool>), P> {
     let mut found = Vec::new();
     let mut erased = vec![true; ring.blocks as usize];
     for block in 0..ring.blocks {
@@ -69,7 +69,7 @@ fn scan<P: Pages>(
                 continue;
             }
             match page::decode(buffer) {
-                Content::Whole(header, _) => found.push(Found { header, block, page }),
+                Content::Whole(header, _) => found.push(JournalPage { header, block, page }),
                 Content::Damaged => {}
                 Content::Foreign => return Err(JournalError::Foreign { block, page }),
             }
@@ -80,7 +80,7 @@ fn scan<P: Pages>(
 
 /// Of the pages of one epoch, sorted, those before the first gap, if they hold the whole
 /// checkpoint.
-fn complete_chain(epoch: &[Found]) -> Option<&[Found]> {
+fn complete_chain(epoch: &[JournalPage]) -> Option<&[JournalPage]> {
     let run = epoch.iter().zip(0..).take_while(|(found, index)| found.header.index == *index);
     let chain = &epoch[..run.count()];
     chain.iter().any(|found| found.header.kind == Kind::CheckpointEnd).then_some(chain)
@@ -91,7 +91,7 @@ fn proves(header: Header) -> u64 {
     if header.kind == Kind::Records { header.epoch } else { header.base }
 }
 
-fn blocks_of(chain: &[Found]) -> Vec<u32> {
+fn blocks_of(chain: &[JournalPage]) -> Vec<u32> {
     let mut blocks: Vec<u32> = chain.iter().map(|found| found.block).collect();
     blocks.dedup();
     blocks
@@ -101,7 +101,7 @@ fn blocks_of(chain: &[Found]) -> Vec<u32> {
 /// which would take as much memory as the ring has room.
 fn read_chain<P: Pages>(
     pages: &mut P,
-    chain: &[Found],
+    chain: &[JournalPage],
     buffer: &mut [u8],
 ) -> JournalResult<Vec<Vec<u8>>, P> {
     let mut stream = Vec::new();

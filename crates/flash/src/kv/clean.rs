@@ -1,7 +1,7 @@
 //! Cleaning: what is needed of a block is copied, and the block erased.
 
 use crate::error::{FlashError, Result};
-use crate::kv::index::Place;
+use crate::kv::index::PieceAddress;
 use crate::kv::page::{self, DELETED};
 use crate::kv::store::{COPIES, Store, Use};
 use crate::medium::PageState;
@@ -50,7 +50,7 @@ impl Store {
                 continue;
             };
             for (at, piece) in pieces {
-                let place = Place { block: victim, page, at, part: piece.part.len() as u32 };
+                let place = PieceAddress { block: victim, page, at, part: piece.part.len() as u32 };
                 if self.is_live(&piece, place) {
                     self.append(COPIES, piece, Some(place))?;
                 } else if piece.len != DELETED {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use prism_nand::Cause;
 
-use crate::kv::index::Place;
+use crate::kv::index::PieceAddress;
 use crate::kv::page;
 
 /// A block that is being written.
@@ -23,11 +23,11 @@ pub(super) struct Flying {
     /// Bytes of the record's value, or [`page::DELETED`].
     pub(super) len: u32,
     /// Where the piece comes from, if one moves.
-    pub(super) origin: Option<Place>,
+    pub(super) origin: Option<PieceAddress>,
     /// Bytes of the value that are not programmed yet.
     pub(super) left: u32,
     /// What is programmed already.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<PieceAddress>,
 }
 
 /// What is written for one cause.
@@ -73,7 +73,7 @@ impl Frontier {
     pub(super) fn programmed(&mut self, at: Open, mut settle: impl FnMut(Flying)) {
         for (byte, part) in std::mem::take(&mut self.pieces) {
             let flying = self.flying.front_mut().expect("every piece is of a record");
-            flying.places.push(Place { block: at.block, page: at.page, at: byte, part });
+            flying.places.push(PieceAddress { block: at.block, page: at.page, at: byte, part });
             flying.left -= part;
             if flying.left == 0 {
                 settle(self.flying.pop_front().expect("just seen"));

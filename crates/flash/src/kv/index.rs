@@ -11,7 +11,7 @@ use crate::kv::page::{DELETED, piece_size};
 
 /// Where a piece stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct PieceAddress {
     pub(super) block: u32,
     pub(super) page: u32,
     /// The byte of the page at which the piece begins.
@@ -27,7 +27,7 @@ pub(super) struct Stored {
     /// Bytes of the value, or [`DELETED`].
     pub(super) len: u32,
     /// Its pieces, in the order of the value.
-    pub(super) places: Box<[Place]>,
+    pub(super) places: Box<[PieceAddress]>,
 }
 
 /// The newest record of a key while it is not completely on flash.
@@ -69,13 +69,17 @@ impl Entry {
 pub(super) type Index = BTreeMap<Box<[u8]>, Entry>;
 
 /// Puts `parts` where `origin` was; whether it was there.
-pub(super) fn exchange(places: &mut Vec<Place>, origin: Place, parts: &[Place]) -> bool {
+pub(super) fn exchange(
+    places: &mut Vec<PieceAddress>,
+    origin: PieceAddress,
+    parts: &[PieceAddress],
+) -> bool {
     let Some(found) = places.iter().position(|place| *place == origin) else { return false };
     places.splice(found..=found, parts.iter().copied());
     true
 }
 
 /// Bytes on flash of all pieces of a record with a key of `key` bytes.
-pub(super) fn bytes_of(key: usize, places: &[Place]) -> u64 {
+pub(super) fn bytes_of(key: usize, places: &[PieceAddress]) -> u64 {
     places.iter().map(|place| piece_size(key, place.part as usize) as u64).sum()
 }

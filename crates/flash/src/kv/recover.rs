@@ -7,7 +7,7 @@ use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};
 use crate::kv::frontier::Frontier;
-use crate::kv::index::{Entry, Index, Place, Stored, bytes_of};
+use crate::kv::index::{Entry, Index, PieceAddress, Stored, bytes_of};
 use crate::kv::page::{self, DELETED};
 use crate::kv::room::{Longest, Shape};
 use crate::kv::store::{Block, COPIES, Store, USER, Use};
@@ -16,18 +16,18 @@ use crate::monitor::{Hold, Level, OpCounts, Share};
 
 /// A piece that stands on flash.
 #[derive(Debug)]
-struct Found {
+struct FoundPiece {
     /// Of its record.
     sequence: u64,
     offset: u32,
     /// Of its page.
     programmed: u64,
     len: u32,
-    place: Place,
+    place: PieceAddress,
 }
 
 /// The pieces on flash, by their keys.
-type Pieces = BTreeMap<Box<[u8]>, Vec<Found>>;
+type Pieces = BTreeMap<Box<[u8]>, Vec<FoundPiece>>;
 
 impl Store {
     /// The store that stands on `share`.
@@ -101,8 +101,8 @@ impl Store {
             for (at, piece) in found {
                 self.next_sequence = self.next_sequence.max(piece.sequence + 1);
                 let (sequence, offset, len) = (piece.sequence, piece.offset, piece.len);
-                let place = Place { block, page, at, part: piece.part.len() as u32 };
-                let found = Found { sequence, offset, programmed, len, place };
+                let place = PieceAddress { block, page, at, part: piece.part.len() as u32 };
+                let found = FoundPiece { sequence, offset, programmed, len, place };
                 pieces.entry(piece.key.into()).or_default().push(found);
             }
         }
@@ -110,7 +110,7 @@ impl Store {
     }
 
     /// Takes over what stands of a key.
-    fn take_over(&mut self, key: Box<[u8]>, mut found: Vec<Found>) {
+    fn take_over(&mut self, key: Box<[u8]>, mut found: Vec<FoundPiece>) {
         found.sort_by_key(|f| (std::cmp::Reverse(f.sequence), f.offset, f.programmed));
         let of_records = found.chunk_by(|a, b| a.sequence == b.sequence);
         let stored = of_records.into_iter().find_map(complete);
@@ -137,7 +137,7 @@ impl Store {
 /// Copies of a piece are the piece again, or parts of it. Of pieces that begin together the
 /// one programmed first is the largest, and it wins: what an interrupted cleaning has copied
 /// is garbage, and the block that took it is free again.
-fn complete(found: &[Found]) -> Option<Stored> {
+fn complete(found: &[FoundPiece]) -> Option<Stored> {
     let first = &found[0];
     let (sequence, len) = (first.sequence, first.len);
     let (mut places, mut next) = (Vec::new(), None);

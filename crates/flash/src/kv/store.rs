@@ -8,7 +8,7 @@ use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};
 use crate::kv::frontier::{Flying, Frontier, Open};
-use crate::kv::index::{Entry, Index, Place, Stored, Waiting, bytes_of, exchange};
+use crate::kv::index::{Entry, Index, PieceAddress, Stored, Waiting, bytes_of, exchange};
 use crate::kv::page::{self, DELETED, Piece, piece_size};
 use crate::kv::room::{Longest, Shape};
 use crate::medium::PageState;
@@ -149,7 +149,7 @@ impl Store {
         &mut self,
         which: usize,
         piece: Piece<'_>,
-        origin: Option<Place>,
+        origin: Option<PieceAddress>,
     ) -> Result<()> {
         let (len, key) = (piece.len, piece.key.into());
         let (sequence, left) = (piece.sequence, piece.part.len() as u32);
@@ -287,7 +287,7 @@ impl Store {
     }
 
     /// A piece of a record has been copied: it stands elsewhere now, perhaps in parts.
-    fn moved(&mut self, flying: &Flying, origin: Place) {
+    fn moved(&mut self, flying: &Flying, origin: PieceAddress) {
         let Flying { key, sequence, places, .. } = flying;
         let stored = self.index.get_mut(key).and_then(|entry| entry.stored.as_mut());
         let stored = stored.filter(|stored| stored.sequence == *sequence);
@@ -306,7 +306,7 @@ impl Store {
     }
 
     /// Whether the piece of this record at this place is needed.
-    pub(super) fn is_live(&self, piece: &Piece<'_>, place: Place) -> bool {
+    pub(super) fn is_live(&self, piece: &Piece<'_>, place: PieceAddress) -> bool {
         let stored = self.index.get(piece.key).and_then(|entry| entry.stored.as_ref());
         if let Some(stored) = stored.filter(|stored| stored.sequence == piece.sequence) {
             return stored.places.contains(&place);
@@ -315,7 +315,7 @@ impl Store {
         first.is_some_and(|f| f.sequence == piece.sequence && f.places.contains(&place))
     }
 
-    fn no_longer_live(&mut self, key: usize, places: &[Place]) {
+    fn no_longer_live(&mut self, key: usize, places: &[PieceAddress]) {
         for place in places {
             self.blocks[place.block as usize].live -= bytes_of(key, &[*place]);
         }

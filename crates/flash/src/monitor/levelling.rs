@@ -166,7 +166,7 @@ impl Monitor {
     /// noted, erases came undone, or the counts of the last ones are lost.
     pub(super) fn count_unnoted(&mut self) {
         let noted = std::mem::take(&mut self.levelling.progress.noted_at);
-        let home = |lun: u32| self.lun_of(self.slots[(lun * self.usable) as usize]);
+        let home = |lun: u32| self.lun_of(self.virtual_blocks[(lun * self.usable) as usize]);
         let homes: Vec<u32> = (0..self.luns.len() as u32).map(home).collect();
         let found = self.lun_erases();
         for (lun, home) in (0..).zip(homes) {
@@ -221,7 +221,8 @@ impl Monitor {
     fn begin_exchange(&mut self, policy: GlobalWear) -> Result<()> {
         let wear = self.lun_wear();
         let mean = wear.iter().sum::<f64>() / wear.len() as f64;
-        let home = |lun: u32| self.lun_of(self.slots[(lun * self.usable) as usize]) as usize;
+        let home =
+            |lun: u32| self.lun_of(self.virtual_blocks[(lun * self.usable) as usize]) as usize;
         let luns = 0..self.luns.len() as u32;
         let by_wear = |a: &u32, b: &u32| wear[home(*a)].total_cmp(&wear[home(*b)]);
         let Some(hot) = luns.clone().max_by(by_wear) else { return Ok(()) };
@@ -266,8 +267,9 @@ impl Monitor {
         let Exchange { hot, cold, worn, fresh } = pair;
         let (a, b) = (hot * self.usable + place, cold * self.usable + place);
         // What has moved before power went stays.
-        let stays =
-            |&(slot, from, _): &(u32, u32, u32)| self.lun_of(self.slots[slot as usize]) != from;
+        let stays = |&(virtual_block, from, _): &(u32, u32, u32)| {
+            self.lun_of(self.virtual_blocks[virtual_block as usize]) != from
+        };
         let mut moves = vec![(a, worn, fresh), (b, fresh, worn)];
         moves.retain(|to_move| !stays(to_move));
         if moves.is_empty() {
@@ -278,15 +280,15 @@ impl Monitor {
         let noted = self.progress_before(&moves);
         self.commit(&[noted])?;
         let mut moved = 0;
-        for (slot, _, to) in moves {
+        for (virtual_block, _, to) in moves {
             let Some(spare) = self.take_spare(to, Cause::Wear)? else {
                 // What finds no spare block stays too.
                 self.levelling.progress.erases -= 1;
                 continue;
             };
-            let block = self.slots[slot as usize];
+            let block = self.virtual_blocks[virtual_block as usize];
             let pages = self.medium()?.write_pointer(block);
-            self.rehome(slot, spare, pages, Cause::Wear, now)?;
+            self.rehome(virtual_block, spare, pages, Cause::Wear, now)?;
             moved += 1;
         }
         Ok(moved)

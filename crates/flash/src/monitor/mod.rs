@@ -208,11 +208,11 @@ impl Device {
         let Some(share) = shares.find(|share| share.name == name) else {
             return Err(FlashError::NoShare { name: name.into() });
         };
-        let slots = share.luns.iter().flat_map(|&lun| {
+        let virtual_blocks = share.luns.iter().flat_map(|&lun| {
             let first = (lun * monitor.usable) as usize;
-            &monitor.slots[first..first + monitor.usable as usize]
+            &monitor.virtual_blocks[first..first + monitor.usable as usize]
         });
-        Ok(slots.copied().collect())
+        Ok(virtual_blocks.copied().collect())
     }
 
     /// Blocks that failed and were replaced, and those that the maker marked, as the device
@@ -405,12 +405,12 @@ impl Monitor {
     }
 
     fn clean_lun(&mut self, lun: u32) -> Result<()> {
-        for slot in lun * self.usable..(lun + 1) * self.usable {
-            let block = self.slots[slot as usize];
+        for virtual_block in lun * self.usable..(lun + 1) * self.usable {
+            let block = self.virtual_blocks[virtual_block as usize];
             // One whose erase was interrupted shows no page, and is not erased.
             let used = self.medium()?.write_pointer(block) > 0;
             if used || self.is_torn(block)? {
-                self.erase_slot(slot, prism_nand::Cause::Host, SimTime::ZERO)?;
+                self.erase_virtual_block(virtual_block, prism_nand::Cause::Host, SimTime::ZERO)?;
             }
         }
         Ok(())

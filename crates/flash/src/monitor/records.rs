@@ -38,8 +38,8 @@ pub(crate) enum Record {
     Released { id: u32 },
     /// LUNs that are free; those listed are not erased yet.
     Dirty { luns: Vec<u32> },
-    /// A slot stands on another block now.
-    Slot { slot: u32, block: u32 },
+    /// A virtual block stands on another block now.
+    VirtualBlock { virtual_block: u32, block: u32 },
     /// Blocks that are bad.
     Bad { blocks: Vec<u32> },
     /// Erases of blocks from one on.
@@ -85,9 +85,9 @@ impl Record {
                 out.u32(3);
                 out.column_u32(luns);
             }
-            Self::Slot { slot, block } => {
+            Self::VirtualBlock { virtual_block, block } => {
                 out.u32(4);
-                out.u32(*slot);
+                out.u32(*virtual_block);
                 out.u32(*block);
             }
             Self::Bad { blocks } => {
@@ -149,7 +149,7 @@ impl Record {
             }),
             2 => Self::Released { id: from.u32()? },
             3 => Self::Dirty { luns: from.list_u32(most)? },
-            4 => Self::Slot { slot: from.u32()?, block: from.u32()? },
+            4 => Self::VirtualBlock { virtual_block: from.u32()?, block: from.u32()? },
             5 => Self::Bad { blocks: from.list_u32(most)? },
             6 => Self::Wear { first: from.u32()?, counts: from.list_u32(most)? },
             7 => match from.list_u32(4)?[..] {
@@ -203,7 +203,7 @@ mod tests {
             Record::Share(share),
             Record::Released { id: 3 },
             Record::Dirty { luns: vec![1, 2] },
-            Record::Slot { slot: 4, block: 5 },
+            Record::VirtualBlock { virtual_block: 4, block: 5 },
             Record::Bad { blocks: vec![] },
             Record::Wear { first: 2, counts: vec![9, 8] },
             Record::Exchange { pair: Some(Exchange { hot: 1, cold: 2, worn: 3, fresh: 4 }) },

@@ -1,4 +1,5 @@
-//! What stands on a block goes to another: a failed block is replaced, and a slot changes places.
+//! Moves data from one block to another: a failed block is replaced, and a virtual block
+//! changes places.
 
 use prism_base::{Bytes, SimTime};
 use prism_nand::Cause;
@@ -9,35 +10,40 @@ use crate::monitor::records::Record;
 use crate::monitor::state::Monitor;
 
 impl Monitor {
-    /// The block of `slot` has failed: its first `pages` pages go to a spare block of its LUN,
-    /// and the slot with them.
-    pub(super) fn replace(&mut self, slot: u32, pages: u32, ready: SimTime) -> Result<SimTime> {
-        let lun = self.lun_of(self.slots[slot as usize]);
-        let failed = self.slots[slot as usize];
+    /// The block of `virtual_block` has failed: its first `pages` pages go to a spare block of
+    /// its LUN, and the virtual block with them.
+    pub(super) fn replace(
+        &mut self,
+        virtual_block: u32,
+        pages: u32,
+        ready: SimTime,
+    ) -> Result<SimTime> {
+        let lun = self.lun_of(self.virtual_blocks[virtual_block as usize]);
+        let failed = self.virtual_blocks[virtual_block as usize];
         self.bad[failed as usize] = true;
         loop {
             let Some(spare) = self.take_spare(lun, Cause::Scrub)? else {
                 return Err(FlashError::WornOut { lun });
             };
-            let end = self.rehome(slot, spare, pages, Cause::Scrub, ready)?;
-            if self.slots[slot as usize] == spare {
+            let end = self.rehome(virtual_block, spare, pages, Cause::Scrub, ready)?;
+            if self.virtual_blocks[virtual_block as usize] == spare {
                 return Ok(end);
             }
         }
     }
 
-    /// Moves `slot` with the first `pages` pages that stand there to the erased block `to`.
-    /// Should that one fail, it is bad and the slot stays. The block that is left is spare,
-    /// unless it is bad.
+    /// Moves `virtual_block` with the first `pages` pages that stand there to the erased block
+    /// `to`. Should that one fail, it is bad and the virtual block stays. The block that is left
+    /// is spare, unless it is bad.
     pub(crate) fn rehome(
         &mut self,
-        slot: u32,
+        virtual_block: u32,
         to: u32,
         pages: u32,
         cause: Cause,
         ready: SimTime,
     ) -> Result<SimTime> {
-        let from = self.slots[slot as usize];
+        let from = self.virtual_blocks[virtual_block as usize];
         let was_open = self.medium()?.is_open(from);
         if !self.copy_pages(from, to, pages, cause)? {
             self.bad[to as usize] = true;
@@ -50,8 +56,8 @@ impl Monitor {
             self.finish_if_open(to)?;
         }
         self.sync()?;
-        self.slots[slot as usize] = to;
-        let mut records = vec![Record::Slot { slot, block: to }];
+        self.virtual_blocks[virtual_block as usize] = to;
+        let mut records = vec![Record::VirtualBlock { virtual_block, block: to }];
         if self.bad[from as usize] {
             records.push(Record::Bad { blocks: vec![from] });
         } else {
@@ -60,11 +66,11 @@ impl Monitor {
         }
         self.commit(&records)?;
         if was_open {
-            // Not before: should power go, it is still the slot's.
+            // Not before: should power go, it is still the virtual block's.
             self.medium()?.finish(from)?;
             if !self.medium()?.is_open(to) {
                 // Nothing of it could be copied.
-                let lun = self.by_usable.divide(slot);
+                let lun = self.by_usable.divide(virtual_block);
                 let owner = self.shares.iter_mut().flatten().find(|s| s.luns.contains(&lun));
                 owner.into_iter().for_each(|share| share.open -= 1);
             }

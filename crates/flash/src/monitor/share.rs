@@ -264,8 +264,9 @@ impl Share {
             let mut share = monitor.shares[place].take().expect("checked");
             let mut free = 0;
             for &lun in share.luns.iter().rev() {
-                let slots = lun * monitor.usable..(lun + 1) * monitor.usable;
-                let blocks = slots.map(|slot| monitor.slots[slot as usize]);
+                let virtual_blocks = lun * monitor.usable..(lun + 1) * monitor.usable;
+                let blocks = virtual_blocks
+                    .map(|virtual_block| monitor.virtual_blocks[virtual_block as usize]);
                 let medium = monitor.medium.as_deref_mut();
                 if medium.is_none_or(|m| blocks.into_iter().any(|b| m.write_pointer(b) > 0)) {
                     break;

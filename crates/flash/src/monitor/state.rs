@@ -1,8 +1,9 @@
 //! The monitor's state: which block stands where, who owns it, and every operation on flash.
 //!
-//! A *slot* is a block as shares see it, `virtual LUN * usable blocks + place`; a table says
-//! on which block of the device it stands. So a failed block is replaced, and two LUNs change
-//! places, below the feet of whoever uses them. Cost: 8 bytes a slot, 5 bytes a block.
+//! A *virtual block* is a block as shares see it, `virtual LUN * usable blocks + place`; a table
+//! says on which block of the device it stands. So a failed block is replaced, and two LUNs
+//! change places, below the feet of whoever uses them. Cost: 8 bytes a virtual block, 5 bytes a
+//! block.
 
 use std::collections::VecDeque;
 
@@ -106,8 +107,8 @@ pub(crate) struct Monitor {
     pub(crate) timeline: Option<Timeline>,
     /// Operations take their time in the world too.
     pub(crate) wall: Option<Wall>,
-    pub(crate) slots: Vec<u32>,
-    /// The slots as the device was divided first.
+    pub(crate) virtual_blocks: Vec<u32>,
+    /// The virtual blocks as the device was divided first.
     pub(crate) origin: Vec<u32>,
     /// By block of the device.
     pub(crate) erases: Vec<u32>,
@@ -160,9 +161,9 @@ impl Monitor {
         }
     }
 
-    /// The slot of block `block` of a share.
+    /// The virtual block of block `block` of a share.
     #[inline]
-    pub(super) fn slot(&self, share: usize, block: u32) -> Result<u32> {
+    pub(super) fn virtual_block(&self, share: usize, block: u32) -> Result<u32> {
         let state = self.shares[share].as_ref().expect("checked by the caller");
         let (lun, place) = self.by_usable.split(block);
         match state.luns.get(lun as usize) {
@@ -176,7 +177,7 @@ impl Monitor {
 
     /// The block of the device on which block `block` of a share stands.
     pub(crate) fn block_of(&self, share: usize, block: u32) -> Result<u32> {
-        Ok(self.slots[self.slot(share, block)? as usize])
+        Ok(self.virtual_blocks[self.virtual_block(share, block)? as usize])
     }
 
     fn check_page(&self, page: u32) -> Result<()> {
@@ -248,7 +249,7 @@ impl Monitor {
         oob: &mut [u8],
     ) -> Result<(PageState, SimTime)> {
         self.check_page(at.page)?;
-        let block = self.slots[self.slot(share, at.block)? as usize];
+        let block = self.virtual_blocks[self.virtual_block(share, at.block)? as usize];
         let medium = self.medium.as_deref_mut().ok_or(FlashError::Released)?;
         let state = medium.read(block, at.page, offset, data, oob)?;
         let counts = &mut self.shares[share].as_mut().expect("checked").counts;
@@ -313,7 +314,7 @@ impl Monitor {
         oob: &[u8],
     ) -> Result<Programmed> {
         self.check_page(at.page)?;
-        let slot = self.slot(share, at.block)?;
+        let virtual_block = self.virtual_block(share, at.block)?;
         let state = self.shares[share].as_mut().expect("checked");
         if at.page == 0 && state.open >= state.open_max && self.geometry.pages_per_block > 1 {
             return Err(FlashError::TooManyOpen { max: state.open_max });
@@ -324,7 +325,7 @@ impl Monitor {
         }
         let mut ready = at.ready;
         let block = loop {
-            let block = self.slots[slot as usize];
+            let block = self.virtual_blocks[virtual_block as usize];
             let medium = self.medium.as_deref_mut().ok_or(FlashError::Released)?;
             let was_open = medium.is_open(block);
             match medium.program(block, at.page, data, oob) {
@@ -338,7 +339,7 @@ impl Monitor {
                 }
                 Err(MediumError::ProgramFailed { .. }) => {
                     let pages = self.medium()?.write_pointer(block);
-                    ready = self.replace(slot, pages, ready)?;
+                    ready = self.replace(virtual_block, pages, ready)?;
                 }
                 Err(error) => return Err(named(error, at)),
             }
@@ -357,12 +358,12 @@ impl Monitor {
 
     /// Erases a block of a share. One that fails is replaced by a spare one, which is erased.
     pub(crate) fn erase(&mut self, share: usize, at: Access) -> Result<SimTime> {
-        let slot = self.slot(share, at.block)?;
-        let block = self.slots[slot as usize];
+        let virtual_block = self.virtual_block(share, at.block)?;
+        let block = self.virtual_blocks[virtual_block as usize];
         let was_open = self.medium()?.is_open(block);
-        let end = self.erase_slot(slot, at.cause, at.ready)?;
+        let end = self.erase_virtual_block(virtual_block, at.cause, at.ready)?;
         // Of one that was replaced the move has kept count.
-        let same = self.slots[slot as usize] == block;
+        let same = self.virtual_blocks[virtual_block as usize] == block;
         let state = self.shares[share].as_mut().expect("checked by the caller");
         state.open -= u32::from(was_open && same);
         state.counts.erases[at.cause] += 1;
@@ -371,22 +372,22 @@ impl Monitor {
         Ok(end)
     }
 
-    /// Erases what stands on `slot`. With a volatile cache what was programmed before has to
-    /// be durable first: it may be the copy of what is erased here.
-    pub(crate) fn erase_slot(
+    /// Erases what stands on `virtual_block`. With a volatile cache what was programmed before
+    /// has to be durable first: it may be the copy of what is erased here.
+    pub(crate) fn erase_virtual_block(
         &mut self,
-        slot: u32,
+        virtual_block: u32,
         cause: Cause,
         ready: SimTime,
     ) -> Result<SimTime> {
         if self.programmed {
             self.sync_if_volatile()?;
         }
-        let block = self.slots[slot as usize];
+        let block = self.virtual_blocks[virtual_block as usize];
         if self.erase_block(block)? {
-            self.levelling.erased(self.by_usable.divide(slot), cause);
+            self.levelling.erased(self.by_usable.divide(virtual_block), cause);
         } else {
-            self.replace(slot, 0, ready)?;
+            self.replace(virtual_block, 0, ready)?;
         }
         self.note_wear()?;
         let lun = self.lun_of(block);

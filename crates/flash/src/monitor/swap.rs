@@ -2,9 +2,9 @@
 //! addresses of whoever owns them.
 //!
 //! What is written often goes to a fresh block, what rests goes to the worn one. There is no
-//! direct exchange on flash: a spare block takes the first, and the block that the second
-//! leaves becomes spare. Each of the two moves is a copy, then a record in the journal, so a
-//! loss of power finds each slot either where it was or where it goes, with all of its data.
+//! direct exchange on flash: a spare block takes the first, and the block that the second leaves
+//! becomes spare. Each of the two moves is a copy, then a record in the journal, so a loss of
+//! power finds each virtual block either where it was or where it goes, with all of its data.
 
 use prism_base::SimTime;
 use prism_nand::Cause;
@@ -20,11 +20,11 @@ impl Share {
         self.with(|monitor, place| {
             let share = monitor.shares[place].as_ref().expect("checked");
             let usable = monitor.usable as usize;
-            let slots = share.luns.iter().flat_map(|&lun| {
+            let virtual_blocks = share.luns.iter().flat_map(|&lun| {
                 let first = lun as usize * usable;
-                &monitor.slots[first..first + usable]
+                &monitor.virtual_blocks[first..first + usable]
             });
-            Ok(slots.map(|&block| monitor.erases[block as usize]).collect())
+            Ok(virtual_blocks.map(|&block| monitor.erases[block as usize]).collect())
         })
     }
 
@@ -33,7 +33,8 @@ impl Share {
     /// with, and then everything may still stand where it stood.
     pub(crate) fn swap_wear(&self, hot: u32, cold: u32, ready: SimTime) -> Result<Option<SimTime>> {
         self.with(|monitor, place| {
-            let (hot, cold) = (monitor.slot(place, hot)?, monitor.slot(place, cold)?);
+            let (hot, cold) =
+                (monitor.virtual_block(place, hot)?, monitor.virtual_block(place, cold)?);
             let end = monitor.swap_wear(hot, cold, ready)?;
             monitor.note_wear()?;
             Ok(end)
@@ -43,7 +44,7 @@ impl Share {
 
 impl Monitor {
     fn swap_wear(&mut self, hot: u32, cold: u32, ready: SimTime) -> Result<Option<SimTime>> {
-        let (worn, fresh) = (self.slots[hot as usize], self.slots[cold as usize]);
+        let (worn, fresh) = (self.virtual_blocks[hot as usize], self.virtual_blocks[cold as usize]);
         let lun = self.lun_of(worn);
         if lun != self.lun_of(fresh) {
             // The LUN is about to change places with another, which levels more than this.
@@ -60,8 +61,8 @@ impl Monitor {
             [(cold, spare), (hot, fresh)]
         };
         let mut end = ready;
-        for (slot, to) in moves {
-            match self.move_to_spare(slot, to, end)? {
+        for (virtual_block, to) in moves {
+            match self.move_to_spare(virtual_block, to, end)? {
                 Some(moved) => end = moved,
                 None => return Ok(None),
             }
@@ -69,8 +70,13 @@ impl Monitor {
         Ok(Some(end))
     }
 
-    /// Erases the spare block `to` and moves a slot there; `None` if the block failed.
-    fn move_to_spare(&mut self, slot: u32, to: u32, ready: SimTime) -> Result<Option<SimTime>> {
+    /// Erases the spare block `to` and moves a virtual block there; `None` if the block failed.
+    fn move_to_spare(
+        &mut self,
+        virtual_block: u32,
+        to: u32,
+        ready: SimTime,
+    ) -> Result<Option<SimTime>> {
         let lun = self.lun_of(to);
         self.spares[lun as usize].retain(|&spare| spare != to);
         self.counts.erases[Cause::Wear] += 1;
@@ -81,9 +87,9 @@ impl Monitor {
         }
         let ready = self.at_earliest(ready);
         let erased = self.timeline.as_mut().map_or(ready, |time| time.erase(lun, ready).end);
-        let from = self.slots[slot as usize];
+        let from = self.virtual_blocks[virtual_block as usize];
         let pages = self.medium()?.write_pointer(from);
-        let end = self.rehome(slot, to, pages, Cause::Wear, erased)?;
-        Ok((self.slots[slot as usize] == to).then_some(end))
+        let end = self.rehome(virtual_block, to, pages, Cause::Wear, erased)?;
+        Ok((self.virtual_blocks[virtual_block as usize] == to).then_some(end))
     }
 }

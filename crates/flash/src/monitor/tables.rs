@@ -146,7 +146,7 @@ fn tables_error(error: JournalError<MediumError>) -> FlashError {
 struct Division {
     reserved_per_lun: u32,
     ring: RingBlocks,
-    slots: Vec<u32>,
+    virtual_blocks: Vec<u32>,
     spares: Vec<VecDeque<u32>>,
 }
 
@@ -164,7 +164,7 @@ fn ring_blocks(geometry: &DeviceGeometry) -> u32 {
 }
 
 /// Divides a device: the journal's blocks and their alternates go round the LUNs, then each
-/// LUN has as many slots as the others, and the rest are spare.
+/// LUN has as many virtual blocks as the others, and the rest are spare.
 fn divide(medium: &mut dyn Medium) -> Result<Division> {
     /// Of the blocks of a LUN, one in so many is spare, and two at least.
     const SPARE_SHARE: u32 = 50;
@@ -174,23 +174,23 @@ fn divide(medium: &mut dyn Medium) -> Result<Division> {
     let reserved_per_lun = (2 * ring_len).div_ceil(luns) + (per_lun / SPARE_SHARE).max(2);
     let usable = per_lun.saturating_sub(reserved_per_lun);
     let mut ring = vec![0; 2 * ring_len as usize];
-    let (mut slots, mut spares) = (Vec::new(), Vec::new());
+    let (mut virtual_blocks, mut spares) = (Vec::new(), Vec::new());
     for lun in 0..luns {
         let good = |&block: &u32| !medium.is_factory_bad(block);
         let mut blocks = (lun * per_lun..(lun + 1) * per_lun).filter(good);
         for place in (lun..2 * ring_len).step_by(luns as usize) {
             ring[place as usize] = blocks.next().ok_or(FlashError::WornOut { lun })?;
         }
-        let before = slots.len();
-        slots.extend(blocks.by_ref().take(usable as usize));
-        if usable == 0 || slots.len() - before < usable as usize {
+        let before = virtual_blocks.len();
+        virtual_blocks.extend(blocks.by_ref().take(usable as usize));
+        if usable == 0 || virtual_blocks.len() - before < usable as usize {
             return Err(FlashError::WornOut { lun });
         }
         spares.push(blocks.collect());
     }
     let alternate = ring.split_off(ring_len as usize);
     let ring = RingBlocks::find(medium, ring, alternate)?;
-    Ok(Division { reserved_per_lun, ring, slots, spares })
+    Ok(Division { reserved_per_lun, ring, virtual_blocks, spares })
 }
 
 impl Monitor {
@@ -201,7 +201,7 @@ impl Monitor {
     ) -> Result<(Self, Vec<Vec<u8>>)> {
         let geometry = *medium.geometry();
         geometry.check()?;
-        let Division { reserved_per_lun, mut ring, slots, spares } = divide(&mut *medium)?;
+        let Division { reserved_per_lun, mut ring, virtual_blocks, spares } = divide(&mut *medium)?;
         let mut pages = Ring { medium: &mut *medium, blocks: &mut ring, programs: 0, erases: 0 };
         let opened = Journal::open(&mut pages);
         let (journal, records) = opened.map_err(|error| match error {
@@ -219,8 +219,8 @@ impl Monitor {
             by_usable: Divisor::new(usable),
             timeline: timing.map(|timing| Timeline::new(channels, luns, timing)),
             wall: None,
-            origin: slots.clone(),
-            slots,
+            origin: virtual_blocks.clone(),
+            virtual_blocks,
             erases,
             bad: vec![false; geometry.blocks() as usize],
             spares,
@@ -282,9 +282,9 @@ impl Monitor {
     /// # Errors
     /// [`FlashError::Tables`].
     pub(super) fn check_room(&self, new: &ShareRecord) -> Result<()> {
-        /// Bytes of the record of a slot that has moved; of a block in the records of wear and
-        /// of bad ones; of the record of one erase; and of all that is there once.
-        const SLOT: usize = 16;
+        /// Bytes of the record of a virtual block that has moved; of a block in the records of
+        /// wear and of bad ones; of the record of one erase; and of all that is there once.
+        const VIRTUAL_BLOCK: usize = 16;
         const BLOCK: usize = 9;
         const ERASE: usize = 24;
         const ONCE: usize = 256;
@@ -301,7 +301,8 @@ impl Monitor {
         let per_lun = (12 + 2 * LEVELLING) * self.luns.len();
         let shares = sizes().sum::<usize>() + sizes().max().unwrap_or(0) + per_lun;
         let worn = self.worn_max() * ERASE;
-        let rest = self.slots.len() * SLOT + self.erases.len() * BLOCK + worn + ONCE;
+        let rest =
+            self.virtual_blocks.len() * VIRTUAL_BLOCK + self.erases.len() * BLOCK + worn + ONCE;
         let most = self.journal.as_ref().map_or(0, Journal::record_most);
         if shares + rest <= most {
             return Ok(());
@@ -321,9 +322,13 @@ impl Monitor {
             records.push(Record::Share(share.record()).encode());
         }
         records.push(self.dirty().encode());
-        for (slot, (&block, &first)) in self.slots.iter().zip(&self.origin).enumerate() {
+        for (virtual_block, (&block, &first)) in
+            self.virtual_blocks.iter().zip(&self.origin).enumerate()
+        {
             if block != first {
-                records.push(Record::Slot { slot: slot as u32, block }.encode());
+                records.push(
+                    Record::VirtualBlock { virtual_block: virtual_block as u32, block }.encode(),
+                );
             }
         }
         let bad = (0..self.bad.len() as u32).filter(|&block| self.bad[block as usize]);
@@ -358,9 +363,9 @@ impl Monitor {
             let record = Record::decode(bytes).map_err(|error| wrong(error.to_string()))?;
             self.apply(record).map_err(|what| wrong(what.into()))?;
         }
-        // Blocks on which slots stand, and those with the ring's.
+        // Blocks on which virtual blocks stand, and those with the ring's.
         let mut taken = vec![false; self.erases.len()];
-        self.slots.iter().for_each(|&block| taken[block as usize] = true);
+        self.virtual_blocks.iter().for_each(|&block| taken[block as usize] = true);
         let mut used = taken.clone();
         self.ring.all().for_each(|block| used[block as usize] = true);
         for lun in 0..self.luns.len() {
@@ -393,12 +398,13 @@ impl Monitor {
     fn count_open(&mut self) -> Result<()> {
         let medium = self.medium.as_deref_mut().ok_or(FlashError::Released)?;
         for share in self.shares.iter_mut().flatten() {
-            let slots = share.luns.iter().flat_map(|&lun| {
+            let virtual_blocks = share.luns.iter().flat_map(|&lun| {
                 let first = lun * self.usable;
                 first..first + self.usable
             });
-            let open = |&slot: &u32| medium.is_open(self.slots[slot as usize]);
-            share.open = slots.filter(open).count() as u32;
+            let open =
+                |&virtual_block: &u32| medium.is_open(self.virtual_blocks[virtual_block as usize]);
+            share.open = virtual_blocks.filter(open).count() as u32;
         }
         Ok(())
     }
@@ -432,10 +438,13 @@ impl Monitor {
                     *state = LunUse::Dirty;
                 }
             }
-            Record::Slot { slot, block } if block < blocks => {
-                *self.slots.get_mut(slot as usize).ok_or("no such slot")? = block;
+            Record::VirtualBlock { virtual_block, block } if block < blocks => {
+                *self
+                    .virtual_blocks
+                    .get_mut(virtual_block as usize)
+                    .ok_or("no such virtual block")? = block;
             }
-            Record::Slot { .. } => return Err("a slot stands on no block"),
+            Record::VirtualBlock { .. } => return Err("a virtual block is on no block"),
             Record::Bad { blocks } => {
                 for block in blocks {
                     *self.bad.get_mut(block as usize).ok_or("no such block")? = true;

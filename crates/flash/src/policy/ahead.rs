@@ -1,7 +1,7 @@
 //! Reading ahead within one read of many pages: the device is told of the next ones while the
 //! first is waited for.
 
-use super::range::{Place, Range};
+use super::range::{Range, UnitLocation};
 
 /// Pages that are under way at once: enough that a fast disk is busy.
 const AHEAD: u32 = 32;
@@ -13,7 +13,7 @@ pub(super) struct Ahead {
     at: u64,
     end: u64,
     /// Pages that it was told of and that were not yet asked for.
-    pub(super) under_way: u32,
+    pub(super) in_flight: u32,
 }
 
 impl Ahead {
@@ -21,20 +21,20 @@ impl Ahead {
     pub(super) fn new(range: &Range, at: u64, len: usize) -> Self {
         let is_run = len > range.flash().format.page_size as usize;
         let more = if is_run && range.flash().share().wants_hints() { len as u64 } else { 0 };
-        Self { at, end: at + more, under_way: 0 }
+        Self { at, end: at + more, in_flight: 0 }
     }
 
     /// Tells the device of the next pages.
     #[inline]
     pub(super) fn go_on(&mut self, range: &Range) {
-        while self.at < self.end && self.under_way < AHEAD {
+        while self.at < self.end && self.in_flight < AHEAD {
             let (place, within, len) = range.piece(self.at, (self.end - self.at) as usize);
-            if let Place::Flash(pun) = place {
+            if let UnitLocation::Flash(pun) = place {
                 if !range.flash().prefetch_unit(pun, within, len) {
                     self.end = self.at;
                     return;
                 }
-                self.under_way += 1;
+                self.in_flight += 1;
             }
             self.at += len as u64;
         }

@@ -2,7 +2,7 @@
 
 use prism_base::SimTime;
 use prism_engine::Flash;
-use prism_ftl::{Found, Remains};
+use prism_ftl::{FlashScan, ScannedUnit};
 use prism_ftl::{Ftl, UnitWrite};
 use prism_nand::{BlockId, Cause, Geometry, Layout, Pun, RowId};
 
@@ -357,7 +357,7 @@ impl Flash for RangeFlash {
     }
 }
 
-impl Remains for RangeFlash {
+impl FlashScan for RangeFlash {
     fn geometry(&self) -> &Geometry {
         &self.geometry
     }
@@ -379,7 +379,7 @@ impl Remains for RangeFlash {
         torn && self.share.write_pointer(block) == Ok(0)
     }
 
-    fn row(&mut self, row: RowId, found: &mut Vec<Found>) -> u64 {
+    fn row(&mut self, row: RowId, found: &mut Vec<ScannedUnit>) -> u64 {
         let (block, row_in_block) = self.place_of(row);
         let pointer = match self.share.write_pointer(block) {
             Ok(pointer) => pointer,
@@ -416,7 +416,7 @@ impl Remains for RangeFlash {
             let written = page < pointer && (!self.format.in_band || self.is_written(block, page));
             if written {
                 let (tag, version) = (tag.unit_tag(), tag.version);
-                found.push(Found { place, tag, version, trims: Vec::new() });
+                found.push(ScannedUnit { place, tag, version, trims: Vec::new() });
             }
         }
         sequence

@@ -169,14 +169,14 @@ impl Range {
             let (place, within, len) = self.piece(at, left.len());
             let (part, rest) = left.split_at_mut(len);
             match place {
-                Place::Waits(stream, place) => {
+                UnitLocation::Buffered(stream, place) => {
                     let from = place as usize * self.unit as usize + within as usize;
                     part.copy_from_slice(&self.rows[stream as usize].bytes[from..from + len]);
                 }
-                Place::Nowhere => part.fill(0),
-                Place::Flash(pun) => {
+                UnitLocation::Unmapped => part.fill(0),
+                UnitLocation::Flash(pun) => {
                     end = end.max(self.flash().read_unit(pun, within, part, reading)?);
-                    ahead.under_way = ahead.under_way.saturating_sub(1);
+                    ahead.in_flight = ahead.in_flight.saturating_sub(1);
                 }
             }
             at += len as u64;
@@ -187,26 +187,26 @@ impl Range {
 
     /// Where the first of `left` bytes from `at` on are: the place of their unit, the offset in
     /// it, and how many follow each other there.
-    pub(super) fn piece(&self, at: u64, left: usize) -> (Place, u32, usize) {
+    pub(super) fn piece(&self, at: u64, left: usize) -> (UnitLocation, u32, usize) {
         let unit = u64::from(self.unit);
         let (lpn, within) = ((at / unit) as u32, (at % unit) as u32);
-        let place = self.place_of(lpn);
+        let place = self.location_of(lpn);
         let units = match place {
-            Place::Flash(pun) => self.run_from(lpn, pun, within as usize + left),
-            Place::Waits(..) | Place::Nowhere => 1,
+            UnitLocation::Flash(pun) => self.run_from(lpn, pun, within as usize + left),
+            UnitLocation::Buffered(..) | UnitLocation::Unmapped => 1,
         };
         (place, within, left.min((units * self.unit - within) as usize))
     }
 
     #[inline]
-    fn place_of(&self, lpn: u32) -> Place {
+    fn location_of(&self, lpn: u32) -> UnitLocation {
         if let Some(&(stream, place)) = self.pending.get(&lpn) {
-            return Place::Waits(stream, place);
+            return UnitLocation::Buffered(stream, place);
         }
         if !self.trims.is_empty() && self.trims.contains(lpn) {
-            return Place::Nowhere;
+            return UnitLocation::Unmapped;
         }
-        self.engine.ftl().lookup(lpn).map_or(Place::Nowhere, Place::Flash)
+        self.engine.ftl().lookup(lpn).map_or(UnitLocation::Unmapped, UnitLocation::Flash)
     }
 
     /// How many units from `lpn` on, which is at `pun`, follow each other on one page, as far
@@ -217,8 +217,10 @@ impl Range {
         let per_page = format.page_size / self.unit;
         let in_row = pun.0 % format.units;
         let most = wanted.min(per_page - in_row % per_page).min(format.units - in_row);
-        let follows =
-            |n: &u32| matches!(self.place_of(lpn + n), Place::Flash(next) if next.0 == pun.0 + n);
+        let follows = |n: &u32| match self.location_of(lpn + n) {
+            UnitLocation::Flash(next) => next.0 == pun.0 + n,
+            UnitLocation::Buffered(..) | UnitLocation::Unmapped => false,
+        };
         (1..most).take_while(follows).count() as u32 + 1
     }
 
@@ -422,7 +424,7 @@ impl Range {
         let zeros = vec![0; self.unit as usize];
         for (start, end, _) in ranges.into_iter().take(count - most / 2) {
             for lpn in start..end {
-                if matches!(self.place_of(lpn), Place::Nowhere) {
+                if matches!(self.location_of(lpn), UnitLocation::Unmapped) {
                     self.write_unit(lpn, &zeros, 0)?;
                 }
                 self.kept.carve(lpn, lpn + 1, self.version);
@@ -449,10 +451,10 @@ impl Range {
 }
 
 /// Where a unit is.
-pub(super) enum Place {
-    Waits(u32, u32),
+pub(super) enum UnitLocation {
+    Buffered(u32, u32),
     Flash(Pun),
-    Nowhere,
+    Unmapped,
 }
 
 /// Units of a range.

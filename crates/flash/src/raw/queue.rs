@@ -94,7 +94,7 @@ struct ReadAhead {
 pub struct Queue<R> {
     raw: R,
     depth: usize,
-    under_way: BinaryHeap<Reverse<Under>>,
+    in_flight: BinaryHeap<Reverse<Under>>,
     /// In the order in which they were submitted.
     reads: VecDeque<ReadAhead>,
     submitted: u64,
@@ -105,8 +105,8 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     /// over an [`Arc`](std::sync::Arc) where the queue has to outlive its maker.
     #[must_use]
     pub fn new(raw: R, depth: usize) -> Self {
-        let (under_way, reads) = (BinaryHeap::new(), VecDeque::new());
-        Self { raw, depth: depth.max(1), under_way, reads, submitted: 0 }
+        let (in_flight, reads) = (BinaryHeap::new(), VecDeque::new());
+        Self { raw, depth: depth.max(1), in_flight, reads, submitted: 0 }
     }
 
     /// The level that it is a queue of.
@@ -158,7 +158,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
             Ok(end) => Completion { tag, end, result: Ok(()), data },
             Err(error) => Completion { tag, end: now, result: Err(error), data },
         };
-        self.under_way.push(Reverse(Under { number, completion }));
+        self.in_flight.push(Reverse(Under { number, completion }));
     }
 
     /// Reads of a block that were queued come before what changes it.
@@ -173,7 +173,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     /// Commands under way.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.under_way.len() + self.reads.len()
+        self.in_flight.len() + self.reads.len()
     }
 
     /// Whether none is.
@@ -185,7 +185,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     /// Waits for the next command that is done; `None` if none is under way.
     pub fn complete(&mut self) -> Option<Completion> {
         // Only a device without timing reads ahead, and there other commands end as submitted.
-        let first = self.under_way.peek().map(|Reverse(under)| under.number);
+        let first = self.in_flight.peek().map(|Reverse(under)| under.number);
         let before = self.reads.partition_point(|read| first.is_none_or(|n| read.number < n));
         if before > 0 {
             let place = match before {
@@ -196,7 +196,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
             let ReadAhead { number, tag, at, data } = read;
             self.read_now(number, tag, at, data, SimTime::ZERO);
         }
-        let Reverse(under) = self.under_way.pop()?;
+        let Reverse(under) = self.in_flight.pop()?;
         // A share that is gone keeps no clock, and its commands have failed already.
         let _ = self.raw.share.reach_if_timed(under.completion.end);
         Some(under.completion)

@@ -87,7 +87,7 @@ pub(crate) struct Uring {
     /// Reads that are done and not yet given to their callers.
     arrived: usize,
     /// Operations that the kernel has, or gets with the next call.
-    under_way: usize,
+    in_flight: usize,
     failed: FastMap<u64, Errno>,
     first_failure: Option<Errno>,
     /// The buffer that the last read gave to its caller.
@@ -96,7 +96,7 @@ pub(crate) struct Uring {
 
 impl std::fmt::Debug for Uring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} operations under way on {:?}", self.under_way, self.direct)
+        write!(f, "{} operations under way on {:?}", self.in_flight, self.direct)
     }
 }
 
@@ -132,7 +132,7 @@ impl Uring {
             reading: FastMap::default(),
             hints: 0,
             arrived: 0,
-            under_way: 0,
+            in_flight: 0,
             failed: FastMap::default(),
             first_failure: None,
             held: None,
@@ -268,7 +268,7 @@ impl Uring {
             if let Some(index) = self.free.pop() {
                 return Ok(index);
             }
-            assert!(self.under_way > 0, "a buffer comes back: {self:?}");
+            assert!(self.in_flight > 0, "a buffer comes back: {self:?}");
             self.reap(1)?;
         }
     }
@@ -289,7 +289,7 @@ impl Drop for Uring {
     fn drop(&mut self) {
         // Who wants to know drains.
         let _ = self.give_writes();
-        while self.under_way > 0 {
+        while self.in_flight > 0 {
             if self.reap(1).is_err() {
                 // The kernel may still use them; leaking is what is left.
                 return self.buffers.leak();

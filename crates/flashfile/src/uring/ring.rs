@@ -27,7 +27,7 @@ impl Uring {
         if self.alone.is_none_or(|alone| alone == thread::current().id()) {
             return Ok(());
         }
-        while self.under_way > 0 {
+        while self.in_flight > 0 {
             self.reap(1)?;
         }
         self.ring = new(self.depth, false)?;
@@ -62,7 +62,7 @@ impl Uring {
             }
         }
         self.uses[index] = what;
-        self.under_way += 1;
+        self.in_flight += 1;
         Ok(())
     }
 
@@ -85,7 +85,7 @@ impl Uring {
     /// Takes in what is done. If nothing is, it gives to the kernel what was queued and waits
     /// for `wanted` operations, or for as many as are under way.
     pub(super) fn reap(&mut self, wanted: usize) -> io::Result<()> {
-        let wanted = wanted.min(self.under_way);
+        let wanted = wanted.min(self.in_flight);
         if wanted > 0 && self.ring.completion().is_empty() {
             match self.ring.submit_and_wait(wanted) {
                 Ok(_) => {}
@@ -102,7 +102,7 @@ impl Uring {
             let next = self.ring.completion().next();
             next.map(|entry| (entry.user_data() as usize, entry.result()))
         } {
-            self.under_way -= 1;
+            self.in_flight -= 1;
             self.completed(done.0, done.1);
         }
     }

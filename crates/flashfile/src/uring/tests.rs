@@ -58,7 +58,7 @@ fn writes_go_together_and_are_read_meanwhile() {
     assert_eq!(uring.ready.len(), 0, "there are enough of them");
     write(&mut uring, WRITES_AT_ONCE as u64);
     uring.drain().unwrap();
-    assert_eq!((uring.ready.len(), uring.under_way), (0, 0));
+    assert_eq!((uring.ready.len(), uring.in_flight), (0, 0));
     check_file(&file, WRITES_AT_ONCE as u64 + 1, "drained");
 }
 
@@ -68,7 +68,7 @@ fn the_kernel_has_no_more_than_the_depth_and_the_next_ones_are_ready() {
         let Some((_, mut uring)) = ring(depth) else { return };
         for number in 0..PAGES {
             write(&mut uring, number);
-            let (ready, given) = (uring.ready.len(), uring.under_way);
+            let (ready, given) = (uring.ready.len(), uring.in_flight);
             assert!(given <= depth && ready <= at_once(depth), "depth {depth}: {given}, {ready}");
             assert_eq!(given + ready, uring.writing.len(), "depth {depth}");
             // With room in the kernel none waits for more than its companions.

@@ -71,7 +71,7 @@ fn a_file_of_version_1_goes_on_as_it_is() {
     let right = contents(&mut device);
     assert!(right.iter().all(Option::is_some));
     device.close().unwrap();
-    // The label of the first page: 16 bytes, then the hash of its one chunk.
+    // The page header of the first page: 16 bytes, then the hash of its one chunk.
     let bytes = file.bytes();
     let hash = XxHash64::oneshot(identity_of(&bytes), &[0; 512]).to_le_bytes();
     assert!(bytes.windows(8).any(|window| window == hash), "data is hashed as version 1 does");
@@ -117,7 +117,7 @@ fn every_flipped_byte_is_detected_or_harmless() {
     }
     // Both superblocks and both copies of the records: a sector each, whatever byte.
     assert_eq!(healed, 4 * 512);
-    // What nothing reads: data and labels of pages that hold nothing.
+    // What nothing reads: data and page headers of pages that hold nothing.
     let erased = 15 - 6;
     assert_eq!(unseen, erased * (512 + 64));
     assert_eq!(found, bytes.len() - healed - unseen);

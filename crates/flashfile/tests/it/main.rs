@@ -2,7 +2,7 @@
 
 mod damage;
 mod full_disk;
-mod labels;
+mod headers;
 mod levels;
 mod model;
 mod power;

@@ -42,8 +42,8 @@ struct World {
     cuts: u64,
 }
 
-/// A geometry drawn so that records take one or two sectors and labels share theirs or not, or
-/// stand in two pages of the file.
+/// A geometry drawn so that records take one or two sectors and page headers share theirs or not,
+/// or stand in two pages of the file.
 fn any_geometry(rng: &mut Rng) -> DeviceGeometry {
     DeviceGeometry {
         channels: 1 + rng.below(3) as u32,
@@ -61,8 +61,8 @@ impl World {
         let mut rng = Rng::stream(seed, "power");
         let geometry = any_geometry(&mut rng);
         let file = SimulatedFile::new();
-        // With few of them labels are written as others need the place, too.
-        file.keep_labels([1, 2, 3, 4096][rng.below(4) as usize]);
+        // With few of them page headers are written as others need the place, too.
+        file.keep_headers([1, 2, 3, 4096][rng.below(4) as usize]);
         let device = FlashFile::create_simulated(&file, geometry).unwrap();
         let blocks = vec![Block::default(); geometry.blocks() as usize];
         let (durable, now) = (blocks.clone(), blocks);

@@ -13,11 +13,11 @@ pub(crate) mod snapshot;
 use prism_nand::{BlockId, Geometry, LaneId, Layout, Nand, Pun, RowId};
 
 use crate::config::ConfigError;
-use crate::hybrid::{Hybrid, MergeCounts, Standing};
+use crate::hybrid::{BlockStatus, Hybrid, MergeCounts};
 use crate::page::{Moved, PageMap, RowRun};
 use crate::plan::{self, ReadRun, TrimRange, UnitWrite};
 use crate::ranges::Ranges;
-use crate::scan::{Recovered, Remains};
+use crate::scan::{FlashScan, Recovered};
 use crate::zoned::Zoned;
 
 pub use config::FtlConfig;
@@ -108,23 +108,23 @@ impl Ftl {
     /// # Errors
     /// [`ConfigError`] if the configuration does not fit the flash, or what it holds.
     pub fn recover(
-        remains: &mut impl Remains,
+        flash: &mut impl FlashScan,
         config: FtlConfig,
         seed: u64,
         trims: &[TrimRange],
     ) -> Result<(Self, Recovered), ConfigError> {
         match config {
             FtlConfig::Ranges(config) => {
-                let (map, found) = Ranges::recover(remains, config, seed, trims)?;
+                let (map, found) = Ranges::recover(flash, config, seed, trims)?;
                 Ok((Self::Ranges(map), found))
             }
-            config => Self::recover_one(remains, config, seed, trims),
+            config => Self::recover_one(flash, config, seed, trims),
         }
     }
 
     /// The same for any FTL but ranges.
     pub(crate) fn recover_one(
-        remains: &mut impl Remains,
+        flash: &mut impl FlashScan,
         config: FtlConfig,
         seed: u64,
         trims: &[TrimRange],
@@ -132,15 +132,15 @@ impl Ftl {
         Ok(match config {
             FtlConfig::Ranges(_) => unreachable!("ranges have no ranges"),
             FtlConfig::Page(config) => {
-                let (map, found) = PageMap::recover_from(remains, config, seed, trims)?;
+                let (map, found) = PageMap::recover_from(flash, config, seed, trims)?;
                 (Self::Page(map), found)
             }
             FtlConfig::Hybrid(config) => {
-                let (map, found) = Hybrid::recover(remains, config, trims)?;
+                let (map, found) = Hybrid::recover(flash, config, trims)?;
                 (Self::Hybrid(map), found)
             }
             FtlConfig::Zoned(config) => {
-                let (mut map, found) = Zoned::recover(remains, config)?;
+                let (mut map, found) = Zoned::recover(flash, config)?;
                 for trim in trims {
                     map.trim_now(trim.start, trim.start + trim.count, trim.version);
                 }
@@ -477,15 +477,15 @@ impl Ftl {
         match self {
             Self::Ranges(map) => Self::Ranges(map.after_power_loss(nand)),
             Self::Zoned(map) => Self::Zoned(map.after_power_loss()),
-            one => one.go_on_over(&|block| Standing::of(nand, block)),
+            one => one.go_on_over(&|block| BlockStatus::of(nand, block)),
         }
     }
 
     /// The same for any FTL but ranges, told what the flash knows of each block.
-    pub(crate) fn go_on_over(self, standing: &dyn Fn(BlockId) -> Standing) -> Self {
+    pub(crate) fn go_on_over(self, status: &dyn Fn(BlockId) -> BlockStatus) -> Self {
         match self {
             Self::Page(_) | Self::Ranges(_) | Self::Zoned(_) => panic!("found by a scan"),
-            Self::Hybrid(map) => Self::Hybrid(map.after_power_loss(standing)),
+            Self::Hybrid(map) => Self::Hybrid(map.after_power_loss(status)),
         }
     }
 }

@@ -36,7 +36,7 @@ pub(super) enum Need {
     /// The rows before it, copied from the data block to the log block.
     Fill,
     /// What is under way in its group.
-    UnderWay,
+    InFlight,
 }
 
 impl Hybrid {
@@ -62,7 +62,7 @@ impl Hybrid {
         let row = self.block_units.split(first).1;
         let group = &self.groups[logical as usize];
         if group.merging.is_some() {
-            return Way::Wait(Need::UnderWay);
+            return Way::Wait(Need::InFlight);
         }
         if let Some(open) = group.open {
             let next = self.next[open as usize];
@@ -76,7 +76,7 @@ impl Hybrid {
         }
         if let Some(&log) = group.logs.first() {
             let sealed = self.uses[log as usize] == Use::Sealed;
-            return Way::Wait(if sealed { Need::Merge(log) } else { Need::UnderWay });
+            return Way::Wait(if sealed { Need::Merge(log) } else { Need::InFlight });
         }
         if !self.may_open(logical) {
             return Way::Wait(Need::Room);

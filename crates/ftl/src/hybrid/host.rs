@@ -166,7 +166,7 @@ impl Hybrid {
                     .then(|| LaneId(self.lane_of(log) as u32))
             }
             Way::Wait(Need::Fill) => self.ask_to_fill(group, first),
-            Way::Wait(Need::UnderWay) => {
+            Way::Wait(Need::InFlight) => {
                 self.groups[group as usize].logs.first().map(|&log| lane(log))
             }
             _ => None,
@@ -216,7 +216,7 @@ impl Hybrid {
             return None;
         }
         if self.config.logs == Logs::Replacement
-            && let Some(switch) = self.switch_under_way()
+            && let Some(switch) = self.switch_in_flight()
         {
             return Some(lane(switch));
         }
@@ -231,7 +231,7 @@ impl Hybrid {
     }
 
     /// A full log block that is about to take the place of a data block without a copy.
-    fn switch_under_way(&self) -> Option<u32> {
+    fn switch_in_flight(&self) -> Option<u32> {
         let full = |block: &u32| self.next[*block as usize] == self.layout.rows_per_block();
         self.lanes.iter().flat_map(|lane| &lane.wanted).copied().find(full)
     }

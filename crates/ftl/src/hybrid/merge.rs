@@ -313,7 +313,7 @@ impl Hybrid {
         let last = (0..units).rev().find(|offset| {
             let lpn = logical * units + offset;
             let outside = |at| self.layout.block_of_unit(at).0 != target;
-            self.under_way.contains(lpn) || self.lookup(lpn).is_some_and(outside)
+            self.in_flight.contains(lpn) || self.lookup(lpn).is_some_and(outside)
         });
         last.map_or(0, |last| last / self.layout.units_per_row() + 1)
     }

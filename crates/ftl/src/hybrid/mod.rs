@@ -30,12 +30,12 @@ use prism_base::{Divisor, FastMap, Zeroed, prefetch};
 use prism_nand::{BlockId, Geometry, LaneId, Layout, Pun, RowId};
 
 use crate::config::ConfigError;
-use crate::in_flight::UnderWay;
+use crate::in_flight::InFlightUnits;
 use crate::plan::UnitWrite;
 
 pub use config::{HybridConfig, Logs};
 pub use merge::MergeCounts;
-pub(crate) use recover::Standing;
+pub(crate) use recover::BlockStatus;
 use retire::Retirement;
 
 /// What a block is used for.
@@ -156,7 +156,7 @@ pub struct Hybrid {
     free_total: u32,
     /// Where the next block is opened, if all lanes have as many erased ones.
     next_lane: u32,
-    under_way: UnderWay,
+    in_flight: InFlightUnits,
     mapped: u64,
     valid_total: u64,
     merges: MergeCounts,
@@ -213,7 +213,7 @@ impl Hybrid {
             logs_found: 0,
             free_total: geometry.blocks(),
             next_lane: 0,
-            under_way: UnderWay::default(),
+            in_flight: InFlightUnits::default(),
             mapped: 0,
             valid_total: 0,
             merges: MergeCounts::default(),
@@ -293,7 +293,7 @@ impl Hybrid {
 
     /// A program of `lpn` as the host wrote it is on its way to flash.
     pub fn write_begin(&mut self, lpn: u32) {
-        self.under_way.begin(lpn);
+        self.in_flight.begin(lpn);
     }
 
     /// One unit is programmed. Host data takes effect now, unless something newer came
@@ -310,7 +310,7 @@ impl Hybrid {
         if write.source.is_some() {
             return false;
         }
-        let wins = self.under_way.end(write.lpn, write.version);
+        let wins = self.in_flight.end(write.lpn, write.version);
         if wins {
             self.unmap(write.lpn);
             self.map(write.lpn, at);
@@ -347,8 +347,8 @@ impl Hybrid {
                 group.awaits_row = false;
             }
         }
-        if !self.under_way.is_empty() {
-            self.under_way.raise_all(start, end, version);
+        if !self.in_flight.is_empty() {
+            self.in_flight.raise_all(start, end, version);
         }
     }
 

@@ -16,20 +16,20 @@ use prism_nand::{BlockId, Nand, Pun, RowId, UnitTag};
 
 use super::{Hybrid, HybridConfig, Use};
 use crate::config::ConfigError;
-use crate::in_flight::UnderWay;
+use crate::in_flight::InFlightUnits;
 use crate::plan::TrimRange;
-use crate::scan::{Recovered, Remains, trim_best};
+use crate::scan::{FlashScan, Recovered, trim_best};
 
 /// What the flash knows of a block, whose place in the map was saved.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct BlockStatus {
     /// Rows programmed since its last erase.
     pub(crate) rows: u32,
     /// It is bad, from the factory or grown.
     pub(crate) bad: bool,
 }
 
-impl Standing {
+impl BlockStatus {
     /// That of `block` on `nand`.
     pub(crate) fn of(nand: &Nand, block: BlockId) -> Self {
         Self { rows: nand.rows_programmed(block), bad: nand.is_bad(block) }
@@ -78,11 +78,11 @@ struct Scan {
 impl Hybrid {
     /// As [`crate::Ftl::recover`].
     pub(crate) fn recover(
-        remains: &mut impl Remains,
+        flash: &mut impl FlashScan,
         config: HybridConfig,
         trims: &[TrimRange],
     ) -> Result<(Self, Recovered), ConfigError> {
-        let mut map = Self::new(remains.geometry().clone(), config)?;
+        let mut map = Self::new(flash.geometry().clone(), config)?;
         let blocks = map.geometry.blocks();
         let mut scan = Scan {
             best: vec![Best::default(); map.l2p.len()],
@@ -96,10 +96,10 @@ impl Hybrid {
         }
         map.free_total = 0;
         for block in (0..blocks).map(BlockId) {
-            map.erases[block.0 as usize] = remains.erases(block);
-            if remains.is_bad(block) {
+            map.erases[block.0 as usize] = flash.erases(block);
+            if flash.is_bad(block) {
                 map.fail(block.0);
-            } else if remains.is_erased(block) {
+            } else if flash.is_erased(block) {
                 let lane = map.lane_of(block.0);
                 map.lanes[lane].free.push_back(block.0);
                 map.free_total += 1;
@@ -107,8 +107,8 @@ impl Hybrid {
             }
             // Not erased; what for is found out below.
             map.uses[block.0 as usize] = Use::Dead;
-            if !remains.is_unstable(block) {
-                map.scan_block(remains, block, &mut scan)?;
+            if !flash.is_unstable(block) {
+                map.scan_block(flash, block, &mut scan)?;
             }
         }
         scan.trim(trims);
@@ -124,11 +124,11 @@ impl Hybrid {
     }
 
     /// What is left after power was lost, with the map as the capacitors saved it: programs
-    /// under way are gone, merges begin anew, open log blocks take no more rows. `standing` says
+    /// under way are gone, merges begin anew, open log blocks take no more rows. `status` says
     /// what the flash knows of each block.
     #[must_use]
-    pub(crate) fn after_power_loss(mut self, standing: &dyn Fn(BlockId) -> Standing) -> Self {
-        self.under_way = UnderWay::default();
+    pub(crate) fn after_power_loss(mut self, status: &dyn Fn(BlockId) -> BlockStatus) -> Self {
+        self.in_flight = InFlightUnits::default();
         self.rows_in_flight.fill(0);
         self.open_logs.clear();
         self.wanted_by.clear();
@@ -150,13 +150,13 @@ impl Hybrid {
             lane.sources.fill(0);
         }
         for block in 0..self.uses.len() as u32 {
-            let standing = standing(BlockId(block));
-            if standing.bad {
+            let status = status(BlockId(block));
+            if status.bad {
                 // The erase of a superblock may have failed on one die and not ended on others.
                 self.fail(block);
             }
             match self.uses[block as usize] {
-                Use::Free => assert!(standing.rows == 0, "an erased block is erased"),
+                Use::Free => assert!(status.rows == 0, "an erased block is erased"),
                 Use::Retired => {}
                 Use::Data if self.valid[block as usize] == 0 => {
                     self.data[self.logical[block as usize] as usize] = 0;
@@ -187,7 +187,7 @@ impl Hybrid {
 
     fn scan_block(
         &mut self,
-        remains: &mut impl Remains,
+        flash: &mut impl FlashScan,
         block: BlockId,
         scan: &mut Scan,
     ) -> Result<(), ConfigError> {
@@ -197,7 +197,7 @@ impl Hybrid {
         let mut found = Vec::new();
         for row in (first..first + self.layout.rows_per_block()).map(RowId) {
             found.clear();
-            let sequence = remains.row(row, &mut found);
+            let sequence = flash.row(row, &mut found);
             let known = &mut scan.blocks[block.0 as usize];
             if sequence > 0 {
                 scan.readable[row.0 as usize] = true;

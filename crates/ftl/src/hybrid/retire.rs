@@ -195,9 +195,9 @@ impl Hybrid {
             return;
         }
         let gives = |use_: &Use| matches!(use_, Use::Dead | Use::Spent | Use::Target);
-        let under_way = self.rows_in_flight.iter().any(|&rows| rows > 0)
+        let in_flight = self.rows_in_flight.iter().any(|&rows| rows > 0)
             || self.lanes.iter().any(|lane| lane.step.is_some());
-        self.retirement.read_only |= !under_way && !self.uses.iter().any(gives);
+        self.retirement.read_only |= !in_flight && !self.uses.iter().any(gives);
     }
 
     /// Whether `lane` has data in blocks that have failed.

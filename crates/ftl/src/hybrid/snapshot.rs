@@ -46,7 +46,7 @@ impl Hybrid {
             && no_merge
             && no_target
             && self.pads.is_empty()
-            && self.under_way.is_empty()
+            && self.in_flight.is_empty()
     }
 
     /// Appends the state of the FTL.

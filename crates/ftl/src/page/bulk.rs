@@ -33,7 +33,7 @@ impl PageMap {
     /// no rows are parity, and no unit is a tombstone.
     #[must_use]
     pub fn takes_rows_at_once(&self) -> bool {
-        !self.parity && self.live_tombstones == 0 && self.nothing_under_way()
+        !self.parity && self.live_tombstones == 0 && self.nothing_in_flight()
     }
 
     /// Says that what `lpn` points to now will soon be garbage; best some time after

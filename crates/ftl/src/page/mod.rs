@@ -26,7 +26,7 @@ use prism_base::{FastMap, Rng, Zeroed, prefetch};
 use prism_nand::{BlockId, Geometry, Layout, Pun, RowId};
 
 use crate::config::ConfigError;
-use crate::in_flight::UnderWay;
+use crate::in_flight::InFlightUnits;
 use crate::plan::{TrimRange, UnitWrite};
 use crate::trims::PendingTrims;
 use state::{Block, BlockState, FreshTombstone, LaneState, Retirement, Tombstone};
@@ -66,7 +66,7 @@ pub struct PageMap {
     parity_due: Vec<RowId>,
     /// Host units that cleaning has moved, where translation pages are on flash.
     moved: Vec<u32>,
-    under_way: UnderWay,
+    in_flight: InFlightUnits,
     tombstones: FastMap<u32, Tombstone>,
     /// New tombstones on their way to flash, by number.
     fresh_tombstones: FastMap<u64, FreshTombstone>,
@@ -118,7 +118,7 @@ impl PageMap {
             moved: Vec::new(),
             blocks: vec![Block::default(); blocks],
             lanes,
-            under_way: UnderWay::default(),
+            in_flight: InFlightUnits::default(),
             tombstones: FastMap::default(),
             fresh_tombstones: FastMap::default(),
             pending_trims: PendingTrims::default(),
@@ -180,8 +180,8 @@ impl PageMap {
     }
 
     /// Whether no program of host data and no trim is on its way to flash.
-    fn nothing_under_way(&self) -> bool {
-        self.under_way.is_empty() && !self.trims_pending()
+    fn nothing_in_flight(&self) -> bool {
+        self.in_flight.is_empty() && !self.trims_pending()
     }
 
     #[inline]
@@ -207,7 +207,7 @@ impl PageMap {
 
     /// A program of `lpn` as the host wrote it is on its way to flash.
     pub fn write_begin(&mut self, lpn: u32) {
-        self.under_way.begin(lpn);
+        self.in_flight.begin(lpn);
     }
 
     /// Takes effect of one programmed unit: the map changes now, unless something newer
@@ -236,7 +236,7 @@ impl PageMap {
 
     #[inline(always)]
     fn commit_host(&mut self, lpn: u32, version: u64, at: Pun) -> bool {
-        let wins = self.under_way.end(lpn, version);
+        let wins = self.in_flight.end(lpn, version);
         self.p2l[at.0 as usize] = lpn + 1;
         if wins {
             self.unmap(lpn);
@@ -274,8 +274,8 @@ impl PageMap {
         for lpn in start..end {
             self.unmap(lpn);
         }
-        if !self.under_way.is_empty() {
-            self.under_way.raise_all(start, end, version);
+        if !self.in_flight.is_empty() {
+            self.in_flight.raise_all(start, end, version);
         }
     }
 
@@ -317,7 +317,7 @@ impl PageMap {
             self.carve_trims(start, end, version);
             for lpn in start..end {
                 // A unit that was never on flash cannot come back from there.
-                let comes = self.under_way.raise(lpn, version);
+                let comes = self.in_flight.raise(lpn, version);
                 if self.l2p[lpn as usize] != 0 || comes {
                     self.unmap(lpn);
                     self.l2p[lpn as usize] = (at.0 + 1) | TRIMMED;

@@ -6,7 +6,7 @@ use super::state::BlockState;
 use super::{P2L_TOMBSTONE, PageConfig, PageMap, TRIMMED};
 use crate::config::ConfigError;
 use crate::plan::TrimRange;
-use crate::scan::{Recovered, Remains, trim_best};
+use crate::scan::{FlashScan, Recovered, trim_best};
 
 /// The best that was found for a logical unit.
 #[derive(Clone, Copy, Default)]
@@ -66,12 +66,12 @@ impl PageMap {
     /// # Errors
     /// [`ConfigError`] if the configuration does not fit the flash, or what it holds.
     pub fn recover_from(
-        remains: &mut impl Remains,
+        flash: &mut impl FlashScan,
         config: PageConfig,
         seed: u64,
         trims: &[TrimRange],
     ) -> Result<(Self, Recovered), ConfigError> {
-        let mut map = Self::new(remains.geometry().clone(), config, seed)?;
+        let mut map = Self::new(flash.geometry().clone(), config, seed)?;
         let blocks = map.geometry().blocks();
         let mut scan = Scan {
             best: vec![Best::default(); map.l2p.len()],
@@ -83,18 +83,18 @@ impl PageMap {
             part.free.clear();
         }
         for block in (0..blocks).map(BlockId) {
-            let erases = remains.erases(block);
+            let erases = flash.erases(block);
             map.erases[block.0 as usize] = erases;
             let (lane, place) = map.layout.split_block(block);
             let kind = map.kind_at(place);
             map.lanes[lane.0 as usize].part_mut(kind).erases += u64::from(erases);
-            if remains.is_bad(block) {
-                let holds = !remains.is_erased(block) && !remains.is_unstable(block);
+            if flash.is_bad(block) {
+                let holds = !flash.is_erased(block) && !flash.is_unstable(block);
                 map.found_bad(block, holds);
                 if !holds {
                     continue;
                 }
-            } else if remains.is_erased(block) {
+            } else if flash.is_erased(block) {
                 map.lanes[lane.0 as usize].part_mut(kind).free.push_back(block.0);
                 continue;
             }
@@ -102,8 +102,8 @@ impl PageMap {
             map.blocks[block.0 as usize].state = BlockState::Open;
             // What an interrupted erase has left of a superblock was moved before: taken
             // for data, it would win against its copies.
-            if !remains.is_unstable(block) {
-                map.scan_block(remains, block, &mut scan)?;
+            if !flash.is_unstable(block) {
+                map.scan_block(flash, block, &mut scan)?;
             }
         }
         scan.newest.newest_version =
@@ -121,7 +121,7 @@ impl PageMap {
 
     fn scan_block(
         &mut self,
-        remains: &mut impl Remains,
+        flash: &mut impl FlashScan,
         block: BlockId,
         scan: &mut Scan,
     ) -> Result<(), ConfigError> {
@@ -130,7 +130,7 @@ impl PageMap {
         let mut found = Vec::new();
         for row in (first..first + self.layout.rows_per_block()).map(RowId) {
             found.clear();
-            let sequence = remains.row(row, &mut found);
+            let sequence = flash.row(row, &mut found);
             let start = &mut scan.first_sequence[block.0 as usize];
             *start = if *start == 0 { sequence } else { *start };
             scan.newest.newest_sequence = scan.newest.newest_sequence.max(sequence);

@@ -86,13 +86,13 @@ impl SlcConfig {
         geometry: &Geometry,
         blocks: impl Iterator<Item = u32>,
     ) -> u64 {
-        let under_way = Self::units_under_way(geometry);
-        blocks.map(|blocks| self.units_most(geometry, blocks).saturating_sub(under_way)).sum()
+        let in_flight = Self::units_in_flight(geometry);
+        blocks.map(|blocks| self.units_most(geometry, blocks).saturating_sub(in_flight)).sum()
     }
 
     /// Units that a region must be able to take beside those that live there, because rows
     /// are under way.
-    fn units_under_way(geometry: &Geometry) -> u64 {
+    fn units_in_flight(geometry: &Geometry) -> u64 {
         // Two rows of the host on each die, the one that looks for a place, and parity.
         let rows = 2 * u64::from(geometry.dies_per_superblock) + 1;
         let rows = if geometry.parity { 2 * rows } else { rows };

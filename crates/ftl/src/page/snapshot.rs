@@ -18,7 +18,7 @@ impl PageMap {
         let no_victim = self.blocks.iter().all(|block| block.state != BlockState::Victim);
         let nothing_due = self.parity_due.is_empty() && self.moved.is_empty();
         let nothing_due = nothing_due && self.retirement.closing.is_empty();
-        self.nothing_under_way() && quiet && no_victim && nothing_due
+        self.nothing_in_flight() && quiet && no_victim && nothing_due
     }
 
     /// Appends the state of the FTL.

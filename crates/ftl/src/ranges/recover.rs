@@ -5,18 +5,18 @@ use prism_nand::{BlockId, Geometry, Nand, RowId, UnitTag};
 use super::{Part, RangeConfig, Ranges, RangesConfig};
 use crate::config::ConfigError;
 use crate::ftl::Ftl;
-use crate::hybrid::Standing;
+use crate::hybrid::BlockStatus;
 use crate::plan::TrimRange;
-use crate::scan::{Found, Recovered, Remains};
+use crate::scan::{FlashScan, Recovered, ScannedUnit};
 
-/// The remains of one range.
-struct PartRemains<'a, R> {
+/// The flash of one range.
+struct RangeScan<'a, R> {
     all: &'a mut R,
     geometry: Geometry,
     part: Part,
 }
 
-impl<R: Remains> Remains for PartRemains<'_, R> {
+impl<R: FlashScan> FlashScan for RangeScan<'_, R> {
     fn geometry(&self) -> &Geometry {
         &self.geometry
     }
@@ -37,7 +37,7 @@ impl<R: Remains> Remains for PartRemains<'_, R> {
         self.all.is_bad(self.part.block_out(block))
     }
 
-    fn row(&mut self, row: RowId, found: &mut Vec<Found>) -> u64 {
+    fn row(&mut self, row: RowId, found: &mut Vec<ScannedUnit>) -> u64 {
         let sequence = self.all.row(self.part.row_out(row), found);
         for unit in found {
             if let UnitTag::Data(lpn) = &mut unit.tag {
@@ -52,12 +52,12 @@ impl<R: Remains> Remains for PartRemains<'_, R> {
 impl Ranges {
     /// As [`Ftl::recover`], range by range.
     pub(crate) fn recover(
-        remains: &mut impl Remains,
+        flash: &mut impl FlashScan,
         config: RangesConfig,
         seed: u64,
         trims: &[TrimRange],
     ) -> Result<(Self, Recovered), ConfigError> {
-        let mut ranges = Self::new(remains.geometry().clone(), config, seed)?;
+        let mut ranges = Self::new(flash.geometry().clone(), config, seed)?;
         let mut newest = Recovered::default();
         let mut ftls = Vec::new();
         for (part, range) in ranges.parts.drain(..).zip(&ranges.config.ranges) {
@@ -70,8 +70,8 @@ impl Ranges {
             });
             let own: Vec<TrimRange> = own.collect();
             let geometry = part.ftl.geometry().clone();
-            let mut remains = PartRemains { all: remains, geometry, part };
-            let found = Ftl::recover_one(&mut remains, range.ftl.clone(), seed, &own)?;
+            let mut flash = RangeScan { all: flash, geometry, part };
+            let found = Ftl::recover_one(&mut flash, range.ftl.clone(), seed, &own)?;
             let (ftl, found) = found;
             newest.newest_version = newest.newest_version.max(found.newest_version);
             newest.newest_sequence = newest.newest_sequence.max(found.newest_sequence);
@@ -90,14 +90,14 @@ impl Ranges {
         let restore = |part: Part, range: &RangeConfig| {
             let Ftl::Page(saved) = &part.ftl else {
                 let ftl = part.ftl.clone();
-                return ftl.go_on_over(&|block| Standing::of(nand, part.block_out(block)));
+                return ftl.go_on_over(&|block| BlockStatus::of(nand, part.block_out(block)));
             };
             // Where units are is found on the flash; that some are nowhere is not.
             let unmapped: Vec<u32> =
                 (0..range.ftl.logical_units()).filter(|&u| saved.lookup(u).is_none()).collect();
             let geometry = part.ftl.geometry().clone();
-            let mut remains = PartRemains { all: &mut { nand }, geometry, part };
-            let found = Ftl::recover_one(&mut remains, range.ftl.clone(), seed, &[]);
+            let mut flash = RangeScan { all: &mut { nand }, geometry, part };
+            let found = Ftl::recover_one(&mut flash, range.ftl.clone(), seed, &[]);
             let (mut ftl, newest) = found.expect("flash that these ranges have written");
             for lpn in unmapped {
                 ftl.trim_now(lpn, lpn + 1, newest.newest_version);

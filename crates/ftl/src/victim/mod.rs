@@ -141,7 +141,7 @@ impl VictimPolicy {
     /// takes has at most `most` valid units.
     ///
     /// Greedy and cost-benefit, which see every block, take none with more than `most`.
-    /// The others may: refused, the block would keep standing where they look. Each still
+    /// The others may: refused, the block would stay where they look. Each still
     /// comes to a block that gains, if there is one: FIFO, LRU and windowed greedy since
     /// copies are sealed as the youngest, so that every block's turn comes; random and d-choices
     /// with certainty in time.

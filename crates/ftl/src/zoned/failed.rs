@@ -1,11 +1,12 @@
 //! Zones on flash that fails: what becomes of their blocks, of their data, and of them.
 //!
 //! A block whose program fails takes no more rows, and its zone becomes *broken*: it can be read
-//! and not be written. What the host was told is safe and has no row yet goes to a *shelter*, a
-//! block that zones which fail share, with a map by unit. A block whose erase fails is retired.
+//! and not be written. What the host was told is safe and has no row yet goes to a *relocation
+//! block*, a block that zones which fail share, with a map by unit. A block whose erase fails is
+//! retired.
 //!
-//! Every zone that can be written needs a good block, and shelters need one in reserve. When
-//! there are fewer good blocks than that, one zone after another is given up by the caller
+//! Every zone that can be written needs a good block, and relocation blocks need one in reserve.
+//! When there are fewer good blocks than that, one zone after another is given up by the caller
 //! ([`Zoned::shortage`]): an empty one is lost to the host and nothing else is.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,13 +37,13 @@ pub(super) struct Failures {
     pub(super) fates: Vec<Fate>,
     /// Zones that are sound.
     pub(super) sound: u32,
-    /// Blocks that zones may have: neither bad nor shelters.
+    /// Blocks that zones may have: neither bad nor relocation blocks.
     pub(super) good: u32,
-    /// Units in shelters by logical unit, and the other way round.
+    /// Units in relocation blocks by logical unit, and the other way round.
     pub(super) units: BTreeMap<u32, u32>,
     pub(super) lpns: BTreeMap<u32, u32>,
-    /// The shelter that takes rows.
-    pub(super) shelter: Option<u32>,
+    /// The relocation block that takes rows.
+    pub(super) relocation_block: Option<u32>,
     /// Zones that have become broken since that was last asked.
     pub(super) changed: Vec<u32>,
     /// The zone whose reset led to the last erase that failed.
@@ -59,20 +60,20 @@ impl Failures {
             good: blocks,
             units: BTreeMap::new(),
             lpns: BTreeMap::new(),
-            shelter: None,
+            relocation_block: None,
             changed: Vec::new(),
             reset: None,
             read_only: false,
         }
     }
 
-    /// Where a shelter holds `lpn`.
+    /// Where a relocation block holds `lpn`.
     #[inline]
-    pub(super) fn sheltered(&self, lpn: u32) -> Option<Pun> {
+    pub(super) fn relocated(&self, lpn: u32) -> Option<Pun> {
         if self.units.is_empty() { None } else { self.units.get(&lpn).copied().map(Pun) }
     }
 
-    /// The logical unit that a shelter holds at `at`.
+    /// The logical unit that a relocation block holds at `at`.
     pub(super) fn lpn_at(&self, at: Pun) -> Option<u32> {
         self.lpns.get(&at.0).copied()
     }
@@ -115,7 +116,7 @@ impl Zoned {
 
     /// The program of `row`, which was reserved, has failed or will not be made, because
     /// another of its block has failed: its units are not there. Their zone is broken, and
-    /// the next row of it is one of a shelter.
+    /// the next row of it is one of a relocation block.
     pub fn program_failed(&mut self, row: RowId) {
         let block = self.layout.block_of(row).0;
         self.rows_in_flight[block as usize] -= 1;
@@ -123,10 +124,10 @@ impl Zoned {
         if self.failures.blocks.insert(block) {
             match used {
                 Use::Zone(zone) => self.break_zone(zone),
-                Use::Shelter if self.failures.shelter == Some(block) => {
-                    self.failures.shelter = None;
+                Use::Relocation if self.failures.relocation_block == Some(block) => {
+                    self.failures.relocation_block = None;
                 }
-                Use::Shelter | Use::Dead(_) | Use::Free | Use::Retired => {}
+                Use::Relocation | Use::Dead(_) | Use::Free | Use::Retired => {}
             }
             self.failures.good -= u32::from(matches!(used, Use::Zone(_) | Use::Dead(_)));
         }
@@ -167,7 +168,7 @@ impl Zoned {
     }
 
     /// `zone` can be read from now on and not be written: its units that have no row yet go
-    /// to a shelter. The caller sends no more of them than it has promised to keep.
+    /// to a relocation block. The caller sends no more of them than it has promised to keep.
     pub fn break_zone(&mut self, zone: u32) {
         if self.failures.fates[zone as usize] != Fate::Sound {
             return;
@@ -217,8 +218,8 @@ impl Zoned {
         if self.failures.sound == 0 { 0 } else { needed.saturating_sub(self.failures.good) }
     }
 
-    /// Good blocks beside those that zones and shelters need: so many may fail before a zone
-    /// is lost. A zone that breaks takes its own block with it.
+    /// Good blocks beside those that zones and relocation blocks need: so many may fail before a
+    /// zone is lost. A zone that breaks takes its own block with it.
     #[must_use]
     pub fn spare_blocks(&self) -> u32 {
         self.failures.good.saturating_sub(self.failures.sound + self.config.kept)
@@ -235,13 +236,13 @@ impl Zoned {
         chosen
     }
 
-    /// Units of zones in shelters.
+    /// Units of zones in relocation blocks.
     #[must_use]
-    pub fn sheltered_units(&self) -> u64 {
+    pub fn relocated_units(&self) -> u64 {
         self.failures.units.len() as u64
     }
 
-    /// Whether nothing more is written, because data of a zone has failed to find a shelter,
+    /// Whether nothing more is written, because data of a zone has failed to be relocated,
     /// or no zone is left that could be written.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
@@ -260,24 +261,24 @@ impl Zoned {
     }
 
     /// Where the next row of a zone goes that is not sound.
-    pub(super) fn shelter_place(&self) -> HostPlace {
-        let open = self.failures.shelter.map(|block| self.lane_of(block) as u32);
+    pub(super) fn relocation_place(&self) -> HostPlace {
+        let open = self.failures.relocation_block.map(|block| self.lane_of(block) as u32);
         open.or_else(|| self.lane_to_open())
             .map_or(HostPlace::Blocked, |lane| HostPlace::Lane(LaneId(lane)))
     }
 
-    /// The next row of the shelter, if one is open.
-    pub(super) fn shelter_row(&self) -> Option<RowId> {
-        self.failures.shelter.map(|block| self.row_of_next(block))
+    /// The next row of the relocation block, if one is open.
+    pub(super) fn relocation_row(&self) -> Option<RowId> {
+        self.failures.relocation_block.map(|block| self.row_of_next(block))
     }
 
-    /// Takes the next row of a shelter, and a block if none is open.
+    /// Takes the next row of a relocation block, and a block if none is open.
     pub(super) fn reserve_in_shelter(&mut self, lane: LaneId) -> RowId {
-        let block = self.failures.shelter.unwrap_or_else(|| {
+        let block = self.failures.relocation_block.unwrap_or_else(|| {
             let free = self.lanes[lane.0 as usize].free.pop_first();
             let (_, block) = free.expect("the block that was offered");
             self.next_lane = lane.0 + 1;
-            self.uses[block as usize] = Use::Shelter;
+            self.uses[block as usize] = Use::Relocation;
             self.next[block as usize] = 0;
             self.failures.good -= 1;
             block
@@ -287,12 +288,12 @@ impl Zoned {
         self.next[block as usize] += 1;
         self.skip_rows(block);
         let full = self.next[block as usize] == self.layout.rows_per_block();
-        self.failures.shelter = (!full).then_some(block);
+        self.failures.relocation_block = (!full).then_some(block);
         row
     }
 
-    /// `row` of a shelter is programmed with `units`.
-    pub(super) fn commit_in_shelter(&mut self, row: RowId, units: &[UnitWrite]) {
+    /// `row` of a relocation block is programmed with `units`.
+    pub(super) fn commit_relocated(&mut self, row: RowId, units: &[UnitWrite]) {
         let first = self.layout.first_unit(row).0;
         for (unit, at) in units.iter().zip(first..) {
             // A zone may have been lost since its row was reserved.
@@ -307,20 +308,20 @@ impl Zoned {
         }
     }
 
-    /// A broken zone finds neither a shelter nor a block that will be erased: nothing more is
-    /// written.
+    /// A broken zone finds neither a relocation block nor a block that will be erased: nothing
+    /// more is written.
     pub(super) fn end_without_shelter(&mut self) {
         let waits = |used: &Use| matches!(used, Use::Dead(_) | Use::Free);
         self.failures.read_only |= !self.uses.iter().any(waits);
     }
 
-    /// The shelter goes on after a loss of power behind the rows that are done.
+    /// The relocation block goes on after a loss of power behind the rows that are done.
     pub(super) fn reopen_shelter(&mut self) {
-        let Some(block) = self.failures.shelter else { return };
+        let Some(block) = self.failures.relocation_block else { return };
         self.next[block as usize] = self.rows_done(block);
         self.skip_rows(block);
         if self.next[block as usize] == self.layout.rows_per_block() {
-            self.failures.shelter = None;
+            self.failures.relocation_block = None;
         }
     }
 
@@ -339,14 +340,17 @@ impl Zoned {
         let sound = failures.fates.iter().filter(|&&fate| fate == Fate::Sound).count();
         assert_eq!(sound, failures.sound as usize, "sound zones");
         let good = |(block, used): &(u32, &Use)| {
-            !matches!(used, Use::Retired | Use::Shelter) && !failures.blocks.contains(block)
+            !matches!(used, Use::Retired | Use::Relocation) && !failures.blocks.contains(block)
         };
         let good = (0..).zip(&self.uses).filter(good).count();
         assert_eq!(good, failures.good as usize, "good blocks");
-        assert_eq!(failures.units.len(), failures.lpns.len(), "units in shelters");
+        assert_eq!(failures.units.len(), failures.lpns.len(), "units in relocation blocks");
         for (&lpn, &at) in &failures.units {
             let block = self.layout.block_of_unit(Pun(at)).0;
-            assert!(self.uses[block as usize] == Use::Shelter, "unit {lpn} is in a shelter");
+            assert!(
+                self.uses[block as usize] == Use::Relocation,
+                "unit {lpn} is in a relocation block"
+            );
             assert!(self.is_broken(self.zone_units.divide(lpn)), "unit {lpn} of a broken zone");
             assert_eq!(failures.lpns.get(&at), Some(&lpn), "both maps agree");
         }

@@ -37,7 +37,7 @@ enum Use {
     /// of this zone, if that is known.
     Dead(Option<u32>),
     /// It holds what zones that have failed had no room for.
-    Shelter,
+    Relocation,
     /// It is bad and holds nothing, or nothing that is wanted.
     Retired,
 }
@@ -159,7 +159,7 @@ impl Zoned {
                 return Some(at);
             }
         }
-        self.failures.sheltered(lpn)
+        self.failures.relocated(lpn)
     }
 
     /// Nothing: a lookup is in a table that is small.
@@ -241,12 +241,12 @@ impl Zoned {
     #[must_use]
     pub fn host_place(&self, zone: u32) -> HostPlace {
         if !self.is_sound(zone) {
-            return self.shelter_place();
+            return self.relocation_place();
         }
         if let Some(block) = self.block_of[zone as usize].checked_sub(1) {
             return HostPlace::Lane(self.layout.lane_of(BlockId(block)));
         }
-        // What is kept for shelters is not for zones.
+        // What is kept for relocation blocks is not for zones.
         let free = || self.lanes.iter().map(|lane| lane.free.len() as u32).sum::<u32>();
         if self.config.kept > 0 && free() <= self.config.kept {
             return HostPlace::Blocked;
@@ -281,7 +281,7 @@ impl Zoned {
     #[must_use]
     pub fn next_row(&self, zone: u32) -> Option<RowId> {
         if !self.is_sound(zone) {
-            return self.shelter_row();
+            return self.relocation_row();
         }
         let block = self.block_of[zone as usize].checked_sub(1)?;
         self.has_rows(zone).then(|| self.row_of_next(block))
@@ -364,7 +364,7 @@ impl Zoned {
         self.rows_in_flight[block as usize] -= 1;
         let zone = match self.uses[block as usize] {
             Use::Zone(zone) => zone,
-            Use::Shelter => return self.commit_in_shelter(row, units),
+            Use::Relocation => return self.commit_relocated(row, units),
             used => {
                 if matches!(used, Use::Dead(_)) && self.rows_in_flight[block as usize] == 0 {
                     self.bury(block);
@@ -492,7 +492,7 @@ impl Zoned {
     pub fn is_writing(&self, block: BlockId) -> bool {
         let rows = self.layout.rows_per_block();
         let index = block.0 as usize;
-        matches!(self.uses[index], Use::Zone(_) | Use::Shelter) && self.next[index] < rows
+        matches!(self.uses[index], Use::Zone(_) | Use::Relocation) && self.next[index] < rows
     }
 
     /// The erase of a block has ended, on all its dies.
@@ -532,8 +532,8 @@ impl Zoned {
             assert_eq!(self.uses[block as usize - 1], Use::Zone(zone as u32), "its own block");
             mapped += u64::from(self.units_of(zone as u32, block - 1));
         }
-        let sheltered = self.sheltered_units();
-        assert_eq!(mapped + sheltered, self.mapped, "units that can be read");
+        let relocated = self.relocated_units();
+        assert_eq!(mapped + relocated, self.mapped, "units that can be read");
         self.assert_failures();
         for (block, &used) in self.uses.iter().enumerate() {
             let lane = &self.lanes[self.lane_of(block as u32)];
@@ -546,7 +546,7 @@ impl Zoned {
         for (index, lane) in self.lanes.iter().enumerate() {
             let own = |block: &u32| self.lane_of(*block) == index;
             let writing = (0..self.uses.len() as u32).filter(own);
-            let of_zone = |&block: &u32| self.uses[block as usize] != Use::Shelter;
+            let of_zone = |&block: &u32| self.uses[block as usize] != Use::Relocation;
             let writing = writing.filter(|&block| self.is_writing(BlockId(block)));
             let writing = writing.filter(of_zone).count();
             assert_eq!(writing, lane.writing as usize, "blocks being written");

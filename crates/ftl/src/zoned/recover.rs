@@ -4,7 +4,7 @@ use prism_nand::{BlockId, RowId, UnitTag};
 
 use super::{Use, Zoned, ZonedConfig};
 use crate::config::ConfigError;
-use crate::scan::{Recovered, Remains};
+use crate::scan::{FlashScan, Recovered};
 
 /// What a scan found in a block.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,7 +41,7 @@ impl Zoned {
                     self.skip_done(block);
                 }
                 Use::Dead(_) => self.bury(block),
-                Use::Free | Use::Shelter | Use::Retired => {}
+                Use::Free | Use::Relocation | Use::Retired => {}
             }
         }
         self.reopen_shelter();
@@ -59,10 +59,10 @@ impl Zoned {
     /// # Errors
     /// [`ConfigError`] if the configuration does not fit the flash, or what it holds.
     pub fn recover(
-        remains: &mut impl Remains,
+        flash: &mut impl FlashScan,
         config: ZonedConfig,
     ) -> Result<(Self, Recovered), ConfigError> {
-        let mut zoned = Self::new(remains.geometry().clone(), config)?;
+        let mut zoned = Self::new(flash.geometry().clone(), config)?;
         let mut newest = Recovered::default();
         let blocks = zoned.geometry.blocks();
         let mut best = vec![(0u32, Scanned::default()); zoned.config.zones as usize];
@@ -71,25 +71,25 @@ impl Zoned {
         }
         for block in (0..blocks).map(BlockId) {
             let index = block.0 as usize;
-            zoned.erases[index] = remains.erases(block);
-            if remains.is_bad(block) {
-                if !remains.is_erased(block) && !remains.is_unstable(block) {
+            zoned.erases[index] = flash.erases(block);
+            if flash.is_bad(block) {
+                if !flash.is_erased(block) && !flash.is_unstable(block) {
                     let why = "it is bad and holds data, which only a saved table knows of";
                     return Err(ConfigError::Foreign { block: block.0, why });
                 }
                 zoned.retire(block.0);
                 continue;
             }
-            if remains.is_erased(block) {
+            if flash.is_erased(block) {
                 let lane = zoned.lane_of(block.0);
                 zoned.lanes[lane].free.insert((zoned.erases[index], block.0));
                 continue;
             }
             zoned.uses[index] = Use::Dead(None);
-            if remains.is_unstable(block) {
+            if flash.is_unstable(block) {
                 continue;
             }
-            let found = zoned.scan_block(remains, block, &mut newest)?;
+            let found = zoned.scan_block(flash, block, &mut newest)?;
             let Some(zone) = found.zone else { continue };
             let known = &mut best[zone as usize];
             if known.0 == 0 || known.1.first < found.first {
@@ -110,7 +110,7 @@ impl Zoned {
 
     fn scan_block(
         &self,
-        remains: &mut impl Remains,
+        flash: &mut impl FlashScan,
         block: BlockId,
         newest: &mut Recovered,
     ) -> Result<Scanned, ConfigError> {
@@ -121,7 +121,7 @@ impl Zoned {
         let (mut found, mut gap) = (Vec::new(), false);
         for in_block in 0..rows {
             found.clear();
-            let sequence = remains.row(RowId(first_row + in_block), &mut found);
+            let sequence = flash.row(RowId(first_row + in_block), &mut found);
             newest.newest_sequence = newest.newest_sequence.max(sequence);
             if scanned.first == 0 {
                 scanned.first = sequence;

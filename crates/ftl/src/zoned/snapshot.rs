@@ -20,7 +20,7 @@ impl Use {
             Self::Free => (0, None),
             Self::Zone(zone) => (1, Some(zone)),
             Self::Dead(zone) => (2, zone),
-            Self::Shelter => (3, None),
+            Self::Relocation => (3, None),
             Self::Retired => (4, None),
         }
     }
@@ -30,7 +30,7 @@ impl Use {
             (0, None) => Self::Free,
             (1, Some(zone)) => Self::Zone(zone),
             (2, zone) => Self::Dead(zone),
-            (3, None) => Self::Shelter,
+            (3, None) => Self::Relocation,
             (4, None) => Self::Retired,
             _ => return None,
         })
@@ -67,7 +67,7 @@ impl Zoned {
         out.column_u8(&failures.fates.iter().map(|fate| code(fate) as u8).collect::<Vec<_>>());
         out.column_u32(&failures.units.keys().copied().collect::<Vec<_>>());
         out.column_u32(&failures.units.values().copied().collect::<Vec<_>>());
-        out.option(failures.shelter);
+        out.option(failures.relocation_block);
         out.option(failures.reset);
     }
 
@@ -154,10 +154,10 @@ impl Zoned {
         for (lpn, at) in lpns.into_iter().zip(places) {
             let once = failures.units.insert(lpn, at).is_none();
             if at >= units || !once || failures.lpns.insert(at, lpn).is_some() {
-                return Err(from.wrong("two units of a shelter stand in one place"));
+                return Err(from.wrong("two units of a relocation block stand in one place"));
             }
         }
-        failures.shelter = from.option(blocks as u32)?;
+        failures.relocation_block = from.option(blocks as u32)?;
         failures.reset = from.option(self.config.zones)?;
         Ok(())
     }
@@ -171,7 +171,7 @@ impl Zoned {
             let index = block as usize;
             let used = self.uses[index];
             let failed = self.failures.blocks.contains(&block);
-            good += u32::from(!failed && !matches!(used, Use::Retired | Use::Shelter));
+            good += u32::from(!failed && !matches!(used, Use::Retired | Use::Relocation));
             let lane = self.lane_of(block);
             match used {
                 Use::Free => {
@@ -190,20 +190,24 @@ impl Zoned {
                 Use::Dead(_) if !self.lanes[lane].dead.contains(&block) => {
                     return Err(from.wrong("a block that is to be erased never is"));
                 }
-                Use::Dead(_) | Use::Shelter | Use::Retired => {}
+                Use::Dead(_) | Use::Relocation | Use::Retired => {}
             }
         }
         self.failures.good = good;
-        let sheltered = |(&lpn, &at): (&u32, &u32)| {
+        let relocated = |(&lpn, &at): (&u32, &u32)| {
             let block = self.layout.block_of_unit(Pun(at)).0 as usize;
             let broken = self.is_broken(self.zone_units.divide(lpn));
-            broken && self.uses[block] == Use::Shelter && self.is_done(self.layout.row_of(Pun(at)))
+            broken
+                && self.uses[block] == Use::Relocation
+                && self.is_done(self.layout.row_of(Pun(at)))
         };
         let open = |&block: &u32| {
-            self.uses[block as usize] == Use::Shelter && self.next[block as usize] < rows
+            self.uses[block as usize] == Use::Relocation && self.next[block as usize] < rows
         };
-        if !self.failures.units.iter().all(sheltered) || !self.failures.shelter.iter().all(open) {
-            return Err(from.wrong("a shelter holds what it cannot"));
+        if !self.failures.units.iter().all(relocated)
+            || !self.failures.relocation_block.iter().all(open)
+        {
+            return Err(from.wrong("a relocation block holds what it cannot"));
         }
         self.mapped += self.failures.units.len() as u64;
         Ok(())

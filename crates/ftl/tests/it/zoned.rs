@@ -178,7 +178,7 @@ fn without_erased_blocks_a_zone_waits_for_an_erase() {
 }
 
 #[test]
-fn a_reset_with_rows_under_way_waits_for_them() {
+fn a_reset_with_rows_in_flight_waits_for_them() {
     let mut zones = Zones::new(4);
     let (row, units) = zones.begin(0);
     zones.ftl.zoned_mut().unwrap().reset(0);
@@ -279,7 +279,7 @@ fn a_failed_program_sends_what_is_left_of_a_zone_to_a_shelter() {
     assert!(!map.is_void(other.0) && map.is_void(behind.0) && map.has_failed(BlockId(0)));
     zones.ftl.commit(other.0, &other.1, &[]);
     zones.ftl.program_failed(behind.0);
-    // Lane 1 has one erased block more than lane 0: its first block is the shelter.
+    // Lane 1 has one erased block more than lane 0: its first block is the relocation block.
     for (row, units) in [(48, &behind.1), (49, &failed.1)] {
         assert_eq!(zones.ftl.host_place(0, 0), HostPlace::Lane(LaneId(1)));
         assert_eq!(zones.ftl.reserve_host(LaneId(1), 0, 0), RowId(row));
@@ -289,15 +289,15 @@ fn a_failed_program_sends_what_is_left_of_a_zone_to_a_shelter() {
     let expected = [0, 3, 98, 99, 6, 7, 96, 97].map(Some);
     assert_eq!(places[..8], expected);
     assert_eq!((places[8], zones.ftl.mapped()), (None, 10));
-    // The shelter has taken the block to spare; another zone that breaks shares it.
+    // The relocation block has taken the block to spare; another zone that breaks shares it.
     let map = zones.ftl.zoned().unwrap();
-    assert_eq!((map.spare_blocks(), map.written(0), map.sheltered_units()), (0, 10, 4));
+    assert_eq!((map.spare_blocks(), map.written(0), map.relocated_units()), (0, 10, 4));
     let (row, units) = zones.begin(1);
     zones.ftl.program_failed(row);
     assert_eq!(zones.ftl.reserve_host(LaneId(1), 1, 0), RowId(50));
     zones.ftl.commit(RowId(50), &units, &[]);
     let map = zones.ftl.zoned().unwrap();
-    assert_eq!((map.shortage(), map.spare_blocks(), map.sheltered_units()), (0, 0, 6));
+    assert_eq!((map.shortage(), map.spare_blocks(), map.relocated_units()), (0, 0, 6));
     assert_eq!(map.live(prism_nand::Pun(100)), Some(ZONE), "unit 0 of zone 1");
     zones.ftl.assert_consistent();
 }

@@ -93,7 +93,7 @@ impl FaultsObject {
                 count: zones.count,
                 read_only: zones.read_only,
                 offline: zones.offline,
-                sheltered_bytes: zones.sheltered.0,
+                sheltered_bytes: zones.relocated.0,
             }),
             failed_requests: failed.into_iter().collect(),
             read_only: health.read_only.map(|read_only| ReadOnlyObject {
@@ -154,7 +154,7 @@ pub fn section(
     figures.extend(health.zones.map(|zones| {
         Figure::new("Zones read-only", Unit::Count, u64::from(zones.read_only)).note(format!(
             "of {}; {} more are offline; {} that they had no room for stand elsewhere",
-            zones.count, zones.offline, zones.sheltered
+            zones.count, zones.offline, zones.relocated
         ))
     }));
     if let Some(read_only) = health.read_only {

@@ -16,24 +16,24 @@ impl Drive {
         if start >= end {
             return;
         }
-        let owed = self.buffer.trim(start, end);
+        let waiting = self.buffer.trim(start, end);
         let version = self.version();
         if self.device.drive.power_loss_protection {
             self.engine.ftl_mut().trim_now(start, end, version);
             self.engine.look_for_garbage(self.now);
-            for slot in owed.waiters {
+            for slot in waiting.waiters {
                 self.unit_durable(slot, out);
             }
             return;
         }
         self.engine.ftl_mut().trim_later(start, end, version);
         self.open_trims.push(TrimRange { start, count: end - start, version });
-        if owed.epoch.is_some() || !owed.waiters.is_empty() {
+        if waiting.epoch.is_some() || !waiting.waiters.is_empty() {
             let place = self.seal_trims().expect("a trim was just recorded");
-            if let Some(epoch) = owed.epoch {
+            if let Some(epoch) = waiting.epoch {
                 self.buffer.join_epoch(place, epoch);
             }
-            for slot in owed.waiters {
+            for slot in waiting.waiters {
                 self.buffer.wait_for(place, slot);
             }
         } else if self.open_trims.len() >= self.unit as usize / TrimRange::ENCODED {

@@ -67,7 +67,7 @@ impl Drive {
                 let (_, payload) = self.timers.pop().expect("an event was there");
                 self.timer(payload, out);
             }
-            if self.delicate {
+            if self.has_faults_or_wordlines {
                 self.mind_flash(out);
             }
             if out.len() > before {

@@ -43,7 +43,7 @@ pub struct ZoneHealth {
     /// Zones there are.
     pub count: u32,
     /// Data of zones that had no room for it any more and stands elsewhere.
-    pub sheltered: Bytes,
+    pub relocated: Bytes,
 }
 
 /// What age has left of a drive.
@@ -103,7 +103,7 @@ impl Drive {
             read_only: zones.count(ZoneState::ReadOnly),
             offline: zones.count(ZoneState::Offline),
             count: zones.shape().count,
-            sheltered: Bytes(map.sheltered_units() * self.unit),
+            relocated: Bytes(map.relocated_units() * self.unit),
         })
     }
 

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use prism_base::{DecodeError, Decoder, Encoder, FastMap, FastSet};
-use prism_ftl::{Evicted, MapCache, MapCounts, ReadRun, Trouble};
+use prism_ftl::{Evicted, MapCache, MapCounts, ReadRecovery, ReadRun};
 use prism_nand::Cause;
 
 use super::{Drive, FILL, MAP};
@@ -218,12 +218,12 @@ impl Drive {
         let (row, pages) = (layout.row_of(at), pages.count_ones() as u16);
         map.loading.insert(page, Vec::new());
         map.counts.loads += 1;
-        let mut trouble = Trouble::default();
+        let mut recovery = ReadRecovery::default();
         if self.engine.has_faults() {
             // A page that cannot be read is put together from out-of-band data.
-            self.engine.judge(at, self.now, &mut trouble);
+            self.engine.sample_read_errors(at, self.now, &mut recovery);
         }
-        let run = ReadRun { row, level: level as u8, pages, units: 1, trouble };
+        let run = ReadRun { row, level: level as u8, pages, units: 1, recovery };
         self.engine.read(&run, Cause::Map, MAP | page, false, self.now);
         Some(true)
     }

@@ -87,7 +87,7 @@ pub struct Drive {
     /// Since when nothing is written any more.
     read_only: Option<ReadOnly>,
     /// The flash fails, or several of its rows share a word line.
-    delicate: bool,
+    has_faults_or_wordlines: bool,
     last_change: SimTime,
     pumping: bool,
     pump_again: bool,
@@ -147,7 +147,8 @@ impl Drive {
         let row_units = engine.nand().layout().units_per_row() as usize;
         let streams = engine.ftl().streams();
         let zones = ZoneWork::new(&device, engine.ftl().zoned());
-        let delicate = engine.nand().has_faults() || device.engine_config().word_line_rows > 1;
+        let has_faults_or_wordlines =
+            engine.nand().has_faults() || device.engine_config().word_line_rows > 1;
         Self {
             capacity: device.capacity().0,
             unit,
@@ -173,7 +174,7 @@ impl Drive {
             open_trims: Vec::new(),
             counts: HostCounts::default(),
             read_only: None,
-            delicate,
+            has_faults_or_wordlines,
             last_change: SimTime::ZERO,
             pumping: false,
             pump_again: false,

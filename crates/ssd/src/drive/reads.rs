@@ -43,7 +43,9 @@ impl Drive {
             return self.send(slot);
         };
         let mut run = self.engine.ftl().read_of(at);
-        if self.engine.has_faults() && self.engine.judge(at, self.now, &mut run.trouble) {
+        if self.engine.has_faults()
+            && self.engine.sample_read_errors(at, self.now, &mut run.recovery)
+        {
             self.slots[slot].status = Status::Unreadable;
             self.engine.note_unreadable();
         }
@@ -74,7 +76,7 @@ impl Drive {
         }
         if self.engine.has_faults()
             && let Some(run) = self.runs.last_mut()
-            && self.engine.judge(at, self.now, &mut run.trouble)
+            && self.engine.sample_read_errors(at, self.now, &mut run.recovery)
         {
             self.slots[slot].status = Status::Unreadable;
             self.engine.note_unreadable();

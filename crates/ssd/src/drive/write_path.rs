@@ -1,7 +1,7 @@
 //! From a write command into the buffer, and from the buffer to flash.
 
 use prism_engine::HostUnit;
-use prism_ftl::{ReadRun, Trouble, UnitWrite};
+use prism_ftl::{ReadRecovery, ReadRun, UnitWrite};
 use prism_nand::{Cause, LaneId, Pun};
 
 use super::slots::Then;
@@ -57,7 +57,7 @@ impl Drive {
     /// Whether a write that has just been queued can do nothing but wait: there is no room,
     /// others come before it, and what makes room will see to all of them.
     pub(super) fn only_waits(&mut self) -> bool {
-        let plain = self.map.is_none() && self.zones.is_none() && !self.delicate;
+        let plain = self.map.is_none() && self.zones.is_none() && !self.has_faults_or_wordlines;
         plain
             && self.waiting_for_buffer.len() > 1
             && self.buffer.is_full()
@@ -265,16 +265,16 @@ impl Drive {
         let (level, pages) = layout.pages_of(at);
         let pages = pages.count_ones() as u16;
         let row = layout.row_of(at);
-        let mut trouble = Trouble::default();
+        let mut recovery = ReadRecovery::default();
         if self.engine.has_faults()
-            && self.engine.judge(at, self.now, &mut trouble)
+            && self.engine.sample_read_errors(at, self.now, &mut recovery)
             && cause == Cause::Rmw
         {
             // The host wrote a part of what is now one unit that cannot be read.
             self.buffer.mark_lost(place);
             self.engine.note_lost(at);
         }
-        let run = ReadRun { row, level: level as u8, pages, units: 1, trouble };
+        let run = ReadRun { row, level: level as u8, pages, units: 1, recovery };
         self.engine.read(&run, cause, place | FILL, urgent, self.now);
         u32::from(pages)
     }

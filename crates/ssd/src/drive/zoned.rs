@@ -1,8 +1,8 @@
 //! What a zoned drive does beside reading and writing: it finishes, resets and loses zones.
 //!
 //! A zone whose flash has failed becomes read only: commands on it that are under way end with
-//! [`Status::WriteFault`], and what the host was told is safe goes to a shelter. Where blocks are
-//! too few for all zones, empty ones go offline.
+//! [`Status::WriteFault`], and what the host was told is safe goes to a relocation block. Where
+//! blocks are too few for all zones, empty ones go offline.
 //!
 //! Units of a zone enter the buffer in the order of their places and leave it a row at a time,
 //! as rows of a zone cannot be padded before the zone ends. The buffer is durable, so that
@@ -164,7 +164,7 @@ impl Drive {
             self.zone_breaks(zone, fault, out);
             any = true;
         }
-        // The last one is through when its data has found a shelter.
+        // The last one is through when its data has been relocated.
         let ended = self.engine.ftl().zoned().is_some_and(|map| map.sound_zones() == 0);
         if ended && self.buffer.used() == 0 {
             self.engine.ftl_mut().set_read_only();
@@ -242,8 +242,8 @@ impl Drive {
         let Some(map) = self.engine.ftl_mut().zoned_mut() else { return };
         let units = map.config().zone_units;
         then(map, zone);
-        let owed = self.buffer.trim(zone * units, (zone + 1) * units);
-        debug_assert!(owed.waiters.is_empty(), "the buffer is durable: nobody waits for a unit");
+        let waiting = self.buffer.trim(zone * units, (zone + 1) * units);
+        debug_assert!(waiting.waiters.is_empty(), "the buffer is durable: nobody waits for a unit");
         self.engine.look_for_garbage(self.now);
     }
 
@@ -272,7 +272,7 @@ impl Drive {
     /// Does what can be done for `ending` now; returns whether that was the last of it.
     fn is_ended(&mut self, ending: Ending) -> bool {
         let zone = ending.zone();
-        if self.zones.as_ref().is_some_and(|work| work.zones.writes_under_way(zone) > 0) {
+        if self.zones.as_ref().is_some_and(|work| work.zones.writes_in_flight(zone) > 0) {
             return false;
         }
         let lost = self.zone_info(zone).is_some_and(|info| info.state == ZoneState::Offline);

@@ -44,8 +44,8 @@ fn reset(drive: &mut Drive, zone: u64) {
     finish_all(drive);
 }
 
-/// Every erase fails. Of twelve blocks ten are those of zones and one is kept for shelters, so
-/// that the first failure finds a block to spare, and the second costs the zone.
+/// Every erase fails. Of twelve blocks ten are those of zones and one is kept for relocation
+/// blocks, so that the first failure finds a block to spare, and the second costs the zone.
 #[test]
 fn an_erase_that_fails_takes_a_spare_block_and_then_the_zone() {
     let mut drive = drive(ageing(2, 0.0, 1.0), 1);
@@ -117,7 +117,7 @@ fn random_program_failures_leave_zones_that_can_be_read() {
         let zones = health.zones.unwrap();
         assert_eq!((zones.read_only, zones.offline), (1, 0), "seed {seed}");
         assert_eq!((state(&drive, 0), drive.take_failed_zone()), (ZoneState::ReadOnly, Some(0)));
-        assert!(zones.sheltered.0 >= UNIT, "the row that failed stands elsewhere");
+        assert!(zones.relocated.0 >= UNIT, "the row that failed stands elsewhere");
         for (unit, version) in (0..).zip(versions) {
             assert_eq!(drive.version_of(unit).unwrap(), Some(version), "seed {seed}, unit {unit}");
         }
@@ -133,15 +133,15 @@ fn random_program_failures_leave_zones_that_can_be_read() {
     assert!(!all_seeds() || found >= 20, "one program has failed in {found} lives");
 }
 
-/// Every program fails: neither zones nor shelters take anything, and the drive writes no more.
-/// What was acknowledged stays in the buffer, also when power goes.
+/// Every program fails: neither zones nor relocation blocks take anything, and the drive writes
+/// no more. What was acknowledged stays in the buffer, also when power goes.
 #[test]
 fn data_without_a_shelter_stays_in_the_buffer() {
     let mut drive = drive(ageing(2, 1.0, 0.0), 1);
     let first = serve(&mut drive, request(HostOp::ZoneAppend, 0, 9));
     assert_eq!(first.status, Status::Done);
     finish_all(&mut drive);
-    // The block of the zone, and every other as a shelter.
+    // The block of the zone, and every other as a relocation block.
     assert_eq!(drive.health().unwrap().bad.failed_programs, 12);
     assert!(drive.read_only().is_some());
     let there = |drive: &Drive| (0..9).all(|unit| drive.version_of(unit).unwrap().is_some());

@@ -260,7 +260,7 @@ struct Seen {
     write_faults: u64,
     read_only: u32,
     offline: u32,
-    sheltered: u64,
+    relocated: u64,
     ended: u32,
     cuts: u32,
 }
@@ -293,7 +293,7 @@ fn live(host: Host, stretches: u32, cuts: f64, seed: u64, seen: &mut Seen) {
     seen.write_faults += host.write_faults;
     seen.read_only += zones.read_only;
     seen.offline += zones.offline;
-    seen.sheltered += zones.sheltered.0 / UNIT;
+    seen.relocated += zones.relocated.0 / UNIT;
     seen.ended += u32::from(health.read_only.is_some());
 }
 
@@ -320,7 +320,7 @@ fn random_failures_of_zones_lose_nothing() {
     let seen = swarm(150, 20, 0.0);
     assert!(!all_seeds() || failures(&seen) >= 1000, "{seen:?}");
     assert!(!all_seeds() || seen.read_only >= 400 && seen.offline >= 100, "{seen:?}");
-    assert!(!all_seeds() || seen.write_faults >= 200 && seen.sheltered >= 1000, "{seen:?}");
+    assert!(!all_seeds() || seen.write_faults >= 200 && seen.relocated >= 1000, "{seen:?}");
 }
 
 #[test]

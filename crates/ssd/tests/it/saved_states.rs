@@ -19,7 +19,7 @@ use prism_testkit::{all_seeds, seeds};
 
 /// What a stretch of work leads to, without the time at which it began.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct WorkResult {
     done: Vec<Completion>,
     refused: u64,
     flash: FlashCounts,
@@ -92,7 +92,7 @@ fn draw_zoned(zones: &prism_ssd::zones::Zones, rng: &mut Rng) -> Request {
 }
 
 /// Keeps some requests in flight, with pauses, then flushes and lets the drive come to rest.
-fn work(drive: &mut Drive, requests: u64, seed: u64) -> Told {
+fn work(drive: &mut Drive, requests: u64, seed: u64) -> WorkResult {
     let mut rng = Rng::stream(seed, "saved.work");
     let begun = drive.now();
     let flash = *drive.flash_counts();
@@ -123,7 +123,7 @@ fn work(drive: &mut Drive, requests: u64, seed: u64) -> Told {
     for one in &mut done {
         (one.submitted, one.completed) = (since(one.submitted), since(one.completed));
     }
-    Told {
+    WorkResult {
         done,
         refused,
         flash: drive.flash_counts().since(&flash),

@@ -145,10 +145,10 @@ fn the_sync_after_a_failed_write_tells_it() {
     });
 }
 
-/// Labels as long as pages, and room for the pages alone: the labels wait, and the sync that has
-/// them written tells.
+/// Page headers as long as pages, and room for the pages alone: the page headers wait, and the
+/// sync that has them written tells.
 #[test]
-fn labels_without_room_are_told_by_the_sync() {
+fn headers_without_room_are_told_by_the_sync() {
     let geometry = DeviceGeometry { page_size: 4096, oob_size: 4000, ..GEOMETRY };
     let page = |number: u32| ((number + 1).to_le_bytes().repeat(1024), number.to_le_bytes());
     on_each(|disk, settings| {
@@ -170,7 +170,7 @@ fn labels_without_room_are_told_by_the_sync() {
         };
         (0..8).for_each(|number| program(&mut device, number).unwrap());
         device.sync().unwrap();
-        // 392 pages more are 1568 KiB, and their labels as much.
+        // 392 pages more are 1568 KiB, and their page headers as much.
         disk.leave(2 << 20);
         let taken = (8..400).take_while(|&number| program(&mut device, number).is_ok()).count();
         // Others may need more room than the bytes that are written.

@@ -11,7 +11,7 @@ type Content = Option<u64>;
 
 /// What a request under way does to a mapping unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum UnderWay {
+enum InFlight {
     Write,
     Trim,
 }
@@ -23,12 +23,12 @@ struct UnitModel {
     /// Which of these is promised: nothing older may be found.
     promised: usize,
     /// A request on it; the unit is left alone until it is done.
-    under_way: Option<UnderWay>,
+    in_flight: Option<InFlight>,
 }
 
 impl UnitModel {
     fn found(content: Content) -> Self {
-        Self { history: vec![content], promised: 0, under_way: None }
+        Self { history: vec![content], promised: 0, in_flight: None }
     }
 }
 
@@ -200,7 +200,7 @@ impl Harness {
     }
 
     /// What `request` does to which mapping units.
-    fn effects(&self, request: &Request) -> Vec<(usize, UnderWay)> {
+    fn effects(&self, request: &Request) -> Vec<(usize, InFlight)> {
         let (start, end) = (request.offset, request.offset + request.len);
         let touched = (start / self.unit) as usize..end.div_ceil(self.unit) as usize;
         let device = self.drive.device();
@@ -208,10 +208,10 @@ impl Harness {
             let begin = lpn as u64 * self.unit;
             let whole = start <= begin && begin + self.unit <= end;
             match request.op {
-                HostOp::Write => Some(UnderWay::Write),
-                HostOp::WriteZeroes if whole && device.unmaps() => Some(UnderWay::Trim),
-                HostOp::WriteZeroes => Some(UnderWay::Write),
-                HostOp::Discard => (whole && device.drive.discards).then_some(UnderWay::Trim),
+                HostOp::Write => Some(InFlight::Write),
+                HostOp::WriteZeroes if whole && device.unmaps() => Some(InFlight::Trim),
+                HostOp::WriteZeroes => Some(InFlight::Write),
+                HostOp::Discard => (whole && device.drive.discards).then_some(InFlight::Trim),
                 // Zones are written by their own harness.
                 _ => None,
             }
@@ -234,11 +234,11 @@ impl Harness {
             covered = self.units.iter().map(|unit| unit.history.len() - 1).collect();
         }
         let effects = self.effects(&request);
-        if effects.iter().any(|&(lpn, _)| self.units[lpn].under_way.is_some()) {
+        if effects.iter().any(|&(lpn, _)| self.units[lpn].in_flight.is_some()) {
             return;
         }
         for (lpn, does) in effects {
-            self.units[lpn].under_way = Some(does);
+            self.units[lpn].in_flight = Some(does);
         }
         self.drive.submit(request, self.drive.now()).unwrap();
         self.requests.push(Some(Submitted { request, covered }));
@@ -258,9 +258,9 @@ impl Harness {
         let durable = spec.power_loss_protection || through || request.fua;
         for (lpn, does) in self.effects(&request) {
             let now = self.drive.version_of(lpn as u32).unwrap();
-            assert_eq!(now.is_none(), does == UnderWay::Trim, "{lpn} after {request:?}");
+            assert_eq!(now.is_none(), does == InFlight::Trim, "{lpn} after {request:?}");
             let unit = &mut self.units[lpn];
-            unit.under_way = None;
+            unit.in_flight = None;
             unit.history.push(now);
             if durable {
                 unit.promised = unit.history.len() - 1;
@@ -275,9 +275,9 @@ impl Harness {
         for (lpn, does) in self.effects(request) {
             let now = self.drive.version_of(lpn as u32).unwrap();
             let unit = &mut self.units[lpn];
-            unit.under_way = None;
+            unit.in_flight = None;
             let last = *unit.history.last().expect("something was found at first");
-            let new = if does == UnderWay::Trim { now.is_none() } else { now > last };
+            let new = if does == InFlight::Trim { now.is_none() } else { now > last };
             assert!(now == last || new, "unit {lpn} after {request:?}");
             unit.history.push(now);
         }
@@ -295,16 +295,16 @@ impl Harness {
         for (lpn, unit) in units.iter_mut().enumerate() {
             let found = drive.version_of(lpn as u32).unwrap();
             let newest = unit.history.iter().flatten().max().copied().unwrap_or(0);
-            let ahead = match (unit.under_way, found) {
-                (Some(UnderWay::Write), Some(version)) => version > newest,
-                (Some(UnderWay::Trim), None) => true,
+            let ahead = match (unit.in_flight, found) {
+                (Some(InFlight::Write), Some(version)) => version > newest,
+                (Some(InFlight::Trim), None) => true,
                 _ => false,
             };
             let allowed = &unit.history[unit.promised..];
             assert!(
                 allowed.contains(&found) || ahead,
                 "unit {lpn}: found {found:?}, allowed {allowed:?}, under way {:?}, {:?}",
-                unit.under_way,
+                unit.in_flight,
                 drive.device()
             );
             // What was found is on flash, so it is the floor from now on.

@@ -1,5 +1,5 @@
-//! Labels that wait for a sync: however many they are, whatever fails meanwhile, each is read as
-//! it was written, and none is counted before it is durable.
+//! Page headers that wait for a sync: however many they are, whatever fails meanwhile, each is
+//! read as it was written, and none is counted before it is durable.
 
 use prism_testkit::skipped;
 use std::fs::File;
@@ -9,7 +9,7 @@ use prism_base::Rng;
 use prism_flash::{DeviceGeometry, Medium, MediumError, PageState};
 use prism_flashfile::{EngineChoice, FlashFile, FlashFileError, Settings, SimulatedFile};
 
-/// A page's label has a page of the file for itself; there are more than are kept in memory.
+/// A page header has a page of the file for itself; there are more than are kept in memory.
 const MANY: DeviceGeometry = DeviceGeometry {
     channels: 1,
     luns_per_channel: 1,
@@ -20,7 +20,7 @@ const MANY: DeviceGeometry = DeviceGeometry {
     max_open_blocks: None,
 };
 
-/// Four labels in a page of the file.
+/// Four page headers in a page of the file.
 const FEW: DeviceGeometry = DeviceGeometry {
     blocks_per_lun: 12,
     pages_per_block: 5,
@@ -66,7 +66,7 @@ fn check_whole(device: &mut FlashFile, context: &str) {
 }
 
 #[test]
-fn more_labels_than_are_kept() {
+fn more_headers_than_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     for engine in [EngineChoice::Portable, EngineChoice::Uring] {
         let context = format!("{engine:?}");
@@ -79,7 +79,7 @@ fn more_labels_than_are_kept() {
             }
             made => made.unwrap(),
         };
-        let mut rng = Rng::stream(1, "labels");
+        let mut rng = Rng::stream(1, "headers");
         let mut open: Vec<u32> = (0..MANY.blocks()).collect();
         while !open.is_empty() {
             let place = rng.below(open.len() as u64) as usize;
@@ -102,16 +102,17 @@ fn more_labels_than_are_kept() {
     }
 }
 
-/// The disk is full from each write on: those of pages, of labels that make room for others,
-/// and of labels at a sync. What was taken stays readable, what fails is told, once and for all.
+/// The disk is full from each write on: those of pages, of page headers that make room for
+/// others, and of page headers at a sync. What was taken stays readable, what fails is told, once
+/// and for all.
 #[test]
-fn labels_that_find_no_room_are_told() {
-    // Programs that failed for their page, and for labels; syncs.
+fn headers_that_find_no_room_are_told() {
+    // Programs that failed for their page, and for page headers; syncs.
     let mut failed = [0; 3];
     for (kept, left) in (1..4).flat_map(|kept| (0..60).map(move |left| (kept, left))) {
         let context = format!("{kept} kept, {left} writes");
         let file = SimulatedFile::new();
-        file.keep_labels(kept);
+        file.keep_headers(kept);
         let mut device = FlashFile::create_simulated(&file, FEW).unwrap();
         (0..6).for_each(|block| program(&mut device, 2 * block).unwrap());
         device.sync().unwrap();
@@ -173,7 +174,7 @@ fn a_check_before_the_sync() {
     check_whole(&mut device, "what it has taken");
 }
 
-/// A label that has changed in the file is found, although one beside it waits in memory.
+/// A page header that has changed in the file is found, although one beside it waits in memory.
 #[test]
 fn a_check_finds_what_has_changed_below() {
     let folder = tempfile::tempdir().unwrap();
@@ -183,7 +184,7 @@ fn a_check_finds_what_has_changed_below() {
     program(&mut device, 0).unwrap();
     device.sync().unwrap();
     check_whole(&mut device, "as it was written");
-    // Labels begin behind two superblocks and two copies of the records, 4096 bytes each.
+    // Page headers begin behind two superblocks and two copies of the records, 4096 bytes each.
     let file = File::options().read(true).write(true).open(&path).unwrap();
     let mut byte = [0];
     file.read_exact_at(&mut byte, 4 * 4096).unwrap();

@@ -1,7 +1,8 @@
-//! Labels of pages, kept: reading a page costs no second call into the system as long as the
-//! labels of its neighbours were read before, and programming one costs none at all.
+//! Page headers that are kept in memory: reading a page costs no second call into the system as
+//! long as the page headers of its neighbours were read before, and programming one costs none at
+//! all.
 //!
-//! What is written goes into the pages of the file that are kept here and waits: labels are
+//! What is written goes into the pages of the file that are kept here and waits: page headers are
 //! promised by a sync only, which has them all written before the records that count their
 //! pages. Before that they are written when another page needs the place.
 
@@ -15,14 +16,14 @@ use crate::engine::Engine;
 use crate::layout::ALIGN;
 
 const PAGE: usize = ALIGN as usize;
-/// Pages of the file that are kept: 16 MiB, the labels of 2 GiB of pages of 4 KiB.
+/// Pages of the file that are kept: 16 MiB, the page headers of 2 GiB of pages of 4 KiB.
 pub(crate) const KEPT: usize = 4096;
 /// The number of no page.
 const NONE: u64 = u64::MAX;
 
-/// A cache of those pages of the file that hold labels. Its memory comes as it is used.
+/// A cache of those pages of the file that hold page headers. Its memory comes as it is used.
 #[derive(Debug)]
-pub(crate) struct LabelCache {
+pub(crate) struct HeaderCache {
     places: usize,
     pages: Option<Pages>,
 }
@@ -115,10 +116,10 @@ impl Pages {
     }
 }
 
-impl LabelCache {
+impl HeaderCache {
     /// Keeps `places` pages of the file.
     pub(crate) fn new(places: usize) -> Self {
-        assert!(places > 0, "a label that is written needs a place");
+        assert!(places > 0, "a header that is written needs a place");
         Self { places, pages: None }
     }
 
@@ -126,10 +127,10 @@ impl LabelCache {
         self.pages.get_or_insert_with(|| Pages::new(self.places))
     }
 
-    /// Reads the label at `at`.
-    pub(crate) fn read(&mut self, engine: &Engine, at: u64, label: &mut [u8]) -> io::Result<()> {
-        let Some((number, part)) = within_page(at, label.len()) else {
-            return engine.read_at(at, label);
+    /// Reads the page header at `at`.
+    pub(crate) fn read(&mut self, engine: &Engine, at: u64, header: &mut [u8]) -> io::Result<()> {
+        let Some((number, part)) = within_page(at, header.len()) else {
+            return engine.read_at(at, header);
         };
         let pages = self.pages();
         let place = pages.place(number);
@@ -137,23 +138,23 @@ impl LabelCache {
             if pages.kept[place].is_dirty() {
                 // A read writes nothing, so that it does not fail for a write. What is not kept
                 // is as the file has it.
-                return engine.read_at(at, label);
+                return engine.read_at(at, header);
             }
             pages.fetch(engine, place, number)?;
         }
-        label.copy_from_slice(&pages.bytes_of(place)[part]);
+        header.copy_from_slice(&pages.bytes_of(place)[part]);
         Ok(())
     }
 
-    /// Writes a label; it is in the file after [`LabelCache::write_back`].
+    /// Writes a page header; it is in the file after [`HeaderCache::write_back`].
     ///
     /// # Errors
     /// Also why others, which made room for it, were not written. They are still kept.
-    pub(crate) fn write(&mut self, engine: &mut Engine, at: u64, label: &[u8]) -> io::Result<()> {
-        let Some((number, part)) = within_page(at, label.len()) else {
-            // It is at the end of one page and at the beginning of the next, and whole labels
+    pub(crate) fn write(&mut self, engine: &mut Engine, at: u64, header: &[u8]) -> io::Result<()> {
+        let Some((number, part)) = within_page(at, header.len()) else {
+            // It is at the end of one page and at the beginning of the next, and whole page headers
             // of a page are between such: dirty bytes are not from its parts.
-            return engine.write_at(at, label);
+            return engine.write_at(at, header);
         };
         let pages = self.pages();
         let place = pages.place(number);
@@ -163,7 +164,7 @@ impl LabelCache {
             }
             pages.fetch(engine, place, number)?;
         }
-        pages.bytes_of(place)[part.clone()].copy_from_slice(label);
+        pages.bytes_of(place)[part.clone()].copy_from_slice(header);
         if !pages.kept[place].is_dirty() {
             pages.dirty.insert(number);
         }
@@ -171,7 +172,7 @@ impl LabelCache {
         Ok(())
     }
 
-    /// Writes all labels that the file has not yet. Those that could not be written stay.
+    /// Writes all page headers that the file has not yet. Those that could not be written stay.
     pub(crate) fn write_back(&mut self, engine: &mut Engine) -> io::Result<()> {
         let Some(pages) = &mut self.pages else { return Ok(()) };
         pages.dirty_runs().into_iter().try_for_each(|run| pages.write(engine, run))
@@ -187,7 +188,7 @@ impl LabelCache {
     }
 }
 
-/// The page of the file in which a label stands, and where; `None` if it stands in several.
+/// The page of the file in which a page header stands, and where; `None` if it stands in several.
 fn within_page(at: u64, len: usize) -> Option<(u64, Range<usize>)> {
     let within = (at % ALIGN) as usize;
     (within + len <= PAGE).then_some((at / ALIGN, within..within + len))
@@ -214,10 +215,10 @@ mod tests {
         }
     }
 
-    /// Labels of 1024 bytes by number, and the writes that they take.
+    /// Page headers of 1024 bytes by number, and the writes that they take.
     #[test]
     fn what_is_dirty_side_by_side_is_written_at_once() {
-        for (labels, writes) in [
+        for (headers, writes) in [
             (&[0, 1, 2, 3, 4, 5, 6, 7][..], 1),
             (&[7, 2, 4, 3, 5, 6], 1),
             (&[1, 2, 4], 2),
@@ -227,18 +228,18 @@ mod tests {
             let file = SimulatedFile::new();
             let mut engine = Engine::Simulated(file.open());
             engine.set_len(1 << 16).unwrap();
-            let mut cache = LabelCache::new(16);
-            for &number in labels {
+            let mut cache = HeaderCache::new(16);
+            for &number in headers {
                 cache.write(&mut engine, number * 1024, &[7; 1024]).unwrap();
             }
-            assert_eq!(file.operations(), 0, "{labels:?}");
+            assert_eq!(file.operations(), 0, "{headers:?}");
             for _ in 0..2 {
                 cache.write_back(&mut engine).unwrap();
-                assert_eq!(file.operations(), writes, "{labels:?}");
+                assert_eq!(file.operations(), writes, "{headers:?}");
             }
             for (number, bytes) in (0..).zip(file.bytes().chunks(1024)) {
-                let expected = 7 * u8::from(labels.contains(&number));
-                assert!(bytes == [expected; 1024], "{labels:?}: label {number}");
+                let expected = 7 * u8::from(headers.contains(&number));
+                assert!(bytes == [expected; 1024], "{headers:?}: header {number}");
             }
         }
     }
