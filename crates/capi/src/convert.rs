@@ -223,7 +223,7 @@ impl From<&RangeInfo> for prism_range_info {
             end: range.end,
             mapped: range.mapped,
             blocks: range.blocks,
-            lanes: range.lanes,
+            die_groups: range.die_groups,
             mapping: mapping as u32,
             cleaning: cleaning as u32,
             group_blocks,

@@ -19,7 +19,7 @@ use crate::structs::{prism_address, prism_completion};
 /// that is theirs to keep.
 pub struct prism_raw;
 
-/// Commands of the raw level that are under way together. Threads may use it at once.
+/// Commands of the raw level that are in flight together. Threads may use it at once.
 pub struct prism_raw_queue;
 
 /// Commands of a queue at most: more would only cost memory.
@@ -293,7 +293,7 @@ pub unsafe extern "C" fn prism_raw_erase_blocks(
     })
 }
 
-/// Opens a queue, `depth` of whose commands may be under way: 1 to 65536.
+/// Opens a queue, `depth` of whose commands may be in flight: 1 to 65536.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_raw_queue_open(
     raw: *mut prism_raw,
@@ -375,7 +375,7 @@ pub extern "C" fn prism_raw_queue_erase(
     call(|| submit(&*get::<QueueObject>(queue)?, tag, Command::Erase { at: at.into() }))
 }
 
-/// Returns how many commands are under way: submitted, and their completion not taken.
+/// Returns how many commands are in flight: submitted, and their completion not taken.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_raw_queue_length(queue: *mut prism_raw_queue) -> c_int {
     call(|| number(lock(&get::<QueueObject>(queue)?.0).1.len()))

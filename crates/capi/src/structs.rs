@@ -300,7 +300,7 @@ pub struct prism_range_info {
     /// Blocks of the share that it is made of.
     pub blocks: u32,
     /// Blocks that are written side by side, as data of one kind.
-    pub lanes: u32,
+    pub die_groups: u32,
     /// One of `prism_mapping`.
     pub mapping: u32,
     /// One of `prism_cleaning`.

@@ -38,7 +38,7 @@ struct Cli {
 enum Command {
     /// Say what an SSD makes of a trace
     Report(report::Args),
-    /// Run jobs in the words of fio on a simulated drive
+    /// Run jobs with fio options on a simulated drive
     Sim(sim::Args),
     /// Record what a running system asks of its disks
     Capture(capture::Args),

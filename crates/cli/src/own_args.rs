@@ -1,4 +1,4 @@
-//! The flags of `prism sim` apart from the words of fio, which may stand among them.
+//! The flags of `prism sim` apart from the fio options, which may stand among them.
 //!
 //! Flags that the command declares stay flags, wherever they stand; everything else goes
 //! behind a `--`, in its order, and is read as fio does.

@@ -65,10 +65,10 @@ fn blocks_by_contents(drive: &Drive) -> (Zombies, Zombies) {
     };
     let (mut data, mut map) = (empty(), empty());
     for block in (0..geometry.blocks()).map(BlockId) {
-        if nand.rows_programmed(block) == 0 || layout.is_slc(block) {
+        if nand.program_units_programmed(block) == 0 || layout.is_slc(block) {
             continue;
         }
-        let first = layout.first_unit(layout.first_row(block)).0;
+        let first = layout.first_unit(layout.first_program_unit(block)).0;
         let (mut of_data, mut of_map) = (0, 0);
         for at in first..first + geometry.units_per_block() {
             match ftl.live(Pun(at)) {

@@ -44,13 +44,13 @@ pub struct Suspend {
     pub cost: Nanos,
 }
 
-/// When copies of a lane may be made between its low and its critical number of erased
+/// When copies of a die group may be made between its low and its critical number of erased
 /// blocks. Below the critical one they always may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleaningMode {
     /// Whenever erased blocks are low, in turn with what the host wants.
     Foreground,
-    /// A step at a time, while no operation of the host waits on the lane.
+    /// A step at a time, while no operation of the host waits on the die group.
     Partial,
     /// While no urgent command is in the drive (ATC'09, section 3.6).
     PriorityAware,
@@ -76,18 +76,19 @@ impl CleaningMode {
 pub struct Cleaning {
     /// Between low and critical.
     pub mode: CleaningMode,
-    /// Below so many erased blocks of a lane, cleaning waits for nobody.
+    /// Below so many erased blocks of a die group, cleaning waits for nobody.
     pub free_blocks_critical: u32,
-    /// In idle time, until so many blocks of each lane are erased; 0 for never.
+    /// In idle time, until so many blocks of each die group are erased; 0 for never.
     pub free_blocks_idle: u32,
 }
 
-/// Times of blocks with one bit a cell.
+/// Times of SLC blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlcTiming {
     /// Array to page register, of any page.
     pub t_read: Nanos,
-    /// Page register to array, of one level of a row; a row takes one after another.
+    /// Page register to array, of one level of a program unit; a program unit takes one after
+    /// another.
     pub t_program: Nanos,
     /// Erase of a block.
     pub t_erase: Nanos,
@@ -98,7 +99,7 @@ pub struct SlcTiming {
 pub struct EngineConfig {
     /// Times of the flash.
     pub timing: Timing,
-    /// Those of its blocks with one bit a cell, where it has any.
+    /// Those of its SLC blocks, where it has any.
     pub slc: Option<SlcTiming>,
     /// What goes first.
     pub scheduler: Scheduler,
@@ -112,10 +113,10 @@ pub struct EngineConfig {
     pub suspend: Option<Suspend>,
     /// When to clean.
     pub cleaning: Cleaning,
-    /// Rows of a word line that take effect together, when the last of them is programmed,
+    /// Program units of a wordline that take effect together, when the last of them is programmed,
     /// since a loss of power amid one may take those before it. 1 where none does, or where
     /// capacitors prevent it.
-    pub word_line_rows: u32,
+    pub wordline_program_units: u32,
 }
 
 impl EngineConfig {
@@ -135,7 +136,7 @@ impl EngineConfig {
                 free_blocks_critical: 2,
                 free_blocks_idle: 0,
             },
-            word_line_rows: 1,
+            wordline_program_units: 1,
         }
     }
 }

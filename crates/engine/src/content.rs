@@ -1,27 +1,27 @@
 //! What is put into the cells, for devices that keep content.
 
 use prism_ftl::{Ftl, TrimRange, UnitWrite};
-use prism_nand::{Nand, NandError, RowId, StoredUnit, UnitTag};
+use prism_nand::{Nand, NandError, ProgramUnitId, StoredUnit, UnitTag};
 
-/// Begins the program of `row` on `nand` with the content of `units`: data tagged with
+/// Begins the program of `program_unit` on `nand` with the content of `units`: data tagged with
 /// logical unit and version, copies with what their source holds, tombstones with their
 /// ranges. `payloads` are the bytes of host units, one each, or none at all.
 #[inline(always)]
 pub(crate) fn program_begin(
     nand: &mut Nand,
     ftl: &Ftl,
-    row: RowId,
+    program_unit: ProgramUnitId,
     units: &[UnitWrite],
     payloads: &[Box<[u8]>],
 ) -> Result<(), NandError> {
     if !nand.keeps_content() {
-        return nand.program_begin(row, []);
+        return nand.program_begin(program_unit, []);
     }
     let stored = stored(nand, ftl, units, payloads)?;
-    nand.program_begin(row, stored)
+    nand.program_begin(program_unit, stored)
 }
 
-/// What a row of `units` will hold, padded to its end.
+/// What a program unit of `units` will hold, padded to its end.
 #[cold]
 fn stored(
     nand: &Nand,
@@ -49,6 +49,6 @@ fn stored(
             },
         });
     }
-    stored.resize(nand.layout().units_per_row() as usize, pad);
+    stored.resize(nand.layout().units_per_program_unit() as usize, pad);
     Ok(stored)
 }

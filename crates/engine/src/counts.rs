@@ -1,7 +1,7 @@
 //! Flash operations by cause.
 
 use prism_ftl::UnitWrite;
-use prism_nand::{Cause, Counts, Geometry, Layout, RowId};
+use prism_nand::{Cause, Counts, Geometry, Layout, ProgramUnitId};
 
 /// What was done to the flash, by cause. Reads and programs are counted in pages of one
 /// plane, erases in blocks of one plane, so that figures compare with data sheets
@@ -16,9 +16,9 @@ pub struct FlashCounts {
     pub erases: Counts,
     /// Mapping units programmed; a page's units may have several causes (its padding).
     pub units: Counts,
-    /// Of these, the ones programmed in blocks of one bit a cell.
+    /// Of these, the ones programmed in SLC blocks.
     pub slc_units: Counts,
-    /// Mapping units of the host that were meant for blocks of one bit a cell and found no
+    /// Mapping units of the host that were meant for SLC blocks and found no
     /// room there.
     pub slc_overflow: u64,
     /// What failed, and what that took.
@@ -29,7 +29,7 @@ pub struct FlashCounts {
 /// counted as operations like others, but for erases, of which only those count that ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts {
-    /// Programs of a row that failed.
+    /// Programs of a program unit that failed.
     pub program_failures: u64,
     /// Erases of a block of a die that failed.
     pub erase_failures: u64,
@@ -74,10 +74,10 @@ impl FaultCounts {
 }
 
 impl FlashCounts {
-    /// Counts the program of one row with `units`, all of `cause` but for what the map
+    /// Counts the program of one program unit with `units`, all of `cause` but for what the map
     /// itself writes (tombstones and translation pages, which are no host unit below
     /// `logical_units`) and for empty places. A page counts for the cause of the first unit
-    /// that is there; a row without
+    /// that is there; a program unit without
     /// units is one of `cause` as a whole.
     #[inline(always)]
     pub fn count_program(
@@ -89,8 +89,9 @@ impl FlashCounts {
         units: &[UnitWrite],
     ) {
         let per_unit = u64::from(layout.pages_per_unit());
-        if let ([unit], 1) = (units, layout.units_per_row()) {
-            // By far the most rows of drives that are simulated with one unit a row.
+        if let ([unit], 1) = (units, layout.units_per_program_unit()) {
+            // By far the most program units of drives that are simulated with one unit a program
+            // unit.
             let cause = cause_of(cause, logical_units, unit);
             self.programs[cause] += per_unit;
             self.units[cause] += 1;
@@ -99,7 +100,7 @@ impl FlashCounts {
         self.count_parts(geometry, layout, cause, logical_units, units);
     }
 
-    /// The same for rows of more than one unit, or of none.
+    /// The same for program units of more than one unit, or of none.
     #[inline(never)]
     fn count_parts(
         &mut self,
@@ -110,11 +111,11 @@ impl FlashCounts {
         units: &[UnitWrite],
     ) {
         let per_unit = u64::from(layout.pages_per_unit());
-        let pages_per_row = u64::from(geometry.pages_per_row());
-        let units_per_row = u64::from(layout.units_per_row());
+        let pages_per_program_unit = u64::from(geometry.pages_per_program_unit());
+        let units_per_program_unit = u64::from(layout.units_per_program_unit());
         if units.is_empty() {
-            self.programs[cause] += pages_per_row;
-            self.units[cause] += units_per_row;
+            self.programs[cause] += pages_per_program_unit;
+            self.units[cause] += units_per_program_unit;
             return;
         }
         for page in units.chunks(layout.units_per_page() as usize) {
@@ -128,21 +129,30 @@ impl FlashCounts {
             }
         }
         self.programs[Cause::Pad] +=
-            pages_per_row - u64::from(layout.pages_for(units.len() as u32));
-        self.units[Cause::Pad] += units_per_row - units.len() as u64;
+            pages_per_program_unit - u64::from(layout.pages_for(units.len() as u32));
+        self.units[Cause::Pad] += units_per_program_unit - units.len() as u64;
     }
 
-    /// Counts `rows` programs of full rows, all units of which are of `cause`.
-    pub fn count_full_rows(&mut self, geometry: &Geometry, cause: Cause, rows: u32) {
-        self.programs[cause] += u64::from(rows * geometry.pages_per_row());
-        self.units[cause] += u64::from(rows * geometry.units_per_row());
+    /// Counts `program_units` programs of full program units, all units of which are of `cause`.
+    pub fn count_full_program_units(
+        &mut self,
+        geometry: &Geometry,
+        cause: Cause,
+        program_units: u32,
+    ) {
+        self.programs[cause] += u64::from(program_units * geometry.pages_per_program_unit());
+        self.units[cause] += u64::from(program_units * geometry.units_per_program_unit());
     }
 
-    /// The units counted so far, if the block of `row` has one bit a cell: those that its program
+    /// The units counted so far, if the block of `program_unit` has SLC: those that its program
     /// adds are counted apart as well, by [`FlashCounts::count_slc`].
     #[inline(always)]
-    pub(crate) fn before_slc(&self, layout: &Layout, row: RowId) -> Option<Counts> {
-        let is_slc = layout.slc_blocks() > 0 && layout.is_slc(layout.block_of(row));
+    pub(crate) fn before_slc(
+        &self,
+        layout: &Layout,
+        program_unit: ProgramUnitId,
+    ) -> Option<Counts> {
+        let is_slc = layout.slc_blocks() > 0 && layout.is_slc(layout.block_of(program_unit));
         is_slc.then_some(self.units)
     }
 
@@ -155,7 +165,7 @@ impl FlashCounts {
         }
     }
 
-    /// The share of all units programmed that went to blocks of one bit a cell.
+    /// The share of all units programmed that went to SLC blocks.
     #[must_use]
     pub fn slc_share(&self) -> f64 {
         self.slc_units.total() as f64 / self.units.total().max(1) as f64
@@ -187,10 +197,10 @@ impl FlashCounts {
     }
 }
 
-fn cause_of(row: Cause, logical_units: u32, unit: &UnitWrite) -> Cause {
-    match row {
+fn cause_of(program_unit: Cause, logical_units: u32, unit: &UnitWrite) -> Cause {
+    match program_unit {
         Cause::Host if unit.lpn >= logical_units => Cause::Map,
         Cause::Merge | Cause::Retire if unit.lpn == UnitWrite::PAD => Cause::Pad,
-        _ => row,
+        _ => program_unit,
     }
 }

@@ -2,13 +2,13 @@
 //! programs and erases.
 
 use prism_ftl::{Ftl, UnitWrite};
-use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, NandError, RowId, Status};
+use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, NandError, ProgramUnitId, Status};
 
 use crate::content;
 
 /// Flash whose operations have ended when the call returns.
 ///
-/// The calls obey the law of flash: rows of a block in order, each once between two
+/// The calls obey the law of flash: program units of a block in order, each once between two
 /// erases. An error is the world failing (no power, a dead device): what the call was about
 /// is then in an unknown state.
 pub trait Flash {
@@ -21,28 +21,29 @@ pub trait Flash {
     /// Its addresses.
     fn layout(&self) -> &Layout;
 
-    /// Whether what is programmed can be read again. If not, rows may be programmed as mere
-    /// counts, by [`Flash::program_rows`].
+    /// Whether what is programmed can be read again. If not, program units may be programmed as
+    /// mere counts, by [`Flash::program_bulk`].
     fn keeps_content(&self) -> bool;
 
-    /// Programs `rows` rows of one block from `first` on, of which nothing is kept.
+    /// Programs `program_units` program units of one block from `first` on, of which nothing is
+    /// kept.
     ///
     /// # Errors
     /// If the flash fails.
-    fn program_rows(&mut self, first: RowId, rows: u32) -> Result<(), Self::Error>;
+    fn program_bulk(&mut self, first: ProgramUnitId, program_units: u32)
+    -> Result<(), Self::Error>;
 
-    /// Programs `row` with `units`, from its first unit on, padded to its end. A unit with a
-    /// source is a copy of what stands there, tag and version included. Others are data of
-    /// the host with their logical unit and version; a place of padding
-    /// ([`UnitWrite::PAD`]); or a tombstone ([`UnitWrite::TOMBSTONE`]), which holds
-    /// [`Ftl::tombstone_ranges`]. `bytes` is empty, or has a mapping unit of bytes for
-    /// each of `units`.
+    /// Programs `program_unit` with `units`, from its first unit on, padded to its end. A unit
+    /// with a source is a copy of what stands there, tag and version included. Others are data of
+    /// the host with their logical unit and version; a place of padding ([`UnitWrite::PAD`]); or
+    /// a tombstone ([`UnitWrite::TOMBSTONE`]), which holds [`Ftl::tombstone_ranges`]. `bytes` is
+    /// empty, or has a mapping unit of bytes for each of `units`.
     ///
     /// # Errors
     /// If the flash fails.
     fn program(
         &mut self,
-        row: RowId,
+        program_unit: ProgramUnitId,
         cause: Cause,
         units: &[UnitWrite],
         bytes: &[u8],
@@ -58,7 +59,7 @@ pub trait Flash {
     fn erase(&mut self, block: BlockId, cause: Cause) -> Result<u32, Self::Error>;
 
     /// Whether programs and erases may fail although the flash as a whole works
-    /// ([`Flash::take_status`]). Rows are then programmed one by one.
+    /// ([`Flash::take_status`]). Program units are then programmed one by one.
     fn may_fail(&self) -> bool {
         false
     }
@@ -71,7 +72,7 @@ pub trait Flash {
 
     /// Everything programmed and erased before is on flash for good when this returns;
     /// nothing to do where operations are so by themselves. Asked for before each
-    /// victim or step of a merge, and between an erase and the next row of the host.
+    /// victim or step of a merge, and between an erase and the next program unit of the host.
     ///
     /// # Errors
     /// If the flash fails.
@@ -93,13 +94,13 @@ impl Flash for Nand {
         self.keeps_content()
     }
 
-    fn program_rows(&mut self, first: RowId, rows: u32) -> Result<(), NandError> {
-        self.program_rows(first, rows)
+    fn program_bulk(&mut self, first: ProgramUnitId, program_units: u32) -> Result<(), NandError> {
+        self.program_bulk(first, program_units)
     }
 
     fn program(
         &mut self,
-        row: RowId,
+        program_unit: ProgramUnitId,
         _cause: Cause,
         units: &[UnitWrite],
         bytes: &[u8],
@@ -107,8 +108,8 @@ impl Flash for Nand {
     ) -> Result<(), NandError> {
         let unit = self.geometry().unit.0 as usize;
         let payloads: Vec<Box<[u8]>> = bytes.chunks_exact(unit).map(Into::into).collect();
-        content::program_begin(self, ftl, row, units, &payloads)?;
-        self.program_end(row);
+        content::program_begin(self, ftl, program_unit, units, &payloads)?;
+        self.program_end(program_unit);
         Ok(())
     }
 
@@ -150,19 +151,19 @@ impl<F: Flash> Flash for &mut F {
         (**self).keeps_content()
     }
 
-    fn program_rows(&mut self, first: RowId, rows: u32) -> Result<(), F::Error> {
-        (**self).program_rows(first, rows)
+    fn program_bulk(&mut self, first: ProgramUnitId, program_units: u32) -> Result<(), F::Error> {
+        (**self).program_bulk(first, program_units)
     }
 
     fn program(
         &mut self,
-        row: RowId,
+        program_unit: ProgramUnitId,
         cause: Cause,
         units: &[UnitWrite],
         bytes: &[u8],
         ftl: &Ftl,
     ) -> Result<(), F::Error> {
-        (**self).program(row, cause, units, bytes, ftl)
+        (**self).program(program_unit, cause, units, bytes, ftl)
     }
 
     fn erase(&mut self, block: BlockId, cause: Cause) -> Result<u32, F::Error> {

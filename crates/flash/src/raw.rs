@@ -322,7 +322,7 @@ impl Raw {
     /// # Errors
     /// [`VectorError`] names the command.
     pub fn read_pages(&self, pages: &[Address], data: &mut [u8]) -> Result<(), VectorError> {
-        /// Pages of a vector that are under way, where the device reads ahead.
+        /// Pages of a vector that are in flight, where the device reads ahead.
         const AHEAD: usize = 32;
         self.check_vector(pages.len(), data.len())?;
         let page_size = self.geometry.page_size as usize;
@@ -394,7 +394,7 @@ impl Raw {
         self.share.first_arrived(all.map(|at| Some((self.block(at).ok()?, at.page))))
     }
 
-    /// A queue of commands, `depth` of which may be under way.
+    /// A queue of commands, `depth` of which may be in flight.
     #[must_use]
     pub fn queue(&self, depth: usize) -> Queue<&Self> {
         Queue::new(self, depth)

@@ -1,4 +1,4 @@
-//! The buffers of operations that are under way: parts of one mapping. So a page in one of them
+//! The buffers of operations that are in flight: parts of one mapping. So a page in one of them
 //! is one piece of memory for the kernel and the disk, or few, and its address soon found.
 
 use std::{io, mem, slice};

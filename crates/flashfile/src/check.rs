@@ -81,7 +81,7 @@ impl FlashFile {
     }
 
     fn read_ahead(&mut self, block: u32, page: u32) {
-        /// Pages under way: enough that a fast disk is busy.
+        /// Pages in flight: enough that a fast disk is busy.
         const AHEAD: u32 = 32;
         let (size, end) = (self.layout.geometry.page_size, self.write_pointer(block));
         let ahead = if page == 0 { 0..AHEAD } else { page + AHEAD - 1..page + AHEAD };

@@ -2,11 +2,11 @@
 //!
 //! What is durable is what the block records say. A sync first makes pages and their page headers,
 //! which may have waited in memory, durable, and only then the records that count them; so a loss
-//! of power finds each block as it was at the last sync or at the one that was under way, and
+//! of power finds each block as it was at the last sync or at the one that was in flight, and
 //! never in between. An erase changes the record alone. Pages of a block whose erase is not
 //! durable are not overwritten: the program that would do so syncs first.
 //!
-//! Memory: 8 bytes a block, the buffers of pages under way, and at most 16 MiB of page headers.
+//! Memory: 8 bytes a block, the buffers of pages in flight, and at most 16 MiB of page headers.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ pub struct FlashFile {
     pub(crate) layout: Layout,
     pub(crate) superblock: Superblock,
     pub(crate) engine: Engine,
-    /// Given up after the engine has ended what is under way.
+    /// Given up after the engine has ended what is in flight.
     pub(crate) _lock: Option<Lock>,
     pub(crate) records: Vec<Record>,
     /// Of the last sync.

@@ -69,7 +69,7 @@ impl Pages {
 
     /// The place of a page. Neighbours are neighbours, and as many pages as there are places, from
     /// a multiple of their number on, have one each. Of which of those they are the first is
-    /// mixed in: blocks that are programmed by turns are often a power of two apart.
+    /// mixed in: blocks that are programmed alternately are often a power of two apart.
     fn place(&self, number: u64) -> usize {
         /// 2^64 by the golden ratio.
         const MIX: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -47,7 +47,7 @@ pub enum Access {
 pub struct Settings {
     /// How pages are read and written.
     pub engine: EngineChoice,
-    /// Writes, and beside them reads, that may be under way at once. Each takes a page of
+    /// Writes, and beside them reads, that may be in flight at once. Each takes a page of
     /// memory.
     pub depth: u32,
     /// What is going to be done.
@@ -55,13 +55,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The fastest way, 64 operations under way, for reading and writing.
+    /// The fastest way, 64 operations in flight, for reading and writing.
     pub const USUAL: Self = Self { engine: EngineChoice::Best, depth: 64, access: Access::Write };
     /// As usual, and only for reading.
     pub const READ_ONLY: Self = Self { access: Access::Read, ..Self::USUAL };
 }
 
-/// Operations under way, at most: more do not make any disk faster.
+/// Operations in flight, at most: more do not make any disk faster.
 const DEPTH_MAX: u32 = 1024;
 
 impl FlashFile {

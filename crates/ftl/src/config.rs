@@ -28,15 +28,15 @@ pub enum ConfigError {
         /// The most that would work.
         usable: u64,
     },
-    /// More streams than a lane has blocks for.
+    /// More streams than a die group has blocks for.
     #[error(
-        "{streams} streams keep {streams} blocks open on each lane of {blocks}; use larger \
+        "{streams} streams keep {streams} blocks open on each die group of {blocks}; use larger \
          segments or fewer handles"
     )]
     Streams {
         /// Streams of host data.
         streams: u32,
-        /// Blocks of a lane.
+        /// Blocks of a die group.
         blocks: u32,
     },
     /// More data groups than the write buffer has streams.
@@ -65,14 +65,14 @@ pub enum ConfigError {
         /// Blocks of a plane.
         blocks: u32,
     },
-    /// A row holds several units, which a map by offsets cannot fill one by one.
+    /// A program unit holds several units, which a map by offsets cannot fill one by one.
     #[error(
-        "a row holds {units} mapping units, but here each unit has a row of its own at its \
-         offset; set ftl.mapping_unit to what one program writes (page times ganged planes, with \
+        "a program unit holds {units} mapping units, but here each unit has a program unit of its own \
+         at its offset; set ftl.mapping_unit to what one program writes (page times ganged planes, with \
          pages_per_program 1), or use mapping \"hybrid\" or \"bast\""
     )]
-    WholeRows {
-        /// Units of a row.
+    WholeProgramUnits {
+        /// Units of a program unit.
         units: u32,
     },
     /// Parity would stand between the units of a logical block.
@@ -123,17 +123,17 @@ pub enum ConfigError {
         /// The policy.
         victim: VictimPolicy,
     },
-    /// The flash has no blocks of one bit a cell that could be used.
-    #[error("the flash has no blocks of one bit a cell; give slc.blocks")]
+    /// The flash has no SLC blocks that could be used.
+    #[error("the flash has no SLC blocks; give slc.blocks")]
     SlcMissing,
-    /// Nobody says what blocks of one bit a cell are for.
-    #[error("{blocks} blocks of each lane have one bit a cell, and nothing says what for")]
+    /// Nobody says what SLC blocks are for.
+    #[error("{blocks} blocks of each die group have SLC, and nothing says what for")]
     SlcUnused {
         /// Such blocks.
         blocks: u32,
     },
     /// Streams would be mixed.
-    #[error("{what} do not combine with this use of blocks of one bit a cell (slc.use)")]
+    #[error("{what} do not combine with this use of SLC blocks (slc.use)")]
     SlcStreams {
         /// What makes the streams.
         what: &'static str,
@@ -151,7 +151,7 @@ pub enum ConfigError {
     },
     /// More is to live in the region than fits.
     #[error(
-        "{units} units are to live in blocks of one bit a cell, which hold at most {usable} \
+        "{units} units are to live in SLC blocks, which hold at most {usable} \
          beside open and reserved blocks; lower slc.below or give more slc.blocks"
     )]
     SlcRegion {

@@ -10,19 +10,19 @@ struct InFlight {
     floor: u64,
 }
 
-/// The logical units with programs under way. An entry leaves with its last program.
+/// The logical units with programs in flight. An entry leaves with its last program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InFlightUnits {
     units: FastMap<u32, InFlight>,
 }
 
 impl InFlightUnits {
-    /// Whether nothing is under way.
+    /// Whether nothing is in flight.
     pub(crate) fn is_empty(&self) -> bool {
         self.units.is_empty()
     }
 
-    /// Whether a program of `lpn` is under way.
+    /// Whether a program of `lpn` is in flight.
     pub(crate) fn contains(&self, lpn: u32) -> bool {
         self.units.contains_key(&lpn)
     }
@@ -48,7 +48,7 @@ impl InFlightUnits {
         wins
     }
 
-    /// Programs under way of `lpn` lose against `version`. Returns whether there are any.
+    /// Programs in flight of `lpn` lose against `version`. Returns whether there are any.
     pub(crate) fn raise(&mut self, lpn: u32, version: u64) -> bool {
         let entry = self.units.get_mut(&lpn);
         entry.map(|entry| entry.floor = entry.floor.max(version)).is_some()

@@ -1,9 +1,9 @@
 //! Flash translation layers: where a logical unit goes, which block is cleaned, what
 //! the map says.
 //!
-//! An FTL plans and a device executes: nothing here knows a clock, a queue or a host.
-//! Operations *reserve* rows, and completions *commit* units to the map, so that the state at
-//! any instant is what recovery has to find. Design: docs/design/planner-engine.md.
+//! An FTL plans and a device executes: nothing here knows a clock, a queue or a host. Operations
+//! *reserve* program units, and completions *commit* units to the map, so that the state at any
+//! instant is what recovery has to find. Design: docs/design/planner-engine.md.
 //!
 //! [`Ftl`] is what engines and drives call. Each mapping has a folder: `page`, `hybrid`,
 //! `zoned`, and `ranges`, which gives ranges of addresses mappings of their own. What they
@@ -27,8 +27,8 @@ pub use ftl::{Ftl, FtlConfig};
 pub use hybrid::{Hybrid, HybridConfig, Logs, MergeCounts};
 pub use mapcache::{Evicted, MapCache, MapCounts};
 pub use page::{
-    Frontiers, MeanField, Moved, PageConfig, PageMap, Placement, RowRun, SlcConfig, SlcRule,
-    SlcUse, SteadyError, WearPolicy,
+    Frontiers, MeanField, Moved, PageConfig, PageMap, Placement, ProgramUnitRun, SlcConfig,
+    SlcRule, SlcUse, SteadyError, WearPolicy,
 };
 pub use plan::{HostPlace, ReadRecovery, ReadRun, TrimRange, UnitWrite, Units};
 pub use ranges::{RangeConfig, Ranges, RangesConfig};

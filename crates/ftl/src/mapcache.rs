@@ -43,7 +43,7 @@ pub struct MapCounts {
     pub misses: u64,
     /// Translation pages read to bring entries in.
     pub loads: u64,
-    /// Translation pages rewritten, or merged into a rewrite that was under way.
+    /// Translation pages rewritten, or merged into a rewrite that was in flight.
     pub writebacks: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Plans: what an FTL wants done to the flash, as data: the units of a program, and the reads
 //! that it waits for.
 
-use prism_nand::{LaneId, Layout, Pun, RowId};
+use prism_nand::{DieGroupId, Layout, ProgramUnitId, Pun};
 use smallvec::SmallVec;
 
 /// A range of logical units that was trimmed, and the version of the trim.
@@ -46,13 +46,13 @@ impl TrimRange {
     }
 }
 
-/// Where the next row of a stream may go.
+/// Where the next program unit of a stream may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostPlace {
-    /// To any lane that [`crate::Ftl::host_may_write`] and [`crate::Ftl::balanced`] allow.
+    /// To any die group that [`crate::Ftl::host_may_write`] and [`crate::Ftl::balanced`] allow.
     Any,
-    /// To this lane and no other.
-    Lane(LaneId),
+    /// To this die group and no other.
+    DieGroup(DieGroupId),
     /// Nowhere, until [`crate::Ftl::make_room`] has led to a merge.
     Blocked,
 }
@@ -82,12 +82,12 @@ impl UnitWrite {
     }
 }
 
-/// Units of one row that one read command fetches.
+/// Units of one program unit that one read command fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadRun {
-    /// The row.
-    pub row: RowId,
-    /// The level of the row (its page of a word line); 0 where rows have one.
+    /// The program unit.
+    pub program_unit: ProgramUnitId,
+    /// The level of the program unit (its page of a wordline); 0 where program units have one.
     pub level: u8,
     /// Pages (one a plane) that hold the units.
     pub pages: u16,
@@ -131,32 +131,32 @@ impl ReadRecovery {
     }
 }
 
-/// The units of one program, at most a row. One unit needs no memory of its own: many drives
-/// have rows of one, and then a program is one line of the cache less.
+/// The units of one program, at most a program unit. One unit needs no memory of its own: many
+/// drives have program units of one, and then a program is one cache line less.
 pub type Units = SmallVec<[UnitWrite; 1]>;
 
 /// The read of the unit at `at` alone.
 #[inline]
 pub(crate) fn read_of(layout: &Layout, at: Pun) -> ReadRun {
-    let (row, level, _) = layout.row_and_pages_of(at);
+    let (program_unit, level, _) = layout.program_unit_and_pages_of(at);
     let (level, pages) = (level as u8, layout.pages_per_unit() as u16);
-    ReadRun { row, level, pages, units: 1, recovery: ReadRecovery::default() }
+    ReadRun { program_unit, level, pages, units: 1, recovery: ReadRecovery::default() }
 }
 
-/// The read of all of `row`, which holds one unit.
+/// The read of all of `program_unit`, which holds one unit.
 #[inline]
-pub(crate) fn read_of_row(layout: &Layout, row: RowId) -> ReadRun {
+pub(crate) fn read_of_program_unit(layout: &Layout, program_unit: ProgramUnitId) -> ReadRun {
     let pages = layout.pages_per_unit() as u16;
-    ReadRun { row, level: 0, pages, units: 1, recovery: ReadRecovery::default() }
+    ReadRun { program_unit, level: 0, pages, units: 1, recovery: ReadRecovery::default() }
 }
 
-/// Adds `at` to `reads`: one command for a level of a row as long as units of it follow
+/// Adds `at` to `reads`: one command for a level of a program unit as long as units of it follow
 /// each other, and one page for each plane that is needed. `planes` has a bit for each page
 /// in the last command.
 #[inline(always)]
 pub(crate) fn add_read(layout: &Layout, at: Pun, planes: &mut u64, reads: &mut Vec<ReadRun>) {
-    let (row, level, pages) = layout.row_and_pages_of(at);
-    add_pages(row, level, pages, layout.pages_per_unit(), planes, reads);
+    let (program_unit, level, pages) = layout.program_unit_and_pages_of(at);
+    add_pages(program_unit, level, pages, layout.pages_per_unit(), planes, reads);
 }
 
 /// The same of a unit of several pages, of which those in `wanted` are read: a bit for each
@@ -168,16 +168,16 @@ pub(crate) fn add_read_part(
     planes: &mut u64,
     reads: &mut Vec<ReadRun>,
 ) {
-    let (row, level, pages) = layout.row_and_pages_of(at);
+    let (program_unit, level, pages) = layout.program_unit_and_pages_of(at);
     let wanted = wanted << pages.trailing_zeros() & pages;
-    add_pages(row, level, wanted, wanted.count_ones(), planes, reads);
+    add_pages(program_unit, level, wanted, wanted.count_ones(), planes, reads);
 }
 
 /// `count` is that of the bits of `pages`: it is known nearly always, and costs more than the
 /// rest where the processor is not asked.
 #[inline(always)]
 fn add_pages(
-    row: RowId,
+    program_unit: ProgramUnitId,
     level: u32,
     pages: u64,
     count: u32,
@@ -185,7 +185,7 @@ fn add_pages(
     reads: &mut Vec<ReadRun>,
 ) {
     match reads.last_mut() {
-        Some(run) if run.row == row && u32::from(run.level) == level => {
+        Some(run) if run.program_unit == program_unit && u32::from(run.level) == level => {
             run.units += 1;
             run.pages += (pages & !*planes).count_ones() as u16;
             *planes |= pages;
@@ -193,7 +193,7 @@ fn add_pages(
         _ => {
             let (level, count) = (level as u8, count as u16);
             let recovery = ReadRecovery::default();
-            reads.push(ReadRun { row, level, pages: count, units: 1, recovery });
+            reads.push(ReadRun { program_unit, level, pages: count, units: 1, recovery });
             *planes = pages;
         }
     }

@@ -1,13 +1,13 @@
 //! What recovery asks of flash after a loss of power, and what it learns beside the map.
 
-use prism_nand::{BlockId, Geometry, Nand, Pun, RowId, UnitTag};
+use prism_nand::{BlockId, Geometry, Nand, ProgramUnitId, Pun, UnitTag};
 
 use crate::plan::TrimRange;
 
 /// A unit that recovery can read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScannedUnit {
-    /// Its place in the row.
+    /// Its place in the program unit.
     pub place: u32,
     /// What it is.
     pub tag: UnitTag,
@@ -38,10 +38,10 @@ pub trait FlashScan {
         false
     }
 
-    /// Adds to `found`, which is empty, what can be read of `row`, and returns the place of
-    /// its program in the order of all programs; 0 if nothing can be read. Padding need not
-    /// be listed.
-    fn row(&mut self, row: RowId, found: &mut Vec<ScannedUnit>) -> u64;
+    /// Adds to `found`, which is empty, what can be read of `program_unit`, and returns the place
+    /// of its program in the order of all programs; 0 if nothing can be read. Padding need not be
+    /// listed.
+    fn program_unit(&mut self, program_unit: ProgramUnitId, found: &mut Vec<ScannedUnit>) -> u64;
 }
 
 impl FlashScan for &Nand {
@@ -50,14 +50,14 @@ impl FlashScan for &Nand {
     }
 
     fn erases(&self, block: BlockId) -> u32 {
-        let dies = self.layout().dies_per_lane() as usize;
+        let dies = self.layout().dies_per_die_group() as usize;
         let first = block.0 as usize * dies;
         let members = self.erase_counts()[first..first + dies].iter();
         *members.max().expect("a block has members")
     }
 
     fn is_erased(&self, block: BlockId) -> bool {
-        self.rows_programmed(block) == 0 && !Nand::is_unstable(self, block)
+        self.program_units_programmed(block) == 0 && !Nand::is_unstable(self, block)
     }
 
     fn is_unstable(&self, block: BlockId) -> bool {
@@ -68,9 +68,9 @@ impl FlashScan for &Nand {
         Nand::is_bad(self, block)
     }
 
-    fn row(&mut self, row: RowId, found: &mut Vec<ScannedUnit>) -> u64 {
-        let first = self.layout().first_unit(row).0;
-        for place in 0..self.layout().units_per_row() {
+    fn program_unit(&mut self, program_unit: ProgramUnitId, found: &mut Vec<ScannedUnit>) -> u64 {
+        let first = self.layout().first_unit(program_unit).0;
+        for place in 0..self.layout().units_per_program_unit() {
             // What is erased, torn or half erased holds nothing.
             let Ok(Some(unit)) = self.read(Pun(first + place)) else { continue };
             let trims = match unit.tag {
@@ -79,7 +79,7 @@ impl FlashScan for &Nand {
             };
             found.push(ScannedUnit { place, tag: unit.tag, version: unit.version, trims });
         }
-        if found.is_empty() { 0 } else { self.sequence(row) }
+        if found.is_empty() { 0 } else { self.sequence(program_unit) }
     }
 }
 

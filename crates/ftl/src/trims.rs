@@ -1,7 +1,7 @@
 //! Trims that the host has been told about and that are not durable yet.
 //!
 //! Without power-loss protection a trim takes effect in the map when its tombstone is
-//! programmed, as a write does when its row is. Until then reads must already find
+//! programmed, as a write does when its program unit is. Until then reads must already find
 //! nothing, which is what these ranges are for.
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Processor time that this process has used, in seconds.
+/// CPU time that this process has used, in seconds.
 #[must_use]
 pub fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);

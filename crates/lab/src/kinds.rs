@@ -37,7 +37,7 @@ pub enum Pattern {
     Seq,
     /// Updates of keys that are all equally likely.
     Rand,
-    /// Updates and reads by turns, of keys that are all equally likely.
+    /// Updates and reads alternately, of keys that are all equally likely.
     Mix,
 }
 

@@ -5,15 +5,15 @@ use prism_base::{Nanos, SimTime};
 
 use crate::array::Nand;
 use crate::faults::{Bad, FaultModel, Faults, Health, UnitRead};
-use crate::geometry::{BlockId, Pun, RowId};
-use crate::store::RowState;
+use crate::geometry::{BlockId, ProgramUnitId, Pun};
+use crate::store::ProgramUnitState;
 
 /// How a program or an erase ended, as the device's status register has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// It took effect.
     Passed,
-    /// It did not: the block is bad from now on. Rows programmed before are readable.
+    /// It did not: the block is bad from now on. Program units programmed before are readable.
     Failed,
 }
 
@@ -26,13 +26,16 @@ impl Nand {
         self.set_faults_by_kind(model, None, seed);
     }
 
-    /// The same, with a model of their own for the blocks of one bit a cell. What the device
+    /// The same, with a model of their own for the SLC blocks. What the device
     /// holds at the start is as old as `model` says, wherever it stands.
     ///
     /// # Panics
     /// As [`Nand::set_faults`].
     pub fn set_faults_by_kind(&mut self, model: FaultModel, slc: Option<FaultModel>, seed: u64) {
-        assert!(self.faults.is_none() && self.rows_programmed_total() == 0, "set up once, erased");
+        assert!(
+            self.faults.is_none() && self.program_units_programmed_total() == 0,
+            "set up once, erased"
+        );
         let (bits, blocks) = (self.geometry().unit.0 * 8, self.geometry().blocks());
         let shape = (*self.layout(), blocks);
         self.faults = Some(Box::new(Faults::new(model, slc, seed, bits, shape)));
@@ -46,7 +49,7 @@ impl Nand {
     }
 
     /// The model, if the device ages and fails; of several kinds of blocks that of those with
-    /// more than one bit a cell.
+    /// more than SLC.
     #[must_use]
     pub fn fault_model(&self) -> Option<&FaultModel> {
         self.faults.as_ref().map(|faults| &faults.model)
@@ -58,7 +61,7 @@ impl Nand {
         self.faults.as_ref().map(|faults| faults.health(|_| true)).unwrap_or_default()
     }
 
-    /// The same of the blocks of one bit a cell alone.
+    /// The same of the SLC blocks alone.
     #[must_use]
     pub fn slc_health(&self) -> Health {
         let counts = |block| self.layout().is_slc(block);
@@ -84,12 +87,13 @@ impl Nand {
         }
     }
 
-    /// A program of `row` begins at `now`. A block's data is as old as its first row, on each
-    /// die.
-    pub fn programmed_at(&mut self, row: RowId, now: SimTime) {
-        let dies = self.layout().dies_per_lane();
-        let (block, on_die) = (self.layout().block_of(row), self.layout().place_of(row).1);
-        let member = (row.0 - self.layout().first_row(block).0) % dies;
+    /// A program of `program_unit` begins at `now`. A block's data is as old as its first program
+    /// unit, on each die.
+    pub fn programmed_at(&mut self, program_unit: ProgramUnitId, now: SimTime) {
+        let dies = self.layout().dies_per_die_group();
+        let (block, on_die) =
+            (self.layout().block_of(program_unit), self.layout().place_of(program_unit).1);
+        let member = (program_unit.0 - self.layout().first_program_unit(block).0) % dies;
         if let Some(faults) = self.faults.as_mut().filter(|_| on_die == 0) {
             faults.programmed((block.0 * dies + member) as usize, now);
         }
@@ -97,10 +101,10 @@ impl Nand {
 
     /// How a read of `unit` at `now` ends; it is programmed.
     pub fn read_unit(&mut self, unit: Pun, now: SimTime) -> UnitRead {
-        let row = self.layout().row_of(unit);
-        let (member, erases) = self.wear_place(row);
+        let program_unit = self.layout().program_unit_of(unit);
+        let (member, erases) = self.wear_place(program_unit);
         let levels = self.geometry().pages_per_program;
-        let page = self.layout().place_of(row).1 * levels + self.layout().pages_of(unit).0;
+        let page = self.layout().place_of(program_unit).1 * levels + self.layout().pages_of(unit).0;
         match &mut self.faults {
             Some(faults) => faults.read(unit.0, member, page, erases, now),
             None => UnitRead { retries: 0, lost: false },
@@ -121,11 +125,11 @@ impl Nand {
         self.faults.as_ref().is_some_and(|faults| faults.is_lost(unit.0))
     }
 
-    /// Whether `row` holds what was programmed: that has ended, and did not fail.
+    /// Whether `program_unit` holds what was programmed: that has ended, and did not fail.
     #[must_use]
-    pub fn holds(&self, row: RowId) -> bool {
-        let readable = self.faults.as_ref().is_none_or(|faults| faults.is_readable(row.0));
-        readable && self.check_read_row(row).is_ok()
+    pub fn holds(&self, program_unit: ProgramUnitId) -> bool {
+        let readable = self.faults.as_ref().is_none_or(|faults| faults.is_readable(program_unit.0));
+        readable && self.check_read_program_unit(program_unit).is_ok()
     }
 
     /// Whether a program or an erase has failed since this was last asked, for callers that
@@ -135,18 +139,18 @@ impl Nand {
         if failed { Status::Failed } else { Status::Passed }
     }
 
-    /// The status of the program of `row` that ends now.
-    pub(crate) fn program_status(&mut self, row: RowId) -> Status {
-        let (_, erases) = self.wear_place(row);
-        let block = self.layout().block_of(row);
+    /// The status of the program of `program_unit` that ends now.
+    pub(crate) fn program_status(&mut self, program_unit: ProgramUnitId) -> Status {
+        let (_, erases) = self.wear_place(program_unit);
+        let block = self.layout().block_of(program_unit);
         let Some(faults) = &mut self.faults else { return Status::Passed };
-        if !faults.program_fails(row.0, erases) {
+        if !faults.program_fails(program_unit.0, erases) {
             return Status::Passed;
         }
         faults.failed = true;
         faults.bad[block.0 as usize].get_or_insert(Bad::Program);
         if let Some(store) = &mut self.store {
-            store.states[row.0 as usize] = RowState::Torn;
+            store.states[program_unit.0 as usize] = ProgramUnitState::Torn;
         }
         Status::Failed
     }
@@ -154,7 +158,7 @@ impl Nand {
     /// The status of the erase of member number `index` of all, of `block`, that ends now.
     pub(crate) fn erase_status(&mut self, block: BlockId, index: usize) -> Status {
         let erases = self.erase_counts()[index];
-        let (layout, first) = (*self.layout(), self.layout().first_row(block));
+        let (layout, first) = (*self.layout(), self.layout().first_program_unit(block));
         let Some(faults) = &mut self.faults else { return Status::Passed };
         if faults.erase_fails(index, erases) {
             faults.failed = true;
@@ -166,11 +170,11 @@ impl Nand {
         Status::Passed
     }
 
-    /// The number of the member that `row` stands on among all, and its erases.
-    fn wear_place(&self, row: RowId) -> (usize, u32) {
-        let dies = self.layout().dies_per_lane();
-        let block = self.layout().block_of(row);
-        let member = (row.0 - self.layout().first_row(block).0) % dies;
+    /// The number of the member that `program_unit` stands on among all, and its erases.
+    fn wear_place(&self, program_unit: ProgramUnitId) -> (usize, u32) {
+        let dies = self.layout().dies_per_die_group();
+        let block = self.layout().block_of(program_unit);
+        let member = (program_unit.0 - self.layout().first_program_unit(block).0) % dies;
         let index = (block.0 * dies + member) as usize;
         (index, self.erase_counts()[index])
     }

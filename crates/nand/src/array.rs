@@ -5,9 +5,9 @@ use prism_base::Zeroed;
 use crate::aging::Status;
 use crate::error::NandError;
 use crate::faults::Faults;
-use crate::geometry::{BlockId, Geometry, Pun, RowId};
+use crate::geometry::{BlockId, Geometry, ProgramUnitId, Pun};
 use crate::layout::Layout;
-use crate::store::{RowState, Store, StoredUnit};
+use crate::store::{ProgramUnitState, Store, StoredUnit};
 
 /// The erase of a block has begun and not ended.
 pub(crate) const UNSTABLE: u16 = 1;
@@ -19,26 +19,27 @@ pub(crate) const READS_ERASED: u16 = 2;
 /// An operation has a beginning, where its legality is checked and the cells are in an
 /// unknown state, and an end, where it has taken effect. Power may go in between:
 /// whatever has begun and not ended is then torn. A superblock is erased die by die: its
-/// *members* are numbered as its rows go round them. Memory without content: 8 bytes a
+/// *members* are numbered as its program units go round them. Memory without content: 8 bytes a
 /// block of a die; content adds about 40 bytes a unit and the payload.
 #[derive(Clone, Debug)]
 pub struct Nand {
     geometry: Geometry,
     pub(crate) layout: Layout,
-    /// Rows of a die that share a word line.
-    pub(crate) word_line: u32,
-    /// By member: rows programmed since the last erase, including one in progress, and what
-    /// else is the matter ([`UNSTABLE`], [`READS_ERASED`]). Together, since whoever asks for one
-    /// asks for both.
+    /// Program units of a die that share a wordline.
+    pub(crate) wordline: u32,
+    /// By member: program units programmed since the last erase, including one in progress, and
+    /// what else is the matter ([`UNSTABLE`], [`READS_ERASED`]). Together, since whoever asks for
+    /// one asks for both.
     pub(crate) cells: Zeroed<[u16; 2]>,
     pub(crate) erase_counts: Vec<u32>,
-    /// By member: rows left out since the last erase; empty where rows may not be.
+    /// By member: program units left out since the last erase; empty where program units may not
+    /// be.
     pub(crate) left_out: Vec<u16>,
     /// What fails, if anything does.
     pub(crate) faults: Option<Box<Faults>>,
     pub(crate) store: Option<Store>,
-    pub(crate) rows_programmed_total: u64,
-    pub(crate) rows_erased_total: u64,
+    pub(crate) program_units_programmed_total: u64,
+    pub(crate) program_units_erased_total: u64,
     pub(crate) erases_total: u64,
 }
 
@@ -49,14 +50,14 @@ impl Nand {
         let blocks = (geometry.blocks() * geometry.dies_per_superblock) as usize;
         Self {
             layout: Layout::new(&geometry),
-            word_line: 1,
+            wordline: 1,
             cells: Zeroed::new(blocks),
             erase_counts: vec![0; blocks],
             left_out: Vec::new(),
             store: None,
             faults: None,
-            rows_programmed_total: 0,
-            rows_erased_total: 0,
+            program_units_programmed_total: 0,
+            program_units_erased_total: 0,
             erases_total: 0,
             geometry,
         }
@@ -66,25 +67,25 @@ impl Nand {
     #[must_use]
     pub fn with_content(geometry: Geometry) -> Self {
         let units = vec![None; geometry.units() as usize];
-        let rows = (geometry.blocks() * geometry.rows_per_block()) as usize;
-        let states = vec![RowState::Settled; rows];
-        let store = Some(Store { units, states, sequences: vec![0; rows] });
+        let program_units = (geometry.blocks() * geometry.program_units_per_block()) as usize;
+        let states = vec![ProgramUnitState::Settled; program_units];
+        let store = Some(Store { units, states, sequences: vec![0; program_units] });
         Self { store, ..Self::new(geometry) }
     }
 
-    /// The device with `gaps`: whether rows of a block may be left out, as long as they are
-    /// programmed upwards. Single-level cells allow that; others need rows in order.
+    /// The device with `gaps`: whether program units of a block may be left out, as long as they
+    /// are programmed upwards. Single-level cells allow that; others need program units in order.
     ///
     /// # Panics
     /// If anything was programmed before.
     #[must_use]
     pub fn with_gaps(mut self, gaps: bool) -> Self {
-        assert!(self.rows_programmed_total == 0, "the kind of cells does not change");
+        assert!(self.program_units_programmed_total == 0, "the kind of cells does not change");
         self.left_out = if gaps { vec![0; self.erase_counts.len()] } else { Vec::new() };
         self
     }
 
-    /// Whether rows may be left out.
+    /// Whether program units may be left out.
     #[must_use]
     pub fn has_gaps(&self) -> bool {
         !self.left_out.is_empty()
@@ -102,20 +103,20 @@ impl Nand {
         &self.layout
     }
 
-    /// Says that `rows` successive rows of a block on its die share a word line: cells of
-    /// several bits that are programmed page by page. A loss of power amid one of them then
-    /// costs those before it as well ([`Nand::lose_power`]). 1 where a program writes a whole
-    /// word line. A last word line of a block may have fewer rows.
+    /// Says that `program_units` successive program units of a block on its die share a wordline:
+    /// cells of several bits that are programmed page by page. A loss of power amid one of them
+    /// then costs those before it as well ([`Nand::lose_power`]). 1 where a program writes a
+    /// whole wordline. A last wordline of a block may have fewer program units.
     ///
     /// The types of pages go round as their times do ([`PageTimes::of`](crate::PageTimes)).
-    /// Differs from real chips, which spread the pages of a word line over several
+    /// Differs from real chips, which spread the pages of a wordline over several
     /// neighbours, so that a cut hits pages further back.
     ///
     /// # Panics
-    /// If `rows` is 0.
-    pub fn pair_rows(&mut self, rows: u32) {
-        assert!(rows > 0, "a word line has at least one row");
-        self.word_line = rows;
+    /// If `program_units` is 0.
+    pub fn pair_program_units(&mut self, program_units: u32) {
+        assert!(program_units > 0, "a wordline has at least one program unit");
+        self.wordline = program_units;
     }
 
     /// Whether content is kept.
@@ -124,50 +125,52 @@ impl Nand {
         self.store.is_some()
     }
 
-    /// Begins to program `row` with `units`; missing ones at the end are erased cells.
+    /// Begins to program `program_unit` with `units`; missing ones at the end are erased cells.
     /// `units` is not looked at if no content is kept.
     ///
     /// # Errors
-    /// [`NandError`] if the row is not the next of its block, the block is full or its
+    /// [`NandError`] if the program unit is not the next of its block, the block is full or its
     /// erase was interrupted. Nothing has changed then.
     #[inline(always)]
     pub fn program_begin(
         &mut self,
-        row: RowId,
+        program_unit: ProgramUnitId,
         units: impl IntoIterator<Item = StoredUnit>,
     ) -> Result<(), NandError> {
-        let block = self.layout.block_of(row);
-        let (dies, in_block, member) = self.member_of(row, block);
+        let block = self.layout.block_of(program_unit);
+        let (dies, in_block, member) = self.member_of(program_unit, block);
         let index = (block.0 * dies + member) as usize;
         let Some(&[programmed, state]) = self.cells.get(index) else {
-            return Err(NandError::OutOfRange { address: u64::from(row.0) });
+            return Err(NandError::OutOfRange { address: u64::from(program_unit.0) });
         };
         let programmed = u32::from(programmed);
         if state & UNSTABLE != 0 {
             return Err(NandError::UnstableErase { block });
         }
-        if programmed * dies == self.layout.rows_of(block) {
-            return Err(NandError::ProgramFull { row });
+        if programmed * dies == self.layout.program_units_of(block) {
+            return Err(NandError::ProgramFull { program_unit });
         }
         let place = programmed * dies + member;
         if place != in_block && (in_block < place || !self.has_gaps()) {
-            let expected = RowId(self.layout.first_row(block).0 + programmed * dies + member);
-            return Err(NandError::OutOfOrderProgram { row, expected });
+            let expected =
+                ProgramUnitId(self.layout.first_program_unit(block).0 + programmed * dies + member);
+            return Err(NandError::OutOfOrderProgram { program_unit, expected });
         }
         let skipped = if in_block == place { 0 } else { (in_block - place) / dies };
         if skipped > 0 {
             self.left_out[index] += skipped as u16;
         }
         self.cells[index][0] += 1 + skipped as u16;
-        self.rows_programmed_total += 1;
+        self.program_units_programmed_total += 1;
         if let Some(faults) = &mut self.faults {
-            faults.program_begins(row.0);
+            faults.program_begins(program_unit.0);
         }
         if let Some(store) = &mut self.store {
-            store.states[row.0 as usize] = RowState::InFlight;
-            store.sequences[row.0 as usize] = self.rows_programmed_total;
-            let first = self.layout.first_unit(row).0 as usize;
-            let slots = &mut store.units[first..first + self.layout.units_per_row() as usize];
+            store.states[program_unit.0 as usize] = ProgramUnitState::InFlight;
+            store.sequences[program_unit.0 as usize] = self.program_units_programmed_total;
+            let first = self.layout.first_unit(program_unit).0 as usize;
+            let slots =
+                &mut store.units[first..first + self.layout.units_per_program_unit() as usize];
             for (slot, unit) in slots.iter_mut().zip(units) {
                 *slot = Some(unit);
             }
@@ -175,58 +178,67 @@ impl Nand {
         Ok(())
     }
 
-    /// Members of a block, the number of `row` in it, and the member it stands on.
+    /// Members of a block, the number of `program_unit` in it, and the member it stands on.
     #[inline]
-    fn member_of(&self, row: RowId, block: BlockId) -> (u32, u32, u32) {
-        let in_block = row.0 - self.layout.first_row(block).0;
-        let dies = self.layout.dies_per_lane();
+    fn member_of(&self, program_unit: ProgramUnitId, block: BlockId) -> (u32, u32, u32) {
+        let in_block = program_unit.0 - self.layout.first_program_unit(block).0;
+        let dies = self.layout.dies_per_die_group();
         (dies, in_block, if dies == 1 { 0 } else { in_block % dies })
     }
 
-    /// Programs `rows` rows of one block from `first` on, one after another, on a device
-    /// that keeps no content. The same as that many programs begun and ended.
+    /// Programs `program_units` program units of one block from `first` on, one after another, on
+    /// a device that keeps no content. The same as that many programs begun and ended.
     ///
     /// # Errors
-    /// As [`Nand::program_begin`], for the first row that cannot be programmed; the rows
-    /// before it are.
+    /// As [`Nand::program_begin`], for the first program unit that cannot be programmed; the
+    /// program units before it are.
     ///
     /// # Panics
     /// If the device keeps content.
-    pub fn program_rows(&mut self, first: RowId, rows: u32) -> Result<(), NandError> {
-        assert!(self.store.is_none(), "rows programmed at once hold nothing");
-        assert!(self.faults.is_none(), "rows that may fail are programmed one by one");
+    pub fn program_bulk(
+        &mut self,
+        first: ProgramUnitId,
+        program_units: u32,
+    ) -> Result<(), NandError> {
+        assert!(self.store.is_none(), "program units programmed at once hold nothing");
+        assert!(self.faults.is_none(), "program units that may fail are programmed one by one");
         let block = self.layout.block_of(first);
-        let end = self.layout.first_row(block).0 + self.layout.rows_of(block);
-        let fit = rows.min(end.saturating_sub(first.0));
-        if self.layout.dies_per_lane() > 1 {
-            (first.0..first.0 + fit).try_for_each(|row| self.program_begin(RowId(row), []))?;
+        let end = self.layout.first_program_unit(block).0 + self.layout.program_units_of(block);
+        let fit = program_units.min(end.saturating_sub(first.0));
+        if self.layout.dies_per_die_group() > 1 {
+            (first.0..first.0 + fit)
+                .try_for_each(|program_unit| self.program_begin(ProgramUnitId(program_unit), []))?;
         } else if fit > 0 {
             // All on one die: the first is checked, the rest follows it.
             self.program_begin(first, [])?;
             self.cells[block.0 as usize][0] += (fit - 1) as u16;
-            self.rows_programmed_total += u64::from(fit - 1);
+            self.program_units_programmed_total += u64::from(fit - 1);
         }
-        if fit < rows { Err(NandError::ProgramFull { row: RowId(end) }) } else { Ok(()) }
+        if fit < program_units {
+            Err(NandError::ProgramFull { program_unit: ProgramUnitId(end) })
+        } else {
+            Ok(())
+        }
     }
 
-    /// The program of `row` has ended; it is readable from now on, unless it failed. It
+    /// The program of `program_unit` has ended; it is readable from now on, unless it failed. It
     /// cannot fail on a device that does not age.
     #[inline(always)]
-    pub fn program_end(&mut self, row: RowId) -> Status {
+    pub fn program_end(&mut self, program_unit: ProgramUnitId) -> Status {
         // What neither fails nor keeps anything has nothing to do.
         if self.faults.is_none() && self.store.is_none() {
             return Status::Passed;
         }
-        self.settle(row)
+        self.settle(program_unit)
     }
 
     #[inline(never)]
-    fn settle(&mut self, row: RowId) -> Status {
-        if self.faults.is_some() && self.program_status(row) == Status::Failed {
+    fn settle(&mut self, program_unit: ProgramUnitId) -> Status {
+        if self.faults.is_some() && self.program_status(program_unit) == Status::Failed {
             return Status::Failed;
         }
         if let Some(store) = &mut self.store {
-            store.states[row.0 as usize] = RowState::Settled;
+            store.states[program_unit.0 as usize] = ProgramUnitState::Settled;
         }
         Status::Passed
     }
@@ -236,7 +248,7 @@ impl Nand {
     /// # Errors
     /// [`NandError::OutOfRange`].
     pub fn erase_begin(&mut self, block: BlockId, member: u32) -> Result<(), NandError> {
-        match self.cells.get_mut((block.0 * self.layout.dies_per_lane() + member) as usize) {
+        match self.cells.get_mut((block.0 * self.layout.dies_per_die_group() + member) as usize) {
             Some([_, state]) => {
                 *state |= UNSTABLE;
                 Ok(())
@@ -245,33 +257,35 @@ impl Nand {
         }
     }
 
-    /// The erase of member `member` of `block` has ended; its rows may be programmed
+    /// The erase of member `member` of `block` has ended; its program units may be programmed
     /// again, unless it failed: then nothing has changed but that the block is bad, and what
     /// it holds is unstable. It cannot fail on a device that does not age.
     ///
     /// # Panics
     /// If it never began.
     pub fn erase_end(&mut self, block: BlockId, member: u32) -> Status {
-        let dies = self.layout.dies_per_lane();
+        let dies = self.layout.dies_per_die_group();
         let index = (block.0 * dies + member) as usize;
         assert!(self.is_unstable_at(index), "an erase ended that never began");
         if self.faults.is_some() && self.erase_status(block, index) == Status::Failed {
             return Status::Failed;
         }
-        self.rows_erased_total += u64::from(self.cells[index][0]);
+        self.program_units_erased_total += u64::from(self.cells[index][0]);
         if let Some(left_out) = self.left_out.get_mut(index) {
-            self.rows_erased_total -= u64::from(std::mem::take(left_out));
+            self.program_units_erased_total -= u64::from(std::mem::take(left_out));
         }
         self.cells[index] = [0, 0];
         self.erase_counts[index] += 1;
         self.erases_total += 1;
         if let Some(store) = &mut self.store {
-            let first = self.layout.first_row(block).0;
-            for row in (first + member..first + self.layout.rows_per_block()).step_by(dies as usize)
+            let first = self.layout.first_program_unit(block).0;
+            for program_unit in (first + member..first + self.layout.program_units_per_block())
+                .step_by(dies as usize)
             {
-                let units = self.layout.units_per_row() as usize;
-                store.states[row as usize] = RowState::Settled;
-                store.units[row as usize * units..(row as usize + 1) * units].fill(None);
+                let units = self.layout.units_per_program_unit() as usize;
+                store.states[program_unit as usize] = ProgramUnitState::Settled;
+                store.units[program_unit as usize * units..(program_unit as usize + 1) * units]
+                    .fill(None);
             }
         }
         Status::Passed
@@ -283,22 +297,22 @@ impl Nand {
     /// [`NandError::ReadErased`] where nothing is programmed, [`NandError::Uncorrectable`]
     /// where a program was interrupted.
     pub fn check_read(&self, unit: Pun) -> Result<(), NandError> {
-        self.check_row(self.layout.row_of(unit), unit)
+        self.check_program_unit(self.layout.program_unit_of(unit), unit)
     }
 
-    /// As [`Nand::check_read`], for all of `row`.
+    /// As [`Nand::check_read`], for all of `program_unit`.
     ///
     /// # Errors
-    /// The same, with the first unit of the row.
+    /// The same, with the first unit of the program unit.
     #[inline]
-    pub fn check_read_row(&self, row: RowId) -> Result<(), NandError> {
-        self.check_row(row, self.layout.first_unit(row))
+    pub fn check_read_program_unit(&self, program_unit: ProgramUnitId) -> Result<(), NandError> {
+        self.check_program_unit(program_unit, self.layout.first_unit(program_unit))
     }
 
     #[inline]
-    fn check_row(&self, row: RowId, unit: Pun) -> Result<(), NandError> {
-        let block = self.layout.block_of(row);
-        let (dies, in_block, member) = self.member_of(row, block);
+    fn check_program_unit(&self, program_unit: ProgramUnitId, unit: Pun) -> Result<(), NandError> {
+        let block = self.layout.block_of(program_unit);
+        let (dies, in_block, member) = self.member_of(program_unit, block);
         let index = (block.0 * dies + member) as usize;
         let Some(&[programmed, state]) = self.cells.get(index) else {
             return Err(NandError::OutOfRange { address: u64::from(unit.0) });
@@ -307,12 +321,12 @@ impl Nand {
         if written && self.store.is_none() && state & UNSTABLE == 0 {
             return Ok(());
         }
-        self.check_doubtful(row, unit, index, written)
+        self.check_doubtful(program_unit, unit, index, written)
     }
 
     fn check_doubtful(
         &self,
-        row: RowId,
+        program_unit: ProgramUnitId,
         unit: Pun,
         index: usize,
         written: bool,
@@ -323,14 +337,14 @@ impl Nand {
         }
         // Members that an interrupted erase has not reached may still be read here; it is
         // for recovery to know better.
-        let torn = self.store.as_ref().is_some_and(|s| s.is_torn(row));
+        let torn = self.store.as_ref().is_some_and(|s| s.is_torn(program_unit));
         if torn || unstable {
             return Err(NandError::Uncorrectable { unit });
         }
         Ok(())
     }
 
-    /// The content of `unit`; `None` for cells left erased in a programmed row, or if
+    /// The content of `unit`; `None` for cells left erased in a programmed program unit, or if
     /// the device keeps no content.
     ///
     /// # Errors
@@ -340,17 +354,17 @@ impl Nand {
         Ok(self.store.as_ref().and_then(|store| store.units[unit.0 as usize].as_ref()))
     }
 
-    /// The number of the program that wrote `row`, as its out-of-band bytes tell it:
+    /// The number of the program that wrote `program_unit`, as its out-of-band bytes tell it:
     /// later programs have higher ones. 0 if the device keeps no content.
     #[must_use]
-    pub fn sequence(&self, row: RowId) -> u64 {
-        self.store.as_ref().map_or(0, |store| store.sequences[row.0 as usize])
+    pub fn sequence(&self, program_unit: ProgramUnitId) -> u64 {
+        self.store.as_ref().map_or(0, |store| store.sequences[program_unit.0 as usize])
     }
 
-    /// Rows of `block` programmed since its last erase, over all members; those left out
+    /// Program units of `block` programmed since its last erase, over all members; those left out
     /// before others count as well.
     #[must_use]
-    pub fn rows_programmed(&self, block: BlockId) -> u32 {
+    pub fn program_units_programmed(&self, block: BlockId) -> u32 {
         self.members(block).map(|index| u32::from(self.cells[index][0])).sum()
     }
 
@@ -386,7 +400,7 @@ impl Nand {
     }
 
     fn members(&self, block: BlockId) -> impl Iterator<Item = usize> + use<> {
-        let dies = self.layout.dies_per_lane();
+        let dies = self.layout.dies_per_die_group();
         (block.0 * dies..(block.0 + 1) * dies).map(|index| index as usize)
     }
 
@@ -397,10 +411,10 @@ impl Nand {
         &self.erase_counts
     }
 
-    /// Rows programmed since the device was made.
+    /// Program units programmed since the device was made.
     #[must_use]
-    pub fn rows_programmed_total(&self) -> u64 {
-        self.rows_programmed_total
+    pub fn program_units_programmed_total(&self) -> u64 {
+        self.program_units_programmed_total
     }
 
     /// Blocks erased since the device was made, each member of a superblock counted.
@@ -409,19 +423,21 @@ impl Nand {
         self.erases_total
     }
 
-    /// Rows programmed = rows erased + rows that stand programmed (law 2). Walks all
-    /// blocks.
+    /// Program units programmed = program units erased + program units that stand programmed (law
+    /// 2). Walks all blocks.
     ///
     /// # Panics
     /// If the law is broken.
     pub fn assert_conserved(&self) {
-        let standing: u64 = self.cells.iter().map(|&[rows, _]| u64::from(rows)).sum();
-        let left_out: u64 = self.left_out.iter().map(|&rows| u64::from(rows)).sum();
+        let standing: u64 =
+            self.cells.iter().map(|&[program_units, _]| u64::from(program_units)).sum();
+        let left_out: u64 =
+            self.left_out.iter().map(|&program_units| u64::from(program_units)).sum();
         let standing = standing - left_out;
         assert_eq!(
-            self.rows_programmed_total,
-            self.rows_erased_total + standing,
-            "rows programmed must be rows erased plus rows standing"
+            self.program_units_programmed_total,
+            self.program_units_erased_total + standing,
+            "program units programmed must be program units erased plus program units standing"
         );
     }
 }
@@ -454,20 +470,26 @@ mod tests {
         StoredUnit { tag: UnitTag::Data(lpn), version: 1, payload: None }
     }
 
-    fn program(nand: &mut Nand, row: u32) -> Result<(), NandError> {
-        nand.program_begin(RowId(row), [unit(row)])?;
-        nand.program_end(RowId(row));
+    fn program(nand: &mut Nand, program_unit: u32) -> Result<(), NandError> {
+        nand.program_begin(ProgramUnitId(program_unit), [unit(program_unit)])?;
+        nand.program_end(ProgramUnitId(program_unit));
         Ok(())
     }
 
     #[test]
-    fn rows_go_in_order_and_once() {
+    fn program_units_go_in_order_and_once() {
         let mut nand = device();
-        let out_of_order = NandError::OutOfOrderProgram { row: RowId(1), expected: RowId(0) };
+        let out_of_order = NandError::OutOfOrderProgram {
+            program_unit: ProgramUnitId(1),
+            expected: ProgramUnitId(0),
+        };
         assert_eq!(program(&mut nand, 1), Err(out_of_order));
         assert_eq!(program(&mut nand, 0), Ok(()));
         assert_eq!(program(&mut nand, 1), Ok(()));
-        assert_eq!(program(&mut nand, 1), Err(NandError::ProgramFull { row: RowId(1) }));
+        assert_eq!(
+            program(&mut nand, 1),
+            Err(NandError::ProgramFull { program_unit: ProgramUnitId(1) })
+        );
         assert_eq!(program(&mut nand, 99), Err(NandError::OutOfRange { address: 99 }));
         nand.erase_begin(BlockId(0), 0).unwrap();
         nand.erase_end(BlockId(0), 0);
@@ -482,41 +504,55 @@ mod tests {
         let geometry = Geometry { channels: 2, dies_per_superblock: 2, ..one };
         let mut nand = Nand::with_content(geometry);
         // The second die is ahead of the first.
-        for row in [1, 3, 0] {
-            assert_eq!(program(&mut nand, row), Ok(()));
+        for program_unit in [1, 3, 0] {
+            assert_eq!(program(&mut nand, program_unit), Ok(()));
         }
-        let out_of_order = NandError::OutOfOrderProgram { row: RowId(0), expected: RowId(2) };
+        let out_of_order = NandError::OutOfOrderProgram {
+            program_unit: ProgramUnitId(0),
+            expected: ProgramUnitId(2),
+        };
         assert_eq!(program(&mut nand, 0), Err(out_of_order));
-        assert_eq!(program(&mut nand, 3), Err(NandError::ProgramFull { row: RowId(3) }));
+        assert_eq!(
+            program(&mut nand, 3),
+            Err(NandError::ProgramFull { program_unit: ProgramUnitId(3) })
+        );
         assert_eq!(nand.read(Pun(2)), Err(NandError::ReadErased { unit: Pun(2) }));
         assert!(nand.read(Pun(3)).is_ok());
         nand.erase_begin(BlockId(0), 1).unwrap();
         nand.erase_end(BlockId(0), 1);
-        assert_eq!((nand.rows_programmed(BlockId(0)), nand.read(Pun(0)).is_ok()), (1, true));
+        assert_eq!(
+            (nand.program_units_programmed(BlockId(0)), nand.read(Pun(0)).is_ok()),
+            (1, true)
+        );
         assert_eq!((program(&mut nand, 1), nand.erase_counts()[1]), (Ok(()), 1));
         nand.assert_conserved();
     }
 
     #[test]
-    fn rows_at_once_are_rows_one_by_one() {
+    fn program_units_at_once_are_program_units_one_by_one() {
         let one = device().geometry().clone();
         let wide = Geometry { channels: 2, dies_per_superblock: 2, ..one.clone() };
         for geometry in [Geometry { pages_per_block: 7, ..one }, wide] {
             let mut at_once = Nand::new(geometry.clone());
             let mut by_one = Nand::new(geometry.clone());
-            let per_block = geometry.rows_per_block();
-            for (first, rows) in [(0, 1), (1, 2), (3, 0), (3, per_block - 3), (per_block, 2)] {
-                at_once.program_rows(RowId(first), rows).unwrap();
-                for row in first..first + rows {
-                    by_one.program_begin(RowId(row), []).unwrap();
-                    by_one.program_end(RowId(row));
+            let per_block = geometry.program_units_per_block();
+            for (first, program_units) in
+                [(0, 1), (1, 2), (3, 0), (3, per_block - 3), (per_block, 2)]
+            {
+                at_once.program_bulk(ProgramUnitId(first), program_units).unwrap();
+                for program_unit in first..first + program_units {
+                    by_one.program_begin(ProgramUnitId(program_unit), []).unwrap();
+                    by_one.program_end(ProgramUnitId(program_unit));
                 }
                 assert_eq!(at_once.cells[..], by_one.cells[..]);
                 at_once.assert_conserved();
             }
-            let past = at_once.program_rows(RowId(per_block + 2), per_block);
-            assert_eq!(past, Err(NandError::ProgramFull { row: RowId(2 * per_block) }));
-            assert_eq!(at_once.rows_programmed(BlockId(1)), per_block);
+            let past = at_once.program_bulk(ProgramUnitId(per_block + 2), per_block);
+            assert_eq!(
+                past,
+                Err(NandError::ProgramFull { program_unit: ProgramUnitId(2 * per_block) })
+            );
+            assert_eq!(at_once.program_units_programmed(BlockId(1)), per_block);
             at_once.assert_conserved();
         }
     }
@@ -527,26 +563,32 @@ mod tests {
         let slc = Some(Slc { blocks: 1, bits: 2 });
         let geometry = Geometry { pages_per_block: 5, slc, ..one };
         let mut nand = Nand::with_content(geometry.clone());
-        assert_eq!([0, 1].map(|block| nand.layout().rows_of(BlockId(block))), [2, 5]);
+        assert_eq!([0, 1].map(|block| nand.layout().program_units_of(BlockId(block))), [2, 5]);
         assert_eq!((program(&mut nand, 0), program(&mut nand, 1)), (Ok(()), Ok(())));
-        assert_eq!(program(&mut nand, 2), Err(NandError::ProgramFull { row: RowId(2) }));
-        assert!((5..10).all(|row| program(&mut nand, row).is_ok()));
+        assert_eq!(
+            program(&mut nand, 2),
+            Err(NandError::ProgramFull { program_unit: ProgramUnitId(2) })
+        );
+        assert!((5..10).all(|program_unit| program(&mut nand, program_unit).is_ok()));
         assert_eq!(nand.read(Pun(2)), Err(NandError::ReadErased { unit: Pun(2) }));
         nand.erase_begin(BlockId(0), 0).unwrap();
         nand.erase_end(BlockId(0), 0);
         nand.assert_conserved();
         let mut bare = Nand::new(geometry);
-        assert_eq!(bare.program_rows(RowId(1), 0), Ok(()));
-        let past = Err(NandError::ProgramFull { row: RowId(2) });
-        assert_eq!((bare.program_rows(RowId(0), 3), bare.rows_programmed(BlockId(0))), (past, 2));
+        assert_eq!(bare.program_bulk(ProgramUnitId(1), 0), Ok(()));
+        let past = Err(NandError::ProgramFull { program_unit: ProgramUnitId(2) });
+        assert_eq!(
+            (bare.program_bulk(ProgramUnitId(0), 3), bare.program_units_programmed(BlockId(0))),
+            (past, 2)
+        );
     }
 
     #[test]
     fn what_power_interrupts_is_torn() {
         let mut nand = device();
-        nand.program_begin(RowId(0), [unit(7)]).unwrap();
+        nand.program_begin(ProgramUnitId(0), [unit(7)]).unwrap();
         assert_eq!(nand.read(Pun(0)), Err(NandError::Uncorrectable { unit: Pun(0) }));
-        nand.program_end(RowId(0));
+        nand.program_end(ProgramUnitId(0));
         assert_eq!(nand.read(Pun(0)).unwrap().unwrap().tag, UnitTag::Data(7));
         assert_eq!(nand.read(Pun(1)), Err(NandError::ReadErased { unit: Pun(1) }));
         nand.erase_begin(BlockId(0), 0).unwrap();

@@ -20,11 +20,11 @@ pub enum Cause {
     Scrub = 5,
     /// Parity over dies.
     Parity = 6,
-    /// Filling up a row that had to be programmed before it was full.
+    /// Filling up a program unit that had to be programmed before it was full.
     Pad = 7,
     /// Completing a unit of which the host wrote a part.
     Rmw = 8,
-    /// Moves of data from a write cache of one bit a cell to its place.
+    /// Moves of data from a write cache of SLC to its place.
     Fold = 9,
     /// Moving what is valid out of a block that has failed.
     Retire = 10,

@@ -1,24 +1,27 @@
 //! Breaking the law of NAND.
 
-use crate::geometry::{BlockId, Pun, RowId};
+use crate::geometry::{BlockId, ProgramUnitId, Pun};
 
 /// An operation that flash does not allow, or a page that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NandError {
-    /// Rows of a block are programmed in order, each once between two erases.
-    #[error("row {row:?} was programmed out of order; row {expected:?} is next in its block")]
+    /// Program units of a block are programmed in order, each once between two erases.
+    #[error(
+        "program unit {program_unit:?} was programmed out of order; program unit {expected:?} is \
+         next in its block"
+    )]
     OutOfOrderProgram {
-        /// The row asked for.
-        row: RowId,
-        /// The row that is next in this block.
-        expected: RowId,
+        /// The program unit asked for.
+        program_unit: ProgramUnitId,
+        /// The program unit that is next in this block.
+        expected: ProgramUnitId,
     },
     /// The block is full; it must be erased first.
-    #[error("row {row:?} was programmed in a full block; erase it first")]
+    #[error("program unit {program_unit:?} was programmed in a full block; erase it first")]
     ProgramFull {
-        /// The row asked for.
-        row: RowId,
+        /// The program unit asked for.
+        program_unit: ProgramUnitId,
     },
     /// A power cut interrupted the last erase; the block must be erased again.
     #[error("{block:?} was not erased completely; erase it again before programming")]
@@ -32,7 +35,7 @@ pub enum NandError {
         /// The unit.
         unit: Pun,
     },
-    /// A power cut interrupted the program of this row; its data is not readable.
+    /// A power cut interrupted the program of this program unit; its data is not readable.
     #[error("{unit:?} cannot be corrected: its program was interrupted")]
     Uncorrectable {
         /// The unit.

@@ -1,16 +1,16 @@
 //! The shape of the flash and the addresses in it.
 //!
 //! A *level* is what one read command can fetch from a die: one page, or, with multi-plane
-//! operation, the page of the same number on every plane. A *row* is what one program
-//! command writes: one level, or, with one-shot programming, all levels of a word line. A
-//! *block* here is what is erased together: a block of one die (of one plane, or of the same
-//! number on every plane), or, with superblocks, one of each die of a *lane*. Rows of a
-//! superblock go round its dies: row r stands on die r mod k of the lane. A *unit* is the
-//! mapping unit of the translation layer: levels consist of whole units.
+//! operation, the page of the same number on every plane. A *program unit* is what one program
+//! command writes: one level, or, with one-shot programming, all levels of a wordline. A *block*
+//! here is what is erased together: a block of one die (of one plane, or of the same number on
+//! every plane), or, with superblocks, one of each die of a *die group*. Program units of a
+//! superblock go round its dies: program unit r stands on die r mod k of the die group. A *unit*
+//! is the mapping unit of the translation layer: levels consist of whole units.
 //!
-//! Addresses are dense: lane-major, then block, row, unit, so that every one is an index
-//! into a column. A `u32` of 4 KiB units reaches 8 TiB of raw flash (one bit is left to
-//! the translation layer); larger drives take a larger mapping unit.
+//! Addresses are dense: die group-major, then block, program unit, unit, so that every one is an
+//! index into a column. A `u32` of 4 KiB units reaches 8 TiB of raw flash (one bit is left to the
+//! translation layer); larger drives take a larger mapping unit.
 
 use prism_base::Bytes;
 
@@ -18,17 +18,17 @@ use prism_base::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DieId(pub u32);
 
-/// Number of a lane: the dies that share superblocks, or one die.
+/// Number of a die group: the dies that share superblocks, or one die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LaneId(pub u32);
+pub struct DieGroupId(pub u32);
 
 /// Number of a block (over all planes and dies it is ganged from) in the whole device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(pub u32);
 
-/// Number of a row in the whole device.
+/// Number of a program unit in the whole device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RowId(pub u32);
+pub struct ProgramUnitId(pub u32);
 
 /// Physical unit number: a mapping unit in the whole device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,12 +36,13 @@ pub struct Pun(pub u32);
 
 /// Blocks whose cells hold one bit each, on flash whose cells can hold more.
 ///
-/// They are the first of every lane. Addresses stay as they are: a row of such a block has as
-/// many units as any other, spread over as many word lines as it has levels, each of which is
-/// programmed by itself. So the block has fewer rows, and its last addresses hold nothing.
+/// They are the first of every die group. Addresses stay as they are: a program unit of such a
+/// block has as many units as any other, spread over as many wordlines as it has levels, each of
+/// which is programmed by itself. So the block has fewer program units, and its last addresses
+/// hold nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slc {
-    /// Blocks of each lane.
+    /// Blocks of each die group.
     pub blocks: u32,
     /// Bits that a cell of the other blocks holds.
     pub bits: u32,
@@ -62,17 +63,17 @@ pub struct Geometry {
     pub blocks_per_plane: u32,
     /// Pages of a block on one plane.
     pub pages_per_block: u32,
-    /// Pages of a plane that one program command writes: 1, or those of a word line.
+    /// Pages of a plane that one program command writes: 1, or those of a wordline.
     pub pages_per_program: u32,
     /// Dies whose blocks of the same number make a superblock; 1 for none.
     pub dies_per_superblock: u32,
-    /// Whether the last row of every stripe over the dies of a superblock is parity.
+    /// Whether the last program unit of every stripe over the dies of a superblock is parity.
     pub parity: bool,
     /// Size of a page on one plane.
     pub page: Bytes,
     /// Mapping unit: divides a level (a page times the ganged planes).
     pub unit: Bytes,
-    /// Blocks with one bit a cell, where there are any.
+    /// Blocks with SLC, where there are any.
     pub slc: Option<Slc>,
 }
 
@@ -126,15 +127,15 @@ pub enum GeometryError {
         /// Planes of a die.
         planes: u32,
     },
-    /// The blocks with one bit a cell are none, all, or without a row.
+    /// The SLC blocks are none, all, or without a program unit.
     #[error(
-        "{blocks} blocks of one bit a cell are too many or too few; a lane has {of} blocks, of \
-         which at least one is and one is not, and a block needs {bits} rows a die or more"
+        "{blocks} SLC blocks are too many or too few; a die group has {of} blocks, of \
+         which at least one is and one is not, and a block needs {bits} program units a die or more"
     )]
     Slc {
-        /// Blocks of a lane with one bit a cell.
+        /// Blocks of a die group with SLC.
         blocks: u32,
-        /// Blocks of a lane.
+        /// Blocks of a die group.
         of: u32,
         /// Bits of a cell of the others.
         bits: u32,
@@ -204,8 +205,8 @@ impl Geometry {
             return Err(GeometryError::Ganged { ganged: self.planes_ganged, planes: self.planes });
         }
         if let Some(Slc { blocks, bits }) = self.slc {
-            let of = self.blocks_per_lane();
-            if blocks == 0 || blocks >= of || bits < 2 || bits > self.rows_per_die() {
+            let of = self.blocks_per_die_group();
+            if blocks == 0 || blocks >= of || bits < 2 || bits > self.program_units_per_die() {
                 return Err(GeometryError::Slc { blocks, of, bits });
             }
         }
@@ -238,40 +239,40 @@ impl Geometry {
         self.channels * self.dies_per_channel
     }
 
-    /// Lanes of the device: groups of dies that share superblocks.
+    /// Die groups of the device: groups of dies that share superblocks.
     #[must_use]
-    pub fn lanes(&self) -> u32 {
+    pub fn die_groups(&self) -> u32 {
         self.dies() / self.dies_per_superblock
     }
 
-    /// Blocks of a lane, which is also what each of its dies has.
+    /// Blocks of a die group, which is also what each of its dies has.
     #[must_use]
-    pub fn blocks_per_lane(&self) -> u32 {
+    pub fn blocks_per_die_group(&self) -> u32 {
         self.blocks_per_plane * (self.planes / self.planes_ganged)
     }
 
     /// Blocks of the device, superblocks counted once.
     #[must_use]
     pub fn blocks(&self) -> u32 {
-        self.lanes() * self.blocks_per_lane()
+        self.die_groups() * self.blocks_per_die_group()
     }
 
-    /// Rows of a block on one of its dies.
+    /// Program units of a block on one of its dies.
     #[must_use]
-    pub fn rows_per_die(&self) -> u32 {
+    pub fn program_units_per_die(&self) -> u32 {
         self.pages_per_block / self.pages_per_program
     }
 
-    /// Rows of a block, parity included.
+    /// Program units of a block, parity included.
     #[must_use]
-    pub fn rows_per_block(&self) -> u32 {
-        self.rows_per_die() * self.dies_per_superblock
+    pub fn program_units_per_block(&self) -> u32 {
+        self.program_units_per_die() * self.dies_per_superblock
     }
 
-    /// Rows of a block that hold data.
+    /// Program units of a block that hold data.
     #[must_use]
-    pub fn data_rows_per_block(&self) -> u32 {
-        self.rows_per_die() * (self.dies_per_superblock - u32::from(self.parity))
+    pub fn data_program_units_per_block(&self) -> u32 {
+        self.program_units_per_die() * (self.dies_per_superblock - u32::from(self.parity))
     }
 
     /// Units of a level.
@@ -280,50 +281,52 @@ impl Geometry {
         (self.page.0 * u64::from(self.planes_ganged) / self.unit.0) as u32
     }
 
-    /// Units of a row.
+    /// Units of a program unit.
     #[must_use]
-    pub fn units_per_row(&self) -> u32 {
+    pub fn units_per_program_unit(&self) -> u32 {
         self.units_per_level() * self.pages_per_program
     }
 
-    /// Addresses of units in a block, those of parity rows included.
+    /// Addresses of units in a block, those of parity program units included.
     #[must_use]
     pub fn units_per_block(&self) -> u32 {
-        self.units_per_row() * self.rows_per_block()
+        self.units_per_program_unit() * self.program_units_per_block()
     }
 
     /// Units of a block that hold data.
     #[must_use]
     pub fn data_units_per_block(&self) -> u32 {
-        self.units_per_row() * self.data_rows_per_block()
+        self.units_per_program_unit() * self.data_program_units_per_block()
     }
 
-    /// Blocks of a lane with one bit a cell.
+    /// Blocks of a die group with SLC.
     #[must_use]
-    pub fn slc_blocks_per_lane(&self) -> u32 {
+    pub fn slc_blocks_per_die_group(&self) -> u32 {
         self.slc.map_or(0, |slc| slc.blocks)
     }
 
-    /// Blocks of a lane with more than one bit a cell, or all where no others are.
+    /// Blocks of a die group with more than SLC, or all where no others are.
     #[must_use]
-    pub fn main_blocks_per_lane(&self) -> u32 {
-        self.blocks_per_lane().saturating_sub(self.slc_blocks_per_lane())
+    pub fn main_blocks_per_die_group(&self) -> u32 {
+        self.blocks_per_die_group().saturating_sub(self.slc_blocks_per_die_group())
     }
 
-    /// Rows of a block with one bit a cell, parity included; 0 if there are none.
+    /// Program units of a SLC block, parity included; 0 if there are none.
     #[must_use]
-    pub fn slc_rows_per_block(&self) -> u32 {
-        self.slc.map_or(0, |slc| self.rows_per_die() / slc.bits * self.dies_per_superblock)
+    pub fn slc_program_units_per_block(&self) -> u32 {
+        self.slc.map_or(0, |slc| self.program_units_per_die() / slc.bits * self.dies_per_superblock)
     }
 
-    /// Units of a block with one bit a cell that hold data; 0 if there are none.
+    /// Units of a SLC block that hold data; 0 if there are none.
     #[must_use]
     pub fn slc_data_units_per_block(&self) -> u32 {
         let data = self.dies_per_superblock - u32::from(self.parity);
-        self.slc_rows_per_block() / self.dies_per_superblock * data * self.units_per_row()
+        self.slc_program_units_per_block() / self.dies_per_superblock
+            * data
+            * self.units_per_program_unit()
     }
 
-    /// Addresses of units in the device, those of parity rows included.
+    /// Addresses of units in the device, those of parity program units included.
     #[must_use]
     pub fn units(&self) -> u32 {
         self.units_per_block() * self.blocks()
@@ -331,30 +334,32 @@ impl Geometry {
 
     /// Pages that one program command writes, over planes and levels.
     #[must_use]
-    pub fn pages_per_row(&self) -> u32 {
+    pub fn pages_per_program_unit(&self) -> u32 {
         self.planes_ganged * self.pages_per_program
     }
 
     /// Bytes that one program command writes.
     #[must_use]
-    pub fn row_bytes(&self) -> Bytes {
-        Bytes(self.page.0 * u64::from(self.pages_per_row()))
+    pub fn program_unit_bytes(&self) -> Bytes {
+        Bytes(self.page.0 * u64::from(self.pages_per_program_unit()))
     }
 
     /// Raw size of the flash: what can be programmed.
     #[must_use]
     pub fn raw(&self) -> Bytes {
-        let less = self.units_per_block() - self.slc_rows_per_block() * self.units_per_row();
-        let fewer = u64::from(self.lanes() * self.slc_blocks_per_lane()) * u64::from(less);
+        let less = self.units_per_block()
+            - self.slc_program_units_per_block() * self.units_per_program_unit();
+        let fewer =
+            u64::from(self.die_groups() * self.slc_blocks_per_die_group()) * u64::from(less);
         Bytes((u64::from(self.units()) - fewer) * self.unit.0)
     }
 
-    /// Raw size of the blocks with one bit a cell.
+    /// Raw size of the SLC blocks.
     #[must_use]
     pub fn slc_raw(&self) -> Bytes {
-        let rows = u64::from(self.lanes() * self.slc_blocks_per_lane())
-            * u64::from(self.slc_rows_per_block());
-        Bytes(rows * self.row_bytes().0)
+        let program_units = u64::from(self.die_groups() * self.slc_blocks_per_die_group())
+            * u64::from(self.slc_program_units_per_block());
+        Bytes(program_units * self.program_unit_bytes().0)
     }
 }
 
@@ -406,11 +411,12 @@ mod tests {
     fn blocks_of_one_bit_a_cell_hold_a_share() {
         let one = tiny();
         let mixed = Geometry { slc: Some(Slc { blocks: 3, bits: 2 }), ..tiny() };
-        assert_eq!((mixed.slc_rows_per_block(), mixed.units()), (2, one.units()));
-        // Four dies of eight blocks of four rows of 16 KiB; three of them lose two rows.
+        assert_eq!((mixed.slc_program_units_per_block(), mixed.units()), (2, one.units()));
+        // Four dies of eight blocks of four program units of 16 KiB; three of them lose two
+        // program units.
         assert_eq!(one.raw().0 - mixed.raw().0, 4 * 3 * 2 * 16384);
         assert_eq!((one.slc_raw(), mixed.slc_raw()), (Bytes(0), Bytes(4 * 3 * 2 * 16384)));
         let wide = Geometry { dies_per_superblock: 4, parity: true, ..mixed };
-        assert_eq!((wide.slc_rows_per_block(), wide.slc_data_units_per_block()), (8, 24));
+        assert_eq!((wide.slc_program_units_per_block(), wide.slc_data_units_per_block()), (8, 24));
     }
 }

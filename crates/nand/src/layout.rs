@@ -2,27 +2,27 @@
 
 use prism_base::Divisor;
 
-use crate::geometry::{BlockId, DieId, Geometry, LaneId, Pun, RowId};
+use crate::geometry::{BlockId, DieGroupId, DieId, Geometry, ProgramUnitId, Pun};
 
 /// How addresses nest in a checked [`Geometry`]. All methods are a multiplication or two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    units_per_row: Divisor,
+    units_per_program_unit: Divisor,
     units_per_level: Divisor,
     /// Units of a page, at least one.
     units_per_page: Divisor,
     /// Pages of a unit, at least one.
     pages_per_unit: u32,
     units_per_block: Divisor,
-    rows_per_block: Divisor,
-    blocks_per_lane: Divisor,
-    rows_per_lane: Divisor,
+    program_units_per_block: Divisor,
+    blocks_per_die_group: Divisor,
+    program_units_per_die_group: Divisor,
     dies_per_superblock: Divisor,
     channels: Divisor,
     parity: bool,
-    /// Blocks of a lane with one bit a cell, and the rows of such a block.
+    /// Blocks of a die group with SLC, and the program units of such a block.
     slc_blocks: u32,
-    slc_rows: u32,
+    slc_program_units: u32,
 }
 
 impl Layout {
@@ -30,27 +30,29 @@ impl Layout {
     #[must_use]
     pub fn new(geometry: &Geometry) -> Self {
         Self {
-            units_per_row: Divisor::new(geometry.units_per_row()),
+            units_per_program_unit: Divisor::new(geometry.units_per_program_unit()),
             units_per_level: Divisor::new(geometry.units_per_level()),
             units_per_page: Divisor::new((geometry.page.0 / geometry.unit.0).max(1) as u32),
             pages_per_unit: geometry.unit.0.div_ceil(geometry.page.0) as u32,
             units_per_block: Divisor::new(geometry.units_per_block()),
-            rows_per_block: Divisor::new(geometry.rows_per_block()),
-            blocks_per_lane: Divisor::new(geometry.blocks_per_lane()),
-            rows_per_lane: Divisor::new(geometry.blocks_per_lane() * geometry.rows_per_block()),
+            program_units_per_block: Divisor::new(geometry.program_units_per_block()),
+            blocks_per_die_group: Divisor::new(geometry.blocks_per_die_group()),
+            program_units_per_die_group: Divisor::new(
+                geometry.blocks_per_die_group() * geometry.program_units_per_block(),
+            ),
             dies_per_superblock: Divisor::new(geometry.dies_per_superblock),
             channels: Divisor::new(geometry.channels),
             parity: geometry.parity,
-            slc_blocks: geometry.slc_blocks_per_lane(),
-            slc_rows: geometry.slc_rows_per_block(),
+            slc_blocks: geometry.slc_blocks_per_die_group(),
+            slc_program_units: geometry.slc_program_units_per_block(),
         }
     }
 
-    /// Units of a row.
+    /// Units of a program unit.
     #[must_use]
     #[inline]
-    pub fn units_per_row(&self) -> u32 {
-        self.units_per_row.get()
+    pub fn units_per_program_unit(&self) -> u32 {
+        self.units_per_program_unit.get()
     }
 
     /// Addresses of units in a block.
@@ -59,7 +61,7 @@ impl Layout {
         self.units_per_block.get()
     }
 
-    /// Blocks of each lane with one bit a cell: its first ones.
+    /// Blocks of each die group with SLC: its first ones.
     #[must_use]
     #[inline]
     pub fn slc_blocks(&self) -> u32 {
@@ -70,55 +72,55 @@ impl Layout {
     #[must_use]
     #[inline]
     pub fn is_slc(&self, block: BlockId) -> bool {
-        self.slc_blocks > 0 && self.blocks_per_lane.split(block.0).1 < self.slc_blocks
+        self.slc_blocks > 0 && self.blocks_per_die_group.split(block.0).1 < self.slc_blocks
     }
 
-    /// Rows of `block` that can be programmed, parity included.
+    /// Program units of `block` that can be programmed, parity included.
     #[must_use]
     #[inline]
-    pub fn rows_of(&self, block: BlockId) -> u32 {
-        if self.is_slc(block) { self.slc_rows } else { self.rows_per_block.get() }
+    pub fn program_units_of(&self, block: BlockId) -> u32 {
+        if self.is_slc(block) { self.slc_program_units } else { self.program_units_per_block.get() }
     }
 
-    /// Addresses of rows of a block, parity included; all of them can be programmed unless
-    /// the block has one bit a cell ([`Layout::rows_of`]).
+    /// Addresses of program units of a block, parity included; all of them can be programmed unless
+    /// the block has SLC ([`Layout::program_units_of`]).
     #[must_use]
-    pub fn rows_per_block(&self) -> u32 {
-        self.rows_per_block.get()
+    pub fn program_units_per_block(&self) -> u32 {
+        self.program_units_per_block.get()
     }
 
-    /// Blocks of a lane.
+    /// Blocks of a die group.
     #[must_use]
-    pub fn blocks_per_lane(&self) -> u32 {
-        self.blocks_per_lane.get()
+    pub fn blocks_per_die_group(&self) -> u32 {
+        self.blocks_per_die_group.get()
     }
 
-    /// Dies of a lane.
+    /// Dies of a die group.
     #[must_use]
     #[inline]
-    pub fn dies_per_lane(&self) -> u32 {
+    pub fn dies_per_die_group(&self) -> u32 {
         self.dies_per_superblock.get()
     }
 
-    /// The lane a block belongs to.
+    /// The die group a block belongs to.
     #[must_use]
     #[inline]
-    pub fn lane_of(&self, block: BlockId) -> LaneId {
-        LaneId(self.blocks_per_lane.divide(block.0))
+    pub fn die_group_of(&self, block: BlockId) -> DieGroupId {
+        DieGroupId(self.blocks_per_die_group.divide(block.0))
     }
 
-    /// The lane of a block and the block's place in it.
+    /// The die group of a block and the block's place in it.
     #[must_use]
-    pub fn split_block(&self, block: BlockId) -> (LaneId, usize) {
-        let (lane, place) = self.blocks_per_lane.split(block.0);
-        (LaneId(lane), place as usize)
+    pub fn split_block(&self, block: BlockId) -> (DieGroupId, usize) {
+        let (die_group, place) = self.blocks_per_die_group.split(block.0);
+        (DieGroupId(die_group), place as usize)
     }
 
-    /// The block a row is part of.
+    /// The block a program unit is part of.
     #[must_use]
     #[inline]
-    pub fn block_of(&self, row: RowId) -> BlockId {
-        BlockId(self.rows_per_block.divide(row.0))
+    pub fn block_of(&self, program_unit: ProgramUnitId) -> BlockId {
+        BlockId(self.program_units_per_block.divide(program_unit.0))
     }
 
     /// The block a unit is part of.
@@ -128,51 +130,51 @@ impl Layout {
         BlockId(self.units_per_block.divide(unit.0))
     }
 
-    /// The row a unit is part of.
+    /// The program unit a unit is part of.
     #[must_use]
     #[inline]
-    pub fn row_of(&self, unit: Pun) -> RowId {
-        RowId(self.units_per_row.divide(unit.0))
+    pub fn program_unit_of(&self, unit: Pun) -> ProgramUnitId {
+        ProgramUnitId(self.units_per_program_unit.divide(unit.0))
     }
 
-    /// The first row of a block.
+    /// The first program unit of a block.
     #[must_use]
     #[inline]
-    pub fn first_row(&self, block: BlockId) -> RowId {
-        RowId(block.0 * self.rows_per_block())
+    pub fn first_program_unit(&self, block: BlockId) -> ProgramUnitId {
+        ProgramUnitId(block.0 * self.program_units_per_block())
     }
 
-    /// The first unit of a row.
+    /// The first unit of a program unit.
     #[must_use]
     #[inline]
-    pub fn first_unit(&self, row: RowId) -> Pun {
-        Pun(row.0 * self.units_per_row())
+    pub fn first_unit(&self, program_unit: ProgramUnitId) -> Pun {
+        Pun(program_unit.0 * self.units_per_program_unit())
     }
 
-    /// The die a row stands on, and the row's number in its block on that die.
+    /// The die a program unit stands on, and the program unit's number in its block on that die.
     #[must_use]
     #[inline]
-    pub fn place_of(&self, row: RowId) -> (DieId, u32) {
-        let (block, in_block) = self.rows_per_block.split(row.0);
-        let lane = self.blocks_per_lane.divide(block);
+    pub fn place_of(&self, program_unit: ProgramUnitId) -> (DieId, u32) {
+        let (block, in_block) = self.program_units_per_block.split(program_unit.0);
+        let die_group = self.blocks_per_die_group.divide(block);
         let (on_die, member) = self.dies_per_superblock.split(in_block);
-        (DieId(lane * self.dies_per_lane() + member), on_die)
+        (DieId(die_group * self.dies_per_die_group() + member), on_die)
     }
 
-    /// The die a row stands on.
+    /// The die a program unit stands on.
     #[must_use]
     #[inline]
-    pub fn die_of(&self, row: RowId) -> DieId {
-        if self.dies_per_lane() == 1 {
-            return DieId(self.rows_per_lane.divide(row.0));
+    pub fn die_of(&self, program_unit: ProgramUnitId) -> DieId {
+        if self.dies_per_die_group() == 1 {
+            return DieId(self.program_units_per_die_group.divide(program_unit.0));
         }
-        self.place_of(row).0
+        self.place_of(program_unit).0
     }
 
-    /// The dies of a lane.
-    pub fn dies_of(&self, lane: LaneId) -> impl Iterator<Item = DieId> + use<> {
-        let first = lane.0 * self.dies_per_lane();
-        (first..first + self.dies_per_lane()).map(DieId)
+    /// The dies of a die group.
+    pub fn dies_of(&self, die_group: DieGroupId) -> impl Iterator<Item = DieId> + use<> {
+        let first = die_group.0 * self.dies_per_die_group();
+        (first..first + self.dies_per_die_group()).map(DieId)
     }
 
     /// The channel a die sits on.
@@ -182,44 +184,45 @@ impl Layout {
         self.channels.split(die.0).1
     }
 
-    /// Whether a row holds parity: the last of each stripe, where there is parity.
+    /// Whether a program unit holds parity: the last of each stripe, where there is parity.
     #[must_use]
-    pub fn is_parity(&self, row: RowId) -> bool {
-        self.parity && self.dies_per_superblock.split(row.0).1 + 1 == self.dies_per_lane()
+    pub fn is_parity(&self, program_unit: ProgramUnitId) -> bool {
+        self.parity
+            && self.dies_per_superblock.split(program_unit.0).1 + 1 == self.dies_per_die_group()
     }
 
-    /// The level of its row that a unit stands in, and the pages (one a plane) that hold
+    /// The level of its program unit that a unit stands in, and the pages (one a plane) that hold
     /// it, as bits.
     #[must_use]
     #[inline]
     pub fn pages_of(&self, unit: Pun) -> (u32, u64) {
-        let (_, level, pages) = self.row_and_pages_of(unit);
+        let (_, level, pages) = self.program_unit_and_pages_of(unit);
         (level, pages)
     }
 
-    /// The row a unit is part of, and the same of it.
+    /// The program unit a unit is part of, and the same of it.
     #[must_use]
     #[inline]
-    pub fn row_and_pages_of(&self, unit: Pun) -> (RowId, u32, u64) {
-        let (row, in_row) = self.units_per_row.split(unit.0);
-        let (level, in_level) = self.units_per_level.split(in_row);
+    pub fn program_unit_and_pages_of(&self, unit: Pun) -> (ProgramUnitId, u32, u64) {
+        let (program_unit, in_program_unit) = self.units_per_program_unit.split(unit.0);
+        let (level, in_level) = self.units_per_level.split(in_program_unit);
         let pages = if self.pages_per_unit > 1 {
             (u64::MAX >> (64 - self.pages_per_unit)) << (in_level * self.pages_per_unit)
         } else {
             1 << self.units_per_page.divide(in_level)
         };
-        (RowId(row), level, pages)
+        (ProgramUnitId(program_unit), level, pages)
     }
 
-    /// Levels of a row that its first `units` units stand on; all of them for none, which
-    /// is how a row of parity looks.
+    /// Levels of a program unit that its first `units` units stand on; all of them for none, which
+    /// is how a program unit of parity looks.
     #[must_use]
     pub fn levels_for(&self, units: u32) -> u32 {
-        let units = if units == 0 { self.units_per_row() } else { units };
+        let units = if units == 0 { self.units_per_program_unit() } else { units };
         units.div_ceil(self.units_per_level.get())
     }
 
-    /// Pages that `units` units from the beginning of a row on take.
+    /// Pages that `units` units from the beginning of a program unit on take.
     #[must_use]
     pub fn pages_for(&self, units: u32) -> u32 {
         if self.pages_per_unit > 1 {
@@ -271,24 +274,30 @@ mod tests {
         let geometry = tlc();
         geometry.check().unwrap();
         let layout = Layout::new(&geometry);
-        assert_eq!((geometry.units_per_row(), geometry.rows_per_block()), (12, 12));
-        assert_eq!((geometry.lanes(), geometry.blocks()), (2, 16));
+        assert_eq!(
+            (geometry.units_per_program_unit(), geometry.program_units_per_block()),
+            (12, 12)
+        );
+        assert_eq!((geometry.die_groups(), geometry.blocks()), (2, 16));
         assert_eq!(geometry.raw(), Bytes(2 * 3 * 2 * 8 * 12 * 8192));
         assert_eq!(geometry.data_units_per_block() * 3, geometry.units_per_block() * 2);
-        let mut rows_on_die = [0; 6];
-        for row in 0..geometry.blocks() * geometry.rows_per_block() {
-            let row = RowId(row);
-            let (die, on_die) = layout.place_of(row);
-            let lane = layout.lane_of(layout.block_of(row));
-            assert!(layout.dies_of(lane).any(|d| d == die));
-            assert_eq!(rows_on_die[die.0 as usize] % geometry.rows_per_die(), on_die);
-            rows_on_die[die.0 as usize] += 1;
-            assert_eq!(layout.is_parity(row), die.0 % 3 == 2);
-            let first = layout.first_unit(row);
-            assert_eq!(layout.row_of(Pun(first.0 + 11)), row);
-            assert_eq!(layout.block_of_unit(first), layout.block_of(row));
+        let mut program_units_on_die = [0; 6];
+        for program_unit in 0..geometry.blocks() * geometry.program_units_per_block() {
+            let program_unit = ProgramUnitId(program_unit);
+            let (die, on_die) = layout.place_of(program_unit);
+            let die_group = layout.die_group_of(layout.block_of(program_unit));
+            assert!(layout.dies_of(die_group).any(|d| d == die));
+            assert_eq!(
+                program_units_on_die[die.0 as usize] % geometry.program_units_per_die(),
+                on_die
+            );
+            program_units_on_die[die.0 as usize] += 1;
+            assert_eq!(layout.is_parity(program_unit), die.0 % 3 == 2);
+            let first = layout.first_unit(program_unit);
+            assert_eq!(layout.program_unit_of(Pun(first.0 + 11)), program_unit);
+            assert_eq!(layout.block_of_unit(first), layout.block_of(program_unit));
         }
-        assert_eq!(rows_on_die, [8 * 4; 6]);
+        assert_eq!(program_units_on_die, [8 * 4; 6]);
     }
 
     #[test]

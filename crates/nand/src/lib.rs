@@ -1,7 +1,7 @@
 //! The flash itself: geometry, legal operations, wear, timing and power loss.
 //!
 //! Nothing here knows a mapping, a host or a file. The array enforces the law of NAND:
-//! rows of a block are programmed in order and only after an erase; a violation is a
+//! program units of a block are programmed in order and only after an erase; a violation is a
 //! typed error, never silently accepted.
 
 pub mod aging;
@@ -22,7 +22,7 @@ pub use array::Nand;
 pub use cause::{Cause, Counts};
 pub use error::NandError;
 pub use faults::{FaultModel, Health, UnitRead};
-pub use geometry::{BlockId, DieId, Geometry, GeometryError, LaneId, Pun, RowId, Slc};
+pub use geometry::{BlockId, DieGroupId, DieId, Geometry, GeometryError, ProgramUnitId, Pun, Slc};
 pub use layout::Layout;
 pub use store::{StoredUnit, UnitTag};
 pub use timing::{PageTimes, Timing};

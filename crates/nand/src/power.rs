@@ -1,48 +1,51 @@
 //! What a loss of power does to the cells.
 //!
-//! A program that had begun and not ended leaves a torn row. Where pages of one word line are
-//! programmed one after another, the cells that it was about to change hold the earlier pages
+//! A program that had begun and not ended leaves a torn program unit. Where pages of one wordline
+//! are programmed one after another, the cells that it was about to change hold the earlier pages
 //! as well, and these may be lost although their programs had ended long before. An erase that
-//! had begun leaves a block that reads as erased, or as nothing that can be corrected; neither
-//! is a state to program it in.
+//! had begun leaves a block that reads as erased, or as nothing that can be corrected; neither is
+//! a state to program it in.
 
 use prism_base::Rng;
 
 use crate::array::{Nand, READS_ERASED, UNSTABLE};
-use crate::geometry::RowId;
+use crate::geometry::ProgramUnitId;
 use crate::layout::Layout;
-use crate::store::RowState;
+use crate::store::ProgramUnitState;
 
-/// How likely an earlier page of the word line is lost. There is no published figure: often
+/// How likely an earlier page of the wordline is lost. There is no published figure: often
 /// enough that each combination occurs, and not always, because that would be the easier case.
 const PAIRED_LOST: f64 = 0.75;
 /// How likely a block whose erase was cut off reads as erased.
 const SEEMS_ERASED: f64 = 0.5;
 
 impl Nand {
-    /// Power is lost: operations that have begun and not ended stay so for good. `seed` feeds
-    /// the draws: which earlier rows of their word lines are lost, and how half erased blocks
+    /// Power is lost: operations that have begun and not ended stay so for good. `seed` feeds the
+    /// draws: which earlier program units of their wordlines are lost, and how half erased blocks
     /// read.
     ///
     /// Nothing but half erased blocks changes if no content is kept.
     pub fn lose_power(&mut self, seed: u64) {
-        let seed = seed ^ self.rows_programmed_total().rotate_left(32) ^ self.erases_total();
+        let seed =
+            seed ^ self.program_units_programmed_total().rotate_left(32) ^ self.erases_total();
         let mut rng = Rng::stream(seed, "nand.power");
         for [_, state] in self.cells.iter_mut().filter(|[_, state]| state & UNSTABLE != 0) {
             let erased = rng.chance(SEEMS_ERASED);
             *state = if erased { UNSTABLE | READS_ERASED } else { UNSTABLE };
         }
         let Some(store) = &mut self.store else { return };
-        let in_flight = |row: &usize| store.states[*row] == RowState::InFlight;
-        let rows: Vec<usize> = (0..store.states.len()).filter(in_flight).collect();
-        let step = self.layout.dies_per_lane();
-        for row in rows {
-            store.states[row] = RowState::Torn;
-            let (_, on_die) = self.layout.place_of(RowId(row as u32));
-            let word_line = word_line_of(&self.layout, self.word_line, RowId(row as u32));
-            for back in 1..=on_die % word_line {
+        let in_flight =
+            |program_unit: &usize| store.states[*program_unit] == ProgramUnitState::InFlight;
+        let program_units: Vec<usize> = (0..store.states.len()).filter(in_flight).collect();
+        let step = self.layout.dies_per_die_group();
+        for program_unit in program_units {
+            store.states[program_unit] = ProgramUnitState::Torn;
+            let (_, on_die) = self.layout.place_of(ProgramUnitId(program_unit as u32));
+            let wordline =
+                wordline_of(&self.layout, self.wordline, ProgramUnitId(program_unit as u32));
+            for back in 1..=on_die % wordline {
                 if rng.chance(PAIRED_LOST) {
-                    store.states[row - (back * step) as usize] = RowState::Torn;
+                    store.states[program_unit - (back * step) as usize] = ProgramUnitState::Torn;
                 }
             }
         }
@@ -54,36 +57,37 @@ impl Nand {
     pub fn lose_power_slowly(&mut self, seed: u64) {
         if let Some(store) = &mut self.store {
             for state in &mut store.states {
-                if *state == RowState::InFlight {
-                    *state = RowState::Settled;
+                if *state == ProgramUnitState::InFlight {
+                    *state = ProgramUnitState::Settled;
                 }
             }
         }
         self.lose_power(seed);
     }
 
-    /// The last row of the word line of `row`, which is on the same die: from when it is
-    /// programmed on, nothing threatens `row`.
+    /// The last program unit of the wordline of `program_unit`, which is on the same die: from
+    /// when it is programmed on, nothing threatens `program_unit`.
     #[must_use]
-    pub fn word_line_end(&self, row: RowId) -> RowId {
-        if word_line_of(&self.layout, self.word_line, row) == 1 {
-            return row;
+    pub fn wordline_end(&self, program_unit: ProgramUnitId) -> ProgramUnitId {
+        if wordline_of(&self.layout, self.wordline, program_unit) == 1 {
+            return program_unit;
         }
-        let (_, on_die) = self.layout.place_of(row);
-        let step = self.layout.dies_per_lane();
-        let last = (on_die - on_die % self.word_line + self.word_line).min(self.rows_per_die());
-        RowId(row.0 + (last - 1 - on_die) * step)
+        let (_, on_die) = self.layout.place_of(program_unit);
+        let step = self.layout.dies_per_die_group();
+        let last =
+            (on_die - on_die % self.wordline + self.wordline).min(self.program_units_per_die());
+        ProgramUnitId(program_unit.0 + (last - 1 - on_die) * step)
     }
 
-    fn rows_per_die(&self) -> u32 {
-        self.layout.rows_per_block() / self.layout.dies_per_lane()
+    fn program_units_per_die(&self) -> u32 {
+        self.layout.program_units_per_block() / self.layout.dies_per_die_group()
     }
 }
 
-/// Rows of a die that share the word line of `row`: one where cells hold one bit, elsewhere
-/// `rows`.
-fn word_line_of(layout: &Layout, rows: u32, row: RowId) -> u32 {
-    if layout.is_slc(layout.block_of(row)) { 1 } else { rows }
+/// Program units of a die that share the wordline of `program_unit`: one where cells hold one
+/// bit, elsewhere `program_units`.
+fn wordline_of(layout: &Layout, program_units: u32, program_unit: ProgramUnitId) -> u32 {
+    if layout.is_slc(layout.block_of(program_unit)) { 1 } else { program_units }
 }
 
 #[cfg(test)]
@@ -95,7 +99,7 @@ mod tests {
     use crate::geometry::{BlockId, Geometry};
     use crate::store::{StoredUnit, UnitTag};
 
-    fn device(dies: u32, word_line: u32) -> Nand {
+    fn device(dies: u32, wordline: u32) -> Nand {
         let mut nand = Nand::with_content(Geometry {
             channels: dies,
             dies_per_channel: 1,
@@ -110,31 +114,35 @@ mod tests {
             unit: Bytes(4096),
             slc: None,
         });
-        nand.pair_rows(word_line);
+        nand.pair_program_units(wordline);
         nand
     }
 
-    fn begin(nand: &mut Nand, row: u32) {
-        let unit = StoredUnit { tag: UnitTag::Data(row), version: 1, payload: None };
-        nand.program_begin(RowId(row), [unit]).unwrap();
+    fn begin(nand: &mut Nand, program_unit: u32) {
+        let unit = StoredUnit { tag: UnitTag::Data(program_unit), version: 1, payload: None };
+        nand.program_begin(ProgramUnitId(program_unit), [unit]).unwrap();
     }
 
-    fn program(nand: &mut Nand, rows: std::ops::Range<u32>) {
-        for row in rows {
-            begin(nand, row);
-            nand.program_end(RowId(row));
+    fn program(nand: &mut Nand, program_units: std::ops::Range<u32>) {
+        for program_unit in program_units {
+            begin(nand, program_unit);
+            nand.program_end(ProgramUnitId(program_unit));
         }
     }
 
-    /// Rows of `rows` that can be read.
-    fn readable(nand: &Nand, rows: std::ops::Range<u32>) -> Vec<u32> {
-        rows.filter(|&row| nand.check_read_row(RowId(row)).is_ok()).collect()
+    /// Program units of `program_units` that can be read.
+    fn readable(nand: &Nand, program_units: std::ops::Range<u32>) -> Vec<u32> {
+        program_units
+            .filter(|&program_unit| {
+                nand.check_read_program_unit(ProgramUnitId(program_unit)).is_ok()
+            })
+            .collect()
     }
 
     #[test]
-    fn earlier_rows_of_the_word_line_may_go_and_no_others() {
-        // Rows programmed, the one under way, and those that may be lost with it.
-        for (dies, word_line, done, cut, lost) in [
+    fn earlier_program_units_of_the_wordline_may_go_and_no_others() {
+        // Program units programmed, the one in flight, and those that may be lost with it.
+        for (dies, wordline, done, cut, lost) in [
             (1, 1, 5, 5, vec![]),
             (1, 2, 4, 4, vec![]),
             (1, 2, 5, 5, vec![4]),
@@ -146,21 +154,25 @@ mod tests {
         ] {
             let mut ever_lost = vec![];
             for seed in 0..20 {
-                let mut nand = device(dies, word_line);
+                let mut nand = device(dies, wordline);
                 program(&mut nand, 0..done);
                 begin(&mut nand, cut);
                 nand.lose_power(seed);
                 let left = readable(&nand, 0..cut + 1);
-                let gone: Vec<u32> = (0..cut).filter(|row| !left.contains(row)).collect();
-                assert!(!left.contains(&cut) && gone.iter().all(|row| lost.contains(row)));
+                let gone: Vec<u32> =
+                    (0..cut).filter(|program_unit| !left.contains(program_unit)).collect();
+                assert!(
+                    !left.contains(&cut)
+                        && gone.iter().all(|program_unit| lost.contains(program_unit))
+                );
                 ever_lost.extend(gone);
-                // A second loss adds nothing: nothing is under way.
+                // A second loss adds nothing: nothing is in flight.
                 nand.lose_power(seed + 1);
                 assert_eq!(readable(&nand, 0..cut + 1), left);
             }
             ever_lost.sort_unstable();
             ever_lost.dedup();
-            assert_eq!(ever_lost, lost, "{dies} dies, word lines of {word_line}");
+            assert_eq!(ever_lost, lost, "{dies} dies, wordlines of {wordline}");
         }
     }
 
@@ -174,8 +186,8 @@ mod tests {
     }
 
     #[test]
-    fn a_word_line_ends_with_its_last_row_or_the_block() {
-        for (dies, word_line, row, end) in [
+    fn a_wordline_ends_with_its_last_program_unit_or_the_block() {
+        for (dies, wordline, program_unit, end) in [
             (1, 1, 3, 3),
             (1, 2, 0, 1),
             (1, 2, 3, 3),
@@ -186,8 +198,12 @@ mod tests {
             (2, 3, 1, 5),
             (2, 3, 13, 15),
         ] {
-            let ends = device(dies, word_line).word_line_end(RowId(row));
-            assert_eq!(ends, RowId(end), "{dies} dies, word lines of {word_line}, row {row}");
+            let ends = device(dies, wordline).wordline_end(ProgramUnitId(program_unit));
+            assert_eq!(
+                ends,
+                ProgramUnitId(end),
+                "{dies} dies, wordlines of {wordline}, program unit {program_unit}"
+            );
         }
     }
 
@@ -206,7 +222,7 @@ mod tests {
                 Err(NandError::Uncorrectable { .. }) => found[1] = true,
                 other => panic!("{other:?}"),
             }
-            let refused = nand.program_begin(RowId(2), []);
+            let refused = nand.program_begin(ProgramUnitId(2), []);
             assert_eq!(refused, Err(NandError::UnstableErase { block: BlockId(0) }));
             nand.erase_begin(BlockId(0), 0).unwrap();
             nand.erase_end(BlockId(0), 0);

@@ -5,7 +5,7 @@
 //! programmed: the out-of-band tag and version of each unit, and its bytes if it has
 //! any.
 
-use crate::geometry::RowId;
+use crate::geometry::ProgramUnitId;
 
 /// What a unit is, in its out-of-band bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,14 +29,14 @@ pub struct StoredUnit {
     pub payload: Option<Box<[u8]>>,
 }
 
-/// Where a row stands.
+/// Where a program unit stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RowState {
+pub(crate) enum ProgramUnitState {
     /// Erased, or programmed to its end.
     Settled,
     /// Its program has begun and not ended: torn if power goes now.
     InFlight,
-    /// Power went amid its program, or amid a later one of its word line.
+    /// Power went amid its program, or amid a later one of its wordline.
     Torn,
 }
 
@@ -44,14 +44,14 @@ pub(crate) enum RowState {
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     pub(crate) units: Vec<Option<StoredUnit>>,
-    pub(crate) states: Vec<RowState>,
-    /// Number of the program that wrote each row, growing over the device's life.
+    pub(crate) states: Vec<ProgramUnitState>,
+    /// Number of the program that wrote each program unit, growing over the device's life.
     pub(crate) sequences: Vec<u64>,
 }
 
 impl Store {
-    /// Whether `row` cannot be read, now or any more.
-    pub(crate) fn is_torn(&self, row: RowId) -> bool {
-        self.states[row.0 as usize] != RowState::Settled
+    /// Whether `program_unit` cannot be read, now or any more.
+    pub(crate) fn is_torn(&self, program_unit: ProgramUnitId) -> bool {
+        self.states[program_unit.0 as usize] != ProgramUnitState::Settled
     }
 }

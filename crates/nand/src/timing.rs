@@ -64,8 +64,8 @@ impl PageTimes {
 pub struct Timing {
     /// Array to page register (tR), by type of page.
     pub t_read: PageTimes,
-    /// Page register to array (tPROG), for one row: by type of page, or, with one-shot
-    /// programming, one time for the word line.
+    /// Page register to array (tPROG), for one program unit: by type of page, or, with one-shot
+    /// programming, one time for the wordline.
     pub t_program: PageTimes,
     /// Erase of a block (tBERS), on all ganged planes at once.
     pub t_erase: Nanos,

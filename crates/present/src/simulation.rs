@@ -57,7 +57,7 @@ pub struct Simulated {
     pub buffered: Bytes,
     /// Erases at the end.
     pub wear: Wear,
-    /// Those of blocks of one bit a cell, where the drive has such beside others.
+    /// Those of SLC blocks, where the drive has such beside others.
     pub slc_wear: Option<Wear>,
     /// What age had left of the drive at the end, if it ages.
     pub health: Option<DriveHealth>,

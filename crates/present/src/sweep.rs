@@ -200,7 +200,7 @@ fn word(plan: &mut Plan, name: &str, value: &str) -> Result<(), PresentError> {
         let near = words::near(name, known.chain(words::names()));
         return Err(wrong(format!(
             "no axis of this name{near}; axes are gc, op, scheduler, frontiers, mapping, device, \
-             capacity, state, seed, a field of the device such as flash.channels, or a word of fio"
+             capacity, state, seed, a field of the device such as flash.channels, or a fio option"
         )));
     }
     let setting = setting(format!("--sweep {name}"), name, Some(value));

@@ -1,7 +1,7 @@
 //! What a trace is replayed on: a drive, or a drive with a translation of the host's before it.
 
 use prism_base::SimTime;
-use prism_nand::LaneId;
+use prism_nand::DieGroupId;
 use prism_ssd::{Completion, Drive, HostCounts, ReadOnly, Request, SubmitError};
 
 use crate::host_log::LogCounts;
@@ -127,8 +127,8 @@ impl BlockDevice for Drive {
 
     fn erased_units(&self) -> u64 {
         let geometry = self.engine().nand().geometry();
-        let free = |lane| u64::from(self.engine().ftl().free_blocks(LaneId(lane)));
-        let blocks: u64 = (0..geometry.lanes()).map(free).sum();
+        let free = |die_group| u64::from(self.engine().ftl().free_blocks(DieGroupId(die_group)));
+        let blocks: u64 = (0..geometry.die_groups()).map(free).sum();
         blocks * u64::from(geometry.data_units_per_block())
     }
 

@@ -47,7 +47,7 @@ pub fn key(heading: &str) -> String {
 }
 
 /// A table: its columns with their units, and one object for each row. Headings that
-/// give the same key are told apart by a number at the end.
+/// give the same key are distinguished by a number at the end.
 #[must_use]
 pub fn table(table: &Table) -> Json {
     let mut keys: Vec<String> = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! A unit stays here until its program is committed, so that it can be read meanwhile. A
 //! unit that is rewritten before its program begins is replaced in place and costs one
-//! program less. Units of one stream share rows, so each stream has a queue.
+//! program less. Units of one stream share program units, so each stream has a queue.
 //!
 //! Every unit belongs to an *epoch*; a flush closes the current one and is done when no
 //! unit of that or an earlier epoch is outstanding. A request that has to be durable by
@@ -25,19 +25,20 @@ use places::{Epoch, Link, NOBODY};
 #[derive(Debug)]
 pub(crate) struct Buffer {
     capacity: u32,
-    row_units: usize,
+    units_per_program_unit: usize,
     used: u32,
     entries: Slab<Entry>,
     /// Who waits for which unit, as lists that begin in the entries.
     links: Slab<Link>,
     /// The newest entry of each logical unit.
     index: FastMap<u32, u32>,
-    /// Units that wait for a row, by stream.
+    /// Units that wait for a program unit, by stream.
     dirty: Vec<VecDeque<u32>>,
     dirty_total: usize,
     /// Streams with such units, as bits: there may be thousands, most of them with none.
     occupied: Vec<u64>,
-    /// Streams with full rows, once for each row; some may have lost units to trims since.
+    /// Streams with full program units, once for each program unit; some may have lost units to
+    /// trims since.
     full: VecDeque<u32>,
     /// Units written in part with the ends of their times, oldest first; some may have moved
     /// on since, and their places may be those of others.
@@ -47,7 +48,7 @@ pub(crate) struct Buffer {
     epoch_first: u64,
     /// Epochs below this are being flushed.
     flush_below: u64,
-    /// Units waiting for a row that somebody waits for.
+    /// Units waiting for a program unit that somebody waits for.
     wanted: u64,
 }
 
@@ -61,10 +62,10 @@ pub(crate) struct TrimWaiters {
 }
 
 impl Buffer {
-    pub(crate) fn new(capacity: u32, row_units: usize, streams: u32) -> Self {
+    pub(crate) fn new(capacity: u32, units_per_program_unit: usize, streams: u32) -> Self {
         Self {
             capacity,
-            row_units,
+            units_per_program_unit,
             used: 0,
             entries: Slab::new(),
             links: Slab::new(),
@@ -104,10 +105,10 @@ impl Buffer {
         self.used
     }
 
-    /// A stream with a full row.
+    /// A stream with a full program unit.
     pub(crate) fn full_stream(&mut self) -> Option<u32> {
         while let Some(&stream) = self.full.front() {
-            if self.dirty[stream as usize].len() >= self.row_units {
+            if self.dirty[stream as usize].len() >= self.units_per_program_unit {
                 return Some(stream);
             }
             self.full.pop_front();
@@ -115,14 +116,14 @@ impl Buffer {
         None
     }
 
-    /// A row of `stream` leaves: of the rows it had waiting, one less.
-    pub(crate) fn row_leaves(&mut self, stream: u32) {
+    /// A program unit of `stream` leaves: of the program units it had waiting, one less.
+    pub(crate) fn program_unit_leaves(&mut self, stream: u32) {
         if self.full.front() == Some(&stream) {
             self.full.pop_front();
         }
     }
 
-    /// A stream with a unit that somebody waits for, full row or not.
+    /// A stream with a unit that somebody waits for, full program unit or not.
     #[inline(never)]
     pub(crate) fn wanted_stream(&self) -> Option<u32> {
         if self.wanted == 0 {
@@ -133,7 +134,7 @@ impl Buffer {
         self.occupied().find(|&stream| wanted(&self.dirty[stream as usize]))
     }
 
-    /// Streams with units that wait for a row, by number.
+    /// Streams with units that wait for a program unit, by number.
     fn occupied(&self) -> impl Iterator<Item = u32> + '_ {
         let words = (0..).step_by(64).zip(&self.occupied);
         words.flat_map(|(first, &word)| {
@@ -146,8 +147,8 @@ impl Buffer {
         })
     }
 
-    /// The stream with most units waiting, if the buffer is full and no row is, or if somebody
-    /// waits for half of it (`half`) and everything there waits for a row.
+    /// The stream with most units waiting, if the buffer is full and no program unit is, or if
+    /// somebody waits for half of it (`half`) and everything there waits for a program unit.
     pub(crate) fn pressed_stream(&self, half: bool) -> Option<u32> {
         let stuck = half && !self.is_half_empty() && self.used as usize == self.dirty_total;
         if !(self.is_full() || stuck) || self.dirty_total == 0 || self.dirty.len() == 1 {
@@ -157,39 +158,40 @@ impl Buffer {
         most.map(|stream| stream as u32)
     }
 
-    /// Whether units of `stream` wait for a row.
+    /// Whether units of `stream` wait for a program unit.
     pub(crate) fn has_dirty(&self, stream: u32) -> bool {
         !self.dirty[stream as usize].is_empty()
     }
 
-    /// The first stream with a full row, in the order in which they filled up, for which `lane`
-    /// finds one, and that lane.
+    /// The first stream with a full program unit, in the order in which they filled up, for which
+    /// `die_group` finds one, and that die group.
     #[inline(never)]
     pub(crate) fn first_full<T>(
         &mut self,
-        mut lane: impl FnMut(u32) -> Option<T>,
+        mut die_group: impl FnMut(u32) -> Option<T>,
     ) -> Option<(u32, T)> {
-        let (dirty, row) = (&self.dirty, self.row_units);
-        self.full.retain(|&stream| dirty[stream as usize].len() >= row);
+        let (dirty, program_unit) = (&self.dirty, self.units_per_program_unit);
+        self.full.retain(|&stream| dirty[stream as usize].len() >= program_unit);
         let mut found = self.full.iter().enumerate();
-        let (place, found) = found.find_map(|(place, &s)| Some((place, (s, lane(s)?))))?;
+        let (place, found) = found.find_map(|(place, &s)| Some((place, (s, die_group(s)?))))?;
         self.full.remove(place);
         Some(found)
     }
 
-    /// The first stream with a row to program for which `lane` finds one, and that lane: full
-    /// rows first, in the order in which they filled up, then units that somebody waits for,
-    /// then, if the buffer is full, the longest rows. `lane` is asked with a stream and the
-    /// first logical unit of its row. Asks at most `most` streams of each kind.
+    /// The first stream with a program unit to program for which `die_group` finds one, and that
+    /// die group: full program units first, in the order in which they filled up, then units that
+    /// somebody waits for, then, if the buffer is full, the longest program units. `die_group` is
+    /// asked with a stream and the first logical unit of its program unit. Asks at most `most`
+    /// streams of each kind.
     #[inline(never)]
     pub(crate) fn first_stream<T>(
         &mut self,
         most: usize,
-        mut lane: impl FnMut(u32, u32) -> Option<T>,
+        mut die_group: impl FnMut(u32, u32) -> Option<T>,
     ) -> Option<(u32, T)> {
-        // Streams are there once for each of their rows; those without any leave.
-        let (dirty, row) = (&self.dirty, self.row_units);
-        self.full.retain(|&stream| dirty[stream as usize].len() >= row);
+        // Streams are there once for each of their program units; those without any leave.
+        let (dirty, program_unit) = (&self.dirty, self.units_per_program_unit);
+        self.full.retain(|&stream| dirty[stream as usize].len() >= program_unit);
         let mut asked: Vec<u32> = Vec::with_capacity(most);
         for place in 0..self.full.len() {
             if asked.len() == most {
@@ -201,9 +203,9 @@ impl Buffer {
             }
             asked.push(stream);
             let first = self.first_unit(stream);
-            if let Some(lane) = first.and_then(|first| lane(stream, first)) {
+            if let Some(die_group) = first.and_then(|first| die_group(stream, first)) {
                 self.full.remove(place);
-                return Some((stream, lane));
+                return Some((stream, die_group));
             }
         }
         let mut others: Vec<u32> = Vec::new();
@@ -214,18 +216,19 @@ impl Buffer {
             };
             others.extend(self.occupied().filter(wanted).take(most));
         }
-        // A row that is not full is padded only if nothing else makes room: full rows that
-        // wait for a lane or a merge will, and the rest of this one may come then.
+        // A program unit that is not full is padded only if nothing else makes room: full program
+        // units that wait for a die group or a merge will, and the rest of this one may come
+        // then.
         if self.is_full() && self.full.is_empty() && self.dirty_total > 0 {
             let mut waiting: Vec<u32> = self.occupied().collect();
             waiting.sort_by_key(|&stream| Reverse(self.dirty[stream as usize].len()));
             others.extend(waiting.into_iter().take(most));
         }
         let mut left = others.into_iter().filter(|stream| !asked.contains(stream));
-        left.find_map(|stream| Some((stream, lane(stream, self.first_unit(stream)?)?)))
+        left.find_map(|stream| Some((stream, die_group(stream, self.first_unit(stream)?)?)))
     }
 
-    /// The logical unit of `stream` that waits longest for a row.
+    /// The logical unit of `stream` that waits longest for a program unit.
     pub(crate) fn first_unit(&self, stream: u32) -> Option<u32> {
         let place = *self.dirty[stream as usize].front()?;
         Some(self.entries[place].lpn)
@@ -234,7 +237,7 @@ impl Buffer {
     /// Puts new content over an entry whose program has not begun. The entry stays in its
     /// epoch: a flush that waits for the old content is satisfied by nothing less than
     /// the new one on flash. `covered` are the parts of the unit that are new, as bits;
-    /// a unit that is now complete waits for a row.
+    /// a unit that is now complete waits for a program unit.
     pub(crate) fn replace(&mut self, place: u32, version: u64, covered: u64) {
         let entry = &mut self.entries[place];
         assert!(entry.state.may_change(), "its program has begun");
@@ -318,12 +321,12 @@ impl Buffer {
         queue.push_back(place);
         self.occupied[stream as usize / 64] |= 1 << (stream % 64);
         self.dirty_total += 1;
-        if queue.len().is_multiple_of(self.row_units) {
+        if queue.len().is_multiple_of(self.units_per_program_unit) {
             self.full.push_back(stream);
         }
     }
 
-    /// The rest of a unit has been read: it waits for a row now, unless it was trimmed
+    /// The rest of a unit has been read: it waits for a program unit now, unless it was trimmed
     /// meanwhile.
     pub(crate) fn filled(&mut self, place: u32) {
         let entry = self.entries[place];
@@ -331,7 +334,7 @@ impl Buffer {
         if entry.dropped { self.remove(place) } else { self.make_dirty(place) }
     }
 
-    /// Takes the unit of `stream` that waits longest for a row; its program begins.
+    /// Takes the unit of `stream` that waits longest for a program unit; its program begins.
     pub(crate) fn take_dirty(&mut self, stream: u32) -> Option<u32> {
         let queue = &mut self.dirty[stream as usize];
         let place = queue.pop_front()?;
@@ -383,7 +386,7 @@ impl Buffer {
         self.used -= 1;
     }
 
-    /// Forgets what is buffered of `start..end`; programs under way go on. What somebody
+    /// Forgets what is buffered of `start..end`; programs in flight go on. What somebody
     /// waited for is owed: the trim itself has to become durable instead.
     pub(crate) fn trim(&mut self, start: u32, end: u32) -> TrimWaiters {
         let mut hit: Vec<u32> = Vec::new();
@@ -493,8 +496,8 @@ impl Buffer {
         waiters
     }
 
-    /// Whether somebody waits for a unit that waits for a row.
-    pub(crate) fn has_wanted_rows(&self) -> bool {
+    /// Whether somebody waits for a unit that waits for a program unit.
+    pub(crate) fn has_wanted_program_units(&self) -> bool {
         self.wanted > 0
     }
 
@@ -530,12 +533,12 @@ impl Buffer {
         }
     }
 
-    /// One unit more or less of `epoch` waits for a row.
+    /// One unit more or less of `epoch` waits for a program unit.
     fn count_dirty(&mut self, epoch: u64, waiters: u32, change: i64) {
         let alone = i64::from(waiters == NOBODY);
         let wanted = i64::from(waiters != NOBODY || epoch < self.flush_below);
-        let row = &mut self.epochs[(epoch - self.epoch_first) as usize];
-        row.unwanted = row.unwanted.wrapping_add_signed(change * alone);
+        let program_unit = &mut self.epochs[(epoch - self.epoch_first) as usize];
+        program_unit.unwanted = program_unit.unwanted.wrapping_add_signed(change * alone);
         self.wanted = self.wanted.wrapping_add_signed(change * wanted);
     }
 }
@@ -545,19 +548,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_padded_only_if_nothing_else_makes_room() {
+    fn a_program_unit_is_padded_only_if_nothing_else_makes_room() {
         let mut buffer = Buffer::new(3, 2, 2);
         for (lpn, stream) in [(0, 0), (1, 0), (9, 1)] {
             buffer.add(lpn, 1, stream, State::Dirty);
         }
         assert!(buffer.is_full());
-        // The full row of stream 0 finds no lane: the one unit of stream 1 waits for its rest.
+        // The full program unit of stream 0 finds no die group: the one unit of stream 1 waits
+        // for its rest.
         let only = |wanted: u32| move |stream, _| (stream == wanted).then_some(());
         assert_eq!(buffer.first_stream(8, only(1)), None);
         assert_eq!(buffer.first_stream(8, only(0)), Some((0, ())));
         let taken = [buffer.take_dirty(0), buffer.take_dirty(0)];
         assert!(taken.iter().all(Option::is_some));
-        // Without one, and with the buffer still full, what there is of a row goes.
+        // Without one, and with the buffer still full, what there is of a program unit goes.
         assert_eq!(buffer.first_stream(8, only(1)), Some((1, ())));
     }
 

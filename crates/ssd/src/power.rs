@@ -33,7 +33,7 @@ struct Saved {
 
 impl Drive {
     /// Power is lost now. Flash operations that have begun and not ended are torn, with
-    /// earlier pages of their word lines, and the buffer is gone. A protected drive has
+    /// earlier pages of their wordlines, and the buffer is gone. A protected drive has
     /// capacitors: programs that have begun end, the buffer is saved, and erases are cut off.
     /// `seed` feeds what is left to chance ([`Nand::lose_power`]).
     #[must_use]
@@ -87,7 +87,7 @@ impl Drive {
             Saved { units, unmapped, map, zones, next_version } = saved;
         }
         if zones.is_some() {
-            // Rows of a zone take its units in order.
+            // Program units of a zone take its units in order.
             units.sort_unstable();
         }
         let mut ftl = if let Some(map) = map {

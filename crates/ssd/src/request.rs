@@ -298,8 +298,8 @@ pub enum SubmitError {
         /// The most.
         max: u32,
     },
-    /// Commands of the zone are under way, and the order of both would be chance.
-    #[error("commands of zone {zone} are under way; wait for them")]
+    /// Commands of the zone are in flight, and the order of both would be chance.
+    #[error("commands of zone {zone} are in flight; wait for them")]
     ZoneBusy {
         /// The zone.
         zone: u32,

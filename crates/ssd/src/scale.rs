@@ -15,10 +15,10 @@ use crate::device::{Device, DeviceError};
 /// Blocks a die keeps. Below, the blocks that cleaning holds back are more than the
 /// spare, and victims are too few to choose from.
 pub const BLOCKS_PER_DIE_MIN: u64 = 64;
-/// Rows a block keeps: with fewer, padding and tombstones eat the gain of a cleaning.
-pub const ROWS_PER_BLOCK_MIN: u64 = 16;
-/// Rows the write buffer keeps: one being filled while two are written.
-const BUFFER_ROWS_MIN: u64 = 3;
+/// Program units a block keeps: with fewer, padding and tombstones eat the gain of a cleaning.
+pub const PROGRAM_UNITS_PER_BLOCK_MIN: u64 = 16;
+/// Program units the write buffer keeps: one being filled while two are written.
+const BUFFER_PROGRAM_UNITS_MIN: u64 = 3;
 
 /// A device that fits, and what had to change, each as one sentence.
 #[derive(Clone, Debug)]
@@ -45,13 +45,13 @@ pub fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
     if device.is_zoned() {
         return zoned::fit(device, capacity);
     }
-    let full = device.geometry().blocks_per_lane();
+    let full = device.geometry().blocks_per_die_group();
     let mut marked = smallest(device);
     let mut turns = 0;
     loop {
         let scaled = fit_with(device, &marked, capacity)?;
         let before = marked.ftl.clone();
-        let blocks = scaled.device.geometry().blocks_per_lane();
+        let blocks = scaled.device.geometry().blocks_per_die_group();
         scale_watermarks(&mut marked, device, blocks, full);
         turns += 1;
         if marked.ftl == before || turns == TURNS_MAX {
@@ -63,13 +63,13 @@ pub fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
 /// `device` with the watermarks it has where its dies are smallest.
 fn smallest(device: &Device) -> Device {
     let mut small = device.clone();
-    let full = device.geometry().blocks_per_lane();
+    let full = device.geometry().blocks_per_die_group();
     scale_watermarks(&mut small, device, BLOCKS_PER_DIE_MIN as u32, full);
     small
 }
 
 /// Sets the watermarks of `marked` to what they are on `device`, or to as large a share
-/// of `blocks` blocks a lane as of `full` ones there.
+/// of `blocks` blocks a die group as of `full` ones there.
 fn scale_watermarks(marked: &mut Device, device: &Device, blocks: u32, full: u32) {
     let share = |value: u32| {
         let part = u64::from(value) * u64::from(blocks) / u64::from(full);
@@ -84,8 +84,8 @@ fn scale_watermarks(marked: &mut Device, device: &Device, blocks: u32, full: u32
     to.free_blocks_idle = share(from.free_blocks_idle);
 }
 
-/// A drive with all dies of `device` and at least `capacity`, as small as it can be: its
-/// blocks have fewer rows. For questions about requests in flight, which a drive of few dies
+/// A drive with all dies of `device` and at least `capacity`, as small as it can be: its blocks
+/// have fewer program units. For questions about requests in flight, which a drive of few dies
 /// cannot answer; it erases more often than the real one.
 ///
 /// # Errors
@@ -95,18 +95,19 @@ pub fn fit_wide(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError>
         return zoned::fit(device, capacity);
     }
     let full = device.geometry();
-    let rows = u64::from(full.rows_per_die());
-    let wide = |rows: u64| {
+    let program_units = u64::from(full.program_units_per_die());
+    let wide = |program_units: u64| {
         let mut wide = device.clone();
-        wide.flash.pages_per_block = rows as u32 * full.pages_per_program;
-        wide.drive.capacity =
-            Bytes(device.drive.capacity.0 / u64::from(full.rows_per_die()) * rows);
+        wide.flash.pages_per_block = program_units as u32 * full.pages_per_program;
+        wide.drive.capacity = Bytes(
+            device.drive.capacity.0 / u64::from(full.program_units_per_die()) * program_units,
+        );
         wide.scale_slc_below(device);
         wide
     };
-    let least = capacity_of_all_dies(&wide(ROWS_PER_BLOCK_MIN.min(rows)));
-    let enough = ROWS_PER_BLOCK_MIN * (capacity.0 / least.0.max(1));
-    let wide = wide(enough.clamp(ROWS_PER_BLOCK_MIN.min(rows), rows));
+    let least = capacity_of_all_dies(&wide(PROGRAM_UNITS_PER_BLOCK_MIN.min(program_units)));
+    let enough = PROGRAM_UNITS_PER_BLOCK_MIN * (capacity.0 / least.0.max(1));
+    let wide = wide(enough.clamp(PROGRAM_UNITS_PER_BLOCK_MIN.min(program_units), program_units));
     fit(&wide, capacity.max(capacity_of_all_dies(&wide)))
 }
 
@@ -116,18 +117,19 @@ fn fit_with(device: &Device, marked: &Device, capacity: Bytes) -> Result<Scaled,
     let mut changes = Vec::new();
     let full = device.geometry();
     let unit = device.ftl.mapping_unit.0;
-    let row_units = u64::from(full.units_per_row());
+    let units_per_program_unit = u64::from(full.units_per_program_unit());
     let spare = 1.0 + device.over_provisioning().effective;
     let per_die = BLOCKS_PER_DIE_MIN.saturating_sub(kept(&smallest(device))).max(1);
-    let rows_min = ROWS_PER_BLOCK_MIN.min(u64::from(full.rows_per_die()));
-    let min_usable = per_die * rows_min * row_units;
+    let program_units_min =
+        PROGRAM_UNITS_PER_BLOCK_MIN.min(u64::from(full.program_units_per_die()));
+    let min_usable = per_die * program_units_min * units_per_program_unit;
     let min_logical = (min_usable as f64 / spare * all_of_main(device)) as u64;
     let wanted = capacity.div_ceil(Bytes(unit));
     let logical = wanted.max(min_logical);
     if logical > wanted {
         changes.push(format!(
             "capacity {} instead of {}: the smallest drive with {BLOCKS_PER_DIE_MIN} blocks of \
-             {rows_min} rows",
+             {program_units_min} program units",
             Bytes(logical * unit),
             Bytes(wanted * unit)
         ));
@@ -137,8 +139,8 @@ fn fit_with(device: &Device, marked: &Device, capacity: Bytes) -> Result<Scaled,
     let kept = kept(&fitted);
     let main = logical.saturating_sub(fitted.units_apart());
     let usable = (main as f64 * spare).ceil() as u64 + u64::from(fitted.page_config().map_units);
-    let rows_full = u64::from(full.rows_per_die());
-    let data_blocks = usable.div_ceil(rows_full * row_units);
+    let program_units_full = u64::from(full.program_units_per_die());
+    let data_blocks = usable.div_ceil(program_units_full * units_per_program_unit);
     let dies_wanted = (data_blocks / per_die).clamp(1, u64::from(full.dies()));
     let channels = dies_wanted.min(u64::from(full.channels));
     let dies_per_channel = dies_wanted / channels;
@@ -148,14 +150,15 @@ fn fit_with(device: &Device, marked: &Device, capacity: Bytes) -> Result<Scaled,
     let members = members.unwrap_or(1);
     let parity = u64::from(full.parity && members > 1);
     let usable = usable * members / (members - parity);
-    let mut rows = rows_full;
+    let mut program_units = program_units_full;
     if data_blocks < per_die {
-        rows = (usable / (per_die * row_units)).clamp(ROWS_PER_BLOCK_MIN.min(rows_full), rows_full);
+        program_units = (usable / (per_die * units_per_program_unit))
+            .clamp(PROGRAM_UNITS_PER_BLOCK_MIN.min(program_units_full), program_units_full);
     }
-    let blocks = usable.div_ceil(rows * row_units * dies) + kept;
+    let blocks = usable.div_ceil(program_units * units_per_program_unit * dies) + kept;
     fitted.flash.channels = channels as u32;
     fitted.flash.dies_per_channel = dies_per_channel as u32;
-    fitted.flash.pages_per_block = rows as u32 * full.pages_per_program;
+    fitted.flash.pages_per_block = program_units as u32 * full.pages_per_program;
     fitted.flash.superblock_dies = members as u32;
     fitted.flash.superblock_parity = parity > 0;
     let blocks = blocks + fitted.scale_slc_blocks(device, blocks);
@@ -164,11 +167,7 @@ fn fit_with(device: &Device, marked: &Device, capacity: Bytes) -> Result<Scaled,
     } else {
         blocks.div_ceil(u64::from(device.flash.planes))
     };
-    // A buffer of the full size would swallow what a small drive is asked to write.
-    let row = row_units * unit;
-    let share = device.drive.write_buffer.0 * dies / u64::from(full.dies());
-    fitted.drive.write_buffer =
-        Bytes((share / row).max(BUFFER_ROWS_MIN.min(device.drive.write_buffer.0 / row)) * row);
+    fitted.drive.write_buffer = buffer_of(device, dies);
     fitted.flash.blocks_per_plane = u32::try_from(blocks_per_plane).unwrap_or(u32::MAX);
     fitted.drive.write_buffer = fitted.drive.write_buffer.max(fitted.write_buffer_min());
     describe(device, &fitted, &mut changes);
@@ -180,7 +179,18 @@ fn fit_with(device: &Device, marked: &Device, capacity: Bytes) -> Result<Scaled,
     Ok(Scaled { device: fitted, full_capacity: device.capacity(), changes })
 }
 
-/// Blocks of a lane that cleaning and frontiers keep from holding data.
+/// The write buffer of `device` on `dies` dies. A buffer of the full size would absorb all
+/// writes to a small drive.
+fn buffer_of(device: &Device, dies: u64) -> Bytes {
+    let full = device.geometry();
+    let program_unit = u64::from(full.units_per_program_unit()) * device.ftl.mapping_unit.0;
+    let all = device.drive.write_buffer.0;
+    let share = all * dies / u64::from(full.dies());
+    let least = BUFFER_PROGRAM_UNITS_MIN.min(all / program_unit);
+    Bytes((share / program_unit).max(least) * program_unit)
+}
+
+/// Blocks of a die group that cleaning and frontiers keep from holding data.
 fn kept(device: &Device) -> u64 {
     kept_by(&device.ftl_config())
 }
@@ -190,7 +200,7 @@ fn kept_by(config: &FtlConfig) -> u64 {
         FtlConfig::Page(config) => {
             u64::from(config.free_blocks_low - 1 + config.main_frontier_count())
         }
-        // One of the device: a little more than needed where there are several lanes.
+        // One of the device: a little more than needed where there are several die groups.
         FtlConfig::Hybrid(_) => 1,
         FtlConfig::Zoned(_) => 0,
         FtlConfig::Ranges(all) => all.ranges.iter().map(|range| kept_by(&range.ftl)).sum(),
@@ -202,13 +212,14 @@ fn capacity_of_all_dies(device: &Device) -> Bytes {
     let geometry = device.geometry();
     let kept = kept(&smallest(device));
     let blocks = BLOCKS_PER_DIE_MIN.saturating_sub(kept) * u64::from(geometry.dies());
-    let usable = blocks * u64::from(geometry.rows_per_die() * geometry.units_per_row());
+    let usable =
+        blocks * u64::from(geometry.program_units_per_die() * geometry.units_per_program_unit());
     let logical = usable as f64 / (1.0 + device.over_provisioning().effective);
     let logical = logical * all_of_main(device);
     Bytes((logical * geometry.unit.0 as f64) as u64 + geometry.unit.0)
 }
 
-/// Logical units over those that do not live in blocks of one bit a cell.
+/// Logical units over those that do not live in SLC blocks.
 fn all_of_main(device: &Device) -> f64 {
     let logical = f64::from(device.logical_units());
     logical / (logical - device.units_apart() as f64).max(1.0)
@@ -241,13 +252,13 @@ fn describe(full: &Device, fitted: &Device, changes: &mut Vec<String>) {
         changes
             .push(format!("{} pages a block instead of {}", b.pages_per_block, a.pages_per_block));
     }
-    let (now, before) = (b.blocks_per_lane(), a.blocks_per_lane());
+    let (now, before) = (b.blocks_per_die_group(), a.blocks_per_die_group());
     if now != before {
         changes.push(format!("{now} blocks a die instead of {before}"));
     }
-    let (now, before) = (b.slc_blocks_per_lane(), a.slc_blocks_per_lane());
+    let (now, before) = (b.slc_blocks_per_die_group(), a.slc_blocks_per_die_group());
     if now != before {
-        changes.push(format!("{now} of them with one bit a cell instead of {before}"));
+        changes.push(format!("{now} of them with SLC instead of {before}"));
     }
     let below = |device: &Device| device.slc.as_ref().and_then(|slc| slc.below);
     if let (Some(now), Some(before)) = (below(fitted), below(full))
@@ -313,7 +324,7 @@ mod tests {
                 };
                 let device = scaled.device;
                 assert!(device.capacity() >= capacity, "{name} at {capacity}");
-                let blocks = u64::from(device.geometry().blocks_per_lane());
+                let blocks = u64::from(device.geometry().blocks_per_die_group());
                 assert!(blocks >= BLOCKS_PER_DIE_MIN, "{name} at {capacity}: {blocks} blocks");
                 let ours = device.over_provisioning().effective;
                 assert!((ours - spare).abs() < 0.05 + 0.1 * spare, "{name} {capacity}: {ours}");

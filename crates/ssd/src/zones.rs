@@ -5,7 +5,7 @@
 //! when the command is done that fills, finishes or resets it. Source: NVM Express Zoned Namespace
 //! Command Set 1.1, sections 2.1.1.2 to 2.1.1.4. Differs: a zone that was opened and closed
 //! without a write is empty again, as in ZBC and Linux; commands whose order the standard leaves
-//! open (a reset while writes of the zone are under way) are refused, since their outcome would
+//! open (a reset while writes of the zone are in flight) are refused, since their outcome would
 //! be chance.
 
 mod snapshot;
@@ -89,9 +89,9 @@ struct Zone {
     state: ZoneState,
     /// Where the next write goes.
     pointer: u64,
-    /// Writes under way.
+    /// Writes in flight.
     writes: u32,
-    /// A reset, finish, open or close is under way.
+    /// A reset, finish, open or close is in flight.
     managed: bool,
     /// When it was last written, in writes taken.
     written: u64,
@@ -183,7 +183,7 @@ impl Zones {
         self.active
     }
 
-    /// Writes of `zone` under way.
+    /// Writes of `zone` in flight.
     pub(crate) fn writes_in_flight(&self, zone: u32) -> u32 {
         self.zones[zone as usize].writes
     }
@@ -369,7 +369,7 @@ impl Zones {
         matches!(self.zones[zone as usize].state, ZoneState::ReadOnly | ZoneState::Offline)
     }
 
-    /// Whether `zone` holds nothing, and no command on it is under way.
+    /// Whether `zone` holds nothing, and no command on it is in flight.
     pub(crate) fn is_idle_and_empty(&self, zone: u32) -> bool {
         let known = &self.zones[zone as usize];
         known.state == ZoneState::Empty && known.writes == 0 && !known.managed

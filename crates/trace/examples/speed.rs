@@ -4,7 +4,7 @@
 //! cargo run --release -p prism-trace --example speed -- TRACE.ftrace.zst 100
 //! ```
 //! Between the repetitions the seconds of the timestamps are moved on, as in one long
-//! trace. Prints lines per second of processor time.
+//! trace. Prints lines per second of CPU time.
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
@@ -44,7 +44,7 @@ fn main() {
     records += out.len();
     let rate = |seconds: f64| outcome.lines as f64 / 1e6 / seconds;
     println!("{} lines, {records} records", outcome.lines);
-    println!("{:.2} M lines/s of processor time, {:.2} of wall time", rate(busy), rate(wall));
+    println!("{:.2} M lines/s of CPU time, {:.2} of wall time", rate(busy), rate(wall));
 }
 
 /// The trace with every timestamp `seconds` later.
@@ -70,7 +70,7 @@ fn moved_on(text: &[u8], seconds: u64) -> Vec<u8> {
     moved
 }
 
-/// Processor time of this process, from `/proc`; wall time elsewhere would mislead, so
+/// CPU time of this process, from `/proc`; wall time elsewhere would mislead, so
 /// there it stays 0 and the rate shows as infinite.
 fn processor_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();

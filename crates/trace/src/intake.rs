@@ -11,7 +11,7 @@ use crate::record::Record;
 use crate::skips::{SkipReason, Skips};
 
 /// How far an event may stand behind later ones. Tools that merge the buffers of several
-/// processors read them in turns of a fraction of a second.
+/// processors read them alternately of a fraction of a second.
 const DISORDER_NS: u64 = 1_000_000_000;
 
 /// Takes events from a parser, puts them into order, and pairs them into records.
@@ -23,7 +23,7 @@ pub(crate) struct Intake {
     ready: Vec<Record>,
     /// Smallest step of the clock seen in the timestamps.
     clock_ns: u64,
-    /// A write-zeroes was told apart from a write.
+    /// A write-zeroes was distinguished from a write.
     pub write_zeroes: bool,
 }
 

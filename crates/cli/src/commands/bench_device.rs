@@ -66,7 +66,7 @@ impl Pattern {
     const ALL: [Self; 4] =
         [Self::ReadInOrder, Self::ReadAtRandom, Self::WriteInOrder, Self::WriteAtRandom];
 
-    /// In the words of fio.
+    /// In the fio options.
     fn name(self) -> &'static str {
         match self {
             Self::ReadInOrder => "read",
@@ -400,7 +400,7 @@ impl Store {
         Ok(())
     }
 
-    /// Reads with as many pages under way as the queue is deep.
+    /// Reads with as many pages in flight as the queue is deep.
     fn read_for(&mut self, pattern: Pattern, until: f64) -> Result<u64, Failure> {
         let all = self.pages_in_all();
         let mut queue = self.raw.queue(self.depth);
@@ -418,7 +418,7 @@ impl Store {
                 queue.submit(read, submitted).expect("as many as there are buffers");
                 submitted += 1;
             }
-            let Some(completion) = queue.complete() else { unreachable!("some are under way") };
+            let Some(completion) = queue.complete() else { unreachable!("some are in flight") };
             completion.result.map_err(flash_failure)?;
             spare.push(completion.data);
             done += 1;
@@ -450,7 +450,7 @@ fn document(bench: &Bench) -> Document {
         ]
     }));
     let lead = "The raw level on a device in a file, and fio with direct I/O by io_uring on a file \
-                of the same size in the same folder, in turns, each first in every other. The \
+                of the same size in the same folder, alternately, each first in every other. The \
                 device checks every page that it reads. A page written at random goes to the next \
                 place of a random block, as flash demands; both make durable at the end what they \
                 wrote.";

@@ -1,4 +1,4 @@
-//! `prism bench flash`: what each level of the flash library costs: processor time of a call,
+//! `prism bench flash`: what each level of the flash library costs: CPU time of a call,
 //! lines of the same program, and what that program gets out of the flash.
 
 use clap::Args as ClapArgs;
@@ -67,7 +67,7 @@ struct RecoveryRow {
     device_bytes: u64,
     mapped_bytes: u64,
     pages: u64,
-    /// Processor time, the medians of all runs.
+    /// CPU time, the medians of all runs.
     cpu_seconds: f64,
     /// How long the flash would have been read, in virtual time.
     device_ns: u64,
@@ -242,7 +242,7 @@ fn calls_section(rows: &[CallRow]) -> Section {
         Column::number("beyond the copy", Unit::Nanos),
         Column::number("target", Unit::Nanos),
     ];
-    let mut table = Table::new("Medians of all runs, processor time, one core", columns).whole();
+    let mut table = Table::new("Medians of all runs, CPU time, one core", columns).whole();
     for row in rows {
         table.rows.push(vec![
             row.call.into(),
@@ -255,7 +255,7 @@ fn calls_section(rows: &[CallRow]) -> Section {
     }
     let lead = "Calls on a device in memory without timing, beside a bare copy of the same bytes \
                 within a buffer as large as the data (32 MiB).";
-    let mut section = Section::new("Processor time of a call", lead);
+    let mut section = Section::new("CPU time of a call", lead);
     section.push(Block::Table(table));
     section
 }
@@ -281,7 +281,7 @@ fn works_section(rows: &[WorkRow]) -> Section {
         section.push(Block::Table(works_table(pattern.name(), rows)));
     }
     section.push(Block::Notes(vec![
-        "Sixteen requests are under way on the drive and in the queues of the raw and the \
+        "Sixteen requests are in flight on the drive and in the queues of the raw and the \
          function level; the policy level reads one at a time and posts writes until their LUN \
          takes them."
             .into(),
@@ -327,7 +327,7 @@ fn recovery_section(rows: &[RecoveryRow]) -> Section {
         Column::number("device", Unit::Bytes),
         Column::number("mapped", Unit::Bytes),
         Column::number("pages", Unit::Count),
-        Column::number("processor time", Unit::Nanos),
+        Column::number("CPU time", Unit::Nanos),
         Column::number("reading the flash", Unit::Nanos),
     ];
     let mut table = Table::new("Medians of all runs, three at most; and virtual time", columns);
@@ -365,7 +365,7 @@ fn real_section(rows: &[RealRow]) -> Section {
         ]);
     }
     let lead = "The same random reads of pages of 16 KiB by one thread at the raw level, with so \
-                many under way: in virtual time, and in real time by this machine's clock.";
+                many in flight: in virtual time, and in real time by this machine's clock.";
     let mut section = Section::new("Real time", lead);
     section.push(Block::Table(table));
     section

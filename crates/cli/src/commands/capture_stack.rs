@@ -47,7 +47,7 @@ pub struct Args {
           value_parser = parse_name::<App>)]
     app: Vec<App>,
     /// What they do: seq (updates in ascending order), rand (updates at random), mix (updates
-    /// and reads by turns, at random)
+    /// and reads alternately, at random)
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "seq,rand,mix",
           value_parser = parse_name::<Pattern>)]
     pattern: Vec<Pattern>,

@@ -1,4 +1,4 @@
-//! `prism sim`: jobs in the words of fio in, what a drive makes of them out.
+//! `prism sim`: jobs with fio options in, what a drive makes of them out.
 
 use std::path::{Path, PathBuf};
 
@@ -48,13 +48,13 @@ pub struct Args {
     until_read_only: bool,
     /// Run every combination of these values, as gc=greedy,fifo op=7%,15% iodepth=1,32.
     /// Axes: gc, op, scheduler, frontiers, mapping, device, capacity, state, seed, a field of
-    /// the device (ftl.victim), or a word of fio
+    /// the device (ftl.victim), or a fio option
     #[arg(long, value_name = "AXIS=VALUE,VALUE...")]
     sweep: Vec<String>,
     /// Simulations of a sweep that run at once [default: as many as there are cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Job files, and jobs as words of fio
+    /// Job files, and jobs as fio options
     #[arg(last = true, hide = true)]
     words: Vec<String>,
 }

@@ -255,8 +255,8 @@ fn what_is_wrong_is_one_line_and_exit_code_2() {
         assert_eq!(run.stderr.lines().count(), 1, "{args:?}: {}", run.stderr);
         assert!(run.stderr.contains(expected), "{args:?}: {}", run.stderr);
     };
-    check("j.fio", "j.fio:4: iodpeth is no word of fio (did you mean iodepth?)");
-    check("l.fio", "l.fio:2: latency_target is a word of fio that Prism does not simulate");
+    check("j.fio", "j.fio:4: iodpeth is no fio option (did you mean iodepth?)");
+    check("l.fio", "l.fio:2: latency_target is a fio option that Prism does not simulate");
     check("missing.fio", "missing.fio");
     check("", "no job");
     check("--name=a --buffered=1", "--buffered: buffered=1 is refused");

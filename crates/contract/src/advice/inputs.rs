@@ -141,7 +141,7 @@ fn below(sizes: &Sizes, unit: Bytes) -> u64 {
 fn sustained(measured: &Measured, device: &Device) -> Option<f64> {
     let geometry = device.geometry();
     let program = device.flash.t_program.mean().as_secs_f64();
-    let all = f64::from(geometry.dies()) * geometry.row_bytes().0 as f64 / program;
+    let all = f64::from(geometry.dies()) * geometry.program_unit_bytes().0 as f64 / program;
     let amplification = measured.write_amplification().filter(|&ratio| ratio > 0.0)?;
     Some(all / amplification)
 }

@@ -63,7 +63,7 @@ fn with_handles(device: &Device, handles: u16) -> Result<Device, DeviceError> {
     let mut other = device.clone();
     other.ftl.placement_handles = u32::from(handles);
     let program_units = u64::from(handles) + SPARE_PROGRAM_UNITS;
-    let buffer = Bytes(device.geometry().row_bytes().0 * program_units);
+    let buffer = Bytes(device.geometry().program_unit_bytes().0 * program_units);
     other.drive.write_buffer = device.drive.write_buffer.max(buffer);
     other.set_over_provisioning(spare)?;
     Ok(other)

@@ -70,7 +70,7 @@ impl Wear {
     pub fn of_slc(nand: &Nand) -> Option<Self> {
         let layout = nand.layout();
         let members = (0..).zip(nand.erase_counts());
-        let of_slc = |index: u32| layout.is_slc(BlockId(index / layout.dies_per_lane()));
+        let of_slc = |index: u32| layout.is_slc(BlockId(index / layout.dies_per_die_group()));
         let counts: Vec<u32> =
             members.filter(|&(index, _)| of_slc(index)).map(|(_, &erases)| erases).collect();
         (!counts.is_empty()).then(|| Self::of(&counts))

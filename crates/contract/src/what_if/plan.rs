@@ -377,10 +377,10 @@ impl<'a> Planner<'a> {
 
     fn alignment(&mut self) {
         let geometry = self.main.device.geometry();
-        let block = geometry.row_bytes() * u64::from(geometry.rows_per_die());
+        let block = geometry.program_unit_bytes() * u64::from(geometry.program_units_per_die());
         let boundaries = [
             (Boundary::Page, geometry.page),
-            (Boundary::Stripe, geometry.row_bytes()),
+            (Boundary::Stripe, geometry.program_unit_bytes()),
             (Boundary::Block, block),
         ];
         for (what, to) in boundaries {

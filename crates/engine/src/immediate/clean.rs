@@ -4,34 +4,35 @@ use std::borrow::BorrowMut;
 use std::mem::take;
 
 use prism_ftl::{Ftl, HostPlace, UnitWrite};
-use prism_nand::{BlockId, Cause, LaneId, Pun, Status};
+use prism_nand::{BlockId, Cause, DieGroupId, Pun, Status};
 
 use super::Immediate;
 use crate::flash::Flash;
 
-/// How cleaning is spread over the rows of the host.
+/// How cleaning is spread over the program units of the host.
 ///
-/// It begins on a lane below the low watermark of erased blocks and ends at the high one.
-/// Below [`Pace::CRITICAL`], or where the row could not be taken otherwise, it waits for
+/// It begins on a die group below the low watermark of erased blocks and ends at the high one.
+/// Below [`Pace::CRITICAL`], or where the program unit could not be taken otherwise, it waits for
 /// nobody under either pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// All of it before the one row that found the lane below the low watermark.
+    /// All of it before the one program unit that found the die group below the low watermark.
     ToHigh,
-    /// At most so many rows of copies for each host row that goes to the lane. Erases of
-    /// blocks that are empty by then are not counted. In mappings by unit they are made when
-    /// the next row comes that is not urgent. On flash with time that row goes to another lane
-    /// and does not stand behind them, and an urgent one goes before them.
-    Rows(u32),
+    /// At most so many program units of copies for each host program unit that goes to the die
+    /// group. Erases of blocks that are empty by then are not counted. In mappings by unit they
+    /// are made when the next program unit comes that is not urgent. On flash with time that
+    /// program unit goes to another die group and does not stand behind them, and an urgent one
+    /// goes before them.
+    ProgramUnits(u32),
 }
 
 impl Pace {
-    /// Erased blocks of a lane below which cleaning waits for nobody, in mappings by unit.
-    /// Mappings by block wait until a host row needs a merge.
+    /// Erased blocks of a die group below which cleaning waits for nobody, in mappings by unit.
+    /// Mappings by block wait until a host program unit needs a merge.
     pub const CRITICAL: u32 = 2;
 }
 
-/// How soon a row has to be on flash.
+/// How soon a program unit has to be on flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
     /// In turn with cleaning.
@@ -40,10 +41,10 @@ pub(super) enum Urgency {
     Urgent,
 }
 
-/// As many rows of copies as it takes.
+/// As many program units of copies as it takes.
 pub(super) const ALL: u32 = u32::MAX;
 
-/// Where the cleaning of a lane stands.
+/// Where the cleaning of a die group stands.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cleaner {
     /// Between the low and the high watermark.
@@ -61,39 +62,41 @@ pub(super) struct Cleaner {
 pub(super) enum Goal {
     /// The high watermark.
     High,
-    /// Room for a row of this stream on the lane.
-    Row(u32),
-    /// A place for a row of this stream that begins with this unit, where the FTL names it.
+    /// Room for a program unit of this stream on the die group.
+    ProgramUnit(u32),
+    /// A place for a program unit of this stream that begins with this unit, where the FTL names
+    /// it.
     Place(u32, u32),
     /// Nothing in a write cache that idle time would empty.
     Folded,
 }
 
 impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
-    /// Makes up to `rows` rows of copies on lanes below their high watermark, for a caller
-    /// who has time to spare; [`u32::MAX`] for all that is to be done. Returns whether
-    /// anything was done to the flash.
+    /// Makes up to `program_units` program units of copies on die groups below their high
+    /// watermark, for a caller who has time to spare; [`u32::MAX`] for all that is to be done.
+    /// Returns whether anything was done to the flash.
     ///
     /// # Errors
-    /// As [`Immediate::write_row`].
-    pub fn clean_idle(&mut self, rows: u32) -> Result<bool, F::Error> {
-        let mut left = rows;
+    /// As [`Immediate::write_program_unit`].
+    pub fn clean_idle(&mut self, program_units: u32) -> Result<bool, F::Error> {
+        let mut left = program_units;
         let mut did = false;
-        for lane in (0..self.cleaners.len() as u32).map(LaneId) {
-            did |= self.clean(lane, Goal::High, &mut left)?;
+        for die_group in (0..self.cleaners.len() as u32).map(DieGroupId) {
+            did |= self.clean(die_group, Goal::High, &mut left)?;
         }
         Ok(did)
     }
 
-    /// The lane of the next row of `stream`, cleaned as far as the row has to wait for it.
-    pub(super) fn choose_lane(
+    /// The die group of the next program unit of `stream`, cleaned as far as the program unit has
+    /// to wait for it.
+    pub(super) fn choose_die_group(
         &mut self,
         stream: u32,
         first: u32,
         urgency: Urgency,
-    ) -> Result<LaneId, F::Error> {
+    ) -> Result<DieGroupId, F::Error> {
         if self.ftl().host_place(stream, first) != HostPlace::Any {
-            return self.named_lane(stream, first, urgency);
+            return self.named_die_group(stream, first, urgency);
         }
         if self.pace != Pace::ToHigh
             && urgency == Urgency::Normal
@@ -101,127 +104,136 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         {
             self.clean_for(due, urgency)?;
         }
-        let lanes = self.flash.geometry().lanes();
+        let die_groups = self.flash.geometry().die_groups();
         if urgency == Urgency::Urgent {
             // The next in turn that has room as it is.
-            for _ in 0..lanes {
-                let lane = self.take_turn(lanes);
-                if self.ftl().balanced(lane, stream) && self.is_reached(lane, Goal::Row(stream)) {
-                    return Ok(lane);
+            for _ in 0..die_groups {
+                let die_group = self.take_turn(die_groups);
+                if self.ftl().balanced(die_group, stream)
+                    && self.is_reached(die_group, Goal::ProgramUnit(stream))
+                {
+                    return Ok(die_group);
                 }
             }
         }
         // The next in turn that holds no more than its share.
-        for _ in 0..lanes {
-            let lane = self.take_turn(lanes);
-            if !self.ftl().balanced(lane, stream) {
+        for _ in 0..die_groups {
+            let die_group = self.take_turn(die_groups);
+            if !self.ftl().balanced(die_group, stream) {
                 continue;
             }
             if self.pace == Pace::ToHigh {
-                self.clean_for(lane, urgency)?;
+                self.clean_for(die_group, urgency)?;
             }
             let paced = self.pace != Pace::ToHigh || urgency == Urgency::Urgent;
-            if paced && !self.is_reached(lane, Goal::Row(stream)) {
-                self.clean(lane, Goal::Row(stream), &mut { ALL })?;
+            if paced && !self.is_reached(die_group, Goal::ProgramUnit(stream)) {
+                self.clean(die_group, Goal::ProgramUnit(stream), &mut { ALL })?;
             }
-            if self.ftl().host_may_write(lane, stream) {
-                return Ok(lane);
+            if self.ftl().host_may_write(die_group, stream) {
+                return Ok(die_group);
             }
         }
         assert!(
             self.ftl().is_read_only(),
-            "no lane can take a row: over-provisioning is too small for this FTL"
+            "no die group can take a program unit: over-provisioning is too small for this FTL"
         );
-        Ok(LaneId(0))
+        Ok(DieGroupId(0))
     }
 
-    fn take_turn(&mut self, lanes: u32) -> LaneId {
-        let lane = LaneId(self.next_lane);
-        self.next_lane = if self.next_lane + 1 == lanes { 0 } else { self.next_lane + 1 };
-        lane
+    fn take_turn(&mut self, die_groups: u32) -> DieGroupId {
+        let die_group = DieGroupId(self.next_die_group);
+        self.next_die_group =
+            if self.next_die_group + 1 == die_groups { 0 } else { self.next_die_group + 1 };
+        die_group
     }
 
-    fn named_lane(
+    fn named_die_group(
         &mut self,
         stream: u32,
         first: u32,
         urgency: Urgency,
-    ) -> Result<LaneId, F::Error> {
+    ) -> Result<DieGroupId, F::Error> {
         let mut cleaned = false;
         // Each turn ends with an erase or with a log block less.
         for _ in 0..=2 * self.flash.geometry().blocks() {
             if self.ftl().is_read_only() {
-                return Ok(LaneId(0));
+                return Ok(DieGroupId(0));
             }
             match self.ftl().host_place(stream, first) {
-                HostPlace::Lane(lane) if cleaned => return Ok(lane),
-                HostPlace::Lane(lane) => self.clean_for(lane, urgency)?,
+                HostPlace::DieGroup(die_group) if cleaned => return Ok(die_group),
+                HostPlace::DieGroup(die_group) => self.clean_for(die_group, urgency)?,
                 HostPlace::Blocked => self.make_room(stream, first)?,
-                HostPlace::Any => unreachable!("an FTL that names no lane"),
+                HostPlace::Any => unreachable!("an FTL that names no die group"),
             }
             cleaned = true;
         }
         panic!("merges make no room: the FTL promised that they do");
     }
 
-    /// What a host row that goes to `lane` brings with it under the pace.
-    pub(super) fn clean_for(&mut self, lane: LaneId, urgency: Urgency) -> Result<(), F::Error> {
-        let low = self.ftl().below_low(lane);
-        let index = lane.0 as usize;
+    /// What a host program unit that goes to `die_group` brings with it under the pace.
+    pub(super) fn clean_for(
+        &mut self,
+        die_group: DieGroupId,
+        urgency: Urgency,
+    ) -> Result<(), F::Error> {
+        let low = self.ftl().below_low(die_group);
+        let index = die_group.0 as usize;
         match (self.pace, urgency) {
             (_, Urgency::Urgent) => {}
             (Pace::ToHigh, Urgency::Normal) => {
                 if low {
-                    self.clean(lane, Goal::High, &mut { ALL })?;
+                    self.clean(die_group, Goal::High, &mut { ALL })?;
                 }
             }
-            (Pace::Rows(rows), Urgency::Normal) => {
+            (Pace::ProgramUnits(program_units), Urgency::Normal) => {
                 if low || self.cleaners[index].active {
-                    self.clean(lane, Goal::High, &mut { rows })?;
-                    self.cleaners[index].active = !self.ftl().reached_high(lane);
+                    self.clean(die_group, Goal::High, &mut { program_units })?;
+                    self.cleaners[index].active = !self.ftl().reached_high(die_group);
                 }
             }
         }
         Ok(())
     }
 
-    /// Merges until a row of `stream` has a place, or as far as the pace says.
+    /// Merges until a program unit of `stream` has a place, or as far as the pace says.
     fn make_room(&mut self, stream: u32, first: u32) -> Result<(), F::Error> {
         let place = Goal::Place(stream, first);
         let goal = if self.pace == Pace::ToHigh { Goal::High } else { place };
         let asked = self.ftl_mut().make_room(stream, first);
         let did = match asked {
-            Some(lane) => self.clean(lane, goal, &mut { ALL })?,
+            Some(die_group) => self.clean(die_group, goal, &mut { ALL })?,
             None => false,
         };
         if did || self.ftl().host_place(stream, first) != HostPlace::Blocked {
             return Ok(());
         }
-        // That lane waits for another: for a merge of the same group that was left half
+        // That die group waits for another: for a merge of the same group that was left half
         // done, or for the erase of a block.
-        for lane in (0..self.cleaners.len() as u32).map(LaneId) {
-            let waits = !self.is_reached(lane, place);
-            if waits && self.ftl().below_low(lane) {
-                self.clean(lane, goal, &mut { ALL })?;
+        for die_group in (0..self.cleaners.len() as u32).map(DieGroupId) {
+            let waits = !self.is_reached(die_group, place);
+            if waits && self.ftl().below_low(die_group) {
+                self.clean(die_group, goal, &mut { ALL })?;
             }
         }
         Ok(())
     }
 
-    /// Cleans `lane` until `goal` is reached, `rows` rows of copies are made, or nothing is
-    /// left to gain. Returns whether anything was done to the flash.
+    /// Cleans `die_group` until `goal` is reached, `program_units` program units of copies are
+    /// made, or nothing is left to gain. Returns whether anything was done to the flash.
     pub(super) fn clean(
         &mut self,
-        lane: LaneId,
+        die_group: DieGroupId,
         goal: Goal,
-        rows: &mut u32,
+        program_units: &mut u32,
     ) -> Result<bool, F::Error> {
         let mut did = false;
         while !self.ftl().is_read_only() {
-            // A victim whose first row cannot follow at once is not begun: recovery of
+            // A victim whose first program unit cannot follow at once is not begun: recovery of
             // mappings by block relies on that.
-            let begun = self.cleaners[lane.0 as usize].victim.is_some();
-            if !begun && (*rows == 0 || !self.choose(lane, goal)?) || !self.step(lane, rows)? {
+            let begun = self.cleaners[die_group.0 as usize].victim.is_some();
+            if !begun && (*program_units == 0 || !self.choose(die_group, goal)?)
+                || !self.step(die_group, program_units)?
+            {
                 return Ok(did);
             }
             did = true;
@@ -230,77 +242,78 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
     }
 
     /// Chooses what to empty next. Returns whether there is anything.
-    fn choose(&mut self, lane: LaneId, goal: Goal) -> Result<bool, F::Error> {
-        let index = lane.0 as usize;
-        if let Some(victim) = self.ftl_mut().pick_failed(lane) {
+    fn choose(&mut self, die_group: DieGroupId, goal: Goal) -> Result<bool, F::Error> {
+        let index = die_group.0 as usize;
+        if let Some(victim) = self.ftl_mut().pick_failed(die_group) {
             self.cleaners[index].victim = Some((victim, Cause::Retire));
             return Ok(true);
         }
         if std::mem::take(&mut self.cleaners[index].look_at_wear)
-            && let Some(victim) = self.ftl_mut().pick_for_wear(lane)
+            && let Some(victim) = self.ftl_mut().pick_for_wear(die_group)
         {
             self.cleaners[index].victim = Some((victim, Cause::Wear));
             return Ok(true);
         }
-        if self.is_reached(lane, goal) {
+        if self.is_reached(die_group, goal) {
             return Ok(false);
         }
         // Copies may not outlive what they were copied from, and a block may not be without
-        // live units on account of rows that are lost.
+        // live units on account of program units that are lost.
         self.sync()?;
         let ftl: &mut Ftl = self.ftl.borrow_mut();
         let chosen = match goal {
-            Goal::Folded => ftl.pick_in_idle(lane),
-            Goal::High | Goal::Row(_) | Goal::Place(..) => ftl.pick_victim(lane),
+            Goal::Folded => ftl.pick_in_idle(die_group),
+            Goal::High | Goal::ProgramUnit(_) | Goal::Place(..) => ftl.pick_victim(die_group),
         };
         self.cleaners[index].victim = chosen.map(|victim| (victim, ftl.cause_of_cleaning(victim)));
         Ok(self.cleaners[index].victim.is_some())
     }
 
-    fn is_reached(&self, lane: LaneId, goal: Goal) -> bool {
+    fn is_reached(&self, die_group: DieGroupId, goal: Goal) -> bool {
         let ftl = self.ftl();
         match goal {
-            Goal::High => ftl.reached_high(lane),
-            Goal::Row(stream) => {
-                ftl.free_blocks(lane) >= Pace::CRITICAL && ftl.host_may_write(lane, stream)
+            Goal::High => ftl.reached_high(die_group),
+            Goal::ProgramUnit(stream) => {
+                ftl.free_blocks(die_group) >= Pace::CRITICAL
+                    && ftl.host_may_write(die_group, stream)
             }
             Goal::Place(stream, first) => ftl.host_place(stream, first) != HostPlace::Blocked,
-            Goal::Folded => !ftl.folds_when_idle(lane),
+            Goal::Folded => !ftl.folds_when_idle(die_group),
         }
     }
 
-    /// The next row of copies out of the victim of `lane`, or what ends it. Returns false if
-    /// there are no `rows` left for that.
-    fn step(&mut self, lane: LaneId, rows: &mut u32) -> Result<bool, F::Error> {
-        let Cleaner { victim, mut cursor, .. } = self.cleaners[lane.0 as usize];
+    /// The next program unit of copies out of the victim of `die_group`, or what ends it. Returns
+    /// false if there are no `program_units` left for that.
+    fn step(&mut self, die_group: DieGroupId, program_units: &mut u32) -> Result<bool, F::Error> {
+        let Cleaner { victim, mut cursor, .. } = self.cleaners[die_group.0 as usize];
         let (victim, why) = victim.expect("a victim was chosen");
         let cause = self.ftl().cause_of_copies(victim, why);
-        if *rows == ALL && cursor == 0 && self.at_once() {
+        if *program_units == ALL && cursor == 0 && self.at_once() {
             self.move_at_once(victim, cause)?;
-            return self.end_victim(lane, victim, why).map(|()| true);
+            return self.end_victim(die_group, victim, why).map(|()| true);
         }
         let (mut units, mut reads) = (take(&mut self.copied), take(&mut self.copy_reads));
         self.ftl_mut().gather(victim, &mut cursor, &mut units, &mut reads);
         let done = if units.is_empty() {
-            self.end_victim(lane, victim, why).map(|()| true)
-        } else if *rows == 0 {
+            self.end_victim(die_group, victim, why).map(|()| true)
+        } else if *program_units == 0 {
             Ok(false)
         } else {
-            *rows -= u32::from(*rows != ALL);
-            self.cleaners[lane.0 as usize].cursor = cursor;
+            *program_units -= u32::from(*program_units != ALL);
+            self.cleaners[die_group.0 as usize].cursor = cursor;
             for run in &reads {
                 self.counts.reads[cause] += u64::from(run.pages);
             }
-            self.copy(lane, victim, cause, &units).map(|()| true)
+            self.copy(die_group, victim, cause, &units).map(|()| true)
         };
         (self.copied, self.copy_reads) = (units, reads);
         done
     }
 
-    /// Programs a row of copies.
+    /// Programs a program unit of copies.
     fn copy(
         &mut self,
-        lane: LaneId,
+        die_group: DieGroupId,
         victim: BlockId,
         cause: Cause,
         units: &[UnitWrite],
@@ -308,30 +321,37 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         // The host may have written since a merge was begun, into the blocks it reads.
         let layout = self.flash.layout();
         let mut sources = units.iter().filter_map(|unit| unit.source);
-        if sources.any(|at| self.rows_unsynced.contains(&layout.block_of_unit(at))) {
+        if sources.any(|at| self.program_units_unsynced.contains(&layout.block_of_unit(at))) {
             self.sync()?;
         }
         if self.ftl().copies_in_order(victim) {
             // One that fails gives up its target, and the merge begins anew.
-            let row = self.ftl_mut().reserve_copy(lane, victim);
-            return self.program(row, cause, units, &[], &[]).map(drop);
+            let program_unit = self.ftl_mut().reserve_copy(die_group, victim);
+            return self.program(program_unit, cause, units, &[], &[]).map(drop);
         }
         loop {
-            if self.flash.may_fail() && self.ftl().next_copy_row(lane, victim).is_none() {
+            if self.flash.may_fail()
+                && self.ftl().next_copy_program_unit(die_group, victim).is_none()
+            {
                 // Failures came faster than cleaning.
                 self.ftl_mut().set_read_only();
                 return Ok(());
             }
-            let row = self.ftl_mut().reserve_copy(lane, victim);
-            if self.program(row, cause, units, &[], &[])? == Status::Passed {
+            let program_unit = self.ftl_mut().reserve_copy(die_group, victim);
+            if self.program(program_unit, cause, units, &[], &[])? == Status::Passed {
                 return Ok(());
             }
         }
     }
 
     /// Everything valid is out of `victim`: erases what that leaves to erase.
-    fn end_victim(&mut self, lane: LaneId, victim: BlockId, why: Cause) -> Result<(), F::Error> {
-        let cleaner = &mut self.cleaners[lane.0 as usize];
+    fn end_victim(
+        &mut self,
+        die_group: DieGroupId,
+        victim: BlockId,
+        why: Cause,
+    ) -> Result<(), F::Error> {
+        let cleaner = &mut self.cleaners[die_group.0 as usize];
         (cleaner.victim, cleaner.cursor) = (None, 0);
         cleaner.look_at_wear = why != Cause::Wear;
         let ftl: &mut Ftl = self.ftl.borrow_mut();
@@ -355,16 +375,16 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         let ftl: &mut Ftl = self.ftl.borrow_mut();
         let moved = ftl.move_all(victim, &mut self.scratch, &mut self.runs);
         self.counts.reads[cause] += moved.pages_read;
-        let per_row = self.flash.layout().units_per_row();
+        let per_program_unit = self.flash.layout().units_per_program_unit();
         let mut left = moved.units;
         for run in &self.runs {
-            self.flash.program_rows(run.first, run.rows)?;
-            let full = run.rows.min(left / per_row);
+            self.flash.program_bulk(run.first, run.program_units)?;
+            let full = run.program_units.min(left / per_program_unit);
             let (geometry, layout) = (self.flash.geometry(), self.flash.layout());
             let before = self.counts.before_slc(layout, run.first);
-            self.counts.count_full_rows(geometry, cause, full);
+            self.counts.count_full_program_units(geometry, cause, full);
             self.counts.count_slc(before);
-            left -= full * per_row;
+            left -= full * per_program_unit;
         }
         if let (Some(run), 1..) = (self.runs.last().copied(), left) {
             let unit = UnitWrite { lpn: 0, source: Some(Pun(0)), version: 0 };

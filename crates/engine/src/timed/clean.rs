@@ -1,7 +1,7 @@
-//! When to clean: the controller of one lane.
+//! When to clean: the controller of one die group.
 //!
-//! Cleaning starts when a lane falls below its low watermark and stops at the high one.
-//! It goes a row at a time, so that host operations of the same dies come in between,
+//! Cleaning starts when a die group falls below its low watermark and stops at the high one.
+//! It goes a program unit at a time, so that host operations of the same dies come in between,
 //! and the source stays readable until its copy is committed. Wear levelling moves blocks
 //! by the same steps.
 
@@ -9,21 +9,21 @@ use std::collections::VecDeque;
 
 use prism_base::{Nanos, SimTime};
 use prism_ftl::{ReadRecovery, ReadRun};
-use prism_nand::{BlockId, Cause, DieId, LaneId, RowId, Status};
+use prism_nand::{BlockId, Cause, DieGroupId, DieId, ProgramUnitId, Status};
 
 use super::Engine;
 use super::die::{Op, ReadFor, ReadOp};
 use crate::config::CleaningMode;
 
-/// Copy steps for each die of a lane that may be under way at once: one being programmed,
+/// Copy steps for each die of a die group that may be in flight at once: one being programmed,
 /// one being read ahead.
 pub(super) const COPIES_MAX: u32 = 2;
 
-/// Where the cleaning of a lane stands.
+/// Where the cleaning of a die group stands.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Cleaner {
-    /// Copy steps under way.
+    /// Copy steps in flight.
     pub(super) copies: u32,
     /// Dies on which the erase of the victim has not ended, and whether it failed on one.
     erasing: u32,
@@ -44,9 +44,10 @@ pub(crate) struct Cleaner {
     cursor: u32,
     /// Units that these copies found unreadable, where all take effect together.
     pub(super) lost_units: u64,
-    /// Copy steps that are programmed and wait for the rest of their word line.
+    /// Copy steps that are programmed and wait for the rest of their wordline.
     pub(super) held: u32,
-    /// Copy steps whose rows are fixed and not queued yet, in the order of the rows.
+    /// Copy steps whose program units are fixed and not queued yet, in the order of the program
+    /// units.
     in_order: VecDeque<u32>,
 }
 
@@ -57,7 +58,7 @@ impl Cleaner {
         self.victim.is_none() && steps == 0 && self.in_order.is_empty() && !self.paused
     }
 
-    /// What a lane at rest remembers: active, idle, stuck, and whether to look at wear.
+    /// What a die group at rest remembers: active, idle, stuck, and whether to look at wear.
     pub(super) fn flags(&self) -> [bool; 4] {
         [self.active, self.idle, self.stuck, self.look_at_wear]
     }
@@ -69,56 +70,57 @@ impl Cleaner {
 }
 
 impl Engine {
-    /// Goes on with the cleaning of `lane`, or begins it if it is time.
+    /// Goes on with the cleaning of `die_group`, or begins it if it is time.
     #[inline]
-    pub(super) fn clean(&mut self, lane: LaneId, now: SimTime) {
-        while self.takes_copies(lane) && self.clean_further(lane, now) {}
+    pub(super) fn clean(&mut self, die_group: DieGroupId, now: SimTime) {
+        while self.takes_copies(die_group) && self.clean_further(die_group, now) {}
     }
 
-    /// Whether another step of cleaning may be under way on `lane`.
+    /// Whether another step of cleaning may be in flight on `die_group`.
     #[inline]
-    fn takes_copies(&self, lane: LaneId) -> bool {
-        let cleaner = &self.lanes[lane.0 as usize].cleaner;
+    fn takes_copies(&self, die_group: DieGroupId) -> bool {
+        let cleaner = &self.die_groups[die_group.0 as usize].cleaner;
         cleaner.copies < self.copies_max && cleaner.erasing == 0
     }
 
     /// Makes one step of cleaning. Returns whether another may follow at once.
     #[inline(never)]
-    fn clean_further(&mut self, lane: LaneId, now: SimTime) -> bool {
+    fn clean_further(&mut self, die_group: DieGroupId, now: SimTime) -> bool {
         if self.faulty && self.ftl.is_read_only() {
             return false;
         }
-        let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
+        let cleaner = &mut self.die_groups[die_group.0 as usize].cleaner;
         if !cleaner.active {
-            cleaner.active = self.ftl.below_low(lane);
+            cleaner.active = self.ftl.below_low(die_group);
         }
-        (cleaner.victim.is_some() || self.choose(lane))
-            && self.may_go_on(lane)
-            && self.copy_step(lane, now)
+        (cleaner.victim.is_some() || self.choose(die_group))
+            && self.may_go_on(die_group)
+            && self.copy_step(die_group, now)
     }
 
     /// Chooses what to empty next. Returns whether there is anything.
     #[inline(never)]
-    fn choose(&mut self, lane: LaneId) -> bool {
-        let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
-        cleaner.active &= !self.ftl.reached_high(lane);
+    fn choose(&mut self, die_group: DieGroupId) -> bool {
+        let cleaner = &mut self.die_groups[die_group.0 as usize].cleaner;
+        cleaner.active &= !self.ftl.reached_high(die_group);
         let idle_goal = self.config.cleaning.free_blocks_idle;
-        cleaner.idle &= self.ftl.free_blocks(lane) < idle_goal || self.ftl.folds_when_idle(lane);
+        cleaner.idle &=
+            self.ftl.free_blocks(die_group) < idle_goal || self.ftl.folds_when_idle(die_group);
         cleaner.cursor = 0;
         if self.faulty {
-            cleaner.victim = self.ftl.pick_failed(lane).map(|block| (block, Cause::Retire));
+            cleaner.victim = self.ftl.pick_failed(die_group).map(|block| (block, Cause::Retire));
             if cleaner.victim.is_some() {
                 return true;
             }
         }
         // Wear is looked at first: under a host that never rests cleaning has no end.
         if std::mem::take(&mut cleaner.look_at_wear) {
-            cleaner.victim = self.ftl.pick_for_wear(lane).map(|block| (block, Cause::Wear));
+            cleaner.victim = self.ftl.pick_for_wear(die_group).map(|block| (block, Cause::Wear));
         }
         if cleaner.victim.is_none() && (cleaner.active || cleaner.idle) {
             let chosen = match cleaner.active {
-                true => self.ftl.pick_victim(lane),
-                false => self.ftl.pick_in_idle(lane),
+                true => self.ftl.pick_victim(die_group),
+                false => self.ftl.pick_in_idle(die_group),
             };
             cleaner.victim = chosen.map(|block| (block, self.ftl.cause_of_cleaning(block)));
             // Some merges are a change of the map alone, and make room at once.
@@ -133,38 +135,38 @@ impl Engine {
     }
 
     /// Whether cleaning may make its next step, or has to wait for the host.
-    fn may_go_on(&mut self, lane: LaneId) -> bool {
+    fn may_go_on(&mut self, die_group: DieGroupId) -> bool {
         let cleaning = self.config.cleaning;
         let waits = match cleaning.mode {
             CleaningMode::Foreground => return true,
             CleaningMode::Partial => {
-                self.layout.dies_of(lane).any(|die| self.dies[die.0 as usize].host_ops > 0)
+                self.layout.dies_of(die_group).any(|die| self.dies[die.0 as usize].host_ops > 0)
             }
             CleaningMode::PriorityAware => self.urgent,
         };
-        let may = !waits || self.ftl.is_pressed(lane, cleaning.free_blocks_critical);
-        let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
+        let may = !waits || self.ftl.is_pressed(die_group, cleaning.free_blocks_critical);
+        let cleaner = &mut self.die_groups[die_group.0 as usize].cleaner;
         self.paused += u32::from(!may);
         self.paused -= u32::from(std::mem::replace(&mut cleaner.paused, !may));
         may
     }
 
-    /// The reason for which cleaning of `lane` waited may be gone.
-    pub(super) fn resume_cleaning(&mut self, lane: LaneId, now: SimTime) {
-        if self.lanes[lane.0 as usize].cleaner.paused {
-            self.clean(lane, now);
+    /// The reason for which cleaning of `die_group` waited may be gone.
+    pub(super) fn resume_cleaning(&mut self, die_group: DieGroupId, now: SimTime) {
+        if self.die_groups[die_group.0 as usize].cleaner.paused {
+            self.clean(die_group, now);
         }
     }
 
     /// Whether idle time has anything to do: cleaning, or a write cache to be emptied.
     #[must_use]
     pub fn works_when_idle(&self) -> bool {
-        let folds = |lane| self.ftl.folds_when_idle(LaneId(lane));
+        let folds = |die_group| self.ftl.folds_when_idle(DieGroupId(die_group));
         self.config.cleaning.free_blocks_idle > 0
-            || self.ftl.has_slc() && (0..self.lanes.len() as u32).any(folds)
+            || self.ftl.has_slc() && (0..self.die_groups.len() as u32).any(folds)
     }
 
-    /// The host has been idle for a while: lanes with fewer erased blocks than
+    /// The host has been idle for a while: die groups with fewer erased blocks than
     /// `free_blocks_idle` clean until they have them, and write caches are emptied, or the
     /// host is back.
     pub fn clean_in_idle_time(&mut self, now: SimTime) {
@@ -172,9 +174,9 @@ impl Engine {
             return;
         }
         self.idle_cleaning = true;
-        for lane in 0..self.lanes.len() as u32 {
-            self.lanes[lane as usize].cleaner.idle = true;
-            self.clean(LaneId(lane), now);
+        for die_group in 0..self.die_groups.len() as u32 {
+            self.die_groups[die_group as usize].cleaner.idle = true;
+            self.clean(DieGroupId(die_group), now);
         }
     }
 
@@ -183,8 +185,8 @@ impl Engine {
     pub(super) fn stop_idle_cleaning(&mut self) {
         if self.idle_cleaning {
             self.idle_cleaning = false;
-            for lane in &mut self.lanes {
-                lane.cleaner.idle = false;
+            for die_group in &mut self.die_groups {
+                die_group.cleaner.idle = false;
             }
         }
     }
@@ -192,8 +194,8 @@ impl Engine {
     /// One step: reads and the program that waits for them, or, once the victim is empty,
     /// its erase. Returns whether another step may follow at once.
     #[inline(always)]
-    fn copy_step(&mut self, lane: LaneId, now: SimTime) -> bool {
-        let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
+    fn copy_step(&mut self, die_group: DieGroupId, now: SimTime) -> bool {
+        let cleaner = &mut self.die_groups[die_group.0 as usize].cleaner;
         let (victim, why) = cleaner.victim.expect("a victim was chosen");
         let place = self.jobs.take();
         let job = &mut self.jobs[place];
@@ -204,12 +206,12 @@ impl Engine {
                 return false;
             }
             if cleaner.held > 0 {
-                // Nothing is erased while its copies are on a word line that a loss of power
+                // Nothing is erased while its copies are on a wordline that a loss of power
                 // could take.
-                self.close_copies(lane, now);
+                self.close_copies(die_group, now);
                 return false;
             }
-            return self.all_copied(lane, victim, now);
+            return self.all_copied(die_group, victim, now);
         }
         let cause = self.ftl.cause_of_copies(victim, why);
         cleaner.copies += 1;
@@ -218,31 +220,32 @@ impl Engine {
             job.payloads.clear();
             job.lost.clear();
         }
-        job.lane = lane.0;
+        job.die_group = die_group.0;
         job.victim = Some(victim);
         job.cause = Some(cause);
         job.copied_back = 0;
         if self.ftl.copies_in_order(victim) {
-            job.row = self.ftl.reserve_copy(lane, victim).0;
+            job.program_unit = self.ftl.reserve_copy(die_group, victim).0;
             cleaner.in_order.push_back(place);
         }
         if self.faulty {
             self.sample_copy_read_errors(place, victim, now);
             self.rebuild_copies(place, now);
         }
-        if self.config.copy_back && self.copy_back(place, lane, victim, now) {
+        if self.config.copy_back && self.copy_back(place, die_group, victim, now) {
             return true;
         }
         let mut asked = 0;
         while let Some(&run) = self.copy_reads.get(asked) {
             asked += 1;
-            let ReadRun { row, level, pages, units, recovery } = run;
+            let ReadRun { program_unit, level, pages, units, recovery } = run;
             let why = ReadFor::Copy;
-            let read = || ReadOp { tag: place, row, units, pages, level, cause, why, recovery };
-            self.enqueue_read(self.layout.die_of(row), read, false, now);
+            let read =
+                || ReadOp { tag: place, program_unit, units, pages, level, cause, why, recovery };
+            self.enqueue_read(self.layout.die_of(program_unit), read, false, now);
         }
         if asked == 0 && self.jobs[place].reads_left == 0 {
-            self.queue_in_order(lane, now);
+            self.queue_in_order(die_group, now);
         }
         true
     }
@@ -250,35 +253,37 @@ impl Engine {
     /// Every copy out of `victim` is programmed: erases what that leaves to erase. Returns
     /// whether that is nothing, so that another step may follow at once.
     #[inline(never)]
-    fn all_copied(&mut self, lane: LaneId, victim: BlockId, now: SimTime) -> bool {
-        let lost = &mut self.lanes[lane.0 as usize].cleaner.lost_units;
+    fn all_copied(&mut self, die_group: DieGroupId, victim: BlockId, now: SimTime) -> bool {
+        let lost = &mut self.die_groups[die_group.0 as usize].cleaner.lost_units;
         self.counts.faults.lost_units += std::mem::take(lost);
         let Some(block) = self.ftl.emptied(victim) else {
-            self.lanes[lane.0 as usize].cleaner.victim = None;
+            self.die_groups[die_group.0 as usize].cleaner.victim = None;
             self.freed = true;
             self.look_for_garbage(now);
             return true;
         };
         let members: Vec<u32> = self.nand.members_to_erase(block).collect();
-        self.lanes[lane.0 as usize].cleaner.erasing = members.len() as u32;
+        self.die_groups[die_group.0 as usize].cleaner.erasing = members.len() as u32;
         for member in members {
-            let die = DieId(self.layout.lane_of(block).0 * self.layout.dies_per_lane() + member);
-            let op = Op::Erase { block, member, lane: lane.0 };
+            let die = DieId(
+                self.layout.die_group_of(block).0 * self.layout.dies_per_die_group() + member,
+            );
+            let op = Op::Erase { block, member, die_group: die_group.0 };
             self.enqueue(die, op, false, now);
         }
         false
     }
 
-    /// Queues the programs of copies whose rows are fixed: those that have their data, up to
-    /// the first that has not.
+    /// Queues the programs of copies whose program units are fixed: those that have their data,
+    /// up to the first that has not.
     #[inline(never)]
-    fn queue_in_order(&mut self, lane: LaneId, now: SimTime) {
-        while let Some(&place) = self.lanes[lane.0 as usize].cleaner.in_order.front() {
+    fn queue_in_order(&mut self, die_group: DieGroupId, now: SimTime) {
+        while let Some(&place) = self.die_groups[die_group.0 as usize].cleaner.in_order.front() {
             if self.jobs[place].reads_left > 0 {
                 return;
             }
-            self.lanes[lane.0 as usize].cleaner.in_order.pop_front();
-            let die = self.layout.die_of(RowId(self.jobs[place].row));
+            self.die_groups[die_group.0 as usize].cleaner.in_order.pop_front();
+            let die = self.layout.die_of(ProgramUnitId(self.jobs[place].program_unit));
             self.enqueue(die, Op::Program { job: place }, false, now);
         }
     }
@@ -286,36 +291,47 @@ impl Engine {
     /// Makes a copy within a plane without the channel: read and program are one
     /// operation then. Returns false if the copy would leave its plane.
     #[inline(never)]
-    fn copy_back(&mut self, place: u32, lane: LaneId, victim: BlockId, now: SimTime) -> bool {
-        let row = self.ftl.next_copy_row(lane, victim);
+    fn copy_back(
+        &mut self,
+        place: u32,
+        die_group: DieGroupId,
+        victim: BlockId,
+        now: SimTime,
+    ) -> bool {
+        let program_unit = self.ftl.next_copy_program_unit(die_group, victim);
         // A copy within the plane does not pass error correction, which this one needs.
         let reads_at_once = |run: &ReadRun| run.recovery == ReadRecovery::default();
         let clean = self.jobs[place].lost.is_empty() && self.copy_reads.iter().all(reads_at_once);
-        let Some(row) = row.filter(|&row| clean && self.stays_in_plane(row)) else {
+        let Some(program_unit) =
+            program_unit.filter(|&program_unit| clean && self.stays_in_plane(program_unit))
+        else {
             return false;
         };
-        let taken = self.ftl.reserve_copy(lane, victim);
-        debug_assert!(row == taken, "the row that was looked at is the one that is taken");
-        let times = self.copy_reads.iter().map(|run| self.read_time(run.row, run.level));
+        let taken = self.ftl.reserve_copy(die_group, victim);
+        debug_assert!(
+            program_unit == taken,
+            "the program unit that was looked at is the one that is taken"
+        );
+        let times = self.copy_reads.iter().map(|run| self.read_time(run.program_unit, run.level));
         let back_time = times.fold(Nanos::ZERO, |sum, time| sum + time);
         let job = &mut self.jobs[place];
-        job.row = row.0;
+        job.program_unit = program_unit.0;
         job.copied_back = self.copy_reads.iter().map(|run| u32::from(run.pages)).sum();
         job.back_time = back_time;
-        self.enqueue(self.layout.die_of(row), Op::Program { job: place }, false, now);
-        self.program_parity(lane, now);
+        self.enqueue(self.layout.die_of(program_unit), Op::Program { job: place }, false, now);
+        self.program_parity(die_group, now);
         true
     }
 
-    /// Whether a copy of what is being planned to `row` stays in its plane.
-    fn stays_in_plane(&self, row: RowId) -> bool {
+    /// Whether a copy of what is being planned to `program_unit` stays in its plane.
+    fn stays_in_plane(&self, program_unit: ProgramUnitId) -> bool {
         let geometry = self.nand.geometry();
-        let plane = |row: RowId| {
-            let (_, in_lane) = self.layout.split_block(self.layout.block_of(row));
-            (self.layout.die_of(row), in_lane as u32 / geometry.blocks_per_plane)
+        let plane = |program_unit: ProgramUnitId| {
+            let (_, in_die_group) = self.layout.split_block(self.layout.block_of(program_unit));
+            (self.layout.die_of(program_unit), in_die_group as u32 / geometry.blocks_per_plane)
         };
-        let to = plane(row);
-        self.copy_reads.iter().all(|run| plane(run.row) == to)
+        let to = plane(program_unit);
+        self.copy_reads.iter().all(|run| plane(run.program_unit) == to)
     }
 
     #[inline(always)]
@@ -325,17 +341,23 @@ impl Engine {
         if job.reads_left > 0 {
             return;
         }
-        let lane = LaneId(job.lane);
+        let die_group = DieGroupId(job.die_group);
         let victim = job.victim.expect("a copy empties a block");
         if self.ftl.copies_in_order(victim) {
-            self.queue_in_order(lane, now);
+            self.queue_in_order(die_group, now);
             return;
         }
         self.place_copy(place, now);
     }
 
-    pub(super) fn erase_done(&mut self, block: BlockId, member: u32, lane: LaneId, now: SimTime) {
-        let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
+    pub(super) fn erase_done(
+        &mut self,
+        block: BlockId,
+        member: u32,
+        die_group: DieGroupId,
+        now: SimTime,
+    ) {
+        let cleaner = &mut self.die_groups[die_group.0 as usize].cleaner;
         let (_, cause) = cleaner.victim.expect("what is erased was a victim");
         if self.nand.erase_end(block, member) == Status::Passed {
             self.counts.erases[cause] += u64::from(self.nand.geometry().planes_ganged);
@@ -356,17 +378,17 @@ impl Engine {
             self.ftl.erased(block);
         }
         self.freed = true;
-        self.list(lane);
+        self.list(die_group);
         self.replace_program_units(now);
-        self.clean(lane, now);
+        self.clean(die_group, now);
         if self.ftl.places_host() {
-            // Lanes share the erased blocks: another may have waited for this one.
+            // Die groups share the erased blocks: another may have waited for this one.
             self.look_for_garbage(now);
         }
     }
 
-    /// Garbage has come into being somewhere: lanes that had to clean and found nothing
-    /// to gain look again, and lanes that have got a block to erase begin.
+    /// Garbage has come into being somewhere: die groups that had to clean and found nothing
+    /// to gain look again, and die groups that have got a block to erase begin.
     pub fn look_for_garbage(&mut self, now: SimTime) {
         self.look_again(now);
         self.replace_program_units(now);
@@ -374,8 +396,8 @@ impl Engine {
 
     #[inline]
     fn look_again(&mut self, now: SimTime) {
-        if self.ftl.has_idle_lanes() {
-            self.clean_idle_lanes(now);
+        if self.ftl.has_idle_die_groups() {
+            self.clean_idle_die_groups(now);
         }
         if self.stuck > 0 {
             self.unstick(now);
@@ -383,17 +405,17 @@ impl Engine {
     }
 
     #[inline(never)]
-    fn clean_idle_lanes(&mut self, now: SimTime) {
-        while let Some(lane) = self.ftl.take_idle_lane() {
-            self.clean(lane, now);
+    fn clean_idle_die_groups(&mut self, now: SimTime) {
+        while let Some(die_group) = self.ftl.take_idle_die_group() {
+            self.clean(die_group, now);
         }
     }
 
     #[inline(never)]
     fn unstick(&mut self, now: SimTime) {
-        for lane in 0..self.lanes.len() as u32 {
-            if self.lanes[lane as usize].cleaner.stuck {
-                self.clean(LaneId(lane), now);
+        for die_group in 0..self.die_groups.len() as u32 {
+            if self.die_groups[die_group as usize].cleaner.stuck {
+                self.clean(DieGroupId(die_group), now);
             }
         }
     }

@@ -2,16 +2,16 @@
 
 use prism_base::{Nanos, SimTime};
 use prism_ftl::ReadRecovery;
-use prism_nand::{BlockId, Cause, RowId};
+use prism_nand::{BlockId, Cause, ProgramUnitId};
 
 use super::waiting::Waiting;
 
-/// A read of one level of a row.
+/// A read of one level of a program unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadOp {
     /// The caller's tag, or the job of a copy.
     pub(crate) tag: u32,
-    pub(crate) row: RowId,
+    pub(crate) program_unit: ProgramUnitId,
     pub(crate) units: u16,
     pub(crate) pages: u16,
     pub(crate) level: u8,
@@ -39,11 +39,11 @@ pub(crate) enum Op {
     Program {
         job: u32,
     },
-    /// For the cleaner of `lane`, which may not be the block's own.
+    /// For the cleaner of `die_group`, which may not be the block's own.
     Erase {
         block: BlockId,
         member: u32,
-        lane: u32,
+        die_group: u32,
     },
 }
 
@@ -68,8 +68,8 @@ pub(crate) struct Die {
     pub(crate) register: Option<Op>,
     /// Operations of the caller that wait or run.
     pub(crate) host_ops: u32,
-    /// Host rows that wait or run.
-    pub(crate) host_rows: u32,
+    /// Host program units that wait or run.
+    pub(crate) host_program_units: u32,
     /// What waits; how much it is stands in the first line.
     pub(crate) waiting: Waiting,
     /// Since when the cells change; kept only where they may be stopped.
@@ -84,7 +84,7 @@ pub(crate) struct Die {
     pub(crate) suspensions: u32,
     /// Time that the next read needs more, because something has to stop first.
     pub(crate) penalty: Nanos,
-    /// Programs that have ended, of word lines that are not full.
+    /// Programs that have ended, of wordlines that are not full.
     pub(crate) held: Vec<u32>,
     /// Time that what waits will take; kept only where a scheduler asks for it.
     pub(crate) backlog: Nanos,
@@ -108,7 +108,7 @@ impl Die {
             suspended: None,
             suspensions: 0,
             penalty: Nanos::ZERO,
-            host_rows: 0,
+            host_program_units: 0,
             host_ops: 0,
             held: Vec::new(),
             backlog: Nanos::ZERO,

@@ -2,11 +2,11 @@
 
 use prism_base::{Nanos, SimTime};
 use prism_ftl::ReadRecovery;
-use prism_nand::{BlockId, Cause, DieId, LaneId, RowId, Status};
+use prism_nand::{BlockId, Cause, DieGroupId, DieId, ProgramUnitId, Status};
 
 use super::channel::Channel;
 use super::die::{Op, ReadFor, ReadOp};
-use super::{Done, Engine, HOST_ROWS_MAX};
+use super::{Done, Engine, HOST_PROGRAM_UNITS_MAX};
 use crate::config::Scheduler;
 use crate::content;
 
@@ -36,7 +36,7 @@ impl Engine {
         self.stepping = NO_DIE;
         self.start_next(die, now);
         if self.faulty {
-            self.replace_rows(done, now);
+            self.resolve_lost_programs(done, now);
             self.replace_program_units(now);
         }
         self.turn = NO_DIE;
@@ -157,9 +157,9 @@ impl Engine {
     /// begin after it.
     fn start_one(&mut self, die: DieId, now: SimTime) -> bool {
         let Some(op) = self.take_next(die) else { return self.resume(die, now) };
-        if self.faulty && self.has_no_row(&op) {
-            let Op::Program { job } = op else { unreachable!("only programs have rows") };
-            self.lose_row(job);
+        if self.faulty && self.has_no_program_unit(&op) {
+            let Op::Program { job } = op else { unreachable!("only programs have program units") };
+            self.lose_program_unit(job);
             return true;
         }
         self.operations += 1;
@@ -239,9 +239,12 @@ impl Engine {
     fn begin_read(&mut self, read: &ReadOp) -> Nanos {
         // Looked at in every test, and not while others measure: on a large device what the
         // flash knows of a block is in no cache.
-        debug_assert!(self.nand.check_read_row(read.row).is_ok(), "a read of what is not there");
+        debug_assert!(
+            self.nand.check_read_program_unit(read.program_unit).is_ok(),
+            "a read of what is not there"
+        );
         self.counts.reads[read.cause] += u64::from(read.pages);
-        let once = self.read_time(read.row, read.level);
+        let once = self.read_time(read.program_unit, read.level);
         if read.recovery == ReadRecovery::default() {
             return once;
         }
@@ -255,18 +258,18 @@ impl Engine {
     fn begin_program(&mut self, place: u32, now: SimTime) -> (Nanos, Nanos) {
         let job = &self.jobs[place];
         let cause = job.cause.expect("a job with a cause");
-        let row = RowId(job.row);
+        let program_unit = ProgramUnitId(job.program_unit);
         let times = (self.program_transfer(job), self.program_time(job));
-        content::program_begin(&mut self.nand, &self.ftl, row, &job.units, &job.payloads)
-            .expect("a reserved row is the next of its block");
+        content::program_begin(&mut self.nand, &self.ftl, program_unit, &job.units, &job.payloads)
+            .expect("a reserved program unit is the next of its block");
         let logical = self.logical_units;
         let (geometry, layout) = (self.nand.geometry(), self.nand.layout());
-        let before = self.counts.before_slc(layout, row);
+        let before = self.counts.before_slc(layout, program_unit);
         self.counts.count_program(geometry, layout, cause, logical, &job.units);
         self.counts.count_slc(before);
         self.counts.reads[cause] += u64::from(job.copied_back);
         if self.faulty {
-            self.nand.programmed_at(row, now);
+            self.nand.programmed_at(program_unit, now);
         }
         times
     }
@@ -335,8 +338,8 @@ impl Engine {
                 }
             }
             Op::Program { .. } => unreachable!("programs are seen to elsewhere"),
-            Op::Erase { block, member, lane } => {
-                self.erase_done(block, member, LaneId(lane), now);
+            Op::Erase { block, member, die_group } => {
+                self.erase_done(block, member, DieGroupId(die_group), now);
             }
         }
     }
@@ -404,43 +407,43 @@ impl Engine {
     #[inline(always)]
     fn program_done(&mut self, place: u32, done: &mut Vec<Done>, now: SimTime) {
         let job = &self.jobs[place];
-        let (row, cause) = (RowId(job.row), job.cause);
-        let lane = LaneId(job.lane);
-        if self.nand.program_end(row) == Status::Failed {
+        let (program_unit, cause) = (ProgramUnitId(job.program_unit), job.cause);
+        let die_group = DieGroupId(job.die_group);
+        if self.nand.program_end(program_unit) == Status::Failed {
             self.counts.faults.program_failures += 1;
-            self.lose_row(place);
-            self.lose_held(self.layout.block_of(row));
+            self.lose_program_unit(place);
+            self.lose_held(self.layout.block_of(program_unit));
             return;
         }
-        if self.faulty && self.ftl.is_void(row) {
-            self.lose_row(place);
+        if self.faulty && self.ftl.is_void(program_unit) {
+            self.lose_program_unit(place);
             return;
         }
-        if self.config.word_line_rows > 1 {
-            let fails = || self.ftl.has_failed(self.layout.block_of(row));
-            if self.faulty && fails() && row != self.nand.word_line_end(row) {
-                // The rest of its word line is never programmed.
-                self.lose_row(place);
+        if self.config.wordline_program_units > 1 {
+            let fails = || self.ftl.has_failed(self.layout.block_of(program_unit));
+            if self.faulty && fails() && program_unit != self.nand.wordline_end(program_unit) {
+                // The rest of its wordline is never programmed.
+                self.lose_program_unit(place);
                 return;
             }
-            self.word_line_done(place, done);
+            self.wordline_done(place, done);
         } else {
             self.commit(place, done);
         }
         match cause {
             Some(Cause::Host) => {
-                let die = self.layout.die_of(row);
-                self.dies[die.0 as usize].host_rows -= 1;
-                self.lanes[lane.0 as usize].host_rows -= 1;
-                self.list(lane);
+                let die = self.layout.die_of(program_unit);
+                self.dies[die.0 as usize].host_program_units -= 1;
+                self.die_groups[die_group.0 as usize].host_program_units -= 1;
+                self.list(die_group);
                 self.host_op_done(die, now);
             }
             Some(Cause::Parity) => {}
-            // Its block may be one that a row waits for, and nothing else tells.
+            // Its block may be one that a program unit waits for, and nothing else tells.
             Some(Cause::Pad) => self.freed = true,
-            _ => self.lanes[lane.0 as usize].cleaner.copies -= 1,
+            _ => self.die_groups[die_group.0 as usize].cleaner.copies -= 1,
         }
-        self.clean(lane, now);
+        self.clean(die_group, now);
         self.look_for_garbage(now);
     }
 
@@ -448,7 +451,7 @@ impl Engine {
     #[inline(always)]
     pub(super) fn commit(&mut self, place: u32, done: &mut Vec<Done>) {
         let job = &self.jobs[place];
-        self.ftl.commit(RowId(job.row), &job.units, &[]);
+        self.ftl.commit(ProgramUnitId(job.program_unit), &job.units, &[]);
         if !self.no_payload && !job.lost.is_empty() {
             self.mark_lost(place);
         }
@@ -464,41 +467,47 @@ impl Engine {
         let state = &mut self.dies[die.0 as usize];
         state.host_ops -= 1;
         if state.host_ops == 0 && self.paused > 0 {
-            self.resume_cleaning(LaneId(die.0 / self.layout.dies_per_lane()), now);
+            self.resume_cleaning(DieGroupId(die.0 / self.layout.dies_per_die_group()), now);
         }
     }
 
-    /// Offers `lane` to host rows again, if it has room for one.
+    /// Offers `die_group` to host program units again, if it has room for one.
     #[inline(always)]
-    pub(super) fn list(&mut self, lane: LaneId) {
-        let dies = self.layout.dies_per_lane();
-        let state = &mut self.lanes[lane.0 as usize];
-        if !state.listed && state.host_rows < HOST_ROWS_MAX * dies {
+    pub(super) fn list(&mut self, die_group: DieGroupId) {
+        let dies = self.layout.dies_per_die_group();
+        let state = &mut self.die_groups[die_group.0 as usize];
+        if !state.listed && state.host_program_units < HOST_PROGRAM_UNITS_MAX * dies {
             state.listed = true;
-            self.ready.push_back(lane.0);
+            self.ready.push_back(die_group.0);
         }
     }
 
     /// Programs the parity of stripes that are complete.
     #[inline(always)]
-    pub(super) fn program_parity(&mut self, lane: LaneId, now: SimTime) {
-        while let Some(row) = self.ftl.take_parity() {
-            self.program_empty(lane, row, Cause::Parity, now);
+    pub(super) fn program_parity(&mut self, die_group: DieGroupId, now: SimTime) {
+        while let Some(program_unit) = self.ftl.take_parity() {
+            self.program_empty(die_group, program_unit, Cause::Parity, now);
         }
     }
 
-    /// Programs a row that holds no unit.
-    pub(super) fn program_empty(&mut self, lane: LaneId, row: RowId, cause: Cause, now: SimTime) {
+    /// Programs a program unit that holds no unit.
+    pub(super) fn program_empty(
+        &mut self,
+        die_group: DieGroupId,
+        program_unit: ProgramUnitId,
+        cause: Cause,
+        now: SimTime,
+    ) {
         let place = self.jobs.take();
         let job = &mut self.jobs[place];
-        job.lane = lane.0;
-        job.row = row.0;
+        job.die_group = die_group.0;
+        job.program_unit = program_unit.0;
         job.cause = Some(cause);
         job.copied_back = 0;
         job.units.clear();
         job.lost.clear();
         job.payloads.clear();
-        self.enqueue(self.layout.die_of(row), Op::Program { job: place }, false, now);
+        self.enqueue(self.layout.die_of(program_unit), Op::Program { job: place }, false, now);
     }
 
     /// Stops what the cells of `die` do, if it may be stopped for a read.

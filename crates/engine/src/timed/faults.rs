@@ -1,9 +1,9 @@
-//! Flash that fails: rows that need another place, units that need several readings or the
+//! Flash that fails: program units that need another place, units that need several readings or the
 //! rest of their stripe, and what nothing brings back.
 
 use prism_base::SimTime;
 use prism_ftl::{HostPlace, ReadRecovery, ReadRun};
-use prism_nand::{BlockId, Cause, DieId, LaneId, Pun, RowId};
+use prism_nand::{BlockId, Cause, DieGroupId, DieId, ProgramUnitId, Pun};
 
 use super::die::{Op, ReadFor, ReadOp};
 use super::{Done, Engine};
@@ -60,27 +60,30 @@ impl Engine {
         if !self.nand.geometry().parity || self.nand.is_marked_lost(at) {
             return false;
         }
-        let row = self.layout.row_of(at);
-        let place = at.0 - self.layout.first_unit(row).0;
-        self.rest_of_stripe(row).all(|other| {
+        let program_unit = self.layout.program_unit_of(at);
+        let place = at.0 - self.layout.first_unit(program_unit).0;
+        self.rest_of_stripe(program_unit).all(|other| {
             let there = Pun(self.layout.first_unit(other).0 + place);
             self.nand.holds(other) && !self.nand.read_unit(there, now).lost
         })
     }
 
-    /// The other rows of the stripe of `row`.
-    fn rest_of_stripe(&self, row: RowId) -> impl Iterator<Item = RowId> + use<> {
-        let dies = self.layout.dies_per_lane();
-        let first = self.layout.first_row(self.layout.block_of(row)).0;
-        let stripe = row.0 - (row.0 - first) % dies;
-        (stripe..stripe + dies).map(RowId).filter(move |&other| other != row)
+    /// The other program units of the stripe of `program_unit`.
+    fn rest_of_stripe(
+        &self,
+        program_unit: ProgramUnitId,
+    ) -> impl Iterator<Item = ProgramUnitId> + use<> {
+        let dies = self.layout.dies_per_die_group();
+        let first = self.layout.first_program_unit(self.layout.block_of(program_unit)).0;
+        let stripe = program_unit.0 - (program_unit.0 - first) % dies;
+        (stripe..stripe + dies).map(ProgramUnitId).filter(move |&other| other != program_unit)
     }
 
     /// The reads of a stripe that make up for `read`, one on each other die.
     pub(super) fn reads_of_stripe(&self, read: ReadOp) -> impl Iterator<Item = ReadOp> + use<> {
         let recovery = ReadRecovery::default();
-        self.rest_of_stripe(read.row).map(move |row| ReadOp {
-            row,
+        self.rest_of_stripe(read.program_unit).map(move |program_unit| ReadOp {
+            program_unit,
             cause: Cause::Parity,
             recovery,
             ..read
@@ -91,12 +94,12 @@ impl Engine {
     pub(super) fn read_stripe(&mut self, read: ReadOp, passes: bool, now: SimTime) {
         let place = self.jobs.take();
         let all = ReadOp { tag: place, why: ReadFor::Rebuild, ..read };
-        self.jobs[place].reads_left = self.layout.dies_per_lane();
+        self.jobs[place].reads_left = self.layout.dies_per_die_group();
         self.jobs[place].tags.clear();
         self.jobs[place].tags.push(read.tag);
         let rest: Vec<ReadOp> = self.reads_of_stripe(all).collect();
         for op in std::iter::once(all).chain(rest) {
-            self.enqueue(self.layout.die_of(op.row), Op::Read(op), passes, now);
+            self.enqueue(self.layout.die_of(op.program_unit), Op::Read(op), passes, now);
         }
     }
 
@@ -108,7 +111,8 @@ impl Engine {
         let units = std::mem::take(&mut self.jobs[place].units);
         let mut reads = std::mem::take(&mut self.copy_reads);
         let mut lost = std::mem::take(&mut self.jobs[place].lost);
-        let (logical, lane) = (self.ftl.logical_units(), LaneId(self.jobs[place].lane));
+        let (logical, die_group) =
+            (self.ftl.logical_units(), DieGroupId(self.jobs[place].die_group));
         let (mut run, mut seen) = (0, 0);
         for (number, unit) in units.iter().enumerate() {
             let Some(source) = unit.source else { continue };
@@ -125,7 +129,7 @@ impl Engine {
                     self.note_lost(source);
                 } else if !self.nand.is_marked_lost(source) {
                     // Given up when the merge takes effect.
-                    self.lanes[lane.0 as usize].cleaner.lost_units += 1;
+                    self.die_groups[die_group.0 as usize].cleaner.lost_units += 1;
                 }
             }
         }
@@ -137,16 +141,17 @@ impl Engine {
     #[inline(never)]
     pub(super) fn rebuild_copies(&mut self, place: u32, now: SimTime) {
         for number in 0..self.copy_reads.len() {
-            let ReadRun { row, level, pages, units, recovery } = self.copy_reads[number];
+            let ReadRun { program_unit, level, pages, units, recovery } = self.copy_reads[number];
             if !recovery.is_rebuilt() {
                 continue;
             }
             let why = ReadFor::Copy;
             let cause = Cause::Parity;
-            let read = ReadOp { tag: place, row, units, pages, level, cause, why, recovery };
+            let read =
+                ReadOp { tag: place, program_unit, units, pages, level, cause, why, recovery };
             for op in self.reads_of_stripe(read).collect::<Vec<_>>() {
                 self.jobs[place].reads_left += 1;
-                self.enqueue(self.layout.die_of(op.row), Op::Read(op), false, now);
+                self.enqueue(self.layout.die_of(op.program_unit), Op::Read(op), false, now);
             }
         }
     }
@@ -155,80 +160,81 @@ impl Engine {
     #[inline(never)]
     pub(super) fn mark_lost(&mut self, place: u32) {
         let job = &self.jobs[place];
-        let first = self.layout.first_unit(RowId(job.row)).0;
+        let first = self.layout.first_unit(ProgramUnitId(job.program_unit)).0;
         for &number in &job.lost {
             self.nand.mark_lost(Pun(first + number));
         }
     }
 
     /// The program of a job has failed, or is not made because its block has failed. Its units
-    /// get another row once the present event is through: rows have to be queued in the order
-    /// in which they are reserved.
+    /// get another program unit once the present event is through: program units have to be
+    /// queued in the order in which they are reserved.
     #[inline(never)]
-    pub(super) fn lose_row(&mut self, place: u32) {
+    pub(super) fn lose_program_unit(&mut self, place: u32) {
         let job = &mut self.jobs[place];
         // The data crosses the channel again.
         job.copied_back = 0;
-        self.ftl.program_failed(RowId(job.row));
+        self.ftl.program_failed(ProgramUnitId(job.program_unit));
         self.jobs_without_program_unit.push_back(place);
     }
 
-    /// Rows of `block`, which has failed, that are programmed and wait for the rest of their word
-    /// line: that is never programmed, so they get other rows.
+    /// Program units of `block`, which has failed, that are programmed and wait for the rest of
+    /// their word line: that is never programmed, so they get other program units.
     #[inline(never)]
     pub(super) fn lose_held(&mut self, block: BlockId) {
-        if self.config.word_line_rows == 1 {
+        if self.config.wordline_program_units == 1 {
             return;
         }
-        let lane = self.layout.lane_of(block);
-        for die in self.layout.dies_of(lane) {
+        let die_group = self.layout.die_group_of(block);
+        for die in self.layout.dies_of(die_group) {
             let (lost, kept) = std::mem::take(&mut self.dies[die.0 as usize].held)
                 .into_iter()
-                .partition(|&place| self.has_no_row(&Op::Program { job: place }));
+                .partition(|&place| self.has_no_program_unit(&Op::Program { job: place }));
             self.dies[die.0 as usize].held = kept;
             let lost: Vec<u32> = lost;
             for place in lost {
                 self.count_held(place, false);
                 // As if it were still to be programmed.
                 if self.jobs[place].cause == Some(Cause::Host) {
-                    self.dies[die.0 as usize].host_rows += 1;
+                    self.dies[die.0 as usize].host_program_units += 1;
                     self.dies[die.0 as usize].host_ops += 1;
-                    self.lanes[lane.0 as usize].host_rows += 1;
+                    self.die_groups[die_group.0 as usize].host_program_units += 1;
                 } else {
-                    let lane = self.jobs[place].lane;
-                    self.lanes[lane as usize].cleaner.copies += 1;
+                    let die_group = self.jobs[place].die_group;
+                    self.die_groups[die_group as usize].cleaner.copies += 1;
                 }
-                self.lose_row(place);
+                self.lose_program_unit(place);
             }
         }
     }
 
-    /// Finds other rows for jobs that have lost theirs. Parity and padding are given up, and so
-    /// are copies whose rows are fixed by a merge, which begins anew with another target. What
-    /// nobody wants any more ends as if it were on flash.
+    /// Finds other program units for jobs that have lost theirs. Parity and padding are given up,
+    /// and so are copies whose program units are fixed by a merge, which begins anew with another
+    /// target. What nobody wants any more ends as if it were on flash.
     #[inline(never)]
-    pub(super) fn replace_rows(&mut self, done: &mut Vec<Done>, now: SimTime) {
+    pub(super) fn resolve_lost_programs(&mut self, done: &mut Vec<Done>, now: SimTime) {
         while let Some(place) = self.jobs_without_program_unit.pop_front() {
             let job = &self.jobs[place];
-            let (row, lane) = (RowId(job.row), LaneId(job.lane));
+            let (program_unit, die_group) =
+                (ProgramUnitId(job.program_unit), DieGroupId(job.die_group));
             match (job.cause, job.victim) {
                 (Some(Cause::Parity | Cause::Pad), _) => self.jobs.give(place),
                 (Some(Cause::Host), _) => {
-                    let die = self.layout.die_of(row);
-                    self.dies[die.0 as usize].host_rows -= 1;
-                    self.lanes[lane.0 as usize].host_rows -= 1;
-                    if self.ftl.is_forgotten(row) {
+                    let die = self.layout.die_of(program_unit);
+                    self.dies[die.0 as usize].host_program_units -= 1;
+                    self.die_groups[die_group.0 as usize].host_program_units -= 1;
+                    if self.ftl.is_forgotten(program_unit) {
                         done.extend(self.jobs[place].tags.iter().map(|&tag| Done::Wrote { tag }));
                         self.jobs.give(place);
                     } else {
                         self.units_to_relocate.push_back(place);
                     }
-                    self.list(lane);
+                    self.list(die_group);
                     self.host_op_done(die, now);
                     self.replace_program_units(now);
                 }
                 (_, Some(victim)) if self.ftl.copies_in_order(victim) => {
-                    let cleaner = &mut self.lanes[lane.0 as usize].cleaner;
+                    let cleaner = &mut self.die_groups[die_group.0 as usize].cleaner;
                     cleaner.copies -= 1;
                     cleaner.lost_units = 0;
                     self.jobs.give(place);
@@ -237,12 +243,13 @@ impl Engine {
             }
             // A place of the host may have changed.
             self.freed |= self.ftl.places_host();
-            self.clean(lane, now);
+            self.clean(die_group, now);
             self.look_for_garbage(now);
         }
     }
 
-    /// Gives rows to units of the host whose programs have failed, as far as lanes have room.
+    /// Gives program units to units of the host whose programs have failed, as far as die groups
+    /// have room.
     #[inline]
     pub(super) fn replace_program_units(&mut self, now: SimTime) {
         if !self.units_to_relocate.is_empty() {
@@ -252,88 +259,96 @@ impl Engine {
 
     #[inline(never)]
     fn replace_all_program_units(&mut self, now: SimTime) {
-        // What is begun here may ask for this again, for rows that are not in the list then.
+        // What is begun here may ask for this again, for program units that are not in the list
+        // then.
         let mut waiting = std::mem::take(&mut self.units_to_relocate);
         let mut blocked = Vec::new();
         for _ in 0..waiting.len() {
             let place = waiting.pop_front().expect("as many as counted");
             let job = &self.jobs[place];
-            let (stream, own, first) = (job.stream, job.lane, job.units[0].lpn);
-            // Rows of a stream stay in their order.
-            let lane = match blocked.contains(&stream) {
+            let (stream, own, first) = (job.stream, job.die_group, job.units[0].lpn);
+            // Program units of a stream stay in their order.
+            let die_group = match blocked.contains(&stream) {
                 true => None,
-                false => self.new_lane(stream, first, LaneId(own), now),
+                false => self.new_die_group(stream, first, DieGroupId(own), now),
             };
-            let Some(lane) = lane else {
+            let Some(die_group) = die_group else {
                 blocked.push(stream);
                 waiting.push_back(place);
                 continue;
             };
-            let row = self.ftl.reserve_host(lane, stream, first);
+            let program_unit = self.ftl.reserve_host(die_group, stream, first);
             while let Some(pad) = self.ftl.take_pad() {
-                self.program_empty(lane, pad, Cause::Pad, now);
+                self.program_empty(die_group, pad, Cause::Pad, now);
             }
-            self.recount_overflow(place, row, stream);
-            (self.jobs[place].row, self.jobs[place].lane) = (row.0, lane.0);
-            let die = self.layout.die_of(row);
-            self.dies[die.0 as usize].host_rows += 1;
+            self.recount_overflow(place, program_unit, stream);
+            (self.jobs[place].program_unit, self.jobs[place].die_group) =
+                (program_unit.0, die_group.0);
+            let die = self.layout.die_of(program_unit);
+            self.dies[die.0 as usize].host_program_units += 1;
             self.dies[die.0 as usize].host_ops += 1;
-            self.lanes[lane.0 as usize].host_rows += 1;
+            self.die_groups[die_group.0 as usize].host_program_units += 1;
             self.enqueue(die, Op::Program { job: place }, false, now);
-            self.program_parity(lane, now);
-            self.clean(lane, now);
+            self.program_parity(die_group, now);
+            self.clean(die_group, now);
         }
         waiting.append(&mut self.units_to_relocate);
         self.units_to_relocate = waiting;
     }
 
-    /// A lane that has a row for units of `stream`, which begin with `first`, however busy it
-    /// is; the one on which they have lost theirs before any other.
-    fn new_lane(&mut self, stream: u32, first: u32, own: LaneId, now: SimTime) -> Option<LaneId> {
+    /// A die group that has a program unit for units of `stream`, which begin with `first`,
+    /// however busy it is; the one on which they have lost theirs before any other.
+    fn new_die_group(
+        &mut self,
+        stream: u32,
+        first: u32,
+        own: DieGroupId,
+        now: SimTime,
+    ) -> Option<DieGroupId> {
         if self.ftl.is_read_only() {
             return None;
         }
         if self.ftl.host_place(stream, first) != HostPlace::Any {
             return self.place(stream, first, now);
         }
-        let lanes = self.lanes.len() as u32;
-        let mut all = (own.0..lanes).chain(0..own.0).map(LaneId);
-        all.find(|&lane| self.ftl.host_may_write(lane, stream))
+        let die_groups = self.die_groups.len() as u32;
+        let mut all = (own.0..die_groups).chain(0..own.0).map(DieGroupId);
+        all.find(|&die_group| self.ftl.host_may_write(die_group, stream))
     }
 
-    /// The units of a job get `row` instead of the row they have lost: blocks of one bit a cell
+    /// The units of a job get `program_unit` instead of the program unit they have lost: SLC blocks
     /// may have room for them now, or no longer.
-    fn recount_overflow(&mut self, place: u32, row: RowId, stream: u32) {
+    fn recount_overflow(&mut self, place: u32, program_unit: ProgramUnitId, stream: u32) {
         let job = &self.jobs[place];
         let units = job.units.len() as u64;
-        let before = self.ftl.is_overflow(RowId(job.row), stream);
-        self.counts.slc_overflow += units * u64::from(self.ftl.is_overflow(row, stream));
+        let before = self.ftl.is_overflow(ProgramUnitId(job.program_unit), stream);
+        self.counts.slc_overflow += units * u64::from(self.ftl.is_overflow(program_unit, stream));
         self.counts.slc_overflow -= units * u64::from(before);
     }
 
-    /// Gives a copy whose data is there a row. Without an erased block left for it nothing
+    /// Gives a copy whose data is there a program unit. Without an erased block left for it nothing
     /// more can be written: failures came faster than cleaning.
     #[inline(always)]
     pub(super) fn place_copy(&mut self, place: u32, now: SimTime) {
         let job = &self.jobs[place];
-        let lane = LaneId(job.lane);
+        let die_group = DieGroupId(job.die_group);
         let victim = job.victim.expect("a copy empties a block");
-        if self.faulty && self.ftl.next_copy_row(lane, victim).is_none() {
+        if self.faulty && self.ftl.next_copy_program_unit(die_group, victim).is_none() {
             self.ftl.set_read_only();
-            self.lanes[lane.0 as usize].cleaner.copies -= 1;
+            self.die_groups[die_group.0 as usize].cleaner.copies -= 1;
             self.jobs.give(place);
             return;
         }
-        let row = self.ftl.reserve_copy(lane, victim);
-        self.jobs[place].row = row.0;
-        self.enqueue(self.layout.die_of(row), Op::Program { job: place }, false, now);
-        self.program_parity(lane, now);
+        let program_unit = self.ftl.reserve_copy(die_group, victim);
+        self.jobs[place].program_unit = program_unit.0;
+        self.enqueue(self.layout.die_of(program_unit), Op::Program { job: place }, false, now);
+        self.program_parity(die_group, now);
     }
 
-    /// Whether the job of an operation that is about to begin has lost its row.
-    pub(super) fn has_no_row(&self, op: &Op) -> bool {
+    /// Whether the job of an operation that is about to begin has lost its program unit.
+    pub(super) fn has_no_program_unit(&self, op: &Op) -> bool {
         let Op::Program { job } = *op else { return false };
-        self.ftl.has_failed(self.layout.block_of(RowId(self.jobs[job].row)))
+        self.ftl.has_failed(self.layout.block_of(ProgramUnitId(self.jobs[job].program_unit)))
     }
 
     /// One of the reads of a stripe has ended; with the last, the read it is for.
@@ -349,10 +364,10 @@ impl Engine {
         job.reads_left -= 1;
         if read.cause != Cause::Parity {
             // Where the caller's own read stands, its operations are counted.
-            job.lane = die.0;
+            job.die_group = die.0;
         }
         if job.reads_left == 0 {
-            let (tag, die) = (job.tags[0], DieId(job.lane));
+            let (tag, die) = (job.tags[0], DieId(job.die_group));
             self.jobs.give(read.tag);
             done.push(Done::Read { tag });
             self.host_op_done(die, now);

@@ -14,19 +14,21 @@ mod clean;
 mod die;
 mod execute;
 mod faults;
-mod rows;
+mod program_units;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 mod times;
 mod waiting;
-mod word_line;
+mod wordline;
 
 use std::collections::VecDeque;
 
 use prism_base::{Bytes, Nanos, SimTime, Slab, Timers};
 use prism_ftl::{Ftl, ReadRun, UnitWrite, Units};
-use prism_nand::{BlockId, Cause, DieId, Geometry, LaneId, Layout, Nand, Pun, RowId, Status};
+use prism_nand::{
+    BlockId, Cause, DieGroupId, DieId, Geometry, Layout, Nand, ProgramUnitId, Pun, Status,
+};
 
 use crate::config::{EngineConfig, Scheduler};
 use crate::counts::FlashCounts;
@@ -34,9 +36,9 @@ use channel::Channel;
 use clean::Cleaner;
 use die::{Die, Op, ReadFor, ReadOp};
 
-/// Host rows that may wait for or run on a die at once. One runs, one is ready to
+/// Host program units that may wait for or run on a die at once. One runs, one is ready to
 /// follow; more would only bind data to a die earlier than needed.
-const HOST_ROWS_MAX: u32 = 2;
+const HOST_PROGRAM_UNITS_MAX: u32 = 2;
 
 /// A unit of host data to be programmed, and the tag it comes back with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,15 +66,15 @@ pub enum Done {
     },
 }
 
-/// A program under way, with the reads it waits for if it is a copy.
+/// A program in flight, with the reads it waits for if it is a copy.
 ///
-/// Copies ask for the first line of the cache, and little else.
+/// Copies ask for the first cache line, and little else.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 struct Job {
     reads_left: u32,
-    lane: u32,
-    row: u32,
+    die_group: u32,
+    program_unit: u32,
     /// Pages that a copy-back reads itself, without a transfer.
     copied_back: u32,
     /// What a copy empties.
@@ -93,13 +95,13 @@ struct Job {
 // The units are in the first line.
 const _: () = assert!(std::mem::offset_of!(Job, tags) == 64);
 
-/// The state of a lane that is the engine's.
+/// The state of a die group that is the engine's.
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
-struct Lane {
-    /// In the list of lanes that can take a host row.
+struct DieGroup {
+    /// In the list of die groups that can take a host program unit.
     listed: bool,
-    host_rows: u32,
+    host_program_units: u32,
     cleaner: Cleaner,
 }
 
@@ -117,7 +119,7 @@ pub struct Engine {
     /// The same, until the end of the step.
     turn: DieId,
     dies: Vec<Die>,
-    lanes: Vec<Lane>,
+    die_groups: Vec<DieGroup>,
     channels: Vec<Channel>,
     /// Nothing can happen to a die between the cells and the transfer of a read, and no scheduler
     /// needs to know which of the two is running: a read reserves its transfer when it begins, and
@@ -128,32 +130,32 @@ pub struct Engine {
     fcfs_only: bool,
     /// Flash neither fails nor keeps content: no unit of a job is lost, and jobs carry no bytes.
     no_payload: bool,
-    /// Lanes that may take a host row, least recently used first.
+    /// Die groups that may take a host program unit, least recently used first.
     ready: VecDeque<u32>,
     jobs: Slab<Job>,
     /// Reads of the copy that is being planned.
     copy_reads: Vec<ReadRun>,
     counts: FlashCounts,
     operations: u64,
-    /// Rows programmed and blocks erased on the device before this engine began.
+    /// Program units programmed and blocks erased on the device before this engine began.
     before: (u64, u64),
-    /// Lanes that should clean and have no victim worth it.
+    /// Die groups that should clean and have no victim worth it.
     stuck: u32,
-    /// Lanes that should clean and wait for the host.
+    /// Die groups that should clean and wait for the host.
     paused: u32,
     /// An urgent command is in the drive.
     urgent: bool,
-    /// Copy steps of a lane that may be under way at once.
+    /// Copy steps of a die group that may be in flight at once.
     copies_max: u32,
-    /// Some lane cleans in idle time.
+    /// Some die group cleans in idle time.
     idle_cleaning: bool,
-    /// An erase has ended since the caller last asked, or a row where word lines count.
+    /// An erase has ended since the caller last asked, or a program unit where wordlines count.
     freed: bool,
     /// Units of the host that are programmed and wait so.
     units_held: u32,
-    /// How long the transfer of a row takes, of so many of its levels, and of so many parts of
-    /// a level: units, or pages where these are smaller.
-    row_transfer: Nanos,
+    /// How long the transfer of a program unit takes, of so many of its levels, and of so many
+    /// parts of a level: units, or pages where these are smaller.
+    program_unit_transfer: Nanos,
     level_transfers: Vec<Nanos>,
     transfers: Vec<Nanos>,
     pages_per_program: u32,
@@ -161,9 +163,9 @@ pub struct Engine {
     logical_units: u32,
     /// The flash ages and fails.
     faulty: bool,
-    /// Jobs of the host whose programs have failed and that wait for another row.
+    /// Jobs of the host whose programs have failed and that wait for another program unit.
     units_to_relocate: VecDeque<u32>,
-    /// Jobs whose rows were lost in the present event.
+    /// Jobs whose program units were lost in the present event.
     jobs_without_program_unit: VecDeque<u32>,
 }
 
@@ -181,8 +183,8 @@ impl Engine {
     pub fn new(nand: Nand, ftl: Ftl, config: EngineConfig) -> Self {
         let mut engine = Self::at_rest(nand, ftl, config);
         // A drive that starts below the low watermark (after recovery) cleans at once.
-        for lane in 0..engine.lanes.len() as u32 {
-            engine.clean(LaneId(lane), SimTime::ZERO);
+        for die_group in 0..engine.die_groups.len() as u32 {
+            engine.clean(DieGroupId(die_group), SimTime::ZERO);
         }
         engine
     }
@@ -190,7 +192,7 @@ impl Engine {
     /// An engine that does nothing before it is asked to.
     fn at_rest(nand: Nand, ftl: Ftl, config: EngineConfig) -> Self {
         let geometry = nand.geometry();
-        let lanes = geometry.lanes();
+        let die_groups = geometry.die_groups();
         let reserves_transfer_early = !config.cache_read
             && !config.cache_program
             && config.scheduler != Scheduler::ShortestWait;
@@ -199,27 +201,27 @@ impl Engine {
             stepping: execute::NO_DIE,
             turn: execute::NO_DIE,
             dies: vec![Die::idle(); geometry.dies() as usize],
-            lanes: vec![Lane { listed: true, ..Lane::default() }; lanes as usize],
+            die_groups: vec![DieGroup { listed: true, ..DieGroup::default() }; die_groups as usize],
             channels: vec![Channel::default(); geometry.channels as usize],
             reserves_transfer_early,
             no_payload: !nand.has_faults() && !nand.keeps_content(),
             fcfs_only: reserves_transfer_early && config.suspend.is_none() && !nand.has_faults(),
-            ready: (0..lanes).collect(),
+            ready: (0..die_groups).collect(),
             jobs: Slab::new(),
             copy_reads: Vec::new(),
             counts: FlashCounts::default(),
             operations: 0,
-            before: (nand.rows_programmed_total(), nand.erases_total()),
+            before: (nand.program_units_programmed_total(), nand.erases_total()),
             stuck: 0,
             paused: 0,
             urgent: false,
-            copies_max: clean::COPIES_MAX * nand.layout().dies_per_lane(),
+            copies_max: clean::COPIES_MAX * nand.layout().dies_per_die_group(),
             idle_cleaning: false,
             freed: false,
             units_held: 0,
-            row_transfer: config.timing.transfer(geometry.row_bytes()),
+            program_unit_transfer: config.timing.transfer(geometry.program_unit_bytes()),
             level_transfers: (0..=u64::from(geometry.pages_per_program))
-                .map(|levels| levels * geometry.row_bytes().0)
+                .map(|levels| levels * geometry.program_unit_bytes().0)
                 .map(|bytes| Bytes(bytes / u64::from(geometry.pages_per_program)))
                 .map(|bytes| config.timing.transfer(bytes))
                 .collect(),
@@ -271,7 +273,7 @@ impl Engine {
         self.nand
     }
 
-    /// Takes the engine apart. Something may be under way: what has not ended is lost.
+    /// Takes the engine apart. Something may be in flight: what has not ended is lost.
     #[must_use]
     pub fn into_parts(self) -> (Nand, Ftl) {
         (self.nand, self.ftl)
@@ -281,9 +283,18 @@ impl Engine {
     /// that asks for it.
     #[inline]
     pub fn read(&mut self, run: &ReadRun, cause: Cause, tag: u32, urgent: bool, now: SimTime) {
-        let &ReadRun { row, level, pages, units, recovery } = run;
-        let die = self.layout.die_of(row);
-        let read = ReadOp { tag, row, units, pages, level, cause, why: ReadFor::Caller, recovery };
+        let &ReadRun { program_unit, level, pages, units, recovery } = run;
+        let die = self.layout.die_of(program_unit);
+        let read = ReadOp {
+            tag,
+            program_unit,
+            units,
+            pages,
+            level,
+            cause,
+            why: ReadFor::Caller,
+            recovery,
+        };
         self.dies[die.0 as usize].host_ops += 1;
         self.stop_idle_cleaning();
         let passes = match self.config.scheduler {
@@ -304,7 +315,7 @@ impl Engine {
     /// How long a read of `at` would wait for its die.
     #[must_use]
     pub fn wait_for(&self, at: Pun, now: SimTime) -> Nanos {
-        let die = &self.dies[self.layout.die_of(self.layout.row_of(at)).0 as usize];
+        let die = &self.dies[self.layout.die_of(self.layout.program_unit_of(at)).0 as usize];
         let until = die.next_at();
         let running = if until == SimTime::NEVER { Nanos::ZERO } else { until.since(now) };
         running + die.backlog
@@ -325,14 +336,14 @@ impl Engine {
         }
         for op in begun {
             let Op::Program { job } = op else { continue };
-            let (job, row) = (&self.jobs[job], RowId(self.jobs[job].row));
-            let failed = self.nand.program_end(row) == Status::Failed;
-            if failed || self.faulty && self.ftl.is_void(row) {
+            let (job, program_unit) = (&self.jobs[job], ProgramUnitId(self.jobs[job].program_unit));
+            let failed = self.nand.program_end(program_unit) == Status::Failed;
+            if failed || self.faulty && self.ftl.is_void(program_unit) {
                 self.counts.faults.program_failures += u64::from(failed);
-                self.ftl.program_failed(row);
+                self.ftl.program_failed(program_unit);
                 continue;
             }
-            self.ftl.commit(row, &job.units, &[]);
+            self.ftl.commit(program_unit, &job.units, &[]);
             if job.cause == Some(Cause::Host) {
                 done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
             }
@@ -343,8 +354,8 @@ impl Engine {
     pub fn set_urgent(&mut self, urgent: bool, now: SimTime) {
         self.urgent = urgent;
         if !urgent && self.paused > 0 {
-            for lane in 0..self.lanes.len() as u32 {
-                self.resume_cleaning(LaneId(lane), now);
+            for die_group in 0..self.die_groups.len() as u32 {
+                self.resume_cleaning(DieGroupId(die_group), now);
             }
         }
     }
@@ -362,8 +373,8 @@ impl Engine {
         self.timers.next_at()
     }
 
-    /// Whether an erase has ended since this was last asked, or a row where word lines count:
-    /// rows that found no lane may find one now.
+    /// Whether an erase has ended since this was last asked, or a program unit where wordlines
+    /// count: program units that found no die group may find one now.
     pub fn take_freed(&mut self) -> bool {
         std::mem::take(&mut self.freed)
     }
@@ -387,8 +398,8 @@ impl Engine {
             pages * geometry.page.0,
             "units programmed must be pages programmed, over all causes"
         );
-        let rows = self.nand.rows_programmed_total() - self.before.0;
-        let of_device = rows * u64::from(geometry.pages_per_row());
+        let program_units = self.nand.program_units_programmed_total() - self.before.0;
+        let of_device = program_units * u64::from(geometry.pages_per_program_unit());
         assert_eq!(pages, of_device, "pages by cause must be what the device programmed");
         let planes = u64::from(geometry.planes_ganged);
         let erased = (self.nand.erases_total() - self.before.1) * planes;

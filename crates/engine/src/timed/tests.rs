@@ -75,13 +75,13 @@ fn life(seed: u64, reserves_transfer_early: bool) -> (Vec<(SimTime, Done)>, Flas
                 let run = engine.ftl().read_of(at);
                 engine.read(&run, Cause::Host, tag, urgent, now);
             }
-        } else if let Some(lane) = engine.writable_lane(0, lpn, now) {
+        } else if let Some(die_group) = engine.writable_die_group(0, lpn, now) {
             let unit = |lpn, tag| HostUnit {
                 write: UnitWrite { lpn, source: None, version: u64::from(tag) + 1 },
                 tag,
                 lost: false,
             };
-            engine.write(lane, 0, &[unit(lpn, tag), unit((lpn + 1) % UNITS, tag)], now);
+            engine.write(die_group, 0, &[unit(lpn, tag), unit((lpn + 1) % UNITS, tag)], now);
         }
     }
     while !engine.is_idle() {

@@ -1,7 +1,7 @@
 //! How long operations of a die take, by the kind of block they work on.
 
 use prism_base::Nanos;
-use prism_nand::{BlockId, RowId};
+use prism_nand::{BlockId, ProgramUnitId};
 
 use super::die::{Op, ReadOp};
 use super::{Engine, Job};
@@ -16,9 +16,9 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn slc_of_row(&self, row: RowId) -> Option<SlcTiming> {
+    fn slc_of_program_unit(&self, program_unit: ProgramUnitId) -> Option<SlcTiming> {
         let slc = self.config.slc?;
-        self.layout.is_slc(self.layout.block_of(row)).then_some(slc)
+        self.layout.is_slc(self.layout.block_of(program_unit)).then_some(slc)
     }
 
     /// How long an operation takes on a die that is free.
@@ -26,14 +26,15 @@ impl Engine {
         let timing = &self.config.timing;
         match op {
             Op::Read(read) => {
-                let slc = self.slc_of_row(read.row);
+                let slc = self.slc_of_program_unit(read.program_unit);
                 slc.map_or(timing.t_read.mean(), |slc| slc.t_read) + self.transfer_of(&read)
             }
             Op::Program { job } => {
-                let cells = match self.slc_of_row(RowId(self.jobs[job].row)) {
-                    Some(_) => self.program_time(&self.jobs[job]),
-                    None => timing.t_program.mean(),
-                };
+                let cells =
+                    match self.slc_of_program_unit(ProgramUnitId(self.jobs[job].program_unit)) {
+                        Some(_) => self.program_time(&self.jobs[job]),
+                        None => timing.t_program.mean(),
+                    };
                 cells + self.program_transfer(&self.jobs[job])
             }
             Op::Erase { block, .. } => self.erase_time(block),
@@ -48,35 +49,35 @@ impl Engine {
         self.transfers[usize::from(read.units.max(read.pages))]
     }
 
-    /// How long the cells take for a read of `level` of `row`.
+    /// How long the cells take for a read of `level` of `program_unit`.
     #[inline(always)]
-    pub(super) fn read_time(&self, row: RowId, level: u8) -> Nanos {
-        match self.slc_of_row(row) {
+    pub(super) fn read_time(&self, program_unit: ProgramUnitId, level: u8) -> Nanos {
+        match self.slc_of_program_unit(program_unit) {
             Some(slc) => slc.t_read,
             None => {
                 let times = &self.config.timing.t_read;
-                times.only().unwrap_or_else(|| times.of(self.page_of(row, level)))
+                times.only().unwrap_or_else(|| times.of(self.page_of(program_unit, level)))
             }
         }
     }
 
     /// The number of a page in its block on its die.
     #[inline(always)]
-    fn page_of(&self, row: RowId, level: u8) -> u32 {
-        let (_, on_die) = self.layout.place_of(row);
+    fn page_of(&self, program_unit: ProgramUnitId, level: u8) -> u32 {
+        let (_, on_die) = self.layout.place_of(program_unit);
         on_die * self.pages_per_program + u32::from(level)
     }
 
     /// How long the data of a program takes over the channel; that of a copy within a plane does
-    /// not leave the die. Of a row with one bit a cell only the levels are sent and programmed
+    /// not leave the die. Of a SLC program unit only the levels are sent and programmed
     /// that hold something.
     #[inline(always)]
     pub(super) fn program_transfer(&self, job: &Job) -> Nanos {
         if job.copied_back > 0 {
             return Nanos::ZERO;
         }
-        match self.slc_of_row(RowId(job.row)) {
-            None => self.row_transfer,
+        match self.slc_of_program_unit(ProgramUnitId(job.program_unit)) {
+            None => self.program_unit_transfer,
             Some(_) => {
                 let levels = self.layout.levels_for(job.units.len() as u32);
                 self.level_transfers[levels as usize]
@@ -87,11 +88,11 @@ impl Engine {
     /// How long the cells take for a program, and for the reads of a copy-back before it.
     #[inline(always)]
     pub(super) fn program_time(&self, job: &Job) -> Nanos {
-        let row = RowId(job.row);
-        let mut time = match self.slc_of_row(row) {
+        let program_unit = ProgramUnitId(job.program_unit);
+        let mut time = match self.slc_of_program_unit(program_unit) {
             None => {
                 let times = &self.config.timing.t_program;
-                times.only().unwrap_or_else(|| times.of(self.layout.place_of(row).1))
+                times.only().unwrap_or_else(|| times.of(self.layout.place_of(program_unit).1))
             }
             Some(slc) => {
                 let levels = self.layout.levels_for(job.units.len() as u32);

@@ -10,9 +10,9 @@ const PASSED_MAX: u32 = 64;
 
 /// Operations that wait: some pass the rest, of each the first come is the first served.
 ///
-/// Rows of the host and copies of a lane are bounded, so the rest is mostly three operations or
-/// fewer: four stand here, in the line of the cache behind the counts, and those beyond in a
-/// list of their own. All numbers are read as they were written: a load of more than the last
+/// Program units of the host and copies of a die group are bounded, so the rest is mostly three
+/// operations or fewer: four stand here, in the cache line behind the counts, and those beyond in
+/// a list of their own. All numbers are read as they were written: a load of more than the last
 /// store has written waits for it (docs/design/event-core.md).
 #[derive(Clone, Debug)]
 #[repr(C)]

@@ -71,11 +71,11 @@ fn random_writes_in_time_are_read_as_written() {
     let mut version = 0;
     let mut done: Vec<Done> = Vec::new();
     while version < 20_000 {
-        let Some(lane) = engine.writable_lane(0, 0, now) else {
+        let Some(die_group) = engine.writable_die_group(0, 0, now) else {
             now = engine.step(&mut done);
             continue;
         };
-        let row: Vec<_> = (0..2)
+        let program_unit: Vec<_> = (0..2)
             .map(|tag| {
                 version += 1;
                 let lpn = rng.below(u64::from(LOGICAL)) as u32;
@@ -83,8 +83,9 @@ fn random_writes_in_time_are_read_as_written() {
                 HostUnit { write: UnitWrite { lpn, source: None, version }, tag, lost: false }
             })
             .collect();
-        let payloads = row.iter().map(|u| bytes_of(u.write.lpn, u.write.version)).collect();
-        engine.write_bytes(lane, 0, &row, payloads, now);
+        let payloads =
+            program_unit.iter().map(|u| bytes_of(u.write.lpn, u.write.version)).collect();
+        engine.write_bytes(die_group, 0, &program_unit, payloads, now);
     }
     while !engine.is_idle() {
         engine.step(&mut done);

@@ -7,7 +7,7 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::Immediate;
 use prism_ftl::{Frontiers, Ftl, PageConfig, PageMap, VictimPolicy};
 use prism_nand::faults::FailureLaw;
-use prism_nand::{Cause, FaultModel, Geometry, LaneId, Nand, UnitTag};
+use prism_nand::{Cause, DieGroupId, FaultModel, Geometry, Nand, UnitTag};
 use prism_testkit::{all_seeds, seeds};
 
 fn geometry(rng: &mut Rng) -> Geometry {
@@ -88,7 +88,7 @@ fn random_failures_leave_everything_where_the_map_says() {
         engine.flush();
         engine.ftl().assert_consistent();
         engine.flash().assert_conserved();
-        // The last row of each stream may not have been taken any more.
+        // The last program unit of each stream may not have been taken any more.
         let mut missing = 0;
         for (lpn, &version) in (0..).zip(&newest) {
             let Some(at) = engine.ftl().lookup(lpn) else {
@@ -99,18 +99,20 @@ fn random_failures_leave_everything_where_the_map_says() {
             assert_eq!(unit.tag, UnitTag::Data(lpn), "seed {seed}");
             missing += u32::from(unit.version != version);
         }
-        let most = if read_only { 2 * geometry.units_per_row() } else { 0 };
+        let most = if read_only { 2 * geometry.units_per_program_unit() } else { 0 };
         assert!(missing <= most, "seed {seed}: {missing} units are missing, {most} may be");
         let counts = engine.counts();
         let health = engine.flash().health();
-        let rows = engine.flash().rows_programmed_total() * u64::from(geometry.pages_per_row());
-        assert_eq!(counts.programs.total(), rows, "failed programs count as programs");
+        let program_units = engine.flash().program_units_programmed_total()
+            * u64::from(geometry.pages_per_program_unit());
+        assert_eq!(counts.programs.total(), program_units, "failed programs count as programs");
         assert_eq!(counts.erases.total(), engine.flash().erases_total());
         assert!(u64::from(health.failed_programs) <= counts.faults.program_failures);
         retired += counts.units[Cause::Retire];
         failures += counts.faults.program_failures + counts.faults.erase_failures;
         ended += u32::from(read_only);
-        let free: u32 = (0..geometry.lanes()).map(|l| engine.ftl().free_blocks(LaneId(l))).sum();
+        let free: u32 =
+            (0..geometry.die_groups()).map(|l| engine.ftl().free_blocks(DieGroupId(l))).sum();
         assert!(free + health.factory_bad < geometry.blocks());
     }
     println!("{failures} failures, {retired} units moved for them, {ended} drives at their end");

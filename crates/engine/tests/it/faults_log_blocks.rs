@@ -6,9 +6,9 @@ use std::convert::Infallible;
 use prism_base::Bytes;
 use prism_engine::{Flash, Immediate};
 use prism_ftl::{Ftl, Hybrid, HybridConfig, UnitWrite};
-use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, Pun, RowId, Status, UnitTag};
+use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, ProgramUnitId, Pun, Status, UnitTag};
 
-/// Units of a logical block, each with a row of its own.
+/// Units of a logical block, each with a program unit of its own.
 const BLOCK: u32 = 4;
 /// Logical blocks of the drive, and blocks of its flash.
 const LOGICAL: u32 = 3;
@@ -48,24 +48,28 @@ impl Flash for Scripted {
         true
     }
 
-    fn program_rows(&mut self, _first: RowId, _rows: u32) -> Result<(), Infallible> {
+    fn program_bulk(
+        &mut self,
+        _first: ProgramUnitId,
+        _program_units: u32,
+    ) -> Result<(), Infallible> {
         unreachable!("content is kept")
     }
 
     fn program(
         &mut self,
-        row: RowId,
+        program_unit: ProgramUnitId,
         cause: Cause,
         units: &[UnitWrite],
         bytes: &[u8],
         ftl: &Ftl,
     ) -> Result<(), Infallible> {
-        Flash::program(&mut self.nand, row, cause, units, bytes, ftl).expect("lawful");
+        Flash::program(&mut self.nand, program_unit, cause, units, bytes, ftl).expect("lawful");
         let what = match units.first() {
             Some(unit) if unit.lpn != UnitWrite::PAD => format!("unit {}", unit.lpn),
             _ => "nothing".into(),
         };
-        let (block, place) = (row.0 / BLOCK, row.0 % BLOCK);
+        let (block, place) = (program_unit.0 / BLOCK, program_unit.0 % BLOCK);
         self.note(format!("{} {what} to {block}.{place}", cause.name()));
         Ok(())
     }
@@ -127,7 +131,7 @@ impl Drive {
             self.version += 1;
             let unit = UnitWrite { lpn, source: None, version: self.version };
             let stream = self.engine.ftl().stream_of(lpn, 0);
-            let Ok(_) = self.engine.write_row(stream, &[unit], &[]);
+            let Ok(_) = self.engine.write_program_unit(stream, &[unit], &[]);
             if !self.engine.ftl().is_read_only() {
                 self.newest[lpn as usize] = self.version;
             }
@@ -223,7 +227,7 @@ fn a_replacement_block_that_fails_is_gathered_as_well() {
 }
 
 #[test]
-fn padding_that_fails_takes_the_row_behind_it_along() {
+fn padding_that_fails_takes_the_program_unit_behind_it_along() {
     let expected = ["pad nothing to 0.0 fails", "pad nothing to 1.0", "host unit 1 to 1.1"];
     check(HybridConfig::fast(UNITS, 2, false), &[], &[1], &[0], &expected);
     check(HybridConfig::block(UNITS, 2, false), &[], &[1], &[0], &expected);
@@ -346,7 +350,7 @@ fn blocks_of_the_factory_are_never_used() {
         assert_eq!(drive.spare(), 0);
         drive.write(&[all(), all(), vec![1, 5, 9, 2, 6, 10]].concat(), &[]);
         let nand = &drive.engine.flash().nand;
-        assert!(bad(most).all(|block| nand.rows_programmed(block) == 0), "{config:?}");
+        assert!(bad(most).all(|block| nand.program_units_programmed(block) == 0), "{config:?}");
         let mut drive = Drive::new(config);
         let refused = drive.engine.ftl_mut().set_aside(bad(most + 1)).unwrap_err().to_string();
         assert!(refused.contains(&format!("{} are bad from the factory", most + 1)), "{refused}");

@@ -8,8 +8,8 @@ use prism_nand::{Cause, Geometry, Nand};
 
 /// Units of a logical block.
 const BLOCK: u32 = 32;
-/// Units of a row.
-const ROW: u32 = 2;
+/// Units of a program unit.
+const PROGRAM_UNIT: u32 = 2;
 /// Logical blocks of the drive.
 const LOGICAL: u32 = 24;
 
@@ -24,7 +24,7 @@ fn geometry(blocks_per_plane: u32, pages_per_block: u32) -> Geometry {
         pages_per_program: 1,
         dies_per_superblock: 1,
         parity: false,
-        page: Bytes(u64::from(ROW) * 4096),
+        page: Bytes(u64::from(PROGRAM_UNIT) * 4096),
         unit: Bytes(4096),
         slc: None,
     }
@@ -54,7 +54,7 @@ struct Done {
 /// Fills a drive in order and merges all; then makes `writes`, in units, and merges all again.
 /// Returns what that second part did.
 fn after_fill(config: HybridConfig, writes: impl IntoIterator<Item = u32>) -> Done {
-    let geometry = geometry(16, BLOCK / ROW);
+    let geometry = geometry(16, BLOCK / PROGRAM_UNIT);
     let mut nand = Nand::with_content(geometry.clone());
     let mut ftl = Ftl::from(Hybrid::new(geometry, config).unwrap());
     let merges_of = |ftl: &Ftl| match ftl {
@@ -119,27 +119,27 @@ fn the_second_half_first_is_a_full_merge() {
     let done = after_fill(config(1, 2, 7), order);
     assert_eq!(done.merges.full, u64::from(LOGICAL));
     assert_eq!(done.counts.units[Cause::Merge], u64::from(LOGICAL * BLOCK), "every unit once");
-    assert_eq!(done.counts.reads[Cause::Merge], u64::from(LOGICAL * BLOCK / ROW));
+    assert_eq!(done.counts.reads[Cause::Merge], u64::from(LOGICAL * BLOCK / PROGRAM_UNIT));
     assert_eq!(done.counts.erases[Cause::Merge], u64::from(2 * LOGICAL), "log and data block");
     assert_eq!((done.merges.switches, done.merges.partial), (0, 0));
 }
 
 #[test]
 fn a_prefix_is_a_partial_merge() {
-    for rows in 1..BLOCK / ROW {
-        let order = (0..LOGICAL).flat_map(|block| units(block, 0..rows * ROW));
+    for program_units in 1..BLOCK / PROGRAM_UNIT {
+        let order = (0..LOGICAL).flat_map(|block| units(block, 0..program_units * PROGRAM_UNIT));
         let done = after_fill(config(1, 1, 7), order);
-        assert_eq!(done.merges.partial, u64::from(LOGICAL), "{rows} rows");
-        let rest = u64::from(LOGICAL * (BLOCK - rows * ROW));
-        assert_eq!(done.counts.units[Cause::Merge], rest, "{rows} rows");
+        assert_eq!(done.merges.partial, u64::from(LOGICAL), "{program_units} program units");
+        let rest = u64::from(LOGICAL * (BLOCK - program_units * PROGRAM_UNIT));
+        assert_eq!(done.counts.units[Cause::Merge], rest, "{program_units} program units");
         assert_eq!(done.counts.erases[Cause::Merge], u64::from(LOGICAL), "the old data blocks");
         assert_eq!((done.merges.switches, done.merges.full, done.merges.empty), (0, 0, 0));
     }
 }
 
 #[test]
-fn one_row_in_the_middle_costs_a_block() {
-    let order = (0..LOGICAL).flat_map(|block| units(block, ROW..2 * ROW));
+fn one_program_unit_in_the_middle_costs_a_block() {
+    let order = (0..LOGICAL).flat_map(|block| units(block, PROGRAM_UNIT..2 * PROGRAM_UNIT));
     let done = after_fill(config(1, 1, 7), order);
     assert_eq!(done.merges.full, u64::from(LOGICAL));
     assert_eq!(done.counts.units[Cause::Merge], u64::from(LOGICAL * BLOCK));
@@ -148,9 +148,10 @@ fn one_row_in_the_middle_costs_a_block() {
 
 #[test]
 fn one_log_block_over_all_blocks_of_a_group_costs_them_all() {
-    // Row r of the log block holds the first row of logical block r: N full merges.
-    let n = BLOCK / ROW;
-    let order = (0..n).flat_map(|block| units(block, ROW..2 * ROW));
+    // Program unit r of the log block holds the first program unit of logical block r: N full
+    // merges.
+    let n = BLOCK / PROGRAM_UNIT;
+    let order = (0..n).flat_map(|block| units(block, PROGRAM_UNIT..2 * PROGRAM_UNIT));
     let done = after_fill(config(n, 1, 7), order);
     assert_eq!(done.merges.full, u64::from(n));
     assert_eq!(done.counts.units[Cause::Merge], u64::from(n * BLOCK));
@@ -159,7 +160,7 @@ fn one_log_block_over_all_blocks_of_a_group_costs_them_all() {
 
 #[test]
 fn places_without_data_are_padded_up_to_the_last_unit() {
-    let geometry = geometry(16, BLOCK / ROW);
+    let geometry = geometry(16, BLOCK / PROGRAM_UNIT);
     let mut nand = Nand::with_content(geometry.clone());
     let mut ftl = Ftl::from(Hybrid::new(geometry, config(1, 1, 7)).unwrap());
     let mut engine = Immediate::new(&mut nand, &mut ftl);
@@ -176,7 +177,7 @@ fn places_without_data_are_padded_up_to_the_last_unit() {
 
 #[test]
 fn trimmed_blocks_are_erased_without_a_copy() {
-    let geometry = geometry(16, BLOCK / ROW);
+    let geometry = geometry(16, BLOCK / PROGRAM_UNIT);
     let mut nand = Nand::new(geometry.clone());
     let mut ftl = Ftl::from(Hybrid::new(geometry, config(2, 1, 7)).unwrap());
     let mut engine = Immediate::new(&mut nand, &mut ftl);
@@ -217,7 +218,7 @@ fn copies(n: u32, k: u32, log_blocks: u32, capacities: u32) -> f64 {
     write(&mut engine, capacities * logical_units);
     let counts = engine.counts().since(&before);
     ftl.assert_consistent();
-    assert_eq!(counts.units[Cause::Pad], 0, "rows fill up, and all units exist");
+    assert_eq!(counts.units[Cause::Pad], 0, "program units fill up, and all units exist");
     counts.units[Cause::Merge] as f64 / counts.units[Cause::Host] as f64
 }
 

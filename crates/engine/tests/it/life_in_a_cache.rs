@@ -9,9 +9,9 @@ use prism_nand::{Cause, Geometry, Nand, Slc};
 
 const PICTURE: &str = include_str!("../../../../docs/mappings/tiers.svg");
 /// Pages of a block with two bits per cell, each of one unit.
-const ROWS: u32 = 8;
+const PROGRAM_UNITS: u32 = 8;
 /// Units of the host.
-const UNITS: u32 = 4 * ROWS;
+const UNITS: u32 = 4 * PROGRAM_UNITS;
 
 fn drive() -> Immediate<Nand, Ftl> {
     let geometry = Geometry {
@@ -20,7 +20,7 @@ fn drive() -> Immediate<Nand, Ftl> {
         planes: 1,
         planes_ganged: 1,
         blocks_per_plane: 12,
-        pages_per_block: ROWS,
+        pages_per_block: PROGRAM_UNITS,
         pages_per_program: 1,
         dies_per_superblock: 1,
         parity: false,
@@ -68,14 +68,14 @@ fn a_write_cache_takes_a_write_and_folds_it_later() {
     (0..UNITS).for_each(|lpn| put(&mut engine, lpn));
     engine.rest();
     let at = engine.ftl().lookup(10).expect("it was written").0;
-    assert_eq!((at / ROWS, at % ROWS), (2, 2), "where the picture has it before");
+    assert_eq!((at / PROGRAM_UNITS, at % PROGRAM_UNITS), (2, 2), "where the picture has it before");
     let mut told = Vec::new();
     for (what, units) in [("10", &[10][..]), ("8 10 9", &[8, 10, 9])] {
         let before = *engine.counts();
         units.iter().for_each(|&lpn| put(&mut engine, lpn));
         let last = units[units.len() - 1];
         let at = engine.ftl().lookup(last).expect("it was written").0;
-        let (block, page) = (at / ROWS, at % ROWS);
+        let (block, page) = (at / PROGRAM_UNITS, at % PROGRAM_UNITS);
         let done = done(&engine, &before);
         told.push(format!("write {what}: {done}; {last} in block {block}, page {page}"));
     }

@@ -10,9 +10,9 @@ use prism_ftl::{
 use prism_nand::{Cause, Geometry, Nand};
 
 /// Pages of a block, each of one unit and programmed by itself.
-const ROWS: u32 = 8;
+const PROGRAM_UNITS: u32 = 8;
 /// Units of the host: four logical blocks.
-const UNITS: u32 = 4 * ROWS;
+const UNITS: u32 = 4 * PROGRAM_UNITS;
 
 const PAGE: &str = include_str!("../../../../docs/mappings/page.svg");
 const BLOCK: &str = include_str!("../../../../docs/mappings/block.svg");
@@ -38,7 +38,7 @@ impl Life {
             planes: 1,
             planes_ganged: 1,
             blocks_per_plane: blocks,
-            pages_per_block: ROWS,
+            pages_per_block: PROGRAM_UNITS,
             pages_per_program: 1,
             dies_per_superblock: 1,
             parity: false,
@@ -52,8 +52,8 @@ impl Life {
         life.put(0..UNITS);
         life.engine.merge_all();
         for lpn in 0..UNITS {
-            let at = life.engine.ftl().lookup(lpn).map(|at| at.0 % ROWS);
-            assert_eq!(at, Some(lpn % ROWS), "the drive is filled in order");
+            let at = life.engine.ftl().lookup(lpn).map(|at| at.0 % PROGRAM_UNITS);
+            assert_eq!(at, Some(lpn % PROGRAM_UNITS), "the drive is filled in order");
         }
         life
     }
@@ -71,7 +71,7 @@ impl Life {
         let last = *units.last().expect("something is written");
         let done = self.operations(|life| life.put(units.iter().copied()));
         let at = self.engine.ftl().lookup(last).expect("it was written").0;
-        let (block, page) = (at / ROWS, at % ROWS);
+        let (block, page) = (at / PROGRAM_UNITS, at % PROGRAM_UNITS);
         let what = written.join(" ");
         self.told.push(format!("write {what}: {done}; {last} in block {block}, page {page}"));
     }
@@ -166,7 +166,7 @@ fn ranges_do_each_what_their_mapping_does() {
 /// The host keeps a log over zones: its unit 10 goes to the drive's 32, and so on.
 #[test]
 fn a_zoned_drive_does_what_it_is_told() {
-    let zones = ZonedConfig { zones: 6, zone_units: ROWS, kept: 0 };
+    let zones = ZonedConfig { zones: 6, zone_units: PROGRAM_UNITS, kept: 0 };
     let mut life = Life::new(6, FtlConfig::Zoned(zones));
     life.write(&[32]);
     life.write(&[33, 34, 35, 36, 37, 38, 39, 40, 41]);

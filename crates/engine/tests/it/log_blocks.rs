@@ -5,7 +5,7 @@ use prism_engine::{FlashCounts, Immediate};
 use prism_ftl::{Ftl, Hybrid, HybridConfig, MergeCounts};
 use prism_nand::{Cause, Geometry, Nand};
 
-/// Units of a logical block, each with a row of its own.
+/// Units of a logical block, each with a program unit of its own.
 const BLOCK: u32 = 16;
 /// Logical blocks of the drive.
 const LOGICAL: u32 = 12;
@@ -142,7 +142,7 @@ fn places_that_are_left_out_are_padded_where_cells_need_it() {
             drive.write([5, 10]);
             let done = drive.done();
             assert_eq!((done.copied, done.padded, done.erased), (0, padded, 0), "{gaps}");
-            // What was left out is behind the last row now.
+            // What was left out is behind the last program unit now.
             assert_eq!(drive.engine.ftl().lookup(5).map(|at| at.0 % BLOCK), Some(5));
             assert_eq!(drive.engine.ftl().lookup(10).map(|at| at.0 % BLOCK), Some(10));
         }
@@ -186,11 +186,17 @@ fn fast_switches_what_is_written_in_order() {
 #[test]
 fn a_run_that_ends_early_is_completed() {
     let config = HybridConfig::fast(UNITS, 3, false);
-    for rows in 1..BLOCK {
-        let done =
-            cost(&config, (0..LOGICAL).flat_map(|block| block * BLOCK..block * BLOCK + rows));
-        let rest = u64::from(LOGICAL * (BLOCK - rows));
-        assert_eq!((done.copied, done.erased), (rest, u64::from(LOGICAL)), "{rows} rows");
+    for program_units in 1..BLOCK {
+        let done = cost(
+            &config,
+            (0..LOGICAL).flat_map(|block| block * BLOCK..block * BLOCK + program_units),
+        );
+        let rest = u64::from(LOGICAL * (BLOCK - program_units));
+        assert_eq!(
+            (done.copied, done.erased),
+            (rest, u64::from(LOGICAL)),
+            "{program_units} program units"
+        );
         assert_eq!(done.merges, merges(0, u64::from(LOGICAL), 0, 0));
     }
 }

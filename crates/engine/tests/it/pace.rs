@@ -1,11 +1,11 @@
-//! How cleaning is spread over the rows of the host, by the definitions of the paces.
+//! How cleaning is spread over the program units of the host, by the definitions of the paces.
 
 use prism_base::{Bytes, Rng};
 use prism_engine::{Immediate, Pace};
 use prism_ftl::{Frontiers, Ftl, FtlConfig, PageConfig, UnitWrite, VictimPolicy};
-use prism_nand::{Cause, Geometry, LaneId, Nand};
+use prism_nand::{Cause, DieGroupId, Geometry, Nand};
 
-const LANES: u32 = 2;
+const DIE_GROUPS: u32 = 2;
 const HIGH: u32 = 5;
 
 type Owner = Immediate<Nand, Ftl>;
@@ -13,7 +13,7 @@ type Owner = Immediate<Nand, Ftl>;
 /// A drive that was overwritten at random for a while, at `pace`.
 fn used(pace: Pace, victim: VictimPolicy) -> (Owner, Rng, u64) {
     let geometry = Geometry {
-        channels: LANES,
+        channels: DIE_GROUPS,
         dies_per_channel: 1,
         planes: 1,
         planes_ganged: 1,
@@ -42,81 +42,85 @@ fn used(pace: Pace, victim: VictimPolicy) -> (Owner, Rng, u64) {
     (engine, rng, version)
 }
 
-/// Writes a row of two units; returns the rows of copies that this took.
+/// Writes a program unit of two units; returns the program units of copies that this took.
 fn write(engine: &mut Owner, rng: &mut Rng, version: &mut u64, urgent: bool) -> u64 {
     let before = engine.counts().programs[Cause::Gc];
     let first = rng.below(500) as u32;
-    let row = [first, first + 500].map(|lpn| {
+    let program_unit = [first, first + 500].map(|lpn| {
         *version += 1;
         UnitWrite { lpn, source: None, version: *version }
     });
     let bytes = [7; 32];
     let done = if urgent {
-        engine.write_urgent_row(0, &row, &bytes)
+        engine.write_urgent_program_unit(0, &program_unit, &bytes)
     } else {
-        engine.write_row(0, &row, &bytes)
+        engine.write_program_unit(0, &program_unit, &bytes)
     };
     done.unwrap();
     engine.counts().programs[Cause::Gc] - before
 }
 
-fn free(engine: &Owner) -> [u32; LANES as usize] {
-    [0, 1].map(|lane| engine.ftl().free_blocks(LaneId(lane)))
+fn free(engine: &Owner) -> [u32; DIE_GROUPS as usize] {
+    [0, 1].map(|die_group| engine.ftl().free_blocks(DieGroupId(die_group)))
 }
 
 #[test]
-fn a_row_waits_for_no_more_copies_than_the_pace_says() {
+fn a_program_unit_waits_for_no_more_copies_than_the_pace_says() {
     for victim in VictimPolicy::EXAMPLES {
-        // Of a lane with a third spare flash a victim has fewer than 16 rows to copy, and a
-        // host row brings no more than two rows of garbage.
-        let (mut engine, mut rng, mut version) = used(Pace::Rows(8), victim);
+        // Of a die group with a third spare flash a victim has fewer than 16 program units to
+        // copy, and a host program unit brings no more than two program units of garbage.
+        let (mut engine, mut rng, mut version) = used(Pace::ProgramUnits(8), victim);
         let mut copied = 0;
         for _ in 0..3000 {
             let room = free(&engine).iter().all(|&free| free > Pace::CRITICAL);
             let copies = write(&mut engine, &mut rng, &mut version, false);
-            assert!(!room || copies <= 8, "{victim}: {copies} rows of copies");
+            assert!(!room || copies <= 8, "{victim}: {copies} program units of copies");
             copied += copies;
         }
-        assert!(copied > 500, "{victim}: {copied} rows of copies");
+        assert!(copied > 500, "{victim}: {copied} program units of copies");
         engine.ftl().assert_consistent();
     }
 }
 
 #[test]
-fn all_at_once_is_more_for_one_row_and_the_same_in_all() {
+fn all_at_once_is_more_for_one_program_unit_and_the_same_in_all() {
     let worst = |pace| {
         let (mut engine, mut rng, mut version) = used(pace, VictimPolicy::Greedy);
-        let rows = (0..6000).map(|_| write(&mut engine, &mut rng, &mut version, false));
-        rows.fold((0, 0), |(most, all): (u64, u64), copies| (most.max(copies), all + copies))
+        let program_units = (0..6000).map(|_| write(&mut engine, &mut rng, &mut version, false));
+        program_units
+            .fold((0, 0), |(most, all): (u64, u64), copies| (most.max(copies), all + copies))
     };
     let (most_at_once, all_at_once) = worst(Pace::ToHigh);
-    let (most_paced, all_paced) = worst(Pace::Rows(8));
+    let (most_paced, all_paced) = worst(Pace::ProgramUnits(8));
     assert!(most_at_once > most_paced && most_paced <= 8, "{most_at_once}, {most_paced}");
     let off = all_paced as f64 / all_at_once as f64 - 1.0;
-    assert!(off.abs() < 0.15, "{all_at_once} and {all_paced} rows of copies");
+    assert!(off.abs() < 0.15, "{all_at_once} and {all_paced} program units of copies");
 }
 
 #[test]
-fn urgent_rows_clean_below_the_critical_number_only() {
-    for pace in [Pace::ToHigh, Pace::Rows(2)] {
+fn urgent_program_units_clean_below_the_critical_number_only() {
+    for pace in [Pace::ToHigh, Pace::ProgramUnits(2)] {
         let (mut engine, mut rng, mut version) = used(pace, VictimPolicy::Greedy);
         let mut pressed = 0;
         for _ in 0..3000 {
             let before = free(&engine);
             let copies = write(&mut engine, &mut rng, &mut version, true);
             let room = before.iter().all(|&free| free >= Pace::CRITICAL);
-            assert!(!room || copies == 0, "{pace:?}: {copies} rows of copies, {before:?} erased");
+            assert!(
+                !room || copies == 0,
+                "{pace:?}: {copies} program units of copies, {before:?} erased"
+            );
             pressed += u64::from(copies > 0);
         }
-        assert!(pressed > 20, "{pace:?}: {pressed} rows found too few erased blocks");
+        assert!(pressed > 20, "{pace:?}: {pressed} program units found too few erased blocks");
     }
 }
 
 #[test]
-fn spare_time_brings_every_lane_to_the_high_watermark() {
-    let (mut engine, mut rng, mut version) = used(Pace::Rows(0), VictimPolicy::Greedy);
+fn spare_time_brings_every_die_group_to_the_high_watermark() {
+    let (mut engine, mut rng, mut version) = used(Pace::ProgramUnits(0), VictimPolicy::Greedy);
     assert!(free(&engine).iter().any(|&free| free < HIGH));
-    assert!(!engine.clean_idle(0).unwrap(), "no rows, no work");
+    assert!(!engine.clean_idle(0).unwrap(), "no program units, no work");
     let mut steps = 0;
     loop {
         let before = engine.counts().programs[Cause::Gc];

@@ -137,14 +137,16 @@ fn a_logical_block_rewritten_in_order_is_switched() {
     let mut ftl = Ftl::new(geometry, config.clone(), 1).unwrap();
     let mut version = 0;
     for pass in 0..4 {
-        for pace in [Pace::ToHigh, Pace::Rows(1)] {
+        for pace in [Pace::ToHigh, Pace::ProgramUnits(1)] {
             let mut engine = Immediate::new(&mut nand, ftl);
             engine.set_pace(pace);
             for first in (0..LOGICAL * BLOCK).step_by(2) {
                 let unit = |lpn, version| UnitWrite { lpn, source: None, version };
-                let row = [unit(first, version + 1), unit(first + 1, version + 2)];
+                let program_unit = [unit(first, version + 1), unit(first + 1, version + 2)];
                 version += 2;
-                engine.write_row(engine.ftl().stream_of(first, 0), &row, &[]).unwrap();
+                engine
+                    .write_program_unit(engine.ftl().stream_of(first, 0), &program_unit, &[])
+                    .unwrap();
             }
             let counts = *engine.counts();
             assert_eq!(counts.units[Cause::Merge], 0, "pass {pass}: nothing is copied");

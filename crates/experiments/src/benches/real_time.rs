@@ -22,7 +22,7 @@ pub struct Medians {
     pub real: Nanos,
 }
 
-/// Reads `count` pages at random with `depth` under way, in virtual time and by `clock`.
+/// Reads `count` pages at random with `depth` in flight, in virtual time and by `clock`.
 ///
 /// # Errors
 /// [`FlashError`] of the device, which none of this should cause.

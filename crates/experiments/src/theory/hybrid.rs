@@ -12,7 +12,7 @@ use crate::theory;
 /// Logical blocks at full scale: groups of every N here divide them, also at a quarter.
 const LOGICAL_BLOCKS: u32 = 512;
 const UNITS_PER_BLOCK: u32 = 256;
-const LANES: u32 = 4;
+const DIE_GROUPS: u32 = 4;
 /// Capacities written before and while it is measured: whole cycles of every N and K here.
 const WARM_UP: f64 = 4.0;
 const MEASURED: f64 = 16.0;
@@ -64,11 +64,12 @@ impl HybridSetup {
 
     fn geometry(&self) -> Geometry {
         Geometry {
-            channels: LANES,
+            channels: DIE_GROUPS,
             dies_per_channel: 1,
             planes: 1,
             planes_ganged: 1,
-            blocks_per_plane: (self.logical_blocks + self.config.log_blocks + 1).div_ceil(LANES),
+            blocks_per_plane: (self.logical_blocks + self.config.log_blocks + 1)
+                .div_ceil(DIE_GROUPS),
             pages_per_block: self.block_units,
             pages_per_program: 1,
             dies_per_superblock: 1,

@@ -90,7 +90,7 @@ pub fn rate_past_cache(device: &Device) -> f64 {
 
 fn rate(device: &Device, cells: Nanos) -> f64 {
     let geometry = device.geometry();
-    let row = geometry.row_bytes();
+    let row = geometry.program_unit_bytes();
     let bus = device.flash.channel_bandwidth.map_or(Nanos::ZERO, |r| transfer_time(row, r));
     let dies = f64::from(geometry.dies()) * row.0 as f64 / (cells + bus).as_secs_f64();
     // A channel that is always busy is the bound where its dies are many.
@@ -267,7 +267,7 @@ fn region_checks(capacity: u64, seed: u64) -> Result<Vec<Check>, DeviceError> {
     let slc = slc_of(&device);
     let below = slc.below.map_or(0, |below| below.0);
     let unit = device.ftl.mapping_unit;
-    let row = device.geometry().row_bytes();
+    let row = device.geometry().program_unit_bytes();
     let mut checks = Vec::new();
     let flash = &device.flash;
     let kinds = [

@@ -109,7 +109,7 @@ fn dies_of(device: &Device, zones: u64) -> u64 {
 /// the program, one after the other.
 fn closed_form(device: &Device, zones: u64) -> f64 {
     let geometry = device.geometry();
-    let row = geometry.row_bytes();
+    let row = geometry.program_unit_bytes();
     let dies = dies_of(device, zones);
     let channels = dies.min(u64::from(geometry.channels));
     let channel = device.flash.channel_bandwidth;
@@ -128,11 +128,11 @@ fn bandwidth(what: String, zones: u64, (name, change): (&'static str, Change)) -
     device.ftl.max_open_zones = Some(zones as u32);
     device.ftl.max_active_zones = Some(zones as u32);
     let rows = ROWS_PER_DIE * dies_of(&device, zones) + zones + 1;
-    device.drive.write_buffer = Bytes(rows * device.geometry().row_bytes().0);
+    device.drive.write_buffer = Bytes(rows * device.geometry().program_unit_bytes().0);
     let shape = device.zone_shape().expect("a zoned drive");
     let buffer = device.drive.write_buffer.0;
     let total = (BUFFERS * buffer).min(zones * shape.capacity);
-    let row = device.geometry().row_bytes().0;
+    let row = device.geometry().program_unit_bytes().0;
     let each = total / zones / row * row;
     let mut drive = Drive::new(device, 1).expect("a sound drive");
     let written = second_half(&mut drive, DEPTH, each / row * zones, |number| {

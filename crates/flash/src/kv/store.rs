@@ -109,7 +109,7 @@ impl Store {
                 return Ok(false);
             }
         }
-        // With nothing under way, what is charged is the newest of each key.
+        // With nothing in flight, what is charged is the newest of each key.
         if self.charged + charge > self.shape.bound_for_values(longest) {
             self.program_begun(USER)?;
         }

@@ -285,7 +285,7 @@ impl Monitor {
     ) -> Result<usize> {
         let mut known = 0;
         loop {
-            // Others may have reads under way too, and what has come may be theirs.
+            // Others may have reads in flight too, and what has come may be theirs.
             let come = self.medium()?.arrivals(known);
             match reads.clone().position(|read| self.has_arrived(share, read)) {
                 Some(place) => return Ok(place),

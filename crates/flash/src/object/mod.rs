@@ -285,16 +285,16 @@ impl ObjectStore {
         state.flush()
     }
 
-    /// Cleans in time to spare, up to `rows` rows of copies. Returns whether there was
-    /// anything to do.
+    /// Cleans in time to spare, up to `program_units` program units of copies. Returns whether
+    /// there was anything to do.
     ///
     /// # Errors
     /// [`FlashError`] if the device fails.
-    pub fn idle(&self, rows: u32) -> Result<bool> {
+    pub fn idle(&self, program_units: u32) -> Result<bool> {
         let mut state = self.lock();
         state.alive()?;
         let (range, _) = state.inner.range_of(0, 0)?;
-        range.idle(rows)
+        range.idle(program_units)
     }
 
     /// Counts everything anew and compares (for tests, and for who doubts).
@@ -542,8 +542,10 @@ fn configure(inner: &mut Inner, most: u64) -> Result<()> {
     let (mut best, mut refused) = (None, None);
     for bytes in sizes.take_while(|&bytes| bytes > most / 3) {
         match inner.plan(&inner.tables, bytes, config) {
-            Ok((_, division)) if best.is_none_or(|(lanes, _)| division.lanes > lanes) => {
-                best = Some((division.lanes, bytes));
+            Ok((_, division))
+                if best.is_none_or(|(die_groups, _)| division.die_groups > die_groups) =>
+            {
+                best = Some((division.die_groups, bytes));
             }
             Ok(_) => {}
             Err(error) => refused = refused.or(Some(error)),

@@ -3,7 +3,7 @@
 
 use super::range::{Range, UnitLocation};
 
-/// Pages that are under way at once: enough that a fast disk is busy.
+/// Pages that are in flight at once: enough that a fast disk is busy.
 const AHEAD: u32 = 32;
 
 /// How far the device was told of what a read is going to want.

@@ -171,8 +171,8 @@ pub(crate) struct RangeRecord {
     pub(crate) begin: u64,
     pub(crate) end: u64,
     pub(crate) config: RangeConfig,
-    pub(crate) lanes: u32,
-    /// Blocks of the share, lane after lane.
+    pub(crate) die_groups: u32,
+    /// Blocks of the share, die group after die group.
     pub(crate) blocks: Vec<u32>,
     pub(crate) containers: Vec<ContainerInfo>,
 }
@@ -200,7 +200,7 @@ impl Tables {
             out.u64(range.begin);
             out.u64(range.end);
             range.config.encode(&mut out);
-            out.u32(range.lanes);
+            out.u32(range.die_groups);
             out.column_u32(&runs(&range.blocks));
             out.u32(range.containers.len() as u32);
             for container in &range.containers {
@@ -226,7 +226,7 @@ impl Tables {
                 begin: from.u64()?,
                 end: from.u64()?,
                 config: RangeConfig::decode(&mut from)?,
-                lanes: from.u32()?,
+                die_groups: from.u32()?,
                 blocks: unroll(&from.list_u32(most)?),
                 containers: containers(&mut from)?,
             });
@@ -288,7 +288,7 @@ mod tests {
                     open_blocks: Some(7),
                     ..RangeConfig::new(mapping, Cleaning::Lru)
                 },
-                lanes: 2,
+                die_groups: 2,
                 blocks: vec![1, 2, 3, 9, 8, 17],
                 containers: vec![ContainerInfo {
                     name: "wal".into(),

@@ -7,10 +7,10 @@ use prism_ftl::{
 use crate::error::{FlashError, Result};
 use crate::monitor::ShareGeometry;
 use crate::policy::config::{Mapping, OverProvisioning, RangeConfig};
-use crate::policy::rows::RowFormat;
+use crate::policy::program_units::ProgramUnitFormat;
 
-/// A lane of fewer blocks would be mostly open and reserved ones.
-const LANE_BLOCKS_MIN: u32 = 12;
+/// A die group of fewer blocks would be mostly open and reserved ones.
+const DIE_GROUP_BLOCKS_MIN: u32 = 12;
 /// Log blocks without which mappings by block merge all the time.
 const LOGS_MIN: u32 = 2;
 /// Erases by which a block with resting data may lie behind before it is moved.
@@ -19,18 +19,18 @@ const WEAR_BEHIND: u32 = 64;
 /// What a range is made of.
 #[derive(Clone, Debug)]
 pub(crate) struct Division {
-    pub(crate) lanes: u32,
+    pub(crate) die_groups: u32,
     pub(crate) blocks: Vec<u32>,
 }
 
-/// The FTL for `units` logical units on `lanes` lanes of `per_lane` blocks; `open` is the
-/// most blocks that may be partly written.
+/// The FTL for `units` logical units on `die_groups` die groups of `per_die_group` blocks; `open`
+/// is the most blocks that may be partly written.
 pub(crate) fn ftl_config(
     config: &RangeConfig,
-    format: &RowFormat,
+    format: &ProgramUnitFormat,
     units: u32,
-    lanes: u32,
-    per_lane: u32,
+    die_groups: u32,
+    per_die_group: u32,
     open: u32,
 ) -> FtlConfig {
     let (group_blocks, group_log_blocks) = match config.mapping {
@@ -55,10 +55,11 @@ pub(crate) fn ftl_config(
         Mapping::Block => (1, 1),
         Mapping::Hybrid { group_blocks, group_log_blocks } => (group_blocks, group_log_blocks),
     };
-    let data = units.div_ceil(format.units * format.rows_per_block);
+    let data = units.div_ceil(format.units * format.program_units_per_block);
     // One block is kept for the merge. Partly written are log blocks, and as its target one
-    // for each lane.
-    let logs = (lanes * per_lane).saturating_sub(data + 1).min(open.saturating_sub(lanes));
+    // for each die group.
+    let logs =
+        (die_groups * per_die_group).saturating_sub(data + 1).min(open.saturating_sub(die_groups));
     FtlConfig::Hybrid(HybridConfig {
         logs: Logs::Groups,
         gaps: false,
@@ -73,13 +74,13 @@ pub(crate) fn ftl_config(
     })
 }
 
-/// Blocks that a range of `config` keeps open on `lanes` lanes, at least.
-fn open_needed(config: &RangeConfig, lanes: u32) -> u32 {
+/// Blocks that a range of `config` keeps open on `die_groups` die groups, at least.
+fn open_needed(config: &RangeConfig, die_groups: u32) -> u32 {
     match config.mapping {
         // One for each kind of data and one for copies.
-        Mapping::Page => lanes.saturating_mul(config.handles.max(1) + 1),
-        // Log blocks for a few groups, and the target of a merge for each lane.
-        Mapping::Block | Mapping::Hybrid { .. } => lanes + LOGS_MIN,
+        Mapping::Page => die_groups.saturating_mul(config.handles.max(1) + 1),
+        // Log blocks for a few groups, and the target of a merge for each die group.
+        Mapping::Block | Mapping::Hybrid { .. } => die_groups + LOGS_MIN,
     }
 }
 
@@ -90,7 +91,7 @@ fn open_needed(config: &RangeConfig, lanes: u32) -> u32 {
 pub(crate) fn divide(
     config: &RangeConfig,
     share: &ShareGeometry,
-    format: &RowFormat,
+    format: &ProgramUnitFormat,
     bytes: u64,
     used: &[bool],
     open: u32,
@@ -103,23 +104,24 @@ pub(crate) fn divide(
         OverProvisioning::Rest => free,
     };
     let mut refused = None;
-    let most = share.luns.min((wanted / u64::from(LANE_BLOCKS_MIN)).max(1) as u32);
-    for lanes in (1..=most).rev() {
-        if open_needed(config, lanes) > open {
+    let most = share.luns.min((wanted / u64::from(DIE_GROUP_BLOCKS_MIN)).max(1) as u32);
+    for die_groups in (1..=most).rev() {
+        if open_needed(config, die_groups) > open {
             continue;
         }
         // What the mapping needs beside the data may be more than was asked for.
         let exact = matches!(config.over_provisioning, OverProvisioning::Rest);
-        let first = if exact { wanted / u64::from(lanes) } else { wanted.div_ceil(lanes.into()) };
+        let first =
+            if exact { wanted / u64::from(die_groups) } else { wanted.div_ceil(die_groups.into()) };
         let last = if exact { first } else { first + 32 };
-        for per_lane in first..=last.min(free / u64::from(lanes)) {
-            let per_lane = per_lane as u32;
-            let geometry = format.geometry(lanes, per_lane);
-            let ftl = ftl_config(config, format, units, lanes, per_lane, open);
+        for per_die_group in first..=last.min(free / u64::from(die_groups)) {
+            let per_die_group = per_die_group as u32;
+            let geometry = format.geometry(die_groups, per_die_group);
+            let ftl = ftl_config(config, format, units, die_groups, per_die_group, open);
             match ftl.check(&geometry) {
                 Ok(()) => {
-                    let blocks = take_blocks(share, used, lanes, per_lane);
-                    return Ok(Division { lanes, blocks });
+                    let blocks = take_blocks(share, used, die_groups, per_die_group);
+                    return Ok(Division { die_groups, blocks });
                 }
                 Err(error) => refused = Some(error),
             }
@@ -140,23 +142,28 @@ pub(crate) fn divide(
     Err(FlashError::NoSpace { what })
 }
 
-/// `per_lane` free blocks for each lane: of the LUNs that are the lane's, one after another,
-/// then of whichever LUN has most.
-fn take_blocks(share: &ShareGeometry, used: &[bool], lanes: u32, per_lane: u32) -> Vec<u32> {
+/// `per_die_group` free blocks for each die group: of the LUNs that are the die group's, one
+/// after another, then of whichever LUN has most.
+fn take_blocks(
+    share: &ShareGeometry,
+    used: &[bool],
+    die_groups: u32,
+    per_die_group: u32,
+) -> Vec<u32> {
     let mut free: Vec<Vec<u32>> = (0..share.luns)
         .map(|lun| {
             let blocks = lun * share.blocks_per_lun..(lun + 1) * share.blocks_per_lun;
             blocks.rev().filter(|&block| !used[block as usize]).collect()
         })
         .collect();
-    let mut taken = vec![Vec::new(); lanes as usize];
-    for (lane, blocks) in (0..).zip(&mut taken) {
-        let own: Vec<u32> = (lane..share.luns).step_by(lanes as usize).collect();
-        'lane: loop {
+    let mut taken = vec![Vec::new(); die_groups as usize];
+    for (die_group, blocks) in (0..).zip(&mut taken) {
+        let own: Vec<u32> = (die_group..share.luns).step_by(die_groups as usize).collect();
+        'die_group: loop {
             let before = blocks.len();
             for &lun in &own {
-                if blocks.len() == per_lane as usize {
-                    break 'lane;
+                if blocks.len() == per_die_group as usize {
+                    break 'die_group;
                 }
                 blocks.extend(free[lun as usize].pop());
             }
@@ -166,7 +173,7 @@ fn take_blocks(share: &ShareGeometry, used: &[bool], lanes: u32, per_lane: u32) 
         }
     }
     for blocks in &mut taken {
-        while blocks.len() < per_lane as usize {
+        while blocks.len() < per_die_group as usize {
             let richest = free.iter_mut().max_by_key(|blocks| blocks.len()).expect("has LUNs");
             blocks.push(richest.pop().expect("as many are free as were asked for"));
         }

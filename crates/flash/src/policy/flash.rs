@@ -4,12 +4,12 @@ use prism_base::SimTime;
 use prism_engine::Flash;
 use prism_ftl::{FlashScan, ScannedUnit};
 use prism_ftl::{Ftl, UnitWrite};
-use prism_nand::{BlockId, Cause, Geometry, Layout, Pun, RowId};
+use prism_nand::{BlockId, Cause, Geometry, Layout, ProgramUnitId, Pun};
 
 use crate::error::{FlashError, Result};
 use crate::medium::PageState;
 use crate::monitor::{Access, Programmed, Share, Urgency};
-use crate::policy::rows::{RowFormat, Tag, decode_header, encode_header};
+use crate::policy::program_units::{ProgramUnitFormat, Tag, decode_header, encode_header};
 
 /// Why something is read, and from when on.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +25,8 @@ struct LastRead {
     /// Block of the share and page.
     page: Option<(u32, u32)>,
     data: Vec<u8>,
-    /// Row whose header this is.
-    row: Option<RowId>,
+    /// Program unit whose header this is.
+    program_unit: Option<ProgramUnitId>,
     header: Vec<u8>,
     tags: Vec<Tag>,
     end: SimTime,
@@ -36,7 +36,7 @@ struct LastRead {
 #[derive(Debug)]
 pub(crate) struct RangeFlash {
     share: Share,
-    pub(crate) format: RowFormat,
+    pub(crate) format: ProgramUnitFormat,
     geometry: Geometry,
     layout: Layout,
     /// Block of the FTL to block of the share.
@@ -49,26 +49,26 @@ pub(crate) struct RangeFlash {
     /// last program had taken its data.
     pub(crate) programmed: SimTime,
     pub(crate) sent: SimTime,
-    row: Vec<u8>,
+    program_unit: Vec<u8>,
     header: Vec<u8>,
     tags: Vec<Tag>,
     last: LastRead,
-    /// That of the host rows that come.
+    /// That of the host program units that come.
     pub(crate) urgency: Urgency,
     /// What went wrong while it was recovered, which the FTL cannot be told.
     failed: Option<FlashError>,
 }
 
 impl RangeFlash {
-    /// `blocks` in the order of the FTL: lane after lane.
+    /// `blocks` in the order of the FTL: die group after die group.
     pub(crate) fn new(
         share: Share,
-        format: RowFormat,
-        lanes: u32,
+        format: ProgramUnitFormat,
+        die_groups: u32,
         blocks: Vec<u32>,
         open_max: u32,
     ) -> Self {
-        let geometry = format.geometry(lanes, blocks.len() as u32 / lanes);
+        let geometry = format.geometry(die_groups, blocks.len() as u32 / die_groups);
         Self {
             layout: Layout::new(&geometry),
             geometry,
@@ -80,7 +80,7 @@ impl RangeFlash {
             sequence: 1,
             programmed: SimTime::ZERO,
             sent: SimTime::ZERO,
-            row: Vec::new(),
+            program_unit: Vec::new(),
             header: Vec::new(),
             tags: Vec::new(),
             last: LastRead::default(),
@@ -93,11 +93,11 @@ impl RangeFlash {
         self.sequence = sequence;
     }
 
-    /// Where `row` stands: block of the share, and its number there.
+    /// Where `program_unit` stands: block of the share, and its number there.
     #[inline]
-    fn place_of(&self, row: RowId) -> (u32, u32) {
-        let block = self.layout.block_of(row);
-        (self.blocks[block.0 as usize], row.0 - self.layout.first_row(block).0)
+    fn place_of(&self, program_unit: ProgramUnitId) -> (u32, u32) {
+        let block = self.layout.block_of(program_unit);
+        (self.blocks[block.0 as usize], program_unit.0 - self.layout.first_program_unit(block).0)
     }
 
     /// Reads bytes of the unit at `at`, from `offset` on, and waits for them.
@@ -113,10 +113,10 @@ impl RangeFlash {
         into: &mut [u8],
         reading: Reading,
     ) -> Result<SimTime> {
-        let row = self.layout.row_of(at);
-        let (block, row_in_block) = self.place_of(row);
-        let place = at.0 - self.layout.first_unit(row).0;
-        let (page, from) = self.format.place(row_in_block, place);
+        let program_unit = self.layout.program_unit_of(at);
+        let (block, program_unit_in_block) = self.place_of(program_unit);
+        let place = at.0 - self.layout.first_unit(program_unit).0;
+        let (page, from) = self.format.place(program_unit_in_block, place);
         let Reading { cause, urgency, now } = reading;
         let access = Access { block, page, cause, ready: now, urgency };
         match self.share.read(access, from + offset, into, &mut [])? {
@@ -128,20 +128,20 @@ impl RangeFlash {
     /// Says that [`RangeFlash::read_unit`] is going to be asked for `len` bytes; whether they
     /// are read already.
     pub(crate) fn prefetch_unit(&self, at: Pun, offset: u32, len: usize) -> bool {
-        let row = self.layout.row_of(at);
-        let (block, row_in_block) = self.place_of(row);
-        let place = at.0 - self.layout.first_unit(row).0;
-        let (page, from) = self.format.place(row_in_block, place);
+        let program_unit = self.layout.program_unit_of(at);
+        let (block, program_unit_in_block) = self.place_of(program_unit);
+        let place = at.0 - self.layout.first_unit(program_unit).0;
+        let (page, from) = self.format.place(program_unit_in_block, place);
         self.share.prefetch(block, page, from + offset, len as u32)
     }
 
     /// Reads the page and the header of the unit at `at`, unless they were read last; returns
     /// its version.
     fn fetch(&mut self, at: Pun, cause: Cause, ready: SimTime) -> Result<(u64, usize)> {
-        let row = self.layout.row_of(at);
-        let (block, row_in_block) = self.place_of(row);
-        let place = at.0 - self.layout.first_unit(row).0;
-        let (page, from) = self.format.place(row_in_block, place);
+        let program_unit = self.layout.program_unit_of(at);
+        let (block, program_unit_in_block) = self.place_of(program_unit);
+        let place = at.0 - self.layout.first_unit(program_unit).0;
+        let (page, from) = self.format.place(program_unit_in_block, place);
         let torn = || FlashError::Torn { block, page };
         let last = &mut self.last;
         if last.page != Some((block, page)) {
@@ -156,56 +156,56 @@ impl RangeFlash {
             last.page = Some((block, page));
             last.end = last.end.max(end);
         }
-        if last.row != Some(row) {
+        if last.program_unit != Some(program_unit) {
             if self.format.in_band {
-                let header = self.format.header_page(row_in_block);
+                let header = self.format.header_page(program_unit_in_block);
                 let access = self.share.access(block, header, cause, ready);
                 let (_, end) = self.share.read(access, 0, &mut last.header, &mut [])?;
                 last.end = last.end.max(end);
             }
             decode_header(&last.header, &mut last.tags).ok_or_else(torn)?;
-            last.row = Some(row);
+            last.program_unit = Some(program_unit);
         }
         let tag = last.tags.get(place as usize).ok_or_else(torn)?;
         Ok((tag.version, from as usize))
     }
 
-    /// Puts the content of a row together: what is copied is read, the rest is given.
+    /// Puts the content of a program unit together: what is copied is read, the rest is given.
     fn assemble(&mut self, units: &[UnitWrite], cause: Cause, now: SimTime) -> Result<SimTime> {
         let unit = self.format.unit as usize;
-        let mut row = std::mem::take(&mut self.row);
-        row.clear();
-        row.resize(self.format.row_bytes() as usize, 0);
+        let mut program_unit = std::mem::take(&mut self.program_unit);
+        program_unit.clear();
+        program_unit.resize(self.format.program_unit_bytes() as usize, 0);
         self.tags.clear();
         self.last = LastRead { end: now, ..std::mem::take(&mut self.last) };
-        (self.last.page, self.last.row) = (None, None);
+        (self.last.page, self.last.program_unit) = (None, None);
         for (place, write) in units.iter().enumerate() {
             let Some(source) = write.source else {
                 self.tags.push(Tag { lpn: None, version: 0 });
                 continue;
             };
             let (version, from) = self.fetch(source, cause, now)?;
-            row[place * unit..(place + 1) * unit]
+            program_unit[place * unit..(place + 1) * unit]
                 .copy_from_slice(&self.last.data[from..from + unit]);
             self.tags.push(Tag { lpn: Some(write.lpn), version });
         }
-        self.row = row;
+        self.program_unit = program_unit;
         Ok(self.last.end)
     }
 
-    /// Programs the pages of a row; `self.tags` say what it holds, `data` is its content.
+    /// Programs the pages of a program unit; `self.tags` say what it holds, `data` is its content.
     fn program_pages(
         &mut self,
-        row: RowId,
+        program_unit: ProgramUnitId,
         cause: Cause,
         data: &[u8],
         ready: SimTime,
     ) -> Result<()> {
         encode_header(self.sequence, &self.tags, &mut self.header);
         self.sequence += 1;
-        let (block, row) = self.place_of(row);
+        let (block, program_unit) = self.place_of(program_unit);
         let format = self.format;
-        let first = format.header_page(row);
+        let first = format.header_page(program_unit);
         let urgency = if cause == Cause::Host { self.urgency } else { Urgency::Normal };
         let at = |page, cause| Access { block, page, cause, ready, urgency };
         if !format.in_band {
@@ -223,14 +223,15 @@ impl RangeFlash {
             (sent, end) = (done.sent.max(sent), done.end.max(end));
         }
         self.note(cause, Programmed { sent, end });
-        if format.rest > 0 && row + 1 == format.rows_per_block {
+        if format.rest > 0 && program_unit + 1 == format.program_units_per_block {
             self.share.finish(block)?;
         }
         Ok(())
     }
 
-    /// Notes when a row was programmed. Copies are the library's own, so the caller waits for
-    /// none of them to be sent, but for those in front of his next row on its LUN.
+    /// Notes when a program unit was programmed. Copies are the library's own, so the caller
+    /// waits for none of them to be sent, but for those in front of his next program unit on its
+    /// LUN.
     fn note(&mut self, cause: Cause, done: Programmed) {
         if cause == Cause::Host {
             self.sent = self.sent.max(done.sent);
@@ -238,12 +239,12 @@ impl RangeFlash {
         self.programmed = self.programmed.max(done.end);
     }
 
-    /// A row is about to be programmed: if it opens one block too many, those that the FTL
+    /// A program unit is about to be programmed: if it opens one block too many, those that the FTL
     /// left partly written and will not write any more are finished.
-    fn make_open(&mut self, row: RowId, ftl: &Ftl) -> Result<()> {
-        let block = self.layout.block_of(row);
-        let in_block = row.0 - self.layout.first_row(block).0;
-        if in_block + 1 == self.format.rows_per_block {
+    fn make_open(&mut self, program_unit: ProgramUnitId, ftl: &Ftl) -> Result<()> {
+        let block = self.layout.block_of(program_unit);
+        let in_block = program_unit.0 - self.layout.first_program_unit(block).0;
+        if in_block + 1 == self.format.program_units_per_block {
             self.open.retain(|&open| open != block);
         } else if in_block == 0 {
             if self.open.len() as u32 >= self.open_max {
@@ -305,13 +306,13 @@ impl Flash for RangeFlash {
         true
     }
 
-    fn program_rows(&mut self, _first: RowId, _rows: u32) -> Result<()> {
-        unreachable!("rows of a share have content")
+    fn program_bulk(&mut self, _first: ProgramUnitId, _program_units: u32) -> Result<()> {
+        unreachable!("program units of a share have content")
     }
 
     fn program(
         &mut self,
-        row: RowId,
+        program_unit: ProgramUnitId,
         cause: Cause,
         units: &[UnitWrite],
         bytes: &[u8],
@@ -319,27 +320,27 @@ impl Flash for RangeFlash {
     ) -> Result<()> {
         let now = self.share.now_if_timed()?;
         if self.open_max < u32::MAX {
-            self.make_open(row, ftl)?;
+            self.make_open(program_unit, ftl)?;
         }
         if bytes.is_empty() {
             let read = self.assemble(units, cause, now)?;
-            let data = std::mem::take(&mut self.row);
-            let done = self.program_pages(row, cause, &data, read);
-            self.row = data;
+            let data = std::mem::take(&mut self.program_unit);
+            let done = self.program_pages(program_unit, cause, &data, read);
+            self.program_unit = data;
             return done;
         }
         self.tags.clear();
         let tag = |write: &UnitWrite| Tag { lpn: Some(write.lpn), version: write.version };
         self.tags.extend(units.iter().map(tag));
-        if bytes.len() == self.format.row_bytes() as usize {
-            return self.program_pages(row, cause, bytes, now);
+        if bytes.len() == self.format.program_unit_bytes() as usize {
+            return self.program_pages(program_unit, cause, bytes, now);
         }
-        let mut data = std::mem::take(&mut self.row);
+        let mut data = std::mem::take(&mut self.program_unit);
         data.clear();
         data.extend_from_slice(bytes);
-        data.resize(self.format.row_bytes() as usize, 0);
-        let done = self.program_pages(row, cause, &data, now);
-        self.row = data;
+        data.resize(self.format.program_unit_bytes() as usize, 0);
+        let done = self.program_pages(program_unit, cause, &data, now);
+        self.program_unit = data;
         done
     }
 
@@ -363,7 +364,7 @@ impl FlashScan for RangeFlash {
     }
 
     fn erases(&self, block: BlockId) -> u32 {
-        // A device that fails here fails in `row` as well, where it is noted.
+        // A device that fails here fails in `program_unit` as well, where it is noted.
         self.share.erases(self.blocks[block.0 as usize]).unwrap_or(0)
     }
 
@@ -379,8 +380,8 @@ impl FlashScan for RangeFlash {
         torn && self.share.write_pointer(block) == Ok(0)
     }
 
-    fn row(&mut self, row: RowId, found: &mut Vec<ScannedUnit>) -> u64 {
-        let (block, row_in_block) = self.place_of(row);
+    fn program_unit(&mut self, program_unit: ProgramUnitId, found: &mut Vec<ScannedUnit>) -> u64 {
+        let (block, program_unit_in_block) = self.place_of(program_unit);
         let pointer = match self.share.write_pointer(block) {
             Ok(pointer) => pointer,
             Err(error) => {
@@ -388,13 +389,13 @@ impl FlashScan for RangeFlash {
                 return 0;
             }
         };
-        let first = self.format.header_page(row_in_block);
+        let first = self.format.header_page(program_unit_in_block);
         if first >= pointer {
             return 0;
         }
         let header = &mut self.last.header;
         header.resize(self.format.header_bytes() as usize, 0);
-        // All rows are asked for at once; LUNs read side by side.
+        // All program units are asked for at once; LUNs read side by side.
         let now = self.share.now_if_timed().unwrap_or(SimTime::ZERO);
         let access = self.share.access(block, first, Cause::Map, now);
         let read = if self.format.in_band {
@@ -412,7 +413,7 @@ impl FlashScan for RangeFlash {
         }
         let Some(sequence) = decode_header(header, &mut self.tags) else { return 0 };
         for (place, tag) in (0..).zip(&self.tags) {
-            let (page, _) = self.format.place(row_in_block, place);
+            let (page, _) = self.format.place(program_unit_in_block, place);
             let written = page < pointer && (!self.format.in_band || self.is_written(block, page));
             if written {
                 let (tag, version) = (tag.unit_tag(), tag.version);

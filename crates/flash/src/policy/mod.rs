@@ -8,7 +8,7 @@
 //! by two names (`Flash_Write` in the text, `FTL_Write` in the table), it is `write` here.
 //!
 //! What a completed [`Policy::flush`] promised is there when the power comes back: data by
-//! the headers of its rows, trims by a journal. Design: docs/design/flash.md.
+//! the headers of its program units, trims by a journal. Design: docs/design/flash.md.
 //!
 //! ```
 //! use prism_base::Bytes;
@@ -40,10 +40,10 @@
 //! assert_eq!(read, [0; 5]);
 //!
 //! // Parts of a range by how long their data lives.
-//! let rows = policy.create_container(1 << 20, "rows", 1 << 20, Lifetime::Long)?;
-//! rows.write(4096, b"a row")?;
-//! rows.read(4096, &mut read)?;
-//! assert_eq!(&read, b"a row");
+//! let program units = policy.create_container(1 << 20, "program units", 1 << 20, Lifetime::Long)?;
+//! program units.write(4096, b"a program unit")?;
+//! program units.read(4096, &mut read)?;
+//! assert_eq!(&read, b"a program unit");
 //! # Ok::<(), prism_flash::FlashError>(())
 //! ```
 
@@ -52,8 +52,8 @@ mod config;
 mod container;
 mod division;
 mod flash;
+mod program_units;
 mod range;
-mod rows;
 pub(crate) mod trims;
 
 use std::sync::{Mutex, MutexGuard};
@@ -65,8 +65,8 @@ use crate::journal::Journal;
 use crate::monitor::{Hold, Level, Share, ShareGeometry, Urgency};
 use config::{RangeRecord, Tables};
 use division::Division;
+use program_units::ProgramUnitFormat;
 use range::Range;
-use rows::RowFormat;
 use trims::{JOURNAL_BLOCKS, decode_trims, encode_trims, open_journal, sync_journal, trims_max};
 
 pub use config::{Cleaning, ContainerInfo, Lifetime, Mapping, OverProvisioning, RangeConfig};
@@ -92,7 +92,7 @@ pub struct RangeInfo {
     pub blocks: u32,
     /// Blocks that are written side by side, as data of one kind: as many as the share has
     /// LUNs, unless blocks or open blocks are too few for that.
-    pub lanes: u32,
+    pub die_groups: u32,
 }
 
 #[derive(Debug)]
@@ -100,7 +100,7 @@ pub(crate) struct Inner {
     pub(crate) share: Share,
     pub(crate) level: Level,
     pub(crate) geometry: ShareGeometry,
-    pub(crate) format: RowFormat,
+    pub(crate) format: ProgramUnitFormat,
     pub(crate) tables: Tables,
     pub(crate) ranges: Vec<Range>,
     journal: Journal,
@@ -175,7 +175,7 @@ impl Policy {
             config: range.record.config,
             mapped: range.mapped_bytes(),
             blocks: range.blocks().len() as u32,
-            lanes: range.record.lanes,
+            die_groups: range.record.die_groups,
         };
         inner.ranges.iter().map(info).collect()
     }
@@ -227,15 +227,15 @@ impl Policy {
         self.lock().flush()
     }
 
-    /// Cleans in time to spare, up to `rows` rows of copies in each range. Returns whether
-    /// there was anything to do.
+    /// Cleans in time to spare, up to `program_units` program units of copies in each range.
+    /// Returns whether there was anything to do.
     ///
     /// # Errors
     /// [`FlashError`] if the device fails.
-    pub fn idle(&self, rows: u32) -> Result<bool> {
+    pub fn idle(&self, program_units: u32) -> Result<bool> {
         let mut any = false;
         for range in &mut self.lock().ranges {
-            any |= range.idle(rows)?;
+            any |= range.idle(program_units)?;
         }
         Ok(any)
     }
@@ -256,7 +256,7 @@ impl Inner {
         let geometry = share.geometry()?;
         let unit = (1..=UNIT.min(geometry.page_size)).rev();
         let unit = unit.into_iter().find(|unit| geometry.page_size.is_multiple_of(*unit));
-        let format = RowFormat::new(&geometry, unit.expect("1 divides everything"));
+        let format = ProgramUnitFormat::new(&geometry, unit.expect("1 divides everything"));
         let meta = share.meta()?;
         let tables = if meta.is_empty() {
             for block in 0..geometry.blocks() {
@@ -357,7 +357,7 @@ impl Inner {
             begin,
             end,
             config,
-            lanes: division.lanes,
+            die_groups: division.die_groups,
             blocks: division.blocks,
             containers: Vec::new(),
         };

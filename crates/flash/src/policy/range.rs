@@ -1,4 +1,4 @@
-//! One range: a write buffer of rows, a translation layer, an engine over its blocks.
+//! One range: a write buffer of program units, a translation layer, an engine over its blocks.
 
 use prism_base::{FastMap, SimTime};
 use prism_engine::{Immediate, Pace};
@@ -12,15 +12,16 @@ use crate::policy::ahead::Ahead;
 use crate::policy::config::RangeRecord;
 use crate::policy::division::ftl_config;
 use crate::policy::flash::{RangeFlash, Reading};
-use crate::policy::rows::RowFormat;
+use crate::policy::program_units::ProgramUnitFormat;
 
-/// Rows of copies that a host row brings with it while erased blocks are low: enough for a write
-/// amplification of 3, and few enough that the next row of the lane does not stand behind many.
-const ROWS_PER_ROW: u32 = 2;
+/// Program units of copies that a host program unit brings with it while erased blocks are low:
+/// enough for a write amplification of 3, and few enough that the next program unit of the die
+/// group does not stand behind many.
+const COPIES_PER_HOST_PROGRAM: u32 = 2;
 
-/// Units of one stream that wait for their row to be full.
+/// Units of one stream that wait for their program unit to be full.
 #[derive(Debug, Default)]
-struct Row {
+struct ProgramUnit {
     units: Vec<UnitWrite>,
     bytes: Vec<u8>,
 }
@@ -31,10 +32,10 @@ pub(crate) struct Range {
     pub(crate) record: RangeRecord,
     engine: Immediate<RangeFlash, Ftl>,
     unit: u32,
-    row_units: usize,
+    units_per_program_unit: usize,
     /// By stream.
-    rows: Vec<Row>,
-    /// Where units are that wait for their row: stream and place.
+    program_units: Vec<ProgramUnit>,
+    /// Where units are that wait for their program unit: stream and place.
     pending: FastMap<u32, (u32, u32)>,
     version: u64,
     /// Trims that are not durable yet. The FTL knows nothing of them: until they are, what
@@ -56,19 +57,19 @@ impl Range {
     pub(crate) fn open(
         share: &Share,
         record: RangeRecord,
-        format: RowFormat,
+        format: ProgramUnitFormat,
         open: u32,
         recover: Option<PendingTrims>,
     ) -> Result<Self> {
-        let (lanes, units) = (record.lanes, units_of(&record, &format));
-        let per_lane = record.blocks.len() as u32 / lanes;
-        let config = ftl_config(&record.config, &format, units, lanes, per_lane, open);
+        let (die_groups, units) = (record.die_groups, units_of(&record, &format));
+        let per_die_group = record.blocks.len() as u32 / die_groups;
+        let config = ftl_config(&record.config, &format, units, die_groups, per_die_group, open);
         let blocks = record.blocks.clone();
-        let mut flash = RangeFlash::new(share.clone(), format, lanes, blocks, open);
+        let mut flash = RangeFlash::new(share.clone(), format, die_groups, blocks, open);
         let seed = u64::from(record.id);
         let (mut version, kept) = (1, recover.clone().unwrap_or_default());
         let ftl = match recover {
-            None => Ftl::new(format.geometry(lanes, per_lane), config, seed)?,
+            None => Ftl::new(format.geometry(die_groups, per_die_group), config, seed)?,
             Some(trims) => {
                 let trims: Vec<_> = trims
                     .iter()
@@ -84,15 +85,15 @@ impl Range {
                 ftl
             }
         };
-        let rows = (0..ftl.streams()).map(|_| Row::default()).collect();
+        let program_units = (0..ftl.streams()).map(|_| ProgramUnit::default()).collect();
         let mut engine = Immediate::new(flash, ftl);
-        engine.set_pace(Pace::Rows(ROWS_PER_ROW));
+        engine.set_pace(Pace::ProgramUnits(COPIES_PER_HOST_PROGRAM));
         Ok(Self {
             record,
             engine,
             unit: format.unit,
-            row_units: format.units as usize,
-            rows,
+            units_per_program_unit: format.units as usize,
+            program_units,
             pending: FastMap::default(),
             version,
             trims: PendingTrims::default(),
@@ -171,7 +172,9 @@ impl Range {
             match place {
                 UnitLocation::Buffered(stream, place) => {
                     let from = place as usize * self.unit as usize + within as usize;
-                    part.copy_from_slice(&self.rows[stream as usize].bytes[from..from + len]);
+                    part.copy_from_slice(
+                        &self.program_units[stream as usize].bytes[from..from + len],
+                    );
                 }
                 UnitLocation::Unmapped => part.fill(0),
                 UnitLocation::Flash(pun) => {
@@ -215,8 +218,9 @@ impl Range {
         let wanted = bytes.div_ceil(self.unit as usize) as u32;
         let format = &self.flash().format;
         let per_page = format.page_size / self.unit;
-        let in_row = pun.0 % format.units;
-        let most = wanted.min(per_page - in_row % per_page).min(format.units - in_row);
+        let in_program_unit = pun.0 % format.units;
+        let most =
+            wanted.min(per_page - in_program_unit % per_page).min(format.units - in_program_unit);
         let follows = |n: &u32| match self.location_of(lpn + n) {
             UnitLocation::Flash(next) => next.0 == pun.0 + n,
             UnitLocation::Buffered(..) | UnitLocation::Unmapped => false,
@@ -245,7 +249,7 @@ impl Range {
                 self.read(at - within as u64, &mut whole, Cause::Rmw, urgency)?;
                 whole[within..within + len].copy_from_slice(&left[..len]);
                 self.write_unit(lpn, &whole, handle)?;
-            } else if let Some(units) = self.whole_row(lpn, left, handle) {
+            } else if let Some(units) = self.whole_program_unit(lpn, left, handle) {
                 len = units.len() * self.unit as usize;
                 let stream = self.engine.ftl().stream_of(lpn, handle);
                 self.program(stream, &units, &left[..len])?;
@@ -259,16 +263,16 @@ impl Range {
         self.share().reach_if_timed(sent)
     }
 
-    /// The units of a whole row, if `data` has as many from `lpn` on and none of them waits in
-    /// the buffer: such a row needs no copy.
-    fn whole_row(&mut self, lpn: u32, data: &[u8], handle: u32) -> Option<Vec<UnitWrite>> {
-        let count = self.row_units as u32;
-        if data.len() < self.row_units * self.unit as usize {
+    /// The units of a whole program unit, if `data` has as many from `lpn` on and none of them
+    /// waits in the buffer: such a program unit needs no copy.
+    fn whole_program_unit(&mut self, lpn: u32, data: &[u8], handle: u32) -> Option<Vec<UnitWrite>> {
+        let count = self.units_per_program_unit as u32;
+        if data.len() < self.units_per_program_unit * self.unit as usize {
             return None;
         }
         let stream = self.engine.ftl().stream_of(lpn, handle);
         let last = self.engine.ftl().stream_of(lpn + count - 1, handle);
-        if last != stream || !self.rows[stream as usize].units.is_empty() {
+        if last != stream || !self.program_units[stream as usize].units.is_empty() {
             return None;
         }
         if !self.pending.is_empty() && (lpn..lpn + count).any(|l| self.pending.contains_key(&l)) {
@@ -286,40 +290,40 @@ impl Range {
         let version = self.version;
         self.version += 1;
         if let Some(&(stream, place)) = self.pending.get(&lpn) {
-            let row = &mut self.rows[stream as usize];
-            row.units[place as usize].version = version;
+            let program_unit = &mut self.program_units[stream as usize];
+            program_unit.units[place as usize].version = version;
             let from = place as usize * bytes.len();
-            row.bytes[from..from + bytes.len()].copy_from_slice(bytes);
+            program_unit.bytes[from..from + bytes.len()].copy_from_slice(bytes);
             return Ok(());
         }
         if !self.trims.is_empty() {
             self.trims.carve(lpn, lpn + 1, version);
         }
         let stream = self.engine.ftl().stream_of(lpn, handle);
-        let row = &mut self.rows[stream as usize];
-        row.units.push(UnitWrite { lpn, source: None, version });
-        row.bytes.extend_from_slice(bytes);
-        let place = row.units.len();
-        if place == self.row_units {
-            self.program_row(stream)
+        let program_unit = &mut self.program_units[stream as usize];
+        program_unit.units.push(UnitWrite { lpn, source: None, version });
+        program_unit.bytes.extend_from_slice(bytes);
+        let place = program_unit.units.len();
+        if place == self.units_per_program_unit {
+            self.issue_program(stream)
         } else {
             self.pending.insert(lpn, (stream, place as u32 - 1));
             Ok(())
         }
     }
 
-    /// Programs what waits in the row of `stream`.
-    fn program_row(&mut self, stream: u32) -> Result<()> {
-        let mut row = std::mem::take(&mut self.rows[stream as usize]);
+    /// Programs what waits in the program unit of `stream`.
+    fn issue_program(&mut self, stream: u32) -> Result<()> {
+        let mut program_unit = std::mem::take(&mut self.program_units[stream as usize]);
         if !self.pending.is_empty() {
-            for write in &row.units {
+            for write in &program_unit.units {
                 self.pending.remove(&write.lpn);
             }
         }
-        let done = self.program(stream, &row.units, &row.bytes);
-        row.units.clear();
-        row.bytes.clear();
-        self.rows[stream as usize] = row;
+        let done = self.program(stream, &program_unit.units, &program_unit.bytes);
+        program_unit.units.clear();
+        program_unit.bytes.clear();
+        self.program_units[stream as usize] = program_unit;
         done
     }
 
@@ -331,8 +335,8 @@ impl Range {
         }
         self.engine.flash_mut().urgency = self.urgency;
         let done = match self.urgency {
-            Urgency::Normal => self.engine.write_row(stream, units, bytes),
-            Urgency::Urgent => self.engine.write_urgent_row(stream, units, bytes),
+            Urgency::Normal => self.engine.write_program_unit(stream, units, bytes),
+            Urgency::Urgent => self.engine.write_urgent_program_unit(stream, units, bytes),
         };
         let done = done.map(drop);
         self.noted(done)?;
@@ -357,16 +361,16 @@ impl Range {
         Ok(())
     }
 
-    /// Takes a unit out of the buffer; the last of its row takes its place.
+    /// Takes a unit out of the buffer; the last of its program unit takes its place.
     fn drop_pending(&mut self, lpn: u32) {
         let Some((stream, place)) = self.pending.remove(&lpn) else { return };
-        let row = &mut self.rows[stream as usize];
-        row.units.swap_remove(place as usize);
+        let program_unit = &mut self.program_units[stream as usize];
+        program_unit.units.swap_remove(place as usize);
         let (unit, place) = (self.unit as usize, place as usize);
-        let last = row.bytes.len() - unit;
-        row.bytes.copy_within(last.., place * unit);
-        row.bytes.truncate(last);
-        if let Some(moved) = row.units.get(place) {
+        let last = program_unit.bytes.len() - unit;
+        program_unit.bytes.copy_within(last.., place * unit);
+        program_unit.bytes.truncate(last);
+        if let Some(moved) = program_unit.units.get(place) {
             self.pending.insert(moved.lpn, (stream, place as u32));
         }
     }
@@ -375,9 +379,9 @@ impl Range {
     pub(crate) fn program_all(&mut self) -> Result<()> {
         self.alive()?;
         self.urgency = Urgency::Normal;
-        for stream in 0..self.rows.len() as u32 {
-            if !self.rows[stream as usize].units.is_empty() {
-                self.program_row(stream)?;
+        for stream in 0..self.program_units.len() as u32 {
+            if !self.program_units[stream as usize].units.is_empty() {
+                self.issue_program(stream)?;
             }
         }
         Ok(())
@@ -433,11 +437,11 @@ impl Range {
         Ok(())
     }
 
-    /// Cleans in time that the caller has to spare: up to `rows` rows of copies. Returns
-    /// whether there was anything to do.
-    pub(crate) fn idle(&mut self, rows: u32) -> Result<bool> {
+    /// Cleans in time that the caller has to spare: up to `program_units` program units of
+    /// copies. Returns whether there was anything to do.
+    pub(crate) fn idle(&mut self, program_units: u32) -> Result<bool> {
         self.alive()?;
-        let done = self.engine.clean_idle(rows);
+        let done = self.engine.clean_idle(program_units);
         self.noted(done)
     }
 
@@ -458,6 +462,6 @@ pub(super) enum UnitLocation {
 }
 
 /// Units of a range.
-pub(crate) fn units_of(record: &RangeRecord, format: &RowFormat) -> u32 {
+pub(crate) fn units_of(record: &RangeRecord, format: &ProgramUnitFormat) -> u32 {
     ((record.end - record.begin) / u64::from(format.unit)) as u32
 }

@@ -82,11 +82,11 @@ struct ReadAhead {
     data: Vec<u8>,
 }
 
-/// Commands under way: submitted at the share's clock, completed in the order in which they
+/// Commands in flight: submitted at the share's clock, completed in the order in which they
 /// are done. Commands on one LUN are done as submitted, but for reads of a device that reads
 /// ahead.
 ///
-/// Such a device (a file) has as many reads under way as are queued, and they are done as the
+/// Such a device (a file) has as many reads in flight as are queued, and they are done as the
 /// disk brings them; writes and erases come after the reads of their block that were submitted
 /// before. What a read finds is told by its completion: a block that is erased meanwhile by a
 /// call that was not queued has lost it.
@@ -101,7 +101,7 @@ pub struct Queue<R> {
 }
 
 impl<R: Deref<Target = Raw>> Queue<R> {
-    /// A queue of commands for `raw`, `depth` of which may be under way: over a reference, or
+    /// A queue of commands for `raw`, `depth` of which may be in flight: over a reference, or
     /// over an [`Arc`](std::sync::Arc) where the queue has to outlive its maker.
     #[must_use]
     pub fn new(raw: R, depth: usize) -> Self {
@@ -117,7 +117,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     /// Submits a command.
     ///
     /// # Errors
-    /// The command itself, if as many are under way as the queue is deep: take a completion
+    /// The command itself, if as many are in flight as the queue is deep: take a completion
     /// first. What goes wrong with the command is told by its completion.
     pub fn submit(&mut self, command: Command, tag: u64) -> Result<(), Command> {
         if self.len() == self.depth {
@@ -170,7 +170,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
         }
     }
 
-    /// Commands under way.
+    /// Commands in flight.
     #[must_use]
     pub fn len(&self) -> usize {
         self.in_flight.len() + self.reads.len()
@@ -182,7 +182,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
         self.len() == 0
     }
 
-    /// Waits for the next command that is done; `None` if none is under way.
+    /// Waits for the next command that is done; `None` if none is in flight.
     pub fn complete(&mut self) -> Option<Completion> {
         // Only a device without timing reads ahead, and there other commands end as submitted.
         let first = self.in_flight.peek().map(|Reverse(under)| under.number);

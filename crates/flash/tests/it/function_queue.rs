@@ -73,7 +73,7 @@ fn reads_go_before_writes_that_wait() {
         let start = function.share().now().unwrap();
         function.submit_write(new, page(2), 10).unwrap();
         function.share().pass(Nanos(10)).unwrap();
-        // With a clock the first write is under way by now.
+        // With a clock the first write is in flight by now.
         function.submit_write(new.with_page(1), page(3), 11).unwrap();
         function.submit_read(old, page(0), 12).unwrap();
         assert_eq!(function.queued(), 3);

@@ -32,7 +32,7 @@ struct ShareModel {
     blocks: BTreeMap<Address, Vec<u8>>,
 }
 
-/// What the device should hold, and what the operation under way may have changed.
+/// What the device should hold, and what the operation in flight may have changed.
 #[derive(Clone, Debug, Default)]
 struct Model {
     shares: BTreeMap<String, ShareModel>,

@@ -236,7 +236,7 @@ fn random_cuts_lose_a_cache_and_what_was_flushed_stays() {
 }
 
 /// The death of a process tears nothing and loses no cache: what was programmed is there, and
-/// only what waited for its row to fill up is not.
+/// only what waited for its program unit to fill up is not.
 #[test]
 fn random_deaths_of_a_process_lose_only_what_was_not_programmed() {
     for seed in seeds(0..30) {
@@ -251,10 +251,10 @@ fn random_deaths_of_a_process_lose_only_what_was_not_programmed() {
         }
         world.policy.flush().unwrap();
         model.flushed();
-        // Enough to fill the row of a stream, whatever waits in it already.
+        // Enough to fill the program unit of a stream, whatever waits in it already.
         let (begin, _) = world.ranges[0];
-        let row = world.policy.block_bytes() as usize;
-        for (place, byte) in (0..row / unit).zip(1u8..) {
+        let program_unit = world.policy.block_bytes() as usize;
+        for (place, byte) in (0..program_unit / unit).zip(1u8..) {
             model.set(begin as usize / unit + place, byte);
             world.policy.write(begin + (place * unit) as u64, &vec![byte; unit]).unwrap();
         }
@@ -263,11 +263,16 @@ fn random_deaths_of_a_process_lose_only_what_was_not_programmed() {
         drop(world);
         let again = reopen(&memory, &ranges, &format!("seed {seed}")).expect("power is on");
         assert!(programmed > 0);
-        let mut first = vec![0; row];
+        let mut first = vec![0; program_unit];
         again.policy.read(begin, &mut first).unwrap();
-        // A whole block was written in order: every row of it was full.
-        for (place, byte) in (0..row / unit).zip(1u8..) {
-            assert_eq!(first[place * unit], byte, "seed {seed}: unit {place} of {}", row / unit);
+        // A whole block was written in order: every program unit of it was full.
+        for (place, byte) in (0..program_unit / unit).zip(1u8..) {
+            assert_eq!(
+                first[place * unit],
+                byte,
+                "seed {seed}: unit {place} of {}",
+                program_unit / unit
+            );
         }
         settle(&again, &mut model, &format!("seed {seed}"));
     }

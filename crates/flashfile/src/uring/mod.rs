@@ -1,5 +1,5 @@
 //! Pages by io_uring, past the page cache: writes go on behind the caller, several of them given
-//! to the kernel at once, and many reads are under way.
+//! to the kernel at once, and many reads are in flight.
 //!
 //! A write goes to the kernel when enough others wait for that, and has its buffer before: while
 //! the disk works the next ones are put together. Until it is done its buffer serves reads. A drain
@@ -63,7 +63,7 @@ struct Read {
     hint: u64,
 }
 
-/// A file with pages under way.
+/// A file with pages in flight.
 pub(crate) struct Uring {
     ring: IoUring,
     /// The only one that has used the ring, as long as there is only one.
@@ -73,7 +73,7 @@ pub(crate) struct Uring {
     /// Past it.
     direct: File,
     page_size: usize,
-    /// Writes, and beside them reads, that may be under way.
+    /// Writes, and beside them reads, that may be in flight.
     depth: usize,
     buffers: Buffers,
     uses: Vec<Use>,
@@ -96,7 +96,7 @@ pub(crate) struct Uring {
 
 impl std::fmt::Debug for Uring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} operations under way on {:?}", self.in_flight, self.direct)
+        write!(f, "{} operations in flight on {:?}", self.in_flight, self.direct)
     }
 }
 
@@ -112,7 +112,7 @@ impl Uring {
         depth: usize,
     ) -> io::Result<Self> {
         // One for each write and each read ahead and those that are ready, one for a read that was
-        // not announced or is held, and one so that at least one is under way if none is free.
+        // not announced or is held, and one so that at least one is in flight if none is free.
         let mut buffers = Buffers::new(2 * depth + at_once(depth) + 2, page_size)?;
         // File systems say only at the first transfer which alignment they want.
         direct.read_at(buffers.of_mut(0), 0)?;

@@ -83,7 +83,7 @@ impl Uring {
     }
 
     /// Takes in what is done. If nothing is, it gives to the kernel what was queued and waits
-    /// for `wanted` operations, or for as many as are under way.
+    /// for `wanted` operations, or for as many as are in flight.
     pub(super) fn reap(&mut self, wanted: usize) -> io::Result<()> {
         let wanted = wanted.min(self.in_flight);
         if wanted > 0 && self.ring.completion().is_empty() {

@@ -315,7 +315,7 @@ fn queued_reads_come_in_any_order_and_each_once() {
             queue.submit(read, tag).unwrap();
             asked.push(Some(number));
         }
-        let done = queue.complete().expect("some are under way");
+        let done = queue.complete().expect("some are in flight");
         let number = asked[done.tag as usize].take().expect("a command ends once");
         assert!(done.result.is_ok() && done.data == [number as u8; 4096], "page {number}");
         come += 1;

@@ -1,5 +1,5 @@
 //! Power goes, or the process dies, at every operation: what was synced is there, and each
-//! block is as it was at the last sync or at the one that was under way.
+//! block is as it was at the last sync or at the one that was in flight.
 
 use prism_testkit::{all_seeds, seeds};
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ struct World {
     geometry: DeviceGeometry,
     device: Option<FlashFile>,
     /// What each block may hold when it is found again: as at the last sync, and as at a sync
-    /// that was under way.
+    /// that was in flight.
     durable: Vec<Block>,
     now: Vec<Block>,
     /// Blocks whose erase is not durable.

@@ -19,7 +19,7 @@ const GEOMETRY: DeviceGeometry = DeviceGeometry {
 
 const SIZE: usize = 3 << 20;
 
-/// Somewhere, and mostly more than a page; now and then more than is under way at once.
+/// Somewhere, and mostly more than a page; now and then more than is in flight at once.
 fn part(rng: &mut Rng) -> (usize, usize) {
     let at = rng.below(SIZE as u64) as usize;
     let most = [2000, 20_000, 400_000][rng.below(3) as usize];

@@ -1,6 +1,6 @@
-//! How blocks are emptied: the rows of copies, what they copy, and why.
+//! How blocks are emptied: the program units of copies, what they copy, and why.
 
-use prism_nand::{BlockId, Cause, LaneId, RowId};
+use prism_nand::{BlockId, Cause, DieGroupId, ProgramUnitId};
 
 use super::Ftl;
 use crate::plan::{ReadRun, Units};
@@ -9,8 +9,9 @@ use crate::plan::{ReadRun, Units};
 const NO_COPIES: &str = "a mapping by zone copies nothing";
 
 impl Ftl {
-    /// Whether copies out of `victim` have their rows from when they are planned on, and are
-    /// programmed in that order. Otherwise a copy takes its row when its data is there.
+    /// Whether copies out of `victim` have their program units from when they are planned on, and
+    /// are programmed in that order. Otherwise a copy takes its program unit when its data is
+    /// there.
     #[must_use]
     #[inline]
     pub fn copies_in_order(&self, victim: BlockId) -> bool {
@@ -21,55 +22,59 @@ impl Ftl {
         }
     }
 
-    /// Takes the next row on `lane` for copies out of `victim`.
+    /// Takes the next program unit on `die_group` for copies out of `victim`.
     ///
     /// # Panics
-    /// If no row is left: the reserve is there to prevent that.
+    /// If no program unit is left: the reserve is there to prevent that.
     #[inline(always)]
-    pub fn reserve_copy(&mut self, lane: LaneId, victim: BlockId) -> RowId {
+    pub fn reserve_copy(&mut self, die_group: DieGroupId, victim: BlockId) -> ProgramUnitId {
         match self {
-            Self::Page(map) => map.reserve_copy(lane, victim),
-            _ => self.reserve_copy_elsewhere(lane, victim),
+            Self::Page(map) => map.reserve_copy(die_group, victim),
+            _ => self.reserve_copy_elsewhere(die_group, victim),
         }
     }
 
     #[inline(never)]
-    fn reserve_copy_elsewhere(&mut self, lane: LaneId, victim: BlockId) -> RowId {
+    fn reserve_copy_elsewhere(&mut self, die_group: DieGroupId, victim: BlockId) -> ProgramUnitId {
         match self {
-            Self::Page(map) => map.reserve_copy(lane, victim),
+            Self::Page(map) => map.reserve_copy(die_group, victim),
             Self::Hybrid(map) => map.reserve_copy(victim),
-            Self::Ranges(map) => map.reserve_copy(lane, victim),
+            Self::Ranges(map) => map.reserve_copy(die_group, victim),
             Self::Zoned(_) => panic!("{NO_COPIES}"),
         }
     }
 
-    /// The row that [`Ftl::reserve_copy`] would take, if a block is open and it is not
+    /// The program unit that [`Ftl::reserve_copy`] would take, if a block is open and it is not
     /// fixed by the plan.
     #[must_use]
     #[inline]
-    pub fn next_copy_row(&self, lane: LaneId, victim: BlockId) -> Option<RowId> {
+    pub fn next_copy_program_unit(
+        &self,
+        die_group: DieGroupId,
+        victim: BlockId,
+    ) -> Option<ProgramUnitId> {
         match self {
-            Self::Page(map) => map.next_copy_row(lane, victim),
+            Self::Page(map) => map.next_copy_program_unit(die_group, victim),
             Self::Hybrid(_) | Self::Zoned(_) => None,
-            Self::Ranges(map) => map.next_copy_row(lane, victim),
+            Self::Ranges(map) => map.next_copy_program_unit(die_group, victim),
         }
     }
 
-    /// Takes the next row of `block`, to be left empty, if `block` is being written and that
-    /// row is not behind `until`. So a word line is filled up.
-    pub fn reserve_pad(&mut self, block: BlockId, until: RowId) -> Option<RowId> {
+    /// Takes the next program unit of `block`, to be left empty, if `block` is being written and
+    /// that program unit is not behind `until`. So a wordline is filled up.
+    pub fn reserve_pad(&mut self, block: BlockId, until: ProgramUnitId) -> Option<ProgramUnitId> {
         match self {
             Self::Page(map) => map.reserve_pad(block, until),
             Self::Hybrid(map) => map.reserve_pad(block, until),
             Self::Ranges(map) => map.reserve_pad(block, until),
-            // Its drive is protected, and a row of a zone is not to be left empty.
+            // Its drive is protected, and a program unit of a zone is not to be left empty.
             Self::Zoned(_) => None,
         }
     }
 
-    /// A parity row that has to be programmed now because its stripe is complete.
+    /// A parity program unit that has to be programmed now because its stripe is complete.
     #[inline]
-    pub fn take_parity(&mut self) -> Option<RowId> {
+    pub fn take_parity(&mut self) -> Option<ProgramUnitId> {
         match self {
             Self::Page(map) => map.take_parity(),
             Self::Hybrid(_) | Self::Zoned(_) => None,
@@ -111,44 +116,46 @@ impl Ftl {
         }
     }
 
-    /// Whether cleaning of `lane` waits for nobody: fewer than `critical` erased blocks, or
-    /// a host row that waits for a merge there.
+    /// Whether cleaning of `die_group` waits for nobody: fewer than `critical` erased blocks, or
+    /// a host program unit that waits for a merge there.
     #[must_use]
     #[inline]
-    pub fn is_pressed(&self, lane: LaneId, critical: u32) -> bool {
+    pub fn is_pressed(&self, die_group: DieGroupId, critical: u32) -> bool {
         match self {
-            Self::Page(map) => map.free_blocks(lane) < critical || map.region_is_pressed(lane),
-            Self::Hybrid(map) => map.is_asked(lane) || map.free_blocks(lane) < critical,
-            Self::Ranges(map) => map.is_pressed(lane, critical),
+            Self::Page(map) => {
+                map.free_blocks(die_group) < critical || map.region_is_pressed(die_group)
+            }
+            Self::Hybrid(map) => map.is_asked(die_group) || map.free_blocks(die_group) < critical,
+            Self::Ranges(map) => map.is_pressed(die_group, critical),
             // An erase alone is over before anybody has waited long.
             Self::Zoned(_) => true,
         }
     }
 
-    /// Whether there can be lanes such as [`Ftl::take_idle_lane`] returns.
+    /// Whether there can be die groups such as [`Ftl::take_idle_die_group`] returns.
     #[must_use]
     #[inline]
-    pub fn has_idle_lanes(&self) -> bool {
+    pub fn has_idle_die_groups(&self) -> bool {
         !matches!(self, Self::Page(_))
     }
 
-    /// A lane that has got something to erase from what happened on others, and may not know.
+    /// A die group that has got something to erase from what happened on others, and may not know.
     #[inline]
-    pub fn take_idle_lane(&mut self) -> Option<LaneId> {
+    pub fn take_idle_die_group(&mut self) -> Option<DieGroupId> {
         match self {
             Self::Page(_) => None,
-            Self::Hybrid(map) => map.take_idle_lane(),
-            Self::Ranges(map) => map.take_idle_lane(),
-            Self::Zoned(map) => map.take_idle_lane(),
+            Self::Hybrid(map) => map.take_idle_die_group(),
+            Self::Ranges(map) => map.take_idle_die_group(),
+            Self::Zoned(map) => map.take_idle_die_group(),
         }
     }
 
     /// A block to be moved because it is worn less than others.
-    pub fn pick_for_wear(&mut self, lane: LaneId) -> Option<BlockId> {
+    pub fn pick_for_wear(&mut self, die_group: DieGroupId) -> Option<BlockId> {
         match self {
-            Self::Page(map) => map.pick_for_wear(lane),
+            Self::Page(map) => map.pick_for_wear(die_group),
             Self::Hybrid(_) | Self::Zoned(_) => None,
-            Self::Ranges(map) => map.pick_for_wear(lane),
+            Self::Ranges(map) => map.pick_for_wear(die_group),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What an FTL is told of flash that fails.
 
-use prism_nand::{BlockId, LaneId, RowId};
+use prism_nand::{BlockId, DieGroupId, ProgramUnitId};
 
 use super::Ftl;
 use crate::config::ConfigError;
@@ -20,19 +20,19 @@ impl Ftl {
         }
     }
 
-    /// The program of `row`, which was reserved, has failed or will not be made, because
+    /// The program of `program_unit`, which was reserved, has failed or will not be made, because
     /// another of its block has failed: its units are not there. The block takes no more
-    /// rows, what is valid in it is moved, and it is retired.
-    pub fn program_failed(&mut self, row: RowId) {
+    /// program units, what is valid in it is moved, and it is retired.
+    pub fn program_failed(&mut self, program_unit: ProgramUnitId) {
         match self {
-            Self::Page(map) => map.program_failed(row),
-            Self::Hybrid(map) => map.program_failed(row),
-            Self::Ranges(map) => map.program_failed(row),
-            Self::Zoned(map) => map.program_failed(row),
+            Self::Page(map) => map.program_failed(program_unit),
+            Self::Hybrid(map) => map.program_failed(program_unit),
+            Self::Ranges(map) => map.program_failed(program_unit),
+            Self::Zoned(map) => map.program_failed(program_unit),
         }
     }
 
-    /// Whether a program of `block` has failed, so that a row reserved in it must not be
+    /// Whether a program of `block` has failed, so that a program unit reserved in it must not be
     /// programmed.
     #[must_use]
     #[inline(never)]
@@ -45,23 +45,23 @@ impl Ftl {
         }
     }
 
-    /// Whether `row`, whose program has passed, counts for nothing, because its place says
-    /// which units it holds and an earlier row of its die has failed meanwhile.
+    /// Whether `program_unit`, whose program has passed, counts for nothing, because its place says
+    /// which units it holds and an earlier program unit of its die has failed meanwhile.
     #[must_use]
     #[inline(never)]
-    pub fn is_void(&self, row: RowId) -> bool {
+    pub fn is_void(&self, program_unit: ProgramUnitId) -> bool {
         match self {
-            Self::Zoned(map) => map.is_void(row),
+            Self::Zoned(map) => map.is_void(program_unit),
             _ => false,
         }
     }
 
-    /// Whether nobody wants any more what was to stand on `row`, so that its units need no other
-    /// row.
+    /// Whether nobody wants any more what was to stand on `program_unit`, so that its units need
+    /// no other program unit.
     #[must_use]
-    pub fn is_forgotten(&self, row: RowId) -> bool {
+    pub fn is_forgotten(&self, program_unit: ProgramUnitId) -> bool {
         match self {
-            Self::Zoned(map) => map.is_forgotten(row),
+            Self::Zoned(map) => map.is_forgotten(program_unit),
             _ => false,
         }
     }
@@ -76,12 +76,12 @@ impl Ftl {
         }
     }
 
-    /// A block of `lane` that has failed and can be emptied now. Mappings by block empty theirs
-    /// by merges ([`Ftl::pick_victim`]).
-    pub fn pick_failed(&mut self, lane: LaneId) -> Option<BlockId> {
+    /// A block of `die_group` that has failed and can be emptied now. Mappings by block empty
+    /// theirs by merges ([`Ftl::pick_victim`]).
+    pub fn pick_failed(&mut self, die_group: DieGroupId) -> Option<BlockId> {
         match self {
-            Self::Page(map) => map.pick_failed(lane),
-            Self::Ranges(map) => map.pick_failed(lane),
+            Self::Page(map) => map.pick_failed(die_group),
+            Self::Ranges(map) => map.pick_failed(die_group),
             _ => None,
         }
     }
@@ -107,16 +107,16 @@ impl Ftl {
         }
     }
 
-    /// How many more blocks of one bit a cell the lane with fewest can lose before they are no
+    /// How many more SLC blocks the die group with fewest can lose before they are no
     /// longer written to; `None` if there are none.
     #[must_use]
     pub fn slc_spare_blocks(&self) -> Option<u32> {
         self.page().and_then(PageMap::slc_spare_blocks)
     }
 
-    /// How many more blocks the lane with the least spare can lose before the FTL takes no
-    /// more data; of mappings by block, whose lanes share their spare, all lanes together; of
-    /// ranges, the one with the least.
+    /// How many more blocks the die group with the least spare can lose before the FTL takes no
+    /// more data; of mappings by block, whose die groups share their spare, all die groups
+    /// together; of ranges, the one with the least.
     #[must_use]
     pub fn spare_blocks(&self) -> u32 {
         match self {

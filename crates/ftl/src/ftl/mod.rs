@@ -10,11 +10,11 @@ mod faults;
 mod host;
 pub(crate) mod snapshot;
 
-use prism_nand::{BlockId, Geometry, LaneId, Layout, Nand, Pun, RowId};
+use prism_nand::{BlockId, DieGroupId, Geometry, Layout, Nand, ProgramUnitId, Pun};
 
 use crate::config::ConfigError;
 use crate::hybrid::{BlockStatus, Hybrid, MergeCounts};
-use crate::page::{Moved, PageMap, RowRun};
+use crate::page::{Moved, PageMap, ProgramUnitRun};
 use crate::plan::{self, ReadRun, TrimRange, UnitWrite};
 use crate::ranges::Ranges;
 use crate::scan::{FlashScan, Recovered};
@@ -24,7 +24,7 @@ pub use config::FtlConfig;
 
 /// A translation layer.
 #[derive(Clone, Debug)]
-// Told apart at every step: by a number of its own, not by what a variant cannot hold.
+// Distinguished at every step: by a number of its own, not by what a variant cannot hold.
 #[repr(u8)]
 pub enum Ftl {
     /// By unit.
@@ -84,7 +84,7 @@ macro_rules! delegate {
 }
 
 impl Ftl {
-    /// An empty FTL over erased flash. `seed` feeds policies that draw lots.
+    /// An empty FTL over erased flash. `seed` feeds policies that choose at random.
     ///
     /// # Errors
     /// [`ConfigError`] if the numbers do not fit the flash.
@@ -170,15 +170,15 @@ impl Ftl {
         /// Whether the map still points to the unit at `at`; its logical unit if so.
         #[must_use]
         self.live(at: Pun) -> Option<u32>;
-        /// Erased blocks of `lane`.
+        /// Erased blocks of `die_group`.
         #[must_use]
-        self.free_blocks(lane: LaneId) -> u32;
-        /// Whether cleaning or merging on `lane` should start.
+        self.free_blocks(die_group: DieGroupId) -> u32;
+        /// Whether cleaning or merging on `die_group` should start.
         #[must_use]
-        self.below_low(lane: LaneId) -> bool;
+        self.below_low(die_group: DieGroupId) -> bool;
         /// Whether it may stop.
         #[must_use]
-        self.reached_high(lane: LaneId) -> bool;
+        self.reached_high(die_group: DieGroupId) -> bool;
         /// The laws that hold at any instant, by the running sums.
         ///
         /// # Panics
@@ -196,9 +196,9 @@ impl Ftl {
         self.write_begin(lpn: u32) -> ();
         /// Trims `start..end` in the map at once.
         self.trim_now(start: u32, end: u32, version: u64) -> ();
-        /// Begins to empty a block on `lane`: chooses the next victim, or the next step of
+        /// Begins to empty a block on `die_group`: chooses the next victim, or the next step of
         /// a merge. `None` if there is none, or none that can begin now.
-        self.pick_victim(lane: LaneId) -> Option<BlockId>;
+        self.pick_victim(die_group: DieGroupId) -> Option<BlockId>;
         /// The erase of a block has ended, on all its dies: it is free again.
         ///
         /// # Panics
@@ -206,52 +206,52 @@ impl Ftl {
         self.erased(block: BlockId) -> ();
     }
 
-    /// `row` is programmed, with `units` from its first unit on; those at the places `lost`
-    /// were trimmed on their way and were not announced.
+    /// `program_unit` is programmed, with `units` from its first unit on; those at the places
+    /// `lost` were trimmed on their way and were not announced.
     ///
     /// # Panics
     /// If a host write was not announced by [`Ftl::write_begin`].
     #[inline(always)]
-    pub fn commit(&mut self, row: RowId, units: &[UnitWrite], lost: &[usize]) {
+    pub fn commit(&mut self, program_unit: ProgramUnitId, units: &[UnitWrite], lost: &[usize]) {
         if let (Self::Page(map), [write], []) = (&mut *self, units, lost) {
-            map.commit(write, map.layout().first_unit(row));
-            map.row_done(row);
+            map.commit(write, map.layout().first_unit(program_unit));
+            map.program_unit_done(program_unit);
         } else {
-            self.commit_others(row, units, lost);
+            self.commit_others(program_unit, units, lost);
         }
     }
 
-    /// The same for rows of more than one unit, or with units that are lost, and for other
+    /// The same for program units of more than one unit, or with units that are lost, and for other
     /// mappings.
     #[inline(never)]
-    fn commit_others(&mut self, row: RowId, units: &[UnitWrite], lost: &[usize]) {
+    fn commit_others(&mut self, program_unit: ProgramUnitId, units: &[UnitWrite], lost: &[usize]) {
         let kept = |place: usize| lost.is_empty() || !lost.contains(&place);
         match self {
             Self::Page(map) => {
-                map.commit_units(map.layout().first_unit(row), units, lost);
-                map.row_done(row);
+                map.commit_units(map.layout().first_unit(program_unit), units, lost);
+                map.program_unit_done(program_unit);
             }
             Self::Hybrid(map) => {
-                let first = map.layout().first_unit(row).0;
+                let first = map.layout().first_unit(program_unit).0;
                 for (place, write) in units.iter().enumerate() {
                     if kept(place) {
                         map.commit(write, Pun(first + place as u32));
                     }
                 }
-                map.row_done(row);
+                map.program_unit_done(program_unit);
             }
-            Self::Ranges(map) => map.commit(row, units, lost),
-            Self::Zoned(map) => map.commit_row(row, units),
+            Self::Ranges(map) => map.commit(program_unit, units, lost),
+            Self::Zoned(map) => map.commit_program_unit(program_unit, units),
         }
     }
 
-    /// Whether rows and blocks may be moved as a whole, by [`Ftl::put_row`] and
+    /// Whether program units and blocks may be moved as a whole, by [`Ftl::put_program_unit`] and
     /// [`Ftl::move_all`].
     #[must_use]
     #[inline]
-    pub fn takes_rows_at_once(&self) -> bool {
+    pub fn takes_program_units_at_once(&self) -> bool {
         match self {
-            Self::Page(map) => map.takes_rows_at_once(),
+            Self::Page(map) => map.takes_program_units_at_once(),
             Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => false,
         }
     }
@@ -265,29 +265,35 @@ impl Ftl {
         }
     }
 
-    /// Puts `units` of the host, at most a row, into the next row of `lane` for `stream`.
+    /// Puts `units` of the host, at most a program unit, into the next program unit of
+    /// `die_group` for `stream`.
     ///
     /// # Panics
-    /// If [`Ftl::takes_rows_at_once`] does not hold.
-    pub fn put_row(&mut self, lane: LaneId, stream: u32, units: &[UnitWrite]) -> RowId {
-        self.page_mut().put_row(lane, stream, units)
+    /// If [`Ftl::takes_program_units_at_once`] does not hold.
+    pub fn put_program_unit(
+        &mut self,
+        die_group: DieGroupId,
+        stream: u32,
+        units: &[UnitWrite],
+    ) -> ProgramUnitId {
+        self.page_mut().put_program_unit(die_group, stream, units)
     }
 
-    /// Copies every valid unit of `victim` away, into the rows `runs`.
+    /// Copies every valid unit of `victim` away, into the program units `runs`.
     ///
     /// # Panics
-    /// If [`Ftl::takes_rows_at_once`] does not hold.
+    /// If [`Ftl::takes_program_units_at_once`] does not hold.
     pub fn move_all(
         &mut self,
         victim: BlockId,
         scratch: &mut Vec<u32>,
-        runs: &mut Vec<RowRun>,
+        runs: &mut Vec<ProgramUnitRun>,
     ) -> Moved {
         self.page_mut().move_all(victim, scratch, runs)
     }
 
-    /// Whether further rows may be programmed into `block`: by the host, or as copies. A block
-    /// that is partly written and for which this does not hold stays so until it is erased.
+    /// Whether further program units may be programmed into `block`: by the host, or as copies. A
+    /// block that is partly written and for which this does not hold stays so until it is erased.
     #[must_use]
     pub fn is_writing(&self, block: BlockId) -> bool {
         match self {
@@ -298,13 +304,13 @@ impl Ftl {
         }
     }
 
-    /// Erased blocks of `lane`, those of all ranges and kinds together.
+    /// Erased blocks of `die_group`, those of all ranges and kinds together.
     #[must_use]
-    pub fn erased_blocks(&self, lane: LaneId) -> u32 {
+    pub fn erased_blocks(&self, die_group: DieGroupId) -> u32 {
         match self {
-            Self::Page(map) => map.erased_blocks(lane),
-            Self::Ranges(map) => map.erased_blocks(lane),
-            one => one.free_blocks(lane),
+            Self::Page(map) => map.erased_blocks(die_group),
+            Self::Ranges(map) => map.erased_blocks(die_group),
+            one => one.free_blocks(die_group),
         }
     }
 
@@ -389,8 +395,8 @@ impl Ftl {
         }
     }
 
-    /// Whether lanes have blocks of two kinds, so that one that cannot take a row of one
-    /// stream may take one of another.
+    /// Whether die groups have blocks of two kinds, so that one that cannot take a program unit
+    /// of one stream may take one of another.
     #[must_use]
     pub fn has_slc(&self) -> bool {
         self.page().is_some_and(|map| map.config().slc.is_some())
@@ -403,7 +409,7 @@ impl Ftl {
         plan::read_of(self.layout(), at)
     }
 
-    /// Adds `at` to the reads: one command for a level of a row as long as units of it
+    /// Adds `at` to the reads: one command for a level of a program unit as long as units of it
     /// follow each other, and one page for each plane that is needed. `planes` has a bit
     /// for each page in the last command.
     #[inline]
@@ -432,7 +438,7 @@ impl Ftl {
     /// The ranges of the tombstone that `write` programs.
     ///
     /// # Panics
-    /// If it is no tombstone under way.
+    /// If it is no tombstone in flight.
     #[must_use]
     pub fn tombstone_ranges(&self, write: &UnitWrite) -> &[TrimRange] {
         match self {

@@ -12,7 +12,7 @@ use crate::ranges::Ranges;
 use crate::zoned::Zoned;
 
 impl Ftl {
-    /// Whether nothing is under way or promised: no program, no trim, no step of a cleaning or
+    /// Whether nothing is in flight or promised: no program, no trim, no step of a cleaning or
     /// merge.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
@@ -56,36 +56,39 @@ impl Ftl {
         })
     }
 
-    /// Whether `nand` holds what the FTL thinks: so many rows in blocks that may be written
-    /// further, and in each place that the map points to what was programmed there. `units` are
-    /// the logical units, translation pages among them. Looks at every block and unit.
+    /// Whether `nand` holds what the FTL thinks: so many program units in blocks that may be
+    /// written further, and in each place that the map points to what was programmed there.
+    /// `units` are the logical units, translation pages among them. Looks at every block and
+    /// unit.
     #[must_use]
     pub fn stands_on(&self, nand: &Nand, units: u32) -> bool {
         let mut blocks = (0..nand.geometry().blocks()).map(BlockId);
         let agrees = |block| {
-            let (there, expected) = (nand.rows_programmed(block), self.rows_expected(block));
-            // Where rows may be left out, those of the last members may be.
+            let (there, expected) =
+                (nand.program_units_programmed(block), self.program_units_expected(block));
+            // Where program units may be left out, those of the last members may be.
             let left_out = nand.has_gaps() && there < *expected.start();
             nand.is_bad(block) || left_out || expected.contains(&there)
         };
         // Where flash does not fail, these have told, and millions of units need no look.
         let told = matches!(self, Self::Page(_) | Self::Zoned(_)) && !nand.has_faults();
-        let holds = |lpn| self.lookup(lpn).is_none_or(|at| nand.holds(nand.layout().row_of(at)));
+        let holds =
+            |lpn| self.lookup(lpn).is_none_or(|at| nand.holds(nand.layout().program_unit_of(at)));
         blocks.all(agrees) && (told || (0..units).all(holds))
     }
 
-    /// How many rows the flash may hold in `block`, if it is not bad.
-    pub(crate) fn rows_expected(&self, block: BlockId) -> RangeInclusive<u32> {
+    /// How many program units the flash may hold in `block`, if it is not bad.
+    pub(crate) fn program_units_expected(&self, block: BlockId) -> RangeInclusive<u32> {
         match self {
-            Self::Page(map) => exactly(map.rows_written(block)),
-            Self::Hybrid(map) => map.rows_expected(block),
-            Self::Ranges(map) => map.rows_expected(block),
-            Self::Zoned(map) => map.rows_expected(block),
+            Self::Page(map) => exactly(map.program_units_written(block)),
+            Self::Hybrid(map) => map.program_units_expected(block),
+            Self::Ranges(map) => map.program_units_expected(block),
+            Self::Zoned(map) => map.program_units_expected(block),
         }
     }
 }
 
-/// So many rows, no more and no less.
-pub(crate) fn exactly(rows: u32) -> RangeInclusive<u32> {
-    rows..=rows
+/// So many program units, no more and no less.
+pub(crate) fn exactly(program_units: u32) -> RangeInclusive<u32> {
+    program_units..=program_units
 }

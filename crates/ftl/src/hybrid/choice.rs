@@ -27,9 +27,9 @@ impl Hybrid {
         }
     }
 
-    /// Whether the open log block `block` waits for the row that it was opened for.
-    fn awaits_row(&self, block: u32) -> bool {
-        self.groups[self.group_of[block as usize] as usize].awaits_row
+    /// Whether the open log block `block` waits for the program unit that it was opened for.
+    fn awaits_program_unit(&self, block: u32) -> bool {
+        self.groups[self.group_of[block as usize] as usize].awaits_program_unit
     }
 
     /// (1 - u) age / 2u, with the age in changes of any log block since one of this.
@@ -45,9 +45,10 @@ impl Hybrid {
         self.changed[block as usize] = self.changes;
     }
 
-    /// The log block that waits for its merge on `lane` and goes next, of those that `may`.
-    pub(super) fn best_sealed(&self, lane: usize, may: impl Fn(u32) -> bool) -> Option<u32> {
-        let mut sealed = self.lanes[lane].sealed.values().copied().filter(|&block| may(block));
+    /// The log block that waits for its merge on `die_group` and goes next, of those that `may`.
+    pub(super) fn best_sealed(&self, die_group: usize, may: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut sealed =
+            self.die_groups[die_group].sealed.values().copied().filter(|&block| may(block));
         if self.config.victim == VictimPolicy::Fifo {
             // They stand in the order in which they were opened.
             return sealed.next();
@@ -66,10 +67,12 @@ impl Hybrid {
     /// The log block of the device that is merged first; if none is full, the one open for
     /// longest, or written least recently.
     pub(super) fn best_of_all(&self) -> Option<u32> {
-        let lanes = (0..self.lanes.len()).filter_map(|lane| self.best_sealed(lane, |_| true));
-        self.best(lanes).or_else(|| {
+        let die_groups = (0..self.die_groups.len())
+            .filter_map(|die_group| self.best_sealed(die_group, |_| true));
+        self.best(die_groups).or_else(|| {
             let open = self.open_logs.values().copied();
-            let mut idle = open.filter(|&block| self.is_idle(block) && !self.awaits_row(block));
+            let mut idle =
+                open.filter(|&block| self.is_idle(block) && !self.awaits_program_unit(block));
             match self.config.victim {
                 VictimPolicy::Lru => idle.min_by_key(|&block| self.changed[block as usize]),
                 _ => idle.next(),

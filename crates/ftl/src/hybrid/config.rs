@@ -27,8 +27,9 @@ pub struct HybridConfig {
     pub logical_units: u32,
     /// What log blocks hold.
     pub logs: Logs,
-    /// Whether rows of a block may be left out, as long as rows go up (SLC); otherwise they
-    /// are programmed with padding, where log blocks hold units at their own offsets.
+    /// Whether program units of a block may be left out, as long as program units go up (SLC);
+    /// otherwise they are programmed with padding, where log blocks hold units at their own
+    /// offsets.
     pub gaps: bool,
     /// N: logical blocks of a data group, which share log blocks.
     pub group_blocks: u32,
@@ -39,7 +40,7 @@ pub struct HybridConfig {
     /// Which log block is merged where there is a choice: FIFO, greedy, LRU or cost-benefit
     /// (Kawaguchi). A group that is out of log blocks chooses among its own.
     pub victim: VictimPolicy,
-    /// Merging starts by itself when the mean of erased blocks over all lanes is below this;
+    /// Merging starts by itself when the mean of erased blocks over all die groups is below this;
     /// 0 for never: then only groups that need a log block ask for it.
     pub free_blocks_low: u32,
     /// Merging that started so stops at this mean.
@@ -152,26 +153,28 @@ impl HybridConfig {
         if !choice::is_known(self.victim) {
             return Err(ConfigError::MergeChoice { victim: self.victim });
         }
-        if self.logs != Logs::Groups && geometry.units_per_row() != 1 {
-            return Err(ConfigError::WholeRows { units: geometry.units_per_row() });
+        if self.logs != Logs::Groups && geometry.units_per_program_unit() != 1 {
+            return Err(ConfigError::WholeProgramUnits {
+                units: geometry.units_per_program_unit(),
+            });
         }
-        let (blocks, lanes) = (geometry.blocks(), geometry.lanes());
-        let per_lane = geometry.blocks_per_lane();
+        let (blocks, die_groups) = (geometry.blocks(), geometry.die_groups());
+        let per_die_group = geometry.blocks_per_die_group();
         let (low, high) = (self.free_blocks_low, self.free_blocks_high);
         let logs_min = self.logs_min();
         for (field, value, min, max) in [
             ("the number of log blocks (log_share)", self.log_blocks, logs_min, blocks),
             ("group_blocks", self.group_blocks, 1, u32::MAX),
             ("group_log_blocks", self.group_log_blocks, logs_min, u32::MAX),
-            ("free_blocks_low", low, 0, per_lane),
-            ("free_blocks_high", high, low, per_lane),
+            ("free_blocks_low", low, 0, per_die_group),
+            ("free_blocks_high", high, low, per_die_group),
         ] {
             if !(min..=max).contains(&value) {
                 return Err(ConfigError::Watermark { field, value, min, max });
             }
         }
         // At least one log block, and a high watermark that merging everything reaches.
-        let kept = logs_min.max(high * lanes) + Self::MERGE_BLOCKS + self.reserve_blocks;
+        let kept = logs_min.max(high * die_groups) + Self::MERGE_BLOCKS + self.reserve_blocks;
         let block = u64::from(geometry.data_units_per_block());
         let usable = u64::from(blocks.saturating_sub(kept)) * block;
         let logical = u64::from(self.logical_units);

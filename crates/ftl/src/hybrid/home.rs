@@ -1,20 +1,21 @@
-//! Where the next row of the host goes, by the kind of log blocks; rows at their own offsets.
+//! Where the next program unit of the host goes, by the kind of log blocks; program units at
+//! their own offsets.
 
-use prism_nand::{LaneId, RowId};
+use prism_nand::{DieGroupId, ProgramUnitId};
 
 use super::{Hybrid, Logs, Use};
 use crate::plan::HostPlace;
 
-/// Where a row of the host goes, or what has to be done first.
+/// Where a program unit of the host goes, or what has to be done first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Into this log block: the next row, or the row at its own offset.
+    /// Into this log block: the next program unit, or the program unit at its own offset.
     Log(u32),
     /// Into a log block that is opened for it.
     NewLog,
     /// Into the sequential log block, which is opened for it.
     NewSequential,
-    /// Into this data block, which has rows left and becomes a log block again.
+    /// Into this data block, which has program units left and becomes a log block again.
     Reopened(u32),
     /// To its own offset in this data block, which is still erased there.
     Data(u32),
@@ -24,7 +25,7 @@ pub(super) enum Way {
     Wait(Need),
 }
 
-/// What a row of the host waits for.
+/// What a program unit of the host waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     /// A log block more for its group.
@@ -33,14 +34,14 @@ pub(super) enum Need {
     Erased,
     /// The merge of this log block.
     Merge(u32),
-    /// The rows before it, copied from the data block to the log block.
+    /// The program units before it, copied from the data block to the log block.
     Fill,
-    /// What is under way in its group.
+    /// What is in flight in its group.
     InFlight,
 }
 
 impl Hybrid {
-    /// The way of a row of `group` that begins with unit `first`.
+    /// The way of a program unit of `group` that begins with unit `first`.
     pub(super) fn way(&self, group: u32, first: u32) -> Way {
         match self.config.logs {
             Logs::Groups => self.way_in_group(group),
@@ -59,16 +60,16 @@ impl Hybrid {
 
     /// Each unit goes to its own offset of the block that replaces the data block of `logical`.
     fn way_home(&self, logical: u32, first: u32) -> Way {
-        let row = self.block_units.split(first).1;
+        let program_unit = self.block_units.split(first).1;
         let group = &self.groups[logical as usize];
         if group.merging.is_some() {
             return Way::Wait(Need::InFlight);
         }
         if let Some(open) = group.open {
             let next = self.next[open as usize];
-            return if row < next {
+            return if program_unit < next {
                 Way::Wait(Need::Merge(open))
-            } else if self.is_live_between(logical, next, row) {
+            } else if self.is_live_between(logical, next, program_unit) {
                 Way::Wait(Need::Fill)
             } else {
                 Way::Log(open)
@@ -82,8 +83,8 @@ impl Hybrid {
             return Way::Wait(Need::Room);
         }
         match self.data[logical as usize].checked_sub(1) {
-            Some(data) if self.next[data as usize] <= row => Way::Reopened(data),
-            _ if self.is_live_between(logical, 0, row) => Way::Wait(Need::Fill),
+            Some(data) if self.next[data as usize] <= program_unit => Way::Reopened(data),
+            _ if self.is_live_between(logical, 0, program_unit) => Way::Wait(Need::Fill),
             _ => Way::NewLog,
         }
     }
@@ -94,19 +95,19 @@ impl Hybrid {
     /// as well, and the run has ended: the paper begins a new one with it, at whose head it
     /// could not stand.
     fn way_fast(&self, first: u32) -> Way {
-        let (logical, row) = self.block_units.split(first);
+        let (logical, program_unit) = self.block_units.split(first);
         if self.groups[0].merging != Some(logical) {
             match self.data[logical as usize].checked_sub(1) {
-                Some(data) if self.next[data as usize] <= row => return Way::Data(data),
+                Some(data) if self.next[data as usize] <= program_unit => return Way::Data(data),
                 None if self.free_total > 0 => return Way::NewData,
                 None => return Way::Wait(Need::Erased),
                 Some(_) => {}
             }
         }
         match self.sequential {
-            Some(run) if row == 0 => return Way::Wait(Need::Merge(run)),
-            Some(run) if self.continues(run, logical, row) => return Way::Log(run),
-            None if row == 0 => {
+            Some(run) if program_unit == 0 => return Way::Wait(Need::Merge(run)),
+            Some(run) if self.continues(run, logical, program_unit) => return Way::Log(run),
+            None if program_unit == 0 => {
                 let may = self.log_total < self.logs_max && self.free_total > 0;
                 return if may { Way::NewSequential } else { Way::Wait(Need::Room) };
             }
@@ -122,19 +123,20 @@ impl Hybrid {
         }
     }
 
-    fn continues(&self, run: u32, logical: u32, row: u32) -> bool {
+    fn continues(&self, run: u32, logical: u32, program_unit: u32) -> bool {
         let index = run as usize;
-        let open = self.uses[index] == Use::Log && self.next[index] < self.layout.rows_per_block();
-        open && self.logical[index] == logical && self.next[index] == row
+        let open = self.uses[index] == Use::Log
+            && self.next[index] < self.layout.program_units_per_block();
+        open && self.logical[index] == logical && self.next[index] == program_unit
     }
 
-    /// Whether something of `logical` is live in rows `from..to`.
+    /// Whether something of `logical` is live in program units `from..to`.
     fn is_live_between(&self, logical: u32, from: u32, to: u32) -> bool {
         let start = logical * self.block_units.get();
         (start + from..start + to).any(|lpn| self.lookup(lpn).is_some())
     }
 
-    /// Where the next row of `group`, which begins with unit `first`, goes.
+    /// Where the next program unit of `group`, which begins with unit `first`, goes.
     #[must_use]
     pub fn host_place(&self, group: u32, first: u32) -> HostPlace {
         let block = match self.way(group, first) {
@@ -142,79 +144,85 @@ impl Hybrid {
             Way::Log(block) | Way::Reopened(block) | Way::Data(block) => Some(block),
             Way::NewLog | Way::NewSequential | Way::NewData => None,
         };
-        let lane = match block {
-            Some(block) => self.lane_of(block),
-            None => self.freest_lane().expect("a block is erased"),
+        let die_group = match block {
+            Some(block) => self.die_group_of(block),
+            None => self.freest_die_group().expect("a block is erased"),
         };
-        HostPlace::Lane(LaneId(lane as u32))
+        HostPlace::DieGroup(DieGroupId(die_group as u32))
     }
 
-    /// The row that [`Hybrid::reserve_host`] would take, if it stands in a block that is open.
+    /// The program unit that [`Hybrid::reserve_host`] would take, if it stands in a block that is
+    /// open.
     #[must_use]
-    pub fn next_row(&self, group: u32, first: u32) -> Option<RowId> {
+    pub fn next_program_unit(&self, group: u32, first: u32) -> Option<ProgramUnitId> {
         match self.way(group, first) {
             Way::Log(block) | Way::Reopened(block) | Way::Data(block) => {
-                let row = self.home_row(block, first).unwrap_or(self.next[block as usize]);
-                Some(RowId(block * self.layout.rows_per_block() + row))
+                let program_unit =
+                    self.home_program_unit(block, first).unwrap_or(self.next[block as usize]);
+                Some(ProgramUnitId(block * self.layout.program_units_per_block() + program_unit))
             }
             _ => None,
         }
     }
 
-    /// The row of `block` where `first` has to stand; `None` if any will do.
-    fn home_row(&self, block: u32, first: u32) -> Option<u32> {
+    /// The program unit of `block` where `first` has to stand; `None` if any will do.
+    fn home_program_unit(&self, block: u32, first: u32) -> Option<u32> {
         let home = self.config.logs == Logs::Replacement || self.uses[block as usize] == Use::Data;
         home.then(|| self.block_units.split(first).1)
     }
 
-    /// Takes the row for unit `first` and those that follow it: [`Hybrid::host_place`] offered
-    /// one on `lane`. Rows before it that stay empty have to be programmed first, if rows may
-    /// not be left out: [`Hybrid::take_pad`].
+    /// Takes the program unit for unit `first` and those that follow it: [`Hybrid::host_place`]
+    /// offered one on `die_group`. Program units before it that stay empty have to be programmed
+    /// first, if program units may not be left out: [`Hybrid::take_pad`].
     ///
     /// # Panics
     /// If it did not.
-    pub fn reserve_host(&mut self, lane: LaneId, group: u32, first: u32) -> RowId {
+    pub fn reserve_host(&mut self, die_group: DieGroupId, group: u32, first: u32) -> ProgramUnitId {
         let way = self.way(group, first);
-        let (logical, row) = self.block_units.split(first);
+        let (logical, program_unit) = self.block_units.split(first);
         let block = match way {
-            Way::Wait(_) => panic!("a row that was not offered"),
+            Way::Wait(_) => panic!("a program unit that was not offered"),
             Way::Log(block) | Way::Data(block) => block,
             Way::NewLog => self.open_log(group),
             Way::NewSequential => self.open_sequential(logical),
             Way::Reopened(block) => self.reopen(block, logical),
             Way::NewData => self.open_data(logical),
         };
-        assert!(self.lane_of(block) == lane.0 as usize, "a row of another lane");
-        if self.home_row(block, first).is_some() {
-            self.leave_out(block, row);
+        assert!(
+            self.die_group_of(block) == die_group.0 as usize,
+            "a program unit of another die group"
+        );
+        if self.home_program_unit(block, first).is_some() {
+            self.leave_out(block, program_unit);
         }
         if self.config.logs == Logs::Fast && !matches!(way, Way::Data(_) | Way::NewData) {
             self.end_run_unless(block, logical);
         }
-        self.groups[group as usize].awaits_row = false;
+        self.groups[group as usize].awaits_program_unit = false;
         self.note_change(block);
-        let taken = self.take_row(block);
+        let taken = self.take_program_unit(block);
         if self.uses[block as usize] == Use::Log
-            && self.next[block as usize] == self.layout.rows_per_block()
+            && self.next[block as usize] == self.layout.program_units_per_block()
         {
             self.close(block);
         }
         taken
     }
 
-    /// Rows of `block` up to `row` stay empty.
-    fn leave_out(&mut self, block: u32, row: u32) {
+    /// Program units of `block` up to `program_unit` stay empty.
+    fn leave_out(&mut self, block: u32, program_unit: u32) {
         if self.config.gaps {
-            self.next[block as usize] = row;
+            self.next[block as usize] = program_unit;
         }
-        while self.next[block as usize] < row {
-            let pad = self.take_row(block);
+        while self.next[block as usize] < program_unit {
+            let pad = self.take_program_unit(block);
             self.pads.push_back(pad);
         }
     }
 
-    /// A row that has to be programmed empty before the row that was reserved last.
-    pub fn take_pad(&mut self) -> Option<RowId> {
+    /// A program unit that has to be programmed empty before the program unit that was reserved
+    /// last.
+    pub fn take_pad(&mut self) -> Option<ProgramUnitId> {
         self.pads.pop_front()
     }
 
@@ -236,7 +244,7 @@ impl Hybrid {
         block
     }
 
-    /// A data block with rows left becomes a log block again, with what it holds.
+    /// A data block with program units left becomes a log block again, with what it holds.
     fn reopen(&mut self, block: u32, logical: u32) -> u32 {
         self.data[logical as usize] = 0;
         self.opened[block as usize] = self.opens;
@@ -255,8 +263,8 @@ impl Hybrid {
         block
     }
 
-    /// Whether no row of `block` is under way.
+    /// Whether no program unit of `block` is in flight.
     pub(super) fn is_idle(&self, block: u32) -> bool {
-        self.rows_in_flight[block as usize] == 0
+        self.program_units_in_flight[block as usize] == 0
     }
 }

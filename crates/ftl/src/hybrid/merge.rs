@@ -11,7 +11,7 @@
 //! instant its data is in its data block and the log blocks, and a merge that is cut off
 //! leaves nothing but a block to erase.
 
-use prism_nand::{BlockId, Cause, LaneId, Pun, RowId};
+use prism_nand::{BlockId, Cause, DieGroupId, ProgramUnitId, Pun};
 
 use super::{Hybrid, Use};
 use crate::plan::{self, ReadRun, UnitWrite, Units};
@@ -51,14 +51,15 @@ impl MergeCounts {
     }
 }
 
-/// What a lane does until its next erase.
+/// What a die group does until its next erase.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     /// Nothing is copied, the victim is erased.
     Erase,
     /// The same with a log block, for whose room a group may be waiting.
     EraseLog,
-    /// Rows `first..end` of `logical` are copied to `target`, which then is its data block.
+    /// Program units `first..end` of `logical` are copied to `target`, which then is its data
+    /// block.
     Copy { logical: u32, target: u32, first: u32, end: u32 },
     /// The same, and the host goes on to write to `target`.
     Fill { logical: u32, target: u32, first: u32, end: u32 },
@@ -83,56 +84,58 @@ enum Kind {
 }
 
 impl Hybrid {
-    /// Erased blocks of `lane`.
+    /// Erased blocks of `die_group`.
     #[must_use]
-    pub fn free_blocks(&self, lane: LaneId) -> u32 {
-        self.lanes[lane.0 as usize].free.len() as u32
+    pub fn free_blocks(&self, die_group: DieGroupId) -> u32 {
+        self.die_groups[die_group.0 as usize].free.len() as u32
     }
 
-    /// Whether the lane should work on merges or erases.
+    /// Whether the die group should work on merges or erases.
     #[must_use]
-    pub fn below_low(&self, lane: LaneId) -> bool {
-        self.is_asked(lane) || self.could_merge(lane, self.config.free_blocks_low)
+    pub fn below_low(&self, die_group: DieGroupId) -> bool {
+        self.is_asked(die_group) || self.could_merge(die_group, self.config.free_blocks_low)
     }
 
     /// Whether it may stop.
     #[must_use]
-    pub fn reached_high(&self, lane: LaneId) -> bool {
-        !self.is_asked(lane) && !self.could_merge(lane, self.config.free_blocks_high)
+    pub fn reached_high(&self, die_group: DieGroupId) -> bool {
+        !self.is_asked(die_group) && !self.could_merge(die_group, self.config.free_blocks_high)
     }
 
-    /// Whether a group waits for the lane, or something is begun there.
+    /// Whether a group waits for the die group, or something is begun there.
     #[must_use]
-    pub fn is_asked(&self, lane: LaneId) -> bool {
-        let failed = self.has_failed_data(lane);
-        let lane = &self.lanes[lane.0 as usize];
-        let awaited = !matches!(lane.step, None | Some(Step::Erase));
-        let merges = lane.victim.is_some() || !lane.wanted.is_empty();
-        awaited || merges || !lane.dead.is_empty() || !lane.fills.is_empty() || failed
+    pub fn is_asked(&self, die_group: DieGroupId) -> bool {
+        let failed = self.has_failed_data(die_group);
+        let die_group = &self.die_groups[die_group.0 as usize];
+        let awaited = !matches!(die_group.step, None | Some(Step::Erase));
+        let merges = die_group.victim.is_some() || !die_group.wanted.is_empty();
+        awaited || merges || !die_group.dead.is_empty() || !die_group.fills.is_empty() || failed
     }
 
-    fn could_merge(&self, lane: LaneId, watermark: u32) -> bool {
-        self.free_total < watermark * self.lanes.len() as u32
-            && !self.lanes[lane.0 as usize].sealed.is_empty()
+    fn could_merge(&self, die_group: DieGroupId, watermark: u32) -> bool {
+        self.free_total < watermark * self.die_groups.len() as u32
+            && !self.die_groups[die_group.0 as usize].sealed.is_empty()
     }
 
-    /// Begins the next step of `lane`, whose [`Hybrid::gather`] and [`Hybrid::emptied`] then
+    /// Begins the next step of `die_group`, whose [`Hybrid::gather`] and [`Hybrid::emptied`] then
     /// go by the block returned: what is dead is erased first, then data is moved out of a
     /// block that has failed, then a merge goes on, then those that groups wait for, then the
-    /// oldest full log block of the lane. `None` if nothing can begin now.
-    pub fn pick_victim(&mut self, lane: LaneId) -> Option<BlockId> {
-        let index = lane.0 as usize;
-        assert!(self.lanes[index].step.is_none(), "one step at a time on {lane:?}");
+    /// oldest full log block of the die group. `None` if nothing can begin now.
+    pub fn pick_victim(&mut self, die_group: DieGroupId) -> Option<BlockId> {
+        let index = die_group.0 as usize;
+        assert!(self.die_groups[index].step.is_none(), "one step at a time on {die_group:?}");
         let begun = self.begin_step(index);
-        if begun.is_none() && self.is_asked(lane) {
+        if begun.is_none() && self.is_asked(die_group) {
             self.note_end();
         }
         begun
     }
 
     fn begin_step(&mut self, index: usize) -> Option<BlockId> {
-        if let Some(place) = self.lanes[index].dead.iter().position(|&block| self.is_quiet(block)) {
-            let block = self.lanes[index].dead.remove(place).expect("it was found there");
+        if let Some(place) =
+            self.die_groups[index].dead.iter().position(|&block| self.is_quiet(block))
+        {
+            let block = self.die_groups[index].dead.remove(place).expect("it was found there");
             self.merges.empty += 1;
             return Some(self.begin_erase(index, block));
         }
@@ -147,10 +150,10 @@ impl Hybrid {
         self.go_on_merging(index)
     }
 
-    /// The next step of the merge of `lane`, or of one that is begun.
+    /// The next step of the merge of `die_group`, or of one that is begun.
     fn go_on_merging(&mut self, index: usize) -> Option<BlockId> {
         loop {
-            let victim = match self.lanes[index].victim {
+            let victim = match self.die_groups[index].victim {
                 Some(victim) => victim,
                 None => self.next_victim(index)?,
             };
@@ -158,12 +161,12 @@ impl Hybrid {
                 return None;
             }
             if self.valid[victim as usize] == 0 {
-                self.lanes[index].victim = None;
+                self.die_groups[index].victim = None;
                 if self.is_failed(victim) {
                     self.retire(victim);
                     continue;
                 }
-                self.merges.empty += u64::from(!self.lanes[index].copied);
+                self.merges.empty += u64::from(!self.die_groups[index].copied);
                 self.uses[victim as usize] = Use::Spent;
                 self.spent_total += 1;
                 return Some(self.begin_erase(index, victim));
@@ -176,12 +179,12 @@ impl Hybrid {
                     // Nothing to erase, nothing to copy: the map says it all.
                     self.count_in_place(victim, 0);
                     self.retire_log(victim);
-                    self.lanes[index].victim = None;
+                    self.die_groups[index].victim = None;
                     self.become_data(victim, logical);
                 }
                 Kind::InPlace(logical) => {
                     let first = self.next[victim as usize];
-                    let end = self.rows_of(logical, victim).max(first);
+                    let end = self.program_units_of(logical, victim).max(first);
                     self.count_in_place(victim, end - first);
                     self.begin_copy(index, Step::Copy { logical, target: victim, first, end });
                     return Some(BlockId(victim));
@@ -200,30 +203,30 @@ impl Hybrid {
         self.groups[self.group_of[block as usize] as usize].merging.is_none()
     }
 
-    fn begin_erase(&mut self, lane: usize, block: u32) -> BlockId {
+    fn begin_erase(&mut self, die_group: usize, block: u32) -> BlockId {
         let spent = self.uses[block as usize] == Use::Spent;
-        self.lanes[lane].step = Some(if spent { Step::EraseLog } else { Step::Erase });
+        self.die_groups[die_group].step = Some(if spent { Step::EraseLog } else { Step::Erase });
         BlockId(block)
     }
 
-    /// Whether rows of the data block of `logical` are under way: what they hold would be
+    /// Whether program units of the data block of `logical` are in flight: what they hold would be
     /// missed by a merge that begins now.
     fn data_is_written(&self, logical: u32) -> bool {
         self.data[logical as usize].checked_sub(1).is_some_and(|data| !self.is_idle(data))
     }
 
     /// Begins to copy what a log block needs from the data block before the host goes on.
-    fn next_fill(&mut self, lane: usize) -> Option<u32> {
-        while let Some(&(log, end)) = self.lanes[lane].fills.front() {
+    fn next_fill(&mut self, die_group: usize) -> Option<u32> {
+        while let Some(&(log, end)) = self.die_groups[die_group].fills.front() {
             let first = self.next[log as usize];
             let logical = self.group_of[log as usize];
             let open = self.uses[log as usize] == Use::Log && self.is_open(log);
             if open && first < end && !self.is_quiet(log) {
                 return None;
             }
-            self.lanes[lane].fills.pop_front();
+            self.die_groups[die_group].fills.pop_front();
             if open && first < end {
-                self.begin_copy(lane, Step::Fill { logical, target: log, first, end });
+                self.begin_copy(die_group, Step::Fill { logical, target: log, first, end });
                 return Some(log);
             }
         }
@@ -231,54 +234,55 @@ impl Hybrid {
     }
 
     /// Begins to gather `logical` in `target`, a fresh block.
-    fn begin_full(&mut self, lane: usize, logical: u32, target: u32) {
+    fn begin_full(&mut self, die_group: usize, logical: u32, target: u32) {
         self.uses[target as usize] = Use::Target;
         self.group_of[target as usize] = logical / self.config.group_blocks;
         self.merges.full += 1;
-        let end = self.rows_of(logical, target);
-        self.begin_copy(lane, Step::Copy { logical, target, first: 0, end });
+        let end = self.program_units_of(logical, target);
+        self.begin_copy(die_group, Step::Copy { logical, target, first: 0, end });
     }
 
-    fn begin_copy(&mut self, lane: usize, step: Step) {
+    fn begin_copy(&mut self, die_group: usize, step: Step) {
         let (Step::Copy { logical, .. } | Step::Fill { logical, .. }) = step else {
             unreachable!("a step that copies")
         };
         let group = logical / self.config.group_blocks;
         self.groups[group as usize].merging = Some(logical);
-        self.lanes[lane].copied |= matches!(step, Step::Copy { .. });
-        self.lanes[lane].step = Some(step);
+        self.die_groups[die_group].copied |= matches!(step, Step::Copy { .. });
+        self.die_groups[die_group].step = Some(step);
     }
 
-    fn count_in_place(&mut self, log: u32, rows: u32) {
-        let full = self.next[log as usize] == self.layout.rows_per_block();
-        if full && rows == 0 {
+    fn count_in_place(&mut self, log: u32, program_units: u32) {
+        let full = self.next[log as usize] == self.layout.program_units_per_block();
+        if full && program_units == 0 {
             self.merges.switches += 1;
         } else {
             self.merges.partial += 1;
         }
     }
 
-    /// The log block that is merged next on `lane`.
-    fn next_victim(&mut self, lane: usize) -> Option<u32> {
-        let wanted = &self.lanes[lane].wanted;
+    /// The log block that is merged next on `die_group`.
+    fn next_victim(&mut self, die_group: usize) -> Option<u32> {
+        let wanted = &self.die_groups[die_group].wanted;
         if !wanted.is_empty() {
             let place = wanted.iter().position(|&block| self.is_quiet(block))?;
-            let block = self.lanes[lane].wanted.remove(place).expect("it was found there");
-            return Some(self.become_victim(lane, block));
+            let block =
+                self.die_groups[die_group].wanted.remove(place).expect("it was found there");
+            return Some(self.become_victim(die_group, block));
         }
         // What waits for its erase makes room without any copy.
-        if !self.lanes[lane].dead.is_empty() {
+        if !self.die_groups[die_group].dead.is_empty() {
             return None;
         }
-        let block = self.best_sealed(lane, |block| self.is_quiet(block))?;
-        self.lanes[lane].sealed.remove(&self.opened[block as usize]);
-        Some(self.become_victim(lane, block))
+        let block = self.best_sealed(die_group, |block| self.is_quiet(block))?;
+        self.die_groups[die_group].sealed.remove(&self.opened[block as usize]);
+        Some(self.become_victim(die_group, block))
     }
 
-    fn become_victim(&mut self, lane: usize, block: u32) -> u32 {
+    fn become_victim(&mut self, die_group: usize, block: u32) -> u32 {
         self.uses[block as usize] = Use::Merging;
-        self.lanes[lane].victim = Some(block);
-        self.lanes[lane].copied = false;
+        self.die_groups[die_group].victim = Some(block);
+        self.die_groups[die_group].copied = false;
         block
     }
 
@@ -291,7 +295,7 @@ impl Hybrid {
         let (logical, offset) = self.block_units.split(lpn);
         let at_home = |(at, lpn)| lpn == logical * units + at;
         let in_place = place == offset && live.all(at_home);
-        let written = self.next[log as usize] * self.layout.units_per_row();
+        let written = self.next[log as usize] * self.layout.units_per_program_unit();
         if in_place && !self.is_failed(log) && !self.data_is_live(logical, written) {
             Kind::InPlace(logical)
         } else {
@@ -306,16 +310,16 @@ impl Hybrid {
         (start..start + end).any(|at| self.live(Pun(at)).is_some())
     }
 
-    /// Rows that `logical` needs up to its last unit outside of `target`, those on their way
-    /// to flash included.
-    fn rows_of(&self, logical: u32, target: u32) -> u32 {
+    /// Program units that `logical` needs up to its last unit outside of `target`, those on their
+    /// way to flash included.
+    fn program_units_of(&self, logical: u32, target: u32) -> u32 {
         let units = self.block_units.get();
         let last = (0..units).rev().find(|offset| {
             let lpn = logical * units + offset;
             let outside = |at| self.layout.block_of_unit(at).0 != target;
             self.in_flight.contains(lpn) || self.lookup(lpn).is_some_and(outside)
         });
-        last.map_or(0, |last| last / self.layout.units_per_row() + 1)
+        last.map_or(0, |last| last / self.layout.units_per_program_unit() + 1)
     }
 
     /// Why `victim` is emptied.
@@ -324,11 +328,11 @@ impl Hybrid {
         if self.is_failed(victim.0) { Cause::Retire } else { Cause::Merge }
     }
 
-    /// Plans the next row of the merge that [`Hybrid::pick_victim`] began with `victim`;
-    /// `cursor` counts its rows. The plan is empty once all rows are planned. Places whose
-    /// unit does not exist are padding. What the host writes behind the last row meanwhile
-    /// makes the merge longer, so that one which is complete has reached every unit that was
-    /// programmed before its last row: recovery tells it by that.
+    /// Plans the next program unit of the merge that [`Hybrid::pick_victim`] began with `victim`;
+    /// `cursor` counts its program units. The plan is empty once all program units are planned.
+    /// Places whose unit does not exist are padding. What the host writes behind the last program
+    /// unit meanwhile makes the merge longer, so that one which is complete has reached every
+    /// unit that was programmed before its last program unit: recovery tells it by that.
     pub fn gather(
         &mut self,
         victim: BlockId,
@@ -338,8 +342,8 @@ impl Hybrid {
     ) {
         reads.clear();
         to_program.clear();
-        let lane = self.lane_of(victim.0);
-        let step = self.lanes[lane].step.expect("a step was begun");
+        let die_group = self.die_group_of(victim.0);
+        let step = self.die_groups[die_group].step.expect("a step was begun");
         let (Step::Copy { logical, first, end, .. } | Step::Fill { logical, first, end, .. }) =
             step
         else {
@@ -348,18 +352,18 @@ impl Hybrid {
         if self.is_lost(step) {
             return;
         }
-        let mut row = first + *cursor;
-        if row >= end {
-            let Some(further) = self.extend(lane, row) else { return };
-            row = further;
+        let mut program_unit = first + *cursor;
+        if program_unit >= end {
+            let Some(further) = self.extend(die_group, program_unit) else { return };
+            program_unit = further;
         }
-        *cursor = row - first + 1;
-        let units = self.layout.units_per_row();
+        *cursor = program_unit - first + 1;
+        let units = self.layout.units_per_program_unit();
         let mut pages = 0;
-        for offset in row * units..(row + 1) * units {
+        for offset in program_unit * units..(program_unit + 1) * units {
             let lpn = logical * self.block_units.get() + offset;
             let source = self.lookup(lpn);
-            self.lanes[lane].sources[offset as usize] = source.map_or(0, |at| at.0 + 1);
+            self.die_groups[die_group].sources[offset as usize] = source.map_or(0, |at| at.0 + 1);
             if let Some(at) = source {
                 to_program.push(UnitWrite { lpn, source, version: 0 });
                 plan::add_read(&self.layout, at, &mut pages, reads);
@@ -369,47 +373,49 @@ impl Hybrid {
         }
     }
 
-    /// Lets the merge of `lane` go on from `row` on, or behind the padding that stands there,
-    /// if the host has written so far meanwhile. Returns the row that is next then.
-    fn extend(&mut self, lane: usize, row: u32) -> Option<u32> {
-        let Some(Step::Copy { logical, target, first, .. }) = self.lanes[lane].step else {
+    /// Lets the merge of `die_group` go on from `program_unit` on, or behind the padding that
+    /// stands there, if the host has written so far meanwhile. Returns the program unit that is
+    /// next then.
+    fn extend(&mut self, die_group: usize, program_unit: u32) -> Option<u32> {
+        let Some(Step::Copy { logical, target, first, .. }) = self.die_groups[die_group].step
+        else {
             return None;
         };
-        let row = row.max(self.next[target as usize]);
-        let end = self.rows_of(logical, target);
-        if end <= row {
+        let program_unit = program_unit.max(self.next[target as usize]);
+        let end = self.program_units_of(logical, target);
+        if end <= program_unit {
             return None;
         }
-        self.lanes[lane].step = Some(Step::Copy { logical, target, first, end });
-        Some(row)
+        self.die_groups[die_group].step = Some(Step::Copy { logical, target, first, end });
+        Some(program_unit)
     }
 
-    /// Takes the row for what [`Hybrid::gather`] has just planned; rows are to be programmed
-    /// in the order in which they are taken.
-    pub fn reserve_copy(&mut self, victim: BlockId) -> RowId {
-        let lane = self.lane_of(victim.0);
-        let step = self.lanes[lane].step.expect("a step was begun");
+    /// Takes the program unit for what [`Hybrid::gather`] has just planned; program units are to
+    /// be programmed in the order in which they are taken.
+    pub fn reserve_copy(&mut self, victim: BlockId) -> ProgramUnitId {
+        let die_group = self.die_group_of(victim.0);
+        let step = self.die_groups[die_group].step.expect("a step was begun");
         let (Step::Copy { target, .. } | Step::Fill { target, .. }) = step else {
             unreachable!("a step that copies")
         };
-        self.take_row(target)
+        self.take_program_unit(target)
     }
 
     /// Every copy of the step is programmed: it takes effect. If its target has failed, it has
-    /// none, and the merge begins anew when the lane asks again. Returns the block that has to
+    /// none, and the merge begins anew when the die group asks again. Returns the block that has to
     /// be erased now, if any.
     pub fn emptied(&mut self, victim: BlockId) -> Option<BlockId> {
-        let lane = self.lane_of(victim.0);
-        let step = self.lanes[lane].step.take().expect("a step was begun");
+        let die_group = self.die_group_of(victim.0);
+        let step = self.die_groups[die_group].step.take().expect("a step was begun");
         let logical = match step {
             Step::Erase | Step::EraseLog => return Some(victim),
             Step::Copy { logical, .. } | Step::Fill { logical, .. } => logical,
         };
         if self.is_lost(step) {
-            self.give_up(lane, step, logical);
+            self.give_up(die_group, step, logical);
             return None;
         }
-        self.apply(lane, step);
+        self.apply(die_group, step);
         self.groups[(logical / self.config.group_blocks) as usize].merging = None;
         let Step::Copy { target, first, end, .. } = step else {
             self.after_fill(logical);
@@ -421,10 +427,10 @@ impl Hybrid {
             self.uses[old as usize] = Use::Dead;
         }
         if target == victim.0 {
-            self.lanes[lane].victim = None;
+            self.die_groups[die_group].victim = None;
             self.retire_log(target);
         }
-        debug_assert!(self.next[target as usize] >= end.max(first), "all rows are taken");
+        debug_assert!(self.next[target as usize] >= end.max(first), "all program units are taken");
         self.become_data(target, logical);
         match old {
             Some(old) if self.is_failed(old) => {
@@ -445,16 +451,16 @@ impl Hybrid {
     }
 
     /// The map goes over to the copies, where it still points to what was copied.
-    fn apply(&mut self, lane: usize, step: Step) {
+    fn apply(&mut self, die_group: usize, step: Step) {
         let (Step::Copy { logical, target, first, end }
         | Step::Fill { logical, target, first, end }) = step
         else {
             return;
         };
-        let units = self.layout.units_per_row();
+        let units = self.layout.units_per_program_unit();
         let start = target * self.layout.units_per_block();
         for offset in first * units..end * units {
-            let source = std::mem::take(&mut self.lanes[lane].sources[offset as usize]);
+            let source = std::mem::take(&mut self.die_groups[die_group].sources[offset as usize]);
             let lpn = logical * self.block_units.get() + offset;
             if source != 0 && self.l2p[lpn as usize] == source {
                 self.unmap(lpn);
@@ -493,7 +499,7 @@ impl Hybrid {
         }
         self.uses[index] = Use::Free;
         self.free_total += 1;
-        let lane = self.lane_of(block.0);
-        self.lanes[lane].free.push_back(block.0);
+        let die_group = self.die_group_of(block.0);
+        self.die_groups[die_group].free.push_back(block.0);
     }
 }

@@ -27,7 +27,7 @@ mod snapshot;
 use std::collections::{BTreeMap, VecDeque};
 
 use prism_base::{Divisor, FastMap, Zeroed, prefetch};
-use prism_nand::{BlockId, Geometry, LaneId, Layout, Pun, RowId};
+use prism_nand::{BlockId, DieGroupId, Geometry, Layout, ProgramUnitId, Pun};
 
 use crate::config::ConfigError;
 use crate::in_flight::InFlightUnits;
@@ -43,7 +43,7 @@ use retire::Retirement;
 enum Use {
     /// Erased.
     Free,
-    /// A log block being written, or with rows under way.
+    /// A log block being written, or with program units in flight.
     Log,
     /// A log block that is full.
     Sealed,
@@ -75,25 +75,25 @@ struct Group {
     waits_for: Option<u32>,
     /// The logical block of it that is being merged: one at a time.
     merging: Option<u32>,
-    /// Its log block was opened for a row that has not come yet, so that nobody else may have
-    /// it: two that take it from each other before either has written would go on for ever.
-    awaits_row: bool,
+    /// Its log block was opened for a program unit that has not come yet, so that nobody else may
+    /// have it: two that take it from each other before either has written would go on for ever.
+    awaits_program_unit: bool,
     /// Log blocks that recovery found, which may be more than the configuration allows.
     found: u32,
 }
 
-/// The part of the state that belongs to one lane.
+/// The part of the state that belongs to one die group.
 #[derive(Clone, Debug, Default)]
-struct Lane {
+struct DieGroup {
     free: VecDeque<u32>,
     dead: VecDeque<u32>,
     /// Data blocks that have failed and whose data has to be moved.
     failed: VecDeque<u32>,
-    /// Log blocks of the lane that groups wait for.
+    /// Log blocks of the die group that groups wait for.
     wanted: VecDeque<u32>,
-    /// Log blocks that need the rows up to this one copied from the data block.
+    /// Log blocks that need the program units up to this one copied from the data block.
     fills: VecDeque<(u32, u32)>,
-    /// Full log blocks of the lane, by when they were opened.
+    /// Full log blocks of the die group, by when they were opened.
     sealed: BTreeMap<u64, u32>,
     /// The log block that is being merged, over all its logical blocks.
     victim: Option<u32>,
@@ -119,12 +119,12 @@ pub struct Hybrid {
     /// 0 nothing, else logical unit + 1.
     p2l: Zeroed<u32>,
     live_bits: Zeroed<u64>,
-    /// By block: what for, live units, erases, next row, rows under way.
+    /// By block: what for, live units, erases, next program unit, program units in flight.
     uses: Vec<Use>,
     valid: Vec<u32>,
     erases: Vec<u32>,
     next: Vec<u32>,
-    rows_in_flight: Vec<u16>,
+    program_units_in_flight: Vec<u16>,
     /// By block: its group, its logical block if it has one, when it was opened.
     group_of: Vec<u32>,
     logical: Vec<u32>,
@@ -135,14 +135,14 @@ pub struct Hybrid {
     /// By logical block: its data block plus one, 0 for none.
     data: Vec<u32>,
     groups: Vec<Group>,
-    /// FAST: the log block of the sequential run, and whether it takes more rows.
+    /// FAST: the log block of the sequential run, and whether it takes more program units.
     sequential: Option<u32>,
     sequential_open: bool,
-    /// Rows to be programmed empty, because the row after them is needed.
-    pads: VecDeque<RowId>,
-    lanes: Vec<Lane>,
-    /// Lanes that have got something to erase since that was last asked.
-    idle_lanes: Vec<u32>,
+    /// Program units to be programmed empty, because the program unit after them is needed.
+    pads: VecDeque<ProgramUnitId>,
+    die_groups: Vec<DieGroup>,
+    /// Die groups that have got something to erase since that was last asked.
+    idle_die_groups: Vec<u32>,
     /// The group that waits for the merge of a log block.
     wanted_by: FastMap<u32, u32>,
     /// Open log blocks, by when they were opened.
@@ -154,8 +154,8 @@ pub struct Hybrid {
     /// Log blocks that recovery found.
     logs_found: u32,
     free_total: u32,
-    /// Where the next block is opened, if all lanes have as many erased ones.
-    next_lane: u32,
+    /// Where the next block is opened, if all die groups have as many erased ones.
+    next_die_group: u32,
     in_flight: InFlightUnits,
     mapped: u64,
     valid_total: u64,
@@ -174,11 +174,11 @@ impl Hybrid {
         let blocks = geometry.blocks() as usize;
         let block_units = geometry.data_units_per_block();
         let logical_blocks = config.logical_blocks(&geometry);
-        let per_lane = geometry.blocks_per_lane();
-        let lane = |lane: u32| Lane {
-            free: (lane * per_lane..(lane + 1) * per_lane).collect(),
+        let per_die_group = geometry.blocks_per_die_group();
+        let die_group = |die_group: u32| DieGroup {
+            free: (die_group * per_die_group..(die_group + 1) * per_die_group).collect(),
             sources: vec![0; block_units as usize],
-            ..Lane::default()
+            ..DieGroup::default()
         };
         Ok(Self {
             layout: Layout::new(&geometry),
@@ -192,7 +192,7 @@ impl Hybrid {
             valid: vec![0; blocks],
             erases: vec![0; blocks],
             next: vec![0; blocks],
-            rows_in_flight: vec![0; blocks],
+            program_units_in_flight: vec![0; blocks],
             group_of: vec![0; blocks],
             logical: vec![0; blocks],
             opened: vec![0; blocks],
@@ -203,8 +203,8 @@ impl Hybrid {
             sequential: None,
             sequential_open: false,
             pads: VecDeque::new(),
-            lanes: (0..geometry.lanes()).map(lane).collect(),
-            idle_lanes: Vec::new(),
+            die_groups: (0..geometry.die_groups()).map(die_group).collect(),
+            idle_die_groups: Vec::new(),
             wanted_by: FastMap::default(),
             open_logs: BTreeMap::new(),
             opens: 0,
@@ -212,7 +212,7 @@ impl Hybrid {
             spent_total: 0,
             logs_found: 0,
             free_total: geometry.blocks(),
-            next_lane: 0,
+            next_die_group: 0,
             in_flight: InFlightUnits::default(),
             mapped: 0,
             valid_total: 0,
@@ -318,12 +318,12 @@ impl Hybrid {
         wins
     }
 
-    /// Every unit of `row` is committed.
-    pub fn row_done(&mut self, row: RowId) {
-        let block = self.layout.block_of(row).0;
+    /// Every unit of `program_unit` is committed.
+    pub fn program_unit_done(&mut self, program_unit: ProgramUnitId) {
+        let block = self.layout.block_of(program_unit).0;
         let index = block as usize;
-        self.rows_in_flight[index] -= 1;
-        if self.rows_in_flight[index] > 0 {
+        self.program_units_in_flight[index] -= 1;
+        if self.program_units_in_flight[index] > 0 {
             return;
         }
         match self.uses[index] {
@@ -341,10 +341,10 @@ impl Hybrid {
             self.unmap(lpn);
         }
         if self.config.logs == Logs::Replacement && start < end {
-            // The row that is awaited may have been trimmed.
+            // The program unit that is awaited may have been trimmed.
             let (first, last) = (self.stream_of(start), self.stream_of(end - 1));
             for group in &mut self.groups[first as usize..=last as usize] {
-                group.awaits_row = false;
+                group.awaits_program_unit = false;
             }
         }
         if !self.in_flight.is_empty() {
@@ -378,8 +378,8 @@ impl Hybrid {
     fn drained(&mut self, block: u32) {
         match self.uses[block as usize] {
             Use::Sealed => {
-                let lane = self.lane_of(block);
-                self.lanes[lane].sealed.remove(&self.opened[block as usize]);
+                let die_group = self.die_group_of(block);
+                self.die_groups[die_group].sealed.remove(&self.opened[block as usize]);
                 self.spend(block);
             }
             Use::Data => {
@@ -415,28 +415,28 @@ impl Hybrid {
     }
 
     fn list_dead(&mut self, block: u32) {
-        let lane = self.lane_of(block);
-        if self.lanes[lane].dead.is_empty() {
-            self.note_idle(lane);
+        let die_group = self.die_group_of(block);
+        if self.die_groups[die_group].dead.is_empty() {
+            self.note_idle(die_group);
         }
-        self.lanes[lane].dead.push_back(block);
+        self.die_groups[die_group].dead.push_back(block);
     }
 
-    /// `lane` has got something to do and may not know. Noted once until somebody asks, which
+    /// `die_group` has got something to do and may not know. Noted once until somebody asks, which
     /// an engine without time never does.
-    fn note_idle(&mut self, lane: usize) {
-        if !self.idle_lanes.contains(&(lane as u32)) {
-            self.idle_lanes.push(lane as u32);
+    fn note_idle(&mut self, die_group: usize) {
+        if !self.idle_die_groups.contains(&(die_group as u32)) {
+            self.idle_die_groups.push(die_group as u32);
         }
     }
 
-    /// A lane that has got something to erase and may not know; each is told once.
-    pub fn take_idle_lane(&mut self) -> Option<LaneId> {
-        self.idle_lanes.pop().map(LaneId)
+    /// A die group that has got something to erase and may not know; each is told once.
+    pub fn take_idle_die_group(&mut self) -> Option<DieGroupId> {
+        self.idle_die_groups.pop().map(DieGroupId)
     }
 
-    fn lane_of(&self, block: u32) -> usize {
-        self.layout.lane_of(BlockId(block)).0 as usize
+    fn die_group_of(&self, block: u32) -> usize {
+        self.layout.die_group_of(BlockId(block)).0 as usize
     }
 
     fn is_log(&self, block: u32) -> bool {
@@ -451,11 +451,12 @@ impl Hybrid {
         self.groups[self.group_of[block as usize] as usize].open == Some(block)
     }
 
-    /// Takes an erased block from the lane that has most; lanes with as many in turn.
+    /// Takes an erased block from the die group that has most; die groups with as many in turn.
     fn take_free(&mut self) -> Option<u32> {
-        let lane = self.freest_lane()?;
-        let block = self.lanes[lane].free.pop_front().expect("the lane has erased blocks");
-        self.next_lane = lane as u32 + 1;
+        let die_group = self.freest_die_group()?;
+        let block =
+            self.die_groups[die_group].free.pop_front().expect("the die group has erased blocks");
+        self.next_die_group = die_group as u32 + 1;
         self.free_total -= 1;
         self.next[block as usize] = 0;
         self.opened[block as usize] = self.opens;
@@ -463,14 +464,17 @@ impl Hybrid {
         Some(block)
     }
 
-    fn freest_lane(&self) -> Option<usize> {
+    fn freest_die_group(&self) -> Option<usize> {
         if self.free_total == 0 {
             return None;
         }
-        let lanes = self.lanes.len();
-        let turn = |i: usize| (self.next_lane as usize + i) % lanes;
+        let die_groups = self.die_groups.len();
+        let turn = |i: usize| (self.next_die_group as usize + i) % die_groups;
         // The first in turn of those that have most.
-        (0..lanes).rev().map(turn).max_by_key(|&lane| self.lanes[lane].free.len())
+        (0..die_groups)
+            .rev()
+            .map(turn)
+            .max_by_key(|&die_group| self.die_groups[die_group].free.len())
     }
 
     /// Live units = mapped logical units (law 2), by the running sums; on flash that does not
@@ -517,11 +521,22 @@ impl Hybrid {
 
     fn assert_blocks(&self) {
         let count = |uses: &[Use]| self.uses.iter().filter(|use_| uses.contains(use_)).count();
-        let listed = |list: fn(&Lane) -> usize| self.lanes.iter().map(list).sum::<usize>();
-        assert!(self.idle_lanes.len() <= self.lanes.len(), "each lane is noted once");
+        let listed = |list: fn(&DieGroup) -> usize| self.die_groups.iter().map(list).sum::<usize>();
+        assert!(
+            self.idle_die_groups.len() <= self.die_groups.len(),
+            "each die group is noted once"
+        );
         assert_eq!(count(&[Use::Free]), self.free_total as usize, "erased blocks");
-        assert_eq!(count(&[Use::Free]), listed(|lane| lane.free.len()), "erased blocks by lane");
-        assert_eq!(count(&[Use::Sealed]), listed(|lane| lane.sealed.len()), "sealed log blocks");
+        assert_eq!(
+            count(&[Use::Free]),
+            listed(|die_group| die_group.free.len()),
+            "erased blocks by die group"
+        );
+        assert_eq!(
+            count(&[Use::Sealed]),
+            listed(|die_group| die_group.sealed.len()),
+            "sealed log blocks"
+        );
         assert_eq!(count(&[Use::Spent]), self.spent_total as usize, "spent log blocks");
         let logs = (0..self.uses.len() as u32).filter(|&block| self.is_log(block)).count();
         assert_eq!(logs, self.log_total as usize, "log blocks");

@@ -1,18 +1,18 @@
 //! The hybrid mapping rebuilt from what stands on the flash, without a saved map.
 //!
 //! For each logical unit the highest version wins. Of several copies of it the one programmed
-//! *last* wins, as it did in the map: a merge that was complete stays so, and log blocks that
-//! it emptied come back as nothing but blocks to be erased. What that would get wrong is the
-//! target of a merge that was not complete, beside the data block that still holds the rest.
-//! Such a target is *given up*: everything in it stands elsewhere as well, for what a merge
-//! reads is not erased before it is complete. It is told from a complete one by a unit of the
-//! logical block that it would have reached and has not: at the place of a row that cannot be
-//! read in it, and programmed before its first one.
+//! *last* wins, as it did in the map: a merge that was complete stays so, and log blocks that it
+//! emptied come back as nothing but blocks to be erased. What that would get wrong is the target
+//! of a merge that was not complete, beside the data block that still holds the rest. Such a
+//! target is *given up*: everything in it stands elsewhere as well, for what a merge reads is not
+//! erased before it is complete. It is told from a complete one by a unit of the logical block
+//! that it would have reached and has not: at the place of a program unit that cannot be read in
+//! it, and programmed before its first one.
 //!
 //! Why the log blocks found are never more than those allowed, so that merges can go on
 //! (see [`HybridConfig::log_blocks_max`]): docs/design/hybrid.md.
 
-use prism_nand::{BlockId, Nand, Pun, RowId, UnitTag};
+use prism_nand::{BlockId, Nand, ProgramUnitId, Pun, UnitTag};
 
 use super::{Hybrid, HybridConfig, Use};
 use crate::config::ConfigError;
@@ -23,8 +23,8 @@ use crate::scan::{FlashScan, Recovered, trim_best};
 /// What the flash knows of a block, whose place in the map was saved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockStatus {
-    /// Rows programmed since its last erase.
-    pub(crate) rows: u32,
+    /// Program units programmed since its last erase.
+    pub(crate) program_units: u32,
     /// It is bad, from the factory or grown.
     pub(crate) bad: bool,
 }
@@ -32,7 +32,7 @@ pub(crate) struct BlockStatus {
 impl BlockStatus {
     /// That of `block` on `nand`.
     pub(crate) fn of(nand: &Nand, block: BlockId) -> Self {
-        Self { rows: nand.rows_programmed(block), bad: nand.is_bad(block) }
+        Self { program_units: nand.program_units_programmed(block), bad: nand.is_bad(block) }
     }
 }
 
@@ -69,8 +69,8 @@ struct Scan {
     /// By logical unit, later programs behind earlier ones.
     ties: Vec<Tie>,
     blocks: Vec<Scanned>,
-    /// By row: whether it can be read. On the dies of a superblock later rows may be there
-    /// without earlier ones.
+    /// By program unit: whether it can be read. On the dies of a superblock later program units
+    /// may be there without earlier ones.
     readable: Vec<bool>,
     newest: Recovered,
 }
@@ -88,11 +88,11 @@ impl Hybrid {
             best: vec![Best::default(); map.l2p.len()],
             ties: Vec::new(),
             blocks: vec![Scanned::default(); blocks as usize],
-            readable: vec![false; (blocks * map.layout.rows_per_block()) as usize],
+            readable: vec![false; (blocks * map.layout.program_units_per_block()) as usize],
             newest: Recovered::default(),
         };
-        for lane in &mut map.lanes {
-            lane.free.clear();
+        for die_group in &mut map.die_groups {
+            die_group.free.clear();
         }
         map.free_total = 0;
         for block in (0..blocks).map(BlockId) {
@@ -100,8 +100,8 @@ impl Hybrid {
             if flash.is_bad(block) {
                 map.fail(block.0);
             } else if flash.is_erased(block) {
-                let lane = map.lane_of(block.0);
-                map.lanes[lane].free.push_back(block.0);
+                let die_group = map.die_group_of(block.0);
+                map.die_groups[die_group].free.push_back(block.0);
                 map.free_total += 1;
                 continue;
             }
@@ -123,13 +123,13 @@ impl Hybrid {
         Ok((map, scan.newest))
     }
 
-    /// What is left after power was lost, with the map as the capacitors saved it: programs
-    /// under way are gone, merges begin anew, open log blocks take no more rows. `status` says
-    /// what the flash knows of each block.
+    /// What is left after power was lost, with the map as the capacitors saved it: programs in
+    /// flight are gone, merges begin anew, open log blocks take no more program units. `status`
+    /// says what the flash knows of each block.
     #[must_use]
     pub(crate) fn after_power_loss(mut self, status: &dyn Fn(BlockId) -> BlockStatus) -> Self {
         self.in_flight = InFlightUnits::default();
-        self.rows_in_flight.fill(0);
+        self.program_units_in_flight.fill(0);
         self.open_logs.clear();
         self.wanted_by.clear();
         self.spent_total = 0;
@@ -137,17 +137,17 @@ impl Hybrid {
         self.pads.clear();
         for group in &mut self.groups {
             (group.open, group.waits_for, group.merging) = (None, None, None);
-            group.awaits_row = false;
+            group.awaits_program_unit = false;
         }
-        for lane in &mut self.lanes {
-            lane.dead.clear();
-            lane.failed.clear();
-            lane.wanted.clear();
-            lane.fills.clear();
-            lane.sealed.clear();
-            lane.victim = None;
-            lane.step = None;
-            lane.sources.fill(0);
+        for die_group in &mut self.die_groups {
+            die_group.dead.clear();
+            die_group.failed.clear();
+            die_group.wanted.clear();
+            die_group.fills.clear();
+            die_group.sealed.clear();
+            die_group.victim = None;
+            die_group.step = None;
+            die_group.sources.fill(0);
         }
         for block in 0..self.uses.len() as u32 {
             let status = status(BlockId(block));
@@ -156,15 +156,15 @@ impl Hybrid {
                 self.fail(block);
             }
             match self.uses[block as usize] {
-                Use::Free => assert!(status.rows == 0, "an erased block is erased"),
+                Use::Free => assert!(status.program_units == 0, "an erased block is erased"),
                 Use::Retired => {}
                 Use::Data if self.valid[block as usize] == 0 => {
                     self.data[self.logical[block as usize] as usize] = 0;
                     self.bury(block);
                 }
-                // Where its rows stopped is not known to be in line either.
+                // Where its program units stopped is not known to be in line either.
                 Use::Data => {
-                    self.next[block as usize] = self.layout.rows_per_block();
+                    self.next[block as usize] = self.layout.program_units_per_block();
                     if self.is_failed(block) {
                         self.settle_failed(block);
                     }
@@ -176,8 +176,8 @@ impl Hybrid {
                     self.spend(block);
                 }
                 Use::Log | Use::Sealed | Use::Wanted | Use::Merging => {
-                    // Where rows stopped on each die is not known to be in line.
-                    self.next[block as usize] = self.layout.rows_per_block();
+                    // Where program units stopped on each die is not known to be in line.
+                    self.next[block as usize] = self.layout.program_units_per_block();
                     self.seal(block);
                 }
             }
@@ -192,20 +192,22 @@ impl Hybrid {
         scan: &mut Scan,
     ) -> Result<(), ConfigError> {
         let foreign = |why| Err(ConfigError::Foreign { block: block.0, why });
-        let start = self.layout.first_unit(self.layout.first_row(block)).0;
-        let first = self.layout.first_row(block).0;
+        let start = self.layout.first_unit(self.layout.first_program_unit(block)).0;
+        let first = self.layout.first_program_unit(block).0;
         let mut found = Vec::new();
-        for row in (first..first + self.layout.rows_per_block()).map(RowId) {
+        for program_unit in
+            (first..first + self.layout.program_units_per_block()).map(ProgramUnitId)
+        {
             found.clear();
-            let sequence = flash.row(row, &mut found);
+            let sequence = flash.program_unit(program_unit, &mut found);
             let known = &mut scan.blocks[block.0 as usize];
             if sequence > 0 {
-                scan.readable[row.0 as usize] = true;
+                scan.readable[program_unit.0 as usize] = true;
                 known.first = if known.first == 0 { sequence } else { known.first.min(sequence) };
             }
             scan.newest.newest_sequence = scan.newest.newest_sequence.max(sequence);
             for unit in &found {
-                let at = self.layout.first_unit(row).0 + unit.place;
+                let at = self.layout.first_unit(program_unit).0 + unit.place;
                 known.end = at - start + 1;
                 match unit.tag {
                     UnitTag::Pad => {}
@@ -253,9 +255,9 @@ impl Hybrid {
         let units = self.block_units.get();
         let not_reached = (0..units).any(|place| {
             let best = scan.best[(logical * units + place) as usize];
-            let row = self.layout.row_of(Pun(start.0 + place));
-            // A row may have been torn so that only its first units are there.
-            let there = place < end && scan.readable[row.0 as usize];
+            let program_unit = self.layout.program_unit_of(Pun(start.0 + place));
+            // A program unit may have been torn so that only its first units are there.
+            let there = place < end && scan.readable[program_unit.0 as usize];
             best.at != 0 && best.sequence < first && !there
         });
         if !not_reached {
@@ -301,9 +303,9 @@ impl Hybrid {
             if self.best_in(block, scan).any(|(_, lpn)| self.group_units.divide(lpn) != group) {
                 return Err(foreign(block, "it holds units of several data groups"));
             }
-            let lane = self.lane_of(block);
+            let die_group = self.die_group_of(block);
             self.group_of[index] = group;
-            self.next[index] = self.layout.rows_per_block();
+            self.next[index] = self.layout.program_units_per_block();
             self.opened[index] = self.opens;
             self.opens += 1;
             match self.data_of(block, scan) {
@@ -312,14 +314,14 @@ impl Hybrid {
                     self.logical[index] = logical;
                     self.data[logical as usize] = block + 1;
                     if self.is_failed(block) {
-                        self.lanes[lane].failed.push_back(block);
+                        self.die_groups[die_group].failed.push_back(block);
                     }
                 }
                 _ => {
                     self.log_total += 1;
                     self.groups[group as usize].logs.push(block);
                     self.uses[index] = Use::Sealed;
-                    self.lanes[lane].sealed.insert(self.opened[index], block);
+                    self.die_groups[die_group].sealed.insert(self.opened[index], block);
                     if self.is_failed(block) {
                         self.want(block);
                     }
@@ -327,7 +329,8 @@ impl Hybrid {
             }
         }
         if self.log_total > self.config.log_room(&self.geometry) {
-            let block = self.lanes.iter().find_map(|lane| lane.sealed.values().next());
+            let block =
+                self.die_groups.iter().find_map(|die_group| die_group.sealed.values().next());
             let block = *block.expect("there are log blocks");
             return Err(foreign(block, "there are too many log blocks for merges to go on"));
         }

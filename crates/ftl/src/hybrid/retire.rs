@@ -7,7 +7,7 @@
 //! fewer log blocks from then on, and when one is left too few for merges to go on
 //! ([`HybridConfig::goes_on_without`]) the FTL becomes read-only.
 
-use prism_nand::{BlockId, Geometry, LaneId, RowId};
+use prism_nand::{BlockId, DieGroupId, Geometry, ProgramUnitId};
 
 use super::merge::Step;
 use super::{Hybrid, HybridConfig, Use};
@@ -39,8 +39,8 @@ impl Hybrid {
     pub fn set_aside(&mut self, bad: impl Iterator<Item = BlockId>) -> Result<(), ConfigError> {
         for block in bad {
             assert!(self.uses[block.0 as usize] == Use::Free, "{block:?} is in use");
-            let lane = self.lane_of(block.0);
-            self.lanes[lane].free.retain(|&free| free != block.0);
+            let die_group = self.die_group_of(block.0);
+            self.die_groups[die_group].free.retain(|&free| free != block.0);
             self.free_total -= 1;
             self.fail(block.0);
             self.uses[block.0 as usize] = Use::Retired;
@@ -52,23 +52,23 @@ impl Hybrid {
         Ok(())
     }
 
-    /// The program of `row`, which was reserved, has failed, or is not made because another
-    /// of its block has: its units are not there, and its block takes no more rows. Rows of
-    /// it that are being programmed may be committed.
-    pub fn program_failed(&mut self, row: RowId) {
-        let block = self.layout.block_of(row).0;
+    /// The program of `program_unit`, which was reserved, has failed, or is not made because
+    /// another of its block has: its units are not there, and its block takes no more program
+    /// units. Program units of it that are being programmed may be committed.
+    pub fn program_failed(&mut self, program_unit: ProgramUnitId) {
+        let block = self.layout.block_of(program_unit).0;
         if !self.is_failed(block) {
             self.fail(block);
             if self.uses[block as usize] == Use::Log && self.is_open(block) {
                 self.close(block);
-                self.groups[self.group_of[block as usize] as usize].awaits_row = false;
+                self.groups[self.group_of[block as usize] as usize].awaits_program_unit = false;
             }
-            self.next[block as usize] = self.layout.rows_per_block();
+            self.next[block as usize] = self.layout.program_units_per_block();
         }
-        self.row_done(row);
+        self.program_unit_done(program_unit);
     }
 
-    /// Whether a program of `block` has failed, so that a row reserved in it must not be
+    /// Whether a program of `block` has failed, so that a program unit reserved in it must not be
     /// programmed.
     #[must_use]
     pub fn has_failed(&self, block: BlockId) -> bool {
@@ -133,19 +133,19 @@ impl Hybrid {
         self.uses[block as usize] = Use::Retired;
     }
 
-    /// A block that has failed has no row under way any more, and is no log block being
+    /// A block that has failed has no program unit in flight any more, and is no log block being
     /// closed.
     pub(super) fn settle_failed(&mut self, block: u32) {
-        let lane = self.lane_of(block);
+        let die_group = self.die_group_of(block);
         match self.uses[block as usize] {
             Use::Target if !self.is_target(block) => self.retire(block),
             Use::Data if self.valid[block as usize] == 0 => self.drained(block),
             Use::Data => {
-                self.lanes[lane].failed.push_back(block);
-                self.note_idle(lane);
+                self.die_groups[die_group].failed.push_back(block);
+                self.note_idle(die_group);
             }
-            Use::Dead if self.lanes[lane].dead.contains(&block) => {
-                self.lanes[lane].dead.retain(|&dead| dead != block);
+            Use::Dead if self.die_groups[die_group].dead.contains(&block) => {
+                self.die_groups[die_group].dead.retain(|&dead| dead != block);
                 self.retire(block);
             }
             _ => {}
@@ -154,7 +154,7 @@ impl Hybrid {
 
     fn is_target(&self, block: u32) -> bool {
         let copies_to = |step: Step| step.target() == Some(block);
-        self.lanes.iter().any(|lane| lane.step.is_some_and(copies_to))
+        self.die_groups.iter().any(|die_group| die_group.step.is_some_and(copies_to))
     }
 
     /// Whether the target of `step` has failed: the step makes no more copies, and has no
@@ -163,10 +163,10 @@ impl Hybrid {
         step.target().is_some_and(|target| self.is_failed(target))
     }
 
-    /// Gives up `step` of `lane`, whose copies are all under way no more: the map still
+    /// Gives up `step` of `die_group`, whose copies are all in flight no more: the map still
     /// points to what was copied.
-    pub(super) fn give_up(&mut self, lane: usize, step: Step, logical: u32) {
-        self.lanes[lane].sources.fill(0);
+    pub(super) fn give_up(&mut self, die_group: usize, step: Step, logical: u32) {
+        self.die_groups[die_group].sources.fill(0);
         self.groups[(logical / self.config.group_blocks) as usize].merging = None;
         let target = step.target().expect("a step that copies");
         if self.uses[target as usize] == Use::Target && self.is_idle(target) {
@@ -175,34 +175,34 @@ impl Hybrid {
         self.after_fill(logical);
     }
 
-    /// A data block of `lane` that has failed and can be gathered into a fresh block now.
-    pub(super) fn next_failed(&mut self, lane: usize) -> Option<u32> {
-        let waiting = &self.lanes[lane];
+    /// A data block of `die_group` that has failed and can be gathered into a fresh block now.
+    pub(super) fn next_failed(&mut self, die_group: usize) -> Option<u32> {
+        let waiting = &self.die_groups[die_group];
         if waiting.failed.is_empty() || waiting.victim.is_some() || self.free_total == 0 {
             return None;
         }
         let uses = &self.uses;
-        self.lanes[lane].failed.retain(|&block| uses[block as usize] == Use::Data);
+        self.die_groups[die_group].failed.retain(|&block| uses[block as usize] == Use::Data);
         let may = |&block: &u32| self.is_quiet(block) && self.is_idle(block);
-        let place = self.lanes[lane].failed.iter().position(may)?;
-        self.lanes[lane].failed.remove(place)
+        let place = self.die_groups[die_group].failed.iter().position(may)?;
+        self.die_groups[die_group].failed.remove(place)
     }
 
-    /// Nothing can be begun on `lane` although something waits: without a block that is
+    /// Nothing can be begun on `die_group` although something waits: without a block that is
     /// erased or about to be, failures have come faster than the reserve.
     pub(super) fn note_end(&mut self) {
         if !self.has_bad() || self.free_total > 0 {
             return;
         }
         let gives = |use_: &Use| matches!(use_, Use::Dead | Use::Spent | Use::Target);
-        let in_flight = self.rows_in_flight.iter().any(|&rows| rows > 0)
-            || self.lanes.iter().any(|lane| lane.step.is_some());
+        let in_flight = self.program_units_in_flight.iter().any(|&program_units| program_units > 0)
+            || self.die_groups.iter().any(|die_group| die_group.step.is_some());
         self.retirement.read_only |= !in_flight && !self.uses.iter().any(gives);
     }
 
-    /// Whether `lane` has data in blocks that have failed.
-    pub(super) fn has_failed_data(&self, lane: LaneId) -> bool {
-        let failed = &self.lanes[lane.0 as usize].failed;
+    /// Whether `die_group` has data in blocks that have failed.
+    pub(super) fn has_failed_data(&self, die_group: DieGroupId) -> bool {
+        let failed = &self.die_groups[die_group.0 as usize].failed;
         failed.iter().any(|&block| self.uses[block as usize] == Use::Data)
     }
 }

@@ -27,18 +27,18 @@ const USES: [Use; 9] = [
 
 impl Group {
     fn is_new(&self) -> bool {
-        let Self { logs, open, waits_for, merging, awaits_row, found } = self;
+        let Self { logs, open, waits_for, merging, awaits_program_unit, found } = self;
         let idle = open.is_none() && waits_for.is_none() && merging.is_none();
-        logs.is_empty() && idle && !awaits_row && *found == 0
+        logs.is_empty() && idle && !awaits_program_unit && *found == 0
     }
 }
 
 impl Hybrid {
-    /// Whether nothing is under way: no program, no step of a merge, no padding that is due.
+    /// Whether nothing is in flight: no program, no step of a merge, no padding that is due.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        let quiet = self.rows_in_flight.iter().all(|&rows| rows == 0);
-        let no_step = self.lanes.iter().all(|lane| lane.step.is_none());
+        let quiet = self.program_units_in_flight.iter().all(|&program_units| program_units == 0);
+        let no_step = self.die_groups.iter().all(|die_group| die_group.step.is_none());
         let no_merge = self.groups.iter().all(|group| group.merging.is_none());
         let no_target = !self.uses.contains(&Use::Target);
         quiet
@@ -65,7 +65,7 @@ impl Hybrid {
         out.column_u64(&self.changed);
         out.u64(self.opens);
         out.u64(self.changes);
-        out.u32(self.next_lane);
+        out.u32(self.next_die_group);
         out.u32(self.logs_found);
         let bad = (0..self.uses.len() as u32).filter(|&block| self.is_failed(block));
         out.column_u32(&bad.collect::<Vec<_>>());
@@ -79,20 +79,20 @@ impl Hybrid {
             out.column_u32(&group.logs);
             out.option(group.open);
             out.option(group.waits_for);
-            out.u32(u32::from(group.awaits_row));
+            out.u32(u32::from(group.awaits_program_unit));
             out.u32(group.found);
         }
-        for lane in &self.lanes {
-            for list in [&lane.free, &lane.dead, &lane.failed, &lane.wanted] {
+        for die_group in &self.die_groups {
+            for list in [&die_group.free, &die_group.dead, &die_group.failed, &die_group.wanted] {
                 out.column_u32(&list.iter().copied().collect::<Vec<_>>());
             }
             out.column_u32(
-                &lane.fills.iter().flat_map(|&(log, end)| [log, end]).collect::<Vec<_>>(),
+                &die_group.fills.iter().flat_map(|&(log, end)| [log, end]).collect::<Vec<_>>(),
             );
-            out.option(lane.victim);
-            out.u32(u32::from(lane.copied));
+            out.option(die_group.victim);
+            out.u32(u32::from(die_group.copied));
         }
-        out.column_u32(&self.idle_lanes);
+        out.column_u32(&self.idle_die_groups);
     }
 
     /// The FTL that [`Hybrid::encode`] wrote, over flash of the same shape and with the same
@@ -110,11 +110,11 @@ impl Hybrid {
         let l2p: Vec<u32> = from.column_u32(map.l2p.len())?.collect();
         map.decode_blocks(from)?;
         map.decode_groups(from)?;
-        for lane in 0..map.lanes.len() {
-            map.decode_lane(lane, from)?;
+        for die_group in 0..map.die_groups.len() {
+            map.decode_die_group(die_group, from)?;
         }
-        let lanes = map.lanes.len();
-        map.idle_lanes = from.list_below(lanes, lanes as u32)?;
+        let die_groups = map.die_groups.len();
+        map.idle_die_groups = from.list_below(die_groups, die_groups as u32)?;
         map.decode_units(&l2p, from)?;
         map.derive(from)?;
         map.check_lists().and_then(|()| map.check_groups()).map_err(|what| from.wrong(what))?;
@@ -133,19 +133,21 @@ impl Hybrid {
         self.changed = from.column_u64(blocks)?.collect();
         self.opens = from.u64()?;
         self.changes = from.u64()?;
-        let rows = self.layout.rows_per_block();
+        let program_units = self.layout.program_units_per_block();
         let (groups, logical) = (self.groups.len() as u32, self.data.len() as u32);
-        let is_wrong = self.next.iter().any(|&next| next > rows)
+        let is_wrong = self.next.iter().any(|&next| next > program_units)
             || self.group_of.iter().any(|&group| group >= groups)
             || self.logical.iter().any(|&block| block >= logical)
             || self.opened.iter().any(|&opened| opened > self.opens)
             || self.changed.iter().any(|&changed| changed > self.changes);
         if is_wrong {
-            return Err(from.wrong("a block has more rows, or is of a later time, than there is"));
+            return Err(
+                from.wrong("a block has more program units, or is of a later time, than there is")
+            );
         }
-        self.next_lane = from.u32()?;
-        if self.next_lane > self.lanes.len() as u32 {
-            return Err(from.wrong("a lane is next that there is not"));
+        self.next_die_group = from.u32()?;
+        if self.next_die_group > self.die_groups.len() as u32 {
+            return Err(from.wrong("a die group is next that there is not"));
         }
         let logs_found = from.u32()?;
         let bad = from.list_below(blocks, blocks as u32)?;
@@ -166,13 +168,13 @@ impl Hybrid {
             let logs = from.list_below(blocks, blocks as u32)?;
             let open = from.option(blocks as u32)?;
             let waits_for = from.option(blocks as u32)?;
-            let awaits_row = from.u32()? == 1;
+            let awaits_program_unit = from.u32()? == 1;
             let found = from.u32()?;
             let Some(group) = self.groups.get_mut(number as usize).filter(|group| group.is_new())
             else {
                 return Err(from.wrong("a data group that there is not, or twice"));
             };
-            *group = Group { logs, open, waits_for, merging: None, awaits_row, found };
+            *group = Group { logs, open, waits_for, merging: None, awaits_program_unit, found };
             if let Some(log) = waits_for {
                 self.wanted_by.insert(log, number);
             }
@@ -180,26 +182,33 @@ impl Hybrid {
         Ok(())
     }
 
-    fn decode_lane(&mut self, index: usize, from: &mut Decoder<'_>) -> Result<(), DecodeError> {
-        let (blocks, rows) = (self.uses.len() as u32, self.layout.rows_per_block());
-        let per_lane = self.layout.blocks_per_lane() as usize;
-        let lane = &mut self.lanes[index];
-        for list in [&mut lane.free, &mut lane.dead, &mut lane.failed, &mut lane.wanted] {
-            *list = from.list_below(per_lane, blocks)?.into();
+    fn decode_die_group(
+        &mut self,
+        index: usize,
+        from: &mut Decoder<'_>,
+    ) -> Result<(), DecodeError> {
+        let (blocks, program_units) =
+            (self.uses.len() as u32, self.layout.program_units_per_block());
+        let per_die_group = self.layout.blocks_per_die_group() as usize;
+        let die_group = &mut self.die_groups[index];
+        for list in
+            [&mut die_group.free, &mut die_group.dead, &mut die_group.failed, &mut die_group.wanted]
+        {
+            *list = from.list_below(per_die_group, blocks)?.into();
         }
-        let fills = from.list_u32(2 * per_lane)?;
+        let fills = from.list_u32(2 * per_die_group)?;
         let fills = fills.chunks_exact(2).map(|fill| (fill[0], fill[1]));
-        lane.fills = fills.collect();
-        if lane.fills.iter().any(|&(log, end)| log >= blocks || end > rows) {
-            return Err(from.wrong("rows to be filled up that there are not"));
+        die_group.fills = fills.collect();
+        if die_group.fills.iter().any(|&(log, end)| log >= blocks || end > program_units) {
+            return Err(from.wrong("program units to be filled up that there are not"));
         }
-        lane.victim = from.option(blocks)?;
-        lane.copied = from.u32()? == 1;
+        die_group.victim = from.option(blocks)?;
+        die_group.copied = from.u32()? == 1;
         Ok(())
     }
 
     fn decode_units(&mut self, l2p: &[u32], from: &Decoder<'_>) -> Result<(), DecodeError> {
-        let per_row = self.layout.units_per_row();
+        let per_program_unit = self.layout.units_per_program_unit();
         for (lpn, &entry) in (0..).zip(l2p).filter(|(_, entry)| **entry != 0) {
             let at = Pun(entry - 1);
             if at.0 >= self.geometry.units() || self.live(at).is_some() {
@@ -214,7 +223,7 @@ impl Hybrid {
                 _ => false,
             };
             let own = self.group_of[block] == logical / self.config.group_blocks;
-            if !fits || !own || place >= self.next[block] * per_row {
+            if !fits || !own || place >= self.next[block] * per_program_unit {
                 return Err(from.wrong("a unit stands in a block that cannot hold it"));
             }
             self.p2l[at.0 as usize] = lpn + 1;
@@ -228,7 +237,7 @@ impl Hybrid {
         self.free_total = 0;
         for block in 0..self.uses.len() as u32 {
             let index = block as usize;
-            let lane = self.lane_of(block);
+            let die_group = self.die_group_of(block);
             self.log_total += u32::from(self.is_log(block));
             let listed = match self.uses[index] {
                 Use::Free => {
@@ -245,7 +254,7 @@ impl Hybrid {
                     (known != 0).then_some(block)
                 }
                 Use::Log => self.open_logs.insert(self.opened[index], block),
-                Use::Sealed => self.lanes[lane].sealed.insert(self.opened[index], block),
+                Use::Sealed => self.die_groups[die_group].sealed.insert(self.opened[index], block),
                 _ => None,
             };
             if listed.is_some() {
@@ -255,28 +264,31 @@ impl Hybrid {
         Ok(())
     }
 
-    /// That every block is in the lists of its lane that its use asks for, and in no other.
+    /// That every block is in the lists of its die group that its use asks for, and in no other.
     fn check_lists(&self) -> Result<(), &'static str> {
         let mut times = vec![0u32; self.uses.len()];
-        for (index, lane) in self.lanes.iter().enumerate() {
+        for (index, die_group) in self.die_groups.iter().enumerate() {
             let lists = [
-                (&lane.free, &[Use::Free][..]),
-                (&lane.dead, &[Use::Dead, Use::Spent]),
-                (&lane.wanted, &[Use::Wanted]),
+                (&die_group.free, &[Use::Free][..]),
+                (&die_group.dead, &[Use::Dead, Use::Spent]),
+                (&die_group.wanted, &[Use::Wanted]),
             ];
             for (list, uses) in lists {
                 for &block in list {
-                    if self.lane_of(block) != index || !uses.contains(&self.uses[block as usize]) {
+                    if self.die_group_of(block) != index
+                        || !uses.contains(&self.uses[block as usize])
+                    {
                         return Err("a block is in a list of another use");
                     }
                     times[block as usize] += 1;
                 }
             }
-            if lane.failed.iter().any(|&block| self.lane_of(block) != index) {
-                return Err("a block that has failed is on another lane");
+            if die_group.failed.iter().any(|&block| self.die_group_of(block) != index) {
+                return Err("a block that has failed is on another die group");
             }
-            if let Some(victim) = lane.victim {
-                if self.lane_of(victim) != index || self.uses[victim as usize] != Use::Merging {
+            if let Some(victim) = die_group.victim {
+                if self.die_group_of(victim) != index || self.uses[victim as usize] != Use::Merging
+                {
                     return Err("what is merged is no log block");
                 }
                 times[victim as usize] += 1;
@@ -287,7 +299,7 @@ impl Hybrid {
             _ => 0,
         };
         if self.uses.iter().zip(times).any(|(&use_, times)| times != wants(use_)) {
-            return Err("a block is missing from its lane, or there twice");
+            return Err("a block is missing from its die group, or there twice");
         }
         Ok(())
     }
@@ -325,23 +337,25 @@ impl Hybrid {
         if self.sequential.is_some_and(|run| !self.is_log(run)) {
             return Err("the sequential log block is none");
         }
-        let full =
-            |&(_, &block): &(&u64, &u32)| self.next[block as usize] == self.layout.rows_per_block();
+        let full = |&(_, &block): &(&u64, &u32)| {
+            self.next[block as usize] == self.layout.program_units_per_block()
+        };
         if self.open_logs.iter().any(|log| full(&log)) {
             return Err("an open log block is full");
         }
         Ok(())
     }
 
-    /// How many rows the flash may hold in `block`.
-    pub(crate) fn rows_expected(&self, block: BlockId) -> RangeInclusive<u32> {
-        let (next, rows) = (self.next[block.0 as usize], self.layout.rows_per_block());
+    /// How many program units the flash may hold in `block`.
+    pub(crate) fn program_units_expected(&self, block: BlockId) -> RangeInclusive<u32> {
+        let (next, program_units) =
+            (self.next[block.0 as usize], self.layout.program_units_per_block());
         match self.uses[block.0 as usize] {
             Use::Free => exactly(0),
             // A block that was closed early may hold fewer.
-            _ if next == rows => 0..=rows,
+            _ if next == program_units => 0..=program_units,
             Use::Log | Use::Sealed | Use::Wanted | Use::Merging | Use::Data => exactly(next),
-            _ => 0..=rows,
+            _ => 0..=program_units,
         }
     }
 }

@@ -1,22 +1,22 @@
-//! Whole rows and blocks at once, for engines that know no time: nothing is under way
+//! Whole program units and blocks at once, for engines that know no time: nothing is in flight
 //! between two of their steps, so nothing has to be announced, compared or looked up twice.
 //!
 //! Everything here leaves the FTL as the steps it stands for would; a test compares them.
 
 use prism_base::prefetch;
-use prism_nand::{BlockId, Cause, LaneId, Pun, RowId};
+use prism_nand::{BlockId, Cause, DieGroupId, ProgramUnitId, Pun};
 
 use super::state::OpenBlock;
 use super::{PageMap, TRIMMED};
 use crate::plan::UnitWrite;
 
-/// Rows that follow each other in one block.
+/// Program units that follow each other in one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RowRun {
+pub struct ProgramUnitRun {
     /// The first.
-    pub first: RowId,
+    pub first: ProgramUnitId,
     /// How many.
-    pub rows: u32,
+    pub program_units: u32,
 }
 
 /// What emptying a block took.
@@ -29,10 +29,10 @@ pub struct Moved {
 }
 
 impl PageMap {
-    /// Whether rows and blocks may be moved as a whole: nothing is on its way to flash,
-    /// no rows are parity, and no unit is a tombstone.
+    /// Whether program units and blocks may be moved as a whole: nothing is on its way to flash,
+    /// no program units are parity, and no unit is a tombstone.
     #[must_use]
-    pub fn takes_rows_at_once(&self) -> bool {
+    pub fn takes_program_units_at_once(&self) -> bool {
         !self.parity && self.live_tombstones == 0 && self.nothing_in_flight()
     }
 
@@ -46,22 +46,27 @@ impl PageMap {
             let block = self.layout.block_of_unit(Pun(at));
             prefetch(&self.live_bits, at as usize / 64);
             prefetch(&self.blocks, block.0 as usize);
-            let (lane, place) = self.layout.split_block(block);
-            let part = self.lanes[lane.0 as usize].part(self.kind_at(place));
+            let (die_group, place) = self.layout.split_block(block);
+            let part = self.die_groups[die_group.0 as usize].part(self.kind_at(place));
             prefetch(part.candidates.valid().values(), place);
         }
     }
 
-    /// Puts `units` of the host, at most a row, into the next row of `lane` for `stream`.
-    /// The same as announcing them, reserving the row, and committing them and it; the
-    /// versions must grow from write to write of a unit.
+    /// Puts `units` of the host, at most a program unit, into the next program unit of
+    /// `die_group` for `stream`. The same as announcing them, reserving the program unit, and
+    /// committing them and it; the versions must grow from write to write of a unit.
     ///
     /// # Panics
-    /// If [`PageMap::host_may_write`] or [`PageMap::takes_rows_at_once`] does not hold.
-    pub fn put_row(&mut self, lane: LaneId, stream: u32, units: &[UnitWrite]) -> RowId {
-        debug_assert!(self.takes_rows_at_once() && self.host_may_write(lane, stream));
-        let frontier = self.host_frontier(lane, stream);
-        let (run, block) = self.take_rows(lane, frontier, 1);
+    /// If [`PageMap::host_may_write`] or [`PageMap::takes_program_units_at_once`] does not hold.
+    pub fn put_program_unit(
+        &mut self,
+        die_group: DieGroupId,
+        stream: u32,
+        units: &[UnitWrite],
+    ) -> ProgramUnitId {
+        debug_assert!(self.takes_program_units_at_once() && self.host_may_write(die_group, stream));
+        let frontier = self.host_frontier(die_group, stream);
+        let (run, block) = self.take_program_units(die_group, frontier, 1);
         let first = self.layout.first_unit(run.first).0;
         let count = units.len() as u32;
         self.blocks[block.0 as usize].valid += count;
@@ -74,13 +79,14 @@ impl PageMap {
             self.p2l[at as usize] = write.lpn + 1;
             self.l2p[write.lpn as usize] = at + 1;
         }
-        self.close_if_full(lane, frontier, block);
+        self.close_if_full(die_group, frontier, block);
         run.first
     }
 
-    /// Copies every valid unit of `victim` to the frontier for its copies; `runs` are the
-    /// rows this took, in order, of which the last may be padded. The same as gathering,
-    /// reserving and committing row by row. `scratch` is whatever the last call left.
+    /// Copies every valid unit of `victim` to the frontier for its copies; `runs` are the program
+    /// units this took, in order, of which the last may be padded. The same as gathering,
+    /// reserving and committing program unit by program unit. `scratch` is whatever the last call
+    /// left.
     ///
     /// # Panics
     /// If no erased block is left: the reserve is there to prevent that.
@@ -88,19 +94,20 @@ impl PageMap {
         &mut self,
         victim: BlockId,
         scratch: &mut Vec<u32>,
-        runs: &mut Vec<RowRun>,
+        runs: &mut Vec<ProgramUnitRun>,
     ) -> Moved {
-        debug_assert!(self.takes_rows_at_once());
+        debug_assert!(self.takes_program_units_at_once());
         runs.clear();
         let pages_read = self.list_valid(victim, scratch);
-        let lane = self.layout.lane_of(victim);
+        let die_group = self.layout.die_group_of(victim);
         let frontier = self.config.frontier_of_copies(self.blocks[victim.0 as usize].frontier);
-        let per_row = self.layout.units_per_row() as usize;
+        let per_program_unit = self.layout.units_per_program_unit() as usize;
         let mut rest = &scratch[..];
         while !rest.is_empty() {
-            let rows = rest.len().div_ceil(per_row) as u32;
-            let (run, block) = self.take_rows(lane, frontier as usize, rows);
-            let (now, later) = rest.split_at(rest.len().min(run.rows as usize * per_row));
+            let program_units = rest.len().div_ceil(per_program_unit) as u32;
+            let (run, block) = self.take_program_units(die_group, frontier as usize, program_units);
+            let (now, later) =
+                rest.split_at(rest.len().min(run.program_units as usize * per_program_unit));
             let first = self.layout.first_unit(run.first).0;
             for (at, &lpn) in (first..).zip(now) {
                 self.p2l[at as usize] = lpn + 1;
@@ -108,14 +115,14 @@ impl PageMap {
             }
             self.set_live(first, now.len() as u32);
             self.blocks[block.0 as usize].valid += now.len() as u32;
-            self.close_if_full(lane, frontier as usize, block);
+            self.close_if_full(die_group, frontier as usize, block);
             runs.push(run);
             rest = later;
         }
         let units = scratch.len() as u32;
         self.blocks[victim.0 as usize].valid -= units;
         if self.cause_of_cleaning(victim) == Cause::Fold {
-            self.lanes[lane.0 as usize].slc_valid -= u64::from(units);
+            self.die_groups[die_group.0 as usize].slc_valid -= u64::from(units);
         }
         self.clear_live(victim);
         if self.config.map_units > 0 {
@@ -126,14 +133,14 @@ impl PageMap {
     }
 
     /// The logical units that are valid in `block`, in their order there, and the pages
-    /// that have to be read for them when a row is gathered at a time.
+    /// that have to be read for them when a program unit is gathered at a time.
     fn list_valid(&self, block: BlockId, out: &mut Vec<u32>) -> u64 {
         out.clear();
-        let per_row = self.layout.units_per_row();
+        let per_program_unit = self.layout.units_per_program_unit();
         let per_page = self.layout.units_per_page();
-        let first = self.layout.first_unit(self.layout.first_row(block)).0;
+        let first = self.layout.first_unit(self.layout.first_program_unit(block)).0;
         let end = first + self.layout.units_per_block();
-        let (mut in_row, mut pages, mut last_page) = (0, 0, u32::MAX);
+        let (mut in_program_unit, mut pages, mut last_page) = (0, 0, u32::MAX);
         let mut at = first;
         while at < end {
             let word = self.live_bits[at as usize / 64] >> (at % 64);
@@ -144,12 +151,12 @@ impl PageMap {
             let lpn = self.p2l[at as usize] - 1;
             prefetch(&self.l2p, lpn as usize);
             out.push(lpn);
-            // A page is read once for each row of copies that needs it.
+            // A page is read once for each program unit of copies that needs it.
             let page = if per_page == 1 { at } else { at / per_page };
-            if in_row == per_row {
-                (in_row, last_page) = (0, u32::MAX);
+            if in_program_unit == per_program_unit {
+                (in_program_unit, last_page) = (0, u32::MAX);
             }
-            in_row += 1;
+            in_program_unit += 1;
             pages += u64::from(page != last_page);
             last_page = page;
             at += 1;
@@ -157,21 +164,26 @@ impl PageMap {
         pages * u64::from(self.layout.pages_per_unit())
     }
 
-    /// Up to `most` rows of the open block of a frontier, and the block.
-    fn take_rows(&mut self, lane: LaneId, frontier: usize, most: u32) -> (RowRun, BlockId) {
-        let open = self.lanes[lane.0 as usize].open[frontier];
-        let open = open.unwrap_or_else(|| self.open_block(lane, frontier));
+    /// Up to `most` program units of the open block of a frontier, and the block.
+    fn take_program_units(
+        &mut self,
+        die_group: DieGroupId,
+        frontier: usize,
+        most: u32,
+    ) -> (ProgramUnitRun, BlockId) {
+        let open = self.die_groups[die_group.0 as usize].open[frontier];
+        let open = open.unwrap_or_else(|| self.open_block(die_group, frontier));
         let OpenBlock { block, next } = open;
-        let rows = most.min(self.layout.rows_of(block) - next);
-        let first = RowId(self.layout.first_row(block).0 + next);
-        let open = OpenBlock { block, next: next + rows };
-        self.lanes[lane.0 as usize].open[frontier] = Some(open);
-        (RowRun { first, rows }, block)
+        let program_units = most.min(self.layout.program_units_of(block) - next);
+        let first = ProgramUnitId(self.layout.first_program_unit(block).0 + next);
+        let open = OpenBlock { block, next: next + program_units };
+        self.die_groups[die_group.0 as usize].open[frontier] = Some(open);
+        (ProgramUnitRun { first, program_units }, block)
     }
 
-    fn close_if_full(&mut self, lane: LaneId, frontier: usize, block: BlockId) {
-        let open = &mut self.lanes[lane.0 as usize].open[frontier];
-        if open.is_some_and(|open| open.next == self.layout.rows_of(block)) {
+    fn close_if_full(&mut self, die_group: DieGroupId, frontier: usize, block: BlockId) {
+        let open = &mut self.die_groups[die_group.0 as usize].open[frontier];
+        if open.is_some_and(|open| open.next == self.layout.program_units_of(block)) {
             *open = None;
             self.seal(block);
         }
@@ -190,7 +202,7 @@ impl PageMap {
 
     /// Marks all units of `block` as garbage.
     fn clear_live(&mut self, block: BlockId) {
-        let mut at = self.layout.first_unit(self.layout.first_row(block)).0;
+        let mut at = self.layout.first_unit(self.layout.first_program_unit(block)).0;
         let end = at + self.layout.units_per_block();
         while at < end {
             let bits = (end - at).min(64 - at % 64);

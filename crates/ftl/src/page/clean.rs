@@ -1,72 +1,73 @@
 //! What is cleaned: victims, their valid units, and their return to the free list.
 
 use prism_base::prefetch;
-use prism_nand::{BlockId, Cause, LaneId, Pun, RowId};
+use prism_nand::{BlockId, Cause, DieGroupId, ProgramUnitId, Pun};
 
 use super::state::{BlockState, Kind};
 use super::{P2L_TOMBSTONE, PageMap};
 use crate::plan::{self, ReadRun, UnitWrite, Units};
 use crate::victim::NOT_SEALED;
 
-/// Occupants of physical units in one line of the cache.
+/// Occupants of physical units in one cache line.
 const LINE: u32 = 16;
 /// Victims passed over because they are worn, before the choice is taken as it is.
 const WORN_PASSED_MAX: usize = 8;
 
 impl PageMap {
-    /// Chooses the next victim on `lane` and takes it out of the candidates; `None` if
+    /// Chooses the next victim on `die_group` and takes it out of the candidates; `None` if
     /// there is none, or none whose cleaning would gain anything.
-    pub fn pick_victim(&mut self, lane: LaneId) -> Option<BlockId> {
-        if let Some(block) = self.lanes[lane.0 as usize].dead.pop() {
-            self.take_candidate(lane, BlockId(block));
+    pub fn pick_victim(&mut self, die_group: DieGroupId) -> Option<BlockId> {
+        if let Some(block) = self.die_groups[die_group.0 as usize].dead.pop() {
+            self.take_candidate(die_group, BlockId(block));
             return Some(BlockId(block));
         }
         if self.config.slc.is_none() {
-            return self.pick_main(lane);
+            return self.pick_main(die_group);
         }
-        // Blocks of one bit a cell come second: folding needs erased blocks of the others.
-        if self.free_blocks(lane) < self.config.free_blocks_low
-            && let Some(block) = self.pick_main(lane)
+        // Blocks of SLC come second: folding needs erased blocks of the others.
+        if self.free_blocks(die_group) < self.config.free_blocks_low
+            && let Some(block) = self.pick_main(die_group)
         {
             return Some(block);
         }
-        if !self.slc_reached_high(lane)
-            && let Some(block) = self.pick_slc(lane)
+        if !self.slc_reached_high(die_group)
+            && let Some(block) = self.pick_slc(die_group)
         {
             return Some(block);
         }
-        let wanted = self.free_blocks(lane) < self.config.free_blocks_high;
-        if wanted { self.pick_main(lane) } else { None }
+        let wanted = self.free_blocks(die_group) < self.config.free_blocks_high;
+        if wanted { self.pick_main(die_group) } else { None }
     }
 
     /// Chooses what to empty in idle time: what cleaning needs, then the oldest block of a
     /// write cache, then whatever gains room.
-    pub fn pick_in_idle(&mut self, lane: LaneId) -> Option<BlockId> {
-        let dead = !self.lanes[lane.0 as usize].dead.is_empty();
-        if dead || self.config.slc.is_none() || self.below_low(lane) {
-            return self.pick_victim(lane);
+    pub fn pick_in_idle(&mut self, die_group: DieGroupId) -> Option<BlockId> {
+        let dead = !self.die_groups[die_group.0 as usize].dead.is_empty();
+        if dead || self.config.slc.is_none() || self.below_low(die_group) {
+            return self.pick_victim(die_group);
         }
-        let folded = if self.folds_when_idle(lane) { self.pick_slc(lane) } else { None };
-        let wanted = self.free_blocks(lane) < self.config.free_blocks_idle;
-        if folded.is_none() && wanted { self.pick_main(lane) } else { folded }
+        let folded = if self.folds_when_idle(die_group) { self.pick_slc(die_group) } else { None };
+        let wanted = self.free_blocks(die_group) < self.config.free_blocks_idle;
+        if folded.is_none() && wanted { self.pick_main(die_group) } else { folded }
     }
 
-    fn pick_main(&mut self, lane: LaneId) -> Option<BlockId> {
-        let chosen = self.choose(lane, Kind::Main)? as u32;
-        let block = BlockId(lane.0 * self.layout.blocks_per_lane() + chosen);
-        self.take_candidate(lane, block);
+    fn pick_main(&mut self, die_group: DieGroupId) -> Option<BlockId> {
+        let chosen = self.choose(die_group, Kind::Main)? as u32;
+        let block = BlockId(die_group.0 * self.layout.blocks_per_die_group() + chosen);
+        self.take_candidate(die_group, block);
         Some(block)
     }
 
     /// The policy's choice, worn blocks passed over if the configuration says so.
-    pub(super) fn choose(&mut self, lane: LaneId, kind: Kind) -> Option<usize> {
-        // Copies fill whole rows or word lines, so that less garbage than that gains nothing.
-        let (rows, together) = self.data_rows_of(kind);
-        let most = rows.saturating_sub(together) * self.layout.units_per_row();
+    pub(super) fn choose(&mut self, die_group: DieGroupId, kind: Kind) -> Option<usize> {
+        // Copies fill whole program units or wordlines, so that less garbage than that gains
+        // nothing.
+        let (program_units, together) = self.data_program_units_of(kind);
+        let most = program_units.saturating_sub(together) * self.layout.units_per_program_unit();
         let policy = self.config.victim;
-        let first_block = (lane.0 * self.layout.blocks_per_lane()) as usize;
-        let limit = self.worn_limit(lane, kind);
-        let state = self.lanes[lane.0 as usize].part_mut(kind);
+        let first_block = (die_group.0 * self.layout.blocks_per_die_group()) as usize;
+        let limit = self.worn_limit(die_group, kind);
+        let state = self.die_groups[die_group.0 as usize].part_mut(kind);
         let mut passed = [(0, 0); WORN_PASSED_MAX];
         let mut count = 0;
         let chosen = loop {
@@ -87,43 +88,43 @@ impl PageMap {
     }
 
     /// Erases above which a block is passed over as a victim.
-    fn worn_limit(&self, lane: LaneId, kind: Kind) -> Option<u32> {
+    fn worn_limit(&self, die_group: DieGroupId, kind: Kind) -> Option<u32> {
         let above = self.config.wear.victims_above_mean?;
-        Some(self.mean_erases(lane, kind) + above)
+        Some(self.mean_erases(die_group, kind) + above)
     }
 
-    /// Mean erases of the blocks of a kind on a lane, rounded down.
-    fn mean_erases(&self, lane: LaneId, kind: Kind) -> u32 {
+    /// Mean erases of the blocks of a kind on a die group, rounded down.
+    fn mean_erases(&self, die_group: DieGroupId, kind: Kind) -> u32 {
         let blocks = match kind {
-            Kind::Main => self.layout.blocks_per_lane() - self.layout.slc_blocks(),
+            Kind::Main => self.layout.blocks_per_die_group() - self.layout.slc_blocks(),
             Kind::Slc => self.layout.slc_blocks(),
         };
-        (self.lanes[lane.0 as usize].part(kind).erases / u64::from(blocks)) as u32
+        (self.die_groups[die_group.0 as usize].part(kind).erases / u64::from(blocks)) as u32
     }
 
-    /// The sealed block of `lane` that has been erased least, if it lags behind the mean
+    /// The sealed block of `die_group` that has been erased least, if it lags behind the mean
     /// by more than the configuration allows: its data has not changed for long and keeps
     /// a young block from being used. Takes it out of the candidates. The move gains no
     /// room, so it needs an erased block beside the reserve. A cache takes its blocks in turn,
     /// which wears them evenly.
-    pub fn pick_for_wear(&mut self, lane: LaneId) -> Option<BlockId> {
+    pub fn pick_for_wear(&mut self, die_group: DieGroupId) -> Option<BlockId> {
         let region = self.config.slc.is_some_and(|slc| !slc.is_cache());
-        let of_region = || self.coldest(lane, Kind::Slc);
-        let main = self.coldest(lane, Kind::Main);
+        let of_region = || self.coldest(die_group, Kind::Slc);
+        let main = self.coldest(die_group, Kind::Main);
         let block = if region { main.or_else(of_region) } else { main }?;
-        self.take_candidate(lane, block);
+        self.take_candidate(die_group, block);
         Some(block)
     }
 
-    fn coldest(&self, lane: LaneId, kind: Kind) -> Option<BlockId> {
+    fn coldest(&self, die_group: DieGroupId, kind: Kind) -> Option<BlockId> {
         let behind = self.config.wear.move_behind_mean?;
-        let state = &self.lanes[lane.0 as usize];
+        let state = &self.die_groups[die_group.0 as usize];
         let free = state.part(kind).free.len() as u32;
         if !state.dead.is_empty() || free <= self.config.reserve_blocks {
             return None;
         }
-        let limit = self.mean_erases(lane, kind).checked_sub(behind)?;
-        let first = lane.0 * self.layout.blocks_per_lane();
+        let limit = self.mean_erases(die_group, kind).checked_sub(behind)?;
+        let first = die_group.0 * self.layout.blocks_per_die_group();
         let sealed = state.part(kind).candidates.valid().values();
         let coldest = (first..)
             .zip(sealed)
@@ -133,10 +134,10 @@ impl PageMap {
         (self.erases[coldest as usize] < limit).then_some(BlockId(coldest))
     }
 
-    pub(super) fn take_candidate(&mut self, lane: LaneId, block: BlockId) {
+    pub(super) fn take_candidate(&mut self, die_group: DieGroupId, block: BlockId) {
         let (_, place) = self.layout.split_block(block);
         let kind = self.kind_at(place);
-        self.lanes[lane.0 as usize].part_mut(kind).candidates.take(place);
+        self.die_groups[die_group.0 as usize].part_mut(kind).candidates.take(place);
         self.blocks[block.0 as usize].state = BlockState::Victim;
     }
 
@@ -154,7 +155,7 @@ impl PageMap {
         }
     }
 
-    /// Plans the next step of cleaning `victim`: up to a row of valid `units` from unit
+    /// Plans the next step of cleaning `victim`: up to a program unit of valid `units` from unit
     /// `cursor` of the block on, and the `reads` they need; both lists are reused. Moves the
     /// cursor; there is nothing once the block is through.
     #[inline(always)]
@@ -170,7 +171,7 @@ impl PageMap {
         let first = victim.0 * self.layout.units_per_block();
         let end = first + self.layout.units_per_block();
         let mut at = first + *cursor;
-        if self.layout.units_per_row() == 1 {
+        if self.layout.units_per_program_unit() == 1 {
             // Without a loop around it, nothing is kept ready for a second round.
             let behind = at;
             at = self.next_live(at, end);
@@ -179,26 +180,27 @@ impl PageMap {
                     self.prefetch_line(at);
                 }
                 units.push(self.copy_of(Pun(at)));
-                reads.push(plan::read_of_row(&self.layout, RowId(at)));
+                reads.push(plan::read_of_program_unit(&self.layout, ProgramUnitId(at)));
                 at += 1;
             }
         } else {
-            at = self.gather_row(at, end, units, reads);
+            at = self.gather_program_unit(at, end, units, reads);
             prefetch(&self.p2l, (at + LINE) as usize);
         }
         *cursor = at - first;
     }
 
-    /// The same for up to a row of the valid units from `at` on; returns the unit behind them.
+    /// The same for up to a program unit of the valid units from `at` on; returns the unit behind
+    /// them.
     #[inline(never)]
-    fn gather_row(
+    fn gather_program_unit(
         &self,
         mut at: u32,
         end: u32,
         units: &mut Units,
         reads: &mut Vec<ReadRun>,
     ) -> u32 {
-        let room = self.layout.units_per_row() as usize;
+        let room = self.layout.units_per_program_unit() as usize;
         let mut pages = 0;
         while units.len() < room {
             at = self.next_live(at, end);
@@ -249,7 +251,7 @@ impl PageMap {
         UnitWrite { lpn, source: Some(at), version: 0 }
     }
 
-    /// Adds `at` to the reads: one command for a level of a row as long as units of it
+    /// Adds `at` to the reads: one command for a level of a program unit as long as units of it
     /// follow each other, and one page for each plane that is needed. `planes` has a bit
     /// for each page in the last command.
     #[inline(always)]
@@ -296,7 +298,7 @@ impl PageMap {
         self.blocks[index].state = BlockState::Free;
         self.erases[index] += 1;
         let kind = self.kind_of(block);
-        let part = self.lanes[self.layout.lane_of(block).0 as usize].part_mut(kind);
+        let part = self.die_groups[self.layout.die_group_of(block).0 as usize].part_mut(kind);
         part.erases += 1;
         part.free.push_back(block.0);
     }

@@ -8,7 +8,7 @@ use crate::config::{ConfigError, OverProvisioning};
 use crate::plan::UnitWrite;
 use crate::victim::VictimPolicy;
 
-/// Where copies go: open blocks a lane writes to beside those of the host's streams.
+/// Where copies go: open blocks a die group writes to beside those of the host's streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frontiers {
     /// Host data (of the first stream) and copies share one open block.
@@ -50,7 +50,7 @@ pub enum Placement {
 }
 
 /// What is done so that blocks wear evenly. Everything is measured in erases of a block
-/// against the mean of its lane.
+/// against the mean of its die group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct WearPolicy {
     /// Of the erased blocks the least worn is opened, not the one erased longest ago
@@ -77,22 +77,22 @@ pub struct PageConfig {
     pub frontiers: Frontiers,
     /// Streams of host data.
     pub placement: Placement,
-    /// Cleaning of a lane starts when fewer erased blocks than this are left on it.
+    /// Cleaning of a die group starts when fewer erased blocks than this are left on it.
     pub free_blocks_low: u32,
-    /// Cleaning of a lane stops when this many are left.
+    /// Cleaning of a die group stops when this many are left.
     pub free_blocks_high: u32,
     /// In idle time cleaning goes on until this many are left; 0 for never.
     pub free_blocks_idle: u32,
-    /// Erased blocks of a lane that only cleaning may open, so that it can finish.
+    /// Erased blocks of a die group that only cleaning may open, so that it can finish.
     pub reserve_blocks: u32,
     /// Wear levelling.
     pub wear: WearPolicy,
-    /// Use of the blocks with one bit a cell, where the flash has any.
+    /// Use of the SLC blocks, where the flash has any.
     pub slc: Option<SlcConfig>,
-    /// Rows of a die that count for nothing before the last of them is programmed: those of
-    /// a word line, where a loss of power could take them with it. 1 where each row counts by
-    /// itself.
-    pub word_line_rows: u32,
+    /// Program units of a die that count for nothing before the last of them is programmed: those
+    /// of a wordline, where a loss of power could take them with it. 1 where each program unit
+    /// counts by itself.
+    pub wordline_program_units: u32,
 }
 
 impl PageConfig {
@@ -111,18 +111,18 @@ impl PageConfig {
             reserve_blocks: 1,
             wear: WearPolicy::default(),
             slc: None,
-            word_line_rows: 1,
+            wordline_program_units: 1,
         }
     }
 
-    /// Data rows of a block that are filled up together before it is emptied: a row, or a
-    /// word line on each die.
-    pub(super) fn rows_together(&self, geometry: &Geometry) -> u32 {
-        match self.word_line_rows {
+    /// Data program units of a block that are filled up together before it is emptied: a program
+    /// unit, or a wordline on each die.
+    pub(super) fn program_units_together(&self, geometry: &Geometry) -> u32 {
+        match self.wordline_program_units {
             1 => 1,
-            rows => {
+            program_units => {
                 let dies = geometry.dies_per_superblock - u32::from(geometry.parity);
-                rows.min(geometry.rows_per_die()) * dies
+                program_units.min(geometry.program_units_per_die()) * dies
             }
         }
     }
@@ -137,20 +137,20 @@ impl PageConfig {
         }
     }
 
-    /// Frontiers of a lane: one a stream, then those for copies, then that of
-    /// translation pages, then those of blocks with one bit a cell.
+    /// Frontiers of a die group: one a stream, then those for copies, then that of
+    /// translation pages, then those of SLC blocks.
     #[must_use]
     pub fn frontier_count(&self) -> u32 {
         self.own_frontier_count() + if self.slc.is_some() { 2 } else { 0 }
     }
 
-    /// The same without those that exist because of blocks with one bit a cell.
+    /// The same without those that exist because of SLC blocks.
     #[must_use]
     pub(super) fn own_frontier_count(&self) -> u32 {
         self.streams() + self.copy_frontiers() + u32::from(self.map_units > 0)
     }
 
-    /// Frontiers that keep a block of more than one bit a cell open.
+    /// Frontiers that keep a block of more than SLC open.
     #[must_use]
     pub fn main_frontier_count(&self) -> u32 {
         self.own_frontier_count() + u32::from(self.slc.is_some_and(|slc| slc.is_cache()))
@@ -226,7 +226,7 @@ impl PageConfig {
     /// # Errors
     /// [`ConfigError`] names the field and what is allowed.
     pub fn check(&self, geometry: &Geometry) -> Result<(), ConfigError> {
-        let blocks = geometry.main_blocks_per_lane();
+        let blocks = geometry.main_blocks_per_die_group();
         if self.streams() == 0 || self.frontier_count() > blocks.min(1 << 16) / 2 {
             return Err(ConfigError::Streams { streams: self.streams(), blocks });
         }
@@ -237,8 +237,13 @@ impl PageConfig {
                 Err(ConfigError::Watermark { field, value, min, max })
             }
         };
-        let rows = geometry.rows_per_die();
-        watermark("the number of rows of a word line", self.word_line_rows, 1, rows)?;
+        let program_units = geometry.program_units_per_die();
+        watermark(
+            "the number of program units of a wordline",
+            self.wordline_program_units,
+            1,
+            program_units,
+        )?;
         watermark("gc.reserve_blocks", self.reserve_blocks, 1, blocks)?;
         let least = self.reserve_for_copies() + 1;
         watermark("gc.free_blocks_low", self.free_blocks_low, least, blocks)?;
@@ -254,68 +259,71 @@ impl PageConfig {
 
     /// The most logical units with which cleaning never runs in circles.
     ///
-    /// The copies of a victim fill whole rows, or whole word lines, so its erase gains a row only
-    /// if at least a row, or a word line, of it is garbage. While cleaning goes on, every block
-    /// that is neither open nor one of the erased ones below the high watermark is a candidate;
-    /// one of them has that much garbage as long as a lane holds less than all of them less a row
-    /// each. This also bounds the choice of policies that refuse victims without gain (greedy,
-    /// cost-benefit) from below, and makes those that may take them (FIFO, LRU, windowed greedy,
-    /// random, d-choices) come to an end ([`VictimPolicy::pick`]).
+    /// The copies of a victim fill whole program units, or whole wordlines, so its erase gains a
+    /// program unit only if at least a program unit, or a wordline, of it is garbage. While
+    /// cleaning goes on, every block that is neither open nor one of the erased ones below the
+    /// high watermark is a candidate; one of them has that much garbage as long as a die group
+    /// holds less than all of them less a program unit each. This also bounds the choice of
+    /// policies that refuse victims without gain (greedy, cost-benefit) from below, and makes
+    /// those that may take them (FIFO, LRU, windowed greedy, random, d-choices) come to an end
+    /// ([`VictimPolicy::pick`]).
     fn most_units(&self, geometry: &Geometry) -> u64 {
-        let lanes = u64::from(geometry.lanes());
-        let a_lane = self.most_of_lane(geometry, geometry.main_blocks_per_lane());
-        let main = (lanes * a_lane).min(self.most_units_without(geometry, 0));
+        let die_groups = u64::from(geometry.die_groups());
+        let a_die_group = self.most_of_die_group(geometry, geometry.main_blocks_per_die_group());
+        let main = (die_groups * a_die_group).min(self.most_units_without(geometry, 0));
         main + u64::from(self.units_apart())
     }
 
-    /// The same for one lane with so many blocks.
-    pub(super) fn most_of_lane(&self, geometry: &Geometry, blocks: u32) -> u64 {
-        let (block, row) = (geometry.data_units_per_block(), geometry.units_per_row());
-        let (block, row, lanes) = (u64::from(block), u64::from(row), u64::from(geometry.lanes()));
-        let together = u64::from(self.rows_together(geometry));
+    /// The same for one die group with so many blocks.
+    pub(super) fn most_of_die_group(&self, geometry: &Geometry, blocks: u32) -> u64 {
+        let (block, program_unit) =
+            (geometry.data_units_per_block(), geometry.units_per_program_unit());
+        let (block, program_unit, die_groups) =
+            (u64::from(block), u64::from(program_unit), u64::from(geometry.die_groups()));
+        let together = u64::from(self.program_units_together(geometry));
         let kept =
             self.free_blocks_high.max(self.free_blocks_idle) - 1 + self.main_frontier_count();
         let candidates = u64::from(blocks.saturating_sub(kept));
-        // A lane may hold half a block more than its share when the host rows that then
-        // run and wait on it are taken ([`crate::PageMap::balanced`]).
-        // Rows that are not in the map yet wait in the open word line of each stream.
+        // A die group may hold half a block more than its share when the host program units that
+        // then run and wait on it are taken ([`crate::PageMap::balanced`]). Program units that
+        // are not in the map yet wait in the open wordline of each stream.
         let open = (together - 1) * u64::from(self.streams());
-        let uneven = if lanes > 1 { block / 2 + (2 + open) * row } else { 0 };
-        let gained = (block + 1).saturating_sub(together * row);
+        let uneven = if die_groups > 1 { block / 2 + (2 + open) * program_unit } else { 0 };
+        let gained = (block + 1).saturating_sub(together * program_unit);
         (candidates * gained).saturating_sub(1 + uneven)
     }
 
-    /// One block of slack a lane and a share of garbage keep write amplification within
-    /// reason where the bound by lanes is generous; `bad` blocks are out of use.
+    /// One block of slack a die group and a share of garbage keep write amplification within
+    /// reason where the bound by die groups is generous; `bad` blocks are out of use.
     pub(super) fn most_units_without(&self, geometry: &Geometry, bad: u64) -> u64 {
         let block = u64::from(geometry.data_units_per_block());
-        let kept = (u64::from(geometry.lanes()) + bad) * block;
+        let kept = (u64::from(geometry.die_groups()) + bad) * block;
         let apart = u64::from(self.units_apart());
         let most = (self.usable_units(geometry) - apart).saturating_sub(kept);
         most - most / 64
     }
 
-    /// Logical units that live in blocks of one bit a cell and nowhere else.
+    /// Logical units that live in SLC blocks and nowhere else.
     fn units_apart(&self) -> u32 {
         self.slc.map_or(0, |slc| slc.units_apart())
     }
 
     /// Units that can hold data in steady state: all but open blocks and the erased
-    /// blocks that cleaning keeps. Of blocks with one bit a cell only the logical units count
+    /// blocks that cleaning keeps. Of SLC blocks only the logical units count
     /// that live nowhere else.
     #[must_use]
     pub fn usable_units(&self, geometry: &Geometry) -> u64 {
         // In steady state the number of erased blocks wanders between one below the low
         // watermark, where cleaning starts, and the high one, where it stops.
         let kept = self.free_blocks_low - 1;
-        let out = kept + self.main_frontier_count() + geometry.slc_blocks_per_lane();
-        let out = u64::from(out) * u64::from(geometry.lanes());
+        let out = kept + self.main_frontier_count() + geometry.slc_blocks_per_die_group();
+        let out = u64::from(out) * u64::from(geometry.die_groups());
         u64::from(geometry.blocks()).saturating_sub(out)
             * u64::from(geometry.data_units_per_block())
             + u64::from(self.units_apart())
     }
 
-    /// Over-provisioning, both ways. Where logical units live in blocks of one bit a cell and
+    /// Over-provisioning, both ways. Where logical units live in SLC blocks and
     /// nowhere else, the effective one is that of all others.
     #[must_use]
     pub fn over_provisioning(&self, geometry: &Geometry) -> OverProvisioning {
@@ -333,7 +341,7 @@ impl PageConfig {
 
 impl PageConfig {
     /// The stream of the host data that lives in a region, and the first of the two frontiers
-    /// that blocks of one bit a cell need. The second is for copies: within a region, or out
+    /// that SLC blocks need. The second is for copies: within a region, or out
     /// of a cache, into other blocks.
     #[must_use]
     pub fn slc_frontier(&self) -> Option<u32> {
@@ -379,7 +387,7 @@ impl PageConfig {
         }
     }
 
-    /// The frontier for copies out of a block of one bit a cell, or out of one that was
+    /// The frontier for copies out of a SLC block, or out of one that was
     /// filled by folding; `None` if `frontier` wrote neither.
     pub(super) fn frontier_of_slc_copies(&self, frontier: u32) -> Option<u32> {
         let (slc, first) = (self.slc?, self.own_frontier_count());
@@ -389,20 +397,20 @@ impl PageConfig {
         None
     }
 
-    /// Erased blocks of a lane that the host may not open: folding may need one beside the
+    /// Erased blocks of a die group that the host may not open: folding may need one beside the
     /// one that cleaning needs.
     #[must_use]
     pub fn reserve_for_copies(&self) -> u32 {
         self.reserve_blocks + u32::from(self.slc.is_some_and(|slc| slc.is_cache()))
     }
 
-    /// Checks what is said of blocks with one bit a cell against the flash.
+    /// Checks what is said of SLC blocks against the flash.
     pub(super) fn check_slc(&self, geometry: &Geometry) -> Result<(), ConfigError> {
         let Some(slc) = self.slc else {
-            let blocks = geometry.slc_blocks_per_lane();
+            let blocks = geometry.slc_blocks_per_die_group();
             return if blocks == 0 { Ok(()) } else { Err(ConfigError::SlcUnused { blocks }) };
         };
-        let blocks = geometry.slc_blocks_per_lane();
+        let blocks = geometry.slc_blocks_per_die_group();
         if blocks == 0 {
             return Err(ConfigError::SlcMissing);
         }

@@ -7,7 +7,7 @@
 //!
 //! Invariants: `valid` of a block counts its units that the map points to (data, or
 //! a tombstone with a reference); a block is a candidate for cleaning only once every
-//! row of it is programmed and committed.
+//! program unit of it is programmed and committed.
 
 mod alloc;
 mod bulk;
@@ -23,15 +23,15 @@ mod steady;
 mod tiers;
 
 use prism_base::{FastMap, Rng, Zeroed, prefetch};
-use prism_nand::{BlockId, Geometry, Layout, Pun, RowId};
+use prism_nand::{BlockId, Geometry, Layout, ProgramUnitId, Pun};
 
 use crate::config::ConfigError;
 use crate::in_flight::InFlightUnits;
 use crate::plan::{TrimRange, UnitWrite};
 use crate::trims::PendingTrims;
-use state::{Block, BlockState, FreshTombstone, LaneState, Retirement, Tombstone};
+use state::{Block, BlockState, DieGroupState, FreshTombstone, Retirement, Tombstone};
 
-pub use bulk::{Moved, RowRun};
+pub use bulk::{Moved, ProgramUnitRun};
 pub use config::{Frontiers, PageConfig, Placement, WearPolicy};
 pub use slc::{SlcConfig, SlcRule, SlcUse};
 pub use spread::MeanField;
@@ -42,13 +42,13 @@ pub use steady::SteadyError;
 pub struct PageMap {
     geometry: Geometry,
     layout: Layout,
-    /// Rows of a block that hold data, and whether there are others.
-    data_rows: u32,
-    /// Of a block with one bit a cell, those that hold data.
-    slc_data_rows: u32,
+    /// Program units of a block that hold data, and whether there are others.
+    data_program_units: u32,
+    /// Of a SLC block, those that hold data.
+    slc_data_program_units: u32,
     parity: bool,
-    /// Data rows that are filled up together before a block is emptied.
-    rows_together: u32,
+    /// Data program units that are filled up together before a block is emptied.
+    program_units_together: u32,
     config: PageConfig,
     /// The frontier of all copies, if there is one for all.
     copies_to: Option<usize>,
@@ -61,9 +61,9 @@ pub struct PageMap {
     blocks: Vec<Block>,
     /// Erases of each block.
     erases: Vec<u32>,
-    lanes: Vec<LaneState>,
-    /// Parity rows of stripes whose data is complete.
-    parity_due: Vec<RowId>,
+    die_groups: Vec<DieGroupState>,
+    /// Parity program units of stripes whose data is complete.
+    parity_due: Vec<ProgramUnitId>,
     /// Host units that cleaning has moved, where translation pages are on flash.
     moved: Vec<u32>,
     in_flight: InFlightUnits,
@@ -86,23 +86,23 @@ const TRIMMED: u32 = 1 << 31;
 const P2L_TOMBSTONE: u32 = u32::MAX;
 
 impl PageMap {
-    /// An empty map over erased flash. `seed` feeds policies that draw lots.
+    /// An empty map over erased flash. `seed` feeds policies that choose at random.
     ///
     /// # Errors
     /// [`ConfigError`] if the numbers do not fit the flash.
     pub fn new(geometry: Geometry, config: PageConfig, seed: u64) -> Result<Self, ConfigError> {
         config.check(&geometry)?;
         let blocks = geometry.blocks() as usize;
-        let per_lane = geometry.blocks_per_lane();
+        let per_die_group = geometry.blocks_per_die_group();
         let units = [geometry.data_units_per_block(), geometry.slc_data_units_per_block()];
-        let slc = geometry.slc_blocks_per_lane();
+        let slc = geometry.slc_blocks_per_die_group();
         let most = config.slc.map_or(0, |used| used.units_most(&geometry, slc));
-        let erased = |blocks| LaneState {
+        let erased = |blocks| DieGroupState {
             slc_units_most: most,
-            ..LaneState::erased(blocks, slc, &config, units)
+            ..DieGroupState::erased(blocks, slc, &config, units)
         };
-        let lanes = (0..geometry.lanes())
-            .map(|lane| erased(lane * per_lane..(lane + 1) * per_lane))
+        let die_groups = (0..geometry.die_groups())
+            .map(|die_group| erased(die_group * per_die_group..(die_group + 1) * per_die_group))
             .collect();
         Ok(Self {
             l2p: Zeroed::new((config.logical_units + config.map_units) as usize),
@@ -110,14 +110,14 @@ impl PageMap {
             live_bits: Zeroed::new(geometry.units().div_ceil(64) as usize),
             erases: vec![0; blocks],
             layout: Layout::new(&geometry),
-            data_rows: geometry.data_rows_per_block(),
-            slc_data_rows: units[1] / geometry.units_per_row(),
+            data_program_units: geometry.data_program_units_per_block(),
+            slc_data_program_units: units[1] / geometry.units_per_program_unit(),
             parity: geometry.parity,
-            rows_together: config.rows_together(&geometry),
+            program_units_together: config.program_units_together(&geometry),
             parity_due: Vec::new(),
             moved: Vec::new(),
             blocks: vec![Block::default(); blocks],
-            lanes,
+            die_groups,
             in_flight: InFlightUnits::default(),
             tombstones: FastMap::default(),
             fresh_tombstones: FastMap::default(),
@@ -280,7 +280,7 @@ impl PageMap {
     }
 
     /// Trims `start..end` for the reader; the map follows when the tombstone that holds
-    /// the range is committed. Until then programs under way of these units take effect
+    /// the range is committed. Until then programs in flight of these units take effect
     /// as if nothing had happened: were they refused, what they replace could be all
     /// that is left when power goes, and a flush may have promised them. Nor does a later
     /// write or trim in the buffer make this trim void: a flush between the two promises
@@ -300,7 +300,7 @@ impl PageMap {
     /// The ranges of the tombstone that `write` programs.
     ///
     /// # Panics
-    /// If it is no tombstone under way.
+    /// If it is no tombstone in flight.
     #[must_use]
     pub fn tombstone_ranges(&self, write: &UnitWrite) -> &[TrimRange] {
         match write.source {
@@ -310,7 +310,7 @@ impl PageMap {
     }
 
     fn commit_tombstone(&mut self, number: u64, at: Pun) -> bool {
-        let fresh = self.fresh_tombstones.remove(&number).expect("a tombstone under way");
+        let fresh = self.fresh_tombstones.remove(&number).expect("a tombstone in flight");
         self.p2l[at.0 as usize] = P2L_TOMBSTONE;
         let mut refs = 0;
         for (start, end, version) in fresh.pending.iter() {
@@ -406,17 +406,17 @@ impl PageMap {
         self.live_bits[at.0 as usize / 64] &= !(1 << (at.0 % 64));
         self.blocks[index].valid -= 1;
         self.valid_total -= 1;
-        let (lane, place) = self.layout.split_block(block);
+        let (die_group, place) = self.layout.split_block(block);
         let kind = self.kind_at(place);
-        let lane = &mut self.lanes[lane.0 as usize];
-        lane.valid -= 1;
-        lane.slc_valid -= kind as u64;
+        let die_group = &mut self.die_groups[die_group.0 as usize];
+        die_group.valid -= 1;
+        die_group.slc_valid -= kind as u64;
         if self.blocks[index].state == BlockState::Sealed {
-            lane.part_mut(kind).candidates.lower(place, self.blocks[index].valid);
+            die_group.part_mut(kind).candidates.lower(place, self.blocks[index].valid);
         }
     }
 
-    /// The same as dropping `from` and adding `to`. A copy stays on its lane, whose counts
+    /// The same as dropping `from` and adding `to`. A copy stays on its die group, whose counts
     /// change only if it goes to a block of another kind.
     #[inline(always)]
     fn move_valid(&mut self, from: Pun, to: Pun) {
@@ -429,38 +429,41 @@ impl PageMap {
         self.live_bits[to.0 as usize / 64] |= 1 << (to.0 % 64);
         self.blocks[old.0 as usize].valid -= 1;
         self.blocks[new.0 as usize].valid += 1;
-        debug_assert!(self.layout.lane_of(old) == self.layout.lane_of(new), "a copy changes lane");
+        debug_assert!(
+            self.layout.die_group_of(old) == self.layout.die_group_of(new),
+            "a copy changes die group"
+        );
         debug_assert!(
             self.blocks[new.0 as usize].state == BlockState::Open,
             "data in a closed block"
         );
     }
 
-    /// `units` more are valid in `block`: counts them for its lane.
+    /// `units` more are valid in `block`: counts them for its die group.
     #[inline]
     fn count_valid(&mut self, block: BlockId, units: u32) {
-        let (lane, place) = self.layout.split_block(block);
+        let (die_group, place) = self.layout.split_block(block);
         let kind = self.kind_at(place);
-        let lane = &mut self.lanes[lane.0 as usize];
-        lane.valid += u64::from(units);
-        lane.slc_valid += u64::from(units) * kind as u64;
+        let die_group = &mut self.die_groups[die_group.0 as usize];
+        die_group.valid += u64::from(units);
+        die_group.slc_valid += u64::from(units) * kind as u64;
     }
 
-    /// Every unit of `row` is committed.
+    /// Every unit of `program_unit` is committed.
     #[inline(always)]
-    pub fn row_done(&mut self, row: RowId) {
-        let block = self.layout.block_of(row);
+    pub fn program_unit_done(&mut self, program_unit: ProgramUnitId) {
+        let block = self.layout.block_of(program_unit);
         let index = block.0 as usize;
-        self.blocks[index].rows_in_flight -= 1;
+        self.blocks[index].program_units_in_flight -= 1;
         if self.layout.is_slc(block) {
-            self.count_region_row(block, -1);
+            self.count_region_program_unit(block, -1);
         }
-        if self.blocks[index].rows_in_flight == 0 && !self.is_frontier(block) {
+        if self.blocks[index].program_units_in_flight == 0 && !self.is_frontier(block) {
             self.close(block);
         }
     }
 
-    /// The block takes no more rows and has none under way.
+    /// The block takes no more program units and has none in flight.
     fn close(&mut self, block: BlockId) {
         if self.retirement.take_closing(block) {
             self.close_failed(block);
@@ -472,9 +475,9 @@ impl PageMap {
     fn seal(&mut self, block: BlockId) {
         let index = block.0 as usize;
         self.blocks[index].state = BlockState::Sealed;
-        let (lane, place) = self.layout.split_block(block);
+        let (die_group, place) = self.layout.split_block(block);
         let kind = self.kind_at(place);
-        let part = self.lanes[lane.0 as usize].part_mut(kind);
+        let part = self.die_groups[die_group.0 as usize].part_mut(kind);
         part.candidates.seal(place, self.blocks[index].valid);
     }
 

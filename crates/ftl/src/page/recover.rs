@@ -1,6 +1,6 @@
 //! The page map is rebuilt from the flash after a loss of power.
 
-use prism_nand::{BlockId, Nand, Pun, RowId, UnitTag};
+use prism_nand::{BlockId, Nand, ProgramUnitId, Pun, UnitTag};
 
 use super::state::BlockState;
 use super::{P2L_TOMBSTONE, PageConfig, PageMap, TRIMMED};
@@ -79,15 +79,15 @@ impl PageMap {
             first_sequence: vec![0; blocks as usize],
             newest: Recovered::default(),
         };
-        for part in map.lanes.iter_mut().flat_map(|lane| &mut lane.parts) {
+        for part in map.die_groups.iter_mut().flat_map(|die_group| &mut die_group.parts) {
             part.free.clear();
         }
         for block in (0..blocks).map(BlockId) {
             let erases = flash.erases(block);
             map.erases[block.0 as usize] = erases;
-            let (lane, place) = map.layout.split_block(block);
+            let (die_group, place) = map.layout.split_block(block);
             let kind = map.kind_at(place);
-            map.lanes[lane.0 as usize].part_mut(kind).erases += u64::from(erases);
+            map.die_groups[die_group.0 as usize].part_mut(kind).erases += u64::from(erases);
             if flash.is_bad(block) {
                 let holds = !flash.is_erased(block) && !flash.is_unstable(block);
                 map.found_bad(block, holds);
@@ -95,7 +95,7 @@ impl PageMap {
                     continue;
                 }
             } else if flash.is_erased(block) {
-                map.lanes[lane.0 as usize].part_mut(kind).free.push_back(block.0);
+                map.die_groups[die_group.0 as usize].part_mut(kind).free.push_back(block.0);
                 continue;
             }
             // Open for as long as units are put into it, sealed at the end.
@@ -126,17 +126,19 @@ impl PageMap {
         scan: &mut Scan,
     ) -> Result<(), ConfigError> {
         let foreign = |why| ConfigError::Foreign { block: block.0, why };
-        let first = self.layout.first_row(block).0;
+        let first = self.layout.first_program_unit(block).0;
         let mut found = Vec::new();
-        for row in (first..first + self.layout.rows_per_block()).map(RowId) {
+        for program_unit in
+            (first..first + self.layout.program_units_per_block()).map(ProgramUnitId)
+        {
             found.clear();
-            let sequence = flash.row(row, &mut found);
+            let sequence = flash.program_unit(program_unit, &mut found);
             let start = &mut scan.first_sequence[block.0 as usize];
             *start = if *start == 0 { sequence } else { *start };
             scan.newest.newest_sequence = scan.newest.newest_sequence.max(sequence);
             let newest = &mut scan.newest.newest_version;
             for unit in found.drain(..) {
-                let at = self.layout.first_unit(row).0 + unit.place;
+                let at = self.layout.first_unit(program_unit).0 + unit.place;
                 match unit.tag {
                     UnitTag::Pad => {}
                     UnitTag::Data(lpn) => {
@@ -205,8 +207,8 @@ impl PageMap {
             self.close(BlockId(index));
             let sealed = self.blocks[index as usize].state == BlockState::Sealed;
             if sealed && self.is_dead(BlockId(index)) {
-                let (lane, _) = self.layout.split_block(BlockId(index));
-                self.lanes[lane.0 as usize].dead.push(index);
+                let (die_group, _) = self.layout.split_block(BlockId(index));
+                self.die_groups[die_group.0 as usize].dead.push(index);
             }
         }
     }
@@ -215,7 +217,7 @@ impl PageMap {
 #[cfg(test)]
 mod tests {
     use prism_base::Bytes;
-    use prism_nand::{Geometry, LaneId, StoredUnit};
+    use prism_nand::{DieGroupId, Geometry, StoredUnit};
 
     use super::*;
     use crate::page::Frontiers;
@@ -243,16 +245,16 @@ mod tests {
         for (order, (block, lpn, version)) in
             [(3, 0, 1), (2, 1, 2), (1, 2, 3), (0, 1, 4)].into_iter().enumerate()
         {
-            let row = nand.layout().first_row(BlockId(block));
+            let program_unit = nand.layout().first_program_unit(BlockId(block));
             let unit = StoredUnit { tag: UnitTag::Data(lpn), version, payload: None };
-            nand.program_begin(row, [unit]).unwrap();
-            nand.program_end(row);
-            assert_eq!(nand.sequence(row), order as u64 + 1);
+            nand.program_begin(program_unit, [unit]).unwrap();
+            nand.program_end(program_unit);
+            assert_eq!(nand.sequence(program_unit), order as u64 + 1);
         }
         let (mut map, newest) = PageMap::recover(&nand, config, 1).unwrap();
         map.assert_consistent();
-        assert_eq!((newest, map.mapped(), map.free_blocks(LaneId(0))), (4, 3, 4));
-        let victims: Vec<_> = (0..5).map(|_| map.pick_victim(LaneId(0))).collect();
+        assert_eq!((newest, map.mapped(), map.free_blocks(DieGroupId(0))), (4, 3, 4));
+        let victims: Vec<_> = (0..5).map(|_| map.pick_victim(DieGroupId(0))).collect();
         assert_eq!(victims, [Some(2), Some(3), Some(1), Some(0), None].map(|v| v.map(BlockId)));
     }
 }

@@ -1,8 +1,8 @@
-//! What blocks with one bit a cell are used for. Design: docs/design/tiers.md.
+//! What SLC blocks are used for. Design: docs/design/tiers.md.
 
 use prism_nand::Geometry;
 
-/// Which data lives in a region of one bit a cell.
+/// Which data lives in a SLC region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlcRule {
     /// The first so many logical units, always. The region adds to the capacity, and data is
@@ -14,7 +14,7 @@ pub enum SlcRule {
     UpTo(u64),
 }
 
-/// What blocks of one bit a cell are used for.
+/// What SLC blocks are used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlcUse {
     /// A part of the drive: what a rule chooses lives there, cleaning included. Where the rule
@@ -28,13 +28,13 @@ pub enum SlcUse {
     },
 }
 
-/// How the blocks with one bit a cell are used. Which they are is the geometry's
+/// How the SLC blocks are used. Which they are is the geometry's
 /// ([`prism_nand::Slc`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlcConfig {
     /// What for.
     pub usage: SlcUse,
-    /// Cleaning or folding of them starts when a lane has fewer erased ones than this; a
+    /// Cleaning or folding of them starts when a die group has fewer erased ones than this; a
     /// cache with 0 folds in idle time only.
     pub free_blocks_low: u32,
     /// And it stops at this many.
@@ -42,7 +42,7 @@ pub struct SlcConfig {
 }
 
 impl SlcConfig {
-    /// Open blocks for host data and for copies that a lane's region keeps.
+    /// Open blocks for host data and for copies that a die group's region keeps.
     const REGION_FRONTIERS: u32 = 2;
 
     /// Whether this is a cache.
@@ -60,15 +60,15 @@ impl SlcConfig {
         }
     }
 
-    /// The most valid units of a lane's region of so many blocks, with which its cleaning
+    /// The most valid units of a die group's region of so many blocks, with which its cleaning
     /// always gains: the same bound as for the other blocks ([`PageConfig::check`]), a share of
     /// garbage included.
     pub(super) fn units_most(&self, geometry: &Geometry, blocks: u32) -> u64 {
         let block = u64::from(geometry.slc_data_units_per_block());
-        let row = u64::from(geometry.units_per_row());
+        let program_unit = u64::from(geometry.units_per_program_unit());
         let kept = self.free_blocks_high.max(1) - 1 + Self::REGION_FRONTIERS;
         let candidates = u64::from(blocks.saturating_sub(kept));
-        let gaining = (candidates * (block + 1).saturating_sub(row)).saturating_sub(1);
+        let gaining = (candidates * (block + 1).saturating_sub(program_unit)).saturating_sub(1);
         let slack = candidates.saturating_sub(1) * block;
         gaining.min(slack - slack / 64)
     }
@@ -76,11 +76,11 @@ impl SlcConfig {
     /// The most logical units that may live in the region of a drive and nowhere else.
     #[must_use]
     pub fn region_units(&self, geometry: &Geometry) -> u64 {
-        let all = (0..geometry.lanes()).map(|_| geometry.slc_blocks_per_lane());
+        let all = (0..geometry.die_groups()).map(|_| geometry.slc_blocks_per_die_group());
         self.region_units_of(geometry, all)
     }
 
-    /// The same where lanes have so many blocks left.
+    /// The same where die groups have so many blocks left.
     pub(super) fn region_units_of(
         &self,
         geometry: &Geometry,
@@ -90,12 +90,12 @@ impl SlcConfig {
         blocks.map(|blocks| self.units_most(geometry, blocks).saturating_sub(in_flight)).sum()
     }
 
-    /// Units that a region must be able to take beside those that live there, because rows
-    /// are under way.
+    /// Units that a region must be able to take beside those that live there, because program units
+    /// are in flight.
     fn units_in_flight(geometry: &Geometry) -> u64 {
-        // Two rows of the host on each die, the one that looks for a place, and parity.
-        let rows = 2 * u64::from(geometry.dies_per_superblock) + 1;
-        let rows = if geometry.parity { 2 * rows } else { rows };
-        rows * u64::from(geometry.units_per_row())
+        // Two program units of the host on each die, the one that looks for a place, and parity.
+        let program_units = 2 * u64::from(geometry.dies_per_superblock) + 1;
+        let program_units = if geometry.parity { 2 * program_units } else { program_units };
+        program_units * u64::from(geometry.units_per_program_unit())
     }
 }

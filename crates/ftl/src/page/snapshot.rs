@@ -11,10 +11,10 @@ use super::{P2L_TOMBSTONE, PageConfig, PageMap, TRIMMED};
 use crate::plan::TrimRange;
 
 impl PageMap {
-    /// Whether nothing is under way or promised: no program, no trim, no cleaning.
+    /// Whether nothing is in flight or promised: no program, no trim, no cleaning.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        let quiet = self.blocks.iter().all(|block| block.rows_in_flight == 0);
+        let quiet = self.blocks.iter().all(|block| block.program_units_in_flight == 0);
         let no_victim = self.blocks.iter().all(|block| block.state != BlockState::Victim);
         let nothing_due = self.parity_due.is_empty() && self.moved.is_empty();
         let nothing_due = nothing_due && self.retirement.closing.is_empty();
@@ -40,16 +40,16 @@ impl PageMap {
         out.column_u32(&self.retirement.failed);
         let retired = |&block: &u32| self.blocks[block as usize].state == BlockState::Retired;
         out.column_u32(&(0..self.blocks.len() as u32).filter(retired).collect::<Vec<_>>());
-        for lane in &self.lanes {
-            let free = lane.parts.iter().flat_map(|part| &part.free);
+        for die_group in &self.die_groups {
+            let free = die_group.parts.iter().flat_map(|part| &part.free);
             out.column_u32(&free.copied().collect::<Vec<_>>());
-            for open in &lane.open {
+            for open in &die_group.open {
                 out.option(open.map(|open| open.block.0));
                 out.u32(open.map_or(0, |open| open.next));
             }
-            out.column_u32(&lane.dead);
+            out.column_u32(&die_group.dead);
             for &kind in self.kinds() {
-                lane.part(kind).candidates.encode(out);
+                die_group.part(kind).candidates.encode(out);
             }
         }
         for word in self.rng.state() {
@@ -83,8 +83,8 @@ impl PageMap {
         let bad: Vec<(u32, BlockState)> = (failed.iter().map(|&b| (b, BlockState::Failed)))
             .chain(retired.iter().map(|&block| (block, BlockState::Retired)))
             .collect();
-        for lane in 0..map.lanes.len() {
-            map.decode_lane(lane, &bad, from)?;
+        for die_group in 0..map.die_groups.len() {
+            map.decode_die_group(die_group, &bad, from)?;
         }
         map.decode_bad(&bad, from)?;
         map.retirement.failed = failed;
@@ -177,47 +177,48 @@ impl PageMap {
         Ok(())
     }
 
-    fn decode_lane(
+    fn decode_die_group(
         &mut self,
         index: usize,
         bad: &[(u32, BlockState)],
         from: &mut Decoder<'_>,
     ) -> Result<(), DecodeError> {
-        let per_lane = self.layout.blocks_per_lane();
-        let first = index as u32 * per_lane;
-        let free = from.list_u32(per_lane as usize)?;
+        let per_die_group = self.layout.blocks_per_die_group();
+        let first = index as u32 * per_die_group;
+        let free = from.list_u32(per_die_group as usize)?;
         let mut open = Vec::new();
         for _ in 0..self.config.frontier_count() {
             let block = from.option(self.blocks.len() as u32)?.map(BlockId);
             let next = from.u32()?;
-            if block.is_some_and(|block| !(1..self.layout.rows_of(block)).contains(&next)) {
+            if block.is_some_and(|block| !(1..self.layout.program_units_of(block)).contains(&next))
+            {
                 return Err(from.wrong("an open block is not open"));
             }
             open.push(block.map(|block| OpenBlock { block, next }));
         }
-        let dead = from.list_u32(per_lane as usize)?;
-        let blocks = &self.blocks[first as usize..(first + per_lane) as usize];
+        let dead = from.list_u32(per_die_group as usize)?;
+        let blocks = &self.blocks[first as usize..(first + per_die_group) as usize];
         for &kind in self.kinds() {
-            let candidates = &mut self.lanes[index].part_mut(kind).candidates;
+            let candidates = &mut self.die_groups[index].part_mut(kind).candidates;
             candidates.decode(from, |place| blocks[place].valid)?;
         }
         let opened = open.iter().flatten().map(|open| (open.block.0, BlockState::Open));
-        let sealed = self.lanes[index].parts.iter().flat_map(|part| part.candidates.by_age());
+        let sealed = self.die_groups[index].parts.iter().flat_map(|part| part.candidates.by_age());
         let states: Vec<_> = (free.iter().map(|&block| (block, BlockState::Free)))
             .chain(opened)
             .chain(sealed.map(|place| (first + place as u32, BlockState::Sealed)))
-            .chain(bad.iter().copied().filter(|(block, _)| block / per_lane == index as u32))
+            .chain(bad.iter().copied().filter(|(block, _)| block / per_die_group == index as u32))
             .collect();
-        let mut named = vec![false; per_lane as usize];
+        let mut named = vec![false; per_die_group as usize];
         for &(block, state) in &states {
             let place = block.checked_sub(first).and_then(|place| named.get_mut(place as usize));
             if place.is_none_or(|named| std::mem::replace(named, true)) {
-                return Err(from.wrong("a block is none of its lane, or named twice"));
+                return Err(from.wrong("a block is none of its die group, or named twice"));
             }
             self.blocks[block as usize].state = state;
         }
-        if states.len() != per_lane as usize {
-            return Err(from.wrong("a block of a lane is missing"));
+        if states.len() != per_die_group as usize {
+            return Err(from.wrong("a block of a die group is missing"));
         }
         let is_dead = |block: &u32| {
             states.contains(&(*block, BlockState::Sealed))
@@ -226,35 +227,35 @@ impl PageMap {
         if !dead.iter().all(is_dead) {
             return Err(from.wrong("a block that should be dead is not"));
         }
-        let (lane, slc) = (&mut self.lanes[index], self.layout.slc_blocks());
-        for block in first..first + per_lane {
+        let (die_group, slc) = (&mut self.die_groups[index], self.layout.slc_blocks());
+        for block in first..first + per_die_group {
             let kind = if block - first < slc { Kind::Slc } else { Kind::Main };
-            lane.part_mut(kind).erases += u64::from(self.erases[block as usize]);
+            die_group.part_mut(kind).erases += u64::from(self.erases[block as usize]);
         }
-        for part in &mut lane.parts {
+        for part in &mut die_group.parts {
             part.free.clear();
         }
         for block in free {
             let kind = if block - first < slc { Kind::Slc } else { Kind::Main };
-            lane.part_mut(kind).free.push_back(block);
+            die_group.part_mut(kind).free.push_back(block);
         }
-        lane.open = open;
-        lane.dead = dead;
+        die_group.open = open;
+        die_group.dead = dead;
         Ok(())
     }
 
-    /// That what is mapped stands on rows that hold data.
+    /// That what is mapped stands on program units that hold data.
     fn check_places(&self, from: &Decoder<'_>) -> Result<(), DecodeError> {
         for block in (0..self.blocks.len() as u32).map(BlockId) {
-            let first = self.layout.first_row(block);
-            let rows = match self.blocks[block.0 as usize].state {
-                BlockState::Failed => self.layout.rows_of(block),
-                _ => self.rows_written(block),
+            let first = self.layout.first_program_unit(block);
+            let program_units = match self.blocks[block.0 as usize].state {
+                BlockState::Failed => self.layout.program_units_of(block),
+                _ => self.program_units_written(block),
             };
-            let end = self.layout.first_unit(prism_nand::RowId(first.0 + rows));
+            let end = self.layout.first_unit(prism_nand::ProgramUnitId(first.0 + program_units));
             let last = self.layout.first_unit(first).0 + self.layout.units_per_block();
             if self.blocks[block.0 as usize].valid > 0 && (end.0..last).any(|at| self.is_live(at)) {
-                return Err(from.wrong("a unit stands on a row that is not programmed"));
+                return Err(from.wrong("a unit stands on a program unit that is not programmed"));
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! How the valid units of a lane spread over its sealed blocks in steady state under
+//! How the valid units of a die group spread over its sealed blocks in steady state under
 //! uniform random writes.
 
 use crate::victim::VictimPolicy;

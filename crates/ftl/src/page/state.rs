@@ -1,4 +1,4 @@
-//! What the page map keeps of blocks, lanes and tombstones.
+//! What the page map keeps of blocks, die groups and tombstones.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,10 +14,10 @@ use crate::victim::{Candidates, VictimPolicy};
 /// What a block is used for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum BlockState {
-    /// Erased, in the free list of its lane.
+    /// Erased, in the free list of its die group.
     #[default]
     Free,
-    /// A frontier writes to it, or its last rows are still being programmed.
+    /// A frontier writes to it, or its last program units are still being programmed.
     Open,
     /// Full and committed: a candidate.
     Sealed,
@@ -29,7 +29,7 @@ pub(super) enum BlockState {
     Retired,
 }
 
-/// A block. Whoever asks for one of these asks for another next, and the blocks under way on
+/// A block. Whoever asks for one of these asks for another next, and the blocks in flight on
 /// all dies are more than the first cache holds lines for: so they lie together, and in one
 /// line.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,8 +37,8 @@ pub(super) enum BlockState {
 pub(super) struct Block {
     /// Units that the map points to.
     pub(super) valid: u32,
-    /// Rows reserved and not yet committed.
-    pub(super) rows_in_flight: u16,
+    /// Program units reserved and not yet committed.
+    pub(super) program_units_in_flight: u16,
     /// The frontier that wrote it, while it is not free.
     pub(super) frontier: u16,
     pub(super) state: BlockState,
@@ -49,7 +49,7 @@ pub(super) struct Block {
 pub(super) enum Kind {
     /// Those with the cells' own number of bits.
     Main = 0,
-    /// Those with one bit a cell.
+    /// Those with SLC.
     Slc = 1,
 }
 
@@ -58,14 +58,14 @@ impl Kind {
     pub(super) const ALL: [Self; 2] = [Self::Main, Self::Slc];
 }
 
-/// An open block and its next row.
+/// An open block and its next program unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OpenBlock {
     pub(super) block: BlockId,
     pub(super) next: u32,
 }
 
-/// The blocks of one kind on a lane.
+/// The blocks of one kind on a die group.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Part {
@@ -77,29 +77,29 @@ pub(super) struct Part {
     pub(super) erases: u64,
 }
 
-/// The part of the state that belongs to one lane.
+/// The part of the state that belongs to one die group.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-pub(super) struct LaneState {
+pub(super) struct DieGroupState {
     /// By frontier.
     pub(super) open: Vec<Option<OpenBlock>>,
-    /// Valid units on the lane.
+    /// Valid units on the die group.
     pub(super) valid: u64,
     /// By [`Kind`].
     pub(super) parts: [Part; 2],
     /// Blocks that recovery found to hold nothing: erased before any other, whatever the
     /// victim policy, since cleaning may need them to get anywhere.
     pub(super) dead: Vec<u32>,
-    /// Those of the valid units that are in blocks of one bit a cell.
+    /// Those of the valid units that are in SLC blocks.
     pub(super) slc_valid: u64,
     /// The most valid units of its region of such blocks.
     pub(super) slc_units_most: u64,
-    /// Rows of the host on their way to a region of such blocks.
-    pub(super) slc_rows_in_flight: u32,
+    /// Program units of the host on their way to a region of such blocks.
+    pub(super) slc_program_units_in_flight: u32,
 }
 
-impl LaneState {
-    /// A lane of erased blocks, of which the first `slc` have one bit a cell; `units` are
+impl DieGroupState {
+    /// A die group of erased blocks, of which the first `slc` have SLC; `units` are
     /// those of a block of each kind.
     pub(super) fn erased(
         blocks: Range<u32>,
@@ -128,7 +128,7 @@ impl LaneState {
             valid: 0,
             slc_valid: 0,
             slc_units_most: 0,
-            slc_rows_in_flight: 0,
+            slc_program_units_in_flight: 0,
         }
     }
 
@@ -140,7 +140,7 @@ impl LaneState {
         &mut self.parts[kind as usize]
     }
 
-    /// Its blocks with more than one bit a cell.
+    /// Its blocks with more than SLC.
     pub(super) fn main(&self) -> &Part {
         self.part(Kind::Main)
     }
@@ -151,16 +151,16 @@ impl LaneState {
     }
 }
 
-/// Bad blocks of a lane by [`Kind`].
-pub(super) type BadOfLane = [u32; 2];
+/// Bad blocks of a die group by [`Kind`].
+pub(super) type BadOfDieGroup = [u32; 2];
 
 /// What is out of use, and on its way there.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Retirement {
-    /// Bad blocks of each lane, by kind; empty where there is none at all.
-    pub(super) bad: Vec<BadOfLane>,
+    /// Bad blocks of each die group, by kind; empty where there is none at all.
+    pub(super) bad: Vec<BadOfDieGroup>,
     pub(super) total: u32,
-    /// Blocks that failed and have rows under way.
+    /// Blocks that failed and have program units in flight.
     pub(super) closing: FastSet<u32>,
     /// Closed blocks with data to be moved, oldest first.
     pub(super) failed: Vec<u32>,

@@ -1,11 +1,11 @@
 //! The steady state under uniform random writes, laid out without a write.
 //!
-//! How many valid units the blocks of a lane hold once a drive has long been overwritten
+//! How many valid units the blocks of a die group hold once a drive has long been overwritten
 //! at random is known in closed form for most victim policies ([`spread`]). Which units
 //! these are, and where in a block they stand, is chance: each as likely as any other.
 
 use prism_base::{Rng, prefetch};
-use prism_nand::{BlockId, Geometry, RowId};
+use prism_nand::{BlockId, Geometry, ProgramUnitId};
 
 use super::spread::{SpreadError, spread};
 use super::state::{BlockState, Kind, OpenBlock};
@@ -30,7 +30,7 @@ pub enum SteadyError {
     Segments,
     /// Data stands in blocks of two kinds.
     #[error(
-        "a drive with blocks of one bit a cell ([slc]) has no steady state in closed form; use \
+        "a drive with SLC blocks ([slc]) has no steady state in closed form; use \
          the state preconditioned, which reaches it by writing"
     )]
     Slc,
@@ -42,7 +42,7 @@ pub enum SteadyError {
     Blocks,
 }
 
-/// One lane while it is laid out.
+/// One die group while it is laid out.
 struct Plan {
     /// Its blocks in the order in which they are used, drawn by lot.
     blocks: Vec<u32>,
@@ -54,14 +54,14 @@ struct Plan {
 
 impl PageMap {
     /// The FTL of a drive that was filled and then overwritten at random for a long
-    /// time: every logical unit is mapped, lanes hold equal shares, and of each lane the
+    /// time: every logical unit is mapped, die groups hold equal shares, and of each die group the
     /// valid units of its sealed blocks follow the victim policy's steady state. How far
-    /// the open blocks are written differs from lane to lane, as it does after a long
-    /// time, so that lanes do not clean in step. Blocks are sealed in the order of their
+    /// the open blocks are written differs from die group to die group, as it does after a long
+    /// time, so that die groups do not clean in step. Blocks are sealed in the order of their
     /// valid units, fewest first. Translation pages, where there are any, have been
     /// written once. No block counts as erased before.
     ///
-    /// [`PageMap::rows_written`] says what the flash has to hold.
+    /// [`PageMap::program_units_written`] says what the flash has to hold.
     ///
     /// # Errors
     /// [`SteadyError`] if no closed form is known, or the configuration makes no sense.
@@ -90,37 +90,37 @@ impl PageMap {
         let mut rng = Rng::stream(seed, "ftl.steady");
         let mut units = Scramble::new(map.config.logical_units, &mut rng);
         let mut next_map_unit = map.config.logical_units;
-        for lane in 0..map.lanes.len() as u32 {
-            let lanes = map.lanes.len() as u32;
-            let share = |units: u32| units / lanes + u32::from(lane < units % lanes);
+        for die_group in 0..map.die_groups.len() as u32 {
+            let die_groups = map.die_groups.len() as u32;
+            let share = |units: u32| units / die_groups + u32::from(die_group < units % die_groups);
             let map_share = share(map.config.map_units);
-            let mut plan = map.plan(lane, share(map.config.logical_units), &mut rng);
+            let mut plan = map.plan(die_group, share(map.config.logical_units), &mut rng);
             map.place_translation_pages(&mut plan, next_map_unit, map_share);
             next_map_unit += map_share;
             map.place_data(&mut plan, &mut units, &mut rng)?;
-            map.lanes[lane as usize].part_mut(Kind::Main).free = plan.blocks.into();
+            map.die_groups[die_group as usize].part_mut(Kind::Main).free = plan.blocks.into();
         }
         Ok(map)
     }
 
-    /// Rows of `block` that are programmed: what a flash below this FTL must hold.
-    /// Nothing may be under way.
+    /// Program units of `block` that are programmed: what a flash below this FTL must hold.
+    /// Nothing may be in flight.
     #[must_use]
-    pub fn rows_written(&self, block: BlockId) -> u32 {
+    pub fn program_units_written(&self, block: BlockId) -> u32 {
         match self.blocks[block.0 as usize].state {
             BlockState::Free | BlockState::Failed | BlockState::Retired => 0,
-            BlockState::Sealed | BlockState::Victim => self.layout.rows_of(block),
+            BlockState::Sealed | BlockState::Victim => self.layout.program_units_of(block),
             BlockState::Open => {
-                let lane = &self.lanes[self.layout.lane_of(block).0 as usize];
-                let open = lane.open.iter().flatten().find(|open| open.block == block);
-                open.map_or(self.layout.rows_of(block), |open| open.next)
+                let die_group = &self.die_groups[self.layout.die_group_of(block).0 as usize];
+                let open = die_group.open.iter().flatten().find(|open| open.block == block);
+                open.map_or(self.layout.program_units_of(block), |open| open.next)
             }
         }
     }
 
-    fn plan(&self, lane: u32, left: u32, rng: &mut Rng) -> Plan {
-        let per_lane = self.layout.blocks_per_lane();
-        let all = lane * per_lane..(lane + 1) * per_lane;
+    fn plan(&self, die_group: u32, left: u32, rng: &mut Rng) -> Plan {
+        let per_die_group = self.layout.blocks_per_die_group();
+        let all = die_group * per_die_group..(die_group + 1) * per_die_group;
         let is_free = |&block: &u32| self.blocks[block as usize].state == BlockState::Free;
         let mut blocks: Vec<u32> = all.filter(is_free).collect();
         for i in (1..blocks.len()).rev() {
@@ -137,15 +137,15 @@ impl PageMap {
         let mut units = first..first + count;
         while !units.is_empty() {
             let block = self.open_planned(plan, frontier);
-            let most = self.data_rows * self.layout.units_per_row();
+            let most = self.data_program_units * self.layout.units_per_program_unit();
             let now = (units.len() as u32).min(most);
-            let rows = now.div_ceil(self.layout.units_per_row());
-            let placed: Vec<_> = self.data_units(block, rows).take(now as usize).collect();
+            let program_units = now.div_ceil(self.layout.units_per_program_unit());
+            let placed: Vec<_> = self.data_units(block, program_units).take(now as usize).collect();
             for at in placed {
                 let lpn = units.next().expect("as many as were counted");
                 self.place(block, at, lpn);
             }
-            self.close_planned(block, frontier, rows);
+            self.close_planned(block, frontier, program_units);
         }
     }
 
@@ -156,8 +156,8 @@ impl PageMap {
         units: &mut Scramble,
         rng: &mut Rng,
     ) -> Result<(), SteadyError> {
-        let per_row = self.layout.units_per_row();
-        let block_units = self.data_rows * per_row;
+        let per_program_unit = self.layout.units_per_program_unit();
+        let block_units = self.data_program_units * per_program_unit;
         let copies = self.config.frontier_of_copies(0);
         let opened = 1 + u32::from(copies != 0);
         let policy = self.config.victim;
@@ -168,24 +168,25 @@ impl PageMap {
         }
         // Copies of the last victim came first where all goes to one frontier.
         let rough = spread(policy, sealed(plan, opened), plan.left, block_units)?;
-        let copied = if copies == 0 { rough.victim_units / per_row } else { 0 };
-        let copied = copied.min(self.data_rows - 1);
+        let copied = if copies == 0 { rough.victim_units / per_program_unit } else { 0 };
+        let copied = copied.min(self.data_program_units - 1);
         for frontier in if copies == 0 { vec![0] } else { vec![0, copies] } {
-            let rows = copied + rng.below(u64::from(self.data_rows - copied)) as u32;
-            let rows = rows.min(plan.left / per_row);
-            if rows == 0 {
+            let program_units =
+                copied + rng.below(u64::from(self.data_program_units - copied)) as u32;
+            let program_units = program_units.min(plan.left / per_program_unit);
+            if program_units == 0 {
                 continue;
             }
             let block = self.open_planned(plan, frontier);
-            self.place_drawn(block, rows, rows * per_row, units, rng);
-            plan.left -= rows * per_row;
-            self.close_planned(block, frontier, rows);
+            self.place_drawn(block, program_units, program_units * per_program_unit, units, rng);
+            plan.left -= program_units * per_program_unit;
+            self.close_planned(block, frontier, program_units);
         }
         let spread = spread(policy, sealed(plan, 0), plan.left, block_units)?;
         for &valid in spread.valid.iter().rev() {
             let block = self.open_planned(plan, 0);
-            self.place_drawn(block, self.data_rows, valid, units, rng);
-            self.close_planned(block, 0, self.data_rows);
+            self.place_drawn(block, self.data_program_units, valid, units, rng);
+            self.close_planned(block, 0, self.data_program_units);
         }
         Ok(())
     }
@@ -197,47 +198,48 @@ impl PageMap {
         BlockId(block)
     }
 
-    /// `rows` data rows of `block` are written, with the parity of whole stripes.
-    fn close_planned(&mut self, block: BlockId, frontier: u32, rows: u32) {
-        if rows == self.data_rows {
+    /// `program_units` data program units of `block` are written, with the parity of whole stripes.
+    fn close_planned(&mut self, block: BlockId, frontier: u32, program_units: u32) {
+        if program_units == self.data_program_units {
             self.seal(block);
             return;
         }
-        let stripes = if self.parity { rows / (self.layout.dies_per_lane() - 1) } else { 0 };
-        let lane = self.layout.lane_of(block).0 as usize;
-        let open = OpenBlock { block, next: rows + stripes };
-        self.lanes[lane].open[frontier as usize] = Some(open);
+        let stripes =
+            if self.parity { program_units / (self.layout.dies_per_die_group() - 1) } else { 0 };
+        let die_group = self.layout.die_group_of(block).0 as usize;
+        let open = OpenBlock { block, next: program_units + stripes };
+        self.die_groups[die_group].open[frontier as usize] = Some(open);
     }
 
-    /// The units of the first `rows` data rows of `block`.
-    fn data_units(&self, block: BlockId, rows: u32) -> impl Iterator<Item = u32> + use<> {
+    /// The units of the first `program_units` data program units of `block`.
+    fn data_units(&self, block: BlockId, program_units: u32) -> impl Iterator<Item = u32> + use<> {
         let layout = self.layout;
-        let first = layout.first_row(block).0;
-        (first..first + layout.rows_per_block())
-            .map(RowId)
-            .filter(move |&row| !layout.is_parity(row))
-            .take(rows as usize)
-            .flat_map(move |row| {
-                let at = layout.first_unit(row).0;
-                at..at + layout.units_per_row()
+        let first = layout.first_program_unit(block).0;
+        (first..first + layout.program_units_per_block())
+            .map(ProgramUnitId)
+            .filter(move |&program_unit| !layout.is_parity(program_unit))
+            .take(program_units as usize)
+            .flat_map(move |program_unit| {
+                let at = layout.first_unit(program_unit).0;
+                at..at + layout.units_per_program_unit()
             })
     }
 
-    /// Places `valid` units anywhere in the first `rows` data rows of `block`.
+    /// Places `valid` units anywhere in the first `program_units` data program units of `block`.
     fn place_drawn(
         &mut self,
         block: BlockId,
-        rows: u32,
+        program_units: u32,
         valid: u32,
         units: &mut Scramble,
         rng: &mut Rng,
     ) {
         let mut wanted = u64::from(valid);
-        let mut left = u64::from(rows * self.layout.units_per_row());
+        let mut left = u64::from(program_units * self.layout.units_per_program_unit());
         let mut chosen = Vec::with_capacity(valid as usize);
         // Selection sampling: each set of places is as likely as any other (Knuth, TAOCP
         // volume 2, algorithm S).
-        for at in self.data_units(block, rows) {
+        for at in self.data_units(block, program_units) {
             if ((rng.next_u64() >> 32) * left) >> 32 < wanted {
                 let lpn = units.next();
                 prefetch(&self.l2p, lpn as usize);

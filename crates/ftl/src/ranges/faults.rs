@@ -1,7 +1,7 @@
 //! Ranges on flash that fails: each looks after its own blocks, and when one of them takes no
 //! more data, the drive does not.
 
-use prism_nand::{BlockId, LaneId, RowId};
+use prism_nand::{BlockId, DieGroupId, ProgramUnitId};
 
 use super::Ranges;
 use crate::config::ConfigError;
@@ -21,11 +21,11 @@ impl Ranges {
         parts.try_for_each(|(part, bad)| part.ftl.set_aside(bad.into_iter()))
     }
 
-    /// The program of `row`, which was reserved, has failed or will not be made.
-    pub fn program_failed(&mut self, row: RowId) {
-        let part = self.part_mut(self.layout.block_of(row));
-        let row = part.row_in(row);
-        part.ftl.program_failed(row);
+    /// The program of `program_unit`, which was reserved, has failed or will not be made.
+    pub fn program_failed(&mut self, program_unit: ProgramUnitId) {
+        let part = self.part_mut(self.layout.block_of(program_unit));
+        let program_unit = part.program_unit_in(program_unit);
+        part.ftl.program_failed(program_unit);
     }
 
     /// Whether a program of `block` has failed.
@@ -42,10 +42,10 @@ impl Ranges {
         part.ftl.erase_failed(block);
     }
 
-    /// A block of `lane` that has failed and can be emptied now.
-    pub fn pick_failed(&mut self, lane: LaneId) -> Option<BlockId> {
+    /// A block of `die_group` that has failed and can be emptied now.
+    pub fn pick_failed(&mut self, die_group: DieGroupId) -> Option<BlockId> {
         self.parts.iter_mut().find_map(|part| {
-            let block = part.ftl.pick_failed(lane)?;
+            let block = part.ftl.pick_failed(die_group)?;
             Some(part.block_out(block))
         })
     }

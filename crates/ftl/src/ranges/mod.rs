@@ -13,7 +13,7 @@ mod faults;
 mod recover;
 mod snapshot;
 
-use prism_nand::{BlockId, Cause, Geometry, LaneId, Layout, Pun, RowId};
+use prism_nand::{BlockId, Cause, DieGroupId, Geometry, Layout, ProgramUnitId, Pun};
 
 use crate::config::ConfigError;
 use crate::ftl::Ftl;
@@ -36,14 +36,14 @@ struct Part {
     blocks_of_all: u32,
 }
 
-/// Moves blocks, rows and units between a range and the whole.
+/// Moves blocks, program units and units between a range and the whole.
 impl Part {
     fn block_out(&self, block: BlockId) -> BlockId {
-        let (lane, place) = self.ftl.layout().split_block(block);
+        let (die_group, place) = self.ftl.layout().split_block(block);
         let (plane, in_plane) = (place as u32 / self.blocks, place as u32 % self.blocks);
-        let planes = self.ftl.layout().blocks_per_lane() / self.blocks;
-        let in_lane = plane * self.blocks_of_all + self.first_block + in_plane;
-        BlockId(lane.0 * planes * self.blocks_of_all + in_lane)
+        let planes = self.ftl.layout().blocks_per_die_group() / self.blocks;
+        let in_die_group = plane * self.blocks_of_all + self.first_block + in_plane;
+        BlockId(die_group.0 * planes * self.blocks_of_all + in_die_group)
     }
 
     fn block_in(&self, block: BlockId) -> BlockId {
@@ -51,14 +51,20 @@ impl Part {
         BlockId(plane * self.blocks + in_plane - self.first_block)
     }
 
-    fn row_out(&self, row: RowId) -> RowId {
-        let rows = self.ftl.layout().rows_per_block();
-        RowId(self.block_out(BlockId(row.0 / rows)).0 * rows + row.0 % rows)
+    fn program_unit_out(&self, program_unit: ProgramUnitId) -> ProgramUnitId {
+        let program_units = self.ftl.layout().program_units_per_block();
+        ProgramUnitId(
+            self.block_out(BlockId(program_unit.0 / program_units)).0 * program_units
+                + program_unit.0 % program_units,
+        )
     }
 
-    fn row_in(&self, row: RowId) -> RowId {
-        let rows = self.ftl.layout().rows_per_block();
-        RowId(self.block_in(BlockId(row.0 / rows)).0 * rows + row.0 % rows)
+    fn program_unit_in(&self, program_unit: ProgramUnitId) -> ProgramUnitId {
+        let program_units = self.ftl.layout().program_units_per_block();
+        ProgramUnitId(
+            self.block_in(BlockId(program_unit.0 / program_units)).0 * program_units
+                + program_unit.0 % program_units,
+        )
     }
 
     fn unit_out(&self, unit: Pun) -> Pun {
@@ -95,7 +101,7 @@ pub struct Ranges {
     owners: Vec<u8>,
     /// Erases of every block.
     erases: Vec<u32>,
-    /// By lane: the range that looks for a victim first.
+    /// By die group: the range that looks for a victim first.
     turns: Vec<u8>,
     seed: u64,
 }
@@ -130,7 +136,7 @@ impl Ranges {
         let mut ranges = Self {
             layout: Layout::new(&geometry),
             erases: vec![0; geometry.blocks() as usize],
-            turns: vec![0; geometry.lanes() as usize],
+            turns: vec![0; geometry.die_groups() as usize],
             geometry,
             config,
             parts,
@@ -250,103 +256,113 @@ impl Ranges {
         part.ftl.live(part.unit_in(at)).map(|lpn| lpn + part.first_unit)
     }
 
-    /// Erased blocks of `lane`, where they are fewest, of the ranges that need some there: those
-    /// mapped by unit, if there are any.
+    /// Erased blocks of `die_group`, where they are fewest, of the ranges that need some there:
+    /// those mapped by unit, if there are any.
     #[must_use]
-    pub fn free_blocks(&self, lane: LaneId) -> u32 {
-        let free = |part: &Part| part.ftl.free_blocks(lane);
+    pub fn free_blocks(&self, die_group: DieGroupId) -> u32 {
+        let free = |part: &Part| part.ftl.free_blocks(die_group);
         let by_unit = self.parts.iter().filter(|part| !part.ftl.places_host());
         let fewest = by_unit.map(free).min().or_else(|| self.parts.iter().map(free).min());
         fewest.unwrap_or(0)
     }
 
-    /// Erased blocks of `lane` in all ranges.
+    /// Erased blocks of `die_group` in all ranges.
     #[must_use]
-    pub fn erased_blocks(&self, lane: LaneId) -> u32 {
-        self.parts.iter().map(|part| part.ftl.free_blocks(lane)).sum()
+    pub fn erased_blocks(&self, die_group: DieGroupId) -> u32 {
+        self.parts.iter().map(|part| part.ftl.free_blocks(die_group)).sum()
     }
 
-    /// Whether cleaning or merging on `lane` should start, for any range.
+    /// Whether cleaning or merging on `die_group` should start, for any range.
     #[must_use]
-    pub fn below_low(&self, lane: LaneId) -> bool {
-        self.parts.iter().any(|part| part.ftl.below_low(lane))
+    pub fn below_low(&self, die_group: DieGroupId) -> bool {
+        self.parts.iter().any(|part| part.ftl.below_low(die_group))
     }
 
     /// Whether it may stop, for all ranges.
     #[must_use]
-    pub fn reached_high(&self, lane: LaneId) -> bool {
-        self.parts.iter().all(|part| part.ftl.reached_high(lane))
+    pub fn reached_high(&self, die_group: DieGroupId) -> bool {
+        self.parts.iter().all(|part| part.ftl.reached_high(die_group))
     }
 
-    /// Whether cleaning of `lane` waits for nobody, for any range.
+    /// Whether cleaning of `die_group` waits for nobody, for any range.
     #[must_use]
-    pub fn is_pressed(&self, lane: LaneId, critical: u32) -> bool {
-        self.parts.iter().any(|part| part.ftl.is_pressed(lane, critical))
+    pub fn is_pressed(&self, die_group: DieGroupId, critical: u32) -> bool {
+        self.parts.iter().any(|part| part.ftl.is_pressed(die_group, critical))
     }
 
-    /// Whether `lane` holds no more than its share of the data of the range of `stream`.
+    /// Whether `die_group` holds no more than its share of the data of the range of `stream`.
     #[must_use]
-    pub fn balanced(&self, lane: LaneId, stream: u32) -> bool {
-        self.of_stream(stream).ftl.balanced(lane, 0)
+    pub fn balanced(&self, die_group: DieGroupId, stream: u32) -> bool {
+        self.of_stream(stream).ftl.balanced(die_group, 0)
     }
 
-    /// Where the next row of `stream` may go.
+    /// Where the next program unit of `stream` may go.
     #[must_use]
     pub fn host_place(&self, stream: u32, first: u32) -> HostPlace {
         let part = self.of_stream(stream);
         part.ftl.host_place(stream - part.first_stream, first.wrapping_sub(part.first_unit))
     }
 
-    /// Whether `lane` may take a row of `stream`.
+    /// Whether `die_group` may take a program unit of `stream`.
     #[must_use]
-    pub fn host_may_write(&self, lane: LaneId, stream: u32) -> bool {
+    pub fn host_may_write(&self, die_group: DieGroupId, stream: u32) -> bool {
         let part = self.of_stream(stream);
-        part.ftl.host_may_write(lane, stream - part.first_stream)
+        part.ftl.host_may_write(die_group, stream - part.first_stream)
     }
 
-    /// The row that [`Ranges::reserve_host`] would take, if a block is open.
+    /// The program unit that [`Ranges::reserve_host`] would take, if a block is open.
     #[must_use]
-    pub fn next_row(&self, lane: LaneId, stream: u32, first: u32) -> Option<RowId> {
+    pub fn next_program_unit(
+        &self,
+        die_group: DieGroupId,
+        stream: u32,
+        first: u32,
+    ) -> Option<ProgramUnitId> {
         let part = self.of_stream(stream);
         let first = first.wrapping_sub(part.first_unit);
-        let row = part.ftl.next_row(lane, stream - part.first_stream, first);
-        row.map(|row| part.row_out(row))
+        let program_unit = part.ftl.next_program_unit(die_group, stream - part.first_stream, first);
+        program_unit.map(|program_unit| part.program_unit_out(program_unit))
     }
 
-    /// Takes the next row of `lane` for `stream`.
-    pub fn reserve_host(&mut self, lane: LaneId, stream: u32, first: u32) -> RowId {
+    /// Takes the next program unit of `die_group` for `stream`.
+    pub fn reserve_host(
+        &mut self,
+        die_group: DieGroupId,
+        stream: u32,
+        first: u32,
+    ) -> ProgramUnitId {
         let place = self.place_of_stream(stream);
         let part = &mut self.parts[place];
         let first = first.wrapping_sub(part.first_unit);
-        let row = part.ftl.reserve_host(lane, stream - part.first_stream, first);
-        part.row_out(row)
+        let program_unit = part.ftl.reserve_host(die_group, stream - part.first_stream, first);
+        part.program_unit_out(program_unit)
     }
 
-    /// A row to be programmed empty before the one reserved last.
-    pub fn take_pad(&mut self) -> Option<RowId> {
+    /// A program unit to be programmed empty before the one reserved last.
+    pub fn take_pad(&mut self) -> Option<ProgramUnitId> {
         self.parts.iter_mut().find_map(|part| {
-            let row = part.ftl.take_pad()?;
-            Some(part.row_out(row))
+            let program_unit = part.ftl.take_pad()?;
+            Some(part.program_unit_out(program_unit))
         })
     }
 
-    /// Takes the next row of `block`, to be left empty, up to `until`.
-    pub fn reserve_pad(&mut self, block: BlockId, until: RowId) -> Option<RowId> {
+    /// Takes the next program unit of `block`, to be left empty, up to `until`.
+    pub fn reserve_pad(&mut self, block: BlockId, until: ProgramUnitId) -> Option<ProgramUnitId> {
         let part = self.part_mut(block);
-        let (inner, until) = (part.block_in(block), part.row_in(until));
-        part.ftl.reserve_pad(inner, until).map(|row| part.row_out(row))
+        let (inner, until) = (part.block_in(block), part.program_unit_in(until));
+        part.ftl.reserve_pad(inner, until).map(|program_unit| part.program_unit_out(program_unit))
     }
 
-    /// A row of parity that is due.
-    pub fn take_parity(&mut self) -> Option<RowId> {
+    /// A program unit of parity that is due.
+    pub fn take_parity(&mut self) -> Option<ProgramUnitId> {
         self.parts.iter_mut().find_map(|part| {
-            let row = part.ftl.take_parity()?;
-            Some(part.row_out(row))
+            let program_unit = part.ftl.take_parity()?;
+            Some(part.program_unit_out(program_unit))
         })
     }
 
-    /// A lane that has to merge before `stream` has a place.
-    pub fn make_room(&mut self, stream: u32, first: u32) -> Option<LaneId> {
+    /// A die group that has to merge before `stream` has a place.
+    pub fn make_room(&mut self, stream: u32, first: u32) -> Option<DieGroupId> {
         let place = self.place_of_stream(stream);
         let part = &mut self.parts[place];
         let first = first.wrapping_sub(part.first_unit);
@@ -358,9 +374,9 @@ impl Ranges {
         self.parts.iter_mut().for_each(|part| part.ftl.want_all());
     }
 
-    /// A lane that has got something to erase and may not know.
-    pub fn take_idle_lane(&mut self) -> Option<LaneId> {
-        self.parts.iter_mut().find_map(|part| part.ftl.take_idle_lane())
+    /// A die group that has got something to erase and may not know.
+    pub fn take_idle_die_group(&mut self) -> Option<DieGroupId> {
+        self.parts.iter_mut().find_map(|part| part.ftl.take_idle_die_group())
     }
 
     /// A program of `lpn` is on its way to flash.
@@ -370,13 +386,13 @@ impl Ranges {
         part.ftl.write_begin(lpn - part.first_unit);
     }
 
-    /// `row` is programmed.
-    pub fn commit(&mut self, row: RowId, units: &[UnitWrite], lost: &[usize]) {
-        let block = self.layout.block_of(row);
+    /// `program_unit` is programmed.
+    pub fn commit(&mut self, program_unit: ProgramUnitId, units: &[UnitWrite], lost: &[usize]) {
+        let block = self.layout.block_of(program_unit);
         let part = self.part_mut(block);
         let inner: Vec<UnitWrite> = units.iter().map(|write| part.write_in(write)).collect();
-        let row = part.row_in(row);
-        part.ftl.commit(row, &inner, lost);
+        let program_unit = part.program_unit_in(program_unit);
+        part.ftl.commit(program_unit, &inner, lost);
     }
 
     /// Trims `start..end` at once.
@@ -390,17 +406,17 @@ impl Ranges {
         }
     }
 
-    /// The next victim on `lane`: of the ranges in turn that are not at their high watermark.
+    /// The next victim on `die_group`: of the ranges in turn that are not at their high watermark.
     /// One that is would be cleaned without end while another waits for something.
-    pub fn pick_victim(&mut self, lane: LaneId) -> Option<BlockId> {
-        let (count, turn) = (self.parts.len(), usize::from(self.turns[lane.0 as usize]));
+    pub fn pick_victim(&mut self, die_group: DieGroupId) -> Option<BlockId> {
+        let (count, turn) = (self.parts.len(), usize::from(self.turns[die_group.0 as usize]));
         for place in (0..count).map(|i| (turn + i) % count) {
             let part = &mut self.parts[place];
-            if part.ftl.reached_high(lane) {
+            if part.ftl.reached_high(die_group) {
                 continue;
             }
-            if let Some(victim) = part.ftl.pick_victim(lane) {
-                self.turns[lane.0 as usize] = ((place + 1) % count) as u8;
+            if let Some(victim) = part.ftl.pick_victim(die_group) {
+                self.turns[die_group.0 as usize] = ((place + 1) % count) as u8;
                 return Some(self.parts[place].block_out(victim));
             }
         }
@@ -408,20 +424,20 @@ impl Ranges {
     }
 
     /// A block to be moved because it is worn less than others of its range.
-    pub fn pick_for_wear(&mut self, lane: LaneId) -> Option<BlockId> {
+    pub fn pick_for_wear(&mut self, die_group: DieGroupId) -> Option<BlockId> {
         self.parts.iter_mut().find_map(|part| {
-            let block = part.ftl.pick_for_wear(lane)?;
+            let block = part.ftl.pick_for_wear(die_group)?;
             Some(part.block_out(block))
         })
     }
 
-    /// Whether copies out of `victim` have their rows from when they are planned on.
+    /// Whether copies out of `victim` have their program units from when they are planned on.
     #[must_use]
     pub fn copies_in_order(&self, victim: BlockId) -> bool {
         self.part(victim).ftl.places_host()
     }
 
-    /// Plans the next row of copies out of `victim`.
+    /// Plans the next program unit of copies out of `victim`.
     pub fn gather(
         &mut self,
         victim: BlockId,
@@ -432,23 +448,29 @@ impl Ranges {
         let part = self.part_mut(victim);
         let inner = part.block_in(victim);
         part.ftl.gather(inner, cursor, units, reads);
-        reads.iter_mut().for_each(|run| run.row = part.row_out(run.row));
+        reads.iter_mut().for_each(|run| run.program_unit = part.program_unit_out(run.program_unit));
         units.iter_mut().for_each(|unit| part.write_out(unit));
     }
 
-    /// Takes the row for copies out of `victim`.
-    pub fn reserve_copy(&mut self, lane: LaneId, victim: BlockId) -> RowId {
+    /// Takes the program unit for copies out of `victim`.
+    pub fn reserve_copy(&mut self, die_group: DieGroupId, victim: BlockId) -> ProgramUnitId {
         let part = self.part_mut(victim);
         let inner = part.block_in(victim);
-        let row = part.ftl.reserve_copy(lane, inner);
-        part.row_out(row)
+        let program_unit = part.ftl.reserve_copy(die_group, inner);
+        part.program_unit_out(program_unit)
     }
 
-    /// The row that [`Ranges::reserve_copy`] would take.
+    /// The program unit that [`Ranges::reserve_copy`] would take.
     #[must_use]
-    pub fn next_copy_row(&self, lane: LaneId, victim: BlockId) -> Option<RowId> {
+    pub fn next_copy_program_unit(
+        &self,
+        die_group: DieGroupId,
+        victim: BlockId,
+    ) -> Option<ProgramUnitId> {
         let part = self.part(victim);
-        part.ftl.next_copy_row(lane, part.block_in(victim)).map(|row| part.row_out(row))
+        part.ftl
+            .next_copy_program_unit(die_group, part.block_in(victim))
+            .map(|program_unit| part.program_unit_out(program_unit))
     }
 
     /// Every copy out of `victim` is programmed: what is to be erased now.
@@ -466,7 +488,7 @@ impl Ranges {
         part.ftl.erased(inner);
     }
 
-    /// Whether further rows may be programmed into `block`.
+    /// Whether further program units may be programmed into `block`.
     #[must_use]
     pub fn is_writing(&self, block: BlockId) -> bool {
         let part = self.part(block);

@@ -1,6 +1,6 @@
 //! Ranges after a loss of power: each is found as if it were alone.
 
-use prism_nand::{BlockId, Geometry, Nand, RowId, UnitTag};
+use prism_nand::{BlockId, Geometry, Nand, ProgramUnitId, UnitTag};
 
 use super::{Part, RangeConfig, Ranges, RangesConfig};
 use crate::config::ConfigError;
@@ -37,8 +37,8 @@ impl<R: FlashScan> FlashScan for RangeScan<'_, R> {
         self.all.is_bad(self.part.block_out(block))
     }
 
-    fn row(&mut self, row: RowId, found: &mut Vec<ScannedUnit>) -> u64 {
-        let sequence = self.all.row(self.part.row_out(row), found);
+    fn program_unit(&mut self, program_unit: ProgramUnitId, found: &mut Vec<ScannedUnit>) -> u64 {
+        let sequence = self.all.program_unit(self.part.program_unit_out(program_unit), found);
         for unit in found {
             if let UnitTag::Data(lpn) = &mut unit.tag {
                 // A unit of another range is beyond this one on either side.

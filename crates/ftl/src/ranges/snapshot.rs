@@ -16,7 +16,7 @@ impl Ranges {
         self.parts.iter().all(|part| part.ftl.is_at_rest())
     }
 
-    /// Appends the state of every range, and whose turn it is on each lane.
+    /// Appends the state of every range, and whose turn it is on each die group.
     ///
     /// # Panics
     /// If one is not at rest.
@@ -42,7 +42,7 @@ impl Ranges {
             Ftl::decode(part, range.ftl.clone(), from)
         });
         let ftls = ftls.collect::<Result<Vec<_>, _>>()?;
-        let turns = from.bytes(geometry.lanes() as usize)?.to_vec();
+        let turns = from.bytes(geometry.die_groups() as usize)?.to_vec();
         if turns.iter().any(|&turn| usize::from(turn) >= ftls.len()) {
             return Err(from.wrong("it is the turn of a range that there is not"));
         }
@@ -50,9 +50,9 @@ impl Ranges {
         Ok(Self { turns, ..Self::of(geometry, config, ftls, seed) })
     }
 
-    /// How many rows the flash may hold in `block`.
-    pub(crate) fn rows_expected(&self, block: BlockId) -> RangeInclusive<u32> {
+    /// How many program units the flash may hold in `block`.
+    pub(crate) fn program_units_expected(&self, block: BlockId) -> RangeInclusive<u32> {
         let part = self.part(block);
-        part.ftl.rows_expected(part.block_in(block))
+        part.ftl.program_units_expected(part.block_in(block))
     }
 }

@@ -212,7 +212,7 @@ impl Candidates {
         for (place, &index) in order.iter().enumerate() {
             let index = index as usize;
             if index >= blocks || self.valid.values()[index] != NOT_SEALED {
-                return Err(from.wrong("a sealed block is none of the lane, or named twice"));
+                return Err(from.wrong("a sealed block is none of the die group, or named twice"));
             }
             if sealed[place] > changed[place] || changed[place] > seals {
                 return Err(from.wrong("a block was sealed in the future"));

@@ -1,9 +1,9 @@
 //! Zones on flash that fails: what becomes of their blocks, of their data, and of them.
 //!
-//! A block whose program fails takes no more rows, and its zone becomes *broken*: it can be read
-//! and not be written. What the host was told is safe and has no row yet goes to a *relocation
-//! block*, a block that zones which fail share, with a map by unit. A block whose erase fails is
-//! retired.
+//! A block whose program fails takes no more program units, and its zone becomes *broken*: it can
+//! be read and not be written. What the host was told is safe and has no program unit yet goes to
+//! a *relocation block*, a block that zones which fail share, with a map by unit. A block whose
+//! erase fails is retired.
 //!
 //! Every zone that can be written needs a good block, and relocation blocks need one in reserve.
 //! When there are fewer good blocks than that, one zone after another is given up by the caller
@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use prism_nand::{BlockId, LaneId, Pun, RowId};
+use prism_nand::{BlockId, DieGroupId, ProgramUnitId, Pun};
 
 use super::{Use, Zoned};
 use crate::config::ConfigError;
@@ -42,7 +42,7 @@ pub(super) struct Failures {
     /// Units in relocation blocks by logical unit, and the other way round.
     pub(super) units: BTreeMap<u32, u32>,
     pub(super) lpns: BTreeMap<u32, u32>,
-    /// The relocation block that takes rows.
+    /// The relocation block that takes program units.
     pub(super) relocation_block: Option<u32>,
     /// Zones that have become broken since that was last asked.
     pub(super) changed: Vec<u32>,
@@ -97,8 +97,8 @@ impl Zoned {
     pub fn set_aside(&mut self, bad: impl Iterator<Item = BlockId>) -> Result<(), ConfigError> {
         for block in bad {
             assert!(self.uses[block.0 as usize] == Use::Free, "{block:?} is in use");
-            let lane = self.lane_of(block.0);
-            self.lanes[lane].free.remove(&(self.erases[block.0 as usize], block.0));
+            let die_group = self.die_group_of(block.0);
+            self.die_groups[die_group].free.remove(&(self.erases[block.0 as usize], block.0));
             self.retire(block.0);
         }
         if self.shortage() > 0 {
@@ -114,12 +114,12 @@ impl Zoned {
         self.failures.good -= u32::from(!self.failures.blocks.contains(&block));
     }
 
-    /// The program of `row`, which was reserved, has failed or will not be made, because
+    /// The program of `program_unit`, which was reserved, has failed or will not be made, because
     /// another of its block has failed: its units are not there. Their zone is broken, and
-    /// the next row of it is one of a relocation block.
-    pub fn program_failed(&mut self, row: RowId) {
-        let block = self.layout.block_of(row).0;
-        self.rows_in_flight[block as usize] -= 1;
+    /// the next program unit of it is one of a relocation block.
+    pub fn program_failed(&mut self, program_unit: ProgramUnitId) {
+        let block = self.layout.block_of(program_unit).0;
+        self.program_units_in_flight[block as usize] -= 1;
         let used = self.uses[block as usize];
         if self.failures.blocks.insert(block) {
             match used {
@@ -131,7 +131,7 @@ impl Zoned {
             }
             self.failures.good -= u32::from(matches!(used, Use::Zone(_) | Use::Dead(_)));
         }
-        if matches!(used, Use::Dead(_)) && self.rows_in_flight[block as usize] == 0 {
+        if matches!(used, Use::Dead(_)) && self.program_units_in_flight[block as usize] == 0 {
             self.uses[block as usize] = Use::Retired;
         }
     }
@@ -144,31 +144,32 @@ impl Zoned {
         self.retire(block.0);
     }
 
-    /// Whether a program of `block` has failed, so that a row reserved in it must not be
+    /// Whether a program of `block` has failed, so that a program unit reserved in it must not be
     /// programmed.
     #[must_use]
     pub fn has_failed(&self, block: BlockId) -> bool {
         self.failures.blocks.contains(&block.0)
     }
 
-    /// Whether `row`, whose program has passed, counts for nothing, because an earlier one of
-    /// its block on the same die has failed meanwhile.
+    /// Whether `program_unit`, whose program has passed, counts for nothing, because an earlier
+    /// one of its block on the same die has failed meanwhile.
     #[must_use]
-    pub fn is_void(&self, row: RowId) -> bool {
-        let (member, on_die) = self.member(row);
-        self.has_failed(self.layout.block_of(row)) && u32::from(self.done[member]) != on_die
+    pub fn is_void(&self, program_unit: ProgramUnitId) -> bool {
+        let (member, on_die) = self.member(program_unit);
+        self.has_failed(self.layout.block_of(program_unit))
+            && u32::from(self.done[member]) != on_die
     }
 
-    /// Whether nobody wants any more what was to stand on `row`: its zone was reset since, or
-    /// lost.
+    /// Whether nobody wants any more what was to stand on `program_unit`: its zone was reset
+    /// since, or lost.
     #[must_use]
-    pub fn is_forgotten(&self, row: RowId) -> bool {
-        let used = self.uses[self.layout.block_of(row).0 as usize];
+    pub fn is_forgotten(&self, program_unit: ProgramUnitId) -> bool {
+        let used = self.uses[self.layout.block_of(program_unit).0 as usize];
         matches!(used, Use::Dead(_) | Use::Retired)
     }
 
-    /// `zone` can be read from now on and not be written: its units that have no row yet go
-    /// to a relocation block. The caller sends no more of them than it has promised to keep.
+    /// `zone` can be read from now on and not be written: its units that have no program unit yet
+    /// go to a relocation block. The caller sends no more of them than it has promised to keep.
     pub fn break_zone(&mut self, zone: u32) {
         if self.failures.fates[zone as usize] != Fate::Sound {
             return;
@@ -260,43 +261,43 @@ impl Zoned {
         self.failures.sound
     }
 
-    /// Where the next row of a zone goes that is not sound.
+    /// Where the next program unit of a zone goes that is not sound.
     pub(super) fn relocation_place(&self) -> HostPlace {
-        let open = self.failures.relocation_block.map(|block| self.lane_of(block) as u32);
-        open.or_else(|| self.lane_to_open())
-            .map_or(HostPlace::Blocked, |lane| HostPlace::Lane(LaneId(lane)))
+        let open = self.failures.relocation_block.map(|block| self.die_group_of(block) as u32);
+        open.or_else(|| self.die_group_to_open())
+            .map_or(HostPlace::Blocked, |die_group| HostPlace::DieGroup(DieGroupId(die_group)))
     }
 
-    /// The next row of the relocation block, if one is open.
-    pub(super) fn relocation_row(&self) -> Option<RowId> {
-        self.failures.relocation_block.map(|block| self.row_of_next(block))
+    /// The next program unit of the relocation block, if one is open.
+    pub(super) fn relocation_program_unit(&self) -> Option<ProgramUnitId> {
+        self.failures.relocation_block.map(|block| self.program_unit_of_next(block))
     }
 
-    /// Takes the next row of a relocation block, and a block if none is open.
-    pub(super) fn reserve_in_shelter(&mut self, lane: LaneId) -> RowId {
+    /// Takes the next program unit of a relocation block, and a block if none is open.
+    pub(super) fn reserve_in_shelter(&mut self, die_group: DieGroupId) -> ProgramUnitId {
         let block = self.failures.relocation_block.unwrap_or_else(|| {
-            let free = self.lanes[lane.0 as usize].free.pop_first();
+            let free = self.die_groups[die_group.0 as usize].free.pop_first();
             let (_, block) = free.expect("the block that was offered");
-            self.next_lane = lane.0 + 1;
+            self.next_die_group = die_group.0 + 1;
             self.uses[block as usize] = Use::Relocation;
             self.next[block as usize] = 0;
             self.failures.good -= 1;
             block
         });
-        let row = self.row_of_next(block);
-        self.rows_in_flight[block as usize] += 1;
+        let program_unit = self.program_unit_of_next(block);
+        self.program_units_in_flight[block as usize] += 1;
         self.next[block as usize] += 1;
-        self.skip_rows(block);
-        let full = self.next[block as usize] == self.layout.rows_per_block();
+        self.skip_program_units(block);
+        let full = self.next[block as usize] == self.layout.program_units_per_block();
         self.failures.relocation_block = (!full).then_some(block);
-        row
+        program_unit
     }
 
-    /// `row` of a relocation block is programmed with `units`.
-    pub(super) fn commit_relocated(&mut self, row: RowId, units: &[UnitWrite]) {
-        let first = self.layout.first_unit(row).0;
+    /// `program_unit` of a relocation block is programmed with `units`.
+    pub(super) fn commit_relocated(&mut self, program_unit: ProgramUnitId, units: &[UnitWrite]) {
+        let first = self.layout.first_unit(program_unit).0;
         for (unit, at) in units.iter().zip(first..) {
-            // A zone may have been lost since its row was reserved.
+            // A zone may have been lost since its program unit was reserved.
             let wanted =
                 unit.lpn != UnitWrite::PAD && self.is_broken(self.zone_units.divide(unit.lpn));
             if wanted {
@@ -315,12 +316,12 @@ impl Zoned {
         self.failures.read_only |= !self.uses.iter().any(waits);
     }
 
-    /// The relocation block goes on after a loss of power behind the rows that are done.
+    /// The relocation block goes on after a loss of power behind the program units that are done.
     pub(super) fn reopen_shelter(&mut self) {
         let Some(block) = self.failures.relocation_block else { return };
-        self.next[block as usize] = self.rows_done(block);
-        self.skip_rows(block);
-        if self.next[block as usize] == self.layout.rows_per_block() {
+        self.next[block as usize] = self.program_units_done(block);
+        self.skip_program_units(block);
+        if self.next[block as usize] == self.layout.program_units_per_block() {
             self.failures.relocation_block = None;
         }
     }

@@ -1,14 +1,14 @@
 //! Zones: each written in order, at fixed places of one block, and erased by the host's reset.
 //!
-//! A zone is a block of a lane (a superblock over the lane's dies). Unit u of a zone stands at
-//! unit u of its block, so that the map is a table of one entry a zone. A block is taken at the
-//! first write after a reset, the least worn of those erased; the block that was reset waits for
-//! its erase. The FTL never copies. Source: NVM Express Zoned Namespace Command Set 1.1;
-//! ConfZNS (Song et al., SYSTOR'23) for zones over dies. Design: docs/design/zns.md.
+//! A zone is a block of a die group (a superblock over the die group's dies). Unit u of a zone
+//! stands at unit u of its block, so that the map is a table of one entry a zone. A block is
+//! taken at the first write after a reset, the least worn of those erased; the block that was
+//! reset waits for its erase. The FTL never copies. Source: NVM Express Zoned Namespace Command
+//! Set 1.1; ConfZNS (Song et al., SYSTOR'23) for zones over dies. Design: docs/design/zns.md.
 //!
-//! Rows of a block are handed out in order and end in any order over the dies, so what is on
-//! flash is kept as rows done on each die. Cost: 9 bytes a zone, 20 bytes a block and 2 bytes a
-//! block of a die.
+//! Program units of a block are handed out in order and end in any order over the dies, so what
+//! is on flash is kept as program units done on each die. Cost: 9 bytes a zone, 20 bytes a block
+//! and 2 bytes a block of a die.
 
 mod config;
 mod failed;
@@ -18,7 +18,7 @@ mod snapshot;
 use std::collections::{BTreeSet, VecDeque};
 
 use prism_base::Divisor;
-use prism_nand::{BlockId, Geometry, LaneId, Layout, Pun, RowId};
+use prism_nand::{BlockId, DieGroupId, Geometry, Layout, ProgramUnitId, Pun};
 
 use crate::config::ConfigError;
 use crate::plan::{HostPlace, UnitWrite};
@@ -33,8 +33,8 @@ enum Use {
     Free,
     /// The block of this zone.
     Zone(u32),
-    /// It waits for its erase, and before that for its rows under way to end. It was the block
-    /// of this zone, if that is known.
+    /// It waits for its erase, and before that for its program units in flight to end. It was the
+    /// block of this zone, if that is known.
     Dead(Option<u32>),
     /// It holds what zones that have failed had no room for.
     Relocation,
@@ -42,14 +42,14 @@ enum Use {
     Retired,
 }
 
-/// The part of the state that belongs to one lane.
+/// The part of the state that belongs to one die group.
 #[derive(Clone, Debug, Default)]
-struct Lane {
+struct DieGroup {
     /// Erased blocks, by erases.
     free: BTreeSet<(u32, u32)>,
-    /// Blocks to be erased, without rows under way.
+    /// Blocks to be erased, without program units in flight.
     dead: VecDeque<u32>,
-    /// Blocks of zones that have rows left.
+    /// Blocks of zones that have program units left.
     writing: u32,
 }
 
@@ -71,13 +71,13 @@ pub struct Zoned {
     uses: Vec<Use>,
     erases: Vec<u32>,
     next: Vec<u32>,
-    rows_in_flight: Vec<u32>,
-    /// By block and die of it: rows done.
+    program_units_in_flight: Vec<u32>,
+    /// By block and die of it: program units done.
     done: Vec<u16>,
-    lanes: Vec<Lane>,
-    /// Lanes that have got something to erase since that was last asked.
-    idle_lanes: Vec<u32>,
-    next_lane: u32,
+    die_groups: Vec<DieGroup>,
+    /// Die groups that have got something to erase since that was last asked.
+    idle_die_groups: Vec<u32>,
+    next_die_group: u32,
     mapped: u64,
     failures: Failures,
 }
@@ -90,10 +90,12 @@ impl Zoned {
     pub fn new(geometry: Geometry, config: ZonedConfig) -> Result<Self, ConfigError> {
         config.check(&geometry)?;
         let (blocks, zones) = (geometry.blocks() as usize, config.zones as usize);
-        let per_lane = geometry.blocks_per_lane();
-        let lane = |lane: u32| Lane {
-            free: (lane * per_lane..(lane + 1) * per_lane).map(|block| (0, block)).collect(),
-            ..Lane::default()
+        let per_die_group = geometry.blocks_per_die_group();
+        let die_group = |die_group: u32| DieGroup {
+            free: (die_group * per_die_group..(die_group + 1) * per_die_group)
+                .map(|block| (0, block))
+                .collect(),
+            ..DieGroup::default()
         };
         let capacity = geometry.data_units_per_block();
         Ok(Self {
@@ -105,11 +107,11 @@ impl Zoned {
             uses: vec![Use::Free; blocks],
             erases: vec![0; blocks],
             next: vec![0; blocks],
-            rows_in_flight: vec![0; blocks],
+            program_units_in_flight: vec![0; blocks],
             done: vec![0; blocks * geometry.dies_per_superblock as usize],
-            lanes: (0..geometry.lanes()).map(lane).collect(),
-            idle_lanes: Vec::new(),
-            next_lane: 0,
+            die_groups: (0..geometry.die_groups()).map(die_group).collect(),
+            idle_die_groups: Vec::new(),
+            next_die_group: 0,
             mapped: 0,
             failures: Failures::new(config.zones, geometry.blocks()),
             geometry,
@@ -155,7 +157,7 @@ impl Zoned {
         let block = self.block_of.get(zone as usize)?.checked_sub(1);
         if let Some(block) = block.filter(|_| offset < self.end[zone as usize]) {
             let at = Pun(block * self.layout.units_per_block() + offset);
-            if self.is_done(self.layout.row_of(at)) {
+            if self.is_done(self.layout.program_unit_of(at)) {
                 return Some(at);
             }
         }
@@ -184,22 +186,22 @@ impl Zoned {
             return self.readable(zone);
         }
         let Some(block) = self.block_of[zone as usize].checked_sub(1) else { return 0 };
-        let rows = self.rows_done(block);
-        (rows * self.layout.units_per_row()).min(self.end[zone as usize])
+        let program_units = self.program_units_done(block);
+        (program_units * self.layout.units_per_program_unit()).min(self.end[zone as usize])
     }
 
-    /// Whether `zone` has rows left to be handed out.
+    /// Whether `zone` has program units left to be handed out.
     #[must_use]
-    pub fn has_rows(&self, zone: u32) -> bool {
+    pub fn has_program_units(&self, zone: u32) -> bool {
         let Some(block) = self.block_of[zone as usize].checked_sub(1) else { return true };
-        self.next[block as usize] < self.layout.rows_per_block()
+        self.next[block as usize] < self.layout.program_units_per_block()
     }
 
-    /// Rows of `zone` under way.
+    /// Program units of `zone` in flight.
     #[must_use]
-    pub fn rows_in_flight(&self, zone: u32) -> u32 {
+    pub fn program_units_in_flight(&self, zone: u32) -> u32 {
         let block = self.block_of[zone as usize].checked_sub(1);
-        block.map_or(0, |block| self.rows_in_flight[block as usize])
+        block.map_or(0, |block| self.program_units_in_flight[block as usize])
     }
 
     /// Whether `zone` ends in padding: it takes no more data.
@@ -208,23 +210,23 @@ impl Zoned {
         self.end[zone as usize] < self.capacity
     }
 
-    /// The member of its block that `row` stands on, as an index of `done`, and its number
+    /// The member of its block that `program_unit` stands on, as an index of `done`, and its number
     /// there.
-    fn member(&self, row: RowId) -> (usize, u32) {
-        let dies = self.layout.dies_per_lane();
-        let block = self.layout.block_of(row).0;
-        let in_block = row.0 - block * self.layout.rows_per_block();
+    fn member(&self, program_unit: ProgramUnitId) -> (usize, u32) {
+        let dies = self.layout.dies_per_die_group();
+        let block = self.layout.block_of(program_unit).0;
+        let in_block = program_unit.0 - block * self.layout.program_units_per_block();
         ((block * dies + in_block % dies) as usize, in_block / dies)
     }
 
-    fn is_done(&self, row: RowId) -> bool {
-        let (member, on_die) = self.member(row);
+    fn is_done(&self, program_unit: ProgramUnitId) -> bool {
+        let (member, on_die) = self.member(program_unit);
         on_die < u32::from(self.done[member])
     }
 
-    /// Rows of `block` that are done without a gap.
-    fn rows_done(&self, block: u32) -> u32 {
-        let dies = self.layout.dies_per_lane();
+    /// Program units of `block` that are done without a gap.
+    fn program_units_done(&self, block: u32) -> u32 {
+        let dies = self.layout.dies_per_die_group();
         let of = |member: u32| u32::from(self.done[(block * dies + member) as usize]);
         let gap = |member: u32| of(member) * dies + member;
         (0..dies).map(gap).min().unwrap_or(0)
@@ -237,142 +239,155 @@ impl Zoned {
         self.zone_units.divide(lpn)
     }
 
-    /// Where the next row of `zone` goes.
+    /// Where the next program unit of `zone` goes.
     #[must_use]
     pub fn host_place(&self, zone: u32) -> HostPlace {
         if !self.is_sound(zone) {
             return self.relocation_place();
         }
         if let Some(block) = self.block_of[zone as usize].checked_sub(1) {
-            return HostPlace::Lane(self.layout.lane_of(BlockId(block)));
+            return HostPlace::DieGroup(self.layout.die_group_of(BlockId(block)));
         }
         // What is kept for relocation blocks is not for zones.
-        let free = || self.lanes.iter().map(|lane| lane.free.len() as u32).sum::<u32>();
+        let free =
+            || self.die_groups.iter().map(|die_group| die_group.free.len() as u32).sum::<u32>();
         if self.config.kept > 0 && free() <= self.config.kept {
             return HostPlace::Blocked;
         }
-        self.lane_to_open().map_or(HostPlace::Blocked, |lane| HostPlace::Lane(LaneId(lane)))
+        self.die_group_to_open()
+            .map_or(HostPlace::Blocked, |die_group| HostPlace::DieGroup(DieGroupId(die_group)))
     }
 
-    /// The lane for a zone without a block: of those with erased blocks, one with fewest
+    /// The die group for a zone without a block: of those with erased blocks, one with fewest
     /// blocks being written, then with most erased ones, then the next in turn.
-    fn lane_to_open(&self) -> Option<u32> {
-        let lanes = self.lanes.len() as u32;
-        let turn = |lane: u32| (lane + lanes - self.next_lane % lanes) % lanes;
-        let free = (0..lanes).filter(|&lane| !self.lanes[lane as usize].free.is_empty());
-        free.min_by_key(|&lane| {
-            let Lane { free, writing, .. } = &self.lanes[lane as usize];
-            (*writing, std::cmp::Reverse(free.len()), turn(lane))
+    fn die_group_to_open(&self) -> Option<u32> {
+        let die_groups = self.die_groups.len() as u32;
+        let turn = |die_group: u32| {
+            (die_group + die_groups - self.next_die_group % die_groups) % die_groups
+        };
+        let free = (0..die_groups)
+            .filter(|&die_group| !self.die_groups[die_group as usize].free.is_empty());
+        free.min_by_key(|&die_group| {
+            let DieGroup { free, writing, .. } = &self.die_groups[die_group as usize];
+            (*writing, std::cmp::Reverse(free.len()), turn(die_group))
         })
     }
 
-    /// `zone` has no block and none is erased: a lane with one to erase. Where there is none,
+    /// `zone` has no block and none is erased: a die group with one to erase. Where there is none,
     /// and will be none, for what a broken zone still has to keep, nothing more is written.
     #[must_use]
-    pub fn make_room(&mut self, zone: u32) -> Option<LaneId> {
-        let dead = self.lanes.iter().position(|lane| !lane.dead.is_empty());
+    pub fn make_room(&mut self, zone: u32) -> Option<DieGroupId> {
+        let dead = self.die_groups.iter().position(|die_group| !die_group.dead.is_empty());
         if dead.is_none() && !self.is_sound(zone) {
             self.end_without_shelter();
         }
-        dead.map(|lane| LaneId(lane as u32))
+        dead.map(|die_group| DieGroupId(die_group as u32))
     }
 
-    /// The row that the next row of `zone` would be, if it has a block with rows left.
+    /// The program unit that the next program unit of `zone` would be, if it has a block with
+    /// program units left.
     #[must_use]
-    pub fn next_row(&self, zone: u32) -> Option<RowId> {
+    pub fn next_program_unit(&self, zone: u32) -> Option<ProgramUnitId> {
         if !self.is_sound(zone) {
-            return self.relocation_row();
+            return self.relocation_program_unit();
         }
         let block = self.block_of[zone as usize].checked_sub(1)?;
-        self.has_rows(zone).then(|| self.row_of_next(block))
+        self.has_program_units(zone).then(|| self.program_unit_of_next(block))
     }
 
-    fn row_of_next(&self, block: u32) -> RowId {
-        RowId(block * self.layout.rows_per_block() + self.next[block as usize])
+    fn program_unit_of_next(&self, block: u32) -> ProgramUnitId {
+        ProgramUnitId(block * self.layout.program_units_per_block() + self.next[block as usize])
     }
 
-    /// Takes the next row of `zone`, and a block if it has none.
+    /// Takes the next program unit of `zone`, and a block if it has none.
     ///
     /// # Panics
-    /// If [`Zoned::host_place`] does not offer one on `lane`, or the zone has no row left.
-    pub fn reserve_host(&mut self, lane: LaneId, zone: u32) -> RowId {
-        assert!(self.host_place(zone) == HostPlace::Lane(lane), "a row that was not offered");
+    /// If [`Zoned::host_place`] does not offer one on `die_group`, or the zone has no program
+    /// unit left.
+    pub fn reserve_host(&mut self, die_group: DieGroupId, zone: u32) -> ProgramUnitId {
+        assert!(
+            self.host_place(zone) == HostPlace::DieGroup(die_group),
+            "a program unit that was not offered"
+        );
         if !self.is_sound(zone) {
-            return self.reserve_in_shelter(lane);
+            return self.reserve_in_shelter(die_group);
         }
-        assert!(self.has_rows(zone), "zone {zone} is written to its end");
+        assert!(self.has_program_units(zone), "zone {zone} is written to its end");
         let block = match self.block_of[zone as usize].checked_sub(1) {
             Some(block) => block,
-            None => self.open(lane, zone),
+            None => self.open(die_group, zone),
         };
-        let row = self.row_of_next(block);
+        let program_unit = self.program_unit_of_next(block);
         self.next[block as usize] += 1;
-        self.rows_in_flight[block as usize] += 1;
+        self.program_units_in_flight[block as usize] += 1;
         self.skip_done(block);
-        row
+        program_unit
     }
 
-    fn open(&mut self, lane: LaneId, zone: u32) -> u32 {
-        let state = &mut self.lanes[lane.0 as usize];
+    fn open(&mut self, die_group: DieGroupId, zone: u32) -> u32 {
+        let state = &mut self.die_groups[die_group.0 as usize];
         let (_, block) = state.free.pop_first().expect("the block that was offered");
         state.writing += 1;
-        self.next_lane = lane.0 + 1;
+        self.next_die_group = die_group.0 + 1;
         self.uses[block as usize] = Use::Zone(zone);
         self.block_of[zone as usize] = block + 1;
         self.next[block as usize] = 0;
         block
     }
 
-    /// Rows that were done before power was lost are not handed out again.
+    /// Program units that were done before power was lost are not handed out again.
     fn skip_done(&mut self, block: u32) {
-        self.skip_rows(block);
-        if self.next[block as usize] == self.layout.rows_per_block() {
-            let lane = self.lane_of(block);
-            self.lanes[lane].writing -= 1;
+        self.skip_program_units(block);
+        if self.next[block as usize] == self.layout.program_units_per_block() {
+            let die_group = self.die_group_of(block);
+            self.die_groups[die_group].writing -= 1;
         }
     }
 
-    fn skip_rows(&mut self, block: u32) {
-        let rows = self.layout.rows_per_block();
-        while self.next[block as usize] < rows && self.is_done(self.row_of_next(block)) {
+    fn skip_program_units(&mut self, block: u32) {
+        let program_units = self.layout.program_units_per_block();
+        while self.next[block as usize] < program_units
+            && self.is_done(self.program_unit_of_next(block))
+        {
             self.next[block as usize] += 1;
         }
     }
 
-    /// `block` of a zone takes no more rows.
+    /// `block` of a zone takes no more program units.
     fn end_writing(&mut self, block: u32) {
-        if self.next[block as usize] < self.layout.rows_per_block() {
-            self.next[block as usize] = self.layout.rows_per_block();
-            let lane = self.lane_of(block);
-            self.lanes[lane].writing -= 1;
+        if self.next[block as usize] < self.layout.program_units_per_block() {
+            self.next[block as usize] = self.layout.program_units_per_block();
+            let die_group = self.die_group_of(block);
+            self.die_groups[die_group].writing -= 1;
         }
     }
 
-    fn lane_of(&self, block: u32) -> usize {
-        self.layout.lane_of(BlockId(block)).0 as usize
+    fn die_group_of(&self, block: u32) -> usize {
+        self.layout.die_group_of(BlockId(block)).0 as usize
     }
 
-    /// `row` is programmed with `units` from its first unit on; the rest of it is padding.
+    /// `program_unit` is programmed with `units` from its first unit on; the rest of it is padding.
     ///
     /// # Panics
     /// If a unit does not stand at its place.
-    pub fn commit_row(&mut self, row: RowId, units: &[UnitWrite]) {
-        let block = self.layout.block_of(row).0;
-        let (member, on_die) = self.member(row);
-        assert!(u32::from(self.done[member]) == on_die, "rows of a die end in order");
+    pub fn commit_program_unit(&mut self, program_unit: ProgramUnitId, units: &[UnitWrite]) {
+        let block = self.layout.block_of(program_unit).0;
+        let (member, on_die) = self.member(program_unit);
+        assert!(u32::from(self.done[member]) == on_die, "program units of a die end in order");
         self.done[member] += 1;
-        self.rows_in_flight[block as usize] -= 1;
+        self.program_units_in_flight[block as usize] -= 1;
         let zone = match self.uses[block as usize] {
             Use::Zone(zone) => zone,
-            Use::Relocation => return self.commit_relocated(row, units),
+            Use::Relocation => return self.commit_relocated(program_unit, units),
             used => {
-                if matches!(used, Use::Dead(_)) && self.rows_in_flight[block as usize] == 0 {
+                if matches!(used, Use::Dead(_)) && self.program_units_in_flight[block as usize] == 0
+                {
                     self.bury(block);
                 }
                 return;
             }
         };
-        let first = self.layout.first_unit(row).0 - block * self.layout.units_per_block();
+        let first = self.layout.first_unit(program_unit).0 - block * self.layout.units_per_block();
         let data = units.iter().take_while(|unit| unit.lpn != UnitWrite::PAD);
         let mut count = 0;
         for unit in data {
@@ -381,7 +396,7 @@ impl Zoned {
             count += 1;
         }
         self.mapped += u64::from(count);
-        if count < self.layout.units_per_row() {
+        if count < self.layout.units_per_program_unit() {
             self.end[zone as usize] = self.end[zone as usize].min(first + count);
         }
     }
@@ -411,12 +426,13 @@ impl Zoned {
         self.uses[block as usize] = then;
         match then {
             Use::Retired => self.retire(block),
-            _ if self.rows_in_flight[block as usize] == 0 => self.bury(block),
+            _ if self.program_units_in_flight[block as usize] == 0 => self.bury(block),
             _ => {}
         }
     }
 
-    /// A dead block has no rows under way any more: it waits for its erase, unless it is bad.
+    /// A dead block has no program units in flight any more: it waits for its erase, unless it is
+    /// bad.
     fn bury(&mut self, block: u32) {
         if self.has_failed(BlockId(block)) {
             self.uses[block as usize] = Use::Retired;
@@ -427,27 +443,32 @@ impl Zoned {
 
     /// Units of `zone` that can be read.
     fn units_of(&self, zone: u32, block: u32) -> u32 {
-        let (dies, row) = (self.layout.dies_per_lane(), self.layout.units_per_row());
+        let (dies, program_unit) =
+            (self.layout.dies_per_die_group(), self.layout.units_per_program_unit());
         let of_member = |member: u32| {
-            let rows = u32::from(self.done[(block * dies + member) as usize]);
-            let begins = (0..rows).map(|on_die| (on_die * dies + member) * row);
-            begins.map(|begin| self.end[zone as usize].saturating_sub(begin).min(row)).sum::<u32>()
+            let program_units = u32::from(self.done[(block * dies + member) as usize]);
+            let begins = (0..program_units).map(|on_die| (on_die * dies + member) * program_unit);
+            begins
+                .map(|begin| self.end[zone as usize].saturating_sub(begin).min(program_unit))
+                .sum::<u32>()
         };
         (0..dies).map(of_member).sum()
     }
 
     fn list_dead(&mut self, block: u32) {
-        let lane = self.lane_of(block);
+        let die_group = self.die_group_of(block);
         // An engine without time never asks.
-        if self.lanes[lane].dead.is_empty() && !self.idle_lanes.contains(&(lane as u32)) {
-            self.idle_lanes.push(lane as u32);
+        if self.die_groups[die_group].dead.is_empty()
+            && !self.idle_die_groups.contains(&(die_group as u32))
+        {
+            self.idle_die_groups.push(die_group as u32);
         }
-        self.lanes[lane].dead.push_back(block);
+        self.die_groups[die_group].dead.push_back(block);
     }
 
-    /// A lane that has got something to erase and may not know; each is told once.
-    pub fn take_idle_lane(&mut self) -> Option<LaneId> {
-        self.idle_lanes.pop().map(LaneId)
+    /// A die group that has got something to erase and may not know; each is told once.
+    pub fn take_idle_die_group(&mut self) -> Option<DieGroupId> {
+        self.idle_die_groups.pop().map(DieGroupId)
     }
 
     /// Nothing: units of a zone are written once.
@@ -464,35 +485,36 @@ impl Zoned {
         }
     }
 
-    /// Erased blocks of `lane`.
+    /// Erased blocks of `die_group`.
     #[must_use]
-    pub fn free_blocks(&self, lane: LaneId) -> u32 {
-        self.lanes[lane.0 as usize].free.len() as u32
+    pub fn free_blocks(&self, die_group: DieGroupId) -> u32 {
+        self.die_groups[die_group.0 as usize].free.len() as u32
     }
 
-    /// Whether `lane` has a block to erase.
+    /// Whether `die_group` has a block to erase.
     #[must_use]
-    pub fn below_low(&self, lane: LaneId) -> bool {
-        !self.lanes[lane.0 as usize].dead.is_empty()
+    pub fn below_low(&self, die_group: DieGroupId) -> bool {
+        !self.die_groups[die_group.0 as usize].dead.is_empty()
     }
 
     /// Whether it has none.
     #[must_use]
-    pub fn reached_high(&self, lane: LaneId) -> bool {
-        !self.below_low(lane)
+    pub fn reached_high(&self, die_group: DieGroupId) -> bool {
+        !self.below_low(die_group)
     }
 
-    /// The next block of `lane` to be erased.
-    pub fn pick_victim(&mut self, lane: LaneId) -> Option<BlockId> {
-        self.lanes[lane.0 as usize].dead.pop_front().map(BlockId)
+    /// The next block of `die_group` to be erased.
+    pub fn pick_victim(&mut self, die_group: DieGroupId) -> Option<BlockId> {
+        self.die_groups[die_group.0 as usize].dead.pop_front().map(BlockId)
     }
 
-    /// Whether further rows may be programmed into `block`.
+    /// Whether further program units may be programmed into `block`.
     #[must_use]
     pub fn is_writing(&self, block: BlockId) -> bool {
-        let rows = self.layout.rows_per_block();
+        let program_units = self.layout.program_units_per_block();
         let index = block.0 as usize;
-        matches!(self.uses[index], Use::Zone(_) | Use::Relocation) && self.next[index] < rows
+        matches!(self.uses[index], Use::Zone(_) | Use::Relocation)
+            && self.next[index] < program_units
     }
 
     /// The erase of a block has ended, on all its dies.
@@ -502,13 +524,13 @@ impl Zoned {
     pub fn erased(&mut self, block: BlockId) {
         let index = block.0 as usize;
         assert!(matches!(self.uses[index], Use::Dead(_)), "an erase of a block in use");
-        let dies = self.layout.dies_per_lane() as usize;
+        let dies = self.layout.dies_per_die_group() as usize;
         self.done[index * dies..(index + 1) * dies].fill(0);
         self.erases[index] += 1;
         self.next[index] = 0;
         self.uses[index] = Use::Free;
-        let lane = self.lane_of(block.0);
-        self.lanes[lane].free.insert((self.erases[index], block.0));
+        let die_group = self.die_group_of(block.0);
+        self.die_groups[die_group].free.insert((self.erases[index], block.0));
     }
 
     /// Units readable = the sum over zones (law 2) is counted anew by
@@ -536,22 +558,22 @@ impl Zoned {
         assert_eq!(mapped + relocated, self.mapped, "units that can be read");
         self.assert_failures();
         for (block, &used) in self.uses.iter().enumerate() {
-            let lane = &self.lanes[self.lane_of(block as u32)];
-            let listed = lane.free.contains(&(self.erases[block], block as u32));
+            let die_group = &self.die_groups[self.die_group_of(block as u32)];
+            let listed = die_group.free.contains(&(self.erases[block], block as u32));
             assert_eq!(listed, used == Use::Free, "erased blocks are listed");
             if let Use::Zone(zone) = used {
                 assert_eq!(self.block_of[zone as usize], block as u32 + 1, "its own zone");
             }
         }
-        for (index, lane) in self.lanes.iter().enumerate() {
-            let own = |block: &u32| self.lane_of(*block) == index;
+        for (index, die_group) in self.die_groups.iter().enumerate() {
+            let own = |block: &u32| self.die_group_of(*block) == index;
             let writing = (0..self.uses.len() as u32).filter(own);
             let of_zone = |&block: &u32| self.uses[block as usize] != Use::Relocation;
             let writing = writing.filter(|&block| self.is_writing(BlockId(block)));
             let writing = writing.filter(of_zone).count();
-            assert_eq!(writing, lane.writing as usize, "blocks being written");
+            assert_eq!(writing, die_group.writing as usize, "blocks being written");
             let dead = |&block: &u32| matches!(self.uses[block as usize], Use::Dead(_));
-            assert!(lane.dead.iter().all(dead));
+            assert!(die_group.dead.iter().all(dead));
         }
     }
 }

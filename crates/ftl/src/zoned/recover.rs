@@ -1,6 +1,6 @@
 //! Zones after a loss of power: with a table that was saved, or by a scan of the flash.
 
-use prism_nand::{BlockId, RowId, UnitTag};
+use prism_nand::{BlockId, ProgramUnitId, UnitTag};
 
 use super::{Use, Zoned, ZonedConfig};
 use crate::config::ConfigError;
@@ -18,26 +18,26 @@ struct Scanned {
 }
 
 impl Zoned {
-    /// What goes on after a loss of power, with the table as capacitors saved it: rows that
-    /// were not done are handed out again, and erases begin anew.
+    /// What goes on after a loss of power, with the table as capacitors saved it: program units
+    /// that were not done are handed out again, and erases begin anew.
     ///
-    /// Programs that had begun must have ended ([`Zoned::commit_row`]): a row has its place in
-    /// its zone, and one that is torn cannot be programmed again.
+    /// Programs that had begun must have ended ([`Zoned::commit_program_unit`]): a program unit
+    /// has its place in its zone, and one that is torn cannot be programmed again.
     #[must_use]
     pub fn after_power_loss(mut self) -> Self {
-        self.rows_in_flight.fill(0);
-        self.idle_lanes.clear();
-        for lane in &mut self.lanes {
-            lane.dead.clear();
-            lane.writing = 0;
+        self.program_units_in_flight.fill(0);
+        self.idle_die_groups.clear();
+        for die_group in &mut self.die_groups {
+            die_group.dead.clear();
+            die_group.writing = 0;
         }
         for block in 0..self.uses.len() as u32 {
             match self.uses[block as usize] {
                 Use::Zone(_) if self.has_failed(BlockId(block)) => {}
                 Use::Zone(_) => {
-                    self.next[block as usize] = self.rows_done(block);
-                    let lane = self.lane_of(block);
-                    self.lanes[lane].writing += 1;
+                    self.next[block as usize] = self.program_units_done(block);
+                    let die_group = self.die_group_of(block);
+                    self.die_groups[die_group].writing += 1;
                     self.skip_done(block);
                 }
                 Use::Dead(_) => self.bury(block),
@@ -50,11 +50,12 @@ impl Zoned {
 
     /// Zones from a scan of the flash alone: the write pointer of each is the first gap.
     ///
-    /// Of two blocks with data of one zone the one begun later counts, the other was reset.
-    /// A zone that was being written takes no more rows, as the row at its gap may be torn: it
-    /// can be read up to the gap and has to be reset to be written again. Resets must have
-    /// reached the flash, as erases, before they are acknowledged. So a block that is bad and
-    /// cannot be erased may hold nothing: what has become of its zone is known to the table alone.
+    /// Of two blocks with data of one zone the one begun later counts, the other was reset. A
+    /// zone that was being written takes no more program units, as the program unit at its gap
+    /// may be torn: it can be read up to the gap and has to be reset to be written again. Resets
+    /// must have reached the flash, as erases, before they are acknowledged. So a block that is
+    /// bad and cannot be erased may hold nothing: what has become of its zone is known to the
+    /// table alone.
     ///
     /// # Errors
     /// [`ConfigError`] if the configuration does not fit the flash, or what it holds.
@@ -66,8 +67,8 @@ impl Zoned {
         let mut newest = Recovered::default();
         let blocks = zoned.geometry.blocks();
         let mut best = vec![(0u32, Scanned::default()); zoned.config.zones as usize];
-        for lane in &mut zoned.lanes {
-            lane.free.clear();
+        for die_group in &mut zoned.die_groups {
+            die_group.free.clear();
         }
         for block in (0..blocks).map(BlockId) {
             let index = block.0 as usize;
@@ -81,8 +82,8 @@ impl Zoned {
                 continue;
             }
             if flash.is_erased(block) {
-                let lane = zoned.lane_of(block.0);
-                zoned.lanes[lane].free.insert((zoned.erases[index], block.0));
+                let die_group = zoned.die_group_of(block.0);
+                zoned.die_groups[die_group].free.insert((zoned.erases[index], block.0));
                 continue;
             }
             zoned.uses[index] = Use::Dead(None);
@@ -104,7 +105,7 @@ impl Zoned {
                 zoned.bury(block);
             }
         }
-        zoned.idle_lanes.clear();
+        zoned.idle_die_groups.clear();
         Ok((zoned, newest))
     }
 
@@ -115,13 +116,14 @@ impl Zoned {
         newest: &mut Recovered,
     ) -> Result<Scanned, ConfigError> {
         let foreign = |why| Err(ConfigError::Foreign { block: block.0, why });
-        let rows = self.layout.rows_per_block();
-        let first_row = self.layout.first_row(block).0;
+        let program_units = self.layout.program_units_per_block();
+        let first_program_unit = self.layout.first_program_unit(block).0;
         let mut scanned = Scanned::default();
         let (mut found, mut gap) = (Vec::new(), false);
-        for in_block in 0..rows {
+        for in_block in 0..program_units {
             found.clear();
-            let sequence = flash.row(RowId(first_row + in_block), &mut found);
+            let sequence =
+                flash.program_unit(ProgramUnitId(first_program_unit + in_block), &mut found);
             newest.newest_sequence = newest.newest_sequence.max(sequence);
             if scanned.first == 0 {
                 scanned.first = sequence;
@@ -133,7 +135,7 @@ impl Zoned {
                     UnitTag::Tombstone => return foreign("zones have no tombstones"),
                     UnitTag::Data(lpn) => {
                         let (zone, offset) = self.zone_units.split(lpn);
-                        let place = in_block * self.layout.units_per_row() + unit.place;
+                        let place = in_block * self.layout.units_per_program_unit() + unit.place;
                         let other = scanned.zone.is_some_and(|known| known != zone);
                         if offset != place || other || zone >= self.config.zones {
                             return foreign("a unit does not stand at its place in a zone");
@@ -147,21 +149,22 @@ impl Zoned {
             if !gap {
                 scanned.units += units;
             }
-            gap |= units < self.layout.units_per_row();
+            gap |= units < self.layout.units_per_program_unit();
         }
         Ok(scanned)
     }
 
     /// `block` holds `zone`, up to the first gap.
     fn take_over(&mut self, zone: u32, block: u32, found: Scanned) {
-        let (dies, row) = (self.layout.dies_per_lane(), self.layout.units_per_row());
+        let (dies, program_unit) =
+            (self.layout.dies_per_die_group(), self.layout.units_per_program_unit());
         self.uses[block as usize] = Use::Zone(zone);
         self.block_of[zone as usize] = block + 1;
         self.end[zone as usize] = found.units;
-        self.next[block as usize] = self.layout.rows_per_block();
-        let rows = found.units.div_ceil(row);
+        self.next[block as usize] = self.layout.program_units_per_block();
+        let program_units = found.units.div_ceil(program_unit);
         for member in 0..dies {
-            let done = (rows + dies - 1 - member) / dies;
+            let done = (program_units + dies - 1 - member) / dies;
             self.done[(block * dies + member) as usize] = done as u16;
         }
         self.mapped += u64::from(found.units);

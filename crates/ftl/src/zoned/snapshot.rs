@@ -38,10 +38,11 @@ impl Use {
 }
 
 impl Zoned {
-    /// Whether no program is under way, and every failure has been told.
+    /// Whether no program is in flight, and every failure has been told.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        self.rows_in_flight.iter().all(|&rows| rows == 0) && self.failures.changed.is_empty()
+        self.program_units_in_flight.iter().all(|&program_units| program_units == 0)
+            && self.failures.changed.is_empty()
     }
 
     /// Appends the state of the FTL.
@@ -56,11 +57,11 @@ impl Zoned {
         out.column_u32(&self.erases);
         out.column_u32(&self.next);
         out.column_u16(&self.done);
-        for lane in &self.lanes {
-            out.column_u32(&lane.dead.iter().copied().collect::<Vec<_>>());
+        for die_group in &self.die_groups {
+            out.column_u32(&die_group.dead.iter().copied().collect::<Vec<_>>());
         }
-        out.column_u32(&self.idle_lanes);
-        out.u32(self.next_lane);
+        out.column_u32(&self.idle_die_groups);
+        out.u32(self.next_die_group);
         let failures = &self.failures;
         out.column_u32(&failures.blocks.iter().copied().collect::<Vec<_>>());
         let code = |fate: &Fate| FATES.iter().position(|known| known == fate).expect("all of them");
@@ -88,14 +89,14 @@ impl Zoned {
             return Err(from.wrong("a zone ends behind its capacity"));
         }
         map.decode_blocks(from)?;
-        for lane in 0..map.lanes.len() {
-            map.decode_dead(lane, from)?;
+        for die_group in 0..map.die_groups.len() {
+            map.decode_dead(die_group, from)?;
         }
-        let lanes = map.lanes.len() as u32;
-        map.idle_lanes = from.list_below(lanes as usize, lanes)?;
-        map.next_lane = from.u32()?;
-        if map.next_lane > lanes {
-            return Err(from.wrong("a lane is next that there is not"));
+        let die_groups = map.die_groups.len() as u32;
+        map.idle_die_groups = from.list_below(die_groups as usize, die_groups)?;
+        map.next_die_group = from.u32()?;
+        if map.next_die_group > die_groups {
+            return Err(from.wrong("a die group is next that there is not"));
         }
         map.decode_failures(from)?;
         map.derive(from)?;
@@ -113,20 +114,20 @@ impl Zoned {
         self.erases = from.column_u32(blocks)?.collect();
         self.next = from.column_u32(blocks)?.collect();
         self.done = from.column_u16(self.done.len())?.collect();
-        let rows = self.layout.rows_per_block();
-        let on_die = rows / self.layout.dies_per_lane();
+        let program_units = self.layout.program_units_per_block();
+        let on_die = program_units / self.layout.dies_per_die_group();
         let too_many = self.done.iter().any(|&done| u32::from(done) > on_die);
-        if too_many || self.next.iter().any(|&next| next > rows) {
-            return Err(from.wrong("a block has more rows than it has"));
+        if too_many || self.next.iter().any(|&next| next > program_units) {
+            return Err(from.wrong("a block has more program units than it has"));
         }
         Ok(())
     }
 
     fn decode_dead(&mut self, index: usize, from: &mut Decoder<'_>) -> Result<(), DecodeError> {
         let blocks = self.uses.len();
-        let dead = from.list_below(self.layout.blocks_per_lane() as usize, blocks as u32)?;
+        let dead = from.list_below(self.layout.blocks_per_die_group() as usize, blocks as u32)?;
         let fits = |&block: &u32| {
-            self.lane_of(block) == index && matches!(self.uses[block as usize], Use::Dead(_))
+            self.die_group_of(block) == index && matches!(self.uses[block as usize], Use::Dead(_))
         };
         let mut once = dead.clone();
         once.sort_unstable();
@@ -134,7 +135,7 @@ impl Zoned {
         if once.len() != dead.len() || !dead.iter().all(fits) {
             return Err(from.wrong("a block is to be erased that is not, or twice"));
         }
-        self.lanes[index].dead = VecDeque::from(dead);
+        self.die_groups[index].dead = VecDeque::from(dead);
         Ok(())
     }
 
@@ -164,30 +165,30 @@ impl Zoned {
 
     /// Works out what follows from the uses of blocks, and whether it can be.
     fn derive(&mut self, from: &Decoder<'_>) -> Result<(), DecodeError> {
-        let rows = self.layout.rows_per_block();
+        let program_units = self.layout.program_units_per_block();
         let mut good = 0;
-        self.lanes.iter_mut().for_each(|lane| lane.free.clear());
+        self.die_groups.iter_mut().for_each(|die_group| die_group.free.clear());
         for block in 0..self.uses.len() as u32 {
             let index = block as usize;
             let used = self.uses[index];
             let failed = self.failures.blocks.contains(&block);
             good += u32::from(!failed && !matches!(used, Use::Retired | Use::Relocation));
-            let lane = self.lane_of(block);
+            let die_group = self.die_group_of(block);
             match used {
                 Use::Free => {
-                    self.lanes[lane].free.insert((self.erases[index], block));
+                    self.die_groups[die_group].free.insert((self.erases[index], block));
                 }
                 Use::Zone(zone) => {
                     let gone = self.failures.fates[zone as usize] == Fate::Gone;
                     let known = std::mem::replace(&mut self.block_of[zone as usize], block + 1);
-                    let writes = self.next[index] < rows;
+                    let writes = self.next[index] < program_units;
                     if gone || known != 0 || writes && (failed || self.is_broken(zone)) {
                         return Err(from.wrong("a zone that cannot have its block"));
                     }
-                    self.lanes[lane].writing += u32::from(writes);
+                    self.die_groups[die_group].writing += u32::from(writes);
                     self.mapped += u64::from(self.units_of(zone, block));
                 }
-                Use::Dead(_) if !self.lanes[lane].dead.contains(&block) => {
+                Use::Dead(_) if !self.die_groups[die_group].dead.contains(&block) => {
                     return Err(from.wrong("a block that is to be erased never is"));
                 }
                 Use::Dead(_) | Use::Relocation | Use::Retired => {}
@@ -199,10 +200,11 @@ impl Zoned {
             let broken = self.is_broken(self.zone_units.divide(lpn));
             broken
                 && self.uses[block] == Use::Relocation
-                && self.is_done(self.layout.row_of(Pun(at)))
+                && self.is_done(self.layout.program_unit_of(Pun(at)))
         };
         let open = |&block: &u32| {
-            self.uses[block as usize] == Use::Relocation && self.next[block as usize] < rows
+            self.uses[block as usize] == Use::Relocation
+                && self.next[block as usize] < program_units
         };
         if !self.failures.units.iter().all(relocated)
             || !self.failures.relocation_block.iter().all(open)
@@ -213,16 +215,16 @@ impl Zoned {
         Ok(())
     }
 
-    /// How many rows the flash may hold in `block`.
-    pub(crate) fn rows_expected(&self, block: BlockId) -> RangeInclusive<u32> {
-        let dies = self.layout.dies_per_lane();
+    /// How many program units the flash may hold in `block`.
+    pub(crate) fn program_units_expected(&self, block: BlockId) -> RangeInclusive<u32> {
+        let dies = self.layout.dies_per_die_group();
         let members = (block.0 * dies) as usize..((block.0 + 1) * dies) as usize;
         let done = self.done[members].iter().map(|&done| u32::from(done)).sum();
         match self.uses[block.0 as usize] {
             Use::Free => exactly(0),
             _ if self.is_writing(block) => exactly(done),
             // One that was torn by a loss of power may follow.
-            _ => done..=self.layout.rows_per_block(),
+            _ => done..=self.layout.program_units_per_block(),
         }
     }
 }

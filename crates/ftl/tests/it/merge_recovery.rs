@@ -2,10 +2,10 @@
 
 use prism_base::Bytes;
 use prism_ftl::{Ftl, FtlConfig, HybridConfig, Logs, UnitWrite, Units, VictimPolicy};
-use prism_nand::{Geometry, LaneId, Nand, RowId, StoredUnit, UnitTag};
+use prism_nand::{DieGroupId, Geometry, Nand, ProgramUnitId, StoredUnit, UnitTag};
 
-const LANE: LaneId = LaneId(0);
-/// Units of a logical block, one a row.
+const DIE_GROUP: DieGroupId = DieGroupId(0);
+/// Units of a logical block, one a program unit.
 const BLOCK: u32 = 4;
 
 /// When the program ends that the host begins during the merge.
@@ -57,19 +57,19 @@ impl Flash {
     }
 
     /// Begins to program `lpn` as the host wrote it.
-    fn begin(&mut self, lpn: u32) -> (RowId, UnitWrite) {
+    fn begin(&mut self, lpn: u32) -> (ProgramUnitId, UnitWrite) {
         self.version += 1;
         let write = UnitWrite { lpn, source: None, version: self.version };
-        let row = self.ftl.reserve_host(LANE, self.ftl.stream_of(lpn, 0), lpn);
+        let program_unit = self.ftl.reserve_host(DIE_GROUP, self.ftl.stream_of(lpn, 0), lpn);
         self.ftl.write_begin(lpn);
         let unit = StoredUnit { tag: UnitTag::Data(lpn), version: self.version, payload: None };
-        self.nand.program_begin(row, [unit]).unwrap();
-        (row, write)
+        self.nand.program_begin(program_unit, [unit]).unwrap();
+        (program_unit, write)
     }
 
-    fn end(&mut self, (row, write): (RowId, UnitWrite)) {
-        self.nand.program_end(row);
-        self.ftl.commit(row, &[write], &[]);
+    fn end(&mut self, (program_unit, write): (ProgramUnitId, UnitWrite)) {
+        self.nand.program_end(program_unit);
+        self.ftl.commit(program_unit, &[write], &[]);
     }
 
     fn write(&mut self, lpn: u32) {
@@ -77,16 +77,16 @@ impl Flash {
         self.end(begun);
     }
 
-    fn copy(&mut self, row: RowId, units: &[UnitWrite]) {
+    fn copy(&mut self, program_unit: ProgramUnitId, units: &[UnitWrite]) {
         let pad = StoredUnit { tag: UnitTag::Pad, version: 0, payload: None };
         let stored = units.iter().map(|unit| match unit.source {
             Some(source) => self.nand.read(source).unwrap().cloned().unwrap(),
             None => pad.clone(),
         });
         let stored: Vec<_> = stored.collect();
-        self.nand.program_begin(row, stored).unwrap();
-        self.nand.program_end(row);
-        self.ftl.commit(row, units, &[]);
+        self.nand.program_begin(program_unit, stored).unwrap();
+        self.nand.program_end(program_unit);
+        self.ftl.commit(program_unit, units, &[]);
     }
 
     /// Where each unit is, by the FTL and by a scan of the flash.
@@ -102,33 +102,33 @@ impl Flash {
 fn a_merge_reaches_what_the_host_writes_meanwhile() {
     for ends in [Ends::Before, Ends::After] {
         let mut flash = Flash::new();
-        // Out of order, so that the merge is a full one of two rows.
+        // Out of order, so that the merge is a full one of two program units.
         flash.write(1);
         flash.write(0);
         flash.ftl.want_all();
-        let victim = flash.ftl.pick_victim(LANE).expect("a log block to merge");
+        let victim = flash.ftl.pick_victim(DIE_GROUP).expect("a log block to merge");
         let (mut units, mut reads) = (Units::new(), Vec::new());
         let mut cursor = 0;
         let mut planned = Vec::new();
         for _ in 0..2 {
             flash.ftl.gather(victim, &mut cursor, &mut units, &mut reads);
-            planned.push((flash.ftl.reserve_copy(LANE, victim), units.clone()));
+            planned.push((flash.ftl.reserve_copy(DIE_GROUP, victim), units.clone()));
         }
         // The host comes before the first copy, with a unit behind the last.
         let begun = flash.begin(3);
         if ends == Ends::Before {
             flash.end(begun);
         }
-        for (row, units) in planned {
-            flash.copy(row, &units);
+        for (program_unit, units) in planned {
+            flash.copy(program_unit, &units);
         }
         loop {
             flash.ftl.gather(victim, &mut cursor, &mut units, &mut reads);
             if units.is_empty() {
                 break;
             }
-            let row = flash.ftl.reserve_copy(LANE, victim);
-            flash.copy(row, &units.clone());
+            let program_unit = flash.ftl.reserve_copy(DIE_GROUP, victim);
+            flash.copy(program_unit, &units.clone());
         }
         assert_eq!(cursor, BLOCK, "{ends:?}: it goes on to the unit behind");
         assert_eq!(flash.ftl.emptied(victim), None, "there was no data block before");
@@ -149,14 +149,14 @@ fn a_merge_that_is_not_complete_is_given_up() {
     }
     let before = flash.places()[1].clone();
     flash.ftl.want_all();
-    let victim = flash.ftl.pick_victim(LANE).expect("a log block to merge");
+    let victim = flash.ftl.pick_victim(DIE_GROUP).expect("a log block to merge");
     let (mut units, mut reads) = (Units::new(), Vec::new());
     let mut cursor = 0;
-    for rows in 0..3 {
-        assert_eq!(flash.places()[1], before, "after {rows} rows of 3");
+    for program_units in 0..3 {
+        assert_eq!(flash.places()[1], before, "after {program_units} program units of 3");
         flash.ftl.gather(victim, &mut cursor, &mut units, &mut reads);
-        let row = flash.ftl.reserve_copy(LANE, victim);
-        flash.copy(row, &units.clone());
+        let program_unit = flash.ftl.reserve_copy(DIE_GROUP, victim);
+        flash.copy(program_unit, &units.clone());
     }
     assert_ne!(flash.places()[1], before, "complete, if not yet in the map");
 }

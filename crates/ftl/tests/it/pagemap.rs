@@ -1,5 +1,5 @@
-//! The page map under random operations, many rows in flight at once: after every one of
-//! them it is consistent, and no block is cleaned while a row of it is on its way.
+//! The page map under random operations, many program units in flight at once: after every one of
+//! them it is consistent, and no block is cleaned while a program unit of it is on its way.
 
 #![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
 
@@ -10,7 +10,7 @@ use prism_base::{Bytes, Rng};
 use prism_ftl::{
     Benefit, Frontiers, PageConfig, PageMap, TrimRange, UnitWrite, Units, VictimPolicy,
 };
-use prism_nand::{BlockId, Geometry, LaneId, Layout, Pun, RowId};
+use prism_nand::{BlockId, DieGroupId, Geometry, Layout, ProgramUnitId, Pun};
 
 const LOGICAL: u32 = 150;
 
@@ -56,9 +56,9 @@ struct Run {
     map: PageMap,
     rng: Rng,
     version: u64,
-    /// Rows on their way, each with its units; any of them may be the next to end, as long
-    /// as rows of one die end in the order of their programs.
-    in_flight: Vec<VecDeque<(RowId, Vec<UnitWrite>, bool)>>,
+    /// Program units on their way, each with its units; any of them may be the next to end, as long
+    /// as program units of one die end in the order of their programs.
+    in_flight: Vec<VecDeque<(ProgramUnitId, Vec<UnitWrite>, bool)>>,
     cleaning: Vec<Cleaning>,
     open_trims: Vec<TrimRange>,
     /// Version that a reader should find once nothing is in flight; 0 is nothing.
@@ -89,14 +89,14 @@ impl Run {
         self.version
     }
 
-    /// A host row of one or two units, sometimes with a tombstone in it.
+    /// A host program unit of one or two units, sometimes with a tombstone in it.
     fn write(&mut self) {
-        let die = LaneId(self.rng.below(2) as u32);
+        let die = DieGroupId(self.rng.below(2) as u32);
         let waiting = self.in_flight[die.0 as usize].len();
         if waiting > 3 || !self.map.host_may_write(die, 0) || !self.map.balanced(die, 0) {
             return;
         }
-        let row = self.map.reserve_host(die, 0);
+        let program_unit = self.map.reserve_host(die, 0);
         let mut units = Vec::new();
         if !self.open_trims.is_empty() && self.rng.chance(0.7) {
             let number = self.next_version();
@@ -110,7 +110,7 @@ impl Run {
             self.newest.insert(lpn, version);
             units.push(UnitWrite { lpn, source: None, version });
         }
-        self.in_flight[die.0 as usize].push_back((row, units, false));
+        self.in_flight[die.0 as usize].push_back((program_unit, units, false));
     }
 
     fn trim(&mut self) {
@@ -126,15 +126,15 @@ impl Run {
 
     /// The oldest program of a die ends.
     fn end_program(&mut self, die: usize) {
-        let Some((row, units, is_copy)) = self.in_flight[die].pop_front() else { return };
-        let first = self.map.layout().first_unit(row).0;
+        let Some((program_unit, units, is_copy)) = self.in_flight[die].pop_front() else { return };
+        let first = self.map.layout().first_unit(program_unit).0;
         for (i, write) in units.iter().enumerate() {
             let at = Pun(first + i as u32);
             let version = write.source.map_or(write.version, |source| self.placed[&source]);
             self.placed.insert(at, version);
             self.map.commit(write, at);
         }
-        self.map.row_done(row);
+        self.map.program_unit_done(program_unit);
         if is_copy {
             self.cleaning[die].copies -= 1;
         }
@@ -142,14 +142,17 @@ impl Run {
 
     /// One step of the cleaning of a die.
     fn clean(&mut self, die: usize) {
-        let id = LaneId(die as u32);
+        let id = DieGroupId(die as u32);
         let Some(victim) = self.cleaning[die].victim else {
             if !self.map.reached_high(id) {
                 let victim = self.map.pick_victim(id);
                 if let Some(victim) = victim {
-                    let rows = self.in_flight.iter().flatten().map(|(row, ..)| *row);
-                    let blocks: Vec<_> = rows.map(|row| self.map.layout().block_of(row)).collect();
-                    assert!(!blocks.contains(&victim), "{victim:?} has rows on their way");
+                    let program_units =
+                        self.in_flight.iter().flatten().map(|(program_unit, ..)| *program_unit);
+                    let blocks: Vec<_> = program_units
+                        .map(|program_unit| self.map.layout().block_of(program_unit))
+                        .collect();
+                    assert!(!blocks.contains(&victim), "{victim:?} has program units on their way");
                 }
                 self.cleaning[die] = Cleaning { victim, ..Cleaning::default() };
             }
@@ -163,8 +166,8 @@ impl Run {
         self.map.gather(victim, &mut cleaning.cursor, &mut units, &mut reads);
         if !units.is_empty() {
             cleaning.copies += 1;
-            let row = self.map.reserve_copy(id, victim);
-            self.in_flight[die].push_back((row, units.to_vec(), true));
+            let program_unit = self.map.reserve_copy(id, victim);
+            self.in_flight[die].push_back((program_unit, units.to_vec(), true));
         } else if cleaning.copies == 0 {
             cleaning.victim = None;
             self.map.erased(victim);
@@ -223,24 +226,29 @@ fn random_operations_leave_a_consistent_map() {
     }
 }
 
-/// Programs a row of one unit on `die` and returns what commits it.
-fn begin(map: &mut PageMap, die: u32, lpn: u32, version: u64) -> (UnitWrite, RowId) {
-    let row = map.reserve_host(LaneId(die), 0);
+/// Programs a program unit of one unit on `die` and returns what commits it.
+fn begin(map: &mut PageMap, die: u32, lpn: u32, version: u64) -> (UnitWrite, ProgramUnitId) {
+    let program_unit = map.reserve_host(DieGroupId(die), 0);
     if lpn != UnitWrite::TOMBSTONE {
         map.write_begin(lpn);
     }
-    (UnitWrite { lpn, source: None, version }, row)
+    (UnitWrite { lpn, source: None, version }, program_unit)
 }
 
-fn end(map: &mut PageMap, (write, row): (UnitWrite, RowId)) -> Pun {
-    let at = Layout::new(&geometry()).first_unit(row);
+fn end(map: &mut PageMap, (write, program_unit): (UnitWrite, ProgramUnitId)) -> Pun {
+    let at = Layout::new(&geometry()).first_unit(program_unit);
     map.commit(&write, at);
-    map.row_done(row);
+    map.program_unit_done(program_unit);
     map.assert_consistent();
     at
 }
 
-fn begin_tombstone(map: &mut PageMap, die: u32, lpn: u32, version: u64) -> (UnitWrite, RowId) {
+fn begin_tombstone(
+    map: &mut PageMap,
+    die: u32,
+    lpn: u32,
+    version: u64,
+) -> (UnitWrite, ProgramUnitId) {
     map.trim_later(lpn, lpn + 1, version);
     let number = version + 1000;
     map.tombstone_begin(number, vec![TrimRange { start: lpn, count: 1, version }]);
@@ -259,7 +267,7 @@ fn the_newest_tombstone_is_kept_whatever_ends_first() {
     let trim = begin_tombstone(&mut map, 1, 7, 2);
     let trim = end(&mut map, trim);
     let data = end(&mut map, data);
-    assert!(map.live(trim).is_some(), "the program under way is on flash by now");
+    assert!(map.live(trim).is_some(), "the program in flight is on flash by now");
     assert!(map.live(data).is_none());
 
     let mut map = fresh();
@@ -282,23 +290,27 @@ fn the_newest_tombstone_is_kept_whatever_ends_first() {
 }
 
 #[test]
-fn greedy_cleans_only_what_gains_a_row() {
+fn greedy_cleans_only_what_gains_a_program_unit() {
     let mut map = Run::new(VictimPolicy::Greedy, Frontiers::Shared, 1).map;
     let mut write = |die, lpns: [u32; 2], version| {
-        let row = map.reserve_host(LaneId(die), 0);
-        let first = Layout::new(&geometry()).first_unit(row).0;
+        let program_unit = map.reserve_host(DieGroupId(die), 0);
+        let first = Layout::new(&geometry()).first_unit(program_unit).0;
         for (at, lpn) in (first..).zip(lpns) {
             map.write_begin(lpn);
             map.commit(&UnitWrite { lpn, source: None, version }, Pun(at));
         }
-        map.row_done(row);
+        map.program_unit_done(program_unit);
         map.assert_consistent();
-        map.pick_victim(LaneId(0))
+        map.pick_victim(DieGroupId(0))
     };
-    for row in 0..6 {
-        assert_eq!(write(0, [2 * row, 2 * row + 1], 1), None);
+    for program_unit in 0..6 {
+        assert_eq!(write(0, [2 * program_unit, 2 * program_unit + 1], 1), None);
     }
-    assert_eq!(write(1, [0, 20], 2), None, "eleven units need as many rows as the block has");
+    assert_eq!(
+        write(1, [0, 20], 2),
+        None,
+        "eleven units need as many program units as the block has"
+    );
     assert_eq!(write(1, [5, 21], 3), Some(BlockId(0)));
 }
 
@@ -307,7 +319,7 @@ fn a_read_fetches_each_page_once() {
     let geometry = Geometry { planes: 4, planes_ganged: 4, ..geometry() };
     let config = PageConfig::simple(LOGICAL, VictimPolicy::Greedy, Frontiers::Shared);
     let map = PageMap::new(geometry, config, 1).unwrap();
-    // Rows of 8 units, two on each of four planes.
+    // Program units of 8 units, two on each of four planes.
     let check = |units: &[u32], expected: &[(u16, u16)]| {
         let (mut planes, mut reads) = (0, Vec::new());
         for &unit in units {

@@ -1,15 +1,15 @@
-//! Blocks of one bit a cell, worked out by hand.
+//! Blocks of SLC, worked out by hand.
 
 use prism_base::Bytes;
 use prism_ftl::{
     ConfigError, Frontiers, Ftl, PageConfig, PageMap, Placement, SlcConfig, SlcRule, SlcUse,
     UnitWrite, Units, VictimPolicy,
 };
-use prism_nand::{BlockId, Cause, Geometry, LaneId, Pun, RowId, Slc};
+use prism_nand::{BlockId, Cause, DieGroupId, Geometry, ProgramUnitId, Pun, Slc};
 
-const LANE: LaneId = LaneId(0);
+const DIE_GROUP: DieGroupId = DieGroupId(0);
 
-/// One die of blocks of four rows of one unit; those of one bit a cell have two rows.
+/// One die of blocks of four program units of one unit; those of SLC have two program units.
 fn geometry(blocks: u32, slc: u32) -> Geometry {
     Geometry {
         channels: 1,
@@ -36,57 +36,62 @@ fn config(logical: u32, usage: SlcUse, low: u32) -> PageConfig {
     }
 }
 
-fn write(map: &mut PageMap, lpn: u32, version: u64) -> RowId {
+fn write(map: &mut PageMap, lpn: u32, version: u64) -> ProgramUnitId {
     let stream = map.stream_of(lpn, 0);
-    assert!(map.host_may_write(LANE, stream), "room for unit {lpn}");
-    let row = map.put_row(LANE, stream, &[UnitWrite { lpn, source: None, version }]);
+    assert!(map.host_may_write(DIE_GROUP, stream), "room for unit {lpn}");
+    let program_unit =
+        map.put_program_unit(DIE_GROUP, stream, &[UnitWrite { lpn, source: None, version }]);
     map.assert_consistent();
-    row
+    program_unit
 }
 
-/// Empties `victim` row by row; returns the rows of its copies.
+/// Empties `victim` program unit by program unit; returns the program units of its copies.
 fn empty(map: &mut PageMap, victim: BlockId) -> Vec<u32> {
     let (mut units, mut reads) = (Units::new(), Vec::new());
-    let (mut cursor, mut rows) = (0, Vec::new());
+    let (mut cursor, mut program_units) = (0, Vec::new());
     loop {
         map.gather(victim, &mut cursor, &mut units, &mut reads);
         if units.is_empty() {
             map.erased(victim);
             map.assert_consistent();
-            return rows;
+            return program_units;
         }
-        let row = map.reserve_copy(LANE, victim);
-        let first = map.layout().first_unit(row).0;
+        let program_unit = map.reserve_copy(DIE_GROUP, victim);
+        let first = map.layout().first_unit(program_unit).0;
         for (unit, at) in units.iter().zip(first..) {
             map.commit(unit, Pun(at));
         }
-        map.row_done(row);
-        rows.push(row.0);
+        map.program_unit_done(program_unit);
+        program_units.push(program_unit.0);
     }
 }
 
 #[test]
 fn a_cache_fills_overflows_and_is_folded_oldest_first() {
-    // Three blocks of the cache, then ten others from row 12 on.
+    // Three blocks of the cache, then ten others from program unit 12 on.
     let usage = SlcUse::Cache { fold_when_idle: true };
     let mut map = PageMap::new(geometry(13, 3), config(14, usage, 0), 1).unwrap();
-    let rows: Vec<u32> = (0..8).map(|lpn| write(&mut map, lpn, 1).0).collect();
-    assert_eq!(rows, [0, 1, 4, 5, 8, 9, 12, 13], "two rows a block, then past the cache");
-    assert!(map.is_overflow(RowId(12), 0) && !map.is_overflow(RowId(9), 0));
-    assert_eq!((map.slc_valid(LANE), map.slc_free_blocks(LANE)), (6, 0));
-    assert_eq!(map.pick_victim(LANE), None, "nothing is folded while the host is busy");
+    let program_units: Vec<u32> = (0..8).map(|lpn| write(&mut map, lpn, 1).0).collect();
+    assert_eq!(
+        program_units,
+        [0, 1, 4, 5, 8, 9, 12, 13],
+        "two program units a block, then past the cache"
+    );
+    assert!(map.is_overflow(ProgramUnitId(12), 0) && !map.is_overflow(ProgramUnitId(9), 0));
+    assert_eq!((map.slc_valid(DIE_GROUP), map.slc_free_blocks(DIE_GROUP)), (6, 0));
+    assert_eq!(map.pick_victim(DIE_GROUP), None, "nothing is folded while the host is busy");
     write(&mut map, 2, 2);
-    assert!(map.folds_when_idle(LANE));
-    let victim = map.pick_in_idle(LANE).unwrap();
+    assert!(map.folds_when_idle(DIE_GROUP));
+    let victim = map.pick_in_idle(DIE_GROUP).unwrap();
     assert_eq!((victim, map.cause_of_cleaning(victim)), (BlockId(0), Cause::Fold));
     assert_eq!(empty(&mut map, victim), [16, 17], "copies have a block of their own");
-    let victim = map.pick_in_idle(LANE).unwrap();
+    let victim = map.pick_in_idle(DIE_GROUP).unwrap();
     assert_eq!((victim, empty(&mut map, victim)), (BlockId(1), vec![18]), "unit 2 is newer");
-    assert_eq!(write(&mut map, 9, 3), RowId(0), "the cache takes data again");
-    let victim = map.pick_in_idle(LANE).unwrap();
+    assert_eq!(write(&mut map, 9, 3), ProgramUnitId(0), "the cache takes data again");
+    let victim = map.pick_in_idle(DIE_GROUP).unwrap();
     assert_eq!((victim, empty(&mut map, victim)), (BlockId(2), vec![19, 20]));
-    assert_eq!(map.pick_in_idle(LANE), None, "the open block stays");
-    assert_eq!((map.slc_valid(LANE), map.mapped()), (1, 9));
+    assert_eq!(map.pick_in_idle(DIE_GROUP), None, "the open block stays");
+    assert_eq!((map.slc_valid(DIE_GROUP), map.mapped()), (1, 9));
 }
 
 #[test]
@@ -97,32 +102,32 @@ fn the_host_leaves_a_block_for_folding_and_one_for_cleaning() {
     for version in 0..4 + 7 * 4 {
         write(&mut map, version % 4, u64::from(version) + 1);
     }
-    assert_eq!((map.free_blocks(LANE), map.host_may_write(LANE, 0)), (2, false));
-    let victim = map.pick_victim(LANE).unwrap();
+    assert_eq!((map.free_blocks(DIE_GROUP), map.host_may_write(DIE_GROUP, 0)), (2, false));
+    let victim = map.pick_victim(DIE_GROUP).unwrap();
     assert_eq!((map.cause_of_cleaning(victim), empty(&mut map, victim)), (Cause::Gc, vec![]));
-    assert!(map.pick_victim(LANE).is_none() && map.host_may_write(LANE, 0));
+    assert!(map.pick_victim(DIE_GROUP).is_none() && map.host_may_write(DIE_GROUP, 0));
 }
 
 #[test]
 fn a_region_keeps_its_data_apart() {
-    // Ten blocks of the region: of two rows each one of garbage makes a victim.
+    // Ten blocks of the region: of two program units each one of garbage makes a victim.
     let usage = SlcUse::Region(SlcRule::Below(2));
     let fifo = PageConfig { victim: VictimPolicy::Fifo, ..config(12, usage, 2) };
     let mut map = PageMap::new(geometry(20, 10), fifo, 1).unwrap();
     let slc = map.config().slc_frontier().unwrap();
     assert_eq!([0, 1, 2, 11].map(|lpn| map.stream_of(lpn, 0)), [slc, slc, 0, 0]);
-    let rows: Vec<u32> = [0, 5, 1, 6, 0].map(|lpn| write(&mut map, lpn, 1).0).into();
-    assert_eq!(rows, [0, 40, 1, 41, 4]);
+    let program_units: Vec<u32> = [0, 5, 1, 6, 0].map(|lpn| write(&mut map, lpn, 1).0).into();
+    assert_eq!(program_units, [0, 40, 1, 41, 4]);
     for version in 2..17 {
         write(&mut map, 0, version);
     }
     // Nine blocks are used, one is left for copies.
-    assert_eq!((map.slc_free_blocks(LANE), map.host_may_write(LANE, slc)), (1, false));
-    assert!(map.host_may_write(LANE, 0), "others do not wait for the region");
+    assert_eq!((map.slc_free_blocks(DIE_GROUP), map.host_may_write(DIE_GROUP, slc)), (1, false));
+    assert!(map.host_may_write(DIE_GROUP, 0), "others do not wait for the region");
     let mut copies = Vec::new();
     for version in 17..200 {
-        while !map.host_may_write(LANE, slc) {
-            let victim = map.pick_victim(LANE).unwrap();
+        while !map.host_may_write(DIE_GROUP, slc) {
+            let victim = map.pick_victim(DIE_GROUP).unwrap();
             assert_eq!(map.cause_of_cleaning(victim), Cause::Gc);
             copies.extend(empty(&mut map, victim));
         }
@@ -133,39 +138,39 @@ fn a_region_keeps_its_data_apart() {
     assert_eq!(map.lookup(5), Some(Pun(40)), "nobody else has moved");
 }
 
-/// The second program of the cache fails: its unit gets another row of the cache, and what
+/// The second program of the cache fails: its unit gets another program unit of the cache, and what
 /// stands beside it is folded, since the block is good for nothing any more.
 #[test]
 fn a_failed_program_in_the_cache_closes_its_block_and_folds_it() {
     let usage = SlcUse::Cache { fold_when_idle: false };
     let mut map = PageMap::new(geometry(13, 3), config(14, usage, 0), 1).unwrap();
-    assert_eq!(write(&mut map, 0, 1), RowId(0));
+    assert_eq!(write(&mut map, 0, 1), ProgramUnitId(0));
     let spare = map.spare_blocks();
     assert_eq!(map.slc_spare_blocks(), Some(2));
-    let row = map.reserve_host(LANE, 0);
-    assert_eq!(row, RowId(1));
-    map.program_failed(row);
+    let program_unit = map.reserve_host(DIE_GROUP, 0);
+    assert_eq!(program_unit, ProgramUnitId(1));
+    map.program_failed(program_unit);
     assert_eq!((map.bad_blocks(), map.slc_spare_blocks()), (1, Some(1)));
     assert_eq!(map.spare_blocks(), spare, "the other kind has lost nothing");
-    assert_eq!(write(&mut map, 1, 2), RowId(4), "the next block of the cache");
+    assert_eq!(write(&mut map, 1, 2), ProgramUnitId(4), "the next block of the cache");
     assert_eq!(map.lookup(0), Some(Pun(0)), "still readable");
     let mut ftl = Ftl::from(map);
-    let failed = ftl.pick_failed(LANE).unwrap();
+    let failed = ftl.pick_failed(DIE_GROUP).unwrap();
     let (mut cursor, mut units, mut reads) = (0, Units::new(), Vec::new());
     ftl.gather(failed, &mut cursor, &mut units, &mut reads);
     assert_eq!((failed, units.len(), units[0].lpn), (BlockId(0), 1, 0));
-    let row = ftl.reserve_copy(LANE, failed);
-    assert_eq!(row, RowId(12), "a block of the other kind");
-    ftl.commit(row, &units, &[]);
+    let program_unit = ftl.reserve_copy(DIE_GROUP, failed);
+    assert_eq!(program_unit, ProgramUnitId(12), "a block of the other kind");
+    ftl.commit(program_unit, &units, &[]);
     ftl.gather(failed, &mut cursor, &mut units, &mut reads);
     assert!(units.is_empty());
     assert_eq!(ftl.emptied(failed), None, "retired and not erased");
     ftl.assert_consistent();
-    assert_eq!((ftl.lookup(0), ftl.pick_failed(LANE)), (Some(Pun(12)), None));
+    assert_eq!((ftl.lookup(0), ftl.pick_failed(DIE_GROUP)), (Some(Pun(12)), None));
 }
 
 /// Of ten blocks of a region those that are lost make its bound smaller: 12 units with ten
-/// blocks, 2 with five, none with four. Three of them are for rows under way.
+/// blocks, 2 with five, none with four. Three of them are for program units in flight.
 #[test]
 fn a_region_shrinks_and_what_it_cannot_take_goes_elsewhere() {
     let slc = |map: &PageMap| map.config().slc_frontier().unwrap();
@@ -177,8 +182,8 @@ fn a_region_shrinks_and_what_it_cannot_take_goes_elsewhere() {
         let mut map = PageMap::new(geometry(24, 10), handles.clone(), 1).unwrap();
         map.set_aside((0..bad).map(BlockId)).unwrap();
         let stream = slc(&map);
-        assert_eq!(map.reserve_host(LANE, stream), RowId(first), "{bad} are bad");
-        assert!(!map.is_read_only() && !map.below_low(LANE) && map.reached_high(LANE));
+        assert_eq!(map.reserve_host(DIE_GROUP, stream), ProgramUnitId(first), "{bad} are bad");
+        assert!(!map.is_read_only() && !map.below_low(DIE_GROUP) && map.reached_high(DIE_GROUP));
     }
     let below = |units| config(12, SlcUse::Region(SlcRule::Below(units)), 2);
     for (units, bad, fits) in [(9, 0, true), (9, 1, false), (7, 1, true), (7, 2, false)] {
@@ -201,17 +206,20 @@ fn a_region_that_holds_too_much_is_not_cleaned_in_circles() {
     let mut map = PageMap::new(geometry(24, 10), handles, 1).unwrap();
     let put = |map: &mut PageMap, lpn| {
         let stream = map.stream_of(lpn, 1);
-        map.put_row(LANE, stream, &[UnitWrite { lpn, source: None, version: 1 }])
+        map.put_program_unit(DIE_GROUP, stream, &[UnitWrite { lpn, source: None, version: 1 }])
     };
-    let rows: Vec<u32> = (0..13).map(|lpn| put(&mut map, lpn).0).collect();
-    assert_eq!(rows[..12], [0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21]);
-    assert_eq!((rows[12], map.slc_valid(LANE), map.slc_free_blocks(LANE)), (40, 12, 4));
+    let program_units: Vec<u32> = (0..13).map(|lpn| put(&mut map, lpn).0).collect();
+    assert_eq!(program_units[..12], [0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21]);
+    assert_eq!(
+        (program_units[12], map.slc_valid(DIE_GROUP), map.slc_free_blocks(DIE_GROUP)),
+        (40, 12, 4)
+    );
     map.set_aside((7..10).map(BlockId)).unwrap();
-    assert!(map.below_low(LANE), "one erased block is left");
-    assert_eq!(map.pick_victim(LANE), None, "nothing is to be gained");
+    assert!(map.below_low(DIE_GROUP), "one erased block is left");
+    assert_eq!(map.pick_victim(DIE_GROUP), None, "nothing is to be gained");
     // Both units of block 0 are written again, elsewhere: then it is worth an erase.
-    assert_eq!([put(&mut map, 0), put(&mut map, 1)], [RowId(41), RowId(42)]);
-    assert_eq!(map.pick_victim(LANE), Some(BlockId(0)));
+    assert_eq!([put(&mut map, 0), put(&mut map, 1)], [ProgramUnitId(41), ProgramUnitId(42)]);
+    assert_eq!(map.pick_victim(DIE_GROUP), Some(BlockId(0)));
     map.assert_consistent();
 }
 
@@ -224,24 +232,28 @@ fn copies_leave_a_region_that_has_no_erased_block() {
         ..config(12, SlcUse::Region(SlcRule::Handle(1)), 2)
     };
     let below = config(12, SlcUse::Region(SlcRule::Below(9)), 2);
-    for (config, expected) in [(handles, Some(RowId(40))), (below, None)] {
+    for (config, expected) in [(handles, Some(ProgramUnitId(40))), (below, None)] {
         let mut map = PageMap::new(geometry(24, 10), config, 1).unwrap();
         let stream = map.config().slc_frontier().unwrap();
-        let first = map.reserve_host(LANE, stream);
+        let first = map.reserve_host(DIE_GROUP, stream);
         let unit = UnitWrite { lpn: 1, source: None, version: 1 };
         map.write_begin(1);
         map.commit(&unit, Pun(first.0));
-        map.row_done(first);
-        // The second row of the block fails, and then every row to which its data would go.
-        let second = map.reserve_host(LANE, stream);
+        map.program_unit_done(first);
+        // The second program unit of the block fails, and then every program unit to which its
+        // data would go.
+        let second = map.reserve_host(DIE_GROUP, stream);
         map.program_failed(second);
-        let victim = map.pick_failed(LANE).unwrap();
+        let victim = map.pick_failed(DIE_GROUP).unwrap();
         for block in 1..10 {
-            assert_eq!(map.next_copy_row(LANE, victim), Some(RowId(4 * block)));
-            let row = map.reserve_copy(LANE, victim);
-            map.program_failed(row);
+            assert_eq!(
+                map.next_copy_program_unit(DIE_GROUP, victim),
+                Some(ProgramUnitId(4 * block))
+            );
+            let program_unit = map.reserve_copy(DIE_GROUP, victim);
+            map.program_failed(program_unit);
         }
-        assert_eq!(map.next_copy_row(LANE, victim), expected);
+        assert_eq!(map.next_copy_program_unit(DIE_GROUP, victim), expected);
         assert_eq!(map.is_read_only(), expected.is_none());
     }
 }

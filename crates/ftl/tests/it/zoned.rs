@@ -1,11 +1,11 @@
-//! Zones on flash without a drive: where rows go, which blocks are taken, and what a scan finds
-//! after a row was torn.
+//! Zones on flash without a drive: where program units go, which blocks are taken, and what a
+//! scan finds after a program unit was torn.
 
 use prism_base::Bytes;
 use prism_ftl::{ConfigError, Ftl, FtlConfig, HostPlace, Recovered, UnitWrite, ZonedConfig};
-use prism_nand::{BlockId, Geometry, LaneId, Nand, RowId, StoredUnit, UnitTag};
+use prism_nand::{BlockId, DieGroupId, Geometry, Nand, ProgramUnitId, StoredUnit, UnitTag};
 
-/// Two lanes of two dies, six blocks each, of eight rows of two units.
+/// Two die groups of two dies, six blocks each, of eight program units of two units.
 fn geometry() -> Geometry {
     Geometry {
         channels: 2,
@@ -53,12 +53,12 @@ impl Zones {
         Self { nand, ftl, next: vec![0; zones as usize], version: 0 }
     }
 
-    /// Begins the next row of `zone`; returns it with its units.
-    fn begin(&mut self, zone: u32) -> (RowId, Vec<UnitWrite>) {
-        let HostPlace::Lane(lane) = self.ftl.host_place(zone, 0) else {
+    /// Begins the next program unit of `zone`; returns it with its units.
+    fn begin(&mut self, zone: u32) -> (ProgramUnitId, Vec<UnitWrite>) {
+        let HostPlace::DieGroup(die_group) = self.ftl.host_place(zone, 0) else {
             panic!("no place for zone {zone}");
         };
-        let row = self.ftl.reserve_host(lane, zone, 0);
+        let program_unit = self.ftl.reserve_host(die_group, zone, 0);
         let first = zone * ZONE + self.next[zone as usize];
         self.next[zone as usize] += 2;
         let units: Vec<_> = (first..first + 2)
@@ -71,22 +71,22 @@ impl Zones {
             let tag = UnitTag::Data(unit.lpn);
             StoredUnit { tag, version: unit.version, payload: None }
         });
-        self.nand.program_begin(row, stored.collect::<Vec<_>>()).unwrap();
-        (row, units)
+        self.nand.program_begin(program_unit, stored.collect::<Vec<_>>()).unwrap();
+        (program_unit, units)
     }
 
-    fn write(&mut self, zone: u32) -> RowId {
-        let (row, units) = self.begin(zone);
-        self.nand.program_end(row);
-        self.ftl.commit(row, &units, &[]);
-        row
+    fn write(&mut self, zone: u32) -> ProgramUnitId {
+        let (program_unit, units) = self.begin(zone);
+        self.nand.program_end(program_unit);
+        self.ftl.commit(program_unit, &units, &[]);
+        program_unit
     }
 
     fn reset(&mut self, zone: u32) {
         self.ftl.zoned_mut().unwrap().reset(zone);
         self.next[zone as usize] = 0;
-        for lane in [0, 1].map(LaneId) {
-            while let Some(block) = self.ftl.pick_victim(lane) {
+        for die_group in [0, 1].map(DieGroupId) {
+            while let Some(block) = self.ftl.pick_victim(die_group) {
                 self.erase(block);
             }
         }
@@ -108,23 +108,24 @@ impl Zones {
     }
 }
 
-fn block_of(row: RowId) -> u32 {
-    row.0 / 8
+fn block_of(program_unit: ProgramUnitId) -> u32 {
+    program_unit.0 / 8
 }
 
 #[test]
-fn zones_spread_over_lanes_and_keep_their_places() {
+fn zones_spread_over_die_groups_and_keep_their_places() {
     let mut zones = Zones::new(10);
-    let rows: Vec<_> = (0..4).map(|zone| zones.write(zone)).collect();
-    let lanes: Vec<_> = rows.iter().map(|&row| block_of(row) / 6).collect();
-    assert_eq!(lanes, [0, 1, 0, 1]);
+    let program_units: Vec<_> = (0..4).map(|zone| zones.write(zone)).collect();
+    let die_groups: Vec<_> =
+        program_units.iter().map(|&program_unit| block_of(program_unit) / 6).collect();
+    assert_eq!(die_groups, [0, 1, 0, 1]);
     for _ in 1..8 {
         zones.write(2);
     }
     zones.ftl.assert_consistent();
     let map = zones.ftl.zoned().unwrap();
-    assert_eq!((map.written(2), map.has_rows(2), map.written(9)), (CAPACITY, false, 0));
-    let start = rows[2].0 * 2;
+    assert_eq!((map.written(2), map.has_program_units(2), map.written(9)), (CAPACITY, false, 0));
+    let start = program_units[2].0 * 2;
     for unit in 0..ZONE {
         let at = (unit < CAPACITY).then_some(start + unit);
         assert_eq!(map.lookup(2 * ZONE + unit).map(|pun| pun.0), at);
@@ -147,12 +148,12 @@ fn the_least_worn_erased_block_is_taken() {
         zones.ftl.assert_consistent();
     }
     let erases = zones.ftl.erases();
-    let lane = |lane: usize| -> Vec<u32> {
-        let free =
-            (lane * 6..lane * 6 + 6).filter(|&block| !zones.ftl.is_writing(BlockId(block as u32)));
+    let die_group = |die_group: usize| -> Vec<u32> {
+        let free = (die_group * 6..die_group * 6 + 6)
+            .filter(|&block| !zones.ftl.is_writing(BlockId(block as u32)));
         free.map(|block| erases[block]).collect()
     };
-    for worn in [lane(0), lane(1)] {
+    for worn in [die_group(0), die_group(1)] {
         let (min, max) = (worn.iter().min().unwrap(), worn.iter().max().unwrap());
         assert!(max - min <= 1, "{worn:?}");
     }
@@ -168,28 +169,28 @@ fn without_erased_blocks_a_zone_waits_for_an_erase() {
     let map = zones.ftl.zoned_mut().unwrap();
     map.reset(5);
     assert_eq!(zones.ftl.host_place(5, 0), HostPlace::Blocked);
-    let lane = zones.ftl.make_room(5, 0).unwrap();
-    assert!(zones.ftl.below_low(lane));
-    let block = zones.ftl.pick_victim(lane).unwrap();
+    let die_group = zones.ftl.make_room(5, 0).unwrap();
+    assert!(zones.ftl.below_low(die_group));
+    let block = zones.ftl.pick_victim(die_group).unwrap();
     zones.erase(block);
-    assert!(zones.ftl.reached_high(lane));
-    assert_eq!(zones.ftl.host_place(5, 0), HostPlace::Lane(lane));
+    assert!(zones.ftl.reached_high(die_group));
+    assert_eq!(zones.ftl.host_place(5, 0), HostPlace::DieGroup(die_group));
     zones.ftl.assert_consistent();
 }
 
 #[test]
-fn a_reset_with_rows_in_flight_waits_for_them() {
+fn a_reset_with_program_units_in_flight_waits_for_them() {
     let mut zones = Zones::new(4);
-    let (row, units) = zones.begin(0);
+    let (program_unit, units) = zones.begin(0);
     zones.ftl.zoned_mut().unwrap().reset(0);
-    assert!(!zones.ftl.below_low(LaneId(0)));
-    zones.nand.program_end(row);
-    zones.ftl.commit(row, &units, &[]);
-    assert_eq!((zones.ftl.mapped(), zones.ftl.below_low(LaneId(0))), (0, true));
+    assert!(!zones.ftl.below_low(DieGroupId(0)));
+    zones.nand.program_end(program_unit);
+    zones.ftl.commit(program_unit, &units, &[]);
+    assert_eq!((zones.ftl.mapped(), zones.ftl.below_low(DieGroupId(0))), (0, true));
     zones.ftl.assert_consistent();
 }
 
-/// A row that is torn ends its zone: it can be read up to there, and has to be reset.
+/// A program unit that is torn ends its zone: it can be read up to there, and has to be reset.
 #[test]
 fn a_scan_ends_a_zone_at_its_first_gap() {
     let mut zones = Zones::new(6);
@@ -203,17 +204,17 @@ fn a_scan_ends_a_zone_at_its_first_gap() {
     for _ in 0..8 {
         zones.write(1);
     }
-    assert!(zones.nand.check_read_row(torn).is_err());
+    assert!(zones.nand.check_read_program_unit(torn).is_err());
     let (mut found, newest) = zones.scan();
     assert_eq!(newest.newest_version, zones.version);
     let map = found.zoned().unwrap();
-    assert_eq!((map.written(0), map.is_padded(0), map.has_rows(0)), (6, true, false));
+    assert_eq!((map.written(0), map.is_padded(0), map.has_program_units(0)), (6, true, false));
     assert_eq!((map.written(1), map.is_padded(1), map.written(2)), (CAPACITY, false, 0));
     assert_eq!(map.lookup(8), None, "what follows the gap is not there");
     found.zoned_mut().unwrap().reset(0);
     found.assert_consistent();
-    let lane = found.make_room(0, 0).expect("its block is to be erased");
-    assert!(found.below_low(lane));
+    let die_group = found.make_room(0, 0).expect("its block is to be erased");
+    assert!(found.below_low(die_group));
 }
 
 /// Of two blocks with data of a zone the one that was begun later counts.
@@ -226,23 +227,23 @@ fn a_scan_prefers_what_came_after_a_reset() {
     // Reset, and written anew before the erase has begun.
     zones.ftl.zoned_mut().unwrap().reset(0);
     zones.next[0] = 0;
-    let row = zones.write(0);
+    let program_unit = zones.write(0);
     let (found, _) = zones.scan();
     let map = found.zoned().unwrap();
-    assert_eq!((map.written(0), map.lookup(0).map(|at| at.0)), (2, Some(row.0 * 2)));
-    assert!(found.below_low(LaneId(0)) || found.below_low(LaneId(1)));
+    assert_eq!((map.written(0), map.lookup(0).map(|at| at.0)), (2, Some(program_unit.0 * 2)));
+    assert!(found.below_low(DieGroupId(0)) || found.below_low(DieGroupId(1)));
 }
 
 #[test]
 fn a_failed_block_does_not_come_back() {
     let mut zones = Zones::new(6);
-    let row = zones.write(0);
+    let program_unit = zones.write(0);
     zones.ftl.zoned_mut().unwrap().zone_failed(0);
     zones.ftl.assert_consistent();
     assert_eq!(zones.ftl.mapped(), 0);
     for _ in 0..30 {
         let taken = zones.write(1);
-        assert_ne!(block_of(taken), block_of(row));
+        assert_ne!(block_of(taken), block_of(program_unit));
         zones.reset(1);
     }
 }
@@ -263,13 +264,14 @@ fn shapes_that_do_not_fit_are_refused() {
     assert_eq!(parity, ConfigError::BlockParity);
 }
 
-/// Twelve blocks, ten zones, one block kept. Row 2 of zone 0 fails while rows 3 and 4 are under
-/// way: row 3 is on the other die and counts, row 4 is behind the one that failed and does not.
+/// Twelve blocks, ten zones, one block kept. Program unit 2 of zone 0 fails while program units 3
+/// and 4 are under way: program unit 3 is on the other die and counts, program unit 4 is behind
+/// the one that failed and does not.
 #[test]
 fn a_failed_program_sends_what_is_left_of_a_zone_to_a_shelter() {
     let mut zones = Zones::over(10, config_with(10, 1));
     assert_eq!(zones.ftl.spare_blocks(), 1);
-    assert_eq!([zones.write(0), zones.write(0)], [RowId(0), RowId(1)]);
+    assert_eq!([zones.write(0), zones.write(0)], [ProgramUnitId(0), ProgramUnitId(1)]);
     let [failed, other, behind] = [0; 3].map(|_| zones.begin(0));
     zones.ftl.program_failed(failed.0);
     let map = zones.ftl.zoned_mut().unwrap();
@@ -279,11 +281,12 @@ fn a_failed_program_sends_what_is_left_of_a_zone_to_a_shelter() {
     assert!(!map.is_void(other.0) && map.is_void(behind.0) && map.has_failed(BlockId(0)));
     zones.ftl.commit(other.0, &other.1, &[]);
     zones.ftl.program_failed(behind.0);
-    // Lane 1 has one erased block more than lane 0: its first block is the relocation block.
-    for (row, units) in [(48, &behind.1), (49, &failed.1)] {
-        assert_eq!(zones.ftl.host_place(0, 0), HostPlace::Lane(LaneId(1)));
-        assert_eq!(zones.ftl.reserve_host(LaneId(1), 0, 0), RowId(row));
-        zones.ftl.commit(RowId(row), units, &[]);
+    // Die group 1 has one erased block more than die group 0: its first block is the relocation
+    // block.
+    for (program_unit, units) in [(48, &behind.1), (49, &failed.1)] {
+        assert_eq!(zones.ftl.host_place(0, 0), HostPlace::DieGroup(DieGroupId(1)));
+        assert_eq!(zones.ftl.reserve_host(DieGroupId(1), 0, 0), ProgramUnitId(program_unit));
+        zones.ftl.commit(ProgramUnitId(program_unit), units, &[]);
     }
     let places = [0, 3, 4, 5, 6, 7, 8, 9, 10].map(|lpn| zones.ftl.lookup(lpn).map(|at| at.0));
     let expected = [0, 3, 98, 99, 6, 7, 96, 97].map(Some);
@@ -292,10 +295,10 @@ fn a_failed_program_sends_what_is_left_of_a_zone_to_a_shelter() {
     // The relocation block has taken the block to spare; another zone that breaks shares it.
     let map = zones.ftl.zoned().unwrap();
     assert_eq!((map.spare_blocks(), map.written(0), map.relocated_units()), (0, 10, 4));
-    let (row, units) = zones.begin(1);
-    zones.ftl.program_failed(row);
-    assert_eq!(zones.ftl.reserve_host(LaneId(1), 1, 0), RowId(50));
-    zones.ftl.commit(RowId(50), &units, &[]);
+    let (program_unit, units) = zones.begin(1);
+    zones.ftl.program_failed(program_unit);
+    assert_eq!(zones.ftl.reserve_host(DieGroupId(1), 1, 0), ProgramUnitId(50));
+    zones.ftl.commit(ProgramUnitId(50), &units, &[]);
     let map = zones.ftl.zoned().unwrap();
     assert_eq!((map.shortage(), map.spare_blocks(), map.relocated_units()), (0, 0, 6));
     assert_eq!(map.live(prism_nand::Pun(100)), Some(ZONE), "unit 0 of zone 1");
@@ -311,7 +314,8 @@ fn an_erase_that_fails_is_made_up_for_or_costs_a_zone() {
     for zone in 0..3 {
         zones.write(zone);
         zones.ftl.zoned_mut().unwrap().reset(zone);
-        let victim = (0..2).find_map(|lane| zones.ftl.pick_victim(LaneId(lane))).unwrap();
+        let victim =
+            (0..2).find_map(|die_group| zones.ftl.pick_victim(DieGroupId(die_group))).unwrap();
         zones.ftl.erase_failed(victim);
         let map = zones.ftl.zoned_mut().unwrap();
         if map.shortage() > 0 {

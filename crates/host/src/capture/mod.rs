@@ -197,7 +197,7 @@ impl Capture {
         self.thread.is_finished()
     }
 
-    /// Ends the capture; what was under way is waited for by nobody.
+    /// Ends the capture; what was in flight is waited for by nobody.
     ///
     /// # Errors
     /// [`CaptureError`] that the capture met.

@@ -27,7 +27,7 @@ pub struct FaultModel {
     pub factory_bad: f64,
     /// Cycles a block is rated for: wear is counted in these.
     pub endurance: u32,
-    /// Programs of a row that fail.
+    /// Programs of a program unit that fail.
     pub program: FailureLaw,
     /// Erases of a block of a die that fail.
     pub erase: FailureLaw,
@@ -70,7 +70,7 @@ fn scatter(mut z: u64) -> u64 {
 pub(crate) enum Draw {
     /// Whether a block is bad from the factory.
     Factory = 1,
-    /// Whether the program of a row fails.
+    /// Whether the program of a program unit fails.
     Program = 2,
     /// Whether an erase fails.
     Erase = 3,

@@ -33,19 +33,19 @@ impl Faults {
         out.u64(self.model.age.0.saturating_add(now.0));
         out.column_u8(&self.bad.iter().map(|&bad| Bad::code(bad)).collect::<Vec<_>>());
         out.column_u64(&self.programmed_at);
-        for set in [&self.unreadable_rows, &self.lost] {
+        for set in [&self.unreadable_program_units, &self.lost] {
             let mut places: Vec<u32> = set.iter().copied().collect();
             places.sort_unstable();
             out.column_u32(&places);
         }
     }
 
-    /// Remembers what [`Faults::encode`] wrote, on a device of `rows` rows and `units` units.
-    /// The clock begins anew.
+    /// Remembers what [`Faults::encode`] wrote, on a device of `program_units` program units and
+    /// `units` units. The clock begins anew.
     pub(crate) fn restore(
         &mut self,
         from: &mut Decoder<'_>,
-        rows: u32,
+        program_units: u32,
         units: u32,
     ) -> Result<(), DecodeError> {
         self.seed = from.u64()?;
@@ -54,7 +54,8 @@ impl Faults {
             from.bytes(self.bad.len())?.iter().map(|&code| Bad::of_code(code)).collect();
         self.bad = bad.ok_or_else(|| from.wrong("a block is bad for no known reason"))?;
         self.programmed_at = from.column_u64(self.programmed_at.len())?.collect();
-        self.unreadable_rows = from.list_below(rows as usize, rows)?.into_iter().collect();
+        self.unreadable_program_units =
+            from.list_below(program_units as usize, program_units)?.into_iter().collect();
         self.lost = from.list_below(units as usize, units)?.into_iter().collect();
         Ok(())
     }

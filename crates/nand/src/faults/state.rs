@@ -4,7 +4,7 @@
 use prism_base::{FastSet, Nanos, SimTime};
 
 use super::{Draw, FaultModel, draw};
-use crate::geometry::{BlockId, RowId};
+use crate::geometry::{BlockId, ProgramUnitId};
 use crate::layout::Layout;
 use crate::timing::PageTimes;
 
@@ -52,7 +52,7 @@ const TICK_NS: u64 = 60_000_000_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Faults {
     pub(crate) model: FaultModel,
-    /// Of blocks of one bit a cell, where there are any. Its age means nothing: the clock is
+    /// Of SLC blocks, where there are any. Its age means nothing: the clock is
     /// one.
     slc: Option<FaultModel>,
     layout: Layout,
@@ -60,11 +60,11 @@ pub(crate) struct Faults {
     unit_bits: u64,
     /// By block.
     pub(crate) bad: Vec<Option<Bad>>,
-    /// By member: when its first row was programmed. Before the run counts from minus the
+    /// By member: when its first program unit was programmed. Before the run counts from minus the
     /// age of the data at the start, which is time 0 here.
     pub(super) programmed_at: Vec<u64>,
-    /// Rows whose program failed, or has not ended.
-    pub(super) unreadable_rows: FastSet<u32>,
+    /// Program units whose program failed, or has not ended.
+    pub(super) unreadable_program_units: FastSet<u32>,
     /// Units that say themselves that their content is lost.
     pub(super) lost: FastSet<u32>,
     /// An operation has failed and nobody has asked yet.
@@ -86,7 +86,7 @@ impl Faults {
             draw(seed, Draw::Factory, u64::from(block), 0) < share
         };
         let bad = (0..blocks).map(|block| factory(block).then_some(Bad::Factory)).collect();
-        let members = (blocks * layout.dies_per_lane()) as usize;
+        let members = (blocks * layout.dies_per_die_group()) as usize;
         let nothing = Chances { of: (u32::MAX, u64::MAX), first: [1.0; PageTimes::TYPES_MAX] };
         Self {
             slc,
@@ -95,7 +95,7 @@ impl Faults {
             unit_bits,
             bad,
             programmed_at: vec![0; members],
-            unreadable_rows: FastSet::default(),
+            unreadable_program_units: FastSet::default(),
             lost: FastSet::default(),
             failed: false,
             chances: vec![nothing; members],
@@ -128,29 +128,30 @@ impl Faults {
     }
 
     fn model_of_member(&self, member: usize) -> &FaultModel {
-        self.model_of(BlockId(member as u32 / self.layout.dies_per_lane()))
+        self.model_of(BlockId(member as u32 / self.layout.dies_per_die_group()))
     }
 
-    /// The program of `row` begins.
-    pub(crate) fn program_begins(&mut self, row: u32) {
-        self.unreadable_rows.insert(row);
+    /// The program of `program_unit` begins.
+    pub(crate) fn program_begins(&mut self, program_unit: u32) {
+        self.unreadable_program_units.insert(program_unit);
     }
 
-    /// The program of `row` ends, in a block with `erases` erases. Returns whether it failed;
-    /// the row is never readable then.
-    pub(crate) fn program_fails(&mut self, row: u32, erases: u32) -> bool {
-        let model = self.model_of(self.layout.block_of(RowId(row)));
+    /// The program of `program_unit` ends, in a block with `erases` erases. Returns whether it
+    /// failed; the program unit is never readable then.
+    pub(crate) fn program_fails(&mut self, program_unit: u32, erases: u32) -> bool {
+        let model = self.model_of(self.layout.block_of(ProgramUnitId(program_unit)));
         let chance = model.program.probability(model.wear_of(erases));
-        let fails = draw(self.seed, Draw::Program, u64::from(row), u64::from(erases)) < chance;
+        let fails =
+            draw(self.seed, Draw::Program, u64::from(program_unit), u64::from(erases)) < chance;
         if !fails {
-            self.unreadable_rows.remove(&row);
+            self.unreadable_program_units.remove(&program_unit);
         }
         fails
     }
 
-    /// Whether `row`, which was programmed or is being so, can be read.
-    pub(crate) fn is_readable(&self, row: u32) -> bool {
-        !self.unreadable_rows.contains(&row)
+    /// Whether `program_unit`, which was programmed or is being so, can be read.
+    pub(crate) fn is_readable(&self, program_unit: u32) -> bool {
+        !self.unreadable_program_units.contains(&program_unit)
     }
 
     /// Whether the erase of `member` fails that would be number `erases` + 1.
@@ -160,7 +161,7 @@ impl Faults {
         draw(self.seed, Draw::Erase, member as u64, u64::from(erases)) < chance
     }
 
-    /// The first row of `member` is programmed in the run, at `now`.
+    /// The first program unit of `member` is programmed in the run, at `now`.
     pub(crate) fn programmed(&mut self, member: usize, now: SimTime) {
         self.programmed_at[member] = self.model.age.0.saturating_add(now.0);
     }
@@ -198,7 +199,9 @@ impl Faults {
         let age = Nanos(minutes * TICK_NS);
         let model = match &self.slc {
             Some(slc)
-                if self.layout.is_slc(BlockId(member as u32 / self.layout.dies_per_lane())) =>
+                if self
+                    .layout
+                    .is_slc(BlockId(member as u32 / self.layout.dies_per_die_group())) =>
             {
                 slc
             }

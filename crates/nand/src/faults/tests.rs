@@ -3,7 +3,7 @@
 use prism_base::{Bytes, Nanos, SimTime};
 
 use super::*;
-use crate::{BlockId, Geometry, Nand, Pun, RowId, Status};
+use crate::{BlockId, Geometry, Nand, ProgramUnitId, Pun, Status};
 
 fn near(ours: f64, expected: f64, slack: f64) {
     assert!((ours / expected - 1.0).abs() < slack, "{ours} is not {expected}");
@@ -85,14 +85,15 @@ fn what_cannot_be_corrected_grows_with_wear_and_age_and_shrinks_with_retries() {
 /// Data sheets promise that at most 2 % of blocks are or grow bad within the endurance.
 #[test]
 fn kinds_lose_a_few_blocks_in_their_rated_life() {
-    for (kind, endurance, rows) in
+    for (kind, endurance, program_units) in
         [("slc", 100_000, 64), ("mlc", 10_000, 128), ("tlc", 3000, 384), ("qlc", 1000, 512)]
     {
         let model = FaultModel::of_kind(kind, endurance).unwrap();
         let hazard: f64 = (0..endurance)
             .map(|cycle| {
                 let wear = model.wear_of(cycle);
-                f64::from(rows) * model.program.probability(wear) + model.erase.probability(wear)
+                f64::from(program_units) * model.program.probability(wear)
+                    + model.erase.probability(wear)
             })
             .sum();
         let bad = model.factory_bad + 1.0 - (-hazard).exp();
@@ -119,10 +120,10 @@ fn device(blocks: u32, model: FaultModel) -> Nand {
     nand
 }
 
-fn program(nand: &mut Nand, rows: u32) {
-    for row in (0..rows).map(RowId) {
-        nand.program_begin(row, []).unwrap();
-        nand.program_end(row);
+fn program(nand: &mut Nand, program_units: u32) {
+    for program_unit in (0..program_units).map(ProgramUnitId) {
+        nand.program_begin(program_unit, []).unwrap();
+        nand.program_end(program_unit);
     }
 }
 
@@ -144,12 +145,12 @@ fn as_many_operations_fail_as_the_forms_say() {
     within("factory", u64::from(nand.health().factory_bad), 4000, 0.02);
     let (mut programs, mut failed, mut erased, mut stuck) = (0u64, 0u64, 0u64, 0u64);
     for block in (0..4000).map(BlockId).filter(|&block| !nand.is_bad(block)).collect::<Vec<_>>() {
-        for row in 0..16 {
-            let row = RowId(block.0 * 16 + row);
-            nand.program_begin(row, []).unwrap();
+        for program_unit in 0..16 {
+            let program_unit = ProgramUnitId(block.0 * 16 + program_unit);
+            nand.program_begin(program_unit, []).unwrap();
             programs += 1;
-            let status = nand.program_end(row);
-            assert_eq!(nand.holds(row), status == Status::Passed);
+            let status = nand.program_end(program_unit);
+            assert_eq!(nand.holds(program_unit), status == Status::Passed);
             failed += u64::from(status == Status::Failed);
         }
         nand.erase_begin(block, 0).unwrap();
@@ -210,9 +211,9 @@ fn what_is_written_anew_is_young_and_lost_only_if_marked() {
     let again = |nand: &mut Nand| {
         nand.erase_begin(BlockId(0), 0).unwrap();
         assert_eq!(nand.erase_end(BlockId(0), 0), Status::Passed);
-        nand.programmed_at(RowId(0), SimTime(5));
-        nand.program_begin(RowId(0), []).unwrap();
-        assert_eq!(nand.program_end(RowId(0)), Status::Passed);
+        nand.programmed_at(ProgramUnitId(0), SimTime(5));
+        nand.program_begin(ProgramUnitId(0), []).unwrap();
+        assert_eq!(nand.program_end(ProgramUnitId(0)), Status::Passed);
         nand.read_unit(Pun(0), SimTime(5))
     };
     assert_eq!(again(&mut nand), UnitRead { retries: 0, lost: false });

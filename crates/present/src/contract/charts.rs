@@ -7,7 +7,7 @@ use prism_report::{Axis, Block, Chart, Curve, CurveShape, Curves, Mark, Section,
 
 use super::Contract;
 
-/// Points of a curve with one value for each size of a cache: as many as can be told apart.
+/// Points of a curve with one value for each size of a cache: as many as can be distinguished.
 const POINTS_MAX: usize = 512;
 
 /// One section a rule, those without anything to show left out.

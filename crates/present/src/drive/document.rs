@@ -94,7 +94,7 @@ pub fn drive(device: &Device) -> String {
             Some(below) => format!("for the first {below}"),
             None => format!("as a {}", slc.usage.name()),
         };
-        format!(" {} with one bit a cell, {what}.", device.geometry().slc_raw())
+        format!(" {} with SLC, {what}.", device.geometry().slc_raw())
     });
     format!(
         "Drive {}: {}, {} for the host, over-provisioning {:.1} % nominal, {:.1} % \
@@ -275,7 +275,7 @@ fn cleaning(facts: &Facts<'_>) -> Section {
     section
 }
 
-/// What blocks of one bit a cell were used for, where the drive has such beside others.
+/// What SLC blocks were used for, where the drive has such beside others.
 #[must_use]
 pub fn slc_figures(measured: &Measured, device: &Device, wear: Option<Wear>) -> Option<Block> {
     let slc = device.slc.as_ref()?;

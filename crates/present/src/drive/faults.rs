@@ -18,7 +18,7 @@ pub struct FaultsObject {
     failed_erase_blocks: u32,
     retired_bytes: u64,
     spare_blocks: u32,
-    blocks_per_lane: u32,
+    blocks_per_die_group: u32,
     program_failures: u64,
     erase_failures: u64,
     read_retries: u64,
@@ -41,7 +41,7 @@ struct SlcObject {
     failed_program_blocks: u32,
     failed_erase_blocks: u32,
     spare_blocks: u32,
-    blocks_per_lane: u32,
+    blocks_per_die_group: u32,
 }
 
 #[derive(Debug, Serialize)]
@@ -74,7 +74,7 @@ impl FaultsObject {
             failed_erase_blocks: health.bad.failed_erases,
             retired_bytes: health.retired.0,
             spare_blocks: health.spare_blocks,
-            blocks_per_lane: health.lane_blocks,
+            blocks_per_die_group: health.die_group_blocks,
             program_failures: faults.program_failures,
             erase_failures: faults.erase_failures,
             read_retries: faults.read_retries,
@@ -87,7 +87,7 @@ impl FaultsObject {
                 failed_program_blocks: slc.bad.failed_programs,
                 failed_erase_blocks: slc.bad.failed_erases,
                 spare_blocks: slc.spare_blocks,
-                blocks_per_lane: slc.lane_blocks,
+                blocks_per_die_group: slc.die_group_blocks,
             }),
             zones: health.zones.map(|zones| ZonesObject {
                 count: zones.count,
@@ -145,9 +145,9 @@ pub fn section(
         let grown = slc.bad.failed_programs + slc.bad.failed_erases;
         Figure::new("SLC blocks bad", Unit::Count, u64::from(slc.bad.factory_bad + grown)).note(
             format!(
-                "of these, {grown} grown; {} of {} of a lane may still fail before none is written \
-                 there",
-                slc.spare_blocks, slc.lane_blocks
+                "of these, {grown} grown; {} of {} of a die group may still fail before none is \
+                 written there",
+                slc.spare_blocks, slc.die_group_blocks
             ),
         )
     }));
@@ -183,10 +183,10 @@ fn spare(health: &DriveHealth, device: &Device) -> Figure {
     }
     if device.ftl.mapping.is_by_block() {
         return figure
-            .note("blocks of any lane that may still fail, before the drive is read-only");
+            .note("blocks of any die group that may still fail, before the drive is read-only");
     }
     figure.note(format!(
         "blocks of {} that may still fail where least is left, before the drive is read-only",
-        health.lane_blocks
+        health.die_group_blocks
     ))
 }

@@ -42,7 +42,7 @@ pub struct DeviceObject {
     page_bytes: u64,
     mapping_unit_bytes: u64,
     endurance_cycles: u32,
-    /// Blocks of one bit a cell beside the others.
+    /// Blocks of SLC beside the others.
     #[serde(skip_serializing_if = "Option::is_none")]
     slc: Option<SlcObject>,
     power_loss_protection: bool,
@@ -53,7 +53,7 @@ pub struct DeviceObject {
 struct SlcObject {
     #[serde(rename = "use")]
     usage: &'static str,
-    blocks_per_lane: u32,
+    blocks_per_die_group: u32,
     raw_bytes: u64,
     /// The first addresses, which live there, where the rule is by address.
     below_bytes: Option<u64>,
@@ -168,7 +168,7 @@ struct FlashObject {
     programs: BTreeMap<&'static str, u64>,
     erases: BTreeMap<&'static str, u64>,
     units: BTreeMap<&'static str, u64>,
-    /// Of these units, the ones in blocks of one bit a cell, where there are such beside
+    /// Of these units, the ones in SLC blocks, where there are such beside
     /// others.
     #[serde(skip_serializing_if = "Option::is_none")]
     slc_units: Option<BTreeMap<&'static str, u64>>,
@@ -288,7 +288,7 @@ impl DeviceObject {
             endurance_cycles: device.flash.endurance,
             slc: device.slc.as_ref().map(|slc| SlcObject {
                 usage: slc.usage.name(),
-                blocks_per_lane: slc.blocks,
+                blocks_per_die_group: slc.blocks,
                 raw_bytes: geometry.slc_raw().0,
                 below_bytes: slc.below.map(|below| below.0),
                 endurance_cycles: slc.endurance,

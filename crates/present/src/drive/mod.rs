@@ -41,7 +41,7 @@ pub struct Facts<'a> {
     pub buffered: Bytes,
     /// Lowest, mean and highest number of erases of a block at the end.
     pub wear: Wear,
-    /// The same of blocks of one bit a cell, where the drive has such beside others.
+    /// The same of SLC blocks, where the drive has such beside others.
     pub slc_wear: Option<Wear>,
     /// What age had left of the drive at the end, if it ages.
     pub health: Option<DriveHealth>,

@@ -1,7 +1,7 @@
 //! The result with the keys of fio 3's JSON, so that what reads fio's output reads this.
 //!
 //! Time stamps are those of simulated time, which begins at 0, because a run depends on
-//! its options alone. What a simulated drive has not (processor time, page faults, merges)
+//! its options alone. What a simulated drive has not (CPU time, page faults, merges)
 //! is 0. Prism's own result stands beside it under `prism`.
 //! Source: stat.c of fio 3.33, and its output.
 

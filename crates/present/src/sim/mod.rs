@@ -1,4 +1,4 @@
-//! What a drive made of jobs in the words of fio: as a document and as JSON, Prism's own
+//! What a drive made of jobs with fio options: as a document and as JSON, Prism's own
 //! and fio's.
 
 pub mod fio_json;
@@ -40,7 +40,7 @@ pub struct Facts<'a> {
     pub buffered: Bytes,
     /// Erases at the end.
     pub wear: Wear,
-    /// The same of blocks of one bit a cell, where the drive has such beside others.
+    /// The same of SLC blocks, where the drive has such beside others.
     pub slc_wear: Option<Wear>,
     /// What age had left of the drive at the end, if it ages.
     pub health: Option<DriveHealth>,

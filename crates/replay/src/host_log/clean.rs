@@ -20,7 +20,7 @@ pub(super) struct Cleaner {
     chunk: Vec<Place>,
     reads: u32,
     writes: u32,
-    /// The reset of the victim is under way.
+    /// The reset of the victim is in flight.
     resetting: bool,
     /// The zone that copies go to.
     pub(super) to: Option<u32>,

@@ -97,9 +97,9 @@ struct Zone {
     /// Written, or on their way to the drive.
     next: u32,
     valid: u32,
-    /// Reads under way.
+    /// Reads in flight.
     readers: u32,
-    /// Writes under way.
+    /// Writes in flight.
     writers: u32,
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Slot {
     cost: Cost,
     /// How it will end.
     pub(super) status: Status,
-    /// Commands to the drive under way.
+    /// Commands to the drive in flight.
     pub(super) parts: u32,
     /// Units still to be written.
     pub(super) left: VecDeque<Range<u32>>,

@@ -7,7 +7,7 @@ use crate::curves::{Curve, CurveShape, Curves};
 use crate::ticks::Range;
 use std::collections::BTreeSet;
 
-/// In how many columns a stroke is told apart: each is drawn by its first, lowest, highest
+/// In how many columns a stroke is distinguished: each is drawn by its first, lowest, highest
 /// and last point, so nothing that could be seen at full width is lost.
 const COLUMNS_MAX: usize = 400;
 /// How many dots are drawn. With more, those that nearly coincide are drawn as one.

@@ -10,7 +10,7 @@ use crate::shades::Shades;
 use crate::ticks::Range;
 use crate::unit::Unit;
 
-/// Finer than this is no longer told apart, and makes the file large: at most eight
+/// Finer than this is no longer distinguished, and makes the file large: at most eight
 /// bytes a cell and layer, a third of a megabyte for three layers.
 const COLUMNS_MAX: usize = 256;
 const ROWS_MAX: usize = 64;

@@ -1,7 +1,7 @@
 //! Which colour a name gets: the same one in every chart of a page, as far as two names
 //! within a chart never share one.
 
-/// How many colours can be told apart. Names beyond that are grey.
+/// How many colours can be distinguished. Names beyond that are grey.
 pub const COLOURS: usize = 8;
 
 /// The names seen so far; a name's place here is the colour it prefers.

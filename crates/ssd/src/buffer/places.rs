@@ -12,7 +12,7 @@ pub(crate) enum State {
     Partial,
     /// The rest of the unit is being read from flash.
     Filling,
-    /// Complete, waiting for a row.
+    /// Complete, waiting for a program unit.
     Dirty,
     /// Its program is queued or runs.
     InFlight,
@@ -80,6 +80,6 @@ impl Default for Entry {
 pub(crate) struct Epoch {
     /// Units not yet on flash.
     pub(crate) outstanding: u64,
-    /// Of these, units that wait for a row and for which nobody waits by himself.
+    /// Of these, units that wait for a program unit and for which nobody waits by himself.
     pub(crate) unwanted: u64,
 }

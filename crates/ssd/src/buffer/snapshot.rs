@@ -1,4 +1,4 @@
-//! Units that wait for a row while the drive rests, as bytes, and back.
+//! Units that wait for a program unit while the drive rests, as bytes, and back.
 
 use prism_base::{DecodeError, Decoder, Encoder};
 use prism_ftl::UnitWrite;
@@ -7,8 +7,8 @@ use super::places::State;
 use super::{Buffer, NOBODY};
 
 impl Buffer {
-    /// Whether everything in it waits for the rest of its row, and nobody waits for it. A trim
-    /// that is to become durable does not rest.
+    /// Whether everything in it waits for the rest of its program unit, and nobody waits for it.
+    /// A trim that is to become durable does not rest.
     pub(crate) fn is_at_rest(&self) -> bool {
         let mut waiting = self.dirty.iter().flatten().map(|&place| &self.entries[place]);
         let all = self.used as usize == self.dirty_total && self.links.in_use() == 0;
@@ -16,7 +16,7 @@ impl Buffer {
     }
 
     /// Appends the units, stream by stream, each with its version and whether a part of it is
-    /// lost; then streams with full rows, in the order in which they filled up.
+    /// lost; then streams with full program units, in the order in which they filled up.
     pub(crate) fn encode(&self, out: &mut Encoder) {
         out.u32(self.used);
         for &place in self.dirty.iter().flatten() {
@@ -30,7 +30,7 @@ impl Buffer {
         out.column_u32(&self.full.iter().copied().collect::<Vec<_>>());
     }
 
-    /// The units of `stream` that wait for a row, in their order.
+    /// The units of `stream` that wait for a program unit, in their order.
     pub(crate) fn waiting_units(&self, stream: u32) -> impl Iterator<Item = u32> {
         self.dirty[stream as usize].iter().map(|&place| self.entries[place].lpn)
     }

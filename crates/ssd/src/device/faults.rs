@@ -23,7 +23,7 @@ pub struct FaultSpec {
     /// Share of blocks that are bad from the factory.
     #[serde(default)]
     pub factory_bad: Option<f64>,
-    /// Probability that the program of a row fails at the rated endurance.
+    /// Probability that the program of a program unit fails at the rated endurance.
     #[serde(default)]
     pub program_failure: Option<f64>,
     /// The power of the wear in that.
@@ -68,7 +68,7 @@ pub struct FaultSpec {
     /// What each repetition leaves of the bit error rate.
     #[serde(default)]
     pub retry_factor: Option<f64>,
-    /// The same for blocks of one bit a cell, where the drive has them. Left out: cells of
+    /// The same for SLC blocks, where the drive has them. Left out: cells of
     /// kind `slc` with as much of their endurance used up as that of the others.
     #[serde(default)]
     pub slc: Option<Box<Self>>,
@@ -138,7 +138,7 @@ impl FaultSpec {
         Some(model)
     }
 
-    /// What blocks of one bit a cell start with, rated for `endurance` cycles, beside others
+    /// What SLC blocks start with, rated for `endurance` cycles, beside others
     /// that are rated for `others`.
     fn of_slc(&self, endurance: u32, others: u32) -> Self {
         let used = u64::from(self.wear) * u64::from(endurance) / u64::from(others.max(1));
@@ -214,7 +214,7 @@ fn check_all(
 }
 
 impl Device {
-    /// Erased blocks of a lane beside those of a drive that does not fail, so that cleaning
+    /// Erased blocks of a die group beside those of a drive that does not fail, so that cleaning
     /// goes on when blocks fail one after another: one for a block that fails, one for the
     /// block that its data goes to.
     const KEPT_FOR_FAULTS: u32 = 2;
@@ -230,7 +230,7 @@ impl Device {
         self.faults.as_ref().and_then(|faults| faults.model(self.flash.endurance))
     }
 
-    /// The same of the blocks of one bit a cell, where there are any.
+    /// The same of the SLC blocks, where there are any.
     #[must_use]
     pub fn slc_fault_model(&self) -> Option<FaultModel> {
         let (faults, slc) = (self.faults.as_ref()?, self.slc.as_ref()?);
@@ -248,7 +248,7 @@ impl Device {
     fn check_slc_faults(&self, faults: &FaultSpec) -> Result<(), DeviceError> {
         let Some(own) = &faults.slc else { return Ok(()) };
         let Some(slc) = &self.slc else {
-            let why = "[faults.slc] is for blocks of one bit a cell beside others ([slc])";
+            let why = "[faults.slc] is for SLC blocks beside others ([slc])";
             return bad("faults.slc.kind", &own.kind, why);
         };
         if own.slc.is_some() {

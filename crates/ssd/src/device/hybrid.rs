@@ -62,10 +62,10 @@ impl Device {
                        would keep discarded data from coming back: set discards = false";
             return bad("drive.discards", true, why);
         }
-        if ftl.mapping == Mapping::Block && self.rows_at_risk() > 1 {
+        if ftl.mapping == Mapping::Block && self.program_units_at_risk() > 1 {
             let why = "mapping \"block\" has one place for each page and cannot fill up a word \
                        line, which a loss of power may take: it needs cell = \"slc\", programs of \
-                       whole word lines (pages_per_program), or power_loss_protection";
+                       whole wordlines (pages_per_program), or power_loss_protection";
             return bad("flash.cell", self.flash.cell.name(), why);
         }
         if ftl.frontiers != Frontiers::Separate {

@@ -84,7 +84,7 @@ pub struct Device {
     pub ranges: Vec<RangeSpec>,
     /// What the host sees.
     pub drive: DriveSpec,
-    /// Blocks of one bit a cell beside the others.
+    /// Blocks of SLC beside the others.
     #[serde(default)]
     pub slc: Option<SlcSpec>,
     /// How the flash ages and fails; without it nothing ever does.
@@ -231,7 +231,7 @@ impl Device {
             return bad("flash.t_command", self.flash.t_command, why);
         }
         let Some(rate) = self.flash.channel_bandwidth else { return Ok(()) };
-        if self.geometry().row_bytes().0 * dies / rate.max(1) > 300 {
+        if self.geometry().program_unit_bytes().0 * dies / rate.max(1) > 300 {
             let why = "a page for each die of a channel takes more than five minutes";
             return bad("flash.channel_bandwidth", rate, why);
         }
@@ -277,9 +277,9 @@ impl Device {
             return bad("drive.queue_weights", format!("{weights:?}"), why);
         }
         if drive.write_buffer < self.write_buffer_min() || drive.write_buffer.0 > 1 << 40 {
-            let why = "must hold at least one row (what one program writes), or, where a loss of \
-                       power may take a word line, all of its rows on each die of a superblock; \
-                       at most 1 TiB";
+            let why = "must hold at least one program unit (what one program writes), or, where a \
+                       loss of power may take a wordline, all of its program units on each die of \
+                       a superblock; at most 1 TiB";
             return bad("drive.write_buffer", drive.write_buffer, why);
         }
         Ok(())
@@ -371,29 +371,29 @@ impl Device {
         self.drive.power_loss_protection || by_unit
     }
 
-    /// Rows of a die that share a word line: 1 if a program writes whole word lines.
+    /// Program units of a die that share a wordline: 1 if a program writes whole wordlines.
     #[must_use]
-    pub fn rows_per_word_line(&self) -> u32 {
+    pub fn program_units_per_wordline(&self) -> u32 {
         let flash = &self.flash;
-        let rows = flash.cell.bits() / flash.pages_per_program.max(1);
-        rows.clamp(1, self.geometry().rows_per_die().max(1))
+        let program_units = flash.cell.bits() / flash.pages_per_program.max(1);
+        program_units.clamp(1, self.geometry().program_units_per_die().max(1))
     }
 
     /// The least that the write buffer has to hold: what is programmed before any of it takes
-    /// effect. With less every row would need padding.
+    /// effect. With less every program unit would need padding.
     #[must_use]
     pub fn write_buffer_min(&self) -> Bytes {
-        let rows = match self.rows_at_risk() {
+        let program_units = match self.program_units_at_risk() {
             1 => 1,
-            rows => rows * self.flash.superblock_dies,
+            program_units => program_units * self.flash.superblock_dies,
         };
-        Bytes(self.geometry().row_bytes().0 * u64::from(rows))
+        Bytes(self.geometry().program_unit_bytes().0 * u64::from(program_units))
     }
 
-    /// Rows that take effect together, because a loss of power could take those that were
-    /// programmed before. Capacitors last until the programs under way have ended.
-    fn rows_at_risk(&self) -> u32 {
-        if self.drive.power_loss_protection { 1 } else { self.rows_per_word_line() }
+    /// Program units that take effect together, because a loss of power could take those that were
+    /// programmed before. Capacitors last until the programs in flight have ended.
+    fn program_units_at_risk(&self) -> u32 {
+        if self.drive.power_loss_protection { 1 } else { self.program_units_per_wordline() }
     }
 
     /// How the flash is driven.
@@ -432,7 +432,7 @@ impl Device {
                     .saturating_add(self.kept_for_faults()),
                 free_blocks_idle: self.ftl.free_blocks_idle,
             },
-            word_line_rows: self.rows_at_risk(),
+            wordline_program_units: self.program_units_at_risk(),
         }
     }
 
@@ -505,7 +505,7 @@ impl Device {
                 victims_above_mean: ftl.wear_victims_above_mean,
             },
             slc: self.slc_config(),
-            word_line_rows: self.rows_at_risk(),
+            wordline_program_units: self.program_units_at_risk(),
         }
     }
 

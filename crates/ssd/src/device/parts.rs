@@ -14,7 +14,7 @@ use crate::quantity;
 #[serde(deny_unknown_fields)]
 pub struct Flash {
     /// Bits a cell: slc, mlc, tlc, qlc. With several, and pages programmed one by one, a loss
-    /// of power may take earlier pages of a word line.
+    /// of power may take earlier pages of a wordline.
     pub cell: Cell,
     /// Buses; packages that share a bus (a gang) are one channel.
     pub channels: u32,
@@ -28,7 +28,7 @@ pub struct Flash {
     pub blocks_per_plane: u32,
     /// Pages of a block.
     pub pages_per_block: u32,
-    /// Pages of a plane that one program writes: 1, or those of a word line.
+    /// Pages of a plane that one program writes: 1, or those of a wordline.
     #[serde(default = "one")]
     pub pages_per_program: u32,
     /// Whether pages of a block may be left out, as long as they are programmed upwards (SLC).
@@ -40,7 +40,7 @@ pub struct Flash {
     /// tR, for all pages or by type.
     #[serde(deserialize_with = "quantity::page_times")]
     pub t_read: PageTimes,
-    /// tPROG of a row, for all pages or by type.
+    /// tPROG of a program unit, for all pages or by type.
     #[serde(deserialize_with = "quantity::page_times")]
     pub t_program: PageTimes,
     /// tBERS.
@@ -70,7 +70,7 @@ pub struct Flash {
     /// Dies whose blocks make a superblock; 1 for none.
     #[serde(default = "one")]
     pub superblock_dies: u32,
-    /// Whether one row of each stripe over a superblock is parity.
+    /// Whether one program unit of each stripe over a superblock is parity.
     #[serde(default)]
     pub superblock_parity: bool,
     /// Program/erase cycles a block is good for.
@@ -152,10 +152,10 @@ pub struct FtlSpec {
     /// As [`VictimPolicy::from_name`] reads it.
     #[serde(deserialize_with = "victim")]
     pub victim: VictimPolicy,
-    /// Cleaning of a lane (a die, or the dies of a superblock) starts below this many
+    /// Cleaning of a die group (a die, or the dies of a superblock) starts below this many
     /// erased blocks.
     pub free_blocks_low: u32,
-    /// Cleaning of a lane stops at this many.
+    /// Cleaning of a die group stops at this many.
     pub free_blocks_high: u32,
     /// Below this many, cleaning waits for nobody.
     #[serde(default = "two")]
@@ -202,10 +202,10 @@ pub struct FtlSpec {
     /// Dynamic wear levelling: the least worn erased block is opened.
     #[serde(default)]
     pub wear_least_worn_first: bool,
-    /// Static wear levelling: blocks so many erases behind the mean of their lane move.
+    /// Static wear levelling: blocks so many erases behind the mean of their die group move.
     #[serde(default)]
     pub wear_move_behind_mean: Option<u32>,
-    /// Blocks so many erases above the mean of their lane are passed over as victims.
+    /// Blocks so many erases above the mean of their die group are passed over as victims.
     #[serde(default)]
     pub wear_victims_above_mean: Option<u32>,
 }

@@ -21,7 +21,7 @@ pub struct RangeSpec {
     /// Which block is cleaned or merged.
     #[serde(default, deserialize_with = "opt_victim")]
     pub victim: Option<VictimPolicy>,
-    /// Cleaning starts below so many erased blocks of a lane; 0 for mappings by block, if not
+    /// Cleaning starts below so many erased blocks of a die group; 0 for mappings by block, if not
     /// given: they merge when they have to.
     #[serde(default)]
     pub free_blocks_low: Option<u32>,

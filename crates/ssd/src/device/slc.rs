@@ -1,4 +1,4 @@
-//! `[slc]`: blocks of one bit a cell beside the others, and what they are for.
+//! `[slc]`: SLC blocks beside the others, and what they are for.
 
 use prism_base::{Bytes, Nanos};
 use prism_engine::SlcTiming;
@@ -13,7 +13,7 @@ use crate::quantity;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlcSpec {
-    /// Blocks of each lane (a die, or the dies of a superblock) with one bit a cell: its
+    /// Blocks of each die group (a die, or the dies of a superblock) with SLC: its
     /// first ones.
     pub blocks: u32,
     /// What they are for.
@@ -31,7 +31,7 @@ pub struct SlcSpec {
     /// Whether a cache is emptied in idle time.
     #[serde(default)]
     pub fold_when_idle: Option<bool>,
-    /// Cleaning or folding of these blocks of a lane starts below this many erased ones.
+    /// Cleaning or folding of these blocks of a die group starts below this many erased ones.
     pub free_blocks_low: u32,
     /// It stops at this many.
     pub free_blocks_high: u32,
@@ -48,7 +48,7 @@ pub struct SlcSpec {
     pub endurance: u32,
 }
 
-/// What blocks of one bit a cell are for.
+/// What SLC blocks are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SlcUsage {
@@ -70,7 +70,7 @@ impl SlcUsage {
 }
 
 impl Device {
-    /// Blocks with one bit a cell, as the geometry has them.
+    /// Blocks with SLC, as the geometry has them.
     pub(super) fn slc_blocks(&self) -> Option<Slc> {
         let bits = self.flash.cell.bits();
         self.slc.as_ref().map(|slc| Slc { blocks: slc.blocks, bits })
@@ -115,7 +115,7 @@ impl Device {
             return bad("range", value, "[slc] does not combine with ranges of other mappings");
         }
         if self.slc.is_some() && self.flash.cell == Cell::Slc {
-            return bad("flash.cell", "slc", "[slc] is for flash with more than one bit a cell");
+            return bad("flash.cell", "slc", "[slc] is for flash with more than SLC");
         }
         Ok(())
     }
@@ -205,13 +205,12 @@ impl Device {
         *below = Bytes((scaled / unit).max(1) * unit);
     }
 
-    /// Gives the drive, which is `full` at another capacity with `main` other blocks a lane, as
-    /// large a share of blocks with one bit a cell, and more where its region needs them.
-    /// Returns how many.
+    /// Gives the drive, which is `full` at another capacity with `main` other blocks a die group,
+    /// as large a share of SLC blocks, and more where its region needs them. Returns how many.
     pub(crate) fn scale_slc_blocks(&mut self, full: &Self, main: u64) -> u64 {
         let Some(before) = full.slc.as_ref().map(|slc| slc.blocks) else { return 0 };
         let share = u64::from(before) * main;
-        let share = share.div_ceil(u64::from(full.geometry().main_blocks_per_lane().max(1)));
+        let share = share.div_ceil(u64::from(full.geometry().main_blocks_per_die_group().max(1)));
         let mut blocks = (share as u32).max(before.min(SLC_BLOCKS_MIN));
         loop {
             let Some(slc) = &mut self.slc else { return 0 };
@@ -226,7 +225,7 @@ impl Device {
     }
 
     /// Bytes that the flash takes until the first kind of its blocks has used up its cycles,
-    /// with even wear, where `slc_share` of all bytes go to blocks of one bit a cell.
+    /// with even wear, where `slc_share` of all bytes go to SLC blocks.
     #[must_use]
     pub fn writable_bytes(&self, slc_share: f64) -> f64 {
         let geometry = self.geometry();
@@ -241,12 +240,12 @@ impl Device {
         others.min(kind(geometry.slc_raw(), slc.endurance, slc_share))
     }
 
-    /// Logical units that live in blocks of one bit a cell and nowhere else.
+    /// Logical units that live in SLC blocks and nowhere else.
     pub(crate) fn units_apart(&self) -> u64 {
         self.slc_config().map_or(0, |slc| u64::from(slc.units_apart()))
     }
 }
 
-/// Blocks of one bit a cell that a lane of a small drive keeps if it had them: with fewer, a
+/// Blocks of SLC that a die group of a small drive keeps if it had them: with fewer, a
 /// region has no victims to choose from.
 const SLC_BLOCKS_MIN: u32 = 8;

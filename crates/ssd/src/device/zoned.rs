@@ -42,9 +42,10 @@ impl Device {
         })
     }
 
-    /// Rows that a write buffer of zones has to hold: one for each zone that may be written in
-    /// part, and one that is on its way to flash. Then a full buffer holds a full row.
-    fn zone_rows(&self) -> u64 {
+    /// Program units that a write buffer of zones has to hold: one for each zone that may be
+    /// written in part, and one that is on its way to flash. Then a full buffer holds a full
+    /// program unit.
+    fn zone_program_units(&self) -> u64 {
         let active = match self.ftl.max_active_zones {
             None | Some(0) => self.zoned_config().zones,
             Some(active) => active,
@@ -54,7 +55,7 @@ impl Device {
 
     /// The smallest write buffer that a zoned drive of this kind can have.
     pub(crate) fn zone_buffer_min(&self) -> Bytes {
-        Bytes(self.zone_rows() * self.geometry().row_bytes().0)
+        Bytes(self.zone_program_units() * self.geometry().program_unit_bytes().0)
     }
 
     /// What the zoned mapping needs is there, and nothing is that it would ignore.
@@ -80,13 +81,13 @@ impl Device {
             return bad("ftl.max_open_zones", open, why);
         }
         if !drive.power_loss_protection {
-            let why = "a row of a zone has its one place and cannot be padded for a flush, so \
-                       the buffer has to be durable: mapping \"zns\" needs protection";
+            let why = "a program unit of a zone has its one place and cannot be padded for a \
+                       flush, so the buffer has to be durable: mapping \"zns\" needs protection";
             return bad("drive.power_loss_protection", false, why);
         }
         if drive.write_cache != WriteCache::WriteBack {
-            let why = "a write that is less than a row would wait for the next one for ever: \
-                       mapping \"zns\" needs write-back";
+            let why = "a write that is less than a program unit would wait for the next one for \
+                       ever: mapping \"zns\" needs write-back";
             return bad("drive.write_cache", "write-through", why);
         }
         if drive.in_service > 0 {
@@ -109,12 +110,12 @@ impl Device {
                 return bad(field, value, "does not combine with mapping \"zns\"");
             }
         }
-        // The geometry and the zones have to fit before rows can be counted.
+        // The geometry and the zones have to fit before program units can be counted.
         self.ftl_config().check(&self.geometry())?;
         let least = self.zone_buffer_min();
         if drive.write_buffer < least {
-            let why = "must hold a row (what one program writes) for each active zone, and one \
-                       more";
+            let why = "must hold a program unit (what one program writes) for each active zone, \
+                       and one more";
             return bad("drive.write_buffer", drive.write_buffer, why);
         }
         Ok(())

@@ -285,7 +285,7 @@ impl Drive {
         if self.look_up(slot) {
             self.perform(slot, out);
         } else if self.is_held() {
-            // Nothing may be under way that would set the rewrites going.
+            // Nothing may be in flight that would set the rewrites going.
             self.pump(out);
         }
     }

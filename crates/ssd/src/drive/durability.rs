@@ -71,7 +71,7 @@ impl Drive {
 
     /// Lets `slot` wait until everything in the buffer is durable. Returns false if
     /// there is nothing to wait for. With power-loss protection the buffer is durable; on
-    /// a drive that writes through a flush waits for what is under way all the same.
+    /// a drive that writes through a flush waits for what is in flight all the same.
     pub(super) fn wait_for_flush(&mut self, slot: u32, then: Then) -> bool {
         let through = self.device.drive.write_cache == WriteCache::WriteThrough;
         if self.device.drive.power_loss_protection && !through {
@@ -88,25 +88,25 @@ impl Drive {
         }
     }
 
-    /// Has word lines filled up whose units somebody waits for, unless units that he waits for
-    /// as well are about to fill them. If requests wait for room, and no row of the buffer is
-    /// going to make some, or for anything else while the drive is at rest, all are.
-    pub(super) fn close_word_lines(&mut self) {
-        let moving = self.engine.host_rows() > 0;
-        if moving && self.buffer.has_wanted_rows() {
+    /// Has wordlines filled up whose units somebody waits for, unless units that he waits for as
+    /// well are about to fill them. If requests wait for room, and no program unit of the buffer
+    /// is going to make some, or for anything else while the drive is at rest, all are.
+    pub(super) fn close_wordlines(&mut self) {
+        let moving = self.engine.host_program_units() > 0;
+        if moving && self.buffer.has_wanted_program_units() {
             return;
         }
-        // Rows that wait for lanes leave when these are cleaned; where merges make room, they may
-        // wait for word lines themselves.
+        // Program units that wait for die groups leave when these are cleaned; where merges make
+        // room, they may wait for wordlines themselves.
         let leaving = !self.engine.ftl().places_host() && self.buffer.full_stream().is_some();
         let starved = self.waits_for_room() && !moving && !leaving;
         let all = starved || self.in_flight() > 0 && self.next_event().is_none();
         let buffer = &self.buffer;
         let wanted = |tag| all || buffer.is_wanted_at(tag);
-        self.engine.close_word_lines(wanted, self.now);
+        self.engine.close_wordlines(wanted, self.now);
     }
 
-    /// Lets everything end that has begun, and has word lines filled up that wait for more, so
+    /// Lets everything end that has begun, and has wordlines filled up that wait for more, so
     /// that nothing is left which a flush could make durable. Completions are added to `out`.
     pub fn come_to_rest(&mut self, out: &mut Vec<Completion>) {
         loop {
@@ -118,8 +118,8 @@ impl Drive {
             }
             // No host waits for anything, so that no page of a map is rewritten for this: each
             // round leaves less in the buffer.
-            self.engine.close_word_lines(|_| true, self.now);
-            assert!(self.next_event().is_some(), "a word line that cannot be filled up");
+            self.engine.close_wordlines(|_| true, self.now);
+            assert!(self.next_event().is_some(), "a wordline that cannot be filled up");
         }
     }
 

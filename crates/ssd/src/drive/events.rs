@@ -33,7 +33,7 @@ impl Drive {
 
     /// The same until requests complete, of which at least one is added to `out`; false if
     /// nothing is left that could happen. For those who have nothing to ask before: steps in a
-    /// row cost less than steps one by one.
+    /// program unit cost less than steps one by one.
     pub fn next_completion(&mut self, out: &mut Vec<Completion>) -> bool {
         let before = out.len();
         self.run(u64::MAX, out) && out.len() > before
@@ -77,14 +77,14 @@ impl Drive {
         true
     }
 
-    /// What flash asks for that fails, or whose word lines take effect as wholes.
+    /// What flash asks for that fails, or whose wordlines take effect as wholes.
     #[cold]
     fn mind_flash(&mut self, out: &mut Vec<Completion>) {
         if self.engine.is_read_only() && self.read_only.is_none() {
             self.become_read_only(out);
         }
         if self.engine.units_held() > 0 {
-            self.close_word_lines();
+            self.close_wordlines();
         }
     }
 

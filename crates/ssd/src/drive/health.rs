@@ -21,16 +21,16 @@ pub struct ReadOnly {
     pub written: Bytes,
 }
 
-/// What age has left of blocks of one bit a cell beside others.
+/// What age has left of SLC blocks beside others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlcHealth {
     /// Bad blocks by what made them bad. Superblocks count once.
     pub bad: Health,
-    /// Blocks of the lane with fewest that may still fail before none of the lane is written
-    /// any more, or the drive writes no more where they hold addresses of their own.
+    /// Blocks of the die group with fewest that may still fail before none of the die group is
+    /// written any more, or the drive writes no more where they hold addresses of their own.
     pub spare_blocks: u32,
-    /// Such blocks of a lane.
-    pub lane_blocks: u32,
+    /// Such blocks of a die group.
+    pub die_group_blocks: u32,
 }
 
 /// What age has left of the zones of a drive.
@@ -51,18 +51,18 @@ pub struct ZoneHealth {
 pub struct DriveHealth {
     /// Bad blocks of every kind by what made them bad. Superblocks count once.
     pub bad: Health,
-    /// Those of one bit a cell, where a drive has them beside others.
+    /// Those of SLC, where a drive has them beside others.
     pub slc: Option<SlcHealth>,
     /// What has become of its zones, where it has some.
     pub zones: Option<ZoneHealth>,
     /// Flash that grew bad.
     pub retired: Bytes,
-    /// Blocks of the lane with the least spare that may still fail before the drive writes no
-    /// more; of mappings by block, blocks of all lanes; of ranges, those of the range with the
-    /// least; of a zoned drive, blocks of all lanes, before a zone goes offline.
+    /// Blocks of the die group with the least spare that may still fail before the drive writes no
+    /// more; of mappings by block, blocks of all die groups; of ranges, those of the range with the
+    /// least; of a zoned drive, blocks of all die groups, before a zone goes offline.
     pub spare_blocks: u32,
-    /// Blocks of a lane, those of one bit a cell apart.
-    pub lane_blocks: u32,
+    /// Blocks of a die group, those of SLC apart.
+    pub die_group_blocks: u32,
     /// Since when the drive writes no more.
     pub read_only: Option<ReadOnly>,
 }
@@ -80,11 +80,12 @@ impl Drive {
         let grown = |bad: Health| u64::from(bad.failed_programs + bad.failed_erases);
         let others = grown(bad) - grown(of_slc);
         let units = u64::from(geometry.units_per_block()) * others
-            + u64::from(geometry.slc_rows_per_block() * geometry.units_per_row()) * grown(of_slc);
+            + u64::from(geometry.slc_program_units_per_block() * geometry.units_per_program_unit())
+                * grown(of_slc);
         let slc = self.engine.ftl().slc_spare_blocks().map(|spare_blocks| SlcHealth {
             bad: of_slc,
             spare_blocks,
-            lane_blocks: geometry.slc_blocks_per_lane(),
+            die_group_blocks: geometry.slc_blocks_per_die_group(),
         });
         Some(DriveHealth {
             bad,
@@ -92,7 +93,7 @@ impl Drive {
             zones: self.zone_health(),
             retired: Bytes(units * geometry.unit.0),
             spare_blocks: self.engine.ftl().spare_blocks(),
-            lane_blocks: geometry.main_blocks_per_lane(),
+            die_group_blocks: geometry.main_blocks_per_die_group(),
             read_only: self.read_only(),
         })
     }

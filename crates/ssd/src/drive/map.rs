@@ -22,7 +22,7 @@ use crate::request::{Completion, HostOp, Request};
 /// could otherwise promise more than flash can take.
 const REWRITES_MAX: usize = 64;
 
-/// The cache of a map on flash, and what is under way for it.
+/// The cache of a map on flash, and what is in flight for it.
 #[derive(Debug)]
 pub(crate) struct MapState {
     cache: MapCache,
@@ -215,7 +215,7 @@ impl Drive {
         let at = self.engine.ftl().lookup(lpn)?;
         let layout = self.engine.nand().layout();
         let (level, pages) = layout.pages_of(at);
-        let (row, pages) = (layout.row_of(at), pages.count_ones() as u16);
+        let (program_unit, pages) = (layout.program_unit_of(at), pages.count_ones() as u16);
         map.loading.insert(page, Vec::new());
         map.counts.loads += 1;
         let mut recovery = ReadRecovery::default();
@@ -223,7 +223,7 @@ impl Drive {
             // A page that cannot be read is put together from out-of-band data.
             self.engine.sample_read_errors(at, self.now, &mut recovery);
         }
-        let run = ReadRun { row, level: level as u8, pages, units: 1, recovery };
+        let run = ReadRun { program_unit, level: level as u8, pages, units: 1, recovery };
         self.engine.read(&run, Cause::Map, MAP | page, false, self.now);
         Some(true)
     }

@@ -1,6 +1,6 @@
 //! The drive in simulated time.
 //!
-//! Life of a write: link, firmware, buffer (complete, if the cache is write-back), row,
+//! Life of a write: link, firmware, buffer (complete, if the cache is write-back), program unit,
 //! flash, map. Life of a read: firmware, then buffer or flash, then link. The host calls
 //! [`Drive::submit`] and [`Drive::advance`]; nothing happens in between. Design:
 //! docs/design/drive.md.
@@ -60,7 +60,7 @@ pub struct Drive {
     capacity: u64,
     unit: u64,
     unit_shift: Option<u32>,
-    row_units: usize,
+    units_per_program_unit: usize,
     /// Commands whose firmware time ends, by whether data came over the link before.
     starts: Pipe,
     write_starts: Pipe,
@@ -86,13 +86,13 @@ pub struct Drive {
     counts: HostCounts,
     /// Since when nothing is written any more.
     read_only: Option<ReadOnly>,
-    /// The flash fails, or several of its rows share a word line.
+    /// The flash fails, or several of its program units share a wordline.
     has_faults_or_wordlines: bool,
     last_change: SimTime,
     pumping: bool,
     pump_again: bool,
     done: Vec<Done>,
-    row: Vec<HostUnit>,
+    program_unit: Vec<HostUnit>,
     runs: Vec<ReadRun>,
 }
 
@@ -107,7 +107,7 @@ const FILL: u32 = 1 << 31;
 const MAP: u32 = 1 << 30;
 
 impl Drive {
-    /// An empty drive. `seed` feeds policies that draw lots.
+    /// An empty drive. `seed` feeds policies that choose at random.
     ///
     /// # Errors
     /// [`DeviceError`] if the description makes no sense.
@@ -126,7 +126,7 @@ impl Drive {
         device.check()?;
         assert!(*nand.geometry() == device.geometry(), "flash of another shape");
         assert!(nand.has_gaps() == device.flash.program_gaps, "flash of another kind");
-        assert!(nand.rows_programmed_total() == 0, "flash that was written before");
+        assert!(nand.program_units_programmed_total() == 0, "flash that was written before");
         let mut nand = nand;
         device.age(&mut nand, seed);
         let mut ftl = Ftl::new(device.geometry(), device.ftl_config(), seed)?;
@@ -135,7 +135,7 @@ impl Drive {
     }
 
     pub(crate) fn assemble(device: Device, mut nand: Nand, ftl: Ftl, next_version: u64) -> Self {
-        nand.pair_rows(device.rows_per_word_line());
+        nand.pair_program_units(device.program_units_per_wordline());
         let engine = Engine::new(nand, ftl, device.engine_config());
         Self::around(device, engine, next_version)
     }
@@ -144,18 +144,18 @@ impl Drive {
     pub(crate) fn around(device: Device, engine: Engine, next_version: u64) -> Self {
         let unit = device.ftl.mapping_unit.0;
         let buffer_units = (device.drive.write_buffer.0 / unit).min(1 << 30) as u32;
-        let row_units = engine.nand().layout().units_per_row() as usize;
+        let units_per_program_unit = engine.nand().layout().units_per_program_unit() as usize;
         let streams = engine.ftl().streams();
         let zones = ZoneWork::new(&device, engine.ftl().zoned());
         let has_faults_or_wordlines =
-            engine.nand().has_faults() || device.engine_config().word_line_rows > 1;
+            engine.nand().has_faults() || device.engine_config().wordline_program_units > 1;
         Self {
             capacity: device.capacity().0,
             unit,
             unit_shift: unit.is_power_of_two().then(|| unit.trailing_zeros()),
-            row_units,
+            units_per_program_unit,
             engine,
-            buffer: Buffer::new(buffer_units, row_units, streams),
+            buffer: Buffer::new(buffer_units, units_per_program_unit, streams),
             starts: Pipe::new(),
             write_starts: Pipe::new(),
             finishes: Pipe::new(),
@@ -179,7 +179,7 @@ impl Drive {
             pumping: false,
             pump_again: false,
             done: Vec::new(),
-            row: Vec::new(),
+            program_unit: Vec::new(),
             runs: Vec::new(),
             device,
         }

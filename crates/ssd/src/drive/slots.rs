@@ -11,7 +11,7 @@ pub(crate) struct Slot {
     pub(crate) submitted: SimTime,
     pub(crate) cost: Cost,
     pub(crate) status: Status,
-    /// Flash reads under way.
+    /// Flash reads in flight.
     pub(crate) reads_left: u32,
     /// Units that have to be on flash before it is done.
     pub(crate) units_left: u32,

@@ -2,16 +2,16 @@
 
 use prism_engine::HostUnit;
 use prism_ftl::{ReadRecovery, ReadRun, UnitWrite};
-use prism_nand::{Cause, LaneId, Pun};
+use prism_nand::{Cause, DieGroupId, Pun};
 
 use super::slots::Then;
 use super::{Drive, FILL, KIND_BITS, MERGE};
 use crate::buffer::State;
 use crate::request::{Completion, HostOp, Request};
 
-/// Streams that are asked in turn whether a row of theirs can go. Those that cannot wait for
-/// merges or lanes, which do not depend on who asks; asking more costs time at every event
-/// and finds little.
+/// Streams that are asked in turn whether a program unit of theirs can go. Those that cannot wait
+/// for merges or die groups, which do not depend on who asks; asking more costs time at every
+/// event and finds little.
 const STREAMS_ASKED_MAX: usize = 32;
 
 impl Drive {
@@ -26,7 +26,7 @@ impl Drive {
         self.waiting_for_buffer.push_back(slot);
     }
 
-    /// Moves on whatever can move: writes into the buffer, rows to flash, flushes that
+    /// Moves on whatever can move: writes into the buffer, program units to flash, flushes that
     /// have waited to their end.
     pub(crate) fn pump(&mut self, out: &mut Vec<Completion>) {
         // What is moved on may call for this again: one round more, not one level deeper.
@@ -69,64 +69,64 @@ impl Drive {
         !self.waiting_for_buffer.is_empty() || self.is_held()
     }
 
-    /// Programs full rows, rows that are not full if somebody waits for them, and, where
-    /// streams have filled the buffer without filling a row, the longest. Returns whether
-    /// there was any.
+    /// Programs full program units, program units that are not full if somebody waits for them,
+    /// and, where streams have filled the buffer without filling a program unit, the longest.
+    /// Returns whether there was any.
     fn drain_buffer(&mut self) -> bool {
         let mut any = false;
-        while let Some((stream, lane)) = self.next_row() {
-            self.write_row(stream, lane);
+        while let Some((stream, die_group)) = self.next_program_unit() {
+            self.write_program_unit(stream, die_group);
             any = true;
         }
         any
     }
 
-    /// Programs the next row of `stream` with what waits for it.
-    pub(super) fn write_row(&mut self, stream: u32, lane: LaneId) {
-        let mut row = std::mem::take(&mut self.row);
-        row.clear();
-        while row.len() < self.row_units {
+    /// Programs the next program unit of `stream` with what waits for it.
+    pub(super) fn write_program_unit(&mut self, stream: u32, die_group: DieGroupId) {
+        let mut program_unit = std::mem::take(&mut self.program_unit);
+        program_unit.clear();
+        while program_unit.len() < self.units_per_program_unit {
             let Some(tag) = self.buffer.take_dirty(stream) else { break };
             let entry = self.buffer.entry(tag);
             let write = UnitWrite { lpn: entry.lpn, source: None, version: entry.version };
-            row.push(HostUnit { write, tag, lost: entry.lost });
+            program_unit.push(HostUnit { write, tag, lost: entry.lost });
         }
-        self.engine.write(lane, stream, &row, self.now);
-        self.row = row;
+        self.engine.write(die_group, stream, &program_unit, self.now);
+        self.program_unit = program_unit;
     }
 
-    /// The stream whose row leaves next, and its lane. Where any lane takes any stream, the
-    /// first stream that has a row; where the FTL names lanes, or lanes have blocks of two
-    /// kinds, the first of those asked whose lane takes one, so that streams do not wait for
-    /// the merges, or the cleaning, of others.
-    fn next_row(&mut self) -> Option<(u32, LaneId)> {
+    /// The stream whose program unit leaves next, and its die group. Where any die group takes
+    /// any stream, the first stream that has a program unit; where the FTL names die groups, or
+    /// die groups have blocks of two kinds, the first of those asked whose die group takes one,
+    /// so that streams do not wait for the merges, or the cleaning, of others.
+    fn next_program_unit(&mut self) -> Option<(u32, DieGroupId)> {
         if self.zones.is_some() {
             let (engine, now) = (&mut self.engine, self.now);
-            // Which unit a row begins with follows from the zone.
-            let lane = |zone| engine.writable_lane(zone, UnitWrite::PAD, now);
-            return self.buffer.first_full(lane);
+            // Which unit a program unit begins with follows from the zone.
+            let die_group = |zone| engine.writable_die_group(zone, UnitWrite::PAD, now);
+            return self.buffer.first_full(die_group);
         }
         if self.engine.ftl().places_host() || self.engine.ftl().has_slc() {
             let (engine, now) = (&mut self.engine, self.now);
             return self.buffer.first_stream(STREAMS_ASKED_MAX, |stream, first| {
-                engine.writable_lane(stream, first, now)
+                engine.writable_die_group(stream, first, now)
             });
         }
-        if !self.engine.has_ready_lane() {
-            // As after most rows: then it does not matter what would go there.
+        if !self.engine.has_ready_die_group() {
+            // As after most program units: then it does not matter what would go there.
             return None;
         }
         let full = self.buffer.full_stream().or_else(|| self.buffer.wanted_stream());
         let stream = full.or_else(|| self.buffer.pressed_stream(self.is_held()))?;
         let first = self.buffer.first_unit(stream)?;
-        let lane = self.engine.writable_lane(stream, first, self.now)?;
-        self.buffer.row_leaves(stream);
-        Some((stream, lane))
+        let die_group = self.engine.writable_die_group(stream, first, self.now)?;
+        self.buffer.program_unit_leaves(stream);
+        Some((stream, die_group))
     }
 
     /// Lets writes that wait go into the buffer, first come first served. Returns
     /// whether anything moved; a part of a request counts, since a request larger than
-    /// the buffer gets on only by rows of its own going to flash.
+    /// the buffer gets on only by program units of its own going to flash.
     fn admit(&mut self, out: &mut Vec<Completion>) -> bool {
         let mut progress = false;
         while let Some(&slot) = self.waiting_for_buffer.front() {
@@ -264,7 +264,7 @@ impl Drive {
         let layout = self.engine.nand().layout();
         let (level, pages) = layout.pages_of(at);
         let pages = pages.count_ones() as u16;
-        let row = layout.row_of(at);
+        let program_unit = layout.program_unit_of(at);
         let mut recovery = ReadRecovery::default();
         if self.engine.has_faults()
             && self.engine.sample_read_errors(at, self.now, &mut recovery)
@@ -274,7 +274,7 @@ impl Drive {
             self.buffer.mark_lost(place);
             self.engine.note_lost(at);
         }
-        let run = ReadRun { row, level: level as u8, pages, units: 1, recovery };
+        let run = ReadRun { program_unit, level: level as u8, pages, units: 1, recovery };
         self.engine.read(&run, cause, place | FILL, urgent, self.now);
         u32::from(pages)
     }

@@ -1,18 +1,18 @@
 //! What a zoned drive does beside reading and writing: it finishes, resets and loses zones.
 //!
-//! A zone whose flash has failed becomes read only: commands on it that are under way end with
+//! A zone whose flash has failed becomes read only: commands on it that are in flight end with
 //! [`Status::WriteFault`], and what the host was told is safe goes to a relocation block. Where
 //! blocks are too few for all zones, empty ones go offline.
 //!
-//! Units of a zone enter the buffer in the order of their places and leave it a row at a time,
-//! as rows of a zone cannot be padded before the zone ends. The buffer is durable, so that
-//! flushes need not ask for more.
+//! Units of a zone enter the buffer in the order of their places and leave it a program unit at a
+//! time, as program units of a zone cannot be padded before the zone ends. The buffer is durable,
+//! so that flushes need not ask for more.
 
 use std::collections::VecDeque;
 
 use prism_base::{DecodeError, Decoder, Encoder, Slab};
 use prism_ftl::{UnitWrite, Zoned};
-use prism_nand::LaneId;
+use prism_nand::DieGroupId;
 
 use super::Drive;
 use super::slots::Slot;
@@ -20,9 +20,9 @@ use crate::device::Device;
 use crate::request::{Completion, HostOp, Request, Status, SubmitError};
 use crate::zones::{ZoneFault, ZoneInfo, ZoneShape, ZoneState, Zones};
 
-/// Rows of padding for each die of a zone that may wait or run at once: those of the host come
-/// in between.
-const PAD_ROWS: u32 = 2;
+/// Program units of padding for each die of a zone that may wait or run at once: those of the
+/// host come in between.
+const PAD_PROGRAM_UNITS: u32 = 2;
 
 /// The zones of a drive, and those that are being ended.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct ZoneWork {
     failed: VecDeque<u32>,
 }
 
-/// Why rows of a zone leave the buffer before they are full.
+/// Why program units of a zone leave the buffer before they are full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     /// The rest of the zone is padded; the slot of the command, unless power has gone since.
@@ -65,7 +65,7 @@ impl ZoneWork {
         Self { zones, endings: VecDeque::new(), failed: VecDeque::new() }
     }
 
-    /// Whether no zone is being ended and no command on one is under way.
+    /// Whether no zone is being ended and no command on one is in flight.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.endings.is_empty() && self.zones.is_at_rest()
     }
@@ -126,7 +126,7 @@ impl Drive {
         Ok(request)
     }
 
-    /// The block of `zone` has failed. Commands on the zone that are under way end as if it
+    /// The block of `zone` has failed. Commands on the zone that are in flight end as if it
     /// had not; what is in the buffer goes to flash if the zone can still be read, and is lost
     /// with the zone if not. Returns whether the drive has such a zone.
     pub fn zone_failed(&mut self, zone: u32, fault: ZoneFault, out: &mut Vec<Completion>) -> bool {
@@ -191,7 +191,7 @@ impl Drive {
         Some((zone, ZoneFault::ReadOnly))
     }
 
-    /// `zone` has failed: commands under way that write or finish it fail.
+    /// `zone` has failed: commands in flight that write or finish it fail.
     fn zone_breaks(&mut self, zone: u32, fault: ZoneFault, out: &mut Vec<Completion>) {
         let Some(work) = &mut self.zones else { return };
         let finishing = work.fail(zone, fault);
@@ -290,8 +290,8 @@ impl Drive {
     /// Sends what is buffered of `zone` to flash. Returns whether none of it is left to send.
     fn drain_zone(&mut self, zone: u32) -> bool {
         while self.buffer.has_dirty(zone) {
-            let Some(lane) = self.lane_for(zone) else { return false };
-            self.write_row(zone, lane);
+            let Some(die_group) = self.die_group_for(zone) else { return false };
+            self.write_program_unit(zone, die_group);
         }
         true
     }
@@ -299,19 +299,23 @@ impl Drive {
     /// Pads `zone` to its end. Returns whether all of it is on flash.
     fn pad_zone(&mut self, zone: u32) -> bool {
         let dies = self.engine.nand().geometry().dies_per_superblock;
-        let may = |map: &Zoned| map.has_rows(zone) && map.rows_in_flight(zone) < PAD_ROWS * dies;
+        let may = |map: &Zoned| {
+            map.has_program_units(zone)
+                && map.program_units_in_flight(zone) < PAD_PROGRAM_UNITS * dies
+        };
         while self.engine.ftl().zoned().is_some_and(may) {
-            let Some(lane) = self.lane_for(zone) else { return false };
-            self.engine.pad(lane, zone, self.now);
+            let Some(die_group) = self.die_group_for(zone) else { return false };
+            self.engine.pad(die_group, zone, self.now);
         }
-        let through = |map: &Zoned| !map.has_rows(zone) && map.rows_in_flight(zone) == 0;
+        let through =
+            |map: &Zoned| !map.has_program_units(zone) && map.program_units_in_flight(zone) == 0;
         self.engine.ftl().zoned().is_some_and(through)
     }
 
-    /// The lane for the next row of `zone`, if it can take one now.
-    fn lane_for(&mut self, zone: u32) -> Option<LaneId> {
-        // Which unit a row begins with follows from the zone.
-        self.engine.writable_lane(zone, UnitWrite::PAD, self.now)
+    /// The die group for the next program unit of `zone`, if it can take one now.
+    fn die_group_for(&mut self, zone: u32) -> Option<DieGroupId> {
+        // Which unit a program unit begins with follows from the zone.
+        self.engine.writable_die_group(zone, UnitWrite::PAD, self.now)
     }
 
     /// Finds out, after a loss of power, what zones hold on flash and in what was saved of the

@@ -5,48 +5,50 @@
 
 use prism_base::Bytes;
 
-use super::{ROWS_PER_BLOCK_MIN, Scaled, many};
+use super::{PROGRAM_UNITS_PER_BLOCK_MIN, Scaled, many};
 use crate::device::{Device, DeviceError};
 
 /// Zones a drive keeps: with fewer, a log over them has no choice of what to clean.
 const ZONES_MIN: u64 = 64;
 /// Zones it keeps for each group of dies that a zone goes over.
-const ZONES_PER_LANE_MIN: u64 = 2;
+const ZONES_PER_DIE_GROUP_MIN: u64 = 2;
 
 /// Fits `device` to `capacity`, which counts addresses, rounded up to whole zones.
 pub(super) fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
     let full = device.geometry();
     let shape = device.zone_shape().expect("a zoned drive");
-    let zones_min = ZONES_MIN.max(ZONES_PER_LANE_MIN * u64::from(full.lanes()));
-    let rows_full = u64::from(full.rows_per_die());
-    let size = |rows: u64| {
-        if rows == rows_full {
+    let zones_min = ZONES_MIN.max(ZONES_PER_DIE_GROUP_MIN * u64::from(full.die_groups()));
+    let program_units_full = u64::from(full.program_units_per_die());
+    let size = |program_units: u64| {
+        if program_units == program_units_full {
             return shape.size;
         }
-        let holds = shape.capacity / rows_full * rows;
+        let holds = shape.capacity / program_units_full * program_units;
         // Hosts like powers of two; a drive whose zones are none keeps the share instead.
         if shape.size.is_power_of_two() {
             holds.next_power_of_two()
         } else {
-            (shape.size.div_ceil(shape.block) * rows).div_ceil(rows_full) * shape.block
+            (shape.size.div_ceil(shape.block) * program_units).div_ceil(program_units_full)
+                * shape.block
         }
     };
-    let least = ROWS_PER_BLOCK_MIN.min(rows_full);
-    let enough = |rows: &u64| capacity.0.div_ceil(size(*rows)) >= zones_min;
-    let rows = (least..=rows_full).rev().find(enough).unwrap_or(least);
-    let zones = capacity.0.div_ceil(size(rows)).max(zones_min);
+    let least = PROGRAM_UNITS_PER_BLOCK_MIN.min(program_units_full);
+    let enough = |program_units: &u64| capacity.0.div_ceil(size(*program_units)) >= zones_min;
+    let program_units = (least..=program_units_full).rev().find(enough).unwrap_or(least);
+    let zones = capacity.0.div_ceil(size(program_units)).max(zones_min);
     let spare = u64::from(full.blocks()) - u64::from(shape.count);
     let spare = (spare * zones).div_ceil(u64::from(shape.count)).max(1);
-    let per_lane = (zones + spare).div_ceil(u64::from(full.lanes()));
+    let per_die_group = (zones + spare).div_ceil(u64::from(full.die_groups()));
     let planes = if device.flash.multi_plane { 1 } else { u64::from(device.flash.planes) };
     let mut fitted = device.clone();
-    fitted.flash.pages_per_block = rows as u32 * full.pages_per_program;
-    fitted.flash.blocks_per_plane = u32::try_from(per_lane.div_ceil(planes)).unwrap_or(u32::MAX);
-    fitted.ftl.zone_size = Some(Bytes(size(rows)));
-    fitted.drive.capacity = Bytes(zones * size(rows));
+    fitted.flash.pages_per_block = program_units as u32 * full.pages_per_program;
+    fitted.flash.blocks_per_plane =
+        u32::try_from(per_die_group.div_ceil(planes)).unwrap_or(u32::MAX);
+    fitted.ftl.zone_size = Some(Bytes(size(program_units)));
+    fitted.drive.capacity = Bytes(zones * size(program_units));
     fitted.check()?;
     let mut changes = Vec::new();
-    if zones * size(rows) > capacity.0 {
+    if zones * size(program_units) > capacity.0 {
         let now = fitted.drive.capacity;
         changes.push(format!(
             "capacity {now} instead of {capacity}: whole zones, {zones_min} or more"
@@ -55,11 +57,11 @@ pub(super) fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceErro
     if zones != u64::from(shape.count) {
         changes.push(format!("{} instead of {}", many(zones as u32, "zone"), shape.count));
     }
-    if rows != rows_full {
+    if program_units != program_units_full {
         let holds = fitted.zone_shape().expect("a zoned drive").capacity;
         changes.push(format!(
             "zones of {} that hold {} instead of {} that hold {}",
-            Bytes(size(rows)),
+            Bytes(size(program_units)),
             Bytes(holds),
             Bytes(shape.size),
             Bytes(shape.capacity)

@@ -24,7 +24,7 @@ const CHECKSUM_BYTES: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// Something is under way or in the buffer.
+    /// Something is in flight or in the buffer.
     #[error("the drive is not at rest: {0}")]
     NotAtRest(&'static str),
     /// It writes no more.
@@ -77,7 +77,7 @@ impl Drive {
     /// clock and its counts are no part of it.
     ///
     /// # Errors
-    /// [`SnapshotError::NotAtRest`] if a request, an operation or a trim is under way: send a
+    /// [`SnapshotError::NotAtRest`] if a request, an operation or a trim is in flight: send a
     /// flush and let the drive finish. [`SnapshotError::ReadOnly`] of a drive that has failed.
     pub fn save(&self) -> Result<Vec<u8>, SnapshotError> {
         if self.read_only().is_some() {
@@ -113,7 +113,7 @@ impl Drive {
         let map = self.map.as_ref().is_none_or(|map| map.is_at_rest());
         let zones = self.zones.as_ref().is_none_or(|zones| zones.is_at_rest());
         if self.next_event().is_some() || self.in_flight() > 0 {
-            Some("operations are under way; let it finish")
+            Some("operations are in flight; let it finish")
         } else if !self.buffer.is_at_rest() || self.trims_waiting() {
             Some("its buffer holds what has begun or is promised; send a flush first")
         } else if !(self.engine.is_at_rest() && self.engine.ftl().is_at_rest() && map && zones) {
@@ -163,7 +163,7 @@ impl Drive {
         // Its luck is that of the state.
         device.age(&mut nand, 0);
         let mut nand = nand.restored(from)?;
-        nand.pair_rows(device.rows_per_word_line());
+        nand.pair_program_units(device.program_units_per_wordline());
         let ftl = Ftl::decode(device.geometry(), device.ftl_config(), from)?;
         let (units, map_units) = (device.logical_units(), device.page_config().map_units);
         if !ftl.stands_on(&nand, units + map_units) {

@@ -32,7 +32,7 @@ fn map_on_flash() -> Device {
     })
 }
 
-/// What is saved from: every policy that draws lots or looks at ages, and every layout.
+/// What is saved from: every policy that chooses at random or looks at ages, and every layout.
 fn devices() -> Vec<(&'static str, Device)> {
     vec![
         ("plain", device(|_| {})),
@@ -132,7 +132,7 @@ fn a_drive_that_is_not_at_rest_is_not_saved() {
         assert!(refused(drive).contains("let it finish"), "{}", refused(drive));
         drive.come_to_rest(&mut done);
     };
-    // Waits for the other half of its row, which is a state.
+    // Waits for the other half of its program unit, which is a state.
     serve(&mut drive, HostOp::Write, 4096);
     assert_eq!((drive.save().is_ok(), drive.buffered_units()), (true, 1));
     // A trim whose tombstone is still to come is none.
@@ -255,18 +255,21 @@ fn the_document_tells_the_truth() {
     assert_eq!((&bytes[..8], bytes[8]), (&MAGIC[..], VERSION as u8));
     // The sizes that the document gives, added up.
     let geometry = device.geometry();
-    let (lanes, blocks) = (u64::from(geometry.lanes()), u64::from(geometry.blocks()));
+    let (die_groups, blocks) = (u64::from(geometry.die_groups()), u64::from(geometry.blocks()));
     let page_config = device.page_config();
     let free: u64 = {
         let drive = Drive::from_saved(device.clone(), &bytes).unwrap();
         let ftl = drive.engine().ftl();
-        (0..geometry.lanes()).map(|l| u64::from(ftl.free_blocks(prism_nand::LaneId(l)))).sum()
+        (0..geometry.die_groups())
+            .map(|l| u64::from(ftl.free_blocks(prism_nand::DieGroupId(l))))
+            .sum()
     };
     let open = {
         let drive = Drive::from_saved(device.clone(), &bytes).unwrap();
         let ftl = drive.engine().ftl();
-        let lanes = (0..geometry.lanes()).map(prism_nand::LaneId);
-        lanes.filter(|&lane| ftl.next_row(lane, 0, 0).is_some()).count() as u64
+        let die_groups = (0..geometry.die_groups()).map(prism_nand::DieGroupId);
+        die_groups.filter(|&die_group| ftl.next_program_unit(die_group, 0, 0).is_some()).count()
+            as u64
     };
     let head = 12 + 4 + describe(&device).len() as u64 + 8;
     let nand = (4 + 2 * blocks) + (4 + 4 * blocks) + 3 * 4 + 24;
@@ -274,8 +277,11 @@ fn the_document_tells_the_truth() {
     let columns = (4 + 4 * blocks) + (4 + 2 * blocks) + 2 * 4;
     let frontiers = u64::from(page_config.frontier_count());
     let sealed = blocks - free - open;
-    let lane = (4 + 8 * frontiers + 4 + 12 + 8) * lanes + 4 * free + (4 + 8 + 8) * sealed;
-    let turns = (4 + 4 * lanes) + (4 + lanes) + 4 + 8;
+    let die_group = (4 + 8 * frontiers + 4 + 12 + 8) * die_groups + 4 * free + (4 + 8 + 8) * sealed;
+    let turns = (4 + 4 * die_groups) + (4 + die_groups) + 4 + 8;
     let buffer = 4 + 4;
-    assert_eq!(bytes.len() as u64, head + nand + map + columns + lane + 32 + turns + buffer + 8);
+    assert_eq!(
+        bytes.len() as u64,
+        head + nand + map + columns + die_group + 32 + turns + buffer + 8
+    );
 }

@@ -131,8 +131,8 @@ impl Drive {
 /// Programs on erased flash what `ftl` says stands there.
 fn program_as(nand: &mut Nand, ftl: &PageMap) {
     for block in (0..nand.geometry().blocks()).map(BlockId) {
-        let first = nand.layout().first_row(block);
-        nand.program_rows(first, ftl.rows_written(block)).expect("the flash is erased");
+        let first = nand.layout().first_program_unit(block);
+        nand.program_bulk(first, ftl.program_units_written(block)).expect("the flash is erased");
     }
 }
 
@@ -191,9 +191,9 @@ impl<P: FnMut(u64, u64) -> bool> Writer<'_, P> {
         let zones = ((f64::from(shape.count) * share) as u64).min(u64::from(shape.count));
         self.total = zones * capacity;
         let flash = self.engine.flash();
-        let row = u64::from(flash.layout().units_per_row());
-        // Rows one by one where each may be the last of its zone.
-        let step = if flash.has_faults() { row } else { capacity };
+        let program_unit = u64::from(flash.layout().units_per_program_unit());
+        // Program units one by one where each may be the last of its zone.
+        let step = if flash.has_faults() { program_unit } else { capacity };
         for zone in 0..zones {
             let first = zone * size;
             if self.engine.ftl().host_place(zone as u32, first as u32) == HostPlace::Blocked {

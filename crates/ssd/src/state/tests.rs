@@ -3,12 +3,12 @@
 use prism_base::{Bytes, Rng};
 use prism_engine::Immediate;
 use prism_ftl::{Frontiers, Ftl, PageMap, VictimPolicy};
-use prism_nand::{Geometry, LaneId, Nand};
+use prism_nand::{DieGroupId, Geometry, Nand};
 
 use super::*;
 use crate::device::Mapping;
 
-/// Two lanes of `blocks` blocks of 64 units, nearly as full as `op` says.
+/// Two die groups of `blocks` blocks of 64 units, nearly as full as `op` says.
 fn device(blocks: u32, op: f64) -> Device {
     let mut device = Device::preset("femu").unwrap();
     device.flash.channels = 2;
@@ -159,16 +159,19 @@ fn every_kind_of_drive_has_a_steady_state() {
             assert_eq!(preparation, Preparation::default());
             let all = u64::from(config.logical_units + config.map_units);
             assert_eq!(ftl.mapped(), all, "{name}");
-            let lanes = device.geometry().lanes();
-            for lane in (0..lanes).map(LaneId) {
-                let free = ftl.free_blocks(lane);
+            let die_groups = device.geometry().die_groups();
+            for die_group in (0..die_groups).map(DieGroupId) {
+                let free = ftl.free_blocks(die_group);
                 let allowed = config.free_blocks_low..=config.free_blocks_high + 2;
-                assert!(allowed.contains(&free) && ftl.balanced(lane, 0), "{name}: {free} erased");
+                assert!(
+                    allowed.contains(&free) && ftl.balanced(die_group, 0),
+                    "{name}: {free} erased"
+                );
             }
             for unit in 0..config.logical_units + config.map_units {
                 let at = ftl.lookup(unit).expect("every unit is mapped");
-                nand.check_read(at).expect("on a row that is programmed");
-                assert!(!nand.layout().is_parity(nand.layout().row_of(at)));
+                nand.check_read(at).expect("on a program unit that is programmed");
+                assert!(!nand.layout().is_parity(nand.layout().program_unit_of(at)));
             }
             assert_eq!(nand.erases_total(), 0);
             let at_once = overwritten(&mut nand, &mut ftl, 1.0, 1);
@@ -277,7 +280,8 @@ fn settling_ends_and_says_how() {
     assert!(!rounds.steady(&[2.0, 2.0, 2.0]) && !rounds.steady(&[2.0, 2.05, 2.01, 2.0]));
 }
 
-/// Rows at once and rows one by one (which content asks for) leave the same FTL behind.
+/// Program units at once and program units one by one (which content asks for) leave the same FTL
+/// behind.
 #[test]
 fn the_short_way_and_the_long_way_are_the_same() {
     for (name, device) in kinds() {
@@ -293,7 +297,7 @@ fn the_short_way_and_the_long_way_are_the_same() {
                 let lpn = rng.below(u64::from(logical)) as u32;
                 engine.write(lpn, version);
                 if rng.chance(0.02) {
-                    // Often of what still waits for its row.
+                    // Often of what still waits for its program unit.
                     let start = if rng.chance(0.5) { lpn } else { 0 };
                     engine.trim(start, logical.min(start + 2), version);
                 }
@@ -311,14 +315,20 @@ fn the_short_way_and_the_long_way_are_the_same() {
         for unit in 0..device.logical_units() {
             assert_eq!(short.lookup(unit), long.lookup(unit), "{name}: unit {unit}");
         }
-        for lane in (0..geometry.lanes()).map(LaneId) {
-            assert_eq!(short.free_blocks(lane), long.free_blocks(lane));
-            assert_eq!(short.next_row(lane, 0, 0), long.next_row(lane, 0, 0));
+        for die_group in (0..geometry.die_groups()).map(DieGroupId) {
+            assert_eq!(short.free_blocks(die_group), long.free_blocks(die_group));
+            assert_eq!(
+                short.next_program_unit(die_group, 0, 0),
+                long.next_program_unit(die_group, 0, 0)
+            );
         }
         for block in (0..geometry.blocks()).map(BlockId) {
             let (short, long) = (short.page().unwrap(), long.page().unwrap());
-            assert_eq!(short.rows_written(block), long.rows_written(block));
-            assert_eq!(short_nand.rows_programmed(block), short.rows_written(block));
+            assert_eq!(short.program_units_written(block), long.program_units_written(block));
+            assert_eq!(
+                short_nand.program_units_programmed(block),
+                short.program_units_written(block)
+            );
             assert_eq!(short.is_dead(block), long.is_dead(block));
         }
     }

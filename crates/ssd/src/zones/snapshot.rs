@@ -16,7 +16,7 @@ const STATES: [ZoneState; 7] = [
 ];
 
 impl Zones {
-    /// Whether no command that writes or manages a zone is under way.
+    /// Whether no command that writes or manages a zone is in flight.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.zones.iter().all(|zone| zone.writes == 0 && !zone.managed)
     }

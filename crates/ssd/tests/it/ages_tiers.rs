@@ -59,7 +59,7 @@ fn a_cache_that_fails_is_gone_and_the_drive_goes_on() {
     assert_eq!(counts.faults.program_failures, blocks);
     // What did not find room in the cache is every unit that was written.
     assert_eq!((counts.slc_overflow, counts.units[Cause::Host]), (100, 100 + blocks));
-    // Eight pages of one bit a cell each.
+    // Eight pages of SLC each.
     assert_eq!(health.retired, Bytes(blocks * 8 * UNIT));
     drain(&mut drive);
 }

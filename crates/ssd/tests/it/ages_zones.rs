@@ -117,7 +117,7 @@ fn random_program_failures_leave_zones_that_can_be_read() {
         let zones = health.zones.unwrap();
         assert_eq!((zones.read_only, zones.offline), (1, 0), "seed {seed}");
         assert_eq!((state(&drive, 0), drive.take_failed_zone()), (ZoneState::ReadOnly, Some(0)));
-        assert!(zones.relocated.0 >= UNIT, "the row that failed stands elsewhere");
+        assert!(zones.relocated.0 >= UNIT, "the program unit that failed stands elsewhere");
         for (unit, version) in (0..).zip(versions) {
             assert_eq!(drive.version_of(unit).unwrap(), Some(version), "seed {seed}, unit {unit}");
         }

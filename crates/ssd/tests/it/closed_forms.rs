@@ -87,35 +87,35 @@ fn cached_writes_are_link_and_firmware() {
     check(&device, writes, expected);
 }
 
-/// The time of the programs that make a row of a fresh word line durable: its own and, without
-/// protection, those of the padding that fills up the word line.
-fn word_line(device: &Device) -> Nanos {
+/// The time of the programs that make a program unit of a fresh wordline durable: its own and,
+/// without protection, those of the padding that fills up the wordline.
+fn wordline(device: &Device) -> Nanos {
     let flash = &device.flash;
-    let row = transfer_time(Bytes(2 * 8192), flash.channel_bandwidth.unwrap());
-    let rows = 0..device.rows_per_word_line();
-    Nanos(rows.map(|page| (row + flash.t_program.of(page)).0).sum())
+    let program_unit = transfer_time(Bytes(2 * 8192), flash.channel_bandwidth.unwrap());
+    let program_units = 0..device.program_units_per_wordline();
+    Nanos(program_units.map(|page| (program_unit + flash.t_program.of(page)).0).sum())
 }
 
 #[test]
-fn written_through_adds_bus_and_programs_of_the_word_line() {
-    for (cell, rows) in [(Cell::Slc, 1), (Cell::Mlc, 2), (Cell::Qlc, 4)] {
+fn written_through_adds_bus_and_programs_of_the_wordline() {
+    for (cell, program_units) in [(Cell::Slc, 1), (Cell::Mlc, 2), (Cell::Qlc, 4)] {
         let mut device = tiny(64, 1500, false);
         device.drive.write_cache = WriteCache::WriteThrough;
         device.flash.cell = cell;
-        assert_eq!(device.rows_per_word_line(), rows);
+        assert_eq!(device.program_units_per_wordline(), program_units);
         let d = &device.drive;
         let expected = d.firmware_write
             + transfer_time(Bytes(4096), d.link_bandwidth.unwrap())
-            + word_line(&device);
+            + wordline(&device);
         let writes: Vec<_> = (0..300).map(|i| request(HostOp::Write, i * 7 % 1500, 1)).collect();
-        // On a drive that was never written each write begins a word line.
+        // On a drive that was never written each write begins a wordline.
         let (mean, max) = run(&mut Drive::new(device.clone(), 1).unwrap(), writes);
         assert_eq!((mean, max), (expected.0 as f64, expected));
     }
 }
 
 #[test]
-fn a_flush_is_a_padded_word_line_or_nothing() {
+fn a_flush_is_a_padded_wordline_or_nothing() {
     let cases = [(Cell::Slc, 3), (Cell::Mlc, 7), (Cell::Qlc, 15)];
     for (protected, (cell, padding)) in
         [true, false].into_iter().flat_map(|p| cases.map(|c| (p, c)))
@@ -130,7 +130,7 @@ fn a_flush_is_a_padded_word_line_or_nothing() {
         drive.advance(SimTime(100_000_000), &mut out);
         let flush = out[1].completed.since(out[1].submitted);
         let firmware = device.drive.firmware_read;
-        let expected = if protected { firmware } else { firmware + word_line(&device) };
+        let expected = if protected { firmware } else { firmware + wordline(&device) };
         assert_eq!(flush, expected);
         let pads = drive.flash_counts().units[prism_nand::Cause::Pad];
         assert_eq!(pads, if protected { 0 } else { padding });

@@ -25,9 +25,9 @@ fn aged_example() -> String {
 fn the_example_is_what_the_document_says() {
     let device = Device::from_toml(example()).unwrap();
     let geometry = device.geometry();
-    let row = Bytes(u64::from(geometry.units_per_row()) * geometry.unit.0);
+    let program_unit = Bytes(u64::from(geometry.units_per_program_unit()) * geometry.unit.0);
     let block = Bytes(u64::from(geometry.units_per_block()) * geometry.unit.0);
-    assert_eq!((geometry.dies(), row, block), (8, Bytes(32 << 10), Bytes(8 << 20)));
+    assert_eq!((geometry.dies(), program_unit, block), (8, Bytes(32 << 10), Bytes(8 << 20)));
     assert_eq!(geometry.raw(), Bytes(32 << 30));
     let spare = device.over_provisioning();
     let told = format!("{:.1} % nominal", 100.0 * spare.nominal);
@@ -52,7 +52,7 @@ fn sections() -> Vec<(&'static str, Vec<String>)> {
     ["", "[flash]\n", "[ftl]\n", "[drive]\n", "[faults]\n", "[datasheet]\n"].map(known).into()
 }
 
-/// The rows of the document's tables of fields in a section: field, and whether it may be
+/// The program units of the document's tables of fields in a section: field, and whether it may be
 /// left out, because it has a default or belongs to one mapping alone.
 fn described(heading: &str) -> Vec<(String, bool)> {
     let title = match heading.trim() {
@@ -64,10 +64,10 @@ fn described(heading: &str) -> Vec<(String, bool)> {
     let section = &section[..section.find("\n### ").unwrap_or(section.len())];
     let mut all = Vec::new();
     for (number, table) in section.split("\n| field |").skip(1).enumerate() {
-        let mut rows = table.lines().take_while(|line| line.contains('|'));
-        let defaults = rows.next().is_some_and(|head| head.contains("| default |"));
-        for row in rows.skip(1) {
-            let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let mut program_units = table.lines().take_while(|line| line.contains('|'));
+        let defaults = program_units.next().is_some_and(|head| head.contains("| default |"));
+        for program_unit in program_units.skip(1) {
+            let cells: Vec<_> = program_unit.trim_matches('|').split('|').map(str::trim).collect();
             let default = defaults && !cells[3].is_empty() || number > 0;
             all.push((cells[0].trim_matches('`').to_owned(), default));
         }
@@ -135,12 +135,12 @@ fn ranges_are_described_and_read() {
     let message = message.to_string();
     let (_, list) = message.split_once("expected one of ").expect(&message);
     let mut read: Vec<_> = list.split('`').skip(1).step_by(2).map(str::to_owned).collect();
-    let rows = described("[[range]]\n");
-    let mut fields: Vec<_> = rows.iter().map(|(field, _)| field.clone()).collect();
+    let program_units = described("[[range]]\n");
+    let mut fields: Vec<_> = program_units.iter().map(|(field, _)| field.clone()).collect();
     read.sort();
     fields.sort();
     assert_eq!(fields, read, "fields of a range, as described and as read");
-    for (field, default) in rows {
+    for (field, default) in program_units {
         let needed = ["share", "mapping"].contains(&field.as_str());
         assert!(needed != default, "{field} has a default, or is required");
         let line = range.lines().find(|line| line.starts_with(&format!("{field} = ")));
@@ -171,7 +171,7 @@ fn the_hybrid_fields_are_described_required_and_apart() {
         Device::from_toml(&text.replace(from, to)).unwrap_err().to_string()
     };
     for field in ["group_blocks", "group_log_blocks", "log_share"] {
-        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no row");
+        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no program unit");
         let line = text.lines().find(|line| line.starts_with(field)).expect("the field");
         assert!(message(&format!("{line}\n"), "").contains(&format!("ftl.{field} = nothing")));
         let page = example().replace("[ftl]", &format!("[ftl]\n{line}"));
@@ -198,7 +198,7 @@ fn the_hybrid_fields_are_described_required_and_apart() {
 #[test]
 fn every_victim_policy_is_described_and_read() {
     for policy in VictimPolicy::EXAMPLES {
-        assert!(DOCUMENT.contains(&format!("\n| `{policy}` |")), "{policy} has no row");
+        assert!(DOCUMENT.contains(&format!("\n| `{policy}` |")), "{policy} has no program unit");
         let text = example().replace("victim = \"greedy\"", &format!("victim = \"{policy}\""));
         assert_eq!(Device::from_toml(&text).unwrap().page_config().victim, policy);
     }
@@ -228,7 +228,7 @@ fn the_fields_of_zones_are_described_required_and_apart() {
         Device::from_toml(&text.replace(from, to)).unwrap_err().to_string()
     };
     for field in ["zone_size", "max_open_zones", "max_active_zones"] {
-        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no row");
+        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no program unit");
         let line = text.lines().find(|line| line.starts_with(field)).expect("the field");
         assert!(message(&format!("{line}\n"), "").contains("mapping \"zns\" needs"));
         let page = example().replace("[ftl]", &format!("[ftl]\n{line}"));
@@ -245,11 +245,15 @@ fn the_fields_of_zones_are_described_required_and_apart() {
     check("\"56GiB\"", "\"80GiB\"", "5120 zones on 4096 blocks");
     check("write-back", "write-through", "drive.write_cache");
     check("protection = true", "protection = false", "drive.power_loss_protection");
-    check("\"2MiB\"", "\"256KiB\"", "a row (what one program writes) for each active zone");
+    check(
+        "\"2MiB\"",
+        "\"256KiB\"",
+        "a program unit (what one program writes) for each active zone",
+    );
     check("victim = \"greedy\"", "victim = \"greedy\"\nsegment = \"1MiB\"", "ftl.segment");
 }
 
-/// The example with the part of one bit a cell that the document shows, and less capacity.
+/// The example with the part of SLC that the document shows, and less capacity.
 #[test]
 fn the_slc_fields_are_described_and_required() {
     let fence = "```toml slc\n";
@@ -262,17 +266,20 @@ fn the_slc_fields_are_described_and_required() {
         .replace("[datasheet]\n", &format!("[slc]\n{section}\n[datasheet]\n"));
     let device = Device::from_toml(&text).unwrap();
     let geometry = device.geometry();
-    assert_eq!((geometry.slc_blocks_per_lane(), geometry.slc_rows_per_block()), (164, 256 / 3));
+    assert_eq!(
+        (geometry.slc_blocks_per_die_group(), geometry.slc_program_units_per_block()),
+        (164, 256 / 3)
+    );
     assert_eq!(geometry.slc_raw(), Bytes(8 * 164 * 85 * 2 * 16384));
     for line in section.lines() {
         let field = line.split(" = ").next().expect("a field");
-        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no row");
+        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no program unit");
         let message = Device::from_toml(&text.replace(&format!("\n{line}\n"), "\n"));
         let message = message.unwrap_err().to_string();
         assert!(message.contains(field), "{field}: {message}");
     }
     for field in ["below", "handle", "up_to"] {
-        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no row");
+        assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no program unit");
     }
 }
 
@@ -304,7 +311,7 @@ fn what_makes_no_sense_under_faults_is_named() {
     let device = Device::from_toml(&aged).unwrap();
     let model = device.fault_model().unwrap();
     assert_eq!((model.wear, model.factory_bad, model.ecc.retries), (2500, 0.01, 5));
-    // Two more erased blocks of each lane are kept.
+    // Two more erased blocks of each die group are kept.
     let (ours, other) = (device.page_config(), Device::from_toml(example()).unwrap().page_config());
     assert_eq!(ours.reserve_blocks, other.reserve_blocks + 2);
     assert_eq!(ours.free_blocks_low, other.free_blocks_low + 2);

@@ -22,7 +22,7 @@ fn faulty(rng: &mut Rng, usage: SlcUsage) -> Device {
         let own = FaultSpec { kind: "slc".into(), ..often(rng) };
         faults.slc = Some(Box::new(own));
         device.faults = Some(faults);
-        let slc = device.slc.as_mut().expect("it has blocks of one bit a cell");
+        let slc = device.slc.as_mut().expect("it has SLC blocks");
         slc.blocks += more / 2;
         device.flash.blocks_per_plane += more + more / 2;
         device.ftl.placement_handles = device.ftl.placement_handles.min(2);
@@ -39,9 +39,9 @@ fn faulty(rng: &mut Rng, usage: SlcUsage) -> Device {
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     faults: FaultCounts,
-    /// Blocks of one bit a cell that grew bad.
+    /// Blocks of SLC that grew bad.
     slc_grown: u32,
-    /// Lives that end read-only, and those whose lanes have no such block left to write to.
+    /// Lives that end read-only, and those whose die groups have no such block left to write to.
     read_only: u32,
     without_slc: u32,
     refused: u64,

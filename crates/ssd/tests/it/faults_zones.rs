@@ -22,8 +22,8 @@ fn one_of<T: Copy>(rng: &mut Rng, items: &[T]) -> T {
 fn faulty(rng: &mut Rng) -> Device {
     let members = one_of(rng, &[1, 2, 4]);
     let mut device = zoned::device(members);
-    let lanes = 4 / members;
-    let blocks = (ZONES as u32 + 2 + rng.below(20) as u32).div_ceil(lanes);
+    let die_groups = 4 / members;
+    let blocks = (ZONES as u32 + 2 + rng.below(20) as u32).div_ceil(die_groups);
     device.flash.blocks_per_plane = blocks;
     device.flash.cache_program = rng.chance(0.4);
     device.drive.capacity = Bytes(ZONES * ZONE_UNITS * UNIT);
@@ -49,7 +49,7 @@ struct Zone {
     acknowledged: Vec<u64>,
     /// Units submitted.
     submitted: u64,
-    /// A reset or finish is under way.
+    /// A reset or finish is in flight.
     managed: Option<HostOp>,
     /// A write or a command has found that the zone can only be read.
     faulted: bool,

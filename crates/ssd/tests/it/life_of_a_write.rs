@@ -12,8 +12,8 @@ use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
 
 const PICTURE: &str = include_str!("../../../../docs/mappings/dftl.svg");
 
-/// Rows of a block, each of one unit; entries of a translation page and of the cache.
-const ROWS: u32 = 8;
+/// Program units of a block, each of one unit; entries of a translation page and of the cache.
+const PROGRAM_UNITS: u32 = 8;
 const UNIT: u64 = 512;
 const ENTRIES: u64 = 128;
 const CACHED: u64 = 64;
@@ -26,7 +26,7 @@ fn device() -> Device {
     device.flash.planes = 1;
     device.flash.multi_plane = false;
     device.flash.blocks_per_plane = 64;
-    device.flash.pages_per_block = ROWS;
+    device.flash.pages_per_block = PROGRAM_UNITS;
     device.flash.t_program = PageTimes::uniform(device.flash.t_program.of(0));
     device.flash.page = Bytes(UNIT);
     device.ftl.mapping_unit = Bytes(UNIT);
@@ -59,7 +59,7 @@ fn sentence(drive: &mut Drive, what: &str, units: Range<u64>) -> String {
     let ftl = drive.engine().ftl();
     let place = |unit| {
         let at = ftl.lookup(unit).expect("it was written").0;
-        format!("in block {}, page {}", at / ROWS, at % ROWS)
+        format!("in block {}, page {}", at / PROGRAM_UNITS, at % PROGRAM_UNITS)
     };
     format!(
         "write {what}: misses {}; programs host {}, map {}; reads map {}; erases {}; \

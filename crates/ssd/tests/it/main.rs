@@ -19,6 +19,6 @@ mod power_loss;
 mod saved_states;
 mod tiers;
 mod timing;
-mod word_lines;
+mod wordlines;
 mod zones;
 mod zones_power;

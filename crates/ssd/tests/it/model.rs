@@ -45,7 +45,7 @@ fn random_hybrid_drives_agree_with_a_hash_map() {
     }
 }
 
-/// Both uses of blocks with one bit a cell.
+/// Both uses of SLC blocks.
 #[test]
 fn random_drives_with_two_kinds_of_blocks_agree_with_a_hash_map() {
     let (mut folded, mut cleaned, mut overflowed) = (0, 0, 0);

@@ -66,7 +66,7 @@ fn handles_keep_hot_and_cold_apart() {
     let untold = copies(Frontiers::Separate, 2, false);
     let told = copies(Frontiers::Separate, 2, true);
     let isolated = copies(Frontiers::PerStream, 2, true);
-    // A handle that nobody uses helps nobody; told apart, hot data leaves whole blocks of
+    // A handle that nobody uses helps nobody; distinguished, hot data leaves whole blocks of
     // garbage; isolated, what survives of it is not mixed with cold data.
     let all = format!("mixed {mixed}, untold {untold}, told {told}, isolated {isolated}");
     assert!(untold > 0.8 * mixed, "{all}");
@@ -74,7 +74,7 @@ fn handles_keep_hot_and_cold_apart() {
     assert!(isolated < 0.75 * mixed, "{all}");
 }
 
-/// Two files written by turns, then one of them discarded: with segments each block holds
+/// Two files written alternately, then one of them discarded: with segments each block holds
 /// one file only, and cleaning has nothing to copy.
 #[test]
 fn segments_group_by_place() {
@@ -84,7 +84,8 @@ fn segments_group_by_place() {
         device.check().unwrap();
         let mut drive = prepared(&device, InitialState::Empty);
         for _ in 0..12 {
-            // Rows of four units, so that the two share no row by the way they come.
+            // Program units of four units, so that the two share no program unit by the way they
+            // come.
             let by_turns = (0..2048).flat_map(|i| [write(i, 0), write(2048 + i, 0)]);
             run(&mut drive, 8, by_turns);
             let discard = Request::new(HostOp::Discard, 2048 * UNIT, 2048 * UNIT, 0);
@@ -107,9 +108,9 @@ fn dftl(blocks: u32, units: u64, entries: u64) -> Device {
 }
 
 /// Commands wait until fewer pages of the map are to be rewritten, and these wait until half of
-/// the buffer is empty. Half a row of the host must not stay there for ever.
+/// the buffer is empty. Half a program unit of the host must not stay there for ever.
 #[test]
-fn half_a_row_in_a_small_buffer_holds_up_no_rewrites() {
+fn half_a_program_unit_in_a_small_buffer_holds_up_no_rewrites() {
     let mut device = dftl(700, 70 << 10, 1024);
     device.drive.write_buffer = device.write_buffer_min();
     device.check().unwrap();
@@ -226,7 +227,7 @@ fn dirty_entries_cost_programs_of_the_map() {
     assert!(drive.flash_counts().reads[Cause::Map] < 8300, "each entry is missed once");
     let mut rng = Rng::stream(3, "placement.writes");
     let units: BTreeSet<_> = (0..20_000).map(|_| rng.below(8192)).collect();
-    // Two commands under way may miss the same entry.
+    // Two commands in flight may miss the same entry.
     let misses = drive.map_counts().unwrap().misses - units.len() as u64;
     assert!(misses < 20, "{misses} more than entries");
 }

@@ -4,7 +4,7 @@
 use crate::common::lab::*;
 use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::{CleaningMode, Scheduler};
-use prism_nand::{Cause, LaneId};
+use prism_nand::{Cause, DieGroupId};
 use prism_ssd::device::WriteCache;
 use prism_ssd::{Device, Drive, HostOp};
 
@@ -148,7 +148,7 @@ fn worn(device: &mut Device) -> Drive {
     let mut drive = filled(device);
     let mut rng = Rng::stream(3, "policies.wear");
     // Until the last erased block above the low watermark is about to be opened.
-    while drive.engine().ftl().free_blocks(LaneId(0)) > device.ftl.free_blocks_low {
+    while drive.engine().ftl().free_blocks(DieGroupId(0)) > device.ftl.free_blocks_low {
         serve(&mut drive, write(rng.below(800)));
     }
     drain(&mut drive);
@@ -165,7 +165,7 @@ fn idle_cleaning_begins_in_idle_time_and_ends_with_it() {
     device.ftl.free_blocks_idle = 8;
     device.ftl.idle_after = Nanos(5_000_000);
     let mut drive = worn(&mut device);
-    let free = |drive: &Drive| drive.engine().ftl().free_blocks(LaneId(0));
+    let free = |drive: &Drive| drive.engine().ftl().free_blocks(DieGroupId(0));
     assert_eq!((copies(&drive) > 0, free(&drive)), (true, 8), "drained means idle for long");
     // While requests come oftener than that, nothing is cleaned above the low watermark.
     let before = copies(&drive);
@@ -210,7 +210,7 @@ fn copies_under_reads(mode: CleaningMode) -> (u64, u64) {
     });
     let busy = copies(&drive);
     drain(&mut drive);
-    let free = drive.engine().ftl().free_blocks(LaneId(0));
+    let free = drive.engine().ftl().free_blocks(DieGroupId(0));
     assert_eq!(free, device.ftl.free_blocks_high, "cleaning is made up for");
     (busy, copies(&drive) - busy)
 }

@@ -262,7 +262,7 @@ fn random_zones() {
 
 /// What is left in the buffer of a protected drive, which a flush does not send to flash.
 #[test]
-fn what_waits_for_a_row_is_kept() {
+fn what_waits_for_a_program_unit_is_kept() {
     let mut device = zoned::device(2);
     device.drive.write_buffer = Bytes(20 * zoned::UNIT);
     let mut drive = Drive::new(device.clone(), 1).unwrap();

@@ -1,4 +1,4 @@
-//! Blocks of one bit a cell: times to the nanosecond, what goes where, and what it costs.
+//! Blocks of SLC: times to the nanosecond, what goes where, and what it costs.
 
 use crate::common::lab::*;
 use prism_base::{Bytes, Nanos, Rng};
@@ -42,10 +42,10 @@ fn each_address_has_the_times_of_its_cells() {
     drain(&mut drive);
 }
 
-/// Three pages a word line: a row of one bit a cell takes a program for each page that holds
-/// something, any other row one program of all.
+/// Three pages a wordline: a SLC program unit takes a program for each page that holds
+/// something, any other program unit one program of all.
 #[test]
-fn a_row_of_one_bit_takes_a_program_for_each_page() {
+fn a_program_unit_of_one_bit_takes_a_program_for_each_page() {
     let mut device = below(40);
     device.flash.cell = Cell::Tlc;
     device.flash.pages_per_block = 48;
@@ -232,8 +232,8 @@ fn a_bad_section_is_named_by_field() {
         check(device, |d| slc(d).t_read = Nanos(1 << 40), "slc.t_read");
         check(device, |d| slc(d).t_program = Nanos(1 << 40), "slc.t_program");
         check(device, |d| slc(d).t_erase = Nanos(1 << 40), "slc.t_erase");
-        check(device, |d| slc(d).blocks = 0, "0 blocks of one bit a cell");
-        check(device, |d| slc(d).blocks = 64, "a lane has 64 blocks");
+        check(device, |d| slc(d).blocks = 0, "0 SLC blocks");
+        check(device, |d| slc(d).blocks = 64, "a die group has 64 blocks");
         check(device, |d| slc(d).free_blocks_high = 16, "slc.free_blocks_high");
         check(device, |d| d.flash.copy_back = true, "flash.copy_back");
     }

@@ -18,7 +18,7 @@ fn write_latency(device: &Device, units: u64) -> Nanos {
     serve(&mut empty(device), request(HostOp::Write, 0, units))
 }
 
-/// What a word line with three types of pages takes.
+/// What a wordline with three types of pages takes.
 const TYPES: [Nanos; 3] = [Nanos(40_000), Nanos(60_000), Nanos(90_000)];
 
 fn one_shot() -> Device {
@@ -59,7 +59,7 @@ fn one_command_reads_and_programs_all_planes() {
 }
 
 #[test]
-fn a_word_line_is_programmed_at_once_and_read_by_page() {
+fn a_wordline_is_programmed_at_once_and_read_by_page() {
     let device = one_shot();
     assert_eq!(write_latency(&device, 3), link(3) + FIRMWARE + channel(3) + PROGRAM);
     // One page of it costs the whole line.
@@ -266,7 +266,7 @@ fn an_erase_stops_for_a_read_and_ends_later_by_it() {
 }
 
 #[test]
-fn parity_is_a_row_of_each_stripe() {
+fn parity_is_a_program_unit_of_each_stripe() {
     for dies in [2, 3, 5] {
         let mut device = lab();
         device.flash.channels = dies;
@@ -275,8 +275,8 @@ fn parity_is_a_row_of_each_stripe() {
         let data = u64::from(dies) - 1;
         device.drive.capacity = Bytes(600 * data * UNIT);
         let spare = device.over_provisioning();
-        // Of 64 blocks of 16 rows a die, one row in `dies` is parity, and 2 + 3 blocks
-        // are open or kept.
+        // Of 64 blocks of 16 program units a die, one program unit in `dies` is parity, and 2 + 3
+        // blocks are open or kept.
         let usable = (64 - 5) * 16 * data;
         let effective = usable as f64 / (600 * data) as f64 - 1.0;
         assert!((spare.effective - effective).abs() < 1e-12, "{spare:?}, {effective}");
@@ -326,9 +326,9 @@ fn the_slowest_flash_there_may_be_works_and_a_slower_one_is_refused() {
     device.flash.t_read = PageTimes::uniform(Nanos(10_000_000_000));
     device.flash.t_program = PageTimes::uniform(Nanos(10_000_000_000));
     device.flash.t_erase = Nanos(10_000_000_000);
-    let row = device.geometry().row_bytes().0;
-    let rows = row * u64::from(device.flash.dies_per_channel);
-    device.flash.channel_bandwidth = Some(rows.div_ceil(300));
+    let program_unit = device.geometry().program_unit_bytes().0;
+    let program_units = program_unit * u64::from(device.flash.dies_per_channel);
+    device.flash.channel_bandwidth = Some(program_units.div_ceil(300));
     device.flash.t_command = Nanos(10_000_000_000);
     device.check().unwrap();
     let mut drive = filled(&device);

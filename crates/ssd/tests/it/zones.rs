@@ -263,9 +263,9 @@ fn a_zone_is_as_fast_as_its_dies() {
         }
         finish_all(&mut drive);
         let span = drive.now().since(begun);
-        let rows = units / u64::from(device.geometry().units_per_row());
+        let program_units = units / u64::from(device.geometry().units_per_program_unit());
         let program = device.flash.t_program.mean().0;
-        let bound = Nanos(rows * program / dies);
+        let bound = Nanos(program_units * program / dies);
         let ratio = span.0 as f64 / bound.0 as f64;
         assert!((1.0..1.1).contains(&ratio), "{dies} dies: {ratio}");
     }

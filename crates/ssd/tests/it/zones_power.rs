@@ -15,7 +15,7 @@ struct Zone {
     acknowledged: Vec<u64>,
     /// Units submitted.
     submitted: u64,
-    /// A reset or finish is under way.
+    /// A reset or finish is in flight.
     managed: Option<HostOp>,
     finished: bool,
 }

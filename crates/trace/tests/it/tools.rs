@@ -93,7 +93,7 @@ fn biosnoop_in_python() {
     assert_eq!((can.discard, can.write_zeroes, can.flush, can.fua), (false, false, false, false));
     assert!(can.completion && can.process && can.queue);
     assert_eq!(can.clock_ns, 10_000);
-    // The queue times were made up, 0, 10 and 20 us in turns.
+    // The queue times were made up, 0, 10 and 20 us alternately.
     let waits = |us: i64| {
         let waited = |r: &&Record| r.issue_ns - r.queue.get().expect("-Q was given") == us * 1000;
         found.records.iter().filter(waited).count() > 10

@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum FioError {
     /// No word of this name.
-    #[error("{at}: {word} is no word of fio{near}")]
+    #[error("{at}: {word} is no fio option{near}")]
     Unknown {
         /// Where.
         at: String,
@@ -16,7 +16,7 @@ pub enum FioError {
     },
     /// fio has the word; it would change the result and is not simulated.
     #[error(
-        "{at}: {word} is a word of fio that Prism does not simulate, and leaving it out would \
+        "{at}: {word} is a fio option that Prism does not simulate, and leaving it out would \
          change what the jobs mean; see `prism sim --help` for those it does"
     )]
     NotSimulated {

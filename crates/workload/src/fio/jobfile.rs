@@ -182,7 +182,7 @@ impl JobReader {
     }
 }
 
-/// A word of fio with its value, checked to be one that is taken.
+/// A fio option with its value, checked to be one that is taken.
 ///
 /// # Errors
 /// [`FioError`] names `at`.
@@ -268,8 +268,8 @@ mod tests {
             let message = JobReader::new().file("j.fio", text).unwrap_err().to_string();
             assert!(message.contains(expected), "{text:?}: {message}");
         };
-        check("[a]\niodpeth=3", "j.fio:2: iodpeth is no word of fio (did you mean iodepth?)");
-        check("[a]\n\nlatency_target=1ms", "j.fio:3: latency_target is a word of fio that Prism");
+        check("[a]\niodpeth=3", "j.fio:2: iodpeth is no fio option (did you mean iodepth?)");
+        check("[a]\n\nlatency_target=1ms", "j.fio:3: latency_target is a fio option that Prism");
         check("[a]\ninclude x.fio", "j.fio:2: include is not supported");
         check("[a]\nbuffered=1", "j.fio:2: buffered=1 is refused: there is no page cache");
         check("[a]\ndirect=0", "j.fio:2: direct=0 is refused");
@@ -282,7 +282,7 @@ mod tests {
         check("[a\nrw=read", "a section is [NAME]");
         check("[a]\nname=b", "named by its section");
         for word in words::NOT_SIMULATED.split_whitespace() {
-            check(&format!("[a]\nrw=read\n{word}=1"), &format!("j.fio:3: {word} is a word of fio"));
+            check(&format!("[a]\nrw=read\n{word}=1"), &format!("j.fio:3: {word} is a fio option"));
         }
     }
 
@@ -292,7 +292,7 @@ mod tests {
             let message = arguments(line).unwrap_err().to_string();
             assert!(message.contains(expected), "{line}: {message}");
         };
-        check("--name=a --iodepht=4", "--iodepht: iodepht is no word of fio (did you mean iodepth");
+        check("--name=a --iodepht=4", "--iodepht: iodepht is no fio option (did you mean iodepth");
         check("--name=a -x", "-x: arguments are");
         check("", "no job");
         assert_eq!(arguments("--rw=read").unwrap().0[0].name, "job");

@@ -1,4 +1,4 @@
-//! Jobs in the words of fio, run on a simulated drive.
+//! Jobs with fio options, run on a simulated drive.
 //!
 //! [`jobfile`] reads words and their places, [`resolve`] makes jobs of them, [`run`] lets them
 //! work on a drive in simulated time. Which words there are, and what differs from fio, is

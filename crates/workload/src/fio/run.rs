@@ -133,7 +133,7 @@ struct Runner<'a> {
     done: Vec<Completion>,
     rows: Vec<Row>,
     /// The row of each job.
-    row_of: Vec<usize>,
+    program_unit_of: Vec<usize>,
     stages: Vec<Stage>,
     stage: usize,
     /// Jobs of the present stage that have not ended.
@@ -150,7 +150,7 @@ struct Runner<'a> {
 impl<'a> Runner<'a> {
     fn new(drive: &'a mut Drive, jobs: &'a [Job], observer: &'a mut dyn Observer) -> Self {
         let mut rows: Vec<Row> = Vec::new();
-        let mut row_of = Vec::with_capacity(jobs.len());
+        let mut program_unit_of = Vec::with_capacity(jobs.len());
         let mut stages: Vec<Stage> = Vec::new();
         for (number, job) in jobs.iter().enumerate() {
             let same_row = job.group_reporting
@@ -159,7 +159,7 @@ impl<'a> Runner<'a> {
                 Some(row) => row.jobs += 1,
                 None => rows.push(Row { first: number, jobs: 1, stats: JobStats::default() }),
             }
-            row_of.push(rows.len() - 1);
+            program_unit_of.push(rows.len() - 1);
             if stages.len() <= job.stage as usize {
                 stages.push(Stage { jobs: number..number, measured: Measured::default() });
             }
@@ -182,7 +182,7 @@ impl<'a> Runner<'a> {
             busy: 0,
             done: Vec::new(),
             rows,
-            row_of,
+            program_unit_of,
             stage_left: stages.first().map_or(0, |stage| stage.jobs.len()),
             stages,
             stage: 0,
@@ -309,7 +309,7 @@ impl<'a> Runner<'a> {
             return Ok(());
         }
         if self.workers[number].measures(now) {
-            self.rows[self.row_of[number]].stats.begin(now);
+            self.rows[self.program_unit_of[number]].stats.begin(now);
             self.begin_stage(now)?;
         }
         if self.at_read_only == AtReadOnly::Stop && self.drive.read_only().is_some() {

@@ -1,4 +1,4 @@
-//! Jobs in the words of fio against what fio says it does: which I/Os are issued, where,
+//! Jobs with fio options against what fio says it does: which I/Os are issued, where,
 //! when, and how long they take. Sequences are those that fio 3.33 issues with its null
 //! engine.
 

@@ -3,7 +3,7 @@
 use prism_base::Rng;
 use prism_engine::Flash;
 use prism_ftl::{Ftl, UnitWrite};
-use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, RowId, StoredUnit};
+use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, ProgramUnitId, StoredUnit};
 
 /// The power is off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct PowerLost;
 /// What was done since the flash was last in line with its cells.
 #[derive(Clone, Debug)]
 enum Op {
-    Program(RowId, Vec<StoredUnit>),
+    Program(ProgramUnitId, Vec<StoredUnit>),
     Erase(BlockId),
 }
 
@@ -63,7 +63,7 @@ impl Fragile {
             return nand;
         };
         let block_of = |op: &Op| match op {
-            Op::Program(row, _) => nand.layout().block_of(*row).0,
+            Op::Program(program_unit, _) => nand.layout().block_of(*program_unit).0,
             Op::Erase(block) => block.0,
         };
         let blocks: Vec<u32> = ops.iter().map(block_of).collect();
@@ -83,10 +83,10 @@ impl Fragile {
             }
             torn[block] = !whole;
             match op {
-                Op::Program(row, units) => {
-                    nand.program_begin(row, units).expect("a prefix of what was allowed");
+                Op::Program(program_unit, units) => {
+                    nand.program_begin(program_unit, units).expect("a prefix of what was allowed");
                     if whole {
-                        nand.program_end(row);
+                        nand.program_end(program_unit);
                     }
                 }
                 Op::Erase(block) => erase(&mut nand, block, !whole, rng),
@@ -124,27 +124,31 @@ impl Flash for Fragile {
         true
     }
 
-    fn program_rows(&mut self, _first: RowId, _rows: u32) -> Result<(), PowerLost> {
+    fn program_bulk(
+        &mut self,
+        _first: ProgramUnitId,
+        _program_units: u32,
+    ) -> Result<(), PowerLost> {
         unreachable!("content is kept")
     }
 
     fn program(
         &mut self,
-        row: RowId,
+        program_unit: ProgramUnitId,
         cause: Cause,
         units: &[UnitWrite],
         bytes: &[u8],
         ftl: &Ftl,
     ) -> Result<(), PowerLost> {
         if !self.has_power() {
-            self.nand.program_begin(row, []).expect("the next row of its block");
+            self.nand.program_begin(program_unit, []).expect("the next program unit of its block");
             return Err(PowerLost);
         }
-        Flash::program(&mut self.nand, row, cause, units, bytes, ftl).expect("lawful");
-        let first = self.nand.layout().first_unit(row).0;
-        let places = first..first + self.nand.layout().units_per_row();
+        Flash::program(&mut self.nand, program_unit, cause, units, bytes, ftl).expect("lawful");
+        let first = self.nand.layout().first_unit(program_unit).0;
+        let places = first..first + self.nand.layout().units_per_program_unit();
         let read = |at| self.nand.read(prism_nand::Pun(at)).unwrap().cloned().unwrap();
-        self.note(Op::Program(row, places.map(read).collect()));
+        self.note(Op::Program(program_unit, places.map(read).collect()));
         Ok(())
     }
 

@@ -19,7 +19,7 @@ pub struct Setup {
     pub config: FtlConfig,
     pub pace: Pace,
     pub cache: Cache,
-    /// Share of rows that go on where the last one ended.
+    /// Share of program units that go on where the last one ended.
     pub in_order: f64,
 }
 
@@ -137,7 +137,7 @@ pub fn ranges(rng: &mut Rng) -> Setup {
             let Some(again) = finish(geometry, part.config, rng) else { return ranges(rng) };
             part = again;
         } else {
-            // Rows of one unit, which every mapping takes.
+            // Program units of one unit, which every mapping takes.
             part = at_offsets(rng);
             whole = Some(part.clone());
         }
@@ -163,7 +163,10 @@ fn finish(geometry: Geometry, mut config: FtlConfig, rng: &mut Rng) -> Option<Se
     Some(Setup {
         geometry,
         config,
-        pace: one_of(rng, &[Pace::ToHigh, Pace::Rows(0), Pace::Rows(1), Pace::Rows(3)]),
+        pace: one_of(
+            rng,
+            &[Pace::ToHigh, Pace::ProgramUnits(0), Pace::ProgramUnits(1), Pace::ProgramUnits(3)],
+        ),
         cache: one_of(rng, &[Cache::None, Cache::Volatile]),
         in_order: one_of(rng, &[0.0, 0.5, 0.95]),
     })
@@ -271,32 +274,32 @@ impl Life {
         let first = if in_order { self.next } else { rng.below(logical) as u32 };
         let handle = rng.below(2) as u32;
         let stream = self.engine.ftl().stream_of(first, handle);
-        let most = u64::from(self.engine.flash().layout().units_per_row());
+        let most = u64::from(self.engine.flash().layout().units_per_program_unit());
         let count = if rng.chance(0.8) { most } else { 1 + rng.below(most) };
-        let mut row: Vec<UnitWrite> = Vec::new();
+        let mut program_unit: Vec<UnitWrite> = Vec::new();
         for i in 0..count as u32 {
             let any = if in_order { first + i } else { rng.below(logical) as u32 };
             let lpn = if i == 0 { first } else { any };
             let fits = u64::from(lpn) < logical
                 && self.engine.ftl().stream_of(lpn, handle) == stream
-                && row.iter().all(|write| write.lpn != lpn);
+                && program_unit.iter().all(|write| write.lpn != lpn);
             if fits {
                 self.version += 1;
-                row.push(UnitWrite { lpn, source: None, version: self.version });
+                program_unit.push(UnitWrite { lpn, source: None, version: self.version });
             }
         }
-        self.next = (row.last().unwrap().lpn + 1) % logical as u32;
-        let bytes: Vec<u8> = row.iter().flat_map(|w| bytes_of(w.lpn, w.version)).collect();
-        for write in &row {
+        self.next = (program_unit.last().unwrap().lpn + 1) % logical as u32;
+        let bytes: Vec<u8> = program_unit.iter().flat_map(|w| bytes_of(w.lpn, w.version)).collect();
+        for write in &program_unit {
             self.units[write.lpn as usize].tried.push(write.version);
         }
         if rng.chance(0.1) {
-            self.engine.write_urgent_row(stream, &row, &bytes)?;
+            self.engine.write_urgent_program_unit(stream, &program_unit, &bytes)?;
         } else {
-            self.engine.write_row(stream, &row, &bytes)?;
+            self.engine.write_program_unit(stream, &program_unit, &bytes)?;
         }
         if self.setup.cache == Cache::None {
-            for write in &row {
+            for write in &program_unit {
                 let unit = &mut self.units[write.lpn as usize];
                 unit.promised = write.version;
                 unit.tried.clear();

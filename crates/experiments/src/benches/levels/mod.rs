@@ -22,7 +22,7 @@ use prism_flash::Result;
 
 use world::Metered;
 
-/// Requests of the user under way.
+/// Requests of the user in flight.
 pub const DEPTH: u64 = 16;
 /// How often the user writes the store's capacity after it was filled.
 const TURNS: u64 = 3;
@@ -43,9 +43,9 @@ pub(crate) trait Store {
     fn write(&mut self, page: usize, data: Vec<u8>, tag: u64) -> Result<()>;
     /// Begins to read a page that was written.
     fn read(&mut self, page: usize, data: Vec<u8>, tag: u64) -> Result<()>;
-    /// Waits for the next request that is done; `None` if none is under way.
+    /// Waits for the next request that is done; `None` if none is in flight.
     fn complete(&mut self) -> Result<Option<Done>>;
-    /// With no request under way: waits until everything written is on flash.
+    /// With no request in flight: waits until everything written is on flash.
     fn flush(&mut self) -> Result<()>;
 }
 
@@ -226,7 +226,7 @@ struct User<'a> {
     page_size: usize,
     versions: Vec<u64>,
     written: u64,
-    /// By tag, of requests under way: the page, the version to be read, when it was begun.
+    /// By tag, of requests in flight: the page, the version to be read, when it was begun.
     under_way: Vec<Option<(usize, Option<u64>, SimTime)>>,
     buffers: Vec<Vec<u8>>,
     reads: Latencies,
@@ -277,12 +277,12 @@ impl<'a> User<'a> {
         })
     }
 
-    /// Begins a request; if as many as may be are under way, waits for one first.
+    /// Begins a request; if as many as may be are in flight, waits for one first.
     fn begin(&mut self, page: usize, is_write: bool) -> Result<()> {
         let tag = loop {
             match self.under_way.iter().position(Option::is_none) {
                 Some(tag) => break tag,
-                None => assert!(self.complete()?, "requests are under way"),
+                None => assert!(self.complete()?, "requests are in flight"),
             }
         };
         let mut data = self.buffers.pop().unwrap_or_else(|| vec![0; self.page_size]);
@@ -299,7 +299,7 @@ impl<'a> User<'a> {
         }
     }
 
-    /// Waits for a request and checks what it has read; `false` if none is under way.
+    /// Waits for a request and checks what it has read; `false` if none is in flight.
     fn complete(&mut self) -> Result<bool> {
         let Some(done) = self.store.complete()? else { return Ok(false) };
         let under_way = self.under_way[done.tag as usize].take();

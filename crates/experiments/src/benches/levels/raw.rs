@@ -12,7 +12,7 @@ use prism_flash::raw::{Address, Command, Queue, Raw};
 
 use super::{Done, Store};
 
-/// Commands under way: those of the user, and copies beside them.
+/// Commands in flight: those of the user, and copies beside them.
 const DEPTH: usize = 64;
 /// The tag of the store's own commands. In the queue, the LUN stands above the tag.
 const OWN: u64 = u32::MAX as u64;
@@ -37,7 +37,7 @@ struct Lun {
     erased: VecDeque<Address>,
     /// Where the next page goes, by kind.
     open: [Option<Address>; 2],
-    /// Commands under way.
+    /// Commands in flight.
     busy: u32,
 }
 

@@ -97,7 +97,7 @@ pub(super) fn measure(places: Places, writes: u64, scale: Scale, seed: u64) -> R
     if scale == Scale::Quarter {
         device = fit(&device, Bytes(1 << 30)).expect("a smaller drive").device;
     }
-    let blocks = device.geometry().blocks_per_lane();
+    let blocks = device.geometry().blocks_per_die_group();
     device.ftl.free_blocks_low = blocks / LOW;
     device.ftl.free_blocks_high = blocks / LOW + 1;
     device.ftl.free_blocks_critical = (blocks / CRITICAL).max(2);

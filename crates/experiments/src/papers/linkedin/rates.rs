@@ -24,7 +24,7 @@ const CAPACITY: Bytes = Bytes(12 * GIB);
 /// A unit is a row of a die, since no write here is smaller or lies across two.
 const UNIT: Bytes = Bytes(16 << 10);
 /// What is written before it is measured, as a multiple of the capacity: the drive is used,
-/// and cleaning under way.
+/// and cleaning in flight.
 const WARM_UP: u64 = 1;
 
 /// Where writes go.

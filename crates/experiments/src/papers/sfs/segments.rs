@@ -17,7 +17,7 @@ const SEGMENT_BLOCKS: u32 = SEGMENT_PAGES / BLOCK_PAGES;
 const LOG_SHARE: u32 = 10;
 /// N and K of N/K: the logical blocks of a group, and its most log blocks.
 pub const GROUP: (u32, u32) = (8, 4);
-const LANES: u32 = 4;
+const DIE_GROUPS: u32 = 4;
 /// Segments written at once where they are interleaved: the data groups of SFS.
 const WRITERS: usize = 4;
 /// Pages that a writer writes before the next one's turn: 64 KiB.
@@ -74,11 +74,11 @@ pub(super) fn rows(bench: Bench, map: Map) -> Vec<SegmentRow> {
 
 fn geometry(blocks: u32) -> Geometry {
     Geometry {
-        channels: LANES,
+        channels: DIE_GROUPS,
         dies_per_channel: 1,
         planes: 1,
         planes_ganged: 1,
-        blocks_per_plane: blocks.div_ceil(LANES),
+        blocks_per_plane: blocks.div_ceil(DIE_GROUPS),
         pages_per_block: BLOCK_PAGES,
         pages_per_program: 1,
         dies_per_superblock: 1,
@@ -106,7 +106,8 @@ fn ftl(map: Map, logical_blocks: u32, seed: u64) -> (Nand, Ftl) {
         },
         Map::Bast => HybridConfig::bast(logical_units, logs),
         Map::Page => {
-            let mut config = PageConfig::simple(LANES, VictimPolicy::Greedy, Frontiers::Shared);
+            let mut config =
+                PageConfig::simple(DIE_GROUPS, VictimPolicy::Greedy, Frontiers::Shared);
             config.logical_units = logical_units;
             let ftl = PageMap::new(geometry.clone(), config, seed).expect("spare enough");
             return (Nand::new(geometry), ftl.into());

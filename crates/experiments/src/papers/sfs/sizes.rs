@@ -171,7 +171,7 @@ fn device(bench: Bench, ssd: Ssd, map: Map) -> Device {
 /// The bytes of a block of every die.
 fn erase_block(device: &Device) -> Bytes {
     let geometry = device.geometry();
-    Bytes(u64::from(geometry.units_per_block() * geometry.lanes()) * geometry.unit.0)
+    Bytes(u64::from(geometry.units_per_block() * geometry.die_groups()) * geometry.unit.0)
 }
 
 /// Powers of four from a page on as long as they are far below a block, and parts and

@@ -88,7 +88,7 @@ impl Flash {
         self.next_session();
     }
 
-    /// What is left when power goes, while `last` is under way.
+    /// What is left when power goes, while `last` is in flight.
     fn lose(&mut self, last: Option<(usize, Change)>) {
         let mut kept: Vec<usize> = self.unsynced.iter().map(Vec::len).collect();
         if let Some((block, change)) = last {

@@ -172,7 +172,7 @@ fn users(found: &Found) -> Section {
     section.push(Block::Notes(vec![
         "Pages of hot users take several updates between two checkpoints, so fewer are written. \
          A drive with one open block mixes them with cold pages all the same, and copies more \
-         for it; told apart on flash as well, they leave blocks that are nearly empty."
+         for it; distinguished on flash as well, they leave blocks that are nearly empty."
             .into(),
     ]));
     section

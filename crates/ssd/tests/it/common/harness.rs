@@ -2,14 +2,14 @@
 
 use prism_base::Rng;
 use prism_engine::FaultCounts;
-use prism_nand::{BlockId, LaneId};
+use prism_nand::{BlockId, DieGroupId};
 use prism_ssd::device::WriteCache;
 use prism_ssd::{Completion, Device, DeviceError, Drive, HostOp, Request, Status};
 
 /// What may be found at a mapping unit: `None` is nothing.
 type Content = Option<u64>;
 
-/// What a request under way does to a mapping unit.
+/// What a request in flight does to a mapping unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InFlight {
     Write,
@@ -32,7 +32,7 @@ impl UnitModel {
     }
 }
 
-/// A request under way, and for flushes the last content of each unit when it was
+/// A request in flight, and for flushes the last content of each unit when it was
 /// submitted.
 struct Submitted {
     request: Request,
@@ -149,10 +149,12 @@ impl Harness {
     pub fn assert_no_block_is_lost(&self) {
         let (nand, ftl) = (self.drive.engine().nand(), self.drive.engine().ftl());
         let blocks = (0..nand.geometry().blocks()).map(BlockId);
-        let is_erased = |&block: &BlockId| nand.rows_programmed(block) == 0 && !nand.is_bad(block);
+        let is_erased =
+            |&block: &BlockId| nand.program_units_programmed(block) == 0 && !nand.is_bad(block);
         let erased = blocks.filter(|block| is_erased(block) && !nand.is_unstable(*block)).count();
-        let free: u32 =
-            (0..nand.geometry().lanes()).map(|lane| ftl.erased_blocks(LaneId(lane))).sum();
+        let free: u32 = (0..nand.geometry().die_groups())
+            .map(|die_group| ftl.erased_blocks(DieGroupId(die_group)))
+            .sum();
         assert_eq!(free as usize, erased, "{:?}", self.drive.device());
     }
 
@@ -303,7 +305,7 @@ impl Harness {
             let allowed = &unit.history[unit.promised..];
             assert!(
                 allowed.contains(&found) || ahead,
-                "unit {lpn}: found {found:?}, allowed {allowed:?}, under way {:?}, {:?}",
+                "unit {lpn}: found {found:?}, allowed {allowed:?}, in flight {:?}, {:?}",
                 unit.in_flight,
                 drive.device()
             );

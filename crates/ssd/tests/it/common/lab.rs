@@ -40,7 +40,7 @@ pub fn lab() -> Device {
 
 pub const SLC_READ: Nanos = Nanos(20_000);
 pub const SLC_PROGRAM: Nanos = Nanos(150_000);
-/// Blocks of one bit a cell, of 8 units each.
+/// Blocks of SLC, of 8 units each.
 pub const SLC_BLOCKS: u32 = 16;
 
 /// The drive of [`lab`] with two-bit cells and a part with one.

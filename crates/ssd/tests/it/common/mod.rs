@@ -14,7 +14,7 @@ use prism_nand::PageTimes;
 use prism_ssd::Device;
 use prism_ssd::device::WriteCache;
 
-/// A drive of `blocks` blocks a die with two dies, 2 pages of 2 units a row: small enough
+/// A drive of `blocks` blocks a die with two dies, 2 pages of 2 units a program unit: small enough
 /// for thousands of runs, large enough for every mechanism.
 pub fn tiny(blocks: u32, capacity_units: u64, protected: bool) -> Device {
     let mut device = Device::preset("consumer-nvme").unwrap();

@@ -52,7 +52,7 @@ impl Weights {
     }
 }
 
-/// What the model knows of requests under way at a mapping unit.
+/// What the model knows of requests in flight at a mapping unit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Busy {
     reads: u32,
@@ -234,7 +234,7 @@ impl Model {
                 self.check_read(completion, all.clone());
             }
             for lpn in all {
-                let busy = self.busy.get_mut(&lpn).expect("it was under way");
+                let busy = self.busy.get_mut(&lpn).expect("it was in flight");
                 if request.op == HostOp::Read {
                     busy.reads -= 1;
                     continue;
@@ -313,8 +313,11 @@ impl Model {
         }
         let nand = self.drive.engine().nand();
         let ganged = u64::from(nand.geometry().planes_ganged);
-        let pages_per_row = u64::from(nand.geometry().pages_per_row());
-        assert_eq!(flash.programs.total(), nand.rows_programmed_total() * pages_per_row);
+        let pages_per_program_unit = u64::from(nand.geometry().pages_per_program_unit());
+        assert_eq!(
+            flash.programs.total(),
+            nand.program_units_programmed_total() * pages_per_program_unit
+        );
         assert_eq!(flash.erases.total(), nand.erases_total() * ganged);
         let programmed = flash.units[Cause::Host] + u64::from(self.drive.buffered_units());
         if self.trimmed || device.ftl.mapping == Mapping::Dftl {

@@ -64,8 +64,8 @@ pub fn device(rng: &mut Rng) -> Device {
         device.ftl.free_blocks_low = 2 + rng.below(3) as u32;
         device.ftl.free_blocks_high = device.ftl.free_blocks_low + rng.below(3) as u32;
         draw_ftl(&mut device, rng);
-        let row = device.geometry().row_bytes().0;
-        let beyond_least = rng.below(4 * row);
+        let program_unit = device.geometry().program_unit_bytes().0;
+        let beyond_least = rng.below(4 * program_unit);
         device.drive.write_cache =
             one_of(rng, &[WriteCache::WriteBack, WriteCache::WriteBack, WriteCache::WriteThrough]);
         device.drive.power_loss_protection = rng.chance(0.4);
@@ -178,7 +178,7 @@ pub fn mapped_by(mapping: Mapping, rng: &mut Rng) -> Device {
             device.ftl.group_log_blocks = Some(1 + rng.below(4) as u32);
         }
         if matches!(device.ftl.mapping, Mapping::Block | Mapping::Fast) {
-            one_unit_a_row(&mut device, rng);
+            one_unit_a_program_unit(&mut device, rng);
         }
         device.ftl.log_share = Some(one_of(rng, &[0.01, 0.07, 0.5]));
         device.ftl.free_blocks_low = rng.below(3) as u32;
@@ -188,8 +188,10 @@ pub fn mapped_by(mapping: Mapping, rng: &mut Rng) -> Device {
         if mapping == Mapping::Block && !device.drive.power_loss_protection {
             device.flash.cell = Cell::Slc;
         }
-        let row = u64::from(device.geometry().units_per_row()) * device.ftl.mapping_unit.0;
-        device.drive.write_buffer = Bytes(device.write_buffer_min().0 + rng.below(4 * row));
+        let program_unit =
+            u64::from(device.geometry().units_per_program_unit()) * device.ftl.mapping_unit.0;
+        device.drive.write_buffer =
+            Bytes(device.write_buffer_min().0 + rng.below(4 * program_unit));
         let most = most_units(&device);
         let units = one_of(rng, &[most, most, most * 9 / 10, most / 2]);
         if units >= 64 {
@@ -226,9 +228,9 @@ fn with_ranges(mut device: Device, rng: &mut Rng) -> Device {
     device
 }
 
-/// Rows of one unit, for mappings whose units stand at their own offsets, and cells of which
-/// some stand pages that are left out.
-fn one_unit_a_row(device: &mut Device, rng: &mut Rng) {
+/// Program units of one unit, for mappings whose units stand at their own offsets, and cells of
+/// which some stand pages that are left out.
+fn one_unit_a_program_unit(device: &mut Device, rng: &mut Rng) {
     let flash = &mut device.flash;
     flash.pages_per_program = 1;
     device.ftl.mapping_unit = flash.page;
@@ -241,7 +243,7 @@ fn one_unit_a_row(device: &mut Device, rng: &mut Rng) {
     }
 }
 
-/// A small drive with blocks of one bit a cell, used as `usage` says, and everything drawn
+/// A small drive with SLC blocks, used as `usage` says, and everything drawn
 /// from `rng`.
 pub fn tiers(rng: &mut Rng, usage: SlcUsage) -> Device {
     loop {
@@ -284,8 +286,9 @@ pub fn tiers(rng: &mut Rng, usage: SlcUsage) -> Device {
             device.ftl.free_blocks_critical = 3;
             device.ftl.idle_after = Nanos(rng.below(1_000_000));
         }
-        let row = device.geometry().row_bytes().0;
-        device.drive.write_buffer = Bytes(device.write_buffer_min().0 + rng.below(4 * row));
+        let program_unit = device.geometry().program_unit_bytes().0;
+        device.drive.write_buffer =
+            Bytes(device.write_buffer_min().0 + rng.below(4 * program_unit));
         if !cache {
             draw_rule(&mut device, rng);
         }

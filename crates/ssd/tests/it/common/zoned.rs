@@ -11,7 +11,7 @@ pub const CAPACITY_UNITS: u64 = 64;
 /// Zones of it.
 pub const ZONES: u64 = 10;
 
-/// Four dies; zones over so many of them; rows of 4 units. Two zones may be open and three
+/// Four dies; zones over so many of them; program units of 4 units. Two zones may be open and three
 /// active.
 pub fn device(members: u32) -> Device {
     let mut device = Device::preset("zn540").unwrap();

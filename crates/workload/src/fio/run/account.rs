@@ -107,7 +107,7 @@ impl Runner<'_> {
         self.change(at, self.in_flight - 1);
         let manages = io.op.manages_zone();
         if self.workers[number].measures(at) && !manages {
-            let stats = &mut self.rows[self.row_of[number]].stats;
+            let stats = &mut self.rows[self.program_unit_of[number]].stats;
             stats.begin(self.workers[number].measured_from);
             match completion.status {
                 Status::Done => stats.record(io.op, io.len, pending.depth, at, latency),

@@ -1,4 +1,4 @@
-//! What word lines cost a drive without protection: the padding that fills them up, against
+//! What wordlines cost a drive without protection: the padding that fills them up, against
 //! what can be worked out by hand. The table of docs/design/power.md is what this prints.
 
 #![allow(clippy::print_stdout, reason = "the measurements are for a document")]
@@ -18,7 +18,7 @@ fn drive(cell: Cell, cache: WriteCache) -> Device {
     let mut device = lab();
     device.flash.cell = cell;
     device.flash.dies_per_channel = 2;
-    // Whole word lines of any number of pages.
+    // Whole wordlines of any number of pages.
     device.flash.pages_per_block = 60;
     device.ftl.frontiers = Frontiers::Separate;
     device.drive.capacity = Bytes(UNITS * UNIT);
@@ -34,19 +34,23 @@ fn padding(drive: &Drive) -> f64 {
 }
 
 #[test]
-fn each_write_that_has_to_be_on_flash_takes_a_word_line() {
+fn each_write_that_has_to_be_on_flash_takes_a_wordline() {
     for cell in Cell::ALL {
-        let rows = u64::from(cell.bits());
+        let program_units = u64::from(cell.bits());
         let mut drive = empty(&drive(cell, WriteCache::WriteThrough));
         closed_loop(&mut drive, 1, 200, |turn| write(turn * 13 % UNITS));
         let units = &drive.flash_counts().units;
-        assert_eq!((units[Cause::Host], units[Cause::Pad]), (200, 200 * (rows - 1)), "{cell:?}");
+        assert_eq!(
+            (units[Cause::Host], units[Cause::Pad]),
+            (200, 200 * (program_units - 1)),
+            "{cell:?}"
+        );
         println!("written through at depth 1, {}: {:.2}", cell.name(), padding(&drive));
     }
 }
 
 #[test]
-fn writes_at_once_share_word_lines() {
+fn writes_at_once_share_wordlines() {
     for cell in [Cell::Mlc, Cell::Tlc, Cell::Qlc] {
         let at = |depth| {
             let mut drive = empty(&drive(cell, WriteCache::WriteThrough));
@@ -63,7 +67,7 @@ fn writes_at_once_share_word_lines() {
 #[test]
 fn a_flush_fills_up_what_is_open() {
     for cell in Cell::ALL {
-        let rows = u64::from(cell.bits());
+        let program_units = u64::from(cell.bits());
         for between in [1, 4, 16, 64] {
             let mut device = drive(cell, WriteCache::WriteBack);
             // One die, so that all units since the last flush are in one block.
@@ -78,7 +82,7 @@ fn a_flush_fills_up_what_is_open() {
                 }
             }
             let pads = drive.flash_counts().units[Cause::Pad];
-            let expected = flushes * (between.next_multiple_of(rows) - between);
+            let expected = flushes * (between.next_multiple_of(program_units) - between);
             assert_eq!(pads, expected, "{cell:?}, a flush each {between} units");
             println!("a flush each {between} units, {}: {:.2}", cell.name(), padding(&drive));
         }
@@ -86,7 +90,7 @@ fn a_flush_fills_up_what_is_open() {
 }
 
 #[test]
-fn cleaning_fills_up_half_a_word_line_a_victim() {
+fn cleaning_fills_up_half_a_wordline_a_victim() {
     for cell in Cell::ALL {
         for protected in [false, true] {
             let mut device = drive(cell, WriteCache::WriteBack);
@@ -95,7 +99,7 @@ fn cleaning_fills_up_half_a_word_line_a_victim() {
             // emptiest are nearly the same each time.
             device.ftl.victim = VictimPolicy::Random;
             let mut drive = filled(&device);
-            let mut rng = Rng::stream(1, "word lines");
+            let mut rng = Rng::stream(1, "wordlines");
             closed_loop(&mut drive, 32, 5 * UNITS, |_| write(rng.below(UNITS)));
             let before = *drive.flash_counts();
             closed_loop(&mut drive, 32, 10 * UNITS, |_| write(rng.below(UNITS)));
@@ -134,6 +138,6 @@ fn what_cannot_keep_its_promises_is_refused() {
         device.flash.program_gaps = false;
     };
     let refused = unprotected("block-2007", two_bits).unwrap_err();
-    assert!(refused.contains("flash.cell = MLC") && refused.contains("word line"), "{refused}");
+    assert!(refused.contains("flash.cell = MLC") && refused.contains("wordline"), "{refused}");
     assert_eq!(unprotected("bast-2007", two_bits), Ok(()), "log blocks can be padded");
 }

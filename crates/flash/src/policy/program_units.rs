@@ -1,8 +1,8 @@
-//! How a row of a range lies on pages, and the header that says what is in it.
+//! How a program unit of a range lies on pages, and the header that says what is in it.
 //!
-//! A row is what a translation layer programs at once. Where pages have enough out-of-band
-//! bytes, a row is a page and its header goes there. Where they have not, as on zoned
-//! devices, a row is several pages of which the first is the header: nothing above the raw
+//! A program unit is what a translation layer programs at once. Where pages have enough out-of-band
+//! bytes, a program unit is a page and its header goes there. Where they have not, as on zoned
+//! devices, a program unit is several pages of which the first is the header: nothing above the raw
 //! level needs out-of-band bytes.
 
 use std::hash::Hasher;
@@ -20,27 +20,27 @@ const MAGIC: u32 = 0x3157_5250;
 const FIXED: u32 = 4 + 4 + 8 + 8;
 /// Bytes of a header for each unit: logical unit, version.
 const PER_UNIT: u32 = 4 + 8;
-/// Most pages of a row that has its header in band: the header then takes a sixteenth.
-const ROW_PAGES_MAX: u32 = 16;
+/// Most pages of a program unit that has its header in band: the header then takes a sixteenth.
+const PROGRAM_UNIT_PAGES_MAX: u32 = 16;
 
-/// Rows that a block has at least, if it has pages enough.
-const ROWS_MIN: u32 = 4;
+/// Program units that a block has at least, if it has pages enough.
+const PROGRAM_UNITS_MIN: u32 = 4;
 
-/// How rows lie on pages.
+/// How program units lie on pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RowFormat {
+pub(crate) struct ProgramUnitFormat {
     pub(crate) unit: u32,
     pub(crate) page_size: u32,
-    /// Pages of a row, and whether the first is its header.
+    /// Pages of a program unit, and whether the first is its header.
     pub(crate) pages: u32,
     pub(crate) in_band: bool,
     pub(crate) units: u32,
-    pub(crate) rows_per_block: u32,
-    /// Pages at the end of a block that make no row.
+    pub(crate) program_units_per_block: u32,
+    /// Pages at the end of a block that make no program unit.
     pub(crate) rest: u32,
 }
 
-impl RowFormat {
+impl ProgramUnitFormat {
     /// The format for mapping units of `unit` bytes, which divide a page.
     pub(crate) fn new(share: &ShareGeometry, unit: u32) -> Self {
         let (page_size, block) = (share.page_size, share.pages_per_block);
@@ -48,14 +48,14 @@ impl RowFormat {
         let header = |units: u32| FIXED + PER_UNIT * units;
         if header(per_page) <= share.oob_size {
             let (pages, in_band, rest) = (1, false, 0);
-            let (units, rows_per_block) = (per_page, block);
-            return Self { unit, page_size, pages, in_band, units, rows_per_block, rest };
+            let (units, program_units_per_block) = (per_page, block);
+            return Self { unit, page_size, pages, in_band, units, program_units_per_block, rest };
         }
         let fits = |pages: &u32| header((pages - 1) * per_page) <= page_size;
-        // Cleaning gains whole rows, so a block has to have several.
-        let most = ROW_PAGES_MAX.min(block / ROWS_MIN).max(2);
+        // Cleaning gains whole program units, so a block has to have several.
+        let most = PROGRAM_UNIT_PAGES_MAX.min(block / PROGRAM_UNITS_MIN).max(2);
         let most = (2..=most).rev().find(fits).unwrap_or(2);
-        // A row length that divides the block wastes nothing, if it is not much shorter.
+        // A program unit length that divides the block wastes nothing, if it is not much shorter.
         let even = (most / 2 + 1..=most).rev().find(|pages| block.is_multiple_of(*pages));
         let pages = even.unwrap_or(most);
         Self {
@@ -64,61 +64,63 @@ impl RowFormat {
             pages,
             in_band: true,
             units: (pages - 1) * per_page,
-            rows_per_block: block / pages,
+            program_units_per_block: block / pages,
             rest: block % pages,
         }
     }
 
-    /// The flash as a translation layer sees it: only pages that hold data, `lanes` lanes.
-    pub(crate) fn geometry(&self, lanes: u32, blocks_per_lane: u32) -> Geometry {
+    /// The flash as a translation layer sees it: only pages that hold data, `die_groups` die
+    /// groups.
+    pub(crate) fn geometry(&self, die_groups: u32, blocks_per_die_group: u32) -> Geometry {
         Geometry {
             channels: 1,
-            dies_per_channel: lanes,
+            dies_per_channel: die_groups,
             planes: 1,
             planes_ganged: 1,
-            blocks_per_plane: blocks_per_lane,
-            pages_per_block: self.rows_per_block,
+            blocks_per_plane: blocks_per_die_group,
+            pages_per_block: self.program_units_per_block,
             pages_per_program: 1,
             dies_per_superblock: 1,
             parity: false,
-            page: Bytes(u64::from(self.row_bytes())),
+            page: Bytes(u64::from(self.program_unit_bytes())),
             unit: Bytes(u64::from(self.unit)),
             slc: None,
         }
     }
 
     /// Bytes of data in a row.
-    pub(crate) fn row_bytes(&self) -> u32 {
+    pub(crate) fn program_unit_bytes(&self) -> u32 {
         self.units * self.unit
     }
 
     /// Bytes of data in a block.
     pub(crate) fn block_bytes(&self) -> u64 {
-        u64::from(self.row_bytes()) * u64::from(self.rows_per_block)
+        u64::from(self.program_unit_bytes()) * u64::from(self.program_units_per_block)
     }
 
-    /// The page of its block that unit `place` of row `row` stands on, and where in it.
+    /// The page of its block that unit `place` of program unit `program_unit` stands on, and
+    /// where in it.
     #[inline]
-    pub(crate) fn place(&self, row: u32, place: u32) -> (u32, u32) {
+    pub(crate) fn place(&self, program_unit: u32, place: u32) -> (u32, u32) {
         if !self.in_band {
-            return (row, place * self.unit);
+            return (program_unit, place * self.unit);
         }
         let at = place * self.unit;
-        (row * self.pages + 1 + at / self.page_size, at % self.page_size)
+        (program_unit * self.pages + 1 + at / self.page_size, at % self.page_size)
     }
 
-    /// The page that has the header of row `row`.
-    pub(crate) fn header_page(&self, row: u32) -> u32 {
-        row * self.pages
+    /// The page that has the header of program unit `program_unit`.
+    pub(crate) fn header_page(&self, program_unit: u32) -> u32 {
+        program_unit * self.pages
     }
 
-    /// Bytes of the header of a full row.
+    /// Bytes of the header of a full program unit.
     pub(crate) fn header_bytes(&self) -> u32 {
         FIXED + PER_UNIT * self.units
     }
 }
 
-/// What the header of a row says of one unit.
+/// What the header of a program unit says of one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tag {
     /// The logical unit; `None` for padding.
@@ -132,7 +134,7 @@ impl Tag {
     }
 }
 
-/// The header of a row with `tags` from its first unit on, into `out`.
+/// The header of a program unit with `tags` from its first unit on, into `out`.
 pub(crate) fn encode_header(sequence: u64, tags: &[Tag], out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&MAGIC.to_le_bytes());
@@ -146,7 +148,7 @@ pub(crate) fn encode_header(sequence: u64, tags: &[Tag], out: &mut Vec<u8>) {
     out.extend_from_slice(&checksum.to_le_bytes());
 }
 
-/// The sequence of a row, and what it holds into `tags`; `None` if this is no header.
+/// The sequence of a program unit, and what it holds into `tags`; `None` if this is no header.
 pub(crate) fn decode_header(bytes: &[u8], tags: &mut Vec<Tag>) -> Option<u64> {
     let mut from = Decoder::new(bytes);
     if from.u32().ok()? != MAGIC {
@@ -193,17 +195,39 @@ mod tests {
 
     #[test]
     fn headers_go_out_of_band_if_they_fit() {
-        let row = RowFormat::new(&share(64, 16384, 1024), 4096);
-        assert_eq!((row.pages, row.in_band, row.units, row.rows_per_block), (1, false, 4, 64));
-        assert_eq!((row.place(5, 3), row.header_page(5)), ((5, 3 * 4096), 5));
-        let row = RowFormat::new(&share(64, 4096, 0), 4096);
-        assert_eq!((row.pages, row.in_band, row.units, row.rows_per_block), (16, true, 15, 4));
-        assert_eq!((row.place(1, 0), row.header_page(1)), ((17, 0), 16));
-        let row = RowFormat::new(&share(127, 4096, 0), 4096);
-        assert_eq!((row.pages, row.rows_per_block, row.rest), (16, 7, 15));
+        let program_unit = ProgramUnitFormat::new(&share(64, 16384, 1024), 4096);
+        assert_eq!(
+            (
+                program_unit.pages,
+                program_unit.in_band,
+                program_unit.units,
+                program_unit.program_units_per_block
+            ),
+            (1, false, 4, 64)
+        );
+        assert_eq!((program_unit.place(5, 3), program_unit.header_page(5)), ((5, 3 * 4096), 5));
+        let program_unit = ProgramUnitFormat::new(&share(64, 4096, 0), 4096);
+        assert_eq!(
+            (
+                program_unit.pages,
+                program_unit.in_band,
+                program_unit.units,
+                program_unit.program_units_per_block
+            ),
+            (16, true, 15, 4)
+        );
+        assert_eq!((program_unit.place(1, 0), program_unit.header_page(1)), ((17, 0), 16));
+        let program_unit = ProgramUnitFormat::new(&share(127, 4096, 0), 4096);
+        assert_eq!(
+            (program_unit.pages, program_unit.program_units_per_block, program_unit.rest),
+            (16, 7, 15)
+        );
         // Tags of many small units would not fit into one header page.
-        let row = RowFormat::new(&share(64, 4096, 16), 512);
-        assert!(row.header_bytes() <= 4096 && row.units == (row.pages - 1) * 8);
+        let program_unit = ProgramUnitFormat::new(&share(64, 4096, 16), 512);
+        assert!(
+            program_unit.header_bytes() <= 4096
+                && program_unit.units == (program_unit.pages - 1) * 8
+        );
     }
 
     #[test]

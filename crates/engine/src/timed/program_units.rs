@@ -1,0 +1,210 @@
+//! Program units of the host: which die group takes the next, and what its program is.
+
+use prism_base::SimTime;
+use prism_ftl::{HostPlace, UnitWrite};
+use prism_nand::{Cause, DieGroupId, DieId};
+
+use super::die::Op;
+use super::{Engine, HOST_PROGRAM_UNITS_MAX, HostUnit};
+
+/// What a program unit may wait for without an operation of the flash in between: the merge of its
+/// own log block, that of another, and copies in front of it. Once more to see that it is done.
+const ROOM_STEPS: u32 = 4;
+
+impl Engine {
+    /// Whether [`Engine::writable_die_group`] may find one where the FTL names no die group.
+    #[must_use]
+    #[inline]
+    pub fn has_ready_die_group(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// A die group that can take a program unit of `stream`, which begins with logical unit
+    /// `first`, now, in turn; `None` if all are busy enough, or must clean first. Where the FTL
+    /// names the die group, one that has to merge first is set to it.
+    #[inline]
+    pub fn writable_die_group(
+        &mut self,
+        stream: u32,
+        first: u32,
+        now: SimTime,
+    ) -> Option<DieGroupId> {
+        if self.ready.is_empty() && !self.ftl.places_host() {
+            return None;
+        }
+        self.find_die_group(stream, first, now)
+    }
+
+    fn find_die_group(&mut self, stream: u32, first: u32, now: SimTime) -> Option<DieGroupId> {
+        if self.is_read_only() {
+            return None;
+        }
+        let places_host = self.ftl.places_host();
+        if places_host && self.ftl.host_place(stream, first) != HostPlace::Any {
+            return self.named_die_group(stream, first, now);
+        }
+        let most = HOST_PROGRAM_UNITS_MAX * self.layout.dies_per_die_group();
+        for _ in 0..self.ready.len() {
+            let die_group = self.ready.pop_front().expect("as many as counted");
+            if places_host && self.die_groups[die_group as usize].host_program_units >= most {
+                // Busy with program units that were placed there. Comes back when one of them is
+                // done.
+                self.die_groups[die_group as usize].listed = false;
+            } else if !self.ftl.host_may_write(DieGroupId(die_group), stream) {
+                // Comes back when an erase has made room; at once where another stream may
+                // have some, or this one when garbage comes into being.
+                let several = places_host || self.ftl.has_slc();
+                self.die_groups[die_group as usize].listed = several;
+                if several {
+                    self.ready.push_back(die_group);
+                }
+            } else if !self.ftl.balanced(DieGroupId(die_group), stream)
+                || self.next_die_busy(die_group, stream, first)
+            {
+                self.ready.push_back(die_group);
+            } else {
+                self.ready.push_front(die_group);
+                return Some(DieGroupId(die_group));
+            }
+        }
+        None
+    }
+
+    fn named_die_group(&mut self, stream: u32, first: u32, now: SimTime) -> Option<DieGroupId> {
+        let die_group = self.place(stream, first, now)?;
+        let most = HOST_PROGRAM_UNITS_MAX * self.layout.dies_per_die_group();
+        let busy = self.die_groups[die_group.0 as usize].host_program_units >= most;
+        (!busy && !self.next_die_busy(die_group.0, stream, first)).then_some(die_group)
+    }
+
+    /// The die group that the FTL names for a program unit of `stream`, which begins with
+    /// `first`; `None` if it has to wait for merges, which are begun.
+    pub(super) fn place(&mut self, stream: u32, first: u32, now: SimTime) -> Option<DieGroupId> {
+        for _ in 0..ROOM_STEPS {
+            if self.ftl.host_place(stream, first) != HostPlace::Blocked {
+                break;
+            }
+            if self.is_read_only() {
+                return None;
+            }
+            let Some(merges) = self.ftl.make_room(stream, first) else {
+                // A log block whose wordline is open is not merged.
+                self.close_wordlines(|_| true, now);
+                return None;
+            };
+            // A merge without flash operations makes room at once, or shows what else the program
+            // unit waits for.
+            self.clean(merges, now);
+        }
+        match self.ftl.host_place(stream, first) {
+            HostPlace::DieGroup(die_group) if !self.is_read_only() => Some(die_group),
+            _ => None,
+        }
+    }
+
+    /// Whether the die of a superblock that would be next has program units enough.
+    fn next_die_busy(&self, die_group: u32, stream: u32, first: u32) -> bool {
+        if self.layout.dies_per_die_group() == 1 {
+            return false;
+        }
+        let die = match self.ftl.next_program_unit(DieGroupId(die_group), stream, first) {
+            Some(program_unit) => self.layout.die_of(program_unit),
+            None => DieId(die_group * self.layout.dies_per_die_group()),
+        };
+        self.dies[die.0 as usize].host_program_units >= HOST_PROGRAM_UNITS_MAX
+    }
+
+    /// Programs `units` (at most a program unit, all of `stream`) as the next program unit of
+    /// `die_group`, which [`Engine::writable_die_group`] has just returned. Each is announced to
+    /// the FTL here and comes back as [`Done::Wrote`].
+    pub fn write(&mut self, die_group: DieGroupId, stream: u32, units: &[HostUnit], now: SimTime) {
+        self.write_bytes(die_group, stream, units, Vec::new(), now);
+    }
+
+    /// As [`Engine::write`], with the bytes of every unit, as they are now.
+    ///
+    /// # Panics
+    /// If the die group was not offered, or only some units have bytes.
+    pub fn write_bytes(
+        &mut self,
+        die_group: DieGroupId,
+        stream: u32,
+        units: &[HostUnit],
+        payloads: Vec<Box<[u8]>>,
+        now: SimTime,
+    ) {
+        assert!(payloads.is_empty() || payloads.len() == units.len(), "bytes for some units only");
+        let first = units.first().expect("a program unit holds something").write.lpn;
+        let in_turn = self.ftl.host_place(stream, first) == HostPlace::Any;
+        if in_turn {
+            let front = self.ready.pop_front();
+            assert!(
+                front == Some(die_group.0),
+                "a program unit for a die group that was not offered"
+            );
+        }
+        let program_unit = self.ftl.reserve_host(die_group, stream, first);
+        if self.ftl.is_overflow(program_unit, stream) {
+            self.counts.slc_overflow += units.len() as u64;
+        }
+        while let Some(pad) = self.ftl.take_pad() {
+            self.program_empty(die_group, pad, Cause::Pad, now);
+        }
+        let place = self.jobs.take();
+        let job = &mut self.jobs[place];
+        job.die_group = die_group.0;
+        job.program_unit = program_unit.0;
+        job.cause = Some(Cause::Host);
+        job.copied_back = 0;
+        job.units.clear();
+        job.tags.clear();
+        job.lost.clear();
+        job.stream = stream;
+        // Mostly there are none, and then nothing is moved through the stack.
+        job.payloads.clear();
+        if !payloads.is_empty() {
+            job.payloads = payloads;
+        }
+        for (number, unit) in (0..).zip(units) {
+            if unit.lost {
+                debug_assert!(!self.no_payload, "a unit lost by flash that does not fail");
+                job.lost.push(number);
+            }
+            self.ftl.prefetch(unit.write.lpn);
+            if unit.write.lpn != UnitWrite::TOMBSTONE {
+                self.ftl.write_begin(unit.write.lpn);
+            }
+            job.units.push(unit.write);
+            job.tags.push(unit.tag);
+        }
+        let die = self.layout.die_of(program_unit);
+        let state = &mut self.dies[die.0 as usize];
+        state.host_program_units += 1;
+        state.host_ops += 1;
+        let dies = self.layout.dies_per_die_group();
+        let state = &mut self.die_groups[die_group.0 as usize];
+        state.host_program_units += 1;
+        if in_turn {
+            state.listed = state.host_program_units < HOST_PROGRAM_UNITS_MAX * dies;
+            if state.listed {
+                self.ready.push_back(die_group.0);
+            }
+        }
+        self.stop_idle_cleaning();
+        self.enqueue(die, Op::Program { job: place }, false, now);
+        self.program_parity(die_group, now);
+        self.clean(die_group, now);
+    }
+
+    /// Programs the next program unit of `stream` on `die_group`, which
+    /// [`Engine::writable_die_group`] has just returned, with nothing but padding. The caller
+    /// bounds how many such program units there are at once.
+    ///
+    /// # Panics
+    /// If the FTL does not name the die group of a program unit.
+    pub fn pad(&mut self, die_group: DieGroupId, stream: u32, now: SimTime) {
+        assert!(self.ftl.places_host(), "padding goes to a place that the FTL names");
+        let program_unit = self.ftl.reserve_host(die_group, stream, UnitWrite::PAD);
+        self.program_empty(die_group, program_unit, Cause::Pad, now);
+    }
+}

@@ -1,0 +1,107 @@
+//! Wordlines whose pages are programmed one after another, on a drive without protection.
+//!
+//! A loss of power amid a program may take the earlier pages of its wordline with it. So the
+//! program units of a wordline *take effect together*, when the last of them is programmed: until
+//! then the map points to what was there before, what is copied stays at its source, and the
+//! caller keeps what it wrote. That alone keeps every promise, because nothing is promised, and
+//! nothing erased, on account of a program unit that is not in the map. Who cannot wait has the
+//! wordline filled up with padding. Design: docs/design/power.md.
+
+use prism_base::SimTime;
+use prism_nand::{Cause, DieGroupId, ProgramUnitId};
+
+use super::{Done, Engine, Job};
+
+impl Engine {
+    /// The program unit of a job is programmed. If it is the last of its wordline, all of them take
+    /// effect; else it waits, unless it has no effect that could be lost.
+    #[inline(never)]
+    pub(super) fn wordline_done(&mut self, place: u32, done: &mut Vec<Done>) {
+        // The die may take another program unit, and blocks without program units in flight may
+        // be merged.
+        self.freed = true;
+        let program_unit = ProgramUnitId(self.jobs[place].program_unit);
+        let end = self.nand.wordline_end(program_unit);
+        let die = self.layout.die_of(program_unit).0 as usize;
+        let is_empty = matches!(self.jobs[place].cause, Some(Cause::Parity | Cause::Pad));
+        if program_unit != end && !is_empty {
+            self.count_held(place, true);
+            self.dies[die].held.push(place);
+            return;
+        }
+        if program_unit == end {
+            let held = std::mem::take(&mut self.dies[die].held);
+            for earlier in held {
+                if self.nand.wordline_end(ProgramUnitId(self.jobs[earlier].program_unit)) == end {
+                    self.count_held(earlier, false);
+                    self.commit(earlier, done);
+                } else {
+                    self.dies[die].held.push(earlier);
+                }
+            }
+        }
+        self.commit(place, done);
+    }
+
+    pub(super) fn count_held(&mut self, place: u32, held: bool) {
+        let job = &self.jobs[place];
+        let change = |count: &mut u32, by: u32| {
+            *count = if held { *count + by } else { *count - by };
+        };
+        match job.cause {
+            Some(Cause::Host) => change(&mut self.units_held, job.tags.len() as u32),
+            _ => change(&mut self.die_groups[job.die_group as usize].cleaner.held, 1),
+        }
+    }
+
+    /// Fills up the wordlines of copies that the cleaning of `die_group` waits for.
+    #[inline(never)]
+    pub(super) fn close_copies(&mut self, die_group: DieGroupId, now: SimTime) {
+        let jobs = &self.jobs;
+        let is_copy = |job: &Job| job.die_group == die_group.0 && job.cause != Some(Cause::Host);
+        let held = self.dies.iter().flat_map(|die| &die.held).copied();
+        let waiting: Vec<u32> = held.filter(|&place| is_copy(&jobs[place])).collect();
+        waiting.into_iter().for_each(|place| self.close_wordline(place, now));
+    }
+
+    /// Fills up the wordlines of program units that are programmed and hold a unit for which
+    /// `wanted` says, by its tag, that somebody waits.
+    pub fn close_wordlines(&mut self, wanted: impl Fn(u32) -> bool, now: SimTime) {
+        if self.units_held == 0 {
+            return;
+        }
+        let jobs = &self.jobs;
+        let is_wanted = |&place: &u32| {
+            let job = &jobs[place];
+            job.cause == Some(Cause::Host) && job.tags.iter().any(|&tag| wanted(tag))
+        };
+        let held = self.dies.iter().flat_map(|die| &die.held).copied();
+        let waiting: Vec<u32> = held.filter(is_wanted).collect();
+        waiting.into_iter().for_each(|place| self.close_wordline(place, now));
+    }
+
+    /// Programs nothing into the rest of the wordline of a job, as far as no other program units
+    /// are on their way there.
+    fn close_wordline(&mut self, place: u32, now: SimTime) {
+        let (program_unit, die_group) =
+            (ProgramUnitId(self.jobs[place].program_unit), DieGroupId(self.jobs[place].die_group));
+        let (block, until) =
+            (self.layout.block_of(program_unit), self.nand.wordline_end(program_unit));
+        while let Some(pad) = self.ftl.reserve_pad(block, until) {
+            self.program_empty(die_group, pad, Cause::Pad, now);
+            self.program_parity(die_group, now);
+        }
+    }
+
+    /// Units of the caller that are programmed and wait for the rest of their wordline.
+    #[must_use]
+    pub fn units_held(&self) -> u32 {
+        self.units_held
+    }
+
+    /// Program units of the caller that wait for or run on any die.
+    #[must_use]
+    pub fn host_program_units(&self) -> u32 {
+        self.die_groups.iter().map(|die_group| die_group.host_program_units).sum()
+    }
+}
