@@ -139,6 +139,26 @@ mod tests {
         assert_eq!(latencies.buckets().map(|(_, count)| count).sum::<u64>(), 3);
         assert!(latencies.quantile(0.5).0.abs_diff(1_234_567) < 1_300);
     }
+
+    /// The nearest rank: the smallest value at or below which the share lies. These values are
+    /// small enough to be kept exactly.
+    #[test]
+    fn quantiles_are_nearest_ranks() {
+        let mut latencies = Latencies::new();
+        (1..=1000).for_each(|ns| latencies.record(Nanos(ns)));
+        for (share, expected) in
+            [(0.0, 1), (0.001, 1), (0.5, 500), (0.501, 501), (0.9, 900), (0.99, 990), (0.999, 999)]
+        {
+            assert_eq!(latencies.quantile(share), Nanos(expected), "{share}");
+        }
+        assert_eq!(latencies.quantile(1.0), Nanos(1000));
+        // Of two values the lower is the median.
+        let mut two = Latencies::new();
+        two.record(Nanos(7));
+        two.record(Nanos(9));
+        assert_eq!([0.5, 0.51].map(|share| two.quantile(share)), [Nanos(7), Nanos(9)]);
+    }
+
     #[test]
     fn the_deviation_is_that_of_the_values() {
         let mut latencies = Latencies::new();

@@ -1,7 +1,9 @@
 //! Whole replays over small drives, with traces made in the test.
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
+use prism_nand::Cause;
 use prism_replay::{Options, Outcome, Pace, Passes, ReplayError, SteadyState, replay};
+use prism_ssd::device::Mapping;
 use prism_ssd::{Device, Drive, HostOp, InitialState, SubmitError, fit};
 use prism_trace::{Op, OptTime, Record, VecSource};
 use prism_workload::{Finished, Observer, Progress, Silent};
@@ -124,6 +126,24 @@ fn random_writes_reach_a_steady_state_near_theory() {
     assert!(outcome.warm_up_passes > 5);
     assert!(prism_replay::steady::is_steady(&outcome.rounds));
     assert_eq!(outcome.measured.passes, outcome.passes_per_round);
+}
+
+/// A drive with a cached map writes the rest of the map to flash, and these writes count.
+#[test]
+fn writes_of_a_cached_map_count_as_write_amplification() {
+    let mut device = device(1024);
+    device.ftl.mapping = Mapping::Dftl;
+    device.ftl.map_cache = Some(Bytes(8 << 10));
+    let prepared = Drive::prepared(device, InitialState::Filled, 1, |_, _| true);
+    let mut drive = prepared.unwrap().unwrap().0;
+    let pace = Pace::Closed { depth: 8 };
+    let outcome = run(&mut drive, random_writes(5000, 250_000), pace, Passes::Fixed(1));
+    let m = &outcome.measured;
+    let all: u64 = Cause::ALL.iter().map(|&cause| m.flash.units[cause]).sum();
+    let map = m.flash.units[Cause::Map];
+    assert!(map > 500, "{map} units of the map were written");
+    assert_eq!(m.flash_bytes, all * UNIT);
+    assert_eq!(m.write_amplification(), Some(all as f64 / 5000.0));
 }
 
 #[test]

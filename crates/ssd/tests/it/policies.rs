@@ -6,7 +6,7 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::{CleaningMode, Scheduler};
 use prism_nand::{Cause, DieGroupId};
 use prism_ssd::device::WriteCache;
-use prism_ssd::{Device, Drive, HostOp};
+use prism_ssd::{Device, Drive, HostOp, Request};
 
 /// A drive on which nothing but firmware takes time: reads find nothing mapped.
 fn firmware_only(cores: u32, in_service: u32) -> Device {
@@ -117,6 +117,35 @@ fn an_urgent_read_goes_before_all_that_wait() {
     let begun = Nanos(each.0 - 10_000);
     assert_eq!(latency(Scheduler::Priority), begun + each + link(1));
     assert_eq!(latency(Scheduler::Fcfs), begun + times(20, each) + link(1));
+}
+
+/// What shortest wait time first compares: what is left of the operation in the cells, and the
+/// cells and the transfer of each command behind it.
+#[test]
+fn the_wait_for_a_die_counts_cells_and_transfers() {
+    let mut device = lab();
+    device.flash.page = Bytes(4 * UNIT);
+    device.drive.scheduler = Scheduler::ShortestWait;
+    let wait = |requests: &[Request]| {
+        let mut drive = filled(&device);
+        for &request in requests {
+            drive.submit(request, drive.now()).unwrap();
+        }
+        // The first command has its cells for 10 us then.
+        rest(&mut drive, FIRMWARE + Nanos(10_000));
+        let at = drive.engine().ftl().lookup(100).unwrap();
+        drive.engine().wait_for(at, drive.now())
+    };
+    let begun = Nanos(READ.0 - 10_000);
+    assert_eq!(wait(&[read(0)]), begun);
+    let units = |count: u64| request(HostOp::Read, 4, count);
+    for count in 1..=4 {
+        let expected = begun + times(3, READ + channel(count));
+        assert_eq!(wait(&[read(0), units(count), units(count), units(count)]), expected, "{count}");
+    }
+    let page = request(HostOp::Write, 8, 4);
+    let expected = begun + READ + channel(1) + PROGRAM + channel(4);
+    assert_eq!(wait(&[read(0), read(1), page]), expected);
 }
 
 #[test]
