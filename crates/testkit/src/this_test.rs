@@ -26,8 +26,11 @@ fn checked(name: &str) -> &str {
 pub(crate) fn command(name: &str, seed: u64) -> String {
     // Cargo sets it for the programs that it runs.
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_else(|_| "PACKAGE".into());
-    let program = std::env::current_exe().unwrap_or_default();
-    format!("PRISM_SEED={seed} cargo test -p {package} {} {name}", target(&program, &package))
+    command_of(&package, &std::env::current_exe().unwrap_or_default(), name, seed)
+}
+
+fn command_of(package: &str, program: &Path, name: &str, seed: u64) -> String {
+    format!("PRISM_SEED={seed} cargo test -p {package} {} {name}", target(program, package))
 }
 
 /// How cargo is asked for the test program at this path, whose name ends in a hash.
@@ -42,16 +45,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_named_as_cargo_wants_it() {
-        let target = |program: &str| target(Path::new(program), "prism-ssd");
-        assert_eq!(target("/t/debug/deps/it-0123abcd"), "--test it");
-        assert_eq!(target("/t/debug/deps/prism_ssd-0123abcd"), "--lib");
-    }
-
-    #[test]
-    fn a_command_names_this_program() {
-        let expected = "PRISM_SEED=17 cargo test -p prism-testkit --lib it::random_x";
-        assert_eq!(command("it::random_x", 17), expected);
+    fn commands_name_the_program_as_cargo_wants_it() {
+        let command = |program| command_of("prism-ssd", Path::new(program), "a::random_x", 17);
+        let expected = "PRISM_SEED=17 cargo test -p prism-ssd --test it a::random_x";
+        assert_eq!(command("/t/debug/deps/it-0123abcd"), expected);
+        let expected = "PRISM_SEED=17 cargo test -p prism-ssd --lib a::random_x";
+        assert_eq!(command("/t/debug/deps/prism_ssd-0123abcd"), expected);
     }
 
     #[test]

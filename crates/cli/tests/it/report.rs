@@ -209,7 +209,7 @@ fn every_preset_takes_the_trace_at_any_capacity_that_holds_it() {
 
 #[test]
 fn standard_input_is_a_trace_like_any_other() {
-    let args = ["--passes", "1", "--json", "-"];
+    let args = ["--passes", "1", "--json", "-", "--what-if", "none"];
     let packed = std::fs::read(sample(SMALL)).unwrap();
     let run = Run::with_input(&[&["report", "-"], &args[..]].concat(), &packed);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));

@@ -270,7 +270,7 @@ fn the_text_form_tells_the_same() {
 
 #[test]
 fn a_clock_of_seconds_is_said() {
-    for command in [&["trace", "info"][..], &["report", "--passes", "1"]] {
+    for command in [&["trace", "info"][..], &["report", "--passes", "1", "--what-if", "none"]] {
         let run = prism(&[command, &[&sample("formats/tencent.csv")]].concat());
         assert_eq!(run.code, 0, "{}", run.stderr);
         assert!(run.stdout.contains("clock has steps of 1 s"), "{}", run.stdout);

@@ -45,7 +45,7 @@ fn a_trace_goes_through_a_log_of_the_hosts() {
     let log = &zoned["host_log"];
     assert!(log["write_amplification"].as_f64().unwrap() >= 1.0, "{log}");
     assert!(log["over_provisioning"].as_f64().unwrap() >= 0.1, "{log}");
-    let run = prism(&["report", &trace, "--device", "zn540", "--passes", "1"]);
+    let run = prism(&["report", &trace, "--device", "zn540", "--passes", "1", "--what-if", "none"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     for part in ["On zones", "would fail on the zoned drive alone", "log of the host's"] {
         assert!(run.stdout.contains(part), "{part} in {}", run.stdout);

@@ -262,7 +262,7 @@ fn random_cuts_of_objects_tear_operations() {
 }
 
 #[test]
-fn objects_survive_a_lost_cache() {
+fn random_losses_of_a_cache_keep_objects() {
     let cuts = lives("object.cache", Cache::Volatile, 60, 60);
     assert!(!all_seeds() || cuts > 2_700, "{cuts} cuts");
 }
