@@ -67,9 +67,9 @@ pub enum ConfigError {
     },
     /// A program unit holds several units, which a map by offsets cannot fill one by one.
     #[error(
-        "a program unit holds {units} mapping units, but here each unit has a program unit of its own \
-         at its offset; set ftl.mapping_unit to what one program writes (page times ganged planes, with \
-         pages_per_program 1), or use mapping \"hybrid\" or \"bast\""
+        "a program unit holds {units} mapping units, but here each unit has a program unit of \
+         its own at its offset; set ftl.mapping_unit to what one program writes (page times \
+         ganged planes, with pages_per_program 1), or use mapping \"hybrid\" or \"bast\""
     )]
     WholeProgramUnits {
         /// Units of a program unit.
