@@ -4,10 +4,9 @@ use crate::rng::Rng;
 
 /// Draws ranks from `0..n`, rank k with a probability proportional to 1/(k+1)^theta.
 ///
-/// Each draw costs the same for any `n`: the sum of the weights is replaced by an integral
-/// and the difference is rejected, which takes few draws again. Logarithms
-/// and powers come from a software library, so that a seed means the same requests on
-/// every machine.
+/// Each draw costs the same for any `n`: the sum of the weights is replaced by an integral and
+/// the difference is rejected, so few draws are repeated. Logarithms and powers come from a
+/// software library, so that a seed gives the same requests on every machine.
 ///
 /// Source: Hörmann, Derflinger, "Rejection-inversion to generate variates from monotone
 /// discrete distributions", ACM TOMACS 6(3), 1996.
@@ -20,7 +19,7 @@ pub struct Zipf {
     low: f64,
     /// The integral up to half a rank beyond the last.
     high: f64,
-    /// Distance below the next rank within which a draw is accepted unseen.
+    /// Distance below the next rank within which a draw is accepted without a test.
     easy: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Division by a number that is known once and used often.
+//! Division by a number that is used often.
 
 /// A divisor whose division costs a multiplication.
 ///

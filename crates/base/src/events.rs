@@ -1,5 +1,5 @@
-//! A queue of future events, earliest first; equal times leave in the order of their
-//! insertion, so that a run never depends on the inside of a heap.
+//! A queue of future events, earliest first. Events of equal time leave in the order of their
+//! insertion, so that a run never depends on the internal order of a heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -55,7 +55,7 @@ impl EventQueue {
         self.peek().unwrap_or(SimTime::NEVER)
     }
 
-    /// Takes out the earliest event.
+    /// Removes the earliest event.
     pub fn pop(&mut self) -> Option<(SimTime, u32)> {
         let Reverse(key) = self.heap.pop()?;
         let payload = key as u32 & ((1 << Self::PAYLOAD_BITS) - 1);

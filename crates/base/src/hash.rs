@@ -1,8 +1,7 @@
 //! A fast hash map for small integer keys, the same on every machine.
 //!
-//! Keys come from inside the simulation, never from a hostile client, so a
-//! multiplication is enough. Iteration order is still nobody's business: nothing that
-//! reaches a result walks these maps.
+//! Keys come from inside the simulation, never from an attacker, so a multiplication is enough.
+//! No result depends on the iteration order of these maps.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};

@@ -17,8 +17,8 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// The longest latency that quantiles tell apart (about 13 simulated days);
-    /// longer ones count as this long in quantiles only.
+    /// The longest latency that quantiles distinguish (about 13 simulated days); longer ones
+    /// count as this long, in quantiles only.
     const LONGEST: u64 = 1 << 50;
 
     /// An empty histogram.
@@ -67,7 +67,8 @@ impl Latencies {
         if count == 0 {
             return 0.0;
         }
-        // Whole numbers as far as they reach, because the difference is small beside them.
+        // In integers as long as they do not overflow, because the difference of two large
+        // numbers is small.
         let variance = match (self.squares.checked_mul(count), self.sum.checked_mul(self.sum)) {
             (Some(a), Some(b)) => a.saturating_sub(b) as f64 / (count as f64 * count as f64),
             _ => self.squares as f64 / count as f64 - self.mean_ns() * self.mean_ns(),

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use crate::units::SimTime;
 
-/// A queue of (time, payload), earliest first; of equal times the one added first. Adding
-/// at or near the end is cheap, so a stage with a fixed delay pays a push and a pop for
-/// an event instead of two walks through a heap.
+/// A queue of (time, payload), earliest first; of equal times the one added first. Adding at or
+/// near the end is cheap, so a stage with a fixed delay needs a push and a pop per event
+/// instead of two operations on a heap.
 #[derive(Clone, Debug)]
 pub struct Pipe {
     events: VecDeque<(SimTime, u32)>,
-    /// When the earliest is due: asked for far more often than it changes.
+    /// When the earliest is due. It is read far more often than it changes.
     next: SimTime,
     /// No event is due later.
     last: SimTime,
@@ -57,7 +57,7 @@ impl Pipe {
         self.next
     }
 
-    /// Takes out the earliest.
+    /// Removes the earliest.
     #[inline]
     pub fn pop(&mut self) -> Option<(SimTime, u32)> {
         let first = self.events.pop_front();

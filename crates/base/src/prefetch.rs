@@ -1,10 +1,10 @@
-//! Asking for memory before it is needed.
+//! Prefetches memory before it is needed.
 
-/// Hints that `values[index]` is read soon. Nothing happens if the index is out of range,
-/// or on a processor for which there is no hint here.
+/// Prefetches `values[index]`, which is read soon. Nothing happens if the index is out of
+/// range, or on a CPU without support here.
 ///
-/// Maps of a drive are much larger than a cache, and places in them are looked up at
-/// random: with the hint given a few hundred instructions early, a lookup costs a tenth.
+/// Maps of a drive are much larger than the CPU caches, and lookups are random: with a prefetch
+/// a few hundred instructions earlier, a lookup takes a tenth of the time.
 #[inline]
 #[allow(unsafe_code, reason = "the one instruction the language has no safe name for")]
 pub fn prefetch<T>(values: &[T], index: usize) {

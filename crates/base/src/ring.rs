@@ -1,16 +1,15 @@
-//! A queue whose every use is in line.
+//! A queue whose functions are always inlined.
 
 use std::ops::{Index, IndexMut};
 
-/// First in, first out, in a ring that grows. What goes in is written where it stays: whether
-/// the standard library's queue is in line is for the compiler to decide, and where it is not,
-/// a value is put together on the stack and waits there for its own stores
-/// (docs/design/event-core.md).
+/// First in, first out, in a ring that grows. A value is written directly to its place in the
+/// ring. The compiler may not inline the standard library's queue; a value is then built on the
+/// stack and copied, and the copy stalls until the stores are done (docs/design/event-core.md).
 #[derive(Clone, Debug)]
 pub struct Ring<T> {
-    /// A power of two of them.
+    /// Their number is a power of two.
     slots: Box<[T]>,
-    /// Where the first is; grows without end, and counts modulo the number of slots.
+    /// The position of the first, modulo the number of slots; it only grows, and wraps.
     head: u32,
     len: u32,
 }
@@ -77,7 +76,7 @@ impl<T: Copy + Default> Ring<T> {
         Some(first)
     }
 
-    /// Adds `value` so that it is at `place`, and those from there on behind it.
+    /// Inserts `value` at `place`, before those from there on.
     ///
     /// # Panics
     /// If `place` is beyond the end.
@@ -90,7 +89,7 @@ impl<T: Copy + Default> Ring<T> {
         self[place] = value;
     }
 
-    /// All, the first first.
+    /// All, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator {
         (0..self.len()).map(|place| &self[place])
     }
@@ -110,7 +109,7 @@ impl<T: Copy + Default> Default for Ring<T> {
     }
 }
 
-/// Whether a place is taken is looked at in tests only: one that is not gives an old value.
+/// The bounds are checked in tests only: an index beyond the end returns an old value.
 impl<T: Copy + Default> Index<usize> for Ring<T> {
     type Output = T;
     #[inline(always)]
@@ -143,7 +142,7 @@ mod tests {
         let mut rng = Rng::stream(seed(7), "ring");
         let (mut ring, mut model) = (Ring::new(), VecDeque::new());
         for turn in 0..20_000u32 {
-            // For a while more come than go, then fewer.
+            // For some time more values are added than removed, then fewer.
             let growing = turn / 200 % 2 == 0;
             match rng.below(if growing { 4 } else { 8 }) {
                 0 => {

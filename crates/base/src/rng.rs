@@ -1,10 +1,10 @@
 //! Seeded random streams.
 //!
-//! A run is a function of its seed, and every use of chance has its own stream named
-//! by a label: an extra draw in one place changes nothing in another. The generator is
-//! xoshiro256** (Blackman and Vigna, 2018) seeded through SplitMix64; it is written
-//! here because results must stay the same bytes for as long as Prism exists, which a
-//! library does not promise.
+//! A run is a function of its seed, and every use of random numbers has its own stream, named
+//! by a label: an extra number in one place changes nothing in another. The generator is
+//! xoshiro256** (Blackman and Vigna, 2018) seeded through SplitMix64; it is implemented here
+//! because results must stay the same bytes in all versions of Prism, which a library does not
+//! promise.
 
 /// One stream of random numbers.
 #[derive(Clone, Debug)]
@@ -25,13 +25,13 @@ impl Rng {
         Self { state }
     }
 
-    /// Where the stream stands, for [`Rng::from_state`].
+    /// The state of the stream, for [`Rng::from_state`].
     #[must_use]
     pub fn state(&self) -> [u64; 4] {
         self.state
     }
 
-    /// The stream that stands there; `None` for zeros alone, where no stream ever is.
+    /// The stream with this state; `None` if it is all zeros, which no stream reaches.
     #[must_use]
     pub fn from_state(state: [u64; 4]) -> Option<Self> {
         (state != [0; 4]).then_some(Self { state })
@@ -56,7 +56,7 @@ impl Rng {
     /// # Panics
     /// If `bound` is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
-        assert!(bound > 0, "an empty range has no member to draw");
+        assert!(bound > 0, "an empty range has no number");
         loop {
             let wide = u128::from(self.next_u64()) * u128::from(bound);
             let low = wide as u64;
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_fixed_and_apart() {
+    fn streams_are_fixed_and_independent() {
         let draw = |seed, label| Rng::stream(seed, label).next_u64();
         assert_eq!(draw(1, "a"), draw(1, "a"));
         assert_ne!(draw(1, "a"), draw(1, "b"));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_goes_on_from_where_it_stood() {
+    fn a_stream_continues_from_its_state() {
         let mut one = Rng::stream(1, "a");
         one.next_u64();
         let mut other = Rng::from_state(one.state()).unwrap();

@@ -1,4 +1,4 @@
-//! Slots that are used again and again, so that nothing is allocated per operation.
+//! Reusable slots, so that nothing is allocated per operation.
 
 /// A growing array with a list of free places. The number of places never exceeds the
 /// largest number in use at once, which the caller bounds.
@@ -9,13 +9,13 @@ pub struct Slab<T> {
 }
 
 impl<T: Default> Slab<T> {
-    /// No place yet.
+    /// An empty slab.
     #[must_use]
     pub fn new() -> Self {
         Self { places: Vec::new(), free: Vec::new() }
     }
 
-    /// A place to use; its content is what the last user left, or the default.
+    /// Takes a free place; its content is that of its last use, or the default.
     pub fn take(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.places.push(T::default());
@@ -23,18 +23,18 @@ impl<T: Default> Slab<T> {
         })
     }
 
-    /// Gives a place back.
+    /// Frees a place.
     pub fn give(&mut self, place: u32) {
         self.free.push(place);
     }
 
-    /// Places there are, in use or not.
+    /// The number of places, in use or not.
     #[must_use]
     pub fn places(&self) -> u32 {
         self.places.len() as u32
     }
 
-    /// Places in use.
+    /// The number of places in use.
     #[must_use]
     pub fn in_use(&self) -> usize {
         self.places.len() - self.free.len()

@@ -1,6 +1,6 @@
 //! Names (commands, devices, files, phases) kept once and referred to by number.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// The number of a name in [`Symbols`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,25 +11,25 @@ impl Symbol {
     pub const NONE: Self = Self(0);
 }
 
-/// The names of one trace. At most [`Symbols::LIMIT`] are kept, so that a trace with
-/// a hundred million file names cannot eat the memory; later ones become `(other)`.
+/// The names of one trace. At most [`Symbols::LIMIT`] are kept, so that a trace with a hundred
+/// million file names cannot fill the memory; later ones become `(other)`.
 #[derive(Clone, Debug)]
 pub struct Symbols {
     names: Vec<Box<str>>,
-    index: HashMap<Box<str>, u32>,
+    index: FxHashMap<Box<str>, u32>,
 }
 
 impl Symbols {
-    /// Names kept; at about 100 bytes each this bounds the table to some 100 MB.
+    /// The most names; at about 100 bytes each this limits the table to some 100 MB.
     pub const LIMIT: usize = 1 << 20;
 
-    /// A table that knows the empty name only.
+    /// A table with only the empty name.
     #[must_use]
     pub fn new() -> Self {
-        Self { names: vec!["".into()], index: HashMap::from([("".into(), 0)]) }
+        Self { names: vec!["".into()], index: FxHashMap::from_iter([("".into(), 0)]) }
     }
 
-    /// The number of `name`, given now if it is new.
+    /// The number of `name`, assigned now if it is new.
     pub fn intern(&mut self, name: &str) -> Symbol {
         if let Some(&id) = self.index.get(name) {
             return Symbol(id);

@@ -1,16 +1,16 @@
-//! One pending time for each of a fixed number of slots, the earliest first.
+//! One pending time for each of a fixed number of slots, with access to the earliest.
 
 use crate::units::SimTime;
 
-/// A tournament over slots: every node of a tree holds the earliest of its four children, so
-/// that setting a time costs three comparisons a level, one of which waits for the level below,
-/// and the earliest is at the root. Of equal times the lower slot wins, whatever the order of
-/// setting.
+/// A tournament tree over slots: every node holds the earliest of its four children, so the
+/// earliest of all is at the root. Setting a time needs three comparisons per level, one of
+/// which depends on the level below. Of equal times the lower slot is first, independent of the
+/// order of setting.
 ///
-/// Where each actor has at most one thing pending, this beats a heap: nothing is
-/// allocated or moved, and nothing branches on what is found on the way to the root
-/// (docs/design/event-core.md). A node is one number, the time since an origin above the
-/// slot, so that the earlier of two is their minimum. Its bits are read as a floating-point
+/// If each slot has at most one pending time, this is faster than a heap: nothing is allocated
+/// or moved, and no branch on the way to the root depends on data (docs/design/event-core.md).
+/// A node is one number, with the time since an origin in the high bits and the slot in the low
+/// bits, so that the earlier of two is their minimum. Its bits are read as a floating-point
 /// number: positive ones have the order of their bits, and the lesser of two is one
 /// instruction.
 #[derive(Clone, Debug)]
@@ -20,8 +20,8 @@ pub struct Timers {
     nodes: Vec<f64>,
     /// The earliest of all.
     first: f64,
-    /// Of the times in the nodes, in nanoseconds; moves on as time does. [`Timers::BEHIND`] before
-    /// the earliest time that can be told, before zero at first.
+    /// The origin of the times in the nodes, in nanoseconds; it moves on as time does. It is
+    /// [`Timers::BEHIND`] before the earliest time that can be stored, so before zero at first.
     origin: u64,
 }
 
@@ -29,11 +29,11 @@ impl Timers {
     const NEVER: f64 = f64::INFINITY;
     const SLOT_BITS: u32 = 20;
     const SLOT_MASK: u32 = (1 << Self::SLOT_BITS) - 1;
-    /// Times reach this far beyond the earliest that can be told, in nanoseconds: 36 minutes.
+    /// Times reach this far beyond the earliest that can be stored, in nanoseconds: 36 minutes.
     const REACH: u64 = 1 << (61 - Self::SLOT_BITS);
-    /// The origin lies so far behind that the highest bit of the exponent is always set, and the
-    /// next never: a processor may be told to take very small numbers for zero, and very large
-    /// ones are no numbers.
+    /// The origin is so far behind that the highest bit of the exponent is always set, and the
+    /// next bit never: a CPU may be configured to treat very small numbers as zero, and very
+    /// large ones are infinite or NaN.
     const BEHIND: u64 = 2 * Self::REACH;
 
     /// `slots` slots with nothing pending.
@@ -67,7 +67,7 @@ impl Timers {
         }
     }
 
-    /// The origin from which `at` is the earliest time that can be told.
+    /// The origin with which `at` is the earliest time that can be stored.
     fn origin_for(at: SimTime) -> u64 {
         at.0.wrapping_sub(Self::BEHIND)
     }
@@ -77,7 +77,7 @@ impl Timers {
         at.0.wrapping_sub(self.origin) / Self::REACH == Self::BEHIND / Self::REACH
     }
 
-    /// The same for no time, and for one that the origin has to move for.
+    /// As [`Timers::set`], for [`SimTime::NEVER`] and for a time that needs another origin.
     #[inline(never)]
     fn set_far(&mut self, slot: u32, at: SimTime) {
         let key = if at == SimTime::NEVER {
@@ -91,7 +91,7 @@ impl Timers {
 
     #[inline]
     fn key(&self, slot: u32, at: SimTime) -> f64 {
-        debug_assert!(self.reaches(at), "{at:?} cannot be told");
+        debug_assert!(self.reaches(at), "{at:?} cannot be stored");
         f64::from_bits(at.0.wrapping_sub(self.origin) << Self::SLOT_BITS | u64::from(slot))
     }
 
@@ -100,9 +100,9 @@ impl Timers {
         let mut number = self.nodes.len() / 2 + slot as usize;
         assert!(number < self.nodes.len(), "slot {slot} is one of those there are");
         let mut winner = key;
-        // The whole path every time, without a branch on what is found there: a guess that
-        // fails costs more than a level. What is compared with was there before, so that
-        // nothing waits for what has just been stored.
+        // The whole path is updated every time, without branches that depend on data: a branch
+        // misprediction costs more than a level. The siblings were stored earlier, so no load
+        // waits for a store of this loop.
         while number > 1 {
             // SAFETY: the number began below the length, a multiple of four, and only gets
             // smaller; its last two bits change nothing about that. Checked, a simulated read
@@ -119,7 +119,7 @@ impl Timers {
         self.first = winner;
     }
 
-    /// Moves the origin so that both what is pending and `at` can be told from it.
+    /// Moves the origin so that all pending times and `at` can be stored.
     #[cold]
     fn move_origin(&mut self, at: SimTime) {
         let earliest = self.next_at().min(at);
@@ -159,7 +159,7 @@ impl Timers {
     }
 }
 
-/// The lesser of two keys, neither of which is no number: that makes it one instruction.
+/// The lesser of two keys. Neither is NaN, which makes it one instruction.
 #[inline(always)]
 fn earlier(a: f64, b: f64) -> f64 {
     if a < b { a } else { b }
@@ -180,7 +180,7 @@ mod tests {
             let mut model = vec![None; slots as usize];
             for turn in 0..3000 {
                 let slot = rng.below(u64::from(slots)) as u32;
-                // Days go by, so that the origin moves on.
+                // Days pass, so that the origin moves on.
                 let now = turn * 1_000_000_000_000;
                 let at = rng.chance(0.7).then(|| SimTime(now + rng.below(50)));
                 if let Some(first) = model.iter().position(|at: &Option<SimTime>| {

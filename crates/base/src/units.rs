@@ -1,9 +1,8 @@
 //! A number with a unit has a type, and configuration text carries its units.
 //!
-//! `SimTime` is a point on the simulated clock, `Nanos` a span between two points,
-//! `Bytes` an amount of data. Text such as `64GiB` or `750us` is read by
-//! [`Bytes::parse`] and [`Nanos::parse`]; a bare number is refused, because the
-//! reader of a configuration file cannot know what it was meant to be.
+//! `SimTime` is a point on the simulated clock, `Nanos` a span between two points, `Bytes` an
+//! amount of data. [`Bytes::parse`] and [`Nanos::parse`] read text such as `64GiB` or `750us`;
+//! a number without a unit is refused, because its meaning would not be clear.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -29,7 +28,7 @@ pub enum UnitError {
     NoNumber {
         /// The text as given.
         text: String,
-        /// What a right one looks like.
+        /// A valid example.
         example: &'static str,
     },
     /// The unit is missing or not one of the known ones.
@@ -40,7 +39,7 @@ pub enum UnitError {
         /// The known units.
         known: &'static str,
     },
-    /// The value does not fit into 64 bits of bytes or nanoseconds, or is negative.
+    /// The value does not fit in 64 bits of bytes or nanoseconds, or is negative.
     #[error("{text:?} is out of range")]
     OutOfRange {
         /// The text as given.
@@ -78,13 +77,13 @@ impl AddAssign<Nanos> for SimTime {
 }
 
 impl Nanos {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
     /// Reads `750us`, `2ms`, `1.5s`, `20ns`, `3min`, `1h`, `2d`.
     ///
     /// # Errors
-    /// [`UnitError`] if there is no number, no known unit, or no room for the value.
+    /// [`UnitError`] if there is no number, no known unit, or if the value is too large.
     pub fn parse(text: &str) -> Result<Self, UnitError> {
         const UNITS: [(&str, u64); 7] = [
             ("ns", 1),
@@ -127,13 +126,13 @@ impl std::ops::Mul<u64> for Bytes {
 }
 
 impl Bytes {
-    /// Nothing.
+    /// Zero bytes.
     pub const ZERO: Self = Self(0);
 
     /// Reads `4KiB`, `64GiB`, `1.5TB`, `512B`. `KiB` is 1024 bytes, `KB` is 1000.
     ///
     /// # Errors
-    /// [`UnitError`] if there is no number, no known unit, or no room for the value.
+    /// [`UnitError`] if there is no number, no known unit, or if the value is too large.
     pub fn parse(text: &str) -> Result<Self, UnitError> {
         const UNITS: [(&str, u64); 12] = [
             ("B", 1),

@@ -1,4 +1,4 @@
-//! Large columns of numbers that begin as zeros and take memory only where touched.
+//! Large columns of numbers that start as zeros and take memory only where they are written.
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -8,9 +8,9 @@ use memmap2::{Advice, MmapMut};
 
 /// A slice of fixed length, zero everywhere at first.
 ///
-/// Untouched parts take no memory. Large ones ask for huge pages: a map of a drive is
-/// looked up at random, and with small pages the walk through the page tables costs more
-/// than the lookup. Memory then comes in pieces of 2 MiB.
+/// Parts that were never written take no memory. Large columns use huge pages: lookups in the
+/// map of a drive are random, and with small pages the page table walk takes longer than the
+/// lookup. Memory is then allocated in pieces of 2 MiB.
 #[derive(Debug)]
 pub struct Zeroed<T> {
     map: MmapMut,
@@ -30,9 +30,9 @@ impl<T: Pod> Zeroed<T> {
     pub fn new(len: usize) -> Self {
         let bytes = len * size_of::<T>();
         let map = MmapMut::map_anon(bytes.max(1)).expect("address space for a column");
-        assert!(map.len() >= bytes && map.as_ptr().cast::<T>().is_aligned(), "room for a column");
+        assert!(map.len() >= bytes && map.as_ptr().cast::<T>().is_aligned(), "space for a column");
         if bytes >= Self::LARGE {
-            // Where the system knows no such advice, small pages do as well, only slower.
+            // If the system does not support this, small pages are used, which are slower.
             let _ = map.advise(Advice::HugePage);
         }
         Self { map, len, kind: PhantomData }
@@ -68,7 +68,7 @@ impl<T: Pod + PartialEq> Clone for Zeroed<T> {
     fn clone(&self) -> Self {
         let mut copy = Self::new(self.len);
         for (to, from) in copy.iter_mut().zip(self.iter()) {
-            // What is zero stays untouched.
+            // Zeros are not written, so that they take no memory.
             if *from != T::zeroed() {
                 *to = *from;
             }

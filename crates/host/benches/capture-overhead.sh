@@ -1,7 +1,7 @@
 #!/bin/sh
-# What a capture costs the workload: 4 KiB random writes and reads at queue depth 16 on a
-# raw loop device, without a capture and with each backend in turn, round after round in
-# one run, so that what else the machine does falls on all of them. Wants root and fio.
+# Measures how much a capture slows down a workload: 4 KiB random writes and reads at queue
+# depth 16 on a raw loop device. Each round runs without a capture and with each backend, so
+# that other load on the machine affects all of them. Needs root and fio.
 #
 #   crates/host/benches/capture-overhead.sh target/release/prism [ROUNDS] [SECONDS]
 set -eu
@@ -13,7 +13,7 @@ disk=
 trap 'test -z "$disk" || losetup -d "$disk"; rm -rf "$work"' EXIT
 truncate -s 1G "$work/image"
 disk=$(losetup -f --show "$work/image")
-# Every block is there before the first round.
+# Every block is written before the first round.
 fio --name=fill --filename="$disk" --rw=write --bs=1M --direct=1 --minimal >/dev/null
 
 iops() { # rw, column of fio's terse output

@@ -1,8 +1,8 @@
-//! Outputs that appear whole or not at all: written under a temporary name beside the
-//! target, then renamed onto it.
+//! Outputs that appear whole or not at all: they are written under a temporary name in the
+//! folder of the target, then renamed to it.
 //!
-//! What is not a regular file (a terminal, a pipe, `/dev/null`) cannot be renamed onto
-//! and is written directly, as is standard output, called `-`.
+//! A target that is not a regular file (a terminal, a pipe, `/dev/null`) cannot be replaced by
+//! renaming and is written directly, as is standard output, called `-`.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -14,10 +14,10 @@ use tempfile::NamedTempFile;
 use crate::error::HostError;
 use crate::interrupt;
 
-/// The mode asked for; the process's mask takes away what it forbids.
+/// The requested mode, before the umask of the process.
 const NEW_FILE_MODE: u32 = 0o666;
 
-/// An output that is not there until [`OutputFile::commit`].
+/// An output that does not exist until [`OutputFile::commit`].
 #[derive(Debug)]
 pub struct OutputFile {
     name: String,
@@ -54,7 +54,7 @@ impl OutputFile {
         &self.name
     }
 
-    /// Whether bytes reach the reader while they are written, and cannot be taken back:
+    /// Whether bytes reach the reader while they are written, so that they cannot be withdrawn:
     /// standard output, a terminal, a pipe.
     #[must_use]
     pub fn is_direct(&self) -> bool {
@@ -103,7 +103,7 @@ impl Write for OutputFile {
 impl Drop for OutputFile {
     fn drop(&mut self) {
         if let Some(Sink::Renamed { file, .. }) = self.sink.take() {
-            // The buffered rest is discarded, not written: the file is about to go.
+            // The buffered rest is discarded, not written, because the file is removed.
             let (file, _rest) = file.into_parts();
             let path = file.path().to_path_buf();
             interrupt::finish_noted(&path, || drop(file));
@@ -112,7 +112,7 @@ impl Drop for OutputFile {
 }
 
 fn open(path: &Path) -> io::Result<Sink> {
-    // A link stays a link: what it points to is replaced.
+    // A link stays a link: its target is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let before = fs::metadata(&target).ok();
     match &before {

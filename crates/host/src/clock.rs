@@ -9,7 +9,7 @@ pub fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Seconds on a clock that only goes forward, for telling how long something will take.
+/// Seconds on a monotonic clock, for measuring and estimating durations.
 #[must_use]
 pub fn seconds() -> f64 {
     let time = clock_gettime(ClockId::Monotonic);

@@ -1,8 +1,8 @@
 //! A record as a fixed number of bytes, for the temporary file of a long trace.
 //!
-//! The form never leaves the process that wrote it: names stay numbers of the symbol
-//! table in memory, and no version is kept. Every field keeps its full width, so that
-//! what is read back is what was written, whatever a damaged trace put into it.
+//! Only the process that wrote a record reads it: names stay numbers of the symbol table in
+//! memory, and there is no version. Every field keeps its full width, so that every value is
+//! read back as it was written, also those of a damaged trace.
 //!
 //! ```text
 //! 0 queue i64   8 issue i64   16 complete i64   24 offset u64   32 len u64   40 inode u64
@@ -15,7 +15,7 @@ use prism_trace::{Flags, Op, OptTime, Record, Symbol};
 /// Bytes of one encoded record.
 pub const RECORD_BYTES: usize = 74;
 
-/// Stands for an unknown time, which no known time can be.
+/// Means that a time is unknown; no known time has this value.
 const UNKNOWN_TIME: i64 = i64::MIN;
 
 /// Appends `record` to `out` as [`RECORD_BYTES`] bytes.
@@ -37,8 +37,8 @@ pub fn encode(record: &Record, out: &mut Vec<u8>) {
     debug_assert_eq!(out.len() - start, RECORD_BYTES);
 }
 
-/// The record in `bytes`; `None` if the byte of the operation is none that
-/// [`encode`] writes, which means that the storage behind changed the bytes.
+/// The record in `bytes`; `None` if [`encode`] never writes that byte for an operation, which
+/// means that the storage changed the bytes.
 ///
 /// # Panics
 /// If `bytes` is not [`RECORD_BYTES`] long.

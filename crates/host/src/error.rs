@@ -1,5 +1,4 @@
-//! How the world fails: one error for everything that touches a file, each naming the
-//! file and saying what to do.
+//! Errors of files. Each message names the file and says what to do.
 
 use std::io;
 
@@ -15,10 +14,10 @@ pub enum HostError {
     Open {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A folder stands where a file is wanted.
+    /// A folder is named where a file is wanted.
     #[error("{file}: this is a folder; name the file in it")]
     Directory {
         /// The folder.
@@ -30,14 +29,14 @@ pub enum HostError {
         /// The file.
         file: String,
     },
-    /// The system failed while the file was being read.
+    /// The system reported an error while the file was being read.
     #[error("{file}: cannot be read at byte {byte}: {source}")]
     Read {
         /// The file.
         file: String,
-        /// Bytes of it that were read before.
+        /// Bytes read before the error.
         byte: u64,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A compressed file ends too early.
@@ -69,10 +68,10 @@ pub enum HostError {
         byte: u64,
         /// Lines (or records of a binary format) that were whole.
         lines: u64,
-        /// What the unpacker said.
+        /// The error of the decompressor.
         detail: String,
     },
-    /// The bytes arrived, but they are no trace of the format.
+    /// The bytes were read, but they are not a trace of the format.
     #[error("{file}: {error}")]
     Trace {
         /// The file.
@@ -90,14 +89,14 @@ pub enum HostError {
     },
     /// A size of logical blocks is given for a trace that does not need it.
     #[error(
-        "{file}: this trace tells places and sizes itself; leave out --block-size, which is for \
-         a trace of nothing but NVMe commands"
+        "{file}: this trace contains offsets and sizes in bytes; leave out --block-size, which is \
+         only for traces of NVMe commands"
     )]
     BlockSizeKnown {
         /// The file.
         file: String,
     },
-    /// No phase of that name is in the trace.
+    /// The trace has no phase of that name.
     #[error("{file}: there is no phase {name:?} in the trace; {}", known_names("phases", known))]
     UnknownPhase {
         /// The trace.
@@ -107,7 +106,7 @@ pub enum HostError {
         /// The names there are.
         known: Vec<String>,
     },
-    /// No device of that name is in the trace.
+    /// The trace has no device of that name.
     #[error("{file}: there is no device {name:?} in the trace; {}", known_names("devices", known))]
     UnknownDevice {
         /// The trace.
@@ -125,7 +124,7 @@ pub enum HostError {
         /// What is wrong and what to do.
         what: String,
     },
-    /// A file that is no saved state of a drive.
+    /// A file that is not a snapshot of a drive.
     #[error("{file}: {what}")]
     State {
         /// The file.
@@ -133,7 +132,7 @@ pub enum HostError {
         /// What is wrong and what to do.
         what: String,
     },
-    /// A file that is no layout of a file system, and no image of one.
+    /// A file that is neither a layout of a file system nor an image of one.
     #[error("{file}: {what}")]
     Layout {
         /// The file.
@@ -142,9 +141,11 @@ pub enum HostError {
         what: String,
     },
     /// The temporary file of a long trace cannot be written or read.
-    #[error("the temporary file of the trace failed: {0}; point TMPDIR to a folder with more room")]
+    #[error(
+        "the temporary file of the trace failed: {0}; point TMPDIR to a folder with more space"
+    )]
     Temporary(io::Error),
-    /// A record that was read before cannot be read again.
+    /// A stored record cannot be read again.
     #[error("{0}")]
     Source(#[from] prism_trace::SourceError),
     /// An output cannot be written. Nothing is left of it.
@@ -152,14 +153,13 @@ pub enum HostError {
     Write {
         /// The output.
         file: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
 impl HostError {
-    /// Whether the reader of our output went away (`prism ... | head`), which is no
-    /// failure worth a message.
+    /// Whether the reader of the output closed it (`prism ... | head`), which needs no message.
     #[must_use]
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
@@ -179,7 +179,8 @@ fn open_failure(error: &io::Error) -> String {
 fn write_failure(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "the disk is full; nothing was kept of the output; make room, or write elsewhere".into()
+            "the disk is full; nothing was kept of the output; free some space, or write elsewhere"
+                .into()
         }
         io::ErrorKind::NotFound => "the folder to write into does not exist; create it".into(),
         io::ErrorKind::PermissionDenied => {
@@ -218,7 +219,7 @@ mod tests {
         );
         check(
             HostError::Write { file: "o".into(), source: io(io::ErrorKind::StorageFull) },
-            "o: the disk is full; nothing was kept of the output; make room, or write elsewhere",
+            "o: the disk is full; nothing was kept of the output; free some space, or write elsewhere",
         );
         let known = |count: usize| (0..count).map(|i| format!("p{i}")).collect::<Vec<_>>();
         check(

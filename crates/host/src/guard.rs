@@ -1,8 +1,8 @@
 //! Turns a panic inside a library that was given damaged bytes into an error.
 //!
-//! The Parquet library checks most of what it reads and asserts the rest. To the person
-//! with a damaged file an assertion is no message, so it is caught at this one place,
-//! and what the panic hook would print about it is kept back.
+//! The Parquet library checks most of its input and asserts the rest. An assertion is not a
+//! helpful message for the owner of a damaged file, so the panic is caught here, and the panic
+//! hook prints nothing about it.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -12,8 +12,8 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The result of `run`, or `None` if it panicked. What `run` changes must be thrown away
-/// after that.
+/// The result of `run`, or `None` if it panicked. The caller must then discard everything that
+/// `run` changed.
 pub(crate) fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -1,8 +1,8 @@
-//! Opens a trace file or standard input and hands out its bytes unpacked, whatever the
-//! name says: gzip and zstd are known by their first bytes.
+//! Opens a trace file or standard input and decompresses its bytes. The name does not matter:
+//! gzip and zstd are recognised by their first bytes.
 //!
-//! What can be opened only once (standard input, a pipe) is copied to an unnamed
-//! temporary file while a second reading is still possible, and no longer.
+//! An input that can be opened only once (standard input, a pipe) is copied to an unnamed
+//! temporary file as long as a second reading may be needed.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -12,13 +12,13 @@ use std::rc::Rc;
 
 use crate::error::HostError;
 
-/// Bytes asked of the system at once.
+/// Bytes read from the system at once.
 const READ_BYTES: usize = 256 << 10;
 
 /// Bytes of the longest signature that is looked for.
 const MAGIC_BYTES: usize = 4;
 
-/// How a file is packed.
+/// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Codec {
     Plain,
@@ -31,7 +31,7 @@ impl Codec {
         match head {
             [0x1f, 0x8b, ..] => Self::Gzip,
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
-            // A skippable frame may stand before the first frame of a zstd file.
+            // A zstd file may begin with a skippable frame.
             [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Self::Zstd,
             _ => Self::Plain,
         }
@@ -46,16 +46,16 @@ impl Codec {
     }
 }
 
-/// One open file, unpacked while it is read.
+/// One open file, decompressed while it is read.
 pub struct Input {
     name: String,
     codec: Codec,
-    /// Bytes of the file itself, packed as it is, taken so far.
+    /// Bytes of the (compressed) file that were read so far.
     taken: Rc<Cell<u64>>,
     size: Option<u64>,
     again: Again,
     bytes: Box<dyn Read>,
-    /// An error that came after some bytes of the same call.
+    /// An error that occurred after some bytes of the same call.
     pending: Option<io::Error>,
 }
 
@@ -65,7 +65,7 @@ enum Again {
     Copy(KeptCopy),
 }
 
-/// The copy of what can be read only once; `None` when it is no longer wanted.
+/// The copy of an input that can be read only once; `None` when it is no longer needed.
 type KeptCopy = Rc<RefCell<Option<File>>>;
 
 /// The whole of a small text file, such as a device or a map.
@@ -119,22 +119,23 @@ impl Input {
         &self.name
     }
 
-    /// Bytes of the file itself that were taken so far, for progress.
+    /// Bytes of the (compressed) file that were read so far, for progress.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.taken.get()
     }
 
-    /// The size of the file itself, where there is one.
+    /// The size of the (compressed) file, if it has one.
     #[must_use]
     pub fn size(&self) -> Option<u64> {
         self.size
     }
 
-    /// Fills `buffer` as far as there are bytes; fewer than its length only at the end.
+    /// Fills `buffer`; returns fewer bytes than its length only at the end of the input.
     ///
     /// # Errors
-    /// What the system or the unpacker says; [`Input::explain`] turns it into words.
+    /// The error of the system or of the decompressor; [`Input::explain`] turns it into a
+    /// message.
     pub fn read_full(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let Some(error) = self.pending.take() {
             return Err(error);
@@ -146,7 +147,7 @@ impl Input {
                 Ok(n) => filled += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if filled == 0 => return Err(error),
-                // What was unpacked before the damage is handed out first.
+                // The bytes before the damage are returned first.
                 Err(error) => {
                     self.pending = Some(error);
                     break;
@@ -170,7 +171,7 @@ impl Input {
         }
     }
 
-    /// Says that no second reading will be wanted, which ends the copying.
+    /// Ends the copying: no second reading will be needed.
     pub fn read_once(&mut self) {
         if let Again::Copy(copy) = &self.again {
             copy.replace(None);
@@ -183,7 +184,7 @@ impl Input {
     /// [`HostError`] if the file is gone, or the copy cannot be read.
     ///
     /// # Panics
-    /// If [`Input::read_once`] was said of an input that is no file.
+    /// If [`Input::read_once`] was called and the input is not a file.
     pub fn reopen(self) -> Result<Self, HostError> {
         match self.again {
             Again::Path(path) => Self::open(&path),
@@ -196,11 +197,11 @@ impl Input {
         }
     }
 
-    /// What is left of the input, in an unnamed temporary file if it is no plain file,
-    /// for a format that must be read from its end.
+    /// The rest of the input as a file, for a format that must be read from its end: an unnamed
+    /// temporary file if the input is not an uncompressed file.
     ///
     /// # Errors
-    /// [`HostError`] if it cannot be unpacked or copied.
+    /// [`HostError`] if it cannot be decompressed or copied.
     pub fn into_file(mut self) -> Result<File, HostError> {
         let failed = |source| HostError::Open { file: self.name.clone(), source };
         if let (Codec::Plain, Again::Path(path)) = (self.codec, &self.again) {
@@ -260,7 +261,7 @@ impl Input {
     }
 }
 
-/// Copies what passes to a temporary file, as long as one is there.
+/// Copies the bytes that are read to a temporary file, as long as there is one.
 struct Tee {
     bytes: Box<dyn Read>,
     copy: KeptCopy,
@@ -276,7 +277,7 @@ impl Read for Tee {
     }
 }
 
-/// Counts the bytes that an unpacker has really taken, not those read ahead.
+/// Counts the bytes that a decompressor has consumed, not those that were only buffered.
 struct Counted<R> {
     inner: R,
     taken: Rc<Cell<u64>>,
@@ -360,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_apart_from_truncation() {
+    fn damage_is_distinguished_from_truncation() {
         for packed in [gzip(TEXT), zstd(TEXT)] {
             let bytes = [packed, b"this is no member".to_vec()].concat();
             assert!(matches!(read(&bytes), Err(HostError::Damaged { .. })));
@@ -385,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_can_be_read_twice_until_told_otherwise() {
+    fn a_pipe_can_be_read_twice_until_read_once() {
         let packed = zstd(TEXT);
         let open = || Input::once("pipe".into(), Box::new(Cursor::new(packed.clone()))).unwrap();
         let mut buffer = [0; 64];

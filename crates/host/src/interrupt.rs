@@ -1,14 +1,13 @@
-//! Ctrl-C: unfinished outputs are removed, what was done to the system is undone, and the
-//! process ends with the code that a shell gives to an interrupted command.
+//! Ctrl-C: unfinished outputs are removed, changes to the system (mounts, devices) are undone,
+//! and the process ends with the exit code of an interrupted command.
 //!
-//! A thread waits for the signal and ends the process itself. Nothing else has to poll
-//! a flag, so a read that blocks on an idle pipe, or an hour of simulation, stops at
-//! once. Unfinished outputs are known here by name, and what is to be undone by an action;
-//! the locks on both lists are held while the process ends, so nothing new can appear after
-//! they are removed.
+//! A thread waits for the signal and ends the process itself. No other code has to poll a flag,
+//! so a read that blocks on an idle pipe, or an hour of simulation, stops at once. Two lists
+//! hold the names of unfinished outputs and the actions that undo changes. The locks on both
+//! lists are held while the process ends, so nothing new can be added after that.
 //!
-//! Work that has a good end at any time (a capture) asks for the first signal itself:
-//! then a flag is raised instead, and the next signal ends the process.
+//! Work that can end cleanly at any time (a capture) handles the first signal itself: the
+//! signal then only sets a flag, and the next one ends the process.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -28,17 +27,17 @@ static SOFT: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
 
 type Action = Box<dyn FnOnce() + Send>;
 
-/// What is to be undone, with its number, the newest last.
+/// The actions that undo changes, each with its number, the newest last.
 static UNDO: Mutex<Vec<(u64, Action)>> = Mutex::new(Vec::new());
 
-/// The number of the next one.
+/// The number of the next action.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// From now on Ctrl-C and a polite kill remove unfinished outputs and end the process
-/// with code 130 (143 for the latter).
+/// From now on SIGINT (Ctrl-C) and SIGTERM remove unfinished outputs and end the process with
+/// code 130 and 143.
 ///
 /// # Errors
-/// If the system refuses to watch signals.
+/// If the signal handlers cannot be installed.
 pub fn install() -> std::io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     thread::Builder::new().name("interrupt".into()).spawn(move || {
@@ -47,7 +46,7 @@ pub fn install() -> std::io::Result<()> {
                 flag.store(true, Ordering::Release);
                 continue;
             }
-            // The newest stands on what was there before it.
+            // A change may depend on earlier ones, so the newest is undone first.
             let mut undo = actions();
             for (_, action) in undo.drain(..).rev() {
                 action();
@@ -63,21 +62,21 @@ pub fn install() -> std::io::Result<()> {
     Ok(())
 }
 
-/// While this is there, the first signal raises a flag and ends nothing; the one after it ends
-/// the process as always.
+/// While this value exists, the first signal only sets a flag; the second one ends the process
+/// as usual.
 #[derive(Debug)]
 #[must_use = "signals end the process as soon as it is dropped"]
 pub struct SoftStop(Arc<AtomicBool>);
 
 impl SoftStop {
-    /// From now on.
+    /// Starts to handle the first signal.
     pub fn begin() -> Self {
         let flag = Arc::new(AtomicBool::new(false));
         *soft() = Some(Arc::clone(&flag));
         Self(flag)
     }
 
-    /// Whether a signal came.
+    /// Whether a signal has arrived.
     #[must_use]
     pub fn came(&self) -> bool {
         self.0.load(Ordering::Acquire)
@@ -106,7 +105,8 @@ pub(crate) fn create_noted<T>(
     Ok(made)
 }
 
-/// Runs `end`, which finishes or removes the file at `path`, and forgets the file.
+/// Runs `end`, which finishes or removes the file at `path`, and removes the file from the
+/// list.
 pub(crate) fn finish_noted<T>(path: &Path, end: impl FnOnce() -> T) -> T {
     let mut unfinished = list();
     let result = end();
@@ -114,18 +114,18 @@ pub(crate) fn finish_noted<T>(path: &Path, end: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Something that was done to the system and must not outlive the process: a mount, a device, a
-/// child. It is undone when this is dropped, or when a signal ends the process.
+/// A change to the system that must not outlive the process: a mount, a device, a child
+/// process. It is undone when this is dropped, or when a signal ends the process.
 #[derive(Debug)]
 #[must_use = "it is undone at once"]
 pub struct Undo(u64);
 
 impl Undo {
-    /// Does something by `make`, which returns how it is undone. A signal comes either before or
-    /// after it.
+    /// Makes a change with `make`, which returns the action that undoes it. A signal is handled
+    /// either before or after both.
     ///
     /// # Errors
-    /// That of `make`; then there is nothing to undo.
+    /// The error of `make`; then there is nothing to undo.
     pub fn of<A, E>(make: impl FnOnce() -> Result<A, E>) -> Result<Self, E>
     where
         A: FnOnce() + Send + 'static,
@@ -148,14 +148,14 @@ impl Drop for Undo {
     }
 }
 
-/// A file that serves this process alone: it is removed when this is dropped, or when a signal
-/// ends the process. It need not be there.
+/// A temporary file of this process: it is removed when this is dropped, or when a signal ends
+/// the process. It need not exist yet.
 #[derive(Debug)]
 #[must_use = "the file is removed at once"]
 pub struct Scratch(#[allow(dead_code, reason = "it removes the file when it goes")] Undo);
 
 impl Scratch {
-    /// The file at `path`, made by whoever writes to it.
+    /// The file at `path`, which the caller creates.
     pub fn at(path: &Path) -> Self {
         let path = path.to_owned();
         let remove = move || {

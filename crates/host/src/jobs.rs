@@ -15,8 +15,9 @@ pub fn run_all<T: Send>(
     run_on(thread::available_parallelism().map_or(1, usize::from), jobs, finished)
 }
 
-/// Runs `jobs` on `threads` threads, at least one. The result does not depend on the
-/// number of threads or on who finishes first. `finished` is told how many are done.
+/// Runs `jobs` on `threads` threads, at least one. The result does not depend on the number of
+/// threads or on which job finishes first. `finished` is called with the number of jobs that
+/// are done.
 ///
 /// # Panics
 /// If a job panics.

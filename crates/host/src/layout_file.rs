@@ -1,5 +1,5 @@
-//! Layouts of file systems from files: the text form, or an image or block device that is
-//! looked into.
+//! Layouts of file systems from files: from the text form, or from a file-system image or block
+//! device.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use prism_trace::FsLayout;
 
 use crate::error::HostError;
 
-/// Bytes of the beginning that tell text from an image.
+/// Bytes at the beginning that distinguish text from an image.
 const HEAD_BYTES: u64 = 4096;
 /// Bytes of the longest text that is read: a line each for as many regions as a layout of
 /// dozens of terabytes has.
@@ -20,9 +20,9 @@ const TEXT_BYTES_MAX: u64 = 256 << 20;
 /// file system in the image or on the block device.
 ///
 /// # Errors
-/// [`HostError::Open`], [`HostError::Directory`], [`HostError::Empty`] or
-/// [`HostError::Read`] if it cannot be read, [`HostError::Layout`] if it is no layout or
-/// has no file system that is known.
+/// [`HostError::Open`], [`HostError::Directory`], [`HostError::Empty`] or [`HostError::Read`]
+/// if it cannot be read, [`HostError::Layout`] if it is not a layout and not a known file
+/// system.
 pub fn load_layout(path: &Path) -> Result<FsLayout, HostError> {
     let name = path.display().to_string();
     let open = |source| HostError::Open { file: name.clone(), source };
@@ -57,7 +57,7 @@ pub fn load_layout(path: &Path) -> Result<FsLayout, HostError> {
     FsLayout::from_toml(&text).map_err(|error| wrong(error.to_string()))
 }
 
-/// Whether a file that begins so is text: images have zeros near their start.
+/// Whether a file that begins with `head` is text: images have zeros near their start.
 fn is_text(head: &[u8]) -> bool {
     !head.contains(&0) && head.iter().any(|byte| !byte.is_ascii_whitespace())
 }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_images_are_told_apart() {
+    fn text_and_images_are_distinguished() {
         let region = Region { start: 0, end: 4096, label: "x".into(), group: "x".into() };
         let layout = FsLayout::new("own", "by hand", vec![region]).unwrap();
         assert_eq!(load(layout.to_toml().as_bytes()), Ok(layout));

@@ -1,8 +1,9 @@
-//! Access to the operating system for the command line: files, streams, Parquet, progress, signals.
+//! Access to the operating system for the command line: files, streams, Parquet, progress, signals,
+//! captures.
 //!
-//! It adapts and decides nothing: bytes go to the pure crates, their values go to files. Of the
-//! other crates, only `flashfile` (the flash library's device in a file), `lab` (applications on
-//! loop devices) and the programs on top touch the operating system.
+//! This crate only adapts: it passes bytes to the pure crates and writes their values to files. Of
+//! the other crates, only `flashfile` (the flash library's device in a file), `lab` (applications
+//! on loop devices) and the programs on top use the operating system.
 
 pub mod atomic;
 pub mod capture;

@@ -1,5 +1,5 @@
-//! From the names of files to a trace that can be replayed: opened, recognised, read,
-//! selected, counted and spooled in one pass.
+//! Loads a trace from files: opens, recognises, reads, filters, counts and stores it in one
+//! pass.
 
 use std::path::PathBuf;
 
@@ -17,29 +17,29 @@ use crate::progress::Progress;
 use crate::siblings::expand;
 use crate::spool::{Spool, SpoolWriter};
 
-/// Bytes looked at to recognise a format: headers of comments are shorter.
+/// Bytes by which a format is recognised: headers of comments are shorter.
 const HEAD_BYTES: usize = 1 << 20;
 
-/// Discards kept of what comes after a selected phase: 21 MB.
+/// The most discards that are kept after the end of a selected phase: 21 MB.
 const LATER_MAX: usize = 1 << 18;
 
-/// Bytes handed to the reader at once.
+/// Bytes passed to the reader at once.
 const FEED_BYTES: usize = 256 << 10;
 
-/// Which trace to load, and what of it.
+/// Which trace to load, and which part of it.
 #[derive(Clone, Debug)]
 pub struct LoadSpec {
-    /// Its files; `-` is standard input. Several text files follow one another; any file
-    /// of a blktrace recording stands for all of them.
+    /// Its files; `-` is standard input. Several text files follow one another; any file of a
+    /// blktrace recording means all of them.
     pub paths: Vec<PathBuf>,
-    /// Its format, if it is not to be recognised.
+    /// Its format; `None` to recognise it.
     pub format: Option<Format>,
     /// A TOML map that describes the columns of the text.
     pub map: Option<PathBuf>,
     /// The `-f` string with which blkparse printed it.
     pub blkparse_format: Option<String>,
-    /// The logical block of NVMe commands, if it is not the usual 512 B; for traces of
-    /// these alone.
+    /// The logical block size of NVMe commands, if it is not 512 B; only for traces of NVMe
+    /// commands.
     pub nvme_block: Option<LogicalBlock>,
     /// Only the requests of this phase.
     pub phase: Option<String>,
@@ -106,7 +106,7 @@ impl Opened {
         self.head.starts_with(parquet::MAGIC)
     }
 
-    /// Replaces the content of `bytes` by the next ones; empty at the end.
+    /// Replaces the content of `bytes` by the next bytes; it is empty at the end.
     fn next(&mut self, bytes: &mut Vec<u8>) -> std::io::Result<()> {
         bytes.clear();
         if !self.head.is_empty() {
@@ -204,7 +204,7 @@ fn load_bytes<'a>(
     }
 }
 
-/// The format in force: what was said, or what every file looks like.
+/// The format of the trace: the given one, or the one that all files are recognised as.
 fn format_of(spec: &LoadSpec, files: &[Opened]) -> Result<Format, HostError> {
     if spec.map.is_some() {
         return Ok(Format::Map);
@@ -236,7 +236,7 @@ fn format_of(spec: &LoadSpec, files: &[Opened]) -> Result<Format, HostError> {
 struct Pass<'a> {
     reader: Reader,
     files: &'a mut [Opened],
-    /// Whether the reader merges the files itself; else they follow one another.
+    /// Whether the reader merges the files; otherwise they follow one another.
     merged: bool,
     current: usize,
     /// The line after the last one of each file that has ended, counted over all.
@@ -294,7 +294,7 @@ impl<'a> Pass<'a> {
         keep: &mut Keep<'_>,
     ) -> Result<(), HostError> {
         if !records.is_empty() {
-            // A record means that there are events of the kind that is counted, so the
+            // A record shows that the trace has events of the kind that is counted, so the
             // input will not be read a second time.
             self.files.iter_mut().for_each(|file| file.input.read_once());
             keep.take(records, self.reader.symbols())?;
@@ -302,7 +302,7 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Goes on to the next file; a last line without its end is ended.
+    /// Continues with the next file, after ending a last line without a line feed.
     fn next_file(&mut self, ends_line: bool, out: &mut Vec<Record>) -> Result<(), TraceError> {
         self.current += 1;
         if !ends_line {
@@ -313,8 +313,8 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Lines are counted here only where the reader's count does not do: over several
-    /// files.
+    /// Lines are counted here only for several files, where the count of the reader is not
+    /// enough.
     fn count_lines(&mut self, bytes: &[u8]) {
         if !self.merged && self.files.len() > 1 {
             self.lines += memchr::memchr_iter(b'\n', bytes).count() as u64;
@@ -352,13 +352,13 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// A name that was asked for, and its number once the trace has shown it.
-struct Wanted<'a> {
+/// A name that records must have, and its symbol once it has appeared in the trace.
+struct NameFilter<'a> {
     name: Option<&'a str>,
     symbol: Option<Symbol>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> NameFilter<'a> {
     fn new(name: Option<&'a str>) -> Self {
         Self { name, symbol: None }
     }
@@ -374,10 +374,10 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// What is kept of a trace while it is read.
+/// Filters, counts and stores the records of a trace while it is read.
 pub(crate) struct Keep<'a> {
-    phase: Wanted<'a>,
-    source: Wanted<'a>,
+    phase: NameFilter<'a>,
+    source: NameFilter<'a>,
     spool: SpoolWriter,
     later_discards: Vec<Record>,
     summary: Summary,
@@ -403,8 +403,8 @@ impl<'a> Keep<'a> {
 
     fn of(phase: Option<&'a str>, source: Option<&'a str>) -> Self {
         Self {
-            phase: Wanted::new(phase),
-            source: Wanted::new(source),
+            phase: NameFilter::new(phase),
+            source: NameFilter::new(source),
             spool: SpoolWriter::new(),
             later_discards: Vec::new(),
             summary: Summary::new(),
@@ -415,7 +415,7 @@ impl<'a> Keep<'a> {
         }
     }
 
-    /// The trace of what was kept.
+    /// The trace of the kept records.
     pub(crate) fn into_trace(
         self,
         name: String,
@@ -438,7 +438,7 @@ impl<'a> Keep<'a> {
         Ok(LoadedTrace { info, spool: self.spool.finish()? })
     }
 
-    /// Takes and empties `records`, whose names are in `symbols`.
+    /// Adds all of `records`, whose names are in `symbols`, and empties the vector.
     pub(crate) fn take(
         &mut self,
         records: &mut Vec<Record>,

@@ -1,16 +1,16 @@
-//! How much memory this process has held, for benchmarks only: no result depends on it.
+//! How much memory this process uses, for benchmarks only: no result depends on it.
 
 use std::fs;
 
-/// Bytes of memory that this process holds now and has held at most since
-/// [`forget_peak`]; `None` where the system does not tell.
+/// Bytes of memory that this process uses now, and its peak since [`forget_peak`]; `None` if
+/// the system does not report them.
 #[must_use]
 pub fn held_and_peak() -> Option<(u64, u64)> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     Some((field(&status, "VmRSS:")?, field(&status, "VmHWM:")?))
 }
 
-/// Begins to look for a new peak. Returns whether the system does that.
+/// Resets the peak. Returns whether the system supports that.
 #[must_use]
 pub fn forget_peak() -> bool {
     // 5 resets the peak, see proc_pid_clear_refs(5).

@@ -1,16 +1,16 @@
-//! How far a long step has come, on standard error, and only when a person watches it.
+//! The progress of a long step, on standard error, only if that is a terminal.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A line that is redrawn; nothing at all when standard error is no terminal.
+/// A line that is redrawn; nothing if standard error is not a terminal.
 #[derive(Clone, Debug)]
 pub struct Progress {
     bar: ProgressBar,
 }
 
-/// Redraws a second: often enough to look alive, too seldom to cost time.
+/// Redraws per second: few, so that they cost no time.
 const REDRAWS_PER_SECOND: u8 = 5;
 
 impl Progress {
@@ -23,24 +23,24 @@ impl Progress {
     /// A display on standard error, if that is a terminal.
     #[must_use]
     pub fn on_stderr() -> Self {
-        // The target is hidden by itself where standard error is no terminal.
+        // The target hides itself if standard error is not a terminal.
         let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND);
         Self { bar: ProgressBar::with_draw_target(None, target) }
     }
 
-    /// Starts a step called `label` that goes through `bytes` bytes, if that is known.
+    /// Starts a step called `label` over `bytes` bytes, if the number is known.
     pub fn start_bytes(&self, label: &str, bytes: Option<u64>) {
         let known = "{msg} {bytes} of {total_bytes} [{bar:30}] {eta}";
         self.start(label, "bytes", bytes, known, "{spinner} {msg} {bytes}");
     }
 
-    /// Starts a step called `label` that goes through `count` `things`, if that is known.
+    /// Starts a step called `label` over `count` `things`, if the number is known.
     pub fn start_count(&self, label: &str, things: &str, count: Option<u64>) {
         let known = "{msg} {human_pos} of {human_len} {prefix} [{bar:30}] {eta}";
         self.start(label, things, count, known, "{spinner} {msg} {human_pos} {prefix}");
     }
 
-    /// Says that the step has reached `done` bytes or things.
+    /// Shows that `done` bytes or things are done.
     pub fn reached(&self, done: u64) {
         self.bar.set_position(done);
     }
@@ -63,12 +63,12 @@ impl Progress {
                 self.bar.enable_steady_tick(Duration::from_millis(200));
             }
         }
-        // Last, because it draws.
+        // Last, because this draws the line.
         self.bar.reset();
     }
 }
 
-/// Columns of the terminal behind standard output; `None` if it is none.
+/// Columns of the terminal at standard output; `None` if it is not a terminal.
 #[must_use]
 pub fn terminal_width() -> Option<usize> {
     console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns))

@@ -1,25 +1,25 @@
-//! Finds the files that make up one trace: blktrace writes one file a processor, and
-//! naming any of them, or what their names begin with, means all of them.
+//! Finds the files of one trace: blktrace writes one file per CPU. The name of any of them, or
+//! their common prefix, means all of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Endings of one processor's file, in the order in which they are preferred when the
-/// same file is there packed and unpacked.
+/// The possible endings of the file of one CPU, in order of preference if the same file exists
+/// compressed and uncompressed.
 const ENDINGS: [&str; 3] = ["", ".zst", ".gz"];
 
-/// What stands between the name of a blktrace recording and the processor's number.
+/// The text between the name of a blktrace recording and the number of the CPU.
 const INFIX: &str = ".blktrace.";
 
-/// Every file of the trace that `path` names, ordered by processor; `path` itself if it
-/// is no part of a blktrace recording.
+/// Every file of the trace that `path` names, ordered by CPU; `path` itself if it is not part
+/// of a blktrace recording.
 #[must_use]
 pub fn expand(path: &Path) -> Vec<PathBuf> {
     let whole = || vec![path.to_path_buf()];
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return whole() };
     let stem = match split(name) {
         Some((stem, _, _)) => stem,
-        // A prefix such as `nv` stands for `nv.blktrace.*`, unless it is a file itself.
+        // A prefix such as `nv` means `nv.blktrace.*`, unless it is a file itself.
         None if path.exists() => return whole(),
         None => name,
     };

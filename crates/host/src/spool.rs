@@ -1,10 +1,10 @@
-//! A trace kept so that it can be replayed as often as wanted: in memory while it is
-//! short, in an unnamed temporary file beyond that.
+//! Stores a trace so that it can be replayed several times: in memory while it is short,
+//! otherwise in an unnamed temporary file.
 //!
-//! Memory arithmetic: up to [`MEMORY_RECORDS`] records of 80 bytes are held (84 MB).
-//! The record after them moves all of them to the file, 74 bytes each, and from then on
-//! only one block of [`BLOCK_RECORDS`] records is in memory. The file has no name, so
-//! nothing is left behind however the process ends.
+//! Memory arithmetic: up to [`MEMORY_RECORDS`] records of 80 bytes are held (84 MB). The record
+//! after them moves all of them to the file, 74 bytes each, and from then on only one block of
+//! [`BLOCK_RECORDS`] records is in memory. The file has no name, so nothing of it remains
+//! however the process ends.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,14 +16,14 @@ use prism_trace::{Record, Records, Source, SourceError};
 use crate::compact::{RECORD_BYTES, decode, encode};
 use crate::error::HostError;
 
-/// Records held in memory before a temporary file is used: 84 MB, which leaves room
-/// for the symbol table and a simulated drive in half a gigabyte.
+/// Records held in memory before a temporary file is used: 84 MB, which leaves space for the
+/// symbol table and a simulated drive in half a gigabyte.
 pub const MEMORY_RECORDS: usize = 1 << 20;
 
 /// Records read or written at once: 1.2 MB, large enough for the full speed of a disk.
 const BLOCK_RECORDS: usize = 1 << 14;
 
-/// Records handed out at once from memory.
+/// Records returned at once from memory.
 const BATCH_RECORDS: usize = 4096;
 
 /// Records in the order of their issue times, readable as often as wanted.
@@ -31,21 +31,21 @@ const BATCH_RECORDS: usize = 4096;
 pub struct Spool {
     store: Store,
     records: u64,
-    /// Records already handed out since the last rewind.
+    /// Records returned since the last rewind.
     place: u64,
 }
 
 #[derive(Debug)]
 enum Store {
     Memory(Arc<Vec<Record>>),
-    /// Read at places of its own, so that several readers share the file.
+    /// Each reader has its own position, so that several readers share the file.
     File {
         file: Arc<File>,
         block: Vec<u8>,
     },
 }
 
-/// Takes records one after another and becomes a [`Spool`].
+/// Collects records one after another and becomes a [`Spool`].
 #[derive(Debug)]
 pub struct SpoolWriter {
     held: Vec<Record>,
@@ -220,14 +220,14 @@ mod tests {
         spool.rewind().unwrap();
         spool.next_batch(&mut batch).unwrap();
         let mut other = spool.another();
-        assert_eq!(read_all(&mut other), wanted, "another reader, beside the first");
+        assert_eq!(read_all(&mut other), wanted, "another reader at the same time");
         let first = batch.len();
         spool.next_batch(&mut batch).unwrap();
         assert_eq!(batch.first(), wanted.get(first), "the first goes on where it was");
     }
 
     #[test]
-    fn every_size_around_the_borders_is_kept() {
+    fn every_size_around_the_limits_is_kept() {
         check(0, 10, true);
         check(10, 10, true);
         check(11, 10, false);

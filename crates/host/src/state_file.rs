@@ -1,4 +1,4 @@
-//! Files of saved drive states: one zstd stream around what the drive wrote.
+//! Files of drive snapshots: the bytes of the drive in one zstd stream.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::atomic::OutputFile;
 use crate::error::HostError;
 
-/// Maps are nearly random, so that more effort saves next to nothing.
+/// Maps are nearly random, so a higher level saves almost nothing.
 const LEVEL: i32 = 1;
 
 /// Writes `state` to `path`, whole or not at all.
@@ -29,13 +29,13 @@ pub fn write_state(path: &Path, state: &[u8]) -> Result<(), HostError> {
 ///
 /// # Errors
 /// [`HostError::Open`] if there is no such file, [`HostError::State`] if it cannot be
-/// unpacked.
+/// decompressed.
 pub fn read_state(path: &Path) -> Result<Vec<u8>, HostError> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|source| HostError::Open { file: name.clone(), source })?;
     let damaged = |error: std::io::Error| HostError::State {
         file: name.clone(),
-        what: format!("it is no whole saved state ({error}); save it again"),
+        what: format!("it is not a complete snapshot ({error}); save it again"),
     };
     let mut state = Vec::new();
     let mut unpacked = zstd::Decoder::new(file).map_err(damaged)?;
@@ -59,7 +59,7 @@ mod tests {
         for bytes in [&packed[..packed.len() / 2], &[], b"no zstd at all"] {
             std::fs::write(&path, bytes).unwrap();
             let read = read_state(&path);
-            // An empty file unpacks to nothing, which the drive refuses.
+            // An empty file decompresses to no bytes, which the drive refuses.
             assert!(read.is_err() || bytes.is_empty(), "{} bytes", bytes.len());
         }
         let error = read_state(&folder.path().join("none")).unwrap_err();

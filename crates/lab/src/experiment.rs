@@ -119,7 +119,7 @@ impl<'a> Experiment<'a> {
         let device = LoopDevice::attach(&self.folder.join("image"), self.spec.size)?;
         let devices = vec![device.path().to_path_buf()];
         let capture = capture::start(&CaptureSpec { devices, backend: None, buffer: BUFFER })?;
-        let door = capture.door().path().to_path_buf();
+        let door = capture.mark_socket().path().to_path_buf();
         let _door = Undo::of(|| Ok::<_, StackError>(move || drop(fs::remove_file(door))))?;
         let lived = self.life(combination, &device, &memory, &capture);
         // The capture ends before its device does, also if something failed.

@@ -1,31 +1,31 @@
-//! The kinds of charts, as data. How they are drawn is the renderers' affair.
+//! The kinds of charts, as data. The renderers decide how they are drawn.
 
 use crate::curves::Curves;
 use crate::model::{Column, Table, Value};
 use crate::unit::Unit;
 use std::ops::Range;
 
-/// A picture of numbers.
+/// A chart.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chart {
-    /// Something that changes over time.
+    /// Values over time.
     Lines(Lines),
-    /// Something that changes with a value other than time.
+    /// Values over a quantity other than time.
     Curves(Curves),
     /// Amounts by category or by size class.
     Bars(Bars),
     /// The parts of one whole.
     Stacked(Stacked),
-    /// Where in the address space, and when.
+    /// Amounts by address and time.
     Heatmap(Heatmap),
 }
 
-/// How values map to places on an axis.
+/// How values map to positions on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Equal distances are equal differences; starts at zero.
     Linear,
-    /// Equal distances are equal ratios; what is not positive has no place.
+    /// Equal distances are equal ratios; values that are not positive are not drawn.
     Log,
 }
 
@@ -36,7 +36,7 @@ pub struct Axis {
     pub label: String,
     /// In which unit the values are given.
     pub unit: Unit,
-    /// How they map to places.
+    /// How they map to positions.
     pub scale: Scale,
 }
 
@@ -47,8 +47,8 @@ pub struct Lines {
     pub title: String,
     /// One sentence that says what there is to see.
     pub caption: String,
-    /// From where to where the time axis goes, in nanoseconds. Charts of a page that show
-    /// the same range zoom together.
+    /// Start and end of the time axis, in nanoseconds. Charts of a page that show the same
+    /// range zoom together.
     pub time_range: Range<u64>,
     /// The time of each point in nanoseconds, ascending.
     pub times: Vec<f64>,
@@ -81,7 +81,7 @@ pub struct Band {
     pub high: Vec<Option<f64>>,
 }
 
-/// Amounts side by side.
+/// Amounts as bars.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bars {
     /// A few words.
@@ -105,7 +105,7 @@ pub struct Bars {
 pub enum BarLayout {
     /// Upwards, for classes in order: a histogram.
     Columns,
-    /// To the right, for names that need room.
+    /// To the right, for long names.
     Rows,
 }
 
@@ -138,17 +138,17 @@ pub struct Heatmap {
     pub title: String,
     /// One sentence that says what there is to see.
     pub caption: String,
-    /// From where to where the time axis goes, in nanoseconds.
+    /// Start and end of the time axis, in nanoseconds.
     pub time_range: Range<u64>,
     /// How many time bins there are.
     pub columns: usize,
-    /// How wide each is, in nanoseconds; the last may reach over the end.
+    /// The width of a time bin, in nanoseconds; the last one may extend past the end.
     pub column_width: u64,
-    /// From where to where the address axis goes, in bytes.
+    /// Start and end of the address axis, in bytes.
     pub address_range: Range<u64>,
     /// How many address bins there are; the first is the lowest.
     pub rows: usize,
-    /// How high each is, in bytes; the last may reach over the end.
+    /// The height of an address bin, in bytes; the last one may extend past the end.
     pub row_height: u64,
     /// The unit of the cells.
     pub unit: Unit,
@@ -161,7 +161,7 @@ pub struct Heatmap {
 pub struct Layer {
     /// Its name, such as `write`.
     pub name: String,
-    /// Cell (column, row) is at `column * rows + row`; what is absent is zero.
+    /// Cell (column, row) is at `column * rows + row`; absent cells are zero.
     pub cells: Vec<u64>,
 }
 
@@ -204,7 +204,7 @@ impl Chart {
 }
 
 impl Scale {
-    /// How JSON calls it.
+    /// Its name in JSON.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {
@@ -337,7 +337,7 @@ impl Bars {
 }
 
 impl Stacked {
-    /// The sum of the parts that have a size.
+    /// The sum of all parts.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.segments.iter().map(Segment::size).sum()

@@ -1,5 +1,5 @@
-//! Curves over any value: distributions, miss ratios, counts by rank. What varies on the
-//! x axis is a quantity like that on the y axis, where [`crate::Lines`] has the time.
+//! Curves over any quantity: distributions, miss ratios, counts by rank. For values over time
+//! there is [`crate::Lines`].
 
 use crate::chart::Axis;
 use crate::model::{Column, Table, Value};
@@ -11,14 +11,13 @@ pub struct Curves {
     pub title: String,
     /// One sentence that says what there is to see.
     pub caption: String,
-    /// The axis to the right. A linear one begins at zero, unless all values are far from
-    /// it.
+    /// The horizontal axis. A linear one begins at zero, unless all values are far from it.
     pub x: Axis,
-    /// The axis upwards.
+    /// The vertical axis.
     pub y: Axis,
     /// The first is drawn last, on top.
     pub series: Vec<Curve>,
-    /// Values of the x axis that mean something, such as the size of a cache.
+    /// Values of the x axis that are marked, such as the size of a cache.
     pub marks: Vec<Mark>,
 }
 
@@ -27,29 +26,29 @@ pub struct Curves {
 pub struct Curve {
     /// Its name. A name keeps its colour throughout a document.
     pub name: String,
-    /// Pairs of x and y, by ascending x. A pair that is not finite has no place.
+    /// Pairs of x and y, by ascending x. A pair that is not finite is not drawn.
     pub points: Vec<(f64, f64)>,
-    /// What there is between two points.
+    /// How neighbouring points are connected.
     pub shape: CurveShape,
 }
 
-/// What there is between two points of a curve.
+/// How neighbouring points of a curve are connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CurveShape {
-    /// A straight stroke: the points are samples of something that changes gradually.
+    /// By a straight line: the points are samples of a quantity that changes gradually.
     Line,
-    /// The value of the point to the left: it holds until the next one.
+    /// By a step: the value of a point holds until the next one.
     Steps,
-    /// Nothing: each point stands for itself.
+    /// Not at all: each point is drawn alone.
     Dots,
 }
 
-/// A value of the x axis that means something.
+/// A marked value of the x axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
     /// Where it is, in the unit of the x axis.
     pub x: f64,
-    /// What it is.
+    /// What the value means.
     pub label: String,
 }
 
@@ -60,14 +59,14 @@ impl Curve {
         Self { name: name.into(), points, shape }
     }
 
-    /// The points that have a place.
+    /// The points whose numbers are finite.
     pub(crate) fn known(&self) -> impl Iterator<Item = (f64, f64)> {
         self.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite())
     }
 }
 
 impl CurveShape {
-    /// How JSON calls it.
+    /// Its name in JSON.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {
@@ -79,19 +78,19 @@ impl CurveShape {
 }
 
 impl Curves {
-    /// All x that must have a place on the axis, those of the marks included.
+    /// All x values that the axis has to cover, those of the marks included.
     pub(crate) fn xs(&self) -> impl Iterator<Item = f64> {
         let points = self.series.iter().flat_map(Curve::known).map(|(x, _)| x);
         points.chain(self.marks.iter().map(|mark| mark.x).filter(|x| x.is_finite()))
     }
 
-    /// All y that must have a place on the axis.
+    /// All y values that the axis has to cover.
     pub(crate) fn ys(&self) -> impl Iterator<Item = f64> {
         self.series.iter().flat_map(Curve::known).map(|(_, y)| y)
     }
 
-    /// The same curves with at most `points_max` points each, evenly chosen among those
-    /// there are, the first and the last always among them.
+    /// The same curves with at most `points_max` points each, chosen evenly; the first and the
+    /// last point are always kept.
     pub(crate) fn thinned(&self, points_max: usize) -> Self {
         let thin = |curve: &Curve| {
             let known: Vec<(f64, f64)> = curve.known().collect();
@@ -104,8 +103,8 @@ impl Curves {
         Self { series: self.series.iter().map(thin).collect(), ..self.clone() }
     }
 
-    /// One row for each x where all curves have the same ones, else one for each point of
-    /// each curve.
+    /// One row for each x if all curves have the same x values, otherwise one row for each
+    /// point of each curve.
     pub(crate) fn numbers(&self) -> Table {
         let xs: Vec<Vec<f64>> =
             self.series.iter().map(|curve| curve.known().map(|(x, _)| x).collect()).collect();

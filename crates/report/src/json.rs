@@ -1,8 +1,8 @@
 //! The same report for programs: numbers in base units, keys in a fixed order.
 //!
-//! A caller that has its own schema uses [`number`] and [`table`]; [`document`] writes a
-//! whole report. What is not known or not finite is `null`, because JSON has no word for
-//! it and zero would be a lie.
+//! A caller that has its own schema uses [`number`] and [`table`]; [`document`] writes a whole
+//! report. A value that is not known or not finite is `null`: JSON has no such number, and zero
+//! would be wrong.
 
 use crate::chart::{Axis, Band, Bars, Chart, Heatmap, Lines, Series, Stacked};
 use crate::curves::{Curve, Curves, Mark};
@@ -46,8 +46,8 @@ pub fn key(heading: &str) -> String {
     key
 }
 
-/// A table: its columns with their units, and one object for each row. Headings that
-/// give the same key are distinguished by a number at the end.
+/// A table: its columns with their units, and one object for each row. Headings that give the
+/// same key are distinguished by a number at the end.
 #[must_use]
 pub fn table(table: &Table) -> Json {
     let mut keys: Vec<String> = Vec::new();

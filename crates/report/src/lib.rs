@@ -1,11 +1,11 @@
-//! What a report looks like, whoever computed it.
+//! The parts of a report, and how they are rendered.
 //!
 //! A caller fills a [`Document`] with verdicts, figures, tables and charts, and one of three
-//! renderers turns it into text: [`terminal`] for a screen, [`html`] for one file that
-//! opens from disk, [`json`] for programs. [`accumulate`] holds the counters that a
-//! simulation feeds while it runs: their memory is bounded however long the run is.
+//! renderers turns it into text: [`terminal`] for a screen, [`html`] for one self-contained
+//! file, [`json`] for programs. [`accumulate`] holds the counters that a simulation updates
+//! while it runs: their memory is bounded, however long the run is.
 //!
-//! Nothing here knows what a flash page is, and nothing here touches the world.
+//! Nothing here knows what a flash page is, and nothing here reads or writes files.
 //!
 //! ```
 //! use prism_report::{Block, Document, Figure, Section, Style, Unit, terminal};

@@ -34,15 +34,15 @@ pub struct Section {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "a document holds a few dozen blocks")]
 pub enum Block {
-    /// The few numbers that a hurried reader takes away.
+    /// The few most important numbers.
     KeyFigures(Vec<Figure>),
-    /// Whether each of a few rules is kept.
+    /// Which rules are kept and which are broken.
     Verdicts(Vec<Verdict>),
     /// Rows and columns.
     Table(Table),
-    /// A picture of numbers.
+    /// A chart.
     Chart(Chart),
-    /// What limits the numbers: each a whole sentence.
+    /// What limits the numbers, in whole sentences.
     Notes(Vec<String>),
     /// A paragraph.
     Text(String),
@@ -55,23 +55,23 @@ pub struct Figure {
     pub label: String,
     /// The number, in the base unit of `unit`.
     pub value: Value,
-    /// How the number is written; of no effect on text.
+    /// How a number is written; text ignores it.
     pub unit: Unit,
-    /// What it means or what it rests on. May be empty.
+    /// What it means or how it was obtained. May be empty.
     pub note: String,
 }
 
-/// A table whose columns know their units.
+/// A table whose columns have units.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// One sentence that says what is listed.
     pub caption: String,
     /// From left to right; the first names the row.
     pub columns: Vec<Column>,
-    /// Each as long as `columns`; what is absent shows as missing, what is too much is
+    /// Each row has one value for each column: absent values show as missing, surplus ones are
     /// not shown.
     pub rows: Vec<Vec<Value>>,
-    /// Shown to the last row everywhere: the table is the answer, not a part of one.
+    /// Every renderer shows all rows, however many there are.
     pub whole: bool,
 }
 
@@ -84,16 +84,16 @@ pub struct Column {
     pub unit: Option<Unit>,
 }
 
-/// What stands in a cell or a figure.
+/// The content of a cell or a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Words. May come from outside: renderers defuse it.
+    /// Text. It may come from a trace, so renderers escape it.
     Text(String),
     /// A whole number, exact in JSON.
     Int(u64),
     /// Any other number. One that is not finite counts as missing.
     Float(f64),
-    /// How far a rule is kept, from 0 to 1, with what that means: a cell of a heat map.
+    /// How well a rule is kept, from 0 to 1, with its grade, which colours the cell.
     Graded(f64, Grade),
     /// Not known, which is not zero.
     Missing,
@@ -141,7 +141,7 @@ impl Figure {
         self
     }
 
-    /// The value as written; `missing` stands for what is not known.
+    /// The value as text; an unknown value is written as `missing`.
     #[must_use]
     pub fn show(&self, missing: &str) -> String {
         self.value.show(Some(self.unit), missing)
@@ -155,7 +155,7 @@ impl Table {
         Self { caption: caption.into(), columns, rows: Vec::new(), whole: false }
     }
 
-    /// The same table, shown to the last row.
+    /// The same table, of which renderers show every row.
     #[must_use]
     pub fn whole(self) -> Self {
         Self { whole: true, ..self }
@@ -191,7 +191,7 @@ impl Value {
         }
     }
 
-    /// The value as written; `missing` stands for what is not known.
+    /// The value as text; an unknown value is written as `missing`.
     #[must_use]
     pub fn show(&self, unit: Option<Unit>, missing: &str) -> String {
         let number = match self {

@@ -1,21 +1,21 @@
-//! Which amounts of a heat map share a shade, on the page as on the terminal.
+//! Divides the amounts of a heat map into shades, for the page and for the terminal.
 
 use crate::unit::Unit;
 
-/// How many times larger the amounts of a class are at most than those of the one before.
+/// The largest ratio between the amounts of a class and those of the class below it.
 const CLASS_RATIO_MAX: f64 = 8.0;
 
 /// The classes of amounts of one panel, equally wide on a log scale.
 pub(crate) struct Shades {
-    /// The least amount that is distinguished from less.
+    /// The lower end of the first class, which holds smaller amounts too.
     low: f64,
     high: f64,
     count: usize,
 }
 
 impl Shades {
-    /// `count` classes from the most down to the least, but no further than the shades
-    /// can tell: a single tiny amount must not turn all others into the same shade.
+    /// `count` classes that cover the largest amount down to the smallest, but at most a fixed
+    /// ratio: a single tiny amount must not put all others into the same shade.
     pub fn covering(cells: &[u64], count: usize) -> Self {
         let amounts = cells.iter().copied().filter(|&cell| cell > 0);
         let high = amounts.clone().max().unwrap_or(1) as f64;
@@ -23,7 +23,7 @@ impl Shades {
         Self { low: low.max(high / CLASS_RATIO_MAX.powi(count as i32)), high, count }
     }
 
-    /// Zero for nothing, else from 1 to the number of classes.
+    /// The class of `amount`: 0 for zero, otherwise from 1 to the number of classes.
     pub fn class(&self, amount: u64) -> usize {
         if amount == 0 {
             return 0;
@@ -43,7 +43,7 @@ impl Shades {
         (0..=self.count).map(edge).collect()
     }
 
-    /// What each class means, from the least. The first also takes what is less.
+    /// The range of each class, the lowest first. The first class holds smaller amounts too.
     pub fn labels(&self, unit: Unit) -> Vec<String> {
         let edges = self.edges(unit);
         let label = |class: usize| match class {
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(Shades::covering(&[7], 6).class(7), 1);
         assert_eq!(Shades::covering(&[], 6).class(0), 0);
         let wide = Shades::covering(&[1, 1 << 30], 6);
-        assert_eq!(wide.class(1), 1, "what is less than the scale reaches is in the first class");
+        assert_eq!(wide.class(1), 1, "amounts below the scale are in the first class");
         assert_eq!(wide.class(1 << 25), 5);
     }
 }

@@ -1,18 +1,18 @@
-//! Where an axis puts its ticks, and what they say: round numbers in the axis's unit.
+//! The positions and labels of the ticks of an axis: round numbers in the axis's unit.
 
 use crate::chart::Scale;
 use crate::unit::{Unit, trim_zeros};
 
-/// One labelled place on an axis.
+/// A labelled position on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tick {
     /// The value in the axis's base unit.
     pub value: f64,
-    /// The value as written.
+    /// The value as text.
     pub label: String,
 }
 
-/// An axis with its range settled: what maps a value to a place.
+/// An axis whose range is known: it maps values to positions.
 #[derive(Clone, Debug)]
 pub(crate) struct Range {
     pub scale: Scale,
@@ -54,8 +54,8 @@ impl Range {
         Self { scale: Scale::Linear, low, high, ticks }
     }
 
-    /// An axis to the right that shows every finite value of `values`. A linear one ends
-    /// where they do and begins at zero, unless all of them are in its far half.
+    /// A horizontal axis that shows every finite value of `values`. A linear one ends at the
+    /// largest value and begins at zero, unless all values are in its upper half.
     pub fn spanning(
         values: impl Iterator<Item = f64>,
         unit: Unit,
@@ -88,8 +88,8 @@ impl Range {
         Self { scale: Scale::Log, low: base.powi(first), high: base.powi(last), ticks }
     }
 
-    /// The place of `value` between 0 (low end) and 1 (high end), clamped to the axis.
-    /// `None` where it has none: not finite, or not positive on a log scale.
+    /// The position of `value` between 0 (low end) and 1 (high end), clamped to the axis.
+    /// `None` if the value is not finite, or not positive on a log scale.
     pub fn place(&self, value: f64) -> Option<f64> {
         if !value.is_finite() || (self.scale == Scale::Log && value <= 0.0) {
             return None;
@@ -157,7 +157,7 @@ fn tick_label(value: f64, step: f64, high: f64, unit: Unit) -> String {
         ladder.iter().rev().copied().find(|&(scale, _)| fits(scale)).unwrap_or(ladder[0]);
     let text = format!("{:.6}", value / scale);
     let text = trim_zeros(&text);
-    // Nothing is nothing in thousands too.
+    // Zero needs no prefix such as k.
     let name = if value == 0.0 && !name.starts_with(' ') { ladder[0].1 } else { name };
     format!("{text}{name}")
 }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn fine_times_tell_neighbours_apart() {
+    fn fine_times_distinguish_neighbours() {
         let ten_minutes = 0..600_000_000_000;
         assert_eq!(fine_time(230_412_345_678.0, &ten_minutes), "230 s");
         assert_eq!(fine_time(231_000_000_000.0, &ten_minutes), "231 s");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_to_the_right_begins_at_zero_if_that_is_near() {
+    fn a_horizontal_axis_begins_at_zero_if_that_is_near() {
         let ends = |values: &[f64], scale| {
             let range = Range::spanning(values.iter().copied(), Unit::Count, scale, 6);
             (range.low, range.high)

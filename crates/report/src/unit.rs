@@ -9,9 +9,9 @@ pub enum Unit {
     Bytes,
     /// A rate of data in bytes per second, shown in binary units.
     BytesPerSec,
-    /// A number of things.
+    /// A count.
     Count,
-    /// A number of things per second.
+    /// Events per second.
     PerSec,
     /// A plain ratio, such as write amplification.
     Ratio,
@@ -19,7 +19,7 @@ pub enum Unit {
     Percent,
 }
 
-/// A unit's names from small to large: what one of it is worth, and its name.
+/// A unit's prefixes from small to large: the factor and the name of each.
 type Ladder = &'static [(f64, &'static str)];
 
 const TIME: Ladder = &[
@@ -53,7 +53,7 @@ const RATIO: Ladder = &[(1.0, "")];
 const PERCENT: Ladder = &[(0.01, "%")];
 
 impl Unit {
-    /// Every kind there is.
+    /// Every kind.
     pub(crate) const ALL: [Self; 7] = [
         Self::Nanos,
         Self::Bytes,
@@ -64,7 +64,7 @@ impl Unit {
         Self::Percent,
     ];
 
-    /// The name of the base unit, as JSON carries it.
+    /// The name of the base unit in JSON.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {
@@ -78,9 +78,9 @@ impl Unit {
         }
     }
 
-    /// `value`, given in the base unit, for a person: three significant digits and the
-    /// unit that suits it. Whole counts are written in full, with commas. A value that
-    /// is not finite is written as `n/a`.
+    /// `value`, given in the base unit, as readers expect it: three significant digits and a
+    /// suitable unit. Whole counts are written in full, with commas. A value that is not finite
+    /// is written as `n/a`.
     ///
     /// ```
     /// use prism_report::Unit;
@@ -97,7 +97,7 @@ impl Unit {
             return with_commas(value as i64);
         }
         let ladder = match self {
-            // A fraction of a count, such as a mean queue depth, has no unit to climb.
+            // A fraction of a count, such as a mean queue depth, has no prefix.
             Self::Count if value.abs() < 1e6 => RATIO,
             _ => self.ladder(),
         };
@@ -113,7 +113,7 @@ impl Unit {
         format!("{}{name}", three_digits(value / scale))
     }
 
-    /// The names this unit is written with, from small to large.
+    /// The prefixes of this unit, from small to large.
     pub(crate) fn ladder(self) -> Ladder {
         match self {
             Self::Nanos => TIME,

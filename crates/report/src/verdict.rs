@@ -1,4 +1,4 @@
-//! Verdicts: whether each of a few rules is kept, said before any number.
+//! Verdicts: which rules are kept and which are broken.
 
 /// Whether one rule is kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -7,25 +7,25 @@ pub struct Verdict {
     pub name: String,
     /// Whether it is kept.
     pub grade: Grade,
-    /// How far it is kept, from 0, not at all, to 1, entirely; what lies beyond counts as
-    /// the nearer end. `None` or not finite where it cannot be told.
+    /// How well it is kept, from 0 (not at all) to 1 (entirely); values outside are clamped.
+    /// `None` or not finite if it is not known.
     pub score: Option<f64>,
     /// One sentence that says why.
     pub sentence: String,
-    /// What the verdict rests on: names with values as they are to be written.
+    /// The evidence for the verdict: names with values as text.
     pub details: Vec<(String, String)>,
 }
 
 /// Whether a rule is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grade {
-    /// It is.
+    /// The rule is kept.
     Kept,
-    /// It is for the most part, or barely.
+    /// The rule is kept for the most part, or barely.
     Strained,
-    /// It is not.
+    /// The rule is broken.
     Broken,
-    /// What would tell is missing.
+    /// The data that would show it is missing.
     Unknown,
 }
 
@@ -33,7 +33,7 @@ impl Grade {
     /// All of them, the best first.
     pub const ALL: [Self; 4] = [Self::Kept, Self::Strained, Self::Broken, Self::Unknown];
 
-    /// The word for it, which JSON has as well.
+    /// Its name, also in JSON.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl Grade {
 }
 
 impl Grade {
-    /// What stands before a score in a table: colours alone would not be seen by everybody.
+    /// The sign before a score in a table: not every reader sees colours.
     pub(crate) fn mark(self) -> &'static str {
         match self {
             Self::Kept | Self::Unknown => "",
@@ -69,14 +69,14 @@ impl Verdict {
         }
     }
 
-    /// This verdict with how far the rule is kept, from 0 to 1.
+    /// This verdict with its score, from 0 to 1.
     #[must_use]
     pub fn score(mut self, score: f64) -> Self {
         self.score = Some(score);
         self
     }
 
-    /// This verdict with one more thing that it rests on.
+    /// This verdict with one more piece of evidence.
     #[must_use]
     pub fn detail(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.details.push((name.into(), value.into()));
@@ -88,7 +88,7 @@ impl Verdict {
         self.score.filter(|score| score.is_finite()).map(|score| score.clamp(0.0, 1.0))
     }
 
-    /// The score as written.
+    /// The score as text.
     pub(crate) fn score_text(&self, missing: &str) -> String {
         self.share().map_or_else(|| missing.into(), |share| format!("{share:.2}"))
     }

@@ -3,8 +3,8 @@
 //! ```text
 //! cargo run --release -p prism-trace --example speed -- TRACE.ftrace.zst 100
 //! ```
-//! Between the repetitions the seconds of the timestamps are moved on, as in one long
-//! trace. Prints lines per second of CPU time.
+//! The timestamps of each repetition continue those of the one before, as in one long trace.
+//! Prints lines per second of CPU time.
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
@@ -29,16 +29,16 @@ fn main() {
     let mut reader = Reader::new(options, 1).expect("ftrace needs no options");
     let mut out = Vec::new();
     let (mut records, mut wall, mut busy) = (0, 0.0, 0.0);
-    for round in 0..times {
-        let moved = moved_on(&text, round * 1000);
-        let (start, start_busy) = (Instant::now(), processor_seconds());
+    for repetition in 0..times {
+        let moved = moved_on(&text, repetition * 1000);
+        let (start, start_busy) = (Instant::now(), cpu_seconds());
         for piece in moved.chunks(256 << 10) {
             reader.feed(0, piece, &mut out).expect("the trace is in order");
             records += out.len();
             out.clear();
         }
         wall += start.elapsed().as_secs_f64();
-        busy += processor_seconds() - start_busy;
+        busy += cpu_seconds() - start_busy;
     }
     let outcome = reader.finish(&mut out).expect("the trace has events");
     records += out.len();
@@ -70,9 +70,9 @@ fn moved_on(text: &[u8], seconds: u64) -> Vec<u8> {
     moved
 }
 
-/// CPU time of this process, from `/proc`; wall time elsewhere would mislead, so
-/// there it stays 0 and the rate shows as infinite.
-fn processor_seconds() -> f64 {
+/// CPU time of this process, from `/proc`. On systems without it the result is 0 and the rate
+/// is infinite, because wall time would mislead.
+fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let word = stat.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
     word.unwrap_or(0) as f64 / 1e9

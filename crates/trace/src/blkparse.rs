@@ -1,5 +1,5 @@
-//! blkparse text: the default form, one described by a `-f` string, or one of those of
-//! the kernel's `blk` tracer.
+//! blkparse text: in the default form, in a form described by a `-f` string, or in one of those
+//! of the kernel's `blk` tracer.
 //!
 //! ```text
 //! 259,0    1        9     0.073520160   167  Q RAM 4104 + 8 [dd]
@@ -7,16 +7,16 @@
 //!      ksoftirqd/1-22      [001] d.s1. 45556.181166:   7,0    C  WS 0 + 32 [0]
 //!         python3-18717   [000] d..1. 45626.892734:   7,0   /a  Q  WS 0 + 32 [python3]
 //! ```
-//! The sequence number is missing in what the tracer prints with `blk_classic`. Without
-//! that it prints ftrace's columns first, whose time has microseconds, and after the device
-//! the control group if `blk_cgroup` was on. Marks keep their form among these lines. A
-//! completion of no sectors is printed without `+`. After the events of blkparse comes a
-//! summary, which is counted and passed.
+//! With `blk_classic` the tracer prints no sequence number. Without that option it prints
+//! ftrace's columns first, with times in microseconds, and after the device the control group
+//! if `blk_cgroup` was on. Marks have the same form as elsewhere. A completion of no sectors is
+//! printed without `+`. The output of blkparse ends with a summary, whose lines are skipped and
+//! counted.
 
 use crate::blkparse_format::{Fields, FormatString};
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
-use crate::event::{BAD_EVENT, Event, OTHER_EVENT, Target, What};
+use crate::event::{BAD_EVENT, Event, EventKind, OTHER_EVENT, Target};
 use crate::ftrace::{self, Context};
 use crate::intake::Intake;
 use crate::record::Op;
@@ -26,7 +26,7 @@ use crate::skips::SkipReason;
 use crate::symbols::Symbol;
 use crate::tracepoint::{self, Head, Name};
 
-/// What a mark without a time tells of the clock: nothing finer than any other line does.
+/// The clock resolution of a mark without a time: not finer than that of any other line.
 const TIMELESS_STEP_NS: u64 = 1_000_000_000;
 
 /// Lines of the summary at the end.
@@ -37,13 +37,13 @@ const SUMMARY: SkipReason = SkipReason("blkparse summary");
 pub(crate) struct Blkparse {
     format: Option<FormatString>,
     in_summary: bool,
-    /// When the last event was, once there was one.
+    /// The time of the last event, if there was one.
     last_ns: Option<i64>,
-    /// A mark without time before the first event.
-    first_phase: Option<What>,
+    /// A mark without a time before the first event.
+    first_phase: Option<EventKind>,
 }
 
-/// What to do about the tracer's lines if they were printed without their columns of time.
+/// The error for lines of the tracer that were printed without their time column.
 const TIMELESS: &str = "this line of the blk tracer has no time, so nothing can be replayed; \
                         record with `echo 1 > options/context-info`, or with blk_classic";
 
@@ -68,12 +68,14 @@ impl Blkparse {
         let Some(fields) = fields else { return self.no_event(line, number, intake) };
         self.last_ns = Some(fields.time_ns);
         if let Some(what) = self.first_phase.take() {
-            intake
-                .event(Event { time_ns: fields.time_ns, line: number, what }, TIMELESS_STEP_NS)?;
+            intake.event(
+                Event { time_ns: fields.time_ns, line: number, kind: what },
+                TIMELESS_STEP_NS,
+            )?;
         }
         match what(&fields, intake) {
             Ok(Some(what)) => {
-                let event = Event { time_ns: fields.time_ns, line: number, what };
+                let event = Event { time_ns: fields.time_ns, line: number, kind: what };
                 intake.event(event, fields.step_ns)
             }
             Ok(None) => Ok(()),
@@ -84,7 +86,7 @@ impl Blkparse {
         }
     }
 
-    /// Takes away what the form of the lines cannot tell.
+    /// Clears the capabilities that the form of the lines cannot have.
     pub fn limit(&self, capabilities: &mut Capabilities) {
         if let Some(format) = &self.format {
             capabilities.process = format.prints(b'p') || format.prints(b'C');
@@ -104,7 +106,8 @@ impl Blkparse {
             if let Some(text) = line.strip_prefix(b"tracing_mark_write: ") {
                 return self.timeless_mark(text, number, intake);
             }
-            // One such line in a trace with times is damage; as the first it is the form.
+            // One such line in a trace with times is damaged; as the first line it shows that
+            // no line has a time.
             if self.last_ns.is_none() && is_timeless(line) {
                 return Err(TraceError::Bad { line: number, what: TIMELESS.to_owned() });
             }
@@ -122,8 +125,8 @@ impl Blkparse {
         Ok(())
     }
 
-    /// With `blk_classic` the kernel prints marks without their time, which lies between
-    /// those of the events around: the one before is taken.
+    /// With `blk_classic` the kernel prints marks without their time. It lies between those of
+    /// the events around the mark; that of the event before it is used.
     fn timeless_mark(
         &mut self,
         text: &[u8],
@@ -132,7 +135,7 @@ impl Blkparse {
     ) -> Result<(), TraceError> {
         let Some(what) = tracepoint::mark(text, &mut intake.names) else { return Ok(()) };
         match self.last_ns {
-            Some(time_ns) => intake.event(Event { time_ns, line, what }, TIMELESS_STEP_NS),
+            Some(time_ns) => intake.event(Event { time_ns, line, kind: what }, TIMELESS_STEP_NS),
             None => {
                 self.first_phase = Some(what);
                 Ok(())
@@ -141,8 +144,8 @@ impl Blkparse {
     }
 }
 
-/// Takes a mark between the lines of the tracer. Block events of ftrace would say a second
-/// time what the tracer says.
+/// Takes a mark between the lines of the tracer. Block events of ftrace are skipped, because
+/// they would repeat those of the tracer.
 fn mark(head: &Head<'_>, line: u64, intake: &mut Intake) -> Result<(), TraceError> {
     match Name::of(head.name) {
         Name::Mark => tracepoint::take(head, line, intake),
@@ -153,9 +156,9 @@ fn mark(head: &Head<'_>, line: u64, intake: &mut Intake) -> Result<(), TraceErro
     }
 }
 
-/// What a line means; `None` for what is understood but no request.
-fn what(fields: &Fields<'_>, intake: &mut Intake) -> Result<Option<What>, SkipReason> {
-    if !tells(fields.action).ok_or(OTHER_EVENT)? {
+/// What a line means; `None` for a known event that is not about requests.
+fn what(fields: &Fields<'_>, intake: &mut Intake) -> Result<Option<EventKind>, SkipReason> {
+    if !is_of_request(fields.action).ok_or(OTHER_EVENT)? {
         return Ok(None);
     }
     let device = fields.device.map_or(Symbol::NONE, |device| intake.names.device(device));
@@ -165,24 +168,24 @@ fn what(fields: &Fields<'_>, intake: &mut Intake) -> Result<Option<What>, SkipRe
         intake.write_zeroes = true;
     }
     Ok(match fields.action {
-        b"Q" => Some(What::Queue(target, intake.names.who(fields.pid, fields.comm))),
-        b"D" => Some(What::Issue(target, intake.names.issuer(fields.pid, fields.comm))),
-        b"C" => Some(What::Complete(target)),
-        b"R" => Some(What::Requeue(target)),
-        // A `-f` string has no letter for the place before, so the moves stay unknown.
-        b"A" => {
-            fields.from.map(|(from, sector)| What::Remap(target, intake.names.device(from), sector))
-        }
-        // The operation of a bio to be split needs a length, which is not printed.
+        b"Q" => Some(EventKind::Queue(target, intake.names.process(fields.pid, fields.comm))),
+        b"D" => Some(EventKind::Issue(target, intake.names.issuer(fields.pid, fields.comm))),
+        b"C" => Some(EventKind::Complete(target)),
+        b"R" => Some(EventKind::Requeue(target)),
+        // A `-f` string has no letter for the place before a remap, so remaps stay unknown.
+        b"A" => fields
+            .from
+            .map(|(from, sector)| EventKind::Remap(target, intake.names.device(from), sector)),
+        // The operation of a bio that is split depends on its length, which is not printed.
         _ => fields.second.and_then(|second| {
             let first = second.checked_sub(fields.sector)?;
-            Some(What::Split(Target::new(device, rwbs, fields.sector, first)?, second))
+            Some(EventKind::Split(Target::new(device, rwbs, fields.sector, first)?, second))
         }),
     })
 }
 
-/// Whether an action tells of a request; `None` if it is not known.
-fn tells(action: &[u8]) -> Option<bool> {
+/// Whether an action is about a request; `None` if the action is not known.
+fn is_of_request(action: &[u8]) -> Option<bool> {
     match action {
         b"Q" | b"D" | b"C" | b"R" | b"A" | b"X" => Some(true),
         b"G" | b"I" | b"M" | b"F" | b"S" | b"P" | b"U" | b"UT" | b"T" | b"B" | b"m" | b"ZP"
@@ -212,7 +215,7 @@ pub(crate) fn fields(line: &[u8]) -> Option<Fields<'_>> {
     action_fields(scan, Fields { device, time_ns, step_ns, pid, action, ..Fields::default() })
 }
 
-/// The fields of a line of the tracer behind ftrace's columns.
+/// The fields of a line of the tracer after ftrace's columns.
 fn tracer_fields(line: &[u8]) -> Option<Fields<'_>> {
     let Context { pid, time_ns, step_ns, rest, .. } = ftrace::context(line)?;
     let mut scan = Scan::new(rest);
@@ -224,7 +227,7 @@ fn tracer_fields(line: &[u8]) -> Option<Fields<'_>> {
     action_fields(scan, Fields { device, time_ns, step_ns, pid, action, ..Fields::default() })
 }
 
-/// Whether a line is one of the tracer behind ftrace's columns, but without these.
+/// Whether a line is one of the tracer that should have ftrace's columns but does not.
 pub(crate) fn is_timeless(line: &[u8]) -> bool {
     let mut scan = Scan::new(line);
     let mut word = || {
@@ -232,7 +235,7 @@ pub(crate) fn is_timeless(line: &[u8]) -> bool {
         let word = scan.word()?;
         if word.starts_with(b"/") || word.contains(&b',') { scan.word() } else { Some(word) }
     };
-    let action = word().and_then(tells);
+    let action = word().and_then(is_of_request);
     action.is_some() && scan.word().and_then(Rwbs::parse).is_some()
 }
 

@@ -1,19 +1,19 @@
-//! Reads lines back that blkparse printed with a `-f` string.
+//! Reads lines that blkparse printed with a `-f` string.
 //!
-//! The letters are those of blkparse's manual: `a` action, `c` processor, `C` command,
-//! `d` operation letters, `D` major,minor, `e` error, `g` cgroup, `m` minor, `M` major,
-//! `n` sectors, `N` bytes, `p` process, `P` payload, `s` sequence, `S` sector, `t`
-//! nanoseconds, `T` seconds, `u` elapsed, `U` payload as a number; a width and `-` may
-//! stand before each. Spaces around a field are padding.
+//! The letters are those of blkparse's manual: `a` action, `c` CPU, `C` command, `d`
+//! operation letters, `D` major,minor, `e` error, `g` cgroup, `m` minor, `M` major, `n`
+//! sectors, `N` bytes, `p` process, `P` payload, `s` sequence, `S` sector, `t` nanoseconds, `T`
+//! seconds, `u` elapsed, `U` payload as a number; each may be preceded by `-` and a width.
+//! Spaces around a field are padding.
 
 use crate::error::TraceError;
 use crate::event::SECTOR;
 use crate::scan::{Scan, nanoseconds};
 
-/// Items of a string: more than any line has fields.
+/// The most items of a string: more than a line has fields.
 const ITEMS_MAX: usize = 64;
 
-/// The fields of a line that matter.
+/// The fields of a line that are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fields<'a> {
     pub device: Option<(u32, u32)>,
@@ -31,7 +31,7 @@ pub(crate) struct Fields<'a> {
     pub from: Option<((u32, u32), u64)>,
 }
 
-/// A `-f` string, taken apart.
+/// A parsed `-f` string.
 #[derive(Debug)]
 pub(crate) struct FormatString {
     items: Vec<Item>,
@@ -43,15 +43,15 @@ enum Item {
     Text(Vec<u8>),
     Field {
         letter: u8,
-        /// Bytes it takes where the next field follows without text between.
+        /// Its length in bytes if the next field follows without text between.
         width: Option<usize>,
-        /// The byte of text that ends it; `None` at the end of the line.
+        /// The character that ends it; `None` at the end of the line.
         until: Option<u8>,
     },
 }
 
 impl FormatString {
-    /// Takes `text` apart.
+    /// Parses `text`.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let mut items = items(text)?;
         if items.len() > ITEMS_MAX {
@@ -169,13 +169,13 @@ fn items(format: &str) -> Result<Vec<Item>, TraceError> {
     Ok(items)
 }
 
-/// Takes text; a space in it stands for any number of spaces.
+/// Consumes text; a space in it matches any number of spaces.
 fn literal(scan: &mut Scan<'_>, text: &[u8]) -> Option<()> {
     for &byte in text {
         if byte == b' ' {
             scan.spaces();
         } else {
-            // Padding to the left-aligned width stands before the text.
+            // The padding of a left-aligned field precedes the text.
             scan.spaces();
             scan.eat(byte)?;
         }

@@ -1,10 +1,9 @@
-//! blktrace binary, versions 7 and 8, either byte order; one input a processor.
+//! blktrace binary, versions 7 and 8, either byte order; one input per CPU.
 //!
-//! A record is a header of 48 bytes (version 8: 64) and a payload. Records of one input
-//! are nearly sorted; the inputs are merged by time, a record at a time, so that none
-//! runs ahead of the others.
+//! A record is a header of 48 bytes (version 8: 64) and a payload. Records of one input are
+//! nearly sorted; the inputs are merged by time, one record after another.
 //!
-//! Version 7 has no mark for write-zeroes: they look like writes.
+//! Version 7 has no flag for write-zeroes: they look like writes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
@@ -13,24 +12,24 @@ use rustc_hash::FxBuildHasher;
 
 use crate::blktrace_record::{Header, Order};
 use crate::error::TraceError;
-use crate::event::{BAD_EVENT, Event, OTHER_EVENT, Target, What};
+use crate::event::{BAD_EVENT, Event, EventKind, OTHER_EVENT, Target};
 use crate::intake::Intake;
 use crate::skips::SkipReason;
 
-/// Commands remembered by process number: what Linux can number at most is four times
-/// as many, and a trace of a million processes is not one of a drive.
+/// The most commands that are remembered by process number. Linux can have four times as many
+/// processes, but no trace of a drive has a million.
 const COMMANDS_MAX: usize = 1 << 20;
 
-/// Consumed bytes at the start of a buffer before it is moved together.
+/// Consumed bytes at the start of a buffer after which it is compacted.
 const COMPACT_BYTES: usize = 64 << 10;
 
 /// Reads and merges the inputs.
 #[derive(Debug)]
 pub(crate) struct Blktrace {
     inputs: Vec<Input>,
-    /// Inputs whose next record is whole, by its time.
+    /// Inputs whose next record is complete, by its time.
     ready: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Inputs that need bytes before anything can go on.
+    /// Inputs that need bytes before merging can continue.
     lacking: BTreeSet<usize>,
     commands: HashMap<u32, Command, FxBuildHasher>,
     records: u64,
@@ -59,7 +58,7 @@ impl Blktrace {
         }
     }
 
-    /// The input that holds the others up.
+    /// The input whose bytes are needed next.
     pub fn wants(&self) -> Option<usize> {
         self.lacking.first().copied()
     }
@@ -96,7 +95,7 @@ impl Blktrace {
         self.merge(intake)
     }
 
-    /// Finds the next record of `input`, or notes that it needs bytes.
+    /// Finds the next record of `input`, or records that it needs bytes.
     fn load(&mut self, input: usize) -> Result<(), TraceError> {
         let place = &mut self.inputs[input];
         place.next = place.whole_record(input)?;
@@ -136,7 +135,7 @@ impl Blktrace {
 }
 
 impl Input {
-    /// The header of the next record if all of it has arrived.
+    /// The header of the next record, if all of the record has arrived.
     fn whole_record(&mut self, input: usize) -> Result<Option<Header>, TraceError> {
         if self.start >= COMPACT_BYTES || self.start == self.buffer.len() {
             self.buffer.drain(..self.start);
@@ -205,7 +204,7 @@ fn take(
     match what(header, payload, &command[..len], intake) {
         Ok(Some(what)) => {
             let time_ns = i64::try_from(header.time_ns).unwrap_or(i64::MAX);
-            intake.event(Event { time_ns, line: number, what }, 1)
+            intake.event(Event { time_ns, line: number, kind: what }, 1)
         }
         Ok(None) => Ok(()),
         Err(reason) => {
@@ -215,34 +214,34 @@ fn take(
     }
 }
 
-/// What a record means; `None` for what is understood but no request.
+/// What a record means; `None` for a known event that is not about requests.
 fn what(
     header: &Header,
     payload: &[u8],
     comm: &[u8],
     intake: &mut Intake,
-) -> Result<Option<What>, SkipReason> {
+) -> Result<Option<EventKind>, SkipReason> {
     let payload = payload.get(header.cgroup_len()..).unwrap_or_default();
     let device = intake.names.device(header.device());
     let (rwbs, sectors) = header.rwbs();
     let target = Target::new(device, rwbs, header.sector, sectors).ok_or(BAD_EVENT)?;
     let pid = i32::try_from(header.pid).unwrap_or(-1);
     Ok(match header.action() {
-        1 => Some(What::Queue(target, intake.names.who(pid, comm))),
-        6 => Some(What::Requeue(target)),
-        7 => Some(What::Issue(target, intake.names.issuer(pid, comm))),
-        8 => Some(What::Complete(target)),
+        1 => Some(EventKind::Queue(target, intake.names.process(pid, comm))),
+        6 => Some(EventKind::Requeue(target)),
+        7 => Some(EventKind::Issue(target, intake.names.issuer(pid, comm))),
+        8 => Some(EventKind::Complete(target)),
         13 => {
             let second = payload.first_chunk().ok_or(BAD_EVENT)?;
-            Some(What::Split(target, u64::from_be_bytes(*second)))
+            Some(EventKind::Split(target, u64::from_be_bytes(*second)))
         }
         15 => {
-            // The payload of a move is big-endian whatever the machine.
+            // The payload of a remap is big-endian on all machines.
             let from = payload.first_chunk().ok_or(BAD_EVENT)?;
             let sector = payload.get(8..).and_then(<[u8]>::first_chunk).ok_or(BAD_EVENT)?;
             let from =
                 intake.names.device(crate::blktrace_record::device(u32::from_be_bytes(*from)));
-            Some(What::Remap(target, from, u64::from_be_bytes(*sector)))
+            Some(EventKind::Remap(target, from, u64::from_be_bytes(*sector)))
         }
         2..=5 | 9..=12 | 14 | 16 | 17 => None,
         _ => return Err(OTHER_EVENT),

@@ -6,10 +6,9 @@
 //!          0     4         8        16      24     28      32      40      44   48     50
 //! v8 (64)  mark  sequence  time_ns  sector  bytes  pid     action  device  cpu  error  payload
 //! ```
-//! `payload` is the length of what follows the header.
-//! The mark is `0x656174` and the version in the last byte; it tells the byte order. The
-//! low 16 bits of the action say what happened, the rest of what category it was.
-//! Source: the kernel's `include/uapi/linux/blktrace_api.h`.
+//! `payload` is the length of what follows the header. The magic number is `0x656174` with the
+//! version in the last byte; it shows the byte order. The low 16 bits of the action are the
+//! event, the rest its category. Source: the kernel's `include/uapi/linux/blktrace_api.h`.
 
 use crate::event::SECTOR;
 use crate::record::{Flags, Op};
@@ -22,7 +21,7 @@ pub(crate) struct Order {
     version: u8,
 }
 
-/// The fields that matter.
+/// The fields that are used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
     /// Bytes of the header itself.
@@ -52,7 +51,7 @@ mod category {
     pub const WRITE_ZEROES: u64 = 1 << 22;
 }
 
-/// A cgroup number of eight bytes stands at the start of the payload.
+/// The payload begins with a cgroup number of eight bytes.
 const CGROUP: u16 = 1 << 8;
 
 impl Order {
@@ -145,7 +144,7 @@ impl Header {
             }
         }
         let kind = if self.has(category::PASSED_THROUGH) {
-            // Its sector and bytes are not those of a place on the device.
+            // Its sector and bytes are not a range of the device.
             return (Rwbs { kind: Kind::Nameless, flags: Flags::NONE }, 0);
         } else if self.has(category::ZONE) {
             Kind::Zone

@@ -1,16 +1,16 @@
-//! What a format can carry at all, so that every report says what it could not see.
+//! What a trace can contain, so that every report says what it cannot show.
 
 use serde::{Deserialize, Serialize};
 
-/// What a source tells about its requests. `false` means: cannot be in it, or was not
-/// recorded; a report then says so instead of printing a zero.
+/// What a trace contains about its requests. `false` means that the format cannot contain it,
+/// or that it was not recorded; a report then says so instead of printing a zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
-    /// The operation; without it every request is taken as a read.
-    #[serde(default = "told")]
+    /// The operation; without it every request counts as a read.
+    #[serde(default = "yes")]
     pub operation: bool,
-    /// Addresses on a device; without them the reader lays out what is named.
-    #[serde(default = "told")]
+    /// Addresses on a device; without them the reader assigns addresses to what is named.
+    #[serde(default = "yes")]
     pub address: bool,
     /// Discards (TRIM).
     pub discard: bool,
@@ -24,7 +24,7 @@ pub struct Capabilities {
     pub sync_meta: bool,
     /// Completion times.
     pub completion: bool,
-    /// Queue times apart from issue times.
+    /// Queue times in addition to issue times.
     pub queue: bool,
     /// Process number and command.
     pub process: bool,
@@ -37,8 +37,8 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Times to the nanosecond, addresses, reads and writes, and nothing else: what the
-    /// formats of published data sets start from.
+    /// Times in nanoseconds, addresses, reads and writes, and nothing else: the base for
+    /// formats of published data sets.
     pub const READS_AND_WRITES: Self = Self {
         operation: true,
         address: true,
@@ -56,9 +56,9 @@ impl Capabilities {
     };
 }
 
-/// What files say that were stored before there were traces of caches: every source told
-/// its operations and addresses.
-fn told() -> bool {
+/// The value for files that were stored before traces of caches were supported: every source
+/// contained operations and addresses.
+fn yes() -> bool {
     true
 }
 
@@ -67,12 +67,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_stored_before_tells_operations_and_addresses() {
+    fn old_files_have_operations_and_addresses() {
         let all = Capabilities { discard: true, ..Capabilities::READS_AND_WRITES };
         let mut stored = serde_json::to_value(all).expect("JSON");
         for name in ["operation", "address"] {
-            let told = stored.as_object_mut().and_then(|object| object.remove(name));
-            assert_eq!(told, Some(true.into()), "{name}");
+            let removed = stored.as_object_mut().and_then(|object| object.remove(name));
+            assert_eq!(removed, Some(true.into()), "{name}");
         }
         assert_eq!(serde_json::from_value::<Capabilities>(stored).expect("capabilities"), all);
     }

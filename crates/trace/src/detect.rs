@@ -1,18 +1,18 @@
-//! Recognises a format by its content.
+//! Recognises the format of a trace by its content.
 
 use crate::blktrace_record::Order;
 use crate::error::TraceError;
 use crate::format::Format;
 use crate::formats::{RECOGNISERS, ambiguous, of_binary_head};
 
-/// Bytes of the start of a trace that [`detect`] wants, if there are as many: enough to
-/// get past long headers and the first notes of a tracer.
+/// Bytes of the start of a trace that [`detect`] needs, if the trace is long enough: more than
+/// long headers and the first notes of a tracer.
 pub const DETECT_BYTES: usize = 1 << 20;
 
-/// Lines looked at.
+/// Lines that are checked.
 const LINES_MAX: usize = 1000;
 
-/// The format of a trace that starts with `head`, already unpacked.
+/// The format of a trace that starts with `head`, which is already decompressed.
 ///
 /// # Errors
 /// [`TraceError::Empty`], [`TraceError::NotText`] for binary data of no known format, and
@@ -35,16 +35,16 @@ pub fn detect(head: &[u8]) -> Result<Format, TraceError> {
         return Ok(Format::FioIolog);
     }
     let lines = || head.split(|&byte| byte == b'\n').take(LINES_MAX).map(<[u8]>::trim_ascii_end);
-    let mut hits = [0_usize; RECOGNISERS.len()];
+    let mut hits = vec![0_usize; RECOGNISERS.len()];
     for line in lines() {
-        for (hits, (_, is_one)) in hits.iter_mut().zip(RECOGNISERS) {
-            *hits += usize::from(is_one(line));
+        for (hits, (_, recogniser)) in hits.iter_mut().zip(&*RECOGNISERS) {
+            *hits += usize::from(recogniser.fits(line));
         }
     }
     let mut best = None;
-    for (&hits, (format, _)) in hits.iter().zip(RECOGNISERS) {
+    for (&hits, (format, _)) in hits.iter().zip(&*RECOGNISERS) {
         if hits > best.map_or(0, |(most, _)| most) {
-            best = Some((hits, format));
+            best = Some((hits, *format));
         }
     }
     match (best, lines().find_map(ambiguous)) {
@@ -54,11 +54,11 @@ pub fn detect(head: &[u8]) -> Result<Format, TraceError> {
     }
 }
 
-/// What to say of binary data that has none of the known marks.
+/// The message for binary data without a known magic number.
 const NO_KNOWN_BINARY: &str = "binary, and of no known format; traces of caches without a header \
                                take --format oracle-general";
 
-/// What binary data seems to be; `None` for text.
+/// What `head` seems to be if it is binary; `None` for text.
 fn binary(head: &[u8]) -> Option<&'static str> {
     let known: [(&[u8], &str); 6] = [
         (b"PERFILE2", "a recording of perf; print it with `perf script` first"),
@@ -86,7 +86,8 @@ fn binary(head: &[u8]) -> Option<&'static str> {
     is_binary.then_some(NO_KNOWN_BINARY)
 }
 
-/// Whether `start` has the mark of UTF-16, or every second byte of its ASCII text is zero.
+/// Whether `start` has the byte order mark of UTF-16, or every second byte is zero as in ASCII
+/// text in UTF-16.
 fn is_utf16(start: &[u8]) -> bool {
     let zeros = |from: usize| start.iter().skip(from).step_by(2).filter(|byte| **byte == 0).count();
     let most = |zeros: usize| start.len() > 16 && zeros > start.len() / 2 * 9 / 10;
@@ -168,15 +169,15 @@ mod tests {
     const PERF: &str =
         " dd 19404 [001] 766.164705: block:block_rq_issue: 7,0 WS 8 () 1 + 8 0x2,0,4 [dd]";
 
-    /// No line of one format is taken for one of another, not even among many.
+    /// No line of one format is recognised as another format.
     #[test]
     fn every_line_against_every_recogniser() {
         for (own, text) in TEXTS {
             let mut hits = 0;
             for line in text.lines() {
-                for (format, is_one) in RECOGNISERS {
-                    let is_hit = is_one(line.trim_end().as_bytes());
-                    assert!(!is_hit || format == own, "{line} of {own:?} as {format:?}");
+                for (format, recogniser) in &*RECOGNISERS {
+                    let is_hit = recogniser.fits(line.trim_end().as_bytes());
+                    assert!(!is_hit || *format == own, "{line} of {own:?} as {format:?}");
                     hits += usize::from(is_hit);
                 }
             }
@@ -185,8 +186,8 @@ mod tests {
         }
         let midas = include_str!("../tests/data/midas.txt");
         for line in midas.lines() {
-            for (format, is_one) in RECOGNISERS {
-                assert!(!is_one(line.as_bytes()), "{line} of MiDAS as {format:?}");
+            for (format, recogniser) in &*RECOGNISERS {
+                assert!(!recogniser.fits(line.as_bytes()), "{line} of MiDAS as {format:?}");
             }
         }
     }

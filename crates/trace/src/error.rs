@@ -1,5 +1,5 @@
-//! What can be wrong with a trace. Each error names the line (or record) and says
-//! what to do; the file's name is added by whoever opened it.
+//! Errors in traces. Each message names the line (or record) and says what to do; the crate
+//! that opens the file adds its name.
 
 use prism_base::Bytes;
 
@@ -7,13 +7,13 @@ use prism_base::Bytes;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// Nothing in the beginning of the input looks like a format we know.
+    /// The beginning of the input fits no known format.
     #[error(
         "the format was not recognised; name it with --format, or describe it with --map FILE.toml"
     )]
     UnknownFormat,
-    /// Lines are of more than one format as far as their look goes.
-    #[error("the lines fit the formats {formats} alike; say which it is with --format")]
+    /// The lines fit more than one format.
+    #[error("the lines fit the formats {formats}; say which it is with --format")]
     Ambiguous {
         /// The formats.
         formats: &'static str,
@@ -21,7 +21,7 @@ pub enum TraceError {
     /// The input has no byte.
     #[error("the input is empty")]
     Empty,
-    /// The input is not text, and not a binary format we know.
+    /// The input is neither text nor a known binary format.
     #[error("the input is {what}")]
     NotText {
         /// What it seems to be, and what to do.
@@ -33,7 +33,7 @@ pub enum TraceError {
         /// What is wrong and what to do.
         what: String,
     },
-    /// A text of the kernel's that describes its trace buffer.
+    /// A description by the kernel of its trace buffer.
     #[error("the description {name}: {what}; give the texts of the kernel that recorded")]
     EventFormat {
         /// Which text.
@@ -41,16 +41,16 @@ pub enum TraceError {
         /// What is wrong with it.
         what: String,
     },
-    /// No drive has logical blocks of this size.
-    #[error("a logical block of {size} cannot be: it is a power of two from 512 B to 64 KiB")]
+    /// Logical blocks of drives do not have this size.
+    #[error("a logical block cannot have {size}: its size is a power of two from 512 B to 64 KiB")]
     BlockSize {
-        /// What was asked for.
+        /// The requested size.
         size: Bytes,
     },
     /// Lines were read, but none was an event.
     #[error("none of the {lines} lines is an event of the format {format}; check --format")]
     NoEvent {
-        /// The format in force.
+        /// The format of the reader.
         format: &'static str,
         /// Lines read.
         lines: u64,
@@ -63,17 +63,17 @@ pub enum TraceError {
         /// What is wrong and what to do.
         what: String,
     },
-    /// Time runs backwards by more than slight disorder between processors.
+    /// Time runs backwards by more than slight disorder between CPUs.
     #[error(
         "line {line}: time runs backwards by {back_ns} ns, more than the {window_ns} ns allowed \
-         for disorder between processors; sort the trace by time"
+         for disorder between CPUs; sort the trace by time"
     )]
     TimeRunsBackwards {
         /// Line, or record in a binary format, from 1.
         line: u64,
         /// By how much.
         back_ns: u64,
-        /// What is allowed.
+        /// The limit.
         window_ns: u64,
     },
 }

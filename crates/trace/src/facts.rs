@@ -1,19 +1,19 @@
-//! What is known of a trace besides its records: kept beside them in Parquet, printed by
-//! every report.
+//! Facts about a trace apart from its records: stored with them in Parquet, printed by every
+//! report.
 
 use serde::{Deserialize, Serialize};
 
 use crate::skips::Skip;
 use crate::{Capabilities, PhaseSpan, ReadReport};
 
-/// What the reader of a trace found out, whatever it was read from.
+/// What the reader of a trace found out, for every source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceFacts {
     /// The format in which the trace was recorded, also after a conversion to Parquet.
     pub format: String,
     /// Lines (or binary records) of the recording.
     pub lines: u64,
-    /// What the source could tell.
+    /// What the source can contain.
     pub capabilities: Capabilities,
     /// Lines that did not become a request.
     pub skipped: Vec<SkipRow>,

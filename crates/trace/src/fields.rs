@@ -1,35 +1,35 @@
-//! What the text formats share: cutting a line into fields, reading numbers exactly
-//! (never through floating point where the text is a plain decimal), and the reasons for
-//! which a line is no request.
+//! Functions that text formats share: cutting a line into fields, reading numbers exactly (a
+//! plain decimal never goes through floating point), and the reasons for which a line is
+//! skipped.
 
 use crate::record::{Op, Record};
 use crate::skips::SkipReason;
 
-/// Fewer or more fields than the format has.
+/// The line has fewer or more fields than the format.
 pub const WRONG_FIELDS: SkipReason = SkipReason("wrong number of fields");
 /// A field that has to be a number is something else.
-pub const NOT_A_NUMBER: SkipReason = SkipReason("not a number where one belongs");
-/// The operation is none that the format knows.
+pub const NOT_A_NUMBER: SkipReason = SkipReason("not a number where one is expected");
+/// The format has no such operation.
 pub const UNKNOWN_OP: SkipReason = SkipReason("unknown operation");
-/// A read, write or discard of no bytes.
+/// A read, write or discard of zero bytes.
 pub const ZERO_LENGTH: SkipReason = SkipReason("request of zero length");
-/// The number is beyond what a record can hold.
+/// A number that does not fit in a record.
 pub const OUT_OF_RANGE: SkipReason = SkipReason("address, size or time out of range");
 /// A name that is not UTF-8.
 pub const NOT_TEXT: SkipReason = SkipReason("a name that is not UTF-8");
 
-/// Times lie within plus and minus this many nanoseconds (146 years), so that the
-/// difference of any two fits into a record.
+/// Times are within plus and minus this many nanoseconds (146 years), so that the difference of
+/// any two fits in a record.
 pub const TIME_MAX_NS: i64 = 1 << 62;
 
-/// Addresses and sizes end here: the last byte a signed 64-bit offset can name.
+/// The end of all addresses and sizes: the last byte that a signed 64-bit offset can address.
 pub const ADDRESS_MAX: u64 = i64::MAX as u64;
 
-/// Windows counts its time in steps of 100 ns from the year 1601; this many of them lie
-/// before 1970.
+/// Windows counts time in steps of 100 ns from the year 1601; this many of them are before
+/// 1970.
 pub const FILETIME_EPOCH: i64 = 116_444_736_000_000_000;
 
-/// The `N` fields between `separator`s, without the white space around them.
+/// The `N` fields between `separator`s, without surrounding white space.
 pub(crate) fn split<const N: usize>(line: &[u8], separator: u8) -> Result<[&[u8]; N], SkipReason> {
     collect(line.split(|&byte| byte == separator).map(<[u8]>::trim_ascii))
 }
@@ -54,29 +54,45 @@ fn collect<'a, const N: usize>(
     if pieces.next().is_some() { Err(WRONG_FIELDS) } else { Ok(fields) }
 }
 
-/// Whether a line can be the header of a table whose column `numeric` holds numbers.
-pub(crate) fn is_header(line: &[u8], separator: u8, numeric: usize) -> bool {
-    let field = line.split(|&byte| byte == separator).nth(numeric).map(<[u8]>::trim_ascii);
-    field.is_some_and(|field| field.first().is_some_and(u8::is_ascii_alphabetic))
-}
+/// Digits of a decimal number that always fit in 64 bits.
+const DIGITS_SAFE: usize = 19;
+
+/// 10 to the power of the index.
+const POWERS_OF_TEN: [u64; DIGITS_SAFE + 1] = {
+    let mut powers = [1; DIGITS_SAFE + 1];
+    let mut power = 1;
+    while power < powers.len() {
+        powers[power] = powers[power - 1] * 10;
+        power += 1;
+    }
+    powers
+};
 
 /// A whole number without sign.
+#[inline]
 pub(crate) fn whole(field: &[u8]) -> Result<u64, SkipReason> {
-    if field.is_empty() {
-        return Err(NOT_A_NUMBER);
+    if field.is_empty() || field.len() > DIGITS_SAFE {
+        return long_whole(field);
     }
-    let mut value = 0u64;
-    let mut fits = true;
+    let mut value = 0;
     for &byte in field {
-        if !byte.is_ascii_digit() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
             return Err(NOT_A_NUMBER);
         }
-        match value.checked_mul(10).and_then(|ten| ten.checked_add(u64::from(byte - b'0'))) {
-            Some(next) => value = next,
-            None => fits = false,
-        }
+        value = value * 10 + u64::from(digit);
     }
-    if fits { Ok(value) } else { Err(OUT_OF_RANGE) }
+    Ok(value)
+}
+
+#[cold]
+fn long_whole(field: &[u8]) -> Result<u64, SkipReason> {
+    if field.is_empty() || !field.iter().all(u8::is_ascii_digit) {
+        return Err(NOT_A_NUMBER);
+    }
+    let mut digits = field.iter().map(|byte| u64::from(byte - b'0'));
+    let value = digits.try_fold(0u64, |value, digit| value.checked_mul(10)?.checked_add(digit));
+    value.ok_or(OUT_OF_RANGE)
 }
 
 /// A whole number in hexadecimal digits, with or without `0x`.
@@ -91,7 +107,51 @@ pub(crate) fn hex(field: &[u8]) -> Result<u64, SkipReason> {
 
 /// A decimal number of units of `unit_ns` nanoseconds, rounded to the nearest
 /// nanosecond. Exact for plain decimals; a number with an exponent goes through a float.
+#[inline]
 pub(crate) fn time(field: &[u8], unit_ns: u64) -> Result<i64, SkipReason> {
+    time_and_decimals(field, unit_ns).map(|(ns, _)| ns)
+}
+
+/// As [`time`], and how many decimal places are printed, or more.
+#[inline]
+pub(crate) fn time_and_decimals(field: &[u8], unit_ns: u64) -> Result<(i64, u32), SkipReason> {
+    match short_time(field, unit_ns) {
+        Some((ns, decimals)) => Ok((in_time_range(ns)?, decimals)),
+        None => Ok((long_time(field, unit_ns)?, u32::MAX)),
+    }
+}
+
+/// The time of a field of few digits that is a whole number of nanoseconds, and its decimal
+/// places; `None` if it is anything else.
+#[inline]
+fn short_time(field: &[u8], unit_ns: u64) -> Option<(i64, u32)> {
+    let mut value = 0u64;
+    let mut point = None;
+    for (at, &byte) in field.iter().enumerate() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit <= 9 {
+            // This can wrap only for more digits than the check below allows.
+            value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+        } else if byte == b'.' && point.is_none() {
+            point = Some(at);
+        } else {
+            return None;
+        }
+    }
+    let digits = field.len() - usize::from(point.is_some());
+    if !(1..=DIGITS_SAFE).contains(&digits) {
+        return None;
+    }
+    let decimals = point.map_or(0, |point| field.len() - point - 1);
+    let unit = match decimals {
+        0 => unit_ns,
+        _ if unit_ns.is_multiple_of(POWERS_OF_TEN[decimals]) => unit_ns / POWERS_OF_TEN[decimals],
+        _ => return None,
+    };
+    Some((i64::try_from(value.checked_mul(unit)?).ok()?, decimals as u32))
+}
+
+fn long_time(field: &[u8], unit_ns: u64) -> Result<i64, SkipReason> {
     let (negative, digits) = match field.strip_prefix(b"-") {
         Some(rest) => (true, rest),
         None => (false, field),
@@ -112,8 +172,8 @@ pub(crate) fn time(field: &[u8], unit_ns: u64) -> Result<i64, SkipReason> {
     in_time_range(if negative { -ns } else { ns })
 }
 
-/// How many decimal places of a decimal number count, trailing zeros apart; nine at most,
-/// which is a nanosecond in seconds.
+/// How many decimal places of a decimal number are used, not counting trailing zeros; nine at
+/// most, which is a nanosecond in seconds.
 pub(crate) fn decimals_used(field: &[u8]) -> u32 {
     let Some(point) = memchr::memchr(b'.', field) else { return 0 };
     let digits = &field[point + 1..];
@@ -145,12 +205,12 @@ pub(crate) fn filetime(field: &[u8]) -> Result<i64, SkipReason> {
     in_time_range((ticks - FILETIME_EPOCH).checked_mul(100).ok_or(OUT_OF_RANGE)?)
 }
 
-/// The time itself if a record can hold it.
+/// The time itself if it fits in a record.
 pub(crate) fn in_time_range(ns: i64) -> Result<i64, SkipReason> {
     if (-TIME_MAX_NS..=TIME_MAX_NS).contains(&ns) { Ok(ns) } else { Err(OUT_OF_RANGE) }
 }
 
-/// The sum of a time and a span if a record can hold it.
+/// The sum of a time and a span if it fits in a record.
 pub(crate) fn later(ns: i64, span_ns: i64) -> Result<i64, SkipReason> {
     in_time_range(ns.checked_add(span_ns).ok_or(OUT_OF_RANGE)?)
 }
@@ -160,7 +220,7 @@ pub(crate) fn bytes(count: u64, unit: u64) -> Result<u64, SkipReason> {
     count.checked_mul(unit).ok_or(OUT_OF_RANGE)
 }
 
-/// The record of a request, once its range is known to be one.
+/// The record of a request, if its range is valid.
 pub(crate) fn request(op: Op, issue_ns: i64, offset: u64, len: u64) -> Result<Record, SkipReason> {
     if len == 0 {
         return Err(ZERO_LENGTH);

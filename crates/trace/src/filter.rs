@@ -1,9 +1,9 @@
-//! Which records a command looks at: by phase, device, time and operation.
+//! Selects records by phase, device, time and operation.
 
 use crate::record::{Op, Record};
 use crate::symbols::{Symbol, Symbols};
 
-/// A choice in the words of the user. What is left out does not restrict.
+/// A selection as the user gives it. Fields that are `None` select everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Name of a phase.
@@ -27,7 +27,7 @@ pub enum SelectionError {
     Unknown {
         /// `phase` or `device`.
         kind: &'static str,
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
     /// The end is not after the start.

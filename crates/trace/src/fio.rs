@@ -1,14 +1,14 @@
 //! fio's iolog, versions 2 and 3 (what `write_iolog` writes and `read_iolog` replays).
 //!
-//! The first line names the version. Then version 3 has `time name action offset length`
-//! with the time in microseconds since the start of the job; version 2 has no time but
+//! The first line names the version. Then version 3 has `time name action offset length` with
+//! the time in microseconds since the start of the job; version 2 has no time but
 //! `name wait microseconds 0` lines, each relative to the one before, so they add up.
-//! `name add`, `name open` and `name close` (after a time in version 3) say which files
-//! take part and are no requests.
+//! `name add`, `name open` and `name close` (after a time in version 3) list the files and are
+//! not requests.
 //!
-//! Every file is a device of its own: offsets count from the start of each file, so two
-//! files at the same offset do not overlap. What is not below `/dev/` is given as file
-//! name as well. fio asks a file to `sync`; here that is a flush of its device.
+//! Every file is a separate device: offsets count from the start of each file, so two files at
+//! the same offset do not overlap. A name that is not below `/dev/` is also the file name. A
+//! `sync` of a file is a flush of its device.
 //!
 //! Source: fio HOWTO, "Trace file format". fio's own replay of `wait` in version 2 has
 //! differed between releases; this follows the HOWTO.
@@ -23,7 +23,7 @@ use crate::sink::{LineParser, Sink};
 use crate::skips::SkipReason;
 use crate::symbols::Symbol;
 
-/// What the format carries.
+/// What the format contains.
 pub const CAPABILITIES: Capabilities = Capabilities {
     operation: true,
     address: true,
@@ -40,7 +40,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     clock_ns: 1_000,
 };
 
-/// A `wait` in version 3, where the times say how long to wait; fio ignores it too.
+/// A `wait` in version 3, where each line has a time; fio ignores it too.
 pub const WAIT_IN_V3: SkipReason = SkipReason("wait in an iolog of version 3");
 /// `sync_file_range` starts write-back of a range but promises nothing and flushes nothing.
 pub const RANGE_SYNC: SkipReason = SkipReason("sync_file_range, which flushes nothing");
@@ -156,8 +156,8 @@ fn first_word(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&line[..end], line[end..].trim_ascii_start()))
 }
 
-/// What stands before the last word, and the last word. Cutting from the end leaves file
-/// names with blanks whole.
+/// The text before the last word, and the last word. Splitting from the end keeps file names
+/// with blanks whole.
 fn last_word(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let start = line.iter().rposition(u8::is_ascii_whitespace)? + 1;
     let (before, word) = (line[..start].trim_ascii_end(), &line[start..]);

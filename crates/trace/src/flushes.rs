@@ -1,36 +1,36 @@
-//! Who waits for a flush: flush requests are issued by a worker, without a sector, and
-//! one of them may serve several bios.
+//! The bios that wait for flushes. A worker issues flush requests, without a sector, and one of
+//! them may serve several bios.
 
 use std::collections::VecDeque;
 
-use crate::names::Who;
+use crate::names::Origin;
 use crate::record::Flags;
 use crate::symbols::Symbol;
 
-/// Bios kept at most. The block layer gathers all bios that wait into one flush, and
-/// each is a process that waits for it.
+/// The most bios that are kept. The block layer gathers all waiting bios into one flush, and a
+/// process waits for each of them.
 const WAITING_MAX: usize = 1024;
 
-/// A bio that asks for a flush before it, after it, or both.
+/// A bio that needs a flush before it, after it, or both.
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
     device: Symbol,
     sector: u64,
     queue_ns: i64,
-    who: Who,
+    origin: Origin,
     stage: Stage,
-    /// It asks for a flush after its data too.
+    /// It needs a flush after its data too.
     after: bool,
-    /// It was moved here from a stacked device, and its own queue event is still to come.
+    /// It was remapped from a stacked device, and its own queue event has not arrived yet.
     remapped: bool,
 }
 
-/// How far a bio's flushes are.
+/// The progress of a bio's flushes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The flush before its data was not issued.
+    /// The flush before its data was not issued yet.
     Before,
-    /// The flush before its data was issued, or none was asked for.
+    /// The flush before its data was issued, or is not needed.
     After,
 }
 
@@ -42,7 +42,14 @@ pub(crate) struct FlushWaiters {
 
 impl FlushWaiters {
     /// A bio with `flags` was queued.
-    pub fn queue(&mut self, device: Symbol, sector: u64, flags: Flags, queue_ns: i64, who: Who) {
+    pub fn queue(
+        &mut self,
+        device: Symbol,
+        sector: u64,
+        flags: Flags,
+        queue_ns: i64,
+        origin: Origin,
+    ) {
         let moved = self
             .waiters
             .iter_mut()
@@ -58,20 +65,22 @@ impl FlushWaiters {
             self.waiters.pop_front();
         }
         let remapped = false;
-        self.waiters.push_back(Waiter { device, sector, queue_ns, who, stage, after, remapped });
+        self.waiters.push_back(Waiter { device, sector, queue_ns, origin, stage, after, remapped });
     }
 
-    /// A flush was issued to `device`: the queue time and process of the bio it is for.
+    /// A flush was issued to `device`. Returns the queue time and process of the bio that it is
+    /// for.
     ///
-    /// The flush serves every bio queued so far, so none of them asks for another one
-    /// before its data. If all had theirs, it is the one after the data of the oldest that
-    /// asked for it; failing that, a bio that was queued while the flush was on its way.
-    pub fn issue(&mut self, device: Symbol) -> Option<(i64, Who)> {
+    /// The flush serves every bio queued so far, so none of them needs another one before its
+    /// data. If all of them had that flush already, this is the one after the data of the
+    /// oldest bio that needs it; otherwise it is for a bio that was queued while the flush was
+    /// being issued.
+    pub fn issue(&mut self, device: Symbol) -> Option<(i64, Origin)> {
         let mut first = None;
         let mut after = None;
         let mut oldest = None;
         for waiter in self.waiters.iter_mut().filter(|waiter| waiter.device == device) {
-            let found = Some((waiter.queue_ns, waiter.who));
+            let found = Some((waiter.queue_ns, waiter.origin));
             oldest = oldest.or(found);
             if waiter.stage == Stage::Before {
                 waiter.stage = Stage::After;

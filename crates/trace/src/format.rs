@@ -29,7 +29,7 @@ pub enum Format {
     Spc,
     /// DiskSim ASCII.
     Disksim,
-    /// SSDsim ASCII, which looks as MQSim does.
+    /// SSDsim ASCII, with the same columns as MQSim's.
     Ssdsim,
     /// CloudPhysics, binary, version 1 or 2.
     Vscsi,
@@ -121,7 +121,7 @@ impl Format {
         }
     }
 
-    /// Whether several files of it can follow one another as one trace: not where a file
+    /// Whether several files of this format can follow one another as one trace: not if a file
     /// has to end with a whole record.
     #[must_use]
     pub fn joins_files(self) -> bool {

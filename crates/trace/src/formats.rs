@@ -1,30 +1,31 @@
-//! Every format: how it is recognised, and which parser reads it. The parsers know nothing of
+//! All formats: how each is recognised, and which parser reads it. The parsers do not depend on
 //! this list.
+
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
 
 use crate::blkparse::{self, Blkparse};
 use crate::capabilities::Capabilities;
 use crate::data_sets::records::RecordParser;
 use crate::data_sets::rows::{Row, Rows};
-use crate::data_sets::{
-    baleen, disksim, fiu, iotracer, k5cloud, lcs, midas, oracle, spc, systor17, thesios, vscsi,
-};
+use crate::data_sets::{baleen, disksim, fiu, iotracer, lcs, midas, oracle, thesios, vscsi};
 use crate::error::TraceError;
 use crate::fio::FioParser;
 use crate::format::Format;
 use crate::intake::Intake;
 use crate::map::MapParser;
-use crate::mqsim::{MqsimParser, TimeUnit};
+use crate::mqsim::{self, MqsimParser};
 use crate::options::ReaderOptions;
-use crate::scan::whole;
 use crate::sink::LineParser;
 use crate::tools::{biosnoop, etw};
-use crate::{alibaba, ftrace, msr, perf, tencent, wiscsee};
+use crate::{ftrace, perf, wiscsee};
 
 /// What reads a format.
 pub(crate) enum Parser {
     /// Text of which each line is an event of a request.
     Events(EventParser),
-    /// Events of several files, one for each processor.
+    /// Events of several files, one for each CPU.
     Blktrace,
     /// Text of which each line is a request.
     Lines(Box<dyn LineParser>),
@@ -35,7 +36,7 @@ pub(crate) enum Parser {
 /// The parser of `options.format`.
 ///
 /// # Errors
-/// What the parser says of its options.
+/// The error of the parser if its options are invalid.
 pub(crate) fn parser(options: &ReaderOptions) -> Result<Parser, TraceError> {
     Ok(match options.format {
         Format::Ftrace => Parser::Events(EventParser::Ftrace),
@@ -50,17 +51,14 @@ pub(crate) fn parser(options: &ReaderOptions) -> Result<Parser, TraceError> {
         Format::OracleGeneral => Parser::Records(Box::new(oracle::Cached::oracle_general())),
         Format::Lcs => Parser::Records(Box::new(oracle::Cached::lcs())),
         Format::FioIolog => Parser::Lines(Box::new(FioParser::new())),
-        Format::Msr => Parser::Lines(Box::new(msr::parser())),
-        Format::Alibaba => Parser::Lines(Box::new(alibaba::parser())),
-        Format::Tencent => Parser::Lines(Box::new(tencent::parser())),
-        // The columns, units and types of SSDsim are those of MQSim, which took them over. The
-        // unit of the time is MQSim's own default; another one takes a map.
-        Format::Mqsim | Format::Ssdsim => {
-            Parser::Lines(Box::new(MqsimParser::new(TimeUnit::Nanosecond)))
-        }
-        Format::Systor17 => rows(systor17::Systor17::new()),
-        Format::K5cloud => rows(k5cloud::K5cloud::new()),
-        Format::Spc => rows(spc::Spc::new()),
+        Format::Msr => mapped(MSR),
+        Format::Alibaba => mapped(ALIBABA),
+        Format::Tencent => mapped(TENCENT),
+        Format::Systor17 => mapped(SYSTOR17),
+        Format::K5cloud => mapped(K5CLOUD),
+        Format::Spc => mapped(SPC),
+        // MQSim adopted the columns, units and types of SSDsim.
+        Format::Mqsim | Format::Ssdsim => Parser::Lines(Box::new(MqsimParser)),
         Format::Disksim => rows(disksim::Disksim::new()),
         Format::Fiu => rows(fiu::Fiu),
         Format::Midas => rows(midas::Midas::new()),
@@ -78,6 +76,18 @@ pub(crate) fn parser(options: &ReaderOptions) -> Result<Parser, TraceError> {
     })
 }
 
+/// The maps of the formats that are read through a map.
+const MSR: &str = include_str!("../../../samples/maps/msr.toml");
+const ALIBABA: &str = include_str!("../../../samples/maps/alibaba.toml");
+const TENCENT: &str = include_str!("../../../samples/maps/tencent.toml");
+const SYSTOR17: &str = include_str!("../../../samples/maps/systor17.toml");
+const K5CLOUD: &str = include_str!("../../../samples/maps/k5cloud.toml");
+const SPC: &str = include_str!("../../../samples/maps/spc.toml");
+
+fn mapped(map: &str) -> Parser {
+    Parser::Lines(Box::new(MapParser::new(map).expect("a built-in map is right")))
+}
+
 fn rows(row: impl Row + 'static) -> Parser {
     Parser::Lines(Box::new(Rows::new(row)))
 }
@@ -91,7 +101,7 @@ pub(crate) enum EventParser {
 }
 
 impl EventParser {
-    /// Takes one line.
+    /// Reads one line.
     #[inline]
     pub fn line(
         &mut self,
@@ -107,48 +117,84 @@ impl EventParser {
         }
     }
 
-    /// Takes away what the lines cannot say.
+    /// Clears the capabilities that the lines cannot have.
     pub fn limit(&self, capabilities: &mut Capabilities, intake: &Intake) {
         match self {
             Self::Ftrace | Self::Perf => {}
             Self::Wiscsee => wiscsee::limit(capabilities),
             Self::Blkparse(blkparse) => {
                 blkparse.limit(capabilities);
-                // Old tools print write-zeroes as writes; only one that was printed
-                // proves that these could.
+                // Old tools print write-zeroes as writes; only a printed write-zeroes proves
+                // that the tool distinguishes them.
                 capabilities.write_zeroes = intake.write_zeroes;
             }
         }
     }
 }
 
-/// A text format, and whether a line can be of it.
-pub(crate) type Recogniser = (Format, fn(&[u8]) -> bool);
+/// How a line of a text format is recognised.
+pub(crate) enum Recogniser {
+    Function(fn(&[u8]) -> bool),
+    Pattern(Regex),
+}
 
-/// In the order of preference where a line could be of several.
-pub(crate) const RECOGNISERS: [Recogniser; 18] = [
-    (Format::Ftrace, |line| ftrace::head(line).is_some_and(|head| is_name(head.name))),
-    (Format::PerfScript, |line| perf::head(line).is_some_and(|head| is_name(head.name))),
-    // Without its times the text of the tracer cannot be read, but the reader says why.
-    (Format::Blkparse, |line| blkparse::fields(line).is_some() || blkparse::is_timeless(line)),
-    (Format::Wiscsee, wiscsee::is_line),
-    (Format::Msr, is_msr),
-    (Format::Alibaba, is_alibaba),
-    (Format::Tencent, is_tencent),
-    (Format::Mqsim, is_mqsim),
-    (Format::Biosnoop, biosnoop::is_line),
-    (Format::Etw, etw::is_line),
-    (Format::Systor17, systor17::is_line),
-    (Format::K5cloud, k5cloud::is_line),
-    (Format::Spc, spc::is_line),
-    (Format::Disksim, disksim::is_line),
-    (Format::Fiu, fiu::is_line),
-    (Format::Baleen, baleen::is_line),
-    (Format::Thesios, thesios::is_header),
-    (Format::IoTracer, |line| iotracer::is_header(line) || iotracer::is_line(line)),
-];
+impl Recogniser {
+    /// Whether `line` can be of the format.
+    pub fn fits(&self, line: &[u8]) -> bool {
+        match self {
+            Self::Function(is_line) => is_line(line),
+            Self::Pattern(pattern) => pattern.is_match(line),
+        }
+    }
+}
 
-/// The binary format that starts with `head`; blktrace apart, whose mark is looked at first.
+/// The text formats, in the order of preference where a line could be of several.
+pub(crate) static RECOGNISERS: LazyLock<[(Format, Recogniser); 18]> = LazyLock::new(|| {
+    use Recogniser::Function;
+    [
+        (
+            Format::Ftrace,
+            Function(|line| ftrace::head(line).is_some_and(|head| is_name(head.name))),
+        ),
+        (
+            Format::PerfScript,
+            Function(|line| perf::head(line).is_some_and(|head| is_name(head.name))),
+        ),
+        // Without its times the text of the tracer cannot be read, but the reader says why.
+        (
+            Format::Blkparse,
+            Function(|line| blkparse::fields(line).is_some() || blkparse::is_timeless(line)),
+        ),
+        (Format::Wiscsee, Function(wiscsee::is_line)),
+        (Format::Msr, columns("N,T,N,(?i:read|write),N,N,N")),
+        (Format::Alibaba, columns("N,[RWrw],N,N,N")),
+        (Format::Tencent, columns("N,N,N,[01],N")),
+        (Format::Mqsim, Function(mqsim::is_line)),
+        (Format::Biosnoop, Function(biosnoop::is_line)),
+        (Format::Etw, Function(etw::is_line)),
+        (Format::Systor17, columns("D,D?,[RW]?,N,N,N")),
+        (Format::K5cloud, columns("N,D,[RW],N,N")),
+        (Format::Spc, columns("N,N,N,[RWrw],D(,.*)?")),
+        (Format::Disksim, Function(disksim::is_line)),
+        (Format::Fiu, Function(fiu::is_line)),
+        (Format::Baleen, Function(baleen::is_line)),
+        (Format::Thesios, Function(thesios::is_header)),
+        (Format::IoTracer, Function(|line| iotracer::is_header(line) || iotracer::is_line(line))),
+    ]
+});
+
+/// Recognises columns between commas: `N` is a whole number, `D` a number with a decimal point,
+/// and `T` any text. White space around a column does not matter.
+fn columns(pattern: &str) -> Recogniser {
+    let pattern = pattern
+        .replace(',', r"\s*,\s*")
+        .replace('N', "[0-9]{1,19}")
+        .replace('D', r"(?:[0-9]+\.[0-9]*(?:[eE]-?[0-9]+)?)")
+        .replace('T', "[^,]*");
+    Recogniser::Pattern(Regex::new(&format!(r"(?-u)^\s*{pattern}\s*$")).expect("a pattern"))
+}
+
+/// The binary format that starts with `head`, except blktrace, which is checked first.
 pub(crate) fn of_binary_head(head: &[u8]) -> Option<Format> {
     if lcs::is_head(head) {
         return Some(Format::Lcs);
@@ -163,46 +209,4 @@ pub(crate) fn ambiguous(line: &[u8]) -> Option<&'static str> {
 
 fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
-}
-
-fn cells<const N: usize>(line: &[u8], separator: u8) -> Option<[&[u8]; N]> {
-    let mut cells = [&line[..0]; N];
-    let mut parts = line.split(|&byte| byte == separator).filter(|cell| {
-        // Columns made of spaces may be padded with several.
-        separator != b' ' || !cell.is_empty()
-    });
-    for cell in &mut cells {
-        *cell = parts.next()?.trim_ascii();
-    }
-    parts.next().is_none().then_some(cells)
-}
-
-fn numbers(cells: &[&[u8]]) -> bool {
-    cells.iter().all(|cell| whole(cell).is_some())
-}
-
-fn is_msr(line: &[u8]) -> bool {
-    cells(line, b',').is_some_and(|[time, _, disk, op, offset, size, response]| {
-        (op.eq_ignore_ascii_case(b"read") || op.eq_ignore_ascii_case(b"write"))
-            && numbers(&[time, disk, offset, size, response])
-    })
-}
-
-fn is_alibaba(line: &[u8]) -> bool {
-    cells(line, b',').is_some_and(|[device, op, offset, size, time]| {
-        matches!(op, b"R" | b"W" | b"r" | b"w") && numbers(&[device, offset, size, time])
-    })
-}
-
-fn is_tencent(line: &[u8]) -> bool {
-    cells(line, b',').is_some_and(|[time, offset, size, op, volume]| {
-        matches!(op, b"0" | b"1") && numbers(&[time, offset, size, volume])
-    })
-}
-
-fn is_mqsim(line: &[u8]) -> bool {
-    let is_one = |[time, device, lba, size, op]: [&[u8]; 5]| {
-        matches!(op, b"0" | b"1") && numbers(&[time, device, lba, size])
-    };
-    cells(line, b' ').or_else(|| cells(line, b'\t')).is_some_and(is_one)
 }

@@ -1,10 +1,10 @@
 //! Names for the addresses of a device: where a file system keeps its superblocks,
 //! journal, tables and data, so that a report can say what a write was for.
 //!
-//! A layout is read from its own text form (`docs/spec/fs-layout.md`) or worked out from
-//! the superblocks of an image or device. It is what the file system laid out when it was
-//! made, plus what stands at the time in the fields that are read: blocks that it takes
-//! from its data for directories, inodes or trees later on count as data.
+//! A layout is read from its text form (`docs/spec/fs-layout.md`) or computed from the
+//! superblocks of an image or device. It is the layout of mkfs, plus the current values of the
+//! fields that are read: blocks that the file system later takes from its data area for
+//! directories, inodes or trees count as data.
 
 mod ext4;
 mod ext4_journal;
@@ -19,8 +19,8 @@ mod xfs;
 pub use plan::Damage;
 pub use volume::{ProbeError, ReadAt};
 
-/// Regions of a layout: more than the largest file system that is probed has, and few
-/// enough to hold in memory.
+/// The most regions of a layout: more than the largest supported file system has, and few
+/// enough to keep in memory.
 pub const REGIONS_MAX: usize = 1 << 21;
 
 /// A range of addresses with a name.
@@ -30,29 +30,29 @@ pub struct Region {
     pub start: u64,
     /// The byte behind the last one.
     pub end: u64,
-    /// What is there, with the name of the file system, such as `ext4 group 3 data`. It
-    /// makes sense alone. Neighbours may have the same.
+    /// The content, with the name of the file system, such as `ext4 group 3 data`. Neighbours
+    /// may have the same label.
     pub label: String,
-    /// What a table sums up in one row, such as `ext4 data`.
+    /// The group that a table sums up in one row, such as `ext4 data`.
     pub group: String,
 }
 
-/// What is where on a device.
+/// The regions of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FsLayout {
     /// The file system, such as `ext4`.
     pub name: String,
-    /// Where the layout comes from, in words.
+    /// Where the layout comes from, as text.
     pub source: String,
-    /// In order of addresses, never empty, none overlapping another.
+    /// In order of addresses, never empty, not overlapping.
     regions: Vec<Region>,
 }
 
-/// A layout that cannot be.
+/// Why a layout is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayoutError {
-    /// The text is not of the form that is documented.
+    /// The text is not in the documented format.
     #[error("line {line}: {what}")]
     Text {
         /// Line of the text, from 1.
@@ -72,7 +72,7 @@ pub enum LayoutError {
     /// A region ends where it starts, or before.
     #[error("region {label:?} ends at byte {end}, not behind its start {start}")]
     Empty {
-        /// Its place among the regions.
+        /// Its index among the regions.
         index: usize,
         /// Its label.
         label: String,
@@ -84,7 +84,7 @@ pub enum LayoutError {
     /// Two regions claim the same bytes.
     #[error("region {label:?} starts at byte {start}, inside of {other:?}, which ends at {end}")]
     Overlap {
-        /// The place among the regions of the one that starts later.
+        /// The index of the region that starts later.
         index: usize,
         /// Its label.
         label: String,
@@ -140,7 +140,7 @@ impl FsLayout {
         &self.regions
     }
 
-    /// The region of the byte `offset`; `None` where nothing is laid out.
+    /// The region of the byte `offset`; `None` outside of all regions.
     #[must_use]
     pub fn region(&self, offset: u64) -> Option<&Region> {
         let behind = self.regions.partition_point(|region| region.start <= offset);
@@ -148,21 +148,20 @@ impl FsLayout {
         (offset < region.end).then_some(region)
     }
 
-    /// What is at the byte `offset`, in detail; `None` where nothing is laid out.
+    /// The label of the byte `offset`; `None` outside of all regions.
     #[must_use]
     pub fn label(&self, offset: u64) -> Option<&str> {
         self.region(offset).map(|region| region.label.as_str())
     }
 
-    /// The kind of what is at the byte `offset`, the same for all its places; `None` where
-    /// nothing is laid out.
+    /// The group of the byte `offset`; `None` outside of all regions.
     #[must_use]
     pub fn group(&self, offset: u64) -> Option<&str> {
         self.region(offset).map(|region| region.group.as_str())
     }
 
-    /// The regions that have some of the bytes from `start` up to before `end`, in order: a
-    /// request may reach over several.
+    /// The regions that contain some of the bytes from `start` up to before `end`, in order: a
+    /// request may cover several.
     #[must_use]
     pub fn overlapping(&self, start: u64, end: u64) -> &[Region] {
         if start >= end {

@@ -3,9 +3,9 @@
 //! ```text
 //!  jbd2/loop0-8-10900   [000] .....   745.098260: block_bio_queue: 7,0 FWFSM 8 + 8 [jbd2/loop0-8]
 //! ```
-//! The process number stands after the last dash before the processor, because commands
-//! contain dashes; a thread group in parentheses may follow it. The column of flags has
-//! four or five characters, or is missing. trace-cmd pads the event's name.
+//! The process number is after the last dash before the CPU, because commands may contain
+//! dashes; a thread group in parentheses may follow it. The column of flags has four or five
+//! characters, or is missing. trace-cmd pads the event's name.
 
 use crate::error::TraceError;
 use crate::event::{LOST, UNREADABLE};
@@ -34,7 +34,7 @@ pub(crate) fn head(line: &[u8]) -> Option<Head<'_>> {
     Some(Head { pid, task, time_ns, step_ns, name, body: body.trim_ascii_start() })
 }
 
-/// What stands before an event in its line, and what comes then.
+/// The columns before an event in its line, and the rest of the line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'a> {
     pub pid: i32,
@@ -46,10 +46,10 @@ pub(crate) struct Context<'a> {
     pub rest: &'a [u8],
 }
 
-/// Cuts off the task, processor, flags and time.
+/// Splits off the task, CPU, flags and time.
 #[inline]
 pub(crate) fn context(line: &[u8]) -> Option<Context<'_>> {
-    let (before, mut scan) = processor(line)?;
+    let (before, mut scan) = cpu(line)?;
     let before = match before.strip_suffix(b")") {
         Some(group) => &group[..group.iter().rposition(|&byte| byte == b'(')?],
         None => before,
@@ -67,9 +67,9 @@ pub(crate) fn context(line: &[u8]) -> Option<Context<'_>> {
     Some(Context { pid, task: &before[..dash], time_ns, step_ns, rest: scan.rest })
 }
 
-/// Finds the processor, ` [001] `: what is before it and after it.
+/// Finds the CPU, ` [001] `; returns the text before it and after it.
 #[inline]
-pub(crate) fn processor(line: &[u8]) -> Option<(&[u8], Scan<'_>)> {
+pub(crate) fn cpu(line: &[u8]) -> Option<(&[u8], Scan<'_>)> {
     for start in memchr::memchr_iter(b'[', line) {
         let mut scan = Scan::new(&line[start + 1..]);
         let spaced = start > 0 && line[start - 1] == b' ';
@@ -80,7 +80,7 @@ pub(crate) fn processor(line: &[u8]) -> Option<(&[u8], Scan<'_>)> {
     None
 }
 
-/// Headers are expected; notes of loss have a row of their own.
+/// Headers are expected; lost events are counted separately.
 pub(crate) fn no_event(line: &[u8], number: u64, intake: &mut Intake) {
     let text = line.trim_ascii();
     let is_header = text.is_empty()
@@ -96,8 +96,8 @@ pub(crate) fn no_event(line: &[u8], number: u64, intake: &mut Intake) {
     }
 }
 
-/// `CPU:0 [LOST 123 EVENTS]`, or `[123 EVENTS DROPPED]` by trace-cmd; the number may be
-/// missing where the kernel does not know it.
+/// `CPU:0 [LOST 123 EVENTS]`, or `[123 EVENTS DROPPED]` by trace-cmd; the number is missing if
+/// the kernel does not know it.
 fn lost(text: &[u8]) -> Option<u64> {
     let mut scan = Scan::new(text);
     scan.word_is(b"CPU:")?;

@@ -1,9 +1,8 @@
-//! Made-up traces: seeded, endlessly repeatable, one request at a time without storing
-//! any.
+//! Generates synthetic traces from a seed, one request at a time, without storing them.
 //!
-//! A [`Workload`] says what is wanted; [`Workload::records`] gives an iterator. Operation,
-//! size, place and arrival each draw from a stream of their own, so that a change in the
-//! share of reads, for example, leaves the arrival times as they are.
+//! A [`Workload`] describes the requests; [`Workload::records`] returns an iterator. Operation,
+//! size, address and arrival each use a random stream of their own, so that a change in the
+//! share of reads, for example, does not change the arrival times.
 
 use prism_base::distribution::{Scatter, Zipf};
 use prism_base::{Bytes, Nanos, Rng};
@@ -11,20 +10,20 @@ use prism_base::{Bytes, Nanos, Rng};
 use crate::fields::{ADDRESS_MAX, TIME_MAX_NS};
 use crate::record::{Op, Record};
 
-/// Where requests go. Places are multiples of the alignment within the span.
+/// The distribution of addresses. They are multiples of the alignment within the span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pattern {
-    /// Everywhere alike.
+    /// All addresses are equally likely.
     Uniform,
-    /// One after the other, from the start again when the end is reached.
+    /// One after the other, starting again when the end is reached.
     Sequential,
-    /// The k-th hottest place in proportion to 1/k^theta; the hot places are scattered
-    /// over the span.
+    /// The k-th most frequent address has a probability in proportion to 1/k^theta; the
+    /// frequent addresses are scattered over the span.
     Zipf {
         /// The exponent, above 0; 0.99 is YCSB's.
         theta: f64,
     },
-    /// A part of the span, at its start, gets a larger part of the requests.
+    /// A part of the span, at its start, gets a larger share of the requests.
     HotCold {
         /// Share of the span that is hot, between 0 and 1.
         hot_space: f64,
@@ -33,7 +32,7 @@ pub enum Pattern {
     },
 }
 
-/// When requests come. The first one comes at 0.
+/// The arrival times of requests. The first one arrives at 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// One every `interval`.
@@ -46,18 +45,18 @@ pub enum Arrival {
         /// Mean time from one request to the next.
         mean: Nanos,
     },
-    /// One every `interval` for `on`, then none for `off`, again and again.
+    /// One every `interval` for `on`, then none for `off`, repeatedly.
     Bursts {
         /// Time from one request to the next within a burst.
         interval: Nanos,
         /// Length of a burst.
         on: Nanos,
-        /// Length of the silence after it.
+        /// Length of the pause after it.
         off: Nanos,
     },
 }
 
-/// A size and how often it is drawn relative to the others.
+/// A size and its frequency relative to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeShare {
     /// Bytes of the request.
@@ -69,9 +68,9 @@ pub struct SizeShare {
 /// What to generate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// The run is a function of this and the other fields.
+    /// The seed of all random streams.
     pub seed: u64,
-    /// Reads, writes and discards; flushes come on top.
+    /// The number of reads, writes and discards; flushes are not counted.
     pub requests: u64,
     /// Requests stay below this address.
     pub span: Bytes,
@@ -83,15 +82,15 @@ pub struct Workload {
     pub read_share: f64,
     /// Share of discards, from 0 to 1; the rest are writes.
     pub discard_share: f64,
-    /// A flush follows every so many writes, at the time of the last of them.
+    /// The number of writes after which a flush follows, at the time of the last of them.
     pub writes_per_flush: Option<u64>,
-    /// Where requests go.
+    /// The distribution of addresses.
     pub pattern: Pattern,
-    /// When they come.
+    /// The arrival times.
     pub arrival: Arrival,
 }
 
-/// Why a workload makes no sense.
+/// Why a workload is invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkloadError {
@@ -109,10 +108,10 @@ pub enum WorkloadError {
         /// The span.
         span: Bytes,
     },
-    /// The span is beyond what an address can name.
+    /// The span is larger than the address space.
     #[error("the span must be below 2^63 bytes")]
     SpanTooLarge,
-    /// A share is outside 0 to 1, or reads and discards are more than everything.
+    /// A share is outside 0 to 1, or the sum of reads and discards is above 1.
     #[error("read and discard share must lie between 0 and 1, also their sum")]
     Shares,
     /// A hot share is not between 0 and 1.
@@ -124,7 +123,7 @@ pub enum WorkloadError {
     /// Flushes after every 0 writes.
     #[error("writes per flush must be above 0")]
     Flush,
-    /// A burst of no length, or more time than a trace can hold.
+    /// A burst of no length, or more time than a trace can have.
     #[error("bursts must last longer than 0 and all requests come within 146 years")]
     Arrival,
 }
@@ -133,15 +132,15 @@ impl Workload {
     /// The requests, in the order of their times.
     ///
     /// # Errors
-    /// [`WorkloadError`] if a field makes no sense.
+    /// [`WorkloadError`] if a field is invalid.
     pub fn records(&self) -> Result<Records, WorkloadError> {
         let largest = self.check()?;
-        // Every size can be placed at every slot, so that all sizes share one pattern.
+        // Every size fits at every slot, so that all sizes have the same pattern.
         let slots = (self.span.0 - largest.0) / self.align.0 + 1;
         let place = match self.pattern {
-            Pattern::Uniform => Place::Uniform,
-            Pattern::Sequential => Place::Sequential { next: 0 },
-            Pattern::Zipf { theta } => Place::Zipf {
+            Pattern::Uniform => PatternState::Uniform,
+            Pattern::Sequential => PatternState::Sequential { next: 0 },
+            Pattern::Zipf { theta } => PatternState::Zipf {
                 zipf: Zipf::new(slots, theta),
                 scatter: Scatter::new(slots, &mut Rng::stream(self.seed, "generate scatter")),
             },
@@ -150,7 +149,7 @@ impl Workload {
                 if hot == 0 || hot >= slots {
                     return Err(WorkloadError::Hot);
                 }
-                Place::HotCold { hot, hot_requests }
+                PatternState::HotCold { hot, hot_requests }
             }
         };
         let stream = |label| Rng::stream(self.seed, label);
@@ -170,7 +169,7 @@ impl Workload {
         })
     }
 
-    /// Checks everything; the largest size.
+    /// Checks all fields; returns the largest size.
     fn check(&self) -> Result<Bytes, WorkloadError> {
         let largest = self.sizes.iter().map(|share| share.size).max();
         let largest = largest.ok_or(WorkloadError::Sizes)?;
@@ -219,7 +218,7 @@ impl Workload {
                 return true;
             }
             Arrival::Bursts { interval, on, off } => {
-                // A gap crosses as many silences as bursts fit into it, and one more.
+                // A gap contains as many pauses as bursts fit into it, and one more.
                 let silences = u128::from(interval.0 / on.0) + 1;
                 u128::from(interval.0) + silences * u128::from(off.0)
             }
@@ -229,7 +228,7 @@ impl Workload {
 }
 
 #[derive(Clone, Debug)]
-enum Place {
+enum PatternState {
     Uniform,
     Sequential { next: u64 },
     Zipf { zipf: Zipf, scatter: Scatter },
@@ -242,9 +241,9 @@ pub struct Records {
     workload: Workload,
     left: u64,
     slots: u64,
-    place: Place,
+    place: PatternState,
     weights: u64,
-    /// When the next request comes. In bursts this is time within bursts only.
+    /// When the next request arrives. With bursts, pauses are not counted in this time.
     next_ns: i64,
     writes: u64,
     flush_at: Option<i64>,
@@ -281,9 +280,9 @@ impl Records {
         let align = self.workload.align.0;
         let rng = &mut self.place_rng;
         match &mut self.place {
-            Place::Uniform => rng.below(self.slots) * align,
-            Place::Zipf { zipf, scatter } => scatter.place(zipf.draw(rng)) * align,
-            Place::HotCold { hot, hot_requests } => {
+            PatternState::Uniform => rng.below(self.slots) * align,
+            PatternState::Zipf { zipf, scatter } => scatter.place(zipf.draw(rng)) * align,
+            PatternState::HotCold { hot, hot_requests } => {
                 let slot = if rng.chance(*hot_requests) {
                     rng.below(*hot)
                 } else {
@@ -291,7 +290,7 @@ impl Records {
                 };
                 slot * align
             }
-            Place::Sequential { next } => {
+            PatternState::Sequential { next } => {
                 let offset = if *next > self.workload.span.0 - size { 0 } else { *next };
                 *next = (offset + size).next_multiple_of(align);
                 offset
@@ -299,7 +298,7 @@ impl Records {
         }
     }
 
-    /// The time of this request; steps on to the next.
+    /// The time of this request; advances to the next.
     fn arrive(&mut self) -> i64 {
         let now = self.next_ns;
         match self.workload.arrival {

@@ -1,4 +1,4 @@
-//! Everything that is known of a trace besides its records: what reports say of it.
+//! Everything that is known about a trace apart from its records, for reports.
 
 use crate::facts::TraceFacts;
 use crate::record::Record;
@@ -7,16 +7,16 @@ use crate::summary::Figures;
 use crate::symbols::Symbols;
 use crate::tally::Tallies;
 
-/// What is known of a trace that was read, and of the part of it that was selected.
+/// What is known about a trace that was read, and about the selected part of it.
 #[derive(Debug)]
 pub struct TraceInfo {
     /// The first of its files, for messages.
     pub name: String,
-    /// Discards that come after the selected phase; of many only the first ones.
+    /// Discards after the selected phase; only the first ones if there are many.
     pub later_discards: Vec<Record>,
     /// The names that the records refer to.
     pub symbols: Symbols,
-    /// What is known of the whole recording.
+    /// What is known about the whole recording.
     pub facts: TraceFacts,
     /// The counts over the selected records.
     pub summary: Figures,
@@ -34,9 +34,9 @@ pub struct TraceInfo {
     pub source: Option<String>,
 }
 
-/// Stored records that several readers read, each at its own place.
+/// Stored records for several readers, each with its own position.
 pub trait Records: Source {
-    /// Records in it.
+    /// The number of records.
     fn count(&self) -> u64;
 
     /// Another reader of the same records, from the first one on.

@@ -1,4 +1,4 @@
-//! Where the parsers of event formats put their events: they come into order, and become
+//! Takes the events of the parsers of event formats, sorts them by time and pairs them into
 //! records.
 
 use crate::error::TraceError;
@@ -10,11 +10,11 @@ use crate::pair::{Pairing, Totals};
 use crate::record::Record;
 use crate::skips::{SkipReason, Skips};
 
-/// How far an event may stand behind later ones. Tools that merge the buffers of several
-/// processors read them alternately of a fraction of a second.
+/// By how much an event may come after later ones. Tools that merge the buffers of several CPUs
+/// read one buffer after another, each for a fraction of a second.
 const DISORDER_NS: u64 = 1_000_000_000;
 
-/// Takes events from a parser, puts them into order, and pairs them into records.
+/// Takes events from a parser, sorts them by time, and pairs them into records.
 pub(crate) struct Intake {
     pub names: Names,
     pub skips: Skips,
@@ -32,7 +32,7 @@ impl Intake {
         Self::with_disorder(count_from, DISORDER_NS)
     }
 
-    /// Events may stand up to `disorder_ns` behind later ones.
+    /// Events may come up to `disorder_ns` after later ones.
     pub fn with_disorder(count_from: CountFrom, disorder_ns: u64) -> Self {
         Self {
             names: Names::new(),
@@ -45,7 +45,7 @@ impl Intake {
         }
     }
 
-    /// Takes an event read at its line; `step_ns` is the step of its timestamp.
+    /// Takes an event; `step_ns` is the resolution of its timestamp.
     #[inline]
     pub fn event(&mut self, event: Event, step_ns: u64) -> Result<(), TraceError> {
         self.clock_ns = self.clock_ns.min(step_ns);
@@ -65,7 +65,7 @@ impl Intake {
         out.append(&mut self.ready);
     }
 
-    /// Moves all the rest to `out`.
+    /// Moves all remaining records to `out`.
     pub fn finish(&mut self, out: &mut Vec<Record>) -> Totals {
         while let Some(event) = self.order.pop(true) {
             self.pairing.event(event, &mut self.skips, &mut self.ready);

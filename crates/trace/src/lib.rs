@@ -1,15 +1,13 @@
-//! Block traces: one canonical record, readers for the formats of the world
-//! (bytes in, records out), generators and text writers.
+//! Block traces: one record type, readers of many formats (bytes in, records out), generators
+//! and text writers.
 //!
-//! Nothing here opens a file or knows a device: `host` brings the bytes.
+//! Nothing here opens a file or accesses a device: the crate `host` supplies the bytes.
 
-pub mod alibaba;
 mod blkparse;
 mod blkparse_format;
 mod blktrace;
 mod blktrace_record;
 pub mod capabilities;
-pub mod csv;
 mod data_sets;
 pub mod detect;
 pub mod error;
@@ -30,7 +28,6 @@ pub mod lines;
 pub mod live;
 pub mod map;
 pub mod mqsim;
-pub mod msr;
 mod names;
 mod nvme;
 pub mod options;
@@ -48,7 +45,6 @@ pub mod skips;
 pub mod source;
 pub mod summary;
 pub mod tally;
-pub mod tencent;
 #[cfg(test)]
 mod testing;
 mod tools;

@@ -1,10 +1,10 @@
-//! Cuts bytes that come in pieces into lines.
+//! Splits bytes that arrive in pieces into lines.
 
-/// Longest line that is kept. The longest line of any known format is below 1 KiB; what
-/// is longer is damage or not text, and must not fill the memory.
+/// The longest line that is kept. The lines of all known formats are shorter than 1 KiB; a
+/// longer one is damaged or not text, and must not fill the memory.
 pub const LINE_MAX: usize = 64 << 10;
 
-/// The line splitter: gives the same lines however the bytes are cut into pieces.
+/// The line splitter. It gives the same lines however the bytes are cut into pieces.
 #[derive(Debug, Default)]
 pub struct Lines {
     carry: Vec<u8>,
@@ -13,7 +13,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Lines given so far.
+    /// Lines so far.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.number
@@ -23,7 +23,7 @@ impl Lines {
     /// number from 1; with `None` for a line longer than [`LINE_MAX`].
     ///
     /// # Errors
-    /// What `take` fails with.
+    /// The error of `take`.
     pub fn feed<E>(
         &mut self,
         bytes: &[u8],
@@ -49,10 +49,10 @@ impl Lines {
         Ok(())
     }
 
-    /// Gives the last line, if the bytes did not end with a line end.
+    /// Passes on the last line, if the bytes did not end with a line end.
     ///
     /// # Errors
-    /// What `take` fails with.
+    /// The error of `take`.
     pub fn end<E>(
         &mut self,
         mut take: impl FnMut(Option<&[u8]>, u64) -> Result<(), E>,
@@ -67,7 +67,7 @@ impl Lines {
     }
 
     fn keep(&mut self, piece: &[u8]) {
-        // One byte more than the longest line may be a carriage return.
+        // The line may have one byte more, a carriage return.
         if self.overlong || self.carry.len() + piece.len() > LINE_MAX + 1 {
             self.overlong = true;
             self.carry.clear();

@@ -1,12 +1,12 @@
-//! Commands and devices as symbols, with a cache before the table of all names: a trace
-//! repeats a handful of them in every line.
+//! Commands and devices as symbols, with a cache in front of the table of all names: a trace
+//! repeats a few of them in every line.
 
 use crate::symbols::{Symbol, Symbols};
 
-/// Places in each cache; a trace has rarely more busy commands or devices.
+/// Entries of each cache; a trace rarely has more busy commands or devices.
 const CACHED: usize = 256;
 
-/// A command is 15 bytes at most in Linux.
+/// A command has at most 15 bytes in Linux.
 const COMM_MAX: usize = 16;
 
 /// The names of a trace of block events.
@@ -17,21 +17,21 @@ pub(crate) struct Names {
     devices: Vec<Option<(u32, u32, Symbol)>>,
 }
 
-/// Who did something, and with what.
+/// The process behind an event, and what is known of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Who {
+pub(crate) struct Origin {
     pub pid: i32,
     pub comm: Symbol,
-    pub about: About,
+    pub tags: DataTags,
 }
 
-impl Who {
-    pub const UNKNOWN: Self = Self { pid: -1, comm: Symbol::NONE, about: About::NOTHING };
+impl Origin {
+    pub const UNKNOWN: Self = Self { pid: -1, comm: Symbol::NONE, tags: DataTags::NONE };
 }
 
-/// What the data is, where the source tells.
+/// What is known of the data of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct About {
+pub(crate) struct DataTags {
     /// 0 is unknown.
     pub inode: u64,
     pub file: Symbol,
@@ -39,8 +39,8 @@ pub(crate) struct About {
     pub hint: u8,
 }
 
-impl About {
-    pub const NOTHING: Self = Self { inode: 0, file: Symbol::NONE, stream: 0, hint: 0 };
+impl DataTags {
+    pub const NONE: Self = Self { inode: 0, file: Symbol::NONE, stream: 0, hint: 0 };
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -53,29 +53,29 @@ struct CachedComm {
 
 impl Names {
     pub fn new() -> Self {
-        let nobody = CachedComm {
+        let unknown = CachedComm {
             bytes: [0; COMM_MAX],
             len: 0,
             symbol: Symbol::NONE,
             acts_for_others: false,
         };
-        Self { symbols: Symbols::new(), comms: vec![nobody; CACHED], devices: vec![None; CACHED] }
+        Self { symbols: Symbols::new(), comms: vec![unknown; CACHED], devices: vec![None; CACHED] }
     }
 
     /// The process `pid` called `comm`.
-    pub fn who(&mut self, pid: i32, comm: &[u8]) -> Who {
-        Who { pid, comm: self.comm(comm).symbol, about: About::NOTHING }
+    pub fn process(&mut self, pid: i32, comm: &[u8]) -> Origin {
+        Origin { pid, comm: self.comm(comm).symbol, tags: DataTags::NONE }
     }
 
-    /// The process on whose behalf an issue took place, as far as the issue event tells:
-    /// unknown if it was a worker of the block layer or an interrupt of the idle task,
-    /// which issue for others.
-    pub fn issuer(&mut self, pid: i32, comm: &[u8]) -> Who {
+    /// The process for which a request was issued, as far as the issue event shows it: unknown
+    /// if the issuer was a worker of the block layer or an interrupt of the idle task, which
+    /// issue requests of other processes.
+    pub fn issuer(&mut self, pid: i32, comm: &[u8]) -> Origin {
         let cached = self.comm(comm);
         if pid == 0 || cached.acts_for_others {
-            Who::UNKNOWN
+            Origin::UNKNOWN
         } else {
-            Who { pid, comm: cached.symbol, about: About::NOTHING }
+            Origin { pid, comm: cached.symbol, tags: DataTags::NONE }
         }
     }
 
@@ -121,9 +121,9 @@ impl Names {
     }
 }
 
-/// Whether a thread of this name issues requests of others: the high-priority workers
-/// bound to a processor (`kworker/0:1H`) run the block layer's queues, and soft
-/// interrupts restart them.
+/// Whether a thread of this name issues requests of other processes: the high-priority workers
+/// bound to a CPU (`kworker/0:1H`) run the block layer's queues, and soft interrupts restart
+/// them.
 fn acts_for_others(comm: &[u8]) -> bool {
     let worker = comm.strip_prefix(b"kworker/");
     worker.is_some_and(|rest| rest.ends_with(b"H") && !rest.starts_with(b"u"))

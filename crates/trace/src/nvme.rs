@@ -5,22 +5,22 @@
 //!                   cmd=(nvme_cmd_write slba=69944, len=1023, ctrl=0x0, dsmgmt=0, reftag=0)
 //! nvme_complete_rq: nvme0: disk=nvme0n1, qid=1, cmdid=12, res=0x0, retries=0, flags=0x0, ...
 //! ```
-//! Addresses and lengths are in logical blocks, and the length is one less than it is; how
-//! large a block is, no field tells. A command is found again by controller, queue and
-//! number, not by its address. The ranges of a discard are in memory that is not printed.
-//! Sync and metadata marks have ended in the block layer.
+//! Addresses and lengths are in logical blocks, and the printed length is one less than the
+//! number of blocks; no field contains the size of a block. A completion is matched by
+//! controller, queue and number, not by address. The ranges of a discard are in memory that is
+//! not printed. The driver no longer knows sync and metadata flags.
 //!
 //! Source: NVM Express NVM Command Set 1.0, read and write commands; Linux
 //! `drivers/nvme/host/trace.[ch]`.
 
-use crate::event::{CommandId, Target, What};
-use crate::names::{About, Names, Who};
+use crate::event::{CommandId, EventKind, Target};
+use crate::names::{DataTags, Names, Origin};
 use crate::record::{Flags, Op};
 use crate::scan::whole;
 
 /// Bits of `ctrl`, the upper half of the command's twelfth word.
 const FUA: u64 = 1 << 14;
-/// Kind of directive in `ctrl`: 1 is streams, 2 is data placement.
+/// The directive type in `ctrl`: 1 is streams, 2 is data placement.
 const DIRECTIVE_SHIFT: u32 = 4;
 /// `dsmgmt`: access hints in the low bits, the directive's value in the upper half.
 const ACCESS: u64 = 0xf;
@@ -29,9 +29,9 @@ const PREFETCH: u64 = 7;
 /// The attribute of dataset management that makes it a discard.
 const DEALLOCATE: u64 = 1 << 2;
 
-/// What `nvme_setup_cmd` says with the fields `body`, printed for `task`. Sectors of the
-/// target are logical blocks; of a discard there are none.
-pub(crate) fn command(pid: i32, task: &[u8], body: &[u8], names: &mut Names) -> Option<What> {
+/// The event of `nvme_setup_cmd` with the fields `body`, printed for `task`. Sectors of the
+/// target are logical blocks; a discard has none.
+pub(crate) fn command(pid: i32, task: &[u8], body: &[u8], names: &mut Names) -> Option<EventKind> {
     let (before, cmd) = body.split_at(memchr::memmem::find(body, b"cmd=(")?);
     let (controller, fields) = controller(before)?;
     let disk = field(fields, b"disk=").unwrap_or(controller);
@@ -42,7 +42,7 @@ pub(crate) fn command(pid: i32, task: &[u8], body: &[u8], names: &mut Names) -> 
         None => (&cmd[..end], &[][..]),
     };
     let number_of = |key| number(field(arguments, key)?);
-    let mut about = About::NOTHING;
+    let mut tags = DataTags::NONE;
     let (op, sector, sectors, flags) = match name {
         b"nvme_cmd_read"
         | b"nvme_cmd_write"
@@ -55,7 +55,7 @@ pub(crate) fn command(pid: i32, task: &[u8], body: &[u8], names: &mut Names) -> 
             };
             let (ctrl, dsmgmt) = (number_of(b"ctrl=")?, number_of(b"dsmgmt=")?);
             if matches!(ctrl >> DIRECTIVE_SHIFT & 0xf, 1 | 2) {
-                about.stream = (dsmgmt >> 16) as u16;
+                tags.stream = (dsmgmt >> 16) as u16;
             }
             let fua = if ctrl & FUA != 0 { Flags::FUA } else { Flags::NONE };
             let ahead = op == Op::Read && dsmgmt & ACCESS == PREFETCH;
@@ -73,19 +73,19 @@ pub(crate) fn command(pid: i32, task: &[u8], body: &[u8], names: &mut Names) -> 
     let device = names.symbols.intern(std::str::from_utf8(disk).ok()?);
     let target = Target { sector, sectors, device, flags, op };
     let task = task.trim_ascii();
-    // The tracer did not know the name any more.
+    // The tracer no longer knew the name.
     let task = if task == b"<...>" { &[] } else { task };
-    let who = Who { about, ..names.issuer(pid, task) };
-    Some(What::Command(target, who, id))
+    let origin = Origin { tags, ..names.issuer(pid, task) };
+    Some(EventKind::Command(target, origin, id))
 }
 
-/// What `nvme_complete_rq` says with the fields `body`.
-pub(crate) fn completion(body: &[u8], names: &mut Names) -> Option<What> {
+/// The event of `nvme_complete_rq` with the fields `body`.
+pub(crate) fn completion(body: &[u8], names: &mut Names) -> Option<EventKind> {
     let (controller, fields) = controller(body)?;
-    id(controller, fields, names).map(What::CommandDone)
+    id(controller, fields, names).map(EventKind::CommandDone)
 }
 
-/// The controller's name, and the fields behind it.
+/// The controller's name, and the fields after it.
 fn controller(body: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = memchr::memchr(b':', body)?;
     let name = &body[..colon];
@@ -100,7 +100,7 @@ fn id(controller: &[u8], fields: &[u8], names: &mut Names) -> Option<CommandId> 
     Some(CommandId { controller, queue, number })
 }
 
-/// What stands behind `key` in `a=1, b=2`.
+/// The value of `key` in `a=1, b=2`.
 fn field<'a>(fields: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     fields.split(|&byte| byte == b',').find_map(|field| field.trim_ascii().strip_prefix(key))
 }

@@ -1,11 +1,11 @@
-//! What a reader is told before it reads: the format, and what the bytes themselves do not say.
+//! The options of a reader: the format, and what the bytes do not contain.
 
 use prism_base::Bytes;
 
 use crate::error::TraceError;
 use crate::format::Format;
 
-/// Which event of an event format counts as the request.
+/// Which event of an event format is counted as the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountFrom {
     /// The issue to the device (`D`, `block_rq_issue`), the usual one.
@@ -15,12 +15,12 @@ pub enum CountFrom {
     Queue,
     /// The command of the NVMe driver (`nvme_setup_cmd`), for traces without block events.
     Nvme {
-        /// Size of a logical block, which no event tells.
+        /// Size of a logical block, which no event contains.
         block: LogicalBlock,
     },
 }
 
-/// How to read.
+/// The options.
 #[derive(Clone, Debug)]
 pub struct ReaderOptions {
     /// The format.
@@ -38,10 +38,10 @@ pub struct ReaderOptions {
 pub struct LogicalBlock(Bytes);
 
 impl LogicalBlock {
-    /// What nearly every drive is formatted to when it is sold.
+    /// The size to which nearly all drives are formatted when they are sold.
     pub const SECTOR: Self = Self(Bytes(512));
 
-    /// A block of `size`, which has to be a power of two from 512 B to 64 KiB.
+    /// A block of `size`, which must be a power of two from 512 B to 64 KiB.
     ///
     /// # Errors
     /// [`TraceError::BlockSize`]

@@ -1,22 +1,21 @@
-//! Puts what is read into the order of time within a bounded window.
+//! Sorts items by time within a bounded window.
 //!
-//! Traces of several processors are merged only roughly by the tools that print them, so
-//! an event may stand a little after events that came later. What is held back: a queue
-//! that is in order, and a heap of the few that came late.
+//! Tools merge the events of several CPUs only roughly, so an event may be printed a little
+//! after later ones. A queue holds the items that arrived in order, and a heap the few that
+//! arrived late.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::error::TraceError;
 
-/// Something that has a time in the source's own clock.
+/// An item with a time of the source's clock.
 pub trait Timed {
     /// The time in nanoseconds.
     fn time_ns(&self) -> i64;
 }
 
-/// Holds items back until none can arrive that belongs before them. Equal times keep the
-/// order of arrival.
+/// Holds items until no earlier one can arrive. Equal times keep the order of arrival.
 #[derive(Debug)]
 pub struct Orderer<T> {
     window_ns: i64,
@@ -56,12 +55,12 @@ impl<T> PartialEq for Late<T> {
 impl<T> Eq for Late<T> {}
 
 impl<T: Timed> Orderer<T> {
-    /// Items held at most: more than a million events within one window is beyond what a
-    /// tracer can record, and at about 80 bytes each they take 80 MB. When more arrive the
-    /// oldest leave early.
+    /// The most items that are held: tracers cannot record more than a million events within
+    /// one window, and at about 80 bytes each they take 80 MB. When more arrive, the oldest
+    /// leave early.
     pub const HELD_MAX: usize = 1 << 20;
 
-    /// Puts right up to `window_ns` of disorder.
+    /// Corrects up to `window_ns` of disorder.
     #[must_use]
     pub fn new(window_ns: u64) -> Self {
         Self {
@@ -77,8 +76,8 @@ impl<T: Timed> Orderer<T> {
     /// Takes an item read at `line`.
     ///
     /// # Errors
-    /// [`TraceError::TimeRunsBackwards`] if it lies further back than the window, or
-    /// before an item that has already left.
+    /// [`TraceError::TimeRunsBackwards`] if it is further back than the window, or before an
+    /// item that has already left.
     pub fn push(&mut self, item: T, line: u64) -> Result<(), TraceError> {
         let time_ns = item.time_ns();
         if time_ns >= self.newest_ns {
@@ -97,12 +96,12 @@ impl<T: Timed> Orderer<T> {
         Ok(())
     }
 
-    /// Takes out the next item that cannot be overtaken any more; any item if `at_end`.
+    /// Removes the next item if no earlier one can arrive any more; any item if `at_end`.
     pub fn pop(&mut self, at_end: bool) -> Option<T> {
         let front = self.in_order.front().map(Timed::time_ns);
         let late = self.late.peek().map(|late| late.time_ns);
-        // An item is late only relative to one behind it in the queue, so at equal times
-        // the one in the queue came first.
+        // An item is late only relative to a later one in the queue, so at equal times the one
+        // in the queue arrived first.
         let from_queue = match (front, late) {
             (None, None) => return None,
             (Some(front), Some(late)) => front <= late,

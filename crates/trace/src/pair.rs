@@ -1,47 +1,50 @@
-//! Pairs the events of one request: queued, issued, completed.
+//! Pairs the events of a request: queued, issued, completed.
 //!
-//! Events come in the order of time. A request is an issue; the bios queued before it
-//! tell who wanted it and since when, the completion tells when it was done. Records
-//! leave in the order of their issue, each as soon as it and all before it are complete
-//! or have waited long enough. Every table is bounded, whatever the trace.
+//! Events arrive in the order of time. Each issue is a request. The bios that were queued
+//! before it show which process caused it and when; the completion shows when it was done.
+//! Records are returned in the order of their issue, each as soon as it and all before it are
+//! complete or have waited long enough. Every table is bounded, for any trace.
 
 use std::collections::{HashSet, VecDeque};
 
 use rustc_hash::FxBuildHasher;
 
 use crate::event::CommandId;
-use crate::event::{BAD_EVENT, BESIDE, Event, NO_DATA, NO_ISSUE, NO_RANGES, SECTOR, Target, What};
+use crate::event::{
+    BAD_EVENT, COUNTED_AT_BLOCK_LAYER, Event, EventKind, NO_DATA, NO_ISSUE, NO_RANGES, SECTOR,
+    Target,
+};
 use crate::flushes::FlushWaiters;
-use crate::names::{About, Who};
+use crate::names::{DataTags, Origin};
 use crate::options::CountFrom;
 use crate::record::{Flags, Op, OptTime, Record};
 use crate::skips::{SkipReason, Skips};
 use crate::symbols::Symbol;
 use crate::waiting::{Key, Waiting};
 
-/// How long a request waits for its completion, and a bio for its issue. The block layer
-/// itself gives a command up after 30 s; what takes longer was lost by the tracer.
+/// How long a request waits for its completion, and a bio for its issue. The block layer itself
+/// aborts a command after 30 s; an event that takes longer was lost by the tracer.
 const WAIT_NS: i64 = 30_000_000_000;
 
-/// Requests held at most, completed or not: with a lost completion at the front this is
-/// half a second of a million requests a second, and about 100 MB with their keys.
+/// The most requests that are held, completed or not: with a lost completion at the front this
+/// is half a second of a million requests per second, and about 100 MB with their keys.
 const HELD_MAX: usize = 1 << 19;
 
-/// Bios that wait for their issue at most: the deepest queues of the block layer, each
-/// request merged from hundreds of pages, and about 40 MB.
+/// The most bios that wait for their issue: enough for the deepest queues of the block layer,
+/// with each request merged from hundreds of pages, and about 40 MB.
 const BIOS_MAX: usize = 1 << 19;
 
-/// Completions kept for an issue with the same timestamp at most.
+/// The most completions that are kept for an issue with the same timestamp.
 const EARLY_MAX: usize = 1024;
 
-/// NVMe commands that are no requests, remembered until they complete at most: the
-/// deepest queue has as many.
+/// The most NVMe commands without a request that are remembered until they complete: as many as
+/// the deepest queue has.
 const NO_REQUESTS_MAX: usize = 1 << 16;
 
-/// Phases listed at most.
+/// The most phases that are listed.
 const PHASES_MAX: usize = 1 << 16;
 
-/// What pairing knows at the end. Times are since the first record.
+/// The result of pairing. Times are since the first record.
 #[derive(Debug)]
 pub(crate) struct Totals {
     pub records: u64,
@@ -61,14 +64,14 @@ pub(crate) struct Totals {
 struct Bio {
     queue_ns: i64,
     sectors: u64,
-    who: Who,
-    /// It was moved here from a stacked device, and its own queue event is still to come.
+    origin: Origin,
+    /// It was remapped from a stacked device, and its own queue event has not arrived yet.
     remapped: bool,
 }
 
-/// A request that has not left yet.
+/// A request whose record is not returned yet.
 #[derive(Debug)]
-struct Held {
+struct PendingRequest {
     record: Record,
     left_sectors: u64,
     state: State,
@@ -79,10 +82,10 @@ enum State {
     /// Waits for its completion under this number.
     Waits(u32),
     Done,
-    /// Its completion was lost: its number is in use again.
+    /// Its completion was lost, because its number is in use again.
     Lost,
-    /// Went back to the queue; it will be issued again.
-    TakenBack,
+    /// Went back to the queue and will be issued again.
+    Requeued,
 }
 
 /// Turns events into records.
@@ -92,11 +95,11 @@ pub(crate) struct Pairing {
     bios: Waiting<Bio>,
     flushes: FlushWaiters,
     inflight: Waiting<u64>,
-    held: VecDeque<Held>,
+    held: VecDeque<PendingRequest>,
     /// Sequence number of the first held request.
     first_held: u64,
     early: Vec<(Event, Target)>,
-    /// NVMe commands in flight that are no requests.
+    /// NVMe commands in flight that are not requests.
     no_requests: HashSet<CommandId, FxBuildHasher>,
     phase: Symbol,
     origin_ns: Option<i64>,
@@ -133,52 +136,52 @@ impl Pairing {
         }
     }
 
-    /// Takes the next event; no event after it is earlier.
+    /// Takes the next event; events arrive in the order of time.
     pub fn event(&mut self, event: Event, skips: &mut Skips, out: &mut Vec<Record>) {
         if event.time_ns > self.last_ns {
             self.last_ns = event.time_ns;
             self.give_up_early(skips);
         }
         let now = event.time_ns;
-        if self.block_sectors().is_some() && event.what.is_of_block_layer() {
+        if self.block_sectors().is_some() && event.kind.is_of_block_layer() {
             return;
         }
-        match event.what {
-            What::Queue(target, who) => self.queue(target, who, now, out),
-            What::Start(target, who) => self.start(target, who, now),
-            What::Issue(target, who) => {
+        match event.kind {
+            EventKind::Queue(target, origin) => self.queue(target, origin, now, out),
+            EventKind::Start(target, origin) => self.start(target, origin, now),
+            EventKind::Issue(target, origin) => {
                 self.totals.issue_events += 1;
                 if self.count_from != CountFrom::Issue {
                     return;
                 }
                 match target.op {
-                    Some(op) => self.issue(target, op, who, now, out),
+                    Some(op) => self.issue(target, op, origin, now, out),
                     None => skips.add(NO_DATA, event.line),
                 }
             }
-            What::Command(target, who, id) => {
+            EventKind::Command(target, origin, id) => {
                 self.totals.commands += 1;
-                if let Err(reason) = self.command(target, who, id, now, out) {
+                if let Err(reason) = self.command(target, origin, id, now, out) {
                     skips.add(reason, event.line);
                 }
             }
-            What::CommandDone(id) => {
+            EventKind::CommandDone(id) => {
                 if let Err(reason) = self.command_done(id, now) {
                     skips.add(reason, event.line);
                 }
                 self.leave(now, HELD_MAX, out);
             }
-            What::BioComplete(_) if self.count_from == CountFrom::Issue => {}
-            What::Complete(target) | What::BioComplete(target) => {
+            EventKind::BioComplete(_) if self.count_from == CountFrom::Issue => {}
+            EventKind::Complete(target) | EventKind::BioComplete(target) => {
                 if !self.complete(target, now) {
                     self.keep_early(event, target, skips);
                 }
                 self.leave(now, HELD_MAX, out);
             }
-            What::Requeue(target) => self.requeue(target),
-            What::Remap(target, device, sector) => self.remap(target, (device, sector)),
-            What::Split(target, second) => self.split(target, second),
-            What::Phase(name) => {
+            EventKind::Requeue(target) => self.requeue(target),
+            EventKind::Remap(target, device, sector) => self.remap(target, (device, sector)),
+            EventKind::Split(target, second) => self.split(target, second),
+            EventKind::Phase(name) => {
                 self.phase = name;
                 if self.totals.phases.len() < PHASES_MAX {
                     self.totals.phases.push((name, now));
@@ -191,7 +194,7 @@ impl Pairing {
         self.count_from
     }
 
-    /// Lets everything leave.
+    /// Returns all remaining records.
     pub fn finish(&mut self, skips: &mut Skips, out: &mut Vec<Record>) -> Totals {
         self.give_up_early(skips);
         self.leave(i64::MAX, 0, out);
@@ -207,16 +210,16 @@ impl Pairing {
         Totals { phases: std::mem::take(&mut totals.phases), ..*totals }
     }
 
-    fn queue(&mut self, target: Target, who: Who, now: i64, out: &mut Vec<Record>) {
+    fn queue(&mut self, target: Target, origin: Origin, now: i64, out: &mut Vec<Record>) {
         let Some(op) = target.op else { return };
         self.totals.queue_events += 1;
         if self.count_from == CountFrom::Queue {
             let key = Key::new(target.device, op, target.sector);
-            self.hold(target, op, key, (Some(now), who), now, out);
+            self.hold(target, op, key, (Some(now), origin), now, out);
             return;
         }
         if target.flags.has(Flags::PREFLUSH) || target.flags.has(Flags::FUA) || op == Op::Flush {
-            self.flushes.queue(target.device, target.sector, target.flags, now, who);
+            self.flushes.queue(target.device, target.sector, target.flags, now, origin);
         }
         if op == Op::Flush {
             return;
@@ -230,47 +233,47 @@ impl Pairing {
         match self.bios.first_mut(key) {
             Some(bio) if bio.remapped => bio.remapped = false,
             _ => {
-                let bio = Bio { queue_ns: now, sectors: target.sectors, who, remapped: false };
+                let bio = Bio { queue_ns: now, sectors: target.sectors, origin, remapped: false };
                 self.bios.insert(key, bio);
             }
         }
     }
 
-    /// The queue event of this request may not have been recorded; then this one, which
-    /// the same process causes a moment later, is as good.
-    fn start(&mut self, target: Target, who: Who, now: i64) {
+    /// The queue event of this request may not have been recorded; then this event, which the
+    /// same process causes a moment later, replaces it.
+    fn start(&mut self, target: Target, origin: Origin, now: i64) {
         let Some(op) = target.op else { return };
         let key = Key::new(target.device, op, target.sector);
         if op != Op::Flush && self.bios.first_mut(key).is_none() {
-            let bio = Bio { queue_ns: now, sectors: target.sectors, who, remapped: false };
+            let bio = Bio { queue_ns: now, sectors: target.sectors, origin, remapped: false };
             self.bios.insert(key, bio);
         }
     }
 
-    fn issue(&mut self, target: Target, op: Op, who: Who, now: i64, out: &mut Vec<Record>) {
+    fn issue(&mut self, target: Target, op: Op, origin: Origin, now: i64, out: &mut Vec<Record>) {
         let wanted = if op == Op::Flush {
             self.flushes.issue(target.device)
         } else {
             let bio = self.merged_bios(target.device, op, target.sector, target.sectors);
             if target.flags.has(Flags::FUA) {
-                // The device forces the data itself: no flush will follow it.
+                // The device executes FUA itself: no flush will follow.
                 self.flushes.end(target.device, target.sector);
             }
-            bio.map(|bio| (bio.queue_ns, bio.who))
+            bio.map(|bio| (bio.queue_ns, bio.origin))
         };
         let wanted = wanted.filter(|&(queue_ns, _)| now.saturating_sub(queue_ns) <= WAIT_NS);
-        let (queue_ns, who) = match wanted {
-            // Who wanted it is known best when it was queued, what it is when it is issued.
-            Some((queue_ns, queued)) if who.about == About::NOTHING => (Some(queue_ns), queued),
-            Some((queue_ns, queued)) => (Some(queue_ns), Who { about: who.about, ..queued }),
-            None => (None, who),
+        let (queue_ns, origin) = match wanted {
+            // The queue event knows the process best, and the issue event the data.
+            Some((queue_ns, queued)) if origin.tags == DataTags::NONE => (Some(queue_ns), queued),
+            Some((queue_ns, queued)) => (Some(queue_ns), Origin { tags: origin.tags, ..queued }),
+            None => (None, origin),
         };
         let key = Key::new(target.device, op, target.sector);
-        self.hold(target, op, key, (queue_ns, who), now, out);
+        self.hold(target, op, key, (queue_ns, origin), now, out);
     }
 
-    /// Takes the bios that a request over these sectors was merged from, and gives the
-    /// one that was queued first. What a bio has beyond the request stays queued.
+    /// Removes the bios from which a request over these sectors was merged, and returns the one
+    /// that was queued first. The part of a bio beyond the request stays queued.
     fn merged_bios(
         &mut self,
         device: Symbol,
@@ -300,7 +303,7 @@ impl Pairing {
         target: Target,
         op: Op,
         key: Key,
-        (queue_ns, who): (Option<i64>, Who),
+        (queue_ns, origin): (Option<i64>, Origin),
         now: i64,
         out: &mut Vec<Record>,
     ) {
@@ -311,18 +314,22 @@ impl Pairing {
         record.queue = queue_ns.map_or(OptTime::UNKNOWN, OptTime::at);
         record.device = target.device;
         record.phase = self.phase;
-        record.pid = who.pid;
-        record.comm = who.comm;
-        record.inode = who.about.inode;
-        record.file = who.about.file;
-        record.stream = who.about.stream;
-        record.hint = who.about.hint;
-        // The flush before is the request itself.
+        record.pid = origin.pid;
+        record.comm = origin.comm;
+        record.inode = origin.tags.inode;
+        record.file = origin.tags.file;
+        record.stream = origin.tags.stream;
+        record.hint = origin.tags.hint;
+        // The preflush is the request itself.
         record.flags =
             if is_flush { Flags(target.flags.0 & !Flags::PREFLUSH.0) } else { target.flags };
         let number = self.first_held + self.held.len() as u64;
         let id = self.inflight.insert(key, number);
-        self.held.push_back(Held { record, left_sectors: sectors, state: State::Waits(id) });
+        self.held.push_back(PendingRequest {
+            record,
+            left_sectors: sectors,
+            state: State::Waits(id),
+        });
         let early = self.early.iter().position(|(_, early)| {
             early.op.is_some_and(|op| Key::new(early.device, op, early.sector) == key)
         });
@@ -344,14 +351,14 @@ impl Pairing {
     fn command(
         &mut self,
         target: Target,
-        who: Who,
+        origin: Origin,
         id: CommandId,
         now: i64,
         out: &mut Vec<Record>,
     ) -> Result<(), SkipReason> {
-        let block = self.block_sectors().ok_or(BESIDE)?;
+        let block = self.block_sectors().ok_or(COUNTED_AT_BLOCK_LAYER)?;
         let key = Key::command(id);
-        // The number is used again: the completion of the one before was lost.
+        // The number is used again: the completion of the earlier command was lost.
         if let Some(number) = self.inflight.take(key) {
             self.held[(number - self.first_held) as usize].state = State::Lost;
         }
@@ -370,13 +377,13 @@ impl Pairing {
             }
         };
         self.no_requests.remove(&id);
-        self.hold(target, op, key, (None, who), now, out);
+        self.hold(target, op, key, (None, origin), now, out);
         Ok(())
     }
 
-    /// Notes that an NVMe command is done.
+    /// Records that an NVMe command completed.
     fn command_done(&mut self, id: CommandId, now: i64) -> Result<(), SkipReason> {
-        self.block_sectors().ok_or(BESIDE)?;
+        self.block_sectors().ok_or(COUNTED_AT_BLOCK_LAYER)?;
         let Some(number) = self.inflight.take(Key::command(id)) else {
             return if self.no_requests.remove(&id) { Ok(()) } else { Err(NO_ISSUE) };
         };
@@ -387,11 +394,11 @@ impl Pairing {
         Ok(())
     }
 
-    /// Notes that sectors are done; `false` if no request waits for it.
+    /// Records that sectors completed; returns `false` if no request waits for them.
     fn complete(&mut self, target: Target, now: i64) -> bool {
         let Some(op) = target.op else {
-            // A bio that asked for flushes ends with a completion of no sectors, after
-            // the requests made from it completed on their own.
+            // A bio with flushes ends with a completion of no sectors, after the requests made
+            // from it have completed.
             self.flushes.end(target.device, target.sector);
             return true;
         };
@@ -444,18 +451,18 @@ impl Pairing {
         let held = &mut self.held[(number - self.first_held) as usize];
         let done = held.record.len / SECTOR - held.left_sectors;
         held.state = if done > 0 {
-            // The part that was done stays a request; the rest is issued as another one.
+            // The completed part stays a request; the rest is issued as another one.
             held.record.len = done * SECTOR;
             State::Done
         } else {
-            State::TakenBack
+            State::Requeued
         };
         let Some(queue_ns) = held.record.queue.get() else { return };
-        let who = of_record(&held.record);
+        let origin = of_record(&held.record);
         if op == Op::Flush {
-            self.flushes.queue(target.device, 0, Flags::PREFLUSH, queue_ns, who);
+            self.flushes.queue(target.device, 0, Flags::PREFLUSH, queue_ns, origin);
         } else {
-            let bio = Bio { queue_ns, sectors: target.sectors, who, remapped: false };
+            let bio = Bio { queue_ns, sectors: target.sectors, origin, remapped: false };
             self.bios.insert(key, bio);
         }
     }
@@ -475,7 +482,7 @@ impl Pairing {
         }
     }
 
-    /// Cuts the queued bio, because the second part may be issued first.
+    /// Splits the queued bio, because the second part may be issued first.
     fn split(&mut self, target: Target, second: u64) {
         let Some(op) = target.op else { return };
         let key = |sector| Key::new(target.device, op, sector);
@@ -488,8 +495,8 @@ impl Pairing {
         }
     }
 
-    /// Lets the first held requests leave that are done or have waited long enough, and
-    /// more until at most `keep` are left.
+    /// Returns the first pending requests that are done or have waited long enough, and more
+    /// until at most `keep` are left.
     fn leave(&mut self, now: i64, keep: usize, out: &mut Vec<Record>) {
         while let Some(first) = self.held.front() {
             let expired = now.saturating_sub(first.record.issue_ns) > WAIT_NS;
@@ -501,9 +508,9 @@ impl Pairing {
             }
             let unpaired = matches!(first.state, State::Waits(_) | State::Lost);
             self.totals.unpaired += u64::from(unpaired);
-            let Some(Held { record, state, .. }) = self.held.pop_front() else { return };
+            let Some(PendingRequest { record, state, .. }) = self.held.pop_front() else { return };
             self.first_held += 1;
-            if state == State::TakenBack {
+            if state == State::Requeued {
                 continue;
             }
             let origin_ns = *self.origin_ns.get_or_insert(record.issue_ns);
@@ -514,9 +521,13 @@ impl Pairing {
     }
 }
 
-/// Who wanted `record`, and what it is.
-fn of_record(record: &Record) -> Who {
-    let about =
-        About { inode: record.inode, file: record.file, stream: record.stream, hint: record.hint };
-    Who { pid: record.pid, comm: record.comm, about }
+/// The process behind `record`, and what is known of its data.
+fn of_record(record: &Record) -> Origin {
+    let tags = DataTags {
+        inode: record.inode,
+        file: record.file,
+        stream: record.stream,
+        hint: record.hint,
+    };
+    Origin { pid: record.pid, comm: record.comm, tags }
 }

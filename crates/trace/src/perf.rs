@@ -3,12 +3,12 @@
 //! ```text
 //!      dd 19404 [001]   766.164705:    block:block_rq_issue: 7,0 WS 4096 () 64 + 8 0x2,0,4 [dd]
 //! ```
-//! A command may contain spaces; the number (or process and thread as `12/34`) is the
-//! last word before the processor. A count of periods may stand before the event.
+//! A command may contain spaces; the process number (or process and thread as `12/34`) is the
+//! last word before the CPU. A count of periods may precede the event.
 
 use crate::error::TraceError;
 use crate::event::UNREADABLE;
-use crate::ftrace::processor;
+use crate::ftrace::cpu;
 use crate::intake::Intake;
 use crate::scan::whole;
 use crate::tracepoint::{self, Head};
@@ -29,7 +29,7 @@ pub(crate) fn line(line: &[u8], number: u64, intake: &mut Intake) -> Result<(), 
 
 /// The parts of an event's line.
 pub(crate) fn head(line: &[u8]) -> Option<Head<'_>> {
-    let (before, mut scan) = processor(line)?;
+    let (before, mut scan) = cpu(line)?;
     let (task, word) = before.split_at(before.iter().rposition(|&byte| byte == b' ')? + 1);
     let pid = word.split(|&byte| byte == b'/').next()?;
     let pid = i32::try_from(whole(pid)?).ok()?;

@@ -1,4 +1,4 @@
-//! What is known of a trace once all of it is read.
+//! What is known about a trace once all of it is read.
 
 use crate::capabilities::Capabilities;
 use crate::intake::Intake;
@@ -14,17 +14,17 @@ pub struct PhaseSpan {
     pub name: String,
     /// Where it starts (ns since trace start).
     pub start_ns: i64,
-    /// Where the next one, or the trace, ends it.
+    /// Where the next phase starts, or the trace ends.
     pub end_ns: i64,
 }
 
-/// What is known once everything is read.
+/// What is known once all of a trace is read.
 #[derive(Clone, Debug)]
 pub struct ReadReport {
     /// Lines (or binary records) read.
     pub lines: u64,
-    /// What the source could tell, as recorded: a format that has completions but of
-    /// which none was in the trace says `completion: false`.
+    /// What the trace contains: `completion` is false if the format has completions but the
+    /// trace has none.
     pub capabilities: Capabilities,
     /// Lines that were no request.
     pub skips: Skips,
@@ -40,7 +40,7 @@ pub struct ReadReport {
     pub unpaired: u64,
 }
 
-/// What event formats carry, as far as this trace does.
+/// What a trace of an event format contains.
 pub(crate) fn event_capabilities(totals: &Totals, intake: &Intake) -> Capabilities {
     let by_command = matches!(intake.count_from(), CountFrom::Nvme { .. });
     Capabilities {
@@ -60,7 +60,7 @@ pub(crate) fn event_capabilities(totals: &Totals, intake: &Intake) -> Capabiliti
     }
 }
 
-/// The report, and whether there was anything at all.
+/// The report, and whether there was any event.
 pub(crate) fn of_events(
     lines: u64,
     capabilities: Capabilities,

@@ -1,5 +1,5 @@
-//! The one door for bytes: a [`Reader`] turns the bytes of any known format into
-//! records in the order of their issue times.
+//! The entry point for bytes: a [`Reader`] turns the bytes of any known format into records in
+//! the order of their issue times.
 
 use crate::blktrace::Blktrace;
 use crate::data_sets::records::Records;
@@ -15,15 +15,15 @@ use crate::record::Record;
 use crate::sink::{LineParser, Sink};
 use crate::symbols::Symbols;
 
-/// Lines after which a reader of independent lines hands out what is in order.
+/// Lines after which a reader of independent lines returns the records that are in order.
 const DRAIN_LINES: u64 = 4096;
 
-/// Reads one trace, which may consist of several inputs (one file a processor).
+/// Reads one trace, which may consist of several inputs (one file per CPU).
 pub struct Reader {
     format: Format,
     kind: Kind,
     has_bytes: bool,
-    /// The one input of a format that has no more than one has ended.
+    /// The input of a format with only one input has ended.
     text_ended: bool,
 }
 
@@ -38,8 +38,8 @@ impl Reader {
     /// A reader for `inputs` inputs (1 for all but blktrace).
     ///
     /// # Errors
-    /// [`TraceError::FormatString`] or [`TraceError::Bad`] if the `-f` string or the map
-    /// make no sense.
+    /// [`TraceError::FormatString`] or [`TraceError::Bad`] if the `-f` string or the map is
+    /// invalid.
     ///
     /// # Panics
     /// If there is no input, or more than one of a format other than blktrace.
@@ -70,13 +70,13 @@ impl Reader {
         }
     }
 
-    /// Takes the next bytes of `input`; pieces may end anywhere, also within a line.
+    /// Reads the next bytes of `input`; pieces may end anywhere, also within a line.
     ///
     /// # Errors
     /// [`TraceError`]
     ///
     /// # Panics
-    /// If the input has ended or was never there.
+    /// If the input has ended or does not exist.
     pub fn feed(
         &mut self,
         input: usize,
@@ -155,8 +155,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Hands out what was held back, and what is known now. Inputs that were not ended
-    /// are ended.
+    /// Returns the remaining records and a report. Inputs that were not ended are ended.
     ///
     /// # Errors
     /// [`TraceError::NoEvent`] or [`TraceError::Empty`] if there was nothing.

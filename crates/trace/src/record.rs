@@ -1,8 +1,8 @@
-//! The one canonical record that every format is turned into.
+//! The record type into which every format is converted.
 
 use crate::symbols::Symbol;
 
-/// What a request asks of the device.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Op {
@@ -14,7 +14,7 @@ pub enum Op {
     Discard = 2,
     /// The range reads as zeros from now on; no data is sent.
     WriteZeroes = 3,
-    /// What was completed before is durable when this completes. Has no range.
+    /// All writes completed before are durable when this completes. It has no range.
     Flush = 4,
 }
 
@@ -42,14 +42,14 @@ impl Op {
     }
 }
 
-/// What the issuer said about a request, as bits.
+/// The flags of a request, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(pub u16);
 
 impl Flags {
     /// No flag.
     pub const NONE: Self = Self(0);
-    /// Somebody waits for it (`S`).
+    /// Synchronous: a process waits for it (`S`).
     pub const SYNC: Self = Self(1);
     /// File-system metadata (`M`).
     pub const META: Self = Self(2);
@@ -73,7 +73,7 @@ impl Flags {
     }
 }
 
-/// A time in nanoseconds since the start of the trace that may be unknown.
+/// A time in nanoseconds since the start of the trace, which may be unknown.
 ///
 /// The start is the first event of the trace; a queue time may lie before the first
 /// issue, so the number is signed.
@@ -81,7 +81,7 @@ impl Flags {
 pub struct OptTime(i64);
 
 impl OptTime {
-    /// The format, or this line, does not tell.
+    /// The time is not in the format, or not in this line.
     pub const UNKNOWN: Self = Self(i64::MIN);
 
     /// A known time.
@@ -90,7 +90,7 @@ impl OptTime {
         Self(ns)
     }
 
-    /// The time, where known.
+    /// The time, if it is known.
     #[must_use]
     pub fn get(self) -> Option<i64> {
         (self != Self::UNKNOWN).then_some(self.0)
@@ -115,7 +115,7 @@ pub struct Record {
     pub queue: OptTime,
     /// When it was handed to the device (ns since trace start).
     pub issue_ns: i64,
-    /// When the device said it was done (ns since trace start).
+    /// When the device completed it (ns since trace start).
     pub complete: OptTime,
     /// First byte on the device; 0 for a flush.
     pub offset: u64,
@@ -125,17 +125,17 @@ pub struct Record {
     pub inode: u64,
     /// The device or volume, as the source names it (`7,0`, `hm,0`, `1058`).
     pub device: Symbol,
-    /// Command of the process that asked for it (not of the worker that issued it).
+    /// Command of the process that caused it (not of the worker that issued it).
     pub comm: Symbol,
     /// File name.
     pub file: Symbol,
-    /// Phase of the experiment, from the marker before it.
+    /// Phase of the experiment, as named by the last marker before it.
     pub phase: Symbol,
-    /// Process that asked for it; -1 is unknown.
+    /// Process that caused it; -1 is unknown.
     pub pid: i32,
     /// Stream or placement identifier; 0 is none.
     pub stream: u16,
-    /// What the issuer said about it.
+    /// Its flags.
     pub flags: Flags,
     /// The operation.
     pub op: Op,
@@ -144,7 +144,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// A record of `op` at `issue_ns` over `len` bytes from `offset`, all else unknown.
+    /// A record of `op` at `issue_ns` over `len` bytes from `offset`; everything else is
+    /// unknown.
     #[must_use]
     pub fn new(op: Op, issue_ns: i64, offset: u64, len: u64) -> Self {
         Self {

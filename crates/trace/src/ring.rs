@@ -1,15 +1,15 @@
-//! The kernel's trace buffer as it is: pages of `per_cpu/cpuN/trace_pipe_raw`, laid out as
-//! the texts in the `events` directory of the tracing file system say.
+//! Reads the kernel's binary trace buffer: pages of `per_cpu/cpuN/trace_pipe_raw`, whose layout
+//! is described by files in the `events` directory of the tracing file system.
 //!
-//! The same events as in ftrace's text, but with nanoseconds where the text has
-//! microseconds, with a count of what was lost, and an order of magnitude cheaper to record.
+//! The events are the same as in ftrace's text, but with nanoseconds instead of microseconds,
+//! with a count of lost events, and an order of magnitude cheaper to record.
 //!
 //! ```text
 //! page     time u64 | commit: bytes used, flags of loss | records ... | count of loss
 //! record   type 5 bits, time since the one before 27 bits | length, if it is long | fields
 //! ```
-//! Numbers are little-endian. Which bytes of a record are which field differs between
-//! kernels and is never assumed: offsets and sizes come from the texts.
+//! Numbers are little-endian. The offsets of fields in a record differ between kernels and are
+//! never assumed: they come from the descriptions.
 //!
 //! Source: Linux `kernel/trace/ring_buffer.c`, `Documentation/trace/ring-buffer-map.rst`.
 
@@ -19,21 +19,21 @@ mod page;
 mod tests;
 
 use crate::error::TraceError;
-use crate::event::{BAD_EVENT, Event, LOST, OTHER_EVENT, What};
+use crate::event::{BAD_EVENT, Event, EventKind, LOST, OTHER_EVENT};
 use crate::names::Names;
 use crate::skips::{SkipReason, Skips};
 use crate::tracepoint::{self, Facts, Kind, Name};
 use format::{EventFormat, Field};
 use page::{Damaged, Layout};
 
-/// A page of which a part cannot be cut into records.
+/// A page of which a part cannot be split into records.
 const BAD_PAGE: SkipReason = SkipReason("page of the trace buffer damaged from here on");
 
-/// Cuts pages of the trace buffer into events.
+/// Splits pages of the trace buffer into events.
 #[derive(Debug)]
 pub(crate) struct RingDecoder {
     layout: Layout,
-    /// The events that were described, by identifier.
+    /// The described events, by identifier.
     plans: Vec<(u16, Plan)>,
     kind: Field,
     records: u64,
@@ -47,7 +47,7 @@ enum Plan {
     Passed,
 }
 
-/// Where the fields of a block event are.
+/// The positions of the fields of a block event.
 #[derive(Debug)]
 struct Block {
     kind: Kind,
@@ -57,20 +57,19 @@ struct Block {
     sector: Field,
     /// Sectors; of a split the sector where the second part begins.
     extent: Field,
-    /// Device and sector before a move.
+    /// Device and sector before a remap.
     from: Option<(Field, Field)>,
     comm: Option<Field>,
 }
 
 impl RingDecoder {
-    /// A decoder of pages as `header_page` describes them (the text of
-    /// `events/header_page`), with records as `formats` do: the name of each event, for
-    /// messages, and the text of its `format` file. Events that are not among them are
-    /// counted as telling nothing.
+    /// A decoder of pages as `header_page` describes them (the text of `events/header_page`),
+    /// with records as `formats` do: the name of each event, for messages, and the text of its
+    /// `format` file. Events that are not among them are skipped and counted.
     ///
     /// # Errors
-    /// [`TraceError::EventFormat`] if a text is not in the form of the kernel's, lacks a
-    /// field, or none describes a block event.
+    /// [`TraceError::EventFormat`] if a text does not have the kernel's format, lacks a field,
+    /// or none describes a block event.
     pub fn new(header_page: &str, formats: &[(&str, &str)]) -> Result<Self, TraceError> {
         let layout = Layout::parse(header_page)?;
         let mut plans: Vec<(u16, Plan)> = Vec::new();
@@ -99,7 +98,7 @@ impl RingDecoder {
         }
     }
 
-    /// Bytes of a page: what one reading of `trace_pipe_raw` gives at most.
+    /// Bytes of a page: the most that one read of `trace_pipe_raw` returns.
     #[must_use]
     pub fn page_bytes(&self) -> usize {
         self.layout.page_bytes()
@@ -111,12 +110,12 @@ impl RingDecoder {
         self.records
     }
 
-    /// Takes one page and puts its events behind `events`; they are in the order of their
-    /// times. A page may be shorter than [`RingDecoder::page_bytes`] if nothing is in the
-    /// rest. Damage ends the page and is counted.
+    /// Reads one page and appends its events to `events`; they are in the order of their times.
+    /// A page may be shorter than [`RingDecoder::page_bytes`] if the rest is unused. Damage
+    /// ends the page and is counted.
     ///
     /// # Errors
-    /// [`TraceError::Bad`] if the bytes are no page at all.
+    /// [`TraceError::Bad`] if the bytes are not a page.
     pub(crate) fn page(
         &mut self,
         bytes: &[u8],
@@ -141,7 +140,7 @@ impl RingDecoder {
             match record {
                 Err(Damaged) => skips.add(BAD_PAGE, line),
                 Ok((time_ns, fields)) => match self.what(fields, names) {
-                    Ok(Some(what)) => events.push(Event { time_ns, line, what }),
+                    Ok(Some(what)) => events.push(Event { time_ns, line, kind: what }),
                     Ok(None) => {}
                     Err(reason) => skips.add(reason, line),
                 },
@@ -150,15 +149,15 @@ impl RingDecoder {
         Ok(())
     }
 
-    /// What a record means; `None` for what is understood but no request.
-    fn what(&self, fields: &[u8], names: &mut Names) -> Result<Option<What>, SkipReason> {
+    /// What a record means; `None` for a known event that is not about requests.
+    fn what(&self, fields: &[u8], names: &mut Names) -> Result<Option<EventKind>, SkipReason> {
         let id = self.kind.number(fields).ok_or(BAD_EVENT)?;
         let plan = self.plans.iter().find(|(of, _)| u64::from(*of) == id);
         match plan.map(|(_, plan)| plan).ok_or(OTHER_EVENT)? {
             Plan::Block(block) => block.what(fields, names).map(Some).ok_or(BAD_EVENT),
             Plan::Mark(text) => {
                 let text = text.bytes(fields).ok_or(BAD_EVENT)?;
-                // A mark of several lines is one line and others that are no event.
+                // A mark of several lines is one line and others that are not events.
                 let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
                 Ok(tracepoint::mark(line, names))
             }
@@ -190,7 +189,7 @@ impl Block {
         })
     }
 
-    fn what(&self, fields: &[u8], names: &mut Names) -> Option<What> {
+    fn what(&self, fields: &[u8], names: &mut Names) -> Option<EventKind> {
         let from = match self.from {
             Some((dev, sector)) => (device(dev.number(fields)?), sector.number(fields)?),
             None => Default::default(),

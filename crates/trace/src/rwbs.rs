@@ -1,12 +1,12 @@
-//! The letters by which Linux tracepoints and blkparse name an operation and its flags.
+//! The letters of Linux tracepoints and blkparse for an operation and its flags.
 //!
-//! The order is fixed: `F` for a flush before, the operation (`R`, `W`, `WZ`, `D`, `DE`,
-//! `F`, `Z` and a letter, or `N` for none of these), then `F` for force unit access, `A`
-//! for read-ahead, `S` for sync, `M` for metadata, `U` for atomic.
+//! The order is fixed: `F` for a preflush, the operation (`R`, `W`, `WZ`, `D`, `DE`, `F`, `Z`
+//! and a letter, or `N` for none of these), then `F` for FUA, `A` for read-ahead, `S` for sync,
+//! `M` for metadata, `U` for atomic.
 
 use crate::record::{Flags, Op};
 
-/// What the letters say.
+/// The meaning of the letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rwbs {
     pub kind: Kind,
@@ -17,10 +17,10 @@ pub(crate) struct Rwbs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Data(Op),
-    /// `N`: write-zeroes if it has sectors (kernels up to 6.18), a flush if it has none
-    /// and asks for one, else a command passed through to the device.
+    /// `N`: write-zeroes if it has sectors (kernels up to 6.18), a flush if it has none but a
+    /// preflush, otherwise a passthrough command.
     Nameless,
-    /// A zone is opened, closed, finished or reset.
+    /// Zone management: open, close, finish or reset.
     Zone,
 }
 
@@ -60,8 +60,8 @@ impl Rwbs {
         Some(Self { kind, flags })
     }
 
-    /// The operation of a request over `sectors`; `None` if it is no request for data
-    /// of the device (zone management, a command passed through).
+    /// The operation of a request over `sectors`; `None` if the command is not about data (zone
+    /// management, passthrough).
     #[inline]
     pub fn op(self, sectors: u64) -> Option<Op> {
         match self.kind {

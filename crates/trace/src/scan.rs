@@ -1,6 +1,6 @@
-//! Walks over the bytes of a line: numbers, words, expected characters.
+//! Reads numbers, words and expected characters from the bytes of a line.
 
-/// What is left of a line.
+/// The rest of a line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scan<'a> {
     pub rest: &'a [u8],
@@ -18,7 +18,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Takes `byte` if it comes next.
+    /// Consumes `byte` if it is next.
     #[inline]
     pub fn eat(&mut self, byte: u8) -> Option<()> {
         let (&first, rest) = self.rest.split_first()?;
@@ -29,14 +29,14 @@ impl<'a> Scan<'a> {
         Some(())
     }
 
-    /// Takes the spaces before `word`, and `word`.
+    /// Consumes spaces, then `word`.
     pub fn word_is(&mut self, word: &[u8]) -> Option<()> {
         self.spaces();
         self.rest = self.rest.strip_prefix(word)?;
         Some(())
     }
 
-    /// Takes spaces, then all up to the next space. Never empty.
+    /// Consumes spaces, then everything up to the next space. Never empty.
     #[inline]
     pub fn word(&mut self) -> Option<&'a [u8]> {
         self.spaces();
@@ -46,7 +46,7 @@ impl<'a> Scan<'a> {
         (!word.is_empty()).then_some(word)
     }
 
-    /// Takes decimal digits right here.
+    /// Consumes decimal digits.
     #[inline]
     pub fn number(&mut self) -> Option<u64> {
         let mut value = 0_u64;
@@ -56,7 +56,7 @@ impl<'a> Scan<'a> {
             if digit > 9 {
                 break;
             }
-            // Nineteen digits always fit; only beyond them can it overflow.
+            // Nineteen digits always fit; only more can overflow.
             value = if digits < 19 {
                 value * 10 + u64::from(digit)
             } else {
@@ -68,14 +68,14 @@ impl<'a> Scan<'a> {
         (digits > 0).then_some(value)
     }
 
-    /// Takes spaces, then a number.
+    /// Consumes spaces, then a number.
     #[inline]
     pub fn spaced_number(&mut self) -> Option<u64> {
         self.spaces();
         self.number()
     }
 
-    /// Takes `major,minor`.
+    /// Consumes `major,minor`.
     #[inline]
     pub fn device(&mut self) -> Option<(u32, u32)> {
         self.spaces();
@@ -84,8 +84,8 @@ impl<'a> Scan<'a> {
         Some((major, u32::try_from(self.number()?).ok()?))
     }
 
-    /// Takes `seconds.fraction`: the time in nanoseconds and the smallest step that the
-    /// number of digits can tell.
+    /// Consumes `seconds.fraction`; returns the time in nanoseconds and the smallest step that
+    /// the number of digits can show.
     #[inline]
     pub fn seconds(&mut self) -> Option<(i64, u64)> {
         let seconds = self.spaced_number()?;
@@ -98,7 +98,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// The time made of seconds and a part of a second; `None` if it does not fit.
+/// The time of seconds and a fraction of a second; `None` if it does not fit.
 pub(crate) fn nanoseconds(seconds: u64, part_ns: u64) -> Option<i64> {
     i64::try_from(seconds.checked_mul(1_000_000_000)?.checked_add(part_ns)?).ok()
 }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_tell_their_step() {
+    fn seconds_have_their_step() {
         for (text, expected) in [
             ("745.096562:", Some((745_096_562_000, 1_000))),
             (" 0.000130510", Some((130_510, 1))),

@@ -1,4 +1,4 @@
-//! Where a parser of one-line-one-request formats puts what it read.
+//! Collects the records of a parser of formats with one request per line.
 
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
@@ -7,19 +7,19 @@ use crate::record::{OptTime, Record};
 use crate::skips::{SkipReason, Skips};
 use crate::symbols::Symbols;
 
-/// Collects records (put into order of issue time), names and skipped lines.
+/// Collects records, sorts them by issue time, and counts names and skipped lines.
 #[derive(Debug)]
 pub struct Sink {
     /// Names seen so far.
     pub symbols: Symbols,
-    /// What was not turned into a request.
+    /// The lines that are not requests.
     pub skips: Skips,
     order: Orderer<Record>,
     origin_ns: Option<i64>,
     seen: Seen,
 }
 
-/// What the records of a source have carried so far.
+/// What the records so far contained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Requests.
@@ -37,7 +37,7 @@ impl Timed for Record {
 }
 
 impl Record {
-    /// The same request in time since `origin_ns`.
+    /// The same request with times relative to `origin_ns`.
     pub(crate) fn since(mut self, origin_ns: i64) -> Self {
         let shift =
             |time: OptTime| time.get().map_or(time, |ns| OptTime::at(ns.saturating_sub(origin_ns)));
@@ -49,7 +49,7 @@ impl Record {
 }
 
 impl Sink {
-    /// A sink that puts right up to `window_ns` of disorder.
+    /// A sink that corrects up to `window_ns` of disorder.
     #[must_use]
     pub fn new(window_ns: u64) -> Self {
         Self {
@@ -61,11 +61,11 @@ impl Sink {
         }
     }
 
-    /// Takes a request read at `line`. Its times are still those of the source's own
-    /// clock; they become relative to the first request when they leave the sink.
+    /// Adds a request read at `line`. Its times are those of the source's clock; they become
+    /// relative to the first request when the record leaves the sink.
     ///
     /// # Errors
-    /// [`TraceError::TimeRunsBackwards`] if it belongs before what has already left.
+    /// [`TraceError::TimeRunsBackwards`] if it belongs before records that have already left.
     pub fn record(&mut self, record: Record, line: u64) -> Result<(), TraceError> {
         self.seen.records += 1;
         self.seen.completed += u64::from(record.complete.get().is_some());
@@ -73,7 +73,7 @@ impl Sink {
         self.order.push(record, line)
     }
 
-    /// Counts a line that is no request.
+    /// Counts a line that is not a request.
     pub fn skip(&mut self, reason: SkipReason, line: u64) {
         self.skips.add(reason, line);
     }
@@ -87,32 +87,32 @@ impl Sink {
         }
     }
 
-    /// What was taken so far.
+    /// What was added so far.
     #[must_use]
     pub fn seen(&self) -> Seen {
         self.seen
     }
 }
 
-/// Disorder that is put right unless a format says more: sources that merge several
-/// processors or servers stay well within a second.
+/// Disorder that is corrected unless a format has another limit: sources that merge several
+/// CPUs or servers stay well within a second.
 pub const DISORDER_NS: u64 = 1_000_000_000;
 
-/// A format in which a line stands alone.
+/// A parser of a format whose lines do not depend on each other.
 pub trait LineParser {
     /// Reads one line (without its line end; numbered from 1).
     ///
-    /// A line that is no request is counted with [`Sink::skip`]; only damage that makes
-    /// the rest meaningless is an error.
+    /// A line that is not a request is counted with [`Sink::skip`]; only damage that makes the
+    /// rest meaningless is an error.
     ///
     /// # Errors
     /// [`TraceError`] as described.
     fn line(&mut self, line: &[u8], number: u64, sink: &mut Sink) -> Result<(), TraceError>;
 
-    /// What the format can carry, as far as the lines so far have shown.
+    /// What the format can contain, as far as the lines so far have shown.
     fn capabilities(&self) -> Capabilities;
 
-    /// By how many nanoseconds lines may stand out of the order of their issue times.
+    /// By how many nanoseconds lines may be out of the order of their issue times.
     fn disorder_ns(&self) -> u64 {
         DISORDER_NS
     }

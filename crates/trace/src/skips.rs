@@ -1,11 +1,11 @@
-//! Lines and events that did not become a request, counted by reason.
+//! Counts lines and events that did not become requests, by reason.
 
-/// Why something in the source was not turned into a request.
+/// Why a line or event did not become a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SkipReason(pub &'static str);
 
-/// How often each reason occurred, and where first. Lines count from 1; in a binary
-/// format the number of the record stands for the line.
+/// How often each reason occurred, and where first. Lines are counted from 1; in a binary
+/// format records are counted instead of lines.
 #[derive(Clone, Debug, Default)]
 pub struct Skips {
     rows: Vec<Skip>,
@@ -28,7 +28,7 @@ impl Skips {
         self.add_many(reason, 1, line);
     }
 
-    /// Counts `count` at `line`, for a line that stands for several events.
+    /// Counts `count` at `line`, for a line that reports several events.
     pub fn add_many(&mut self, reason: SkipReason, count: u64, line: u64) {
         match self.rows.iter_mut().find(|row| row.reason == reason) {
             Some(row) => {

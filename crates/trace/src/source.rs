@@ -1,8 +1,8 @@
-//! A trace that can be read several times, in batches: what a replay needs.
+//! A trace that can be read several times in batches, as a replay needs it.
 
 use crate::record::Record;
 
-/// Reading the stored trace again failed (a disk error, a temporary file gone).
+/// Reading the stored trace again failed (a disk error, a removed temporary file).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SourceError(pub String);
@@ -12,13 +12,13 @@ pub trait Source {
     /// Goes back to the first record.
     ///
     /// # Errors
-    /// [`SourceError`] if the storage behind fails.
+    /// [`SourceError`] if the storage fails.
     fn rewind(&mut self) -> Result<(), SourceError>;
 
     /// Replaces the content of `batch` by the next records; leaves it empty at the end.
     ///
     /// # Errors
-    /// [`SourceError`] if the storage behind fails.
+    /// [`SourceError`] if the storage fails.
     fn next_batch(&mut self, batch: &mut Vec<Record>) -> Result<(), SourceError>;
 }
 

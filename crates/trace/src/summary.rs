@@ -1,7 +1,7 @@
-//! What a trace holds, in figures: counts, bytes, sizes, written set, span, queue depth.
+//! The figures of a trace: counts, bytes, sizes, written set, span, queue depth.
 //!
-//! A [`Summary`] takes records one by one in bounded memory. It counts what it is fed: to
-//! summarise one phase or one device, feed only the records of that.
+//! A [`Summary`] counts records one by one in bounded memory. To summarise one phase or one
+//! device, add only its records.
 
 mod sizes;
 mod touched;
@@ -16,8 +16,8 @@ use self::touched::Touched;
 use crate::record::{Flags, Op, Record};
 use crate::symbols::{Symbol, Symbols};
 
-/// Requests in flight that are followed at once. Devices queue some thousands; damaged
-/// completion times could otherwise hold every request of the trace in memory.
+/// The most requests in flight that are tracked. Devices queue some thousands; with damaged
+/// completion times every request of the trace would stay in memory otherwise.
 const IN_FLIGHT_MAX: usize = 1 << 20;
 
 /// Counts of one operation.
@@ -25,15 +25,15 @@ const IN_FLIGHT_MAX: usize = 1 << 20;
 pub struct OpFigures {
     /// The operation, as [`Op::name`] prints it.
     pub op: &'static str,
-    /// How many.
+    /// How many there are.
     pub count: u64,
-    /// Their bytes in sum.
+    /// The sum of their bytes.
     pub bytes: u64,
-    /// The median of their sizes in bytes: between the two middle ones if their number is
-    /// even; none if there are none, or for flushes.
+    /// The median of their sizes in bytes: the mean of the two middle ones if their number is
+    /// even; `None` if there are none, or for flushes.
     pub size_p50_bytes: Option<u64>,
-    /// Whether the median is exact. It is rounded down by at most 1/128 once more than
-    /// 16384 different sizes were seen.
+    /// Whether the median is exact. It is rounded down by at most 1/128 if there are more than
+    /// 16384 different sizes.
     pub size_p50_exact: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct OpFigures {
 pub struct DeviceFigures {
     /// Its name in the source.
     pub device: String,
-    /// Requests, flushes apart.
+    /// Requests without flushes.
     pub requests: u64,
     /// Flushes.
     pub flushes: u64,
@@ -50,20 +50,20 @@ pub struct DeviceFigures {
     pub span_bytes: u64,
 }
 
-/// Everything a summary knows.
+/// All figures of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Figures {
     /// Reads, writes, discards and write-zeroes; flushes are counted apart.
     pub requests: u64,
     /// Flushes.
     pub flushes: u64,
-    /// One entry an operation, in the order of [`Op::ALL`].
+    /// One entry per operation, in the order of [`Op::ALL`].
     pub ops: Vec<OpFigures>,
-    /// Bytes of writes that carry the metadata flag.
+    /// Bytes of writes with the metadata flag.
     pub metadata_write_bytes: u64,
-    /// Bytes of the 4 KiB units that writes touched, each counted once.
+    /// Bytes of the 4 KiB units that were written, each counted once.
     pub unique_written_bytes: u64,
-    /// Whether the written set was small enough to be counted whole; otherwise
+    /// Whether the written set was small enough to be counted completely; otherwise
     /// `unique_written_bytes` is a lower bound.
     pub unique_written_exact: bool,
     /// First byte after the highest request of any device.
@@ -72,9 +72,9 @@ pub struct Figures {
     pub first_issue_ns: Option<i64>,
     /// From the first issue to the last issue or completion, whichever is later.
     pub duration_ns: u64,
-    /// Most requests issued and not yet completed at any issue, that one included and
-    /// flushes apart; none if no completion is known. A request that completes at the very
-    /// time of an issue is no longer in flight.
+    /// The most requests in flight at any issue, including the issued one and without flushes;
+    /// `None` if no completion is known. A request that completes at the time of an issue is no
+    /// longer in flight.
     pub queue_depth_max: Option<u64>,
     /// Requests whose offset and length are multiples of 4 KiB.
     pub aligned_4k: u64,
@@ -117,12 +117,12 @@ pub struct Summary {
     in_flight: BinaryHeap<Reverse<i64>>,
     queue_depth_max: u64,
     aligned_4k: u64,
-    /// Bounded by the number of names that [`Symbols`] keeps.
+    /// Limited by the number of names that [`Symbols`] keeps.
     devices: BTreeMap<Symbol, Device>,
 }
 
 impl Summary {
-    /// A summary of nothing.
+    /// An empty summary.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -230,7 +230,7 @@ mod tests {
         let records = [
             make(Op::Write, a, 100, 400, 0, 8192, plain),
             make(Op::Write, a, 150, 300, 4096, 8192, Flags::META),
-            // The flush is in flight beside both writes and does not count as deep.
+            // The flush is in flight together with both writes and does not count.
             make(Op::Flush, a, 160, 900, 0, 0, plain),
             make(Op::Read, b, 200, 250, 512, 1024, plain),
             // At 300 the second write has just completed: first write and this one.

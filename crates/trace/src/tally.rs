@@ -1,5 +1,4 @@
-//! Who and where: requests and bytes by device, process and phase, for the tables that
-//! stand beside the sums.
+//! Requests and bytes by device, process and phase, for the tables next to the totals.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +10,7 @@ use crate::symbols::{Symbol, Symbols};
 /// Requests and bytes of one device, process or phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Its name; empty where the trace does not tell.
+    /// Its name; empty if the trace does not contain it.
     pub name: String,
     /// Reads, writes, discards and write-zeroes.
     pub requests: u64,
@@ -77,7 +76,7 @@ pub struct Tallies {
 }
 
 impl Tallies {
-    /// Rows shown at most; what is beyond them is summed up in one row `(other)`.
+    /// The maximum number of rows; further ones are summed up in one row `(other)`.
     pub const ROWS_MAX: usize = 64;
 
     /// Counts `record` for `symbol`.
@@ -85,14 +84,14 @@ impl Tallies {
         self.by_symbol.entry(symbol).or_default().add(record);
     }
 
-    /// The names seen, in the order in which they came up; the unknown one left out.
+    /// The names, in the order of their first appearance, without the unknown one.
     #[must_use]
     pub fn names(&self, symbols: &Symbols) -> Vec<String> {
         let known = self.by_symbol.keys().filter(|&&symbol| symbol != Symbol::NONE);
         known.map(|&symbol| symbols.name(symbol).to_owned()).collect()
     }
 
-    /// The rows in the order in which their names came up.
+    /// The rows in the order in which their names first appeared.
     #[must_use]
     pub fn rows(&self, symbols: &Symbols) -> Vec<Tally> {
         fold(self.named(symbols))

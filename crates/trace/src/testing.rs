@@ -1,11 +1,14 @@
-//! What the tests of the line formats share: a driver that splits text into lines, as
-//! the reader does, and shows what came out.
+//! For the tests of line formats: splits text into lines, as the reader does, and shows the
+//! result.
 
 use crate::record::Record;
 use crate::sink::{LineParser, Sink};
 use crate::symbols::Symbols;
 
-/// What a parser made of a text.
+/// As much disorder as any format may have.
+const DISORDER_NS: u64 = 60_000_000_000;
+
+/// The result of parsing a text.
 pub(crate) struct Parsed {
     pub records: Vec<Record>,
     pub symbols: Symbols,
@@ -16,9 +19,9 @@ pub(crate) struct Parsed {
 /// Runs `parser` over the lines of `text`.
 ///
 /// # Panics
-/// If the parser says that the text is beyond repair.
+/// If the parser returns an error.
 pub(crate) fn parse(parser: &mut dyn LineParser, text: &str) -> Parsed {
-    let mut sink = Sink::new(crate::tencent::DISORDER.0);
+    let mut sink = Sink::new(DISORDER_NS);
     for (index, line) in text.lines().enumerate() {
         parser.line(line.as_bytes(), index as u64 + 1, &mut sink).expect("readable");
     }

@@ -1,5 +1,5 @@
-//! The fields of the kernel's block tracepoints, which ftrace, trace-cmd and perf print
-//! alike.
+//! The fields of the kernel's block tracepoints, which ftrace, trace-cmd and perf print in the
+//! same way.
 //!
 //! ```text
 //! block_bio_queue, getrq, merges:  maj,min rwbs sector + n [comm]
@@ -12,7 +12,7 @@
 //! Kernels before 6.7 print no `ioprio`; perf prints its class as a number.
 
 use crate::error::TraceError;
-use crate::event::{BAD_EVENT, Event, OTHER_EVENT, Target, What};
+use crate::event::{BAD_EVENT, Event, EventKind, OTHER_EVENT, Target};
 use crate::intake::Intake;
 use crate::names::Names;
 use crate::nvme;
@@ -20,7 +20,7 @@ use crate::rwbs::Rwbs;
 use crate::scan::Scan;
 use crate::skips::SkipReason;
 
-/// The start of a line, which each tool prints in its own way.
+/// The start of a line, which each tool prints differently.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head<'a> {
     pub pid: i32,
@@ -48,12 +48,12 @@ pub(crate) enum Kind {
     Split,
 }
 
-/// What the name of an event stands for.
+/// The meaning of the name of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     /// A block event that matters.
     Block(Kind),
-    /// An event that tells nothing which others do not.
+    /// An event without information that other events do not have.
     Passed,
     /// A command that the NVMe driver sends.
     Command,
@@ -65,7 +65,7 @@ pub(crate) enum Name {
     Other,
 }
 
-/// The fields of an event, whichever way they were found.
+/// The fields of an event, from text or binary.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Facts<'a> {
     pub pid: i32,
@@ -80,7 +80,7 @@ pub(crate) struct Facts<'a> {
 }
 
 impl Name {
-    /// What `name`, without its group, stands for.
+    /// The meaning of `name`, which has no group.
     #[inline]
     pub fn of(name: &[u8]) -> Self {
         let Some(block) = name.strip_prefix(b"block_") else {
@@ -113,7 +113,9 @@ impl Name {
 #[inline]
 pub(crate) fn take(head: &Head<'_>, line: u64, intake: &mut Intake) -> Result<(), TraceError> {
     match understand(head, &mut intake.names) {
-        Ok(Some(what)) => intake.event(Event { time_ns: head.time_ns, line, what }, head.step_ns),
+        Ok(Some(what)) => {
+            intake.event(Event { time_ns: head.time_ns, line, kind: what }, head.step_ns)
+        }
         Ok(None) => Ok(()),
         Err(reason) => {
             intake.skip(reason, line);
@@ -122,9 +124,12 @@ pub(crate) fn take(head: &Head<'_>, line: u64, intake: &mut Intake) -> Result<()
     }
 }
 
-/// What a printed event means; `None` for what is understood but no request.
+/// What a printed event means; `None` for a known event that is not about requests.
 #[inline]
-pub(crate) fn understand(head: &Head<'_>, names: &mut Names) -> Result<Option<What>, SkipReason> {
+pub(crate) fn understand(
+    head: &Head<'_>,
+    names: &mut Names,
+) -> Result<Option<EventKind>, SkipReason> {
     match Name::of(head.name) {
         Name::Block(kind) => {
             let facts = facts(kind, head).ok_or(BAD_EVENT)?;
@@ -135,7 +140,7 @@ pub(crate) fn understand(head: &Head<'_>, names: &mut Names) -> Result<Option<Wh
         }
         Name::CommandDone => nvme::completion(head.body, names).map(Some).ok_or(BAD_EVENT),
         Name::Passed => Ok(None),
-        // trace-cmd names the kind of entry, and the function only behind it.
+        // trace-cmd prints the kind of the entry, and the function after it.
         Name::Mark => {
             Ok(mark(head.body.strip_prefix(b"tracing_mark_write: ").unwrap_or(head.body), names))
         }
@@ -143,16 +148,16 @@ pub(crate) fn understand(head: &Head<'_>, names: &mut Names) -> Result<Option<Wh
     }
 }
 
-/// The phase that a mark begins, if it does.
-pub(crate) fn mark(text: &[u8], names: &mut Names) -> Option<What> {
+/// The phase that a mark begins, if it begins one.
+pub(crate) fn mark(text: &[u8], names: &mut Names) -> Option<EventKind> {
     let name = text.trim_ascii().strip_prefix(b"phase ")?;
     let name = String::from_utf8_lossy(name.trim_ascii());
-    Some(What::Phase(names.symbols.intern(&name)))
+    Some(EventKind::Phase(names.symbols.intern(&name)))
 }
 
-/// What the fields of an event say; `None` if they cannot be.
+/// What the fields of an event mean; `None` if they are invalid.
 #[inline]
-pub(crate) fn what(kind: Kind, facts: &Facts<'_>, names: &mut Names) -> Option<What> {
+pub(crate) fn what(kind: Kind, facts: &Facts<'_>, names: &mut Names) -> Option<EventKind> {
     let device = names.device(facts.device);
     let rwbs = Rwbs::parse(facts.rwbs)?;
     let sectors = match kind {
@@ -161,14 +166,14 @@ pub(crate) fn what(kind: Kind, facts: &Facts<'_>, names: &mut Names) -> Option<W
     };
     let target = Target::new(device, rwbs, facts.sector, sectors)?;
     Some(match kind {
-        Kind::Queue => What::Queue(target, names.who(facts.pid, facts.comm)),
-        Kind::Start => What::Start(target, names.who(facts.pid, facts.comm)),
-        Kind::Issue => What::Issue(target, names.issuer(facts.pid, facts.comm)),
-        Kind::Complete => What::Complete(target),
-        Kind::BioComplete => What::BioComplete(target),
-        Kind::Requeue => What::Requeue(target),
-        Kind::Remap => What::Remap(target, names.device(facts.from.0), facts.from.1),
-        Kind::Split => What::Split(target, facts.extent),
+        Kind::Queue => EventKind::Queue(target, names.process(facts.pid, facts.comm)),
+        Kind::Start => EventKind::Start(target, names.process(facts.pid, facts.comm)),
+        Kind::Issue => EventKind::Issue(target, names.issuer(facts.pid, facts.comm)),
+        Kind::Complete => EventKind::Complete(target),
+        Kind::BioComplete => EventKind::BioComplete(target),
+        Kind::Requeue => EventKind::Requeue(target),
+        Kind::Remap => EventKind::Remap(target, names.device(facts.from.0), facts.from.1),
+        Kind::Split => EventKind::Split(target, facts.extent),
     })
 }
 
@@ -205,7 +210,7 @@ fn facts<'a>(kind: Kind, head: &Head<'a>) -> Option<Facts<'a>> {
     Some(facts)
 }
 
-/// Takes the bytes of a passed-through command, `()` for all others.
+/// Consumes the bytes of a passthrough command, or `()`.
 #[inline]
 fn command(scan: &mut Scan<'_>) -> Option<()> {
     scan.spaces();
@@ -215,7 +220,7 @@ fn command(scan: &mut Scan<'_>) -> Option<()> {
     Some(())
 }
 
-/// What stands between the first `[` and the last `]`; a command may contain either.
+/// The text between the first `[` and the last `]`; a command may contain both characters.
 #[inline]
 fn bracketed(text: &[u8]) -> Option<&[u8]> {
     let start = text.iter().position(|&byte| byte == b'[')? + 1;

@@ -1,8 +1,8 @@
-//! A bounded table of what waits for its counterpart: bios for the issue, requests for
+//! A bounded table of entries that wait for their counterpart: bios for the issue, requests for
 //! the completion.
 //!
-//! Several entries may wait under one key (two reads of the same sector in flight); they
-//! leave first in, first out. When the table is full the oldest entry goes.
+//! Several entries may wait under one key (two reads of the same sector in flight); they leave
+//! first in, first out. When the table is full, the oldest entry is removed.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,7 +13,7 @@ use crate::event::CommandId;
 use crate::record::Op;
 use crate::symbols::Symbol;
 
-/// Which place on which device, for which operation; or which NVMe command.
+/// The device, sector and operation of a request, or an NVMe command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     sector: u64,
@@ -23,13 +23,13 @@ pub(crate) struct Key {
 impl Key {
     #[inline]
     pub fn new(device: Symbol, op: Op, sector: u64) -> Self {
-        // Flushes have no place: all of a device wait in one line.
+        // Flushes have no sector: all flushes of a device share a key.
         let sector = if op == Op::Flush { 0 } else { sector };
         Self { sector, device_op: u64::from(device.0) << 8 | op as u64 }
     }
 
     pub fn command(id: CommandId) -> Self {
-        // No device of the block layer reaches the highest bit.
+        // Devices of the block layer do not use the highest bit.
         let device_op = u64::from(id.controller.0) | 1 << 63;
         Self { sector: u64::from(id.queue) << 16 | u64::from(id.number), device_op }
     }
@@ -115,7 +115,7 @@ impl<V: Copy> Waiting<V> {
         id
     }
 
-    /// Takes the first entry under `key`.
+    /// Removes the first entry under `key`.
     pub fn take(&mut self, key: Key) -> Option<V> {
         let Entry::Occupied(mut place) = self.ends.entry(key) else { return None };
         let first = place.get().first;
@@ -135,7 +135,7 @@ impl<V: Copy> Waiting<V> {
         Some(&mut self.nodes[first as usize].value)
     }
 
-    /// Takes entry `id`, wherever it stands.
+    /// Removes entry `id`.
     pub fn remove(&mut self, id: u32) {
         let Node { key, next, .. } = self.nodes[id as usize];
         let ends = *self.ends.get(&key).expect("a waiting entry has its key in the table");
@@ -163,7 +163,7 @@ impl<V: Copy> Waiting<V> {
         (self.oldest != NONE).then(|| (self.oldest, &self.nodes[self.oldest as usize].value))
     }
 
-    /// Takes a node out of the line of ages and frees it.
+    /// Removes a node from the list of ages and frees it.
     fn release(&mut self, id: u32) {
         let Node { older, newer, .. } = self.nodes[id as usize];
         match older {

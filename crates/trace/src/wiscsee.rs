@@ -1,19 +1,19 @@
-//! Events for the simulator of WiscSee: a line where a request is issued (`D`) and another
-//! where it is done (`C`).
+//! Events for the simulator of WiscSee: a line for the issue of a request (`D`) and another for
+//! its completion (`C`).
 //!
 //! ```text
 //! 1446 D write 136314880 4096 0.437444011 2.8108e-05 True
 //! ```
-//! Process, event, operation, offset and size in bytes, time in seconds, then a wait or a
-//! latency (which the times of the two lines give as well), and whether somebody waits.
-//! Discards are among the operations, flushes are not.
+//! The columns are: process, event, operation, offset and size in bytes, time in seconds, a
+//! wait or a latency (which also follows from the times of the two lines), and whether the
+//! request is synchronous. Discards are among the operations, flushes are not.
 //!
 //! Source: He et al., "The Unwritten Contract of Solid State Drives", EuroSys'17, its
 //! simulator WiscSee, `blkparse-events-for-ftlsim.txt`.
 
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
-use crate::event::{BAD_EVENT, Event, SECTOR, Target, UNREADABLE, What};
+use crate::event::{BAD_EVENT, Event, EventKind, SECTOR, Target, UNREADABLE};
 use crate::fields::{split_white, time, whole};
 use crate::intake::Intake;
 use crate::record::{Flags, Op};
@@ -51,12 +51,12 @@ fn event(text: &[u8], line: u64, intake: &mut Intake) -> Result<Event, SkipReaso
     let what = match event {
         b"D" => {
             let pid = i32::try_from(whole(pid)?).map_err(|_| BAD_EVENT)?;
-            What::Issue(target, intake.names.who(pid, b""))
+            EventKind::Issue(target, intake.names.process(pid, b""))
         }
-        b"C" => What::Complete(target),
+        b"C" => EventKind::Complete(target),
         _ => return Err(BAD_EVENT),
     };
-    Ok(Event { time_ns: time(at, 1_000_000_000)?, line, what })
+    Ok(Event { time_ns: time(at, 1_000_000_000)?, line, kind: what })
 }
 
 fn operation(word: &[u8]) -> Option<Op> {
@@ -68,12 +68,12 @@ fn operation(word: &[u8]) -> Option<Op> {
     }
 }
 
-/// Takes away what the lines cannot tell.
+/// Clears the capabilities that the lines cannot have.
 pub(crate) fn limit(capabilities: &mut Capabilities) {
     capabilities.write_zeroes = false;
     capabilities.flush = false;
     capabilities.fua = false;
-    // Sync is told, but no metadata.
+    // The lines have the sync flag, but not the metadata flag.
     capabilities.sync_meta = false;
 }
 

@@ -1,7 +1,7 @@
 //! Writes records as text that other tools read: fio's iolog version 3 and MQSim's ASCII.
 //!
-//! Neither format can carry everything. What is dropped or changed on the way is counted
-//! by reason and handed back, so that whoever writes a file can say what is not in it.
+//! Neither format can contain everything. Dropped and changed parts are counted by reason and
+//! returned, so that the caller can report what is missing from the file.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub const DROPPED_DISCARD: SkipReason = SkipReason("discard dropped: the format 
 pub const DROPPED_ZEROES: SkipReason = SkipReason("write-zeroes dropped: the format has none");
 /// As [`DROPPED_DISCARD`], for flushes.
 pub const DROPPED_FLUSH: SkipReason = SkipReason("flush dropped: the format has none");
-/// The format counts whole sectors; the range was widened to them.
+/// The format counts whole sectors; the range was extended to them.
 pub const WIDENED: SkipReason = SkipReason("range widened to whole sectors of 512 bytes");
 /// fio reads lengths of 32 bits; the request was written in pieces.
 pub const SPLIT: SkipReason = SkipReason("request above 4 GiB written in pieces");
@@ -24,11 +24,11 @@ pub const SPLIT: SkipReason = SkipReason("request above 4 GiB written in pieces"
 pub const TIME_CUT: SkipReason = SkipReason("time cut to whole microseconds");
 /// The completion time is not written.
 pub const LOST_COMPLETION: SkipReason = SkipReason("completion time not written");
-/// Sync, metadata, FUA, flush-before and read-ahead are not written.
+/// Sync, metadata, FUA, preflush and read-ahead flags are not written.
 pub const LOST_FLAGS: SkipReason = SkipReason("flags not written");
 /// Process, inode, stream, hint or phase are not written.
 pub const LOST_ORIGIN: SkipReason = SkipReason("process, inode, stream, hint or phase not written");
-/// A name had white space, at which fio would cut it.
+/// A name had white space, at which fio would split it.
 pub const RENAMED: SkipReason = SkipReason("white space in a name replaced by _");
 
 /// The formats that are written.
@@ -36,8 +36,8 @@ pub const RENAMED: SkipReason = SkipReason("white space in a name replaced by _"
 pub enum TextFormat {
     /// fio's iolog, version 3. No write-zeroes.
     FioV3,
-    /// MQSim's ASCII with times in nanoseconds. Reads and writes only; devices become
-    /// numbers in the order of their first request.
+    /// MQSim's ASCII with times in nanoseconds. Only reads and writes; devices become numbers
+    /// in the order of their first request.
     Mqsim,
 }
 
@@ -45,7 +45,7 @@ pub enum TextFormat {
 #[derive(Debug)]
 pub struct TextWriter {
     format: TextFormat,
-    /// The number of each device (bounded by the names that [`Symbols`] keeps).
+    /// The number of each device (limited by the names that [`Symbols`] keeps).
     devices: BTreeMap<Symbol, Device>,
     losses: Skips,
     records: u64,
@@ -59,7 +59,7 @@ struct Device {
 }
 
 impl TextWriter {
-    /// A writer at the start of a file; what the format begins with goes to `out`.
+    /// A writer at the start of a file; the header of the format is appended to `out`.
     #[must_use]
     pub fn new(format: TextFormat, out: &mut Vec<u8>) -> Self {
         if format == TextFormat::FioV3 {
@@ -88,8 +88,8 @@ impl TextWriter {
         }
     }
 
-    /// What could not be written, by reason; the line is the number of the first record
-    /// concerned, from 1.
+    /// What could not be written, by reason; the line is the number of the first such record,
+    /// from 1.
     #[must_use]
     pub fn losses(&self) -> &Skips {
         &self.losses
@@ -183,7 +183,7 @@ fn append(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
 mod tests {
     use super::*;
     use crate::fio::FioParser;
-    use crate::mqsim::{MqsimParser, TimeUnit};
+    use crate::mqsim::MqsimParser;
     use crate::record::OptTime;
     use crate::testing;
 
@@ -242,8 +242,7 @@ mod tests {
         let (text, losses) = write(TextFormat::Mqsim, &records, &symbols);
         assert_eq!(text, "0 0 8 1 0\n17 1 2147483648 2048 1\n");
         assert_eq!(losses, []);
-        let mut parser = MqsimParser::new(TimeUnit::Nanosecond);
-        assert_eq!(testing::parse(&mut parser, &text).records, records);
+        assert_eq!(testing::parse(&mut MqsimParser, &text).records, records);
     }
 
     #[test]

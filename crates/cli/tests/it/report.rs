@@ -182,7 +182,7 @@ fn a_saved_state_is_the_state() {
     refused(&["--capacity", "6GiB"], "saved of another drive: its ");
     let bytes = std::fs::read(file).unwrap();
     std::fs::write(file, &bytes[..bytes.len() - 100]).unwrap();
-    refused(&[], "no whole saved state");
+    refused(&[], "not a complete snapshot");
     std::fs::remove_file(file).unwrap();
     refused(&[], "there is no such file");
     refused(&["--save-state", "x.zst"], "must end in .prism-state");

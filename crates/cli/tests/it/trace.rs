@@ -120,7 +120,7 @@ fn a_binary_trace_is_one_file_and_a_doubtful_one_is_not_guessed() {
     };
     let lcs = [data("lcs-small.bin"), data("lcs-format.bin")];
     check(&[&lcs[0], &lcs[1]], "lcs-format.bin: a trace of the format lcs is one file");
-    check(&[&data("midas.txt")], "the lines fit the formats disksim and midas alike");
+    check(&[&data("midas.txt")], "the lines fit the formats disksim and midas;");
     check(&[&data("oracle-general.bin")], "take --format oracle-general");
 }
 

@@ -1,6 +1,6 @@
 //! Capture by the `blk` tracer: for kernels where neither BPF nor the events of ftrace can be
-//! used. There is one such tracer, so only one capture at a time, and whoever traces
-//! already is left alone.
+//! used. The kernel has only one such tracer, so one capture at a time is possible, and a
+//! tracer that is already in use is not disturbed.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::restore::Restorer;
 use super::tracefs::{self, HOME, PAGE_MAX, read, write};
 use super::{Backend, CaptureError};
 
-/// The tracer, running.
+/// The running tracer.
 pub(super) struct BlkTracer {
     pipe: File,
     piece: Vec<u8>,
@@ -23,7 +23,7 @@ pub(super) struct BlkTracer {
 }
 
 impl BlkTracer {
-    /// Starts to trace; the reason in words if that does not work here.
+    /// Starts to trace; returns the reason as text if that does not work here.
     pub fn start(
         disks: &[Disk],
         buffer: u32,
@@ -33,37 +33,37 @@ impl BlkTracer {
         if !mounted {
             tracefs::mount()?;
         }
-        let found = refuse_in_use().and_then(|()| Found::now(disks, buffer));
-        let found = match found {
-            Ok(found) => found,
+        let changes = refuse_in_use().and_then(|()| Changes::now(disks, buffer));
+        let changes = match changes {
+            Ok(changes) => changes,
             Err(why) => {
-                // Nothing but the mount is there to undo.
+                // Only the mount has to be undone.
                 let steps: Vec<String> = tracefs::unmount(mounted).into_iter().collect();
                 drop(Restorer::new(&steps));
                 return Err(why);
             }
         };
-        let mut steps = found.undo();
+        let mut steps = changes.undo();
         steps.extend(tracefs::unmount(mounted));
         let restorer = Restorer::new(&steps).map_err(|error| error.to_string())?;
-        found.settings.iter().try_for_each(|setting| write(&setting.path, &setting.now))?;
+        changes.settings.iter().try_for_each(|setting| write(&setting.path, &setting.now))?;
         let home = Path::new(HOME);
         let lost_before = tracefs::lost(home)?;
         let pipe = tracefs::open(&home.join("trace_pipe"))?;
-        for switch in &found.switches {
+        for switch in &changes.switches {
             write(switch, "1")?;
         }
         let tracer = Self { pipe, piece: vec![0; PAGE_MAX], lost_before, _restorer: restorer };
         Ok((tracer, Live::blk_tracer(count_from)))
     }
 
-    /// Hands everything that was traced so far to `live`.
+    /// Passes everything that was traced so far to `live`.
     pub fn pump(&mut self, live: &mut Live) -> Result<(), CaptureError> {
         let mut take = |bytes: &[u8]| live.take(bytes).map_err(|error| error.to_string());
         tracefs::empty(&mut self.pipe, &mut self.piece, &mut take).map_err(failed)
     }
 
-    /// Traces no more, and hands over the rest.
+    /// Stops tracing, and passes the rest to `live`.
     pub fn stop(&mut self, live: &mut Live) -> Result<(), CaptureError> {
         write(&Path::new(HOME).join("tracing_on"), "0").map_err(failed)?;
         self.pump(live)?;
@@ -77,7 +77,7 @@ fn failed(what: String) -> CaptureError {
     CaptureError::Failed { backend: Backend::Blk, what }
 }
 
-/// Nobody else may be tracing: the tracer and its buffer are there once.
+/// Fails if the tracer is in use: the kernel has only one tracer and one buffer.
 fn refuse_in_use() -> Result<(), String> {
     let home = Path::new(HOME);
     let tracers = read(&home.join("available_tracers"))?;
@@ -86,17 +86,17 @@ fn refuse_in_use() -> Result<(), String> {
     }
     let tracer = read(&home.join("current_tracer"))?;
     if tracer.trim() != "nop" {
-        return Err(format!("somebody traces with {}; end that first", tracer.trim()));
+        return Err(format!("another program traces with {}; end that first", tracer.trim()));
     }
     let events = read(&home.join("set_event"))?;
     if !events.trim().is_empty() {
-        return Err("somebody records events in the buffer that it needs; end that first".into());
+        return Err("another program records events in the same buffer; end that first".into());
     }
     Ok(())
 }
 
-/// What is changed, and what was there before.
-struct Found {
+/// The settings that are changed, with their values before.
+struct Changes {
     settings: Vec<Setting>,
     /// The files that switch the tracing of each disk.
     switches: Vec<PathBuf>,
@@ -108,12 +108,12 @@ struct Setting {
     now: String,
 }
 
-impl Found {
+impl Changes {
     fn now(disks: &[Disk], buffer: u32) -> Result<Self, String> {
         let home = Path::new(HOME);
         let mut settings = Vec::new();
-        // In the order of writing, before and after; the tracer comes last, because its
-        // option goes with it.
+        // In this order they are written and restored; the tracer is last, because its option
+        // depends on it.
         for (file, now) in [
             ("tracing_on", "1".to_owned()),
             ("trace_clock", "mono".to_owned()),
@@ -122,7 +122,7 @@ impl Found {
             ("current_tracer", "blk".to_owned()),
         ] {
             let path = home.join(file);
-            // The option appears with the tracer in kernels that hide it before.
+            // Some kernels hide the option until the tracer is active.
             if file.starts_with("options/") && !path.exists() {
                 continue;
             }
@@ -140,7 +140,9 @@ impl Found {
                 continue;
             }
             if read(&switch)?.trim() != "0" {
-                return Err(format!("somebody traces {name} already (blktrace); end that first"));
+                return Err(format!(
+                    "another program traces {name} already (blktrace); end that first"
+                ));
             }
             switches.push(switch);
         }
@@ -155,7 +157,7 @@ impl Found {
     }
 }
 
-/// The value in force: of a list the one in brackets, of a size the one after expansion.
+/// The current value: of a list the one in brackets, of a size the one after expansion.
 fn value_of(text: &str) -> String {
     let text = text.trim();
     if let Some((_, rest)) = text.split_once('[')
@@ -186,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_value_in_force_is_found() {
+    fn the_current_value_is_found() {
         assert_eq!(value_of("[local] global mono\n"), "local");
         assert_eq!(value_of("local global [mono]"), "mono");
         assert_eq!(value_of("7 (expanded: 1408)\n"), "1408");

@@ -1,5 +1,5 @@
-//! Capture by Prism's own BPF programs (`bpf/capture.bpf.c`): nothing of the kernel's
-//! tracing is touched, and everything ends with the process, however it ends.
+//! Capture by Prism's own BPF programs (`bpf/capture.bpf.c`): the kernel's tracing settings
+//! stay unchanged, and the programs are unloaded however the process ends.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -15,7 +15,7 @@ use super::{Backend, CaptureError};
 /// The compiled programs; `bpf/build.sh` makes them.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/capture.bpf.o");
 
-/// Each program and the tracepoint that it stands at.
+/// Each program and its tracepoint.
 const PROGRAMS: [(&str, &str); 7] = [
     ("bio_queue", "block_bio_queue"),
     ("rq_issue", "block_rq_issue"),
@@ -26,22 +26,22 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("bio_complete", "block_bio_complete"),
 ];
 
-/// Devices that can be named; `DEVICES_MAX` of the programs.
+/// The most devices that can be named; `DEVICES_MAX` of the programs.
 pub(super) const DEVICES_MAX: usize = 64;
 
-/// The types of the kernel, without which the programs cannot be fitted to it.
+/// The types of the kernel, to which the programs are relocated.
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// Programs that run in the kernel, and what they say.
+/// Programs that run in the kernel, and the maps with their events.
 pub(super) struct Programs {
-    /// Taken away when the capture ends; the maps stay readable.
+    /// Removed when the capture ends; the maps stay readable.
     loaded: Option<Ebpf>,
     events: RingBuf<MapData>,
     lost: PerCpuArray<MapData, u64>,
 }
 
 impl Programs {
-    /// Loads and starts the programs; the reason in words if that does not work here.
+    /// Loads and starts the programs; returns the reason as text if that does not work here.
     pub fn start(disks: &[Disk], buffer: u32, by_bio: bool) -> Result<Self, String> {
         if !fs::exists(KERNEL_TYPES).unwrap_or(false) {
             return Err(format!("the kernel does not describe its types ({KERNEL_TYPES})"));
@@ -70,7 +70,7 @@ impl Programs {
             .map_max_entries("events", buffer)
             .load(OBJECT)
             .map_err(|error| in_words(&error))?;
-        // The maps first: what the programs say meanwhile is in them.
+        // The maps are opened first, so that no event of the programs is missed.
         let events = map(&mut loaded, "events")?;
         let events = RingBuf::try_from(events).map_err(|error| in_words(&error))?;
         let lost = map(&mut loaded, "lost")?;
@@ -81,7 +81,7 @@ impl Programs {
         Ok(Self { loaded: Some(loaded), events, lost })
     }
 
-    /// Hands everything that was said so far to `live`.
+    /// Passes all events so far to `live`.
     pub fn pump(&mut self, live: &mut Live) -> Result<(), CaptureError> {
         let failed = |error: prism_trace::TraceError| CaptureError::Failed {
             backend: Backend::Bpf,
@@ -93,7 +93,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Ends the programs and hands over the rest.
+    /// Unloads the programs and passes the remaining events to `live`.
     pub fn stop(&mut self, live: &mut Live) -> Result<(), CaptureError> {
         self.loaded = None;
         self.pump(live)?;
@@ -126,7 +126,7 @@ fn attach(loaded: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Result<
     Ok(())
 }
 
-/// The error and its causes in one line; a verifier's log has thousands of them.
+/// The error and its causes in one line; the verifier's log may have thousands of lines.
 fn in_words(error: &dyn std::error::Error) -> String {
     let mut words = first_line(&error.to_string());
     let mut cause = error.source();
@@ -147,14 +147,14 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(200).collect()
 }
 
-/// What the kernel keeps even root from.
+/// The lockdown mode of the kernel.
 pub(super) fn lockdown() -> Option<String> {
     let text = fs::read_to_string("/sys/kernel/security/lockdown").ok()?;
     let (_, rest) = text.split_once('[')?;
     Some(rest.split_once(']')?.0.to_owned())
 }
 
-/// Where the functions of these names are in the running kernel; 0 where it does not tell.
+/// The addresses of the functions of these names in the running kernel; 0 for an unknown one.
 fn addresses<const N: usize>(names: [&str; N]) -> [u64; N] {
     let mut found = [0; N];
     let Ok(file) = fs::File::open("/proc/kallsyms") else { return found };

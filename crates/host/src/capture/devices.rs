@@ -1,5 +1,4 @@
-//! Which block devices are meant: a path becomes a disk and, for a partition, the part of
-//! it.
+//! The block devices to capture: a path becomes a disk and, for a partition, the part of it.
 
 use std::fs;
 use std::ops::Range;
@@ -21,9 +20,9 @@ pub struct Disk {
     pub name: String,
     /// Major and minor number of the disk.
     pub number: (u32, u32),
-    /// Bytes of the disk that were meant; `None` is all of it.
+    /// The selected bytes of the disk; `None` is all of it.
     pub part: Option<Range<u64>>,
-    /// It is stacked on others and has no requests of its own, only bios.
+    /// It is stacked on other devices and has only bios, no requests.
     pub by_bio: bool,
 }
 
@@ -31,7 +30,7 @@ impl Disk {
     /// The disk that the block device at `path` is, or is a partition of.
     ///
     /// # Errors
-    /// [`CaptureError`] if there is none.
+    /// [`CaptureError`] if there is no such block device.
     pub fn at(path: &Path) -> Result<Self, CaptureError> {
         let file = path.display().to_string();
         let meta =
@@ -47,7 +46,7 @@ impl Disk {
         node.disk().map_err(failed)
     }
 
-    /// The numbers under which bios enter this disk: its own and those of its partitions.
+    /// The device numbers of bios to this disk: its own and those of its partitions.
     #[must_use]
     pub fn numbers(&self) -> Vec<(u32, u32)> {
         let mut found = vec![self.number];
@@ -66,8 +65,8 @@ impl Disk {
         format!("{},{}", self.number.0, self.number.1)
     }
 
-    /// Whether `record`, which belongs to this disk, lies in the part that was meant. A
-    /// flush has no place and belongs to every part.
+    /// Whether `record`, which belongs to this disk, is in the selected part. A flush has no
+    /// address and belongs to every part.
     #[must_use]
     pub fn has(&self, record: &Record) -> bool {
         let Some(part) = &self.part else { return true };
@@ -126,10 +125,11 @@ fn numbers(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// The disks that are meant, each once: of a disk and its partition the disk.
+/// The disks at `paths`, each once. If a disk and its partition are named, the disk covers
+/// both.
 ///
 /// # Errors
-/// [`CaptureError`] if one of them is none.
+/// [`CaptureError`] if one of them is not a block device.
 pub fn resolve(paths: &[PathBuf]) -> Result<Vec<Disk>, CaptureError> {
     let mut disks: Vec<Disk> = Vec::new();
     for path in paths {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_block_device_is_told() {
+    fn what_is_no_block_device_is_reported() {
         let error = resolve(&["/dev/null".into()]).expect_err("a character device");
         assert!(error.to_string().contains("no block device"), "{error}");
         let error = resolve(&["/nowhere".into()]).expect_err("nothing there");

@@ -5,7 +5,7 @@ use std::io;
 use super::{Backend, Refusal};
 use crate::error::HostError;
 
-/// A capture that could not begin or go on.
+/// A capture that could not start or continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
@@ -20,43 +20,43 @@ pub enum CaptureError {
     NoDevice {
         /// The file.
         file: String,
-        /// The device on which it lies, where that can be told.
+        /// The device on which it is stored, if that is known.
         lies_on: Option<String>,
     },
-    /// More devices than the programs in the kernel look at.
-    #[error("{count} devices are more than the {most} that can be named; name none to see all")]
+    /// More devices than the programs in the kernel can select.
+    #[error("{count} devices are more than the {most} that can be named; name none to capture all")]
     TooMany {
         /// Devices named.
         count: usize,
         /// Devices that can be named.
         most: usize,
     },
-    /// The kernel offers no way to see its requests.
+    /// No backend works on this system.
     #[error("nothing on this system shows requests to block devices: {}", list(refused))]
     NoBackend {
-        /// What was tried, and why it does not work.
+        /// The backends that were tried, and why they do not work.
         refused: Vec<Refusal>,
     },
-    /// A file of the kernel's cannot be read or written.
+    /// A file of the kernel cannot be read or written.
     #[error("{file}: {source}")]
     Kernel {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The kernel handed out what cannot be understood.
+    /// The events of the kernel cannot be decoded.
     #[error("the {} capture failed: {what}", backend.name())]
     Failed {
-        /// How the capture was made.
+        /// The backend of the capture.
         backend: Backend,
         /// What happened.
         what: String,
     },
-    /// Nobody captures, or not the process that was named.
+    /// No capture is running, or not in the named process.
     #[error("{what}")]
     NoCapture {
-        /// Why the mark reached nobody, and what to do.
+        /// Why the mark reached no capture, and what to do.
         what: String,
     },
     /// The command to be captured cannot be started.
@@ -64,7 +64,7 @@ pub enum CaptureError {
     Command {
         /// The command.
         command: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }

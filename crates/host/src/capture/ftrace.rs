@@ -1,5 +1,5 @@
-//! Capture by ftrace in an instance of its own: other users of tracing are not disturbed,
-//! and several captures run at once. The raw buffers keep nanoseconds.
+//! Capture by ftrace in a separate instance: other users of tracing are not disturbed, and
+//! several captures can run at once. The raw buffers have times in nanoseconds.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 const EVENTS: [&str; 5] =
     ["block_bio_queue", "block_rq_issue", "block_rq_complete", "block_rq_requeue", "block_split"];
 
-/// Those of devices that have bios only.
+/// The events of devices that have only bios.
 const BIO_EVENTS: [&str; 2] = ["block_bio_queue", "block_bio_complete"];
 
 /// An instance of ftrace that records.
@@ -34,7 +34,7 @@ pub(super) struct Instance {
 }
 
 impl Instance {
-    /// Starts to record; the reason in words if that does not work here.
+    /// Starts to record; returns the reason as text if that does not work here.
     pub fn start(
         disks: &[Disk],
         buffer: u32,
@@ -58,7 +58,7 @@ impl Instance {
         Ok((instance, live))
     }
 
-    /// What the events look like in this kernel.
+    /// Reads the formats of the events in this kernel.
     fn describe(&self, events: &[&str], count_from: CountFrom) -> Result<Live, String> {
         let home = Path::new(HOME).join("events");
         let header = read(&home.join("header_page"))?;
@@ -98,7 +98,7 @@ impl Instance {
         write(&self.folder.join(file), value)
     }
 
-    /// Hands everything that was recorded so far to `live`.
+    /// Passes everything that was recorded so far to `live`.
     pub fn pump(&mut self, live: &mut Live) -> Result<(), CaptureError> {
         let failed = |what: String| CaptureError::Failed { backend: Backend::Ftrace, what };
         let mut take = |bytes: &[u8]| live.take(bytes).map_err(|error| error.to_string());
@@ -108,7 +108,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Records no more, and hands over the rest.
+    /// Stops recording, and passes the rest to `live`.
     pub fn stop(&mut self, live: &mut Live) -> Result<(), CaptureError> {
         let failed = |what: String| CaptureError::Failed { backend: Backend::Ftrace, what };
         self.set("tracing_on", "0").map_err(failed)?;
@@ -119,15 +119,15 @@ impl Instance {
     }
 }
 
-/// The condition by which the kernel chooses events. Bios of a partition are queued under
-/// its own number.
+/// The condition by which the kernel selects events. Bios of a partition are queued with the
+/// number of the partition.
 fn filter(disks: &[Disk]) -> String {
     let number = |&(major, minor): &(u32, u32)| format!("dev == {}", major << 20 | minor);
     let all = disks.iter().flat_map(Disk::numbers);
     all.map(|numbers| number(&numbers)).collect::<Vec<_>>().join(" || ")
 }
 
-/// The steps that leave tracing as it was.
+/// The shell commands that restore tracing.
 fn undo(folder: &Path, mounted: bool) -> Vec<String> {
     let folder = folder.display();
     // The folder is busy for a moment after its files are closed.
@@ -140,14 +140,14 @@ fn undo(folder: &Path, mounted: bool) -> Vec<String> {
     steps
 }
 
-/// Removes the instances of processes that are gone, should their shells be gone too.
+/// Removes the instances of processes that have ended, if their shells have ended too.
 fn remove_stale() {
     let Ok(entries) = fs::read_dir(Path::new(HOME).join("instances")) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let owner = name.to_str().and_then(|name| owner(name, "prism-"));
         if owner.is_some_and(|pid| !is_alive(pid)) {
-            // Somebody else may remove it at the same time.
+            // Another process may remove it at the same time.
             let _ = fs::remove_dir(entry.path());
         }
     }

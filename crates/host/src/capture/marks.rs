@@ -1,8 +1,8 @@
 //! Marks: the name of a phase, sent to a capture by any process through a socket.
 //!
-//! Every capture listens at `prism-capture-PID.sock` in the folder for run-time files;
-//! `prism capture mark` sends to all of them or to the one that `PRISM_CAPTURE` names. A
-//! mark carries the time at which it was made, so nothing is lost by waiting.
+//! Every capture listens at `prism-capture-PID-NUMBER.sock` in the folder for run-time files;
+//! `prism capture mark` sends to all of them or to the one that `PRISM_CAPTURE` names. A mark
+//! contains the time at which it was made, so a delay does not matter.
 
 use std::fs;
 use std::io;
@@ -17,32 +17,32 @@ use super::owner::{is_alive, owner};
 /// The environment variable by which a captured command finds its capture.
 pub const VARIABLE: &str = "PRISM_CAPTURE";
 
-/// Bytes of a name at most: more is no name of a phase.
+/// The most bytes of a name.
 pub const NAME_MAX: usize = 256;
 
 /// Distinguishes the captures of one process.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// Where a capture takes marks. The file goes when this does.
+/// The socket on which a capture receives marks. Its file is removed when this is dropped.
 #[derive(Debug)]
-pub struct MarkDoor {
+pub struct MarkSocket {
     path: PathBuf,
     socket: UnixDatagram,
 }
 
-impl MarkDoor {
-    /// Opens a door of this process's own, and removes those of processes that are gone.
+impl MarkSocket {
+    /// Opens a socket of this process, and removes those of processes that have ended.
     pub(super) fn open() -> Result<Self, CaptureError> {
         let folder = folder();
-        for (path, pid) in doors(&folder) {
+        for (path, pid) in sockets(&folder) {
             if pid != process::id() && !is_alive(pid) {
-                // Somebody else may have removed it meanwhile.
+                // Another process may have removed it meanwhile.
                 let _ = fs::remove_file(path);
             }
         }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!("prism-capture-{}-{number}.sock", process::id()));
-        // A process of the same number may have left it.
+        // An earlier process with the same number may have left it.
         let _ = fs::remove_file(&path);
         let socket = UnixDatagram::bind(&path).and_then(|socket| {
             socket.set_nonblocking(true)?;
@@ -59,7 +59,7 @@ impl MarkDoor {
         &self.path
     }
 
-    /// A second handle for the thread that takes the marks.
+    /// A second handle for the thread that receives the marks.
     pub(super) fn listener(&self) -> Result<Listener, CaptureError> {
         let socket = self.socket.try_clone().map_err(|source| CaptureError::Kernel {
             file: self.path.display().to_string(),
@@ -68,30 +68,30 @@ impl MarkDoor {
         Ok(Listener { socket })
     }
 
-    /// Sends a mark through this door.
+    /// Sends a mark to this socket.
     pub(super) fn mark(&self, name: &str) -> Result<(), CaptureError> {
         send(&self.path, name)
     }
 }
 
-impl Drop for MarkDoor {
+impl Drop for MarkSocket {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have been removed already.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Takes marks.
+/// Receives marks.
 pub(super) struct Listener {
     socket: UnixDatagram,
 }
 
 impl Listener {
-    /// The marks that have come: name and time of `CLOCK_MONOTONIC` in nanoseconds.
+    /// The marks that have arrived: name and time of `CLOCK_MONOTONIC` in nanoseconds.
     pub fn take(&self) -> Vec<(String, u64)> {
         let mut marks = Vec::new();
         let mut bytes = [0; 8 + NAME_MAX];
-        // Anything else than a mark, and the end of what has come, ends the loop.
+        // An error, which is usually that no more marks have arrived, ends the loop.
         while let Ok(length) = self.socket.recv(&mut bytes) {
             if let Some((time, name)) = bytes[..length].split_first_chunk::<8>() {
                 let name = String::from_utf8_lossy(name).into_owned();
@@ -102,11 +102,11 @@ impl Listener {
     }
 }
 
-/// Tells every capture that runs, or the one that `PRISM_CAPTURE` names, that the phase
-/// `name` begins. Gives how many were told.
+/// Sends to every running capture, or to the one that `PRISM_CAPTURE` names, that the phase
+/// `name` begins. Returns how many captures received it.
 ///
 /// # Errors
-/// [`CaptureError`] if the name is none, or nobody captures.
+/// [`CaptureError`] if the name is invalid, or no capture is running.
 pub fn mark(name: &str) -> Result<usize, CaptureError> {
     check(name)?;
     match std::env::var_os(VARIABLE) {
@@ -117,23 +117,23 @@ pub fn mark(name: &str) -> Result<usize, CaptureError> {
 
 fn mark_all(name: &str) -> Result<usize, CaptureError> {
     let folder = folder();
-    let mut told = 0;
+    let mut sent = 0;
     let mut failure = None;
-    for (path, pid) in doors(&folder) {
+    for (path, pid) in sockets(&folder) {
         if is_alive(pid) {
             match send(&path, name) {
-                Ok(()) => told += 1,
+                Ok(()) => sent += 1,
                 Err(error) => failure = Some(error),
             }
         }
     }
-    match (told, failure) {
+    match (sent, failure) {
         (0, Some(error)) => Err(error),
         (0, None) => Err(no_capture(format!(
             "no capture runs here (nothing listens in {}); start one with prism capture",
             folder.display()
         ))),
-        _ => Ok(told),
+        _ => Ok(sent),
     }
 }
 
@@ -177,10 +177,10 @@ fn folder() -> PathBuf {
     std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from)
 }
 
-/// The doors in `folder`, and whose they are.
-fn doors(folder: &Path) -> Vec<(PathBuf, u32)> {
+/// The sockets of captures in `folder`, with their processes.
+fn sockets(folder: &Path) -> Vec<(PathBuf, u32)> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let mut doors: Vec<_> = entries
+    let mut sockets: Vec<_> = entries
         .filter_map(|entry| {
             let path = entry.ok()?.path();
             let name = path.file_name()?.to_str()?;
@@ -188,8 +188,8 @@ fn doors(folder: &Path) -> Vec<(PathBuf, u32)> {
             Some((path, pid))
         })
         .collect();
-    doors.sort();
-    doors
+    sockets.sort();
+    sockets
 }
 
 #[cfg(test)]
@@ -198,11 +198,12 @@ mod tests {
 
     #[test]
     fn marks_reach_their_capture_and_no_other() {
-        let (one, two) = (MarkDoor::open().expect("a door"), MarkDoor::open().expect("a door"));
+        let (one, two) =
+            (MarkSocket::open().expect("a socket"), MarkSocket::open().expect("a socket"));
         one.mark("load").expect("sent");
         one.mark("app").expect("sent");
-        let names = |door: &MarkDoor| -> Vec<String> {
-            let taken = door.listener().expect("a handle").take();
+        let names = |mark_socket: &MarkSocket| -> Vec<String> {
+            let taken = mark_socket.listener().expect("a handle").take();
             assert!(taken.is_sorted_by_key(|mark| mark.1), "{taken:?}");
             taken.into_iter().map(|mark| mark.0).collect()
         };

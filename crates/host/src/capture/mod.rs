@@ -1,10 +1,10 @@
 //! Captures the requests that a running system sends to its block devices.
 //!
-//! Three ways, the first that works is taken: BPF programs of our own, which also see
-//! files, hints and streams; ftrace in an instance of its own, so that nobody else's
-//! tracing is touched; the `blk` tracer, of which the kernel has only one. A thread takes
-//! what the kernel hands out, turns it into records and spools them until the capture is
-//! stopped.
+//! There are three backends, and the first that works is used: Prism's own BPF programs, which
+//! also see files, write hints and streams; ftrace in a separate instance, so that other users
+//! of tracing are not disturbed; the `blk` tracer, of which the kernel has only one. A thread
+//! reads the events from the kernel, turns them into records and stores these until the capture
+//! is stopped.
 
 mod blk_tracer;
 mod bpf;
@@ -30,20 +30,20 @@ use prism_trace::{CountedFrom, Live, Record, TraceFacts};
 use crate::load::{Keep, LoadedTrace};
 use devices::Disk;
 pub use error::CaptureError;
-pub use marks::{MarkDoor, mark};
+pub use marks::{MarkSocket, mark};
 use source::Source;
 pub use wait::{Ended, Until, wait};
 
-/// How long the thread sleeps when it has taken everything: the buffer holds what a
-/// million requests a second leave in ten times as long.
+/// How long the thread sleeps when it has read everything: the buffer holds ten times the
+/// events that a million requests per second cause in this time.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A way to see requests, in the order in which they are tried.
+/// A source of events, in the order in which they are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// BPF programs of our own.
+    /// Prism's own BPF programs.
     Bpf,
-    /// ftrace events in an instance of their own.
+    /// ftrace events in a separate instance.
     Ftrace,
     /// The `blk` tracer.
     Blk,
@@ -67,9 +67,9 @@ impl Backend {
 /// A backend that does not work here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Which.
+    /// The backend.
     pub backend: Backend,
-    /// Why not.
+    /// Why it does not work.
     pub why: String,
 }
 
@@ -80,8 +80,8 @@ pub struct CaptureSpec {
     pub devices: Vec<PathBuf>,
     /// The backend; `None` is the first that works.
     pub backend: Option<Backend>,
-    /// Memory in which the kernel keeps events until they are taken: for BPF in all, for
-    /// ftrace of each processor. Rounded up to a power of two.
+    /// The size of the kernel's buffer for events: in total for BPF, per CPU for ftrace.
+    /// Rounded up to a power of two.
     pub buffer: Bytes,
 }
 
@@ -92,15 +92,15 @@ impl Default for CaptureSpec {
     }
 }
 
-/// A capture that runs.
+/// A running capture.
 #[derive(Debug)]
 pub struct Capture {
-    thread: JoinHandle<Result<Taken, CaptureError>>,
+    thread: JoinHandle<Result<Recording, CaptureError>>,
     shared: Arc<Shared>,
     backend: Backend,
     refused: Vec<Refusal>,
     disks: Vec<Disk>,
-    door: MarkDoor,
+    mark_socket: MarkSocket,
 }
 
 #[derive(Debug, Default)]
@@ -109,23 +109,23 @@ struct Shared {
     requests: AtomicU64,
 }
 
-/// What a capture saw.
+/// The result of a capture.
 #[derive(Debug)]
 pub struct Captured {
     /// The trace, ready to be stored, replayed and reported.
     pub trace: LoadedTrace,
-    /// How it was made.
+    /// The backend that was used.
     pub backend: Backend,
-    /// What was tried before, and why it does not work here.
+    /// The backends that were tried before, and why they do not work here.
     pub refused: Vec<Refusal>,
-    /// The disks that were meant; none: all.
+    /// The selected disks; empty for all.
     pub disks: Vec<Disk>,
-    /// Events for which the kernel had no room.
+    /// Events that the kernel dropped because its buffer was full.
     pub lost: u64,
 }
 
-/// What the thread leaves.
-struct Taken {
+/// The result of the thread.
+struct Recording {
     trace: LoadedTrace,
     lost: u64,
 }
@@ -133,7 +133,7 @@ struct Taken {
 /// Begins to capture.
 ///
 /// # Errors
-/// [`CaptureError`] if a device is none, or the system lets nobody see its requests.
+/// [`CaptureError`] if a path is not a block device, or no backend works.
 pub fn start(spec: &CaptureSpec) -> Result<Capture, CaptureError> {
     let disks = devices::resolve(&spec.devices)?;
     if disks.len() > bpf::DEVICES_MAX {
@@ -142,47 +142,47 @@ pub fn start(spec: &CaptureSpec) -> Result<Capture, CaptureError> {
     }
     let (mut source, mut live, refused) = Source::start(spec, &disks)?;
     let backend = source.backend();
-    let door = MarkDoor::open()?;
-    let marks = door.listener()?;
+    let mark_socket = MarkSocket::open()?;
+    let marks = mark_socket.listener()?;
     let shared = Arc::new(Shared::default());
     let (theirs, wanted) = (Arc::clone(&shared), disks.clone());
     let run = move || {
         let result = run(&mut source, &mut live, &marks, &wanted, &theirs);
-        // Whatever happened, the kernel's tracing is as it was.
+        // In any case the kernel's tracing is restored.
         source.undo();
         result
     };
     let thread = thread::Builder::new().name("capture".into()).spawn(run);
     let thread = thread
         .map_err(|source| CaptureError::Kernel { file: "a thread of its own".into(), source })?;
-    Ok(Capture { thread, shared, backend, refused, disks, door })
+    Ok(Capture { thread, shared, backend, refused, disks, mark_socket })
 }
 
 impl Capture {
-    /// How requests are seen.
+    /// The backend in use.
     #[must_use]
     pub fn backend(&self) -> Backend {
         self.backend
     }
 
-    /// What was tried before, and why it does not work here.
+    /// The backends that were tried before, and why they do not work here.
     #[must_use]
     pub fn refused(&self) -> &[Refusal] {
         &self.refused
     }
 
-    /// Where processes leave marks for this capture.
+    /// The socket through which processes send marks to this capture.
     #[must_use]
-    pub fn door(&self) -> &MarkDoor {
-        &self.door
+    pub fn mark_socket(&self) -> &MarkSocket {
+        &self.mark_socket
     }
 
     /// From now on requests belong to the phase `name`.
     ///
     /// # Errors
-    /// [`CaptureError`] if the capture has ended on its own.
+    /// [`CaptureError`] if the capture has ended by itself.
     pub fn mark(&self, name: &str) -> Result<(), CaptureError> {
-        self.door.mark(name)
+        self.mark_socket.mark(name)
     }
 
     /// Requests and flushes seen so far.
@@ -191,40 +191,40 @@ impl Capture {
         self.shared.requests.load(Ordering::Relaxed)
     }
 
-    /// Whether the capture has ended on its own: then [`Capture::stop`] tells why.
+    /// Whether the capture has ended by itself: then [`Capture::stop`] returns the reason.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Ends the capture; what was in flight is waited for by nobody.
+    /// Ends the capture, without waiting for requests in flight.
     ///
     /// # Errors
-    /// [`CaptureError`] that the capture met.
+    /// The [`CaptureError`] at which the capture failed.
     ///
     /// # Panics
-    /// If the thread that took the events did.
+    /// If the capturing thread panicked.
     pub fn stop(self) -> Result<Captured, CaptureError> {
         self.shared.stop.store(true, Ordering::Release);
-        let taken = self.thread.join().expect("the capturing thread does not panic")?;
+        let recording = self.thread.join().expect("the capturing thread does not panic")?;
         Ok(Captured {
-            trace: taken.trace,
+            trace: recording.trace,
             backend: self.backend,
             refused: self.refused,
             disks: self.disks,
-            lost: taken.lost,
+            lost: recording.lost,
         })
     }
 }
 
-/// Takes events until it is told to stop.
+/// Reads events until the capture is stopped.
 fn run(
     source: &mut Source,
     live: &mut Live,
     marks: &marks::Listener,
     disks: &[Disk],
     shared: &Shared,
-) -> Result<Taken, CaptureError> {
+) -> Result<Recording, CaptureError> {
     let (mut keep, mut records) = (Keep::everything(), Vec::new());
     loop {
         let stops = shared.stop.load(Ordering::Acquire);
@@ -255,7 +255,7 @@ fn run(
             let facts = TraceFacts::new(live.format(), &outcome, counted);
             let symbols = live.symbols().clone();
             let trace = keep.into_trace("capture".into(), symbols, facts)?;
-            return Ok(Taken { trace, lost: live.lost_events() });
+            return Ok(Recording { trace, lost: live.lost_events() });
         }
         thread::sleep(PAUSE);
     }
@@ -265,7 +265,7 @@ fn failed(source: &Source, what: &dyn std::fmt::Display) -> CaptureError {
     CaptureError::Failed { backend: source.backend(), what: what.to_string() }
 }
 
-/// Leaves the records that belong to one of `disks`.
+/// Keeps only the records that belong to one of `disks`.
 fn select(records: &mut Vec<Record>, disks: &[Disk], live: &Live) {
     if disks.iter().all(|disk| disk.part.is_none()) {
         return;

@@ -1,15 +1,15 @@
-//! Whose something is that captures leave in places which all of them share: its name has the
-//! number of the process behind a prefix, `PREFIX-PID-NUMBER`.
+//! The owners of what captures create in shared folders: names have the form
+//! `PREFIX-PID-NUMBER`.
 
 use std::path::Path;
 
-/// The process that made what is called `name`; none if no capture did.
+/// The process that created what is called `name`; `None` if it was not a capture.
 pub(super) fn owner(name: &str, prefix: &str) -> Option<u32> {
     name.strip_prefix(prefix)?.split('-').next()?.parse().ok()
 }
 
-/// Whether there is such a process. A number may have been given anew; what the one before left
-/// then stays until that one ends.
+/// Whether there is such a process. Its number may have been reused; what the earlier process
+/// left then stays until the new one ends.
 pub(super) fn is_alive(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_their_process() {
+    fn names_contain_their_process() {
         assert_eq!(owner("prism-77-0", "prism-"), Some(77));
         assert_eq!(owner("prism-x-0", "prism-"), None);
         assert_eq!(owner("trace-77-0", "prism-"), None);

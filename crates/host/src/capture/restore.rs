@@ -1,28 +1,29 @@
-//! Leaves the kernel's tracing as it was found, however the process ends.
+//! Restores the kernel's tracing settings, however the process ends.
 //!
-//! What is to be undone is known before it is done, and a small shell waits for it: it
-//! reads from a pipe whose other end is held here, and the pipe ends with the process, even
-//! if that is killed without notice. So there is one way to undo, and it is the one that
-//! is always taken.
+//! Before anything is changed, a small shell is started with the commands that undo it. The
+//! shell reads from a pipe whose other end is open here. The pipe closes when the process ends,
+//! even if it is killed, and then the shell runs the commands. So there is only one way to
+//! undo, and it is always used.
 
 use std::io;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use super::CaptureError;
 
-/// Waits for the end of the process and then undoes what it did.
+/// Waits for the end of the process and then undoes its changes.
 #[derive(Debug)]
 pub(super) struct Restorer {
     shell: Child,
-    /// The end of this is what the shell waits for.
+    /// The shell waits until this is closed.
     pipe: Option<ChildStdin>,
 }
 
 impl Restorer {
-    /// Starts to wait with `steps` to take, each a command of the shell; those that fail
-    /// are passed over.
+    /// Starts a shell that waits and then runs `steps`, each a shell command. Failures of steps
+    /// are ignored.
     pub fn new(steps: &[String]) -> Result<Self, CaptureError> {
-        // Ctrl-C goes to every process of the terminal, and this one has to outlive ours.
+        // Ctrl-C is sent to every process of the terminal, and this shell has to outlive the
+        // process.
         let script = format!("trap '' INT TERM HUP; cat; {}", steps.join("; "));
         let spawned = Command::new("sh")
             .args(["-c", &script])
@@ -38,10 +39,10 @@ impl Restorer {
 }
 
 impl Drop for Restorer {
-    /// Has it undone now, and waits for that.
+    /// Lets the shell run its commands now, and waits for it.
     fn drop(&mut self) {
         self.pipe = None;
-        // It has done its work or was killed; in both cases nothing is left to do.
+        // The shell has finished or was killed; in both cases nothing is left to do.
         let _ = self.shell.wait();
     }
 }

@@ -1,4 +1,4 @@
-//! The ways to see requests as one: chosen, started, emptied, stopped.
+//! One interface to all backends: choose, start, read, stop.
 
 use prism_trace::Live;
 
@@ -26,7 +26,8 @@ impl Source {
         spec: &CaptureSpec,
         disks: &[Disk],
     ) -> Result<(Self, Live, Vec<Refusal>), CaptureError> {
-        // Stacked devices have bios only; beside a real disk its requests are what counts.
+        // Stacked devices have only bios; with a real disk among the devices its requests are
+        // counted.
         let by_bio = !disks.is_empty() && disks.iter().all(|disk| disk.by_bio);
         let mut refused = Vec::new();
         for backend in Backend::ALL {
@@ -41,7 +42,7 @@ impl Source {
         Err(CaptureError::NoBackend { refused })
     }
 
-    /// Which it is.
+    /// The backend that runs.
     pub fn backend(&self) -> Backend {
         match self.kind {
             Kind::Bpf(_) => Backend::Bpf,
@@ -55,7 +56,7 @@ impl Source {
         self.by_bio
     }
 
-    /// Hands what the kernel has so far to `live`.
+    /// Passes the events that the kernel has so far to `live`.
     pub fn pump(&mut self, live: &mut Live) -> Result<(), CaptureError> {
         match &mut self.kind {
             Kind::Bpf(programs) => programs.pump(live),
@@ -64,7 +65,7 @@ impl Source {
         }
     }
 
-    /// Sees no more, and hands over the rest.
+    /// Stops, and passes the rest to `live`.
     pub fn stop(&mut self, live: &mut Live) -> Result<(), CaptureError> {
         match &mut self.kind {
             Kind::Bpf(programs) => programs.stop(live),
@@ -73,10 +74,10 @@ impl Source {
         }
     }
 
-    /// Leaves the kernel's tracing as it was found, if [`Source::stop`] did not.
+    /// Restores the kernel's tracing settings, if [`Source::stop`] did not.
     pub fn undo(self) {
         match self.kind {
-            // The programs end with their last handle.
+            // The programs are unloaded with their last handle.
             Kind::Bpf(programs) => drop(programs),
             Kind::Ftrace(instance) => drop(instance),
             Kind::Blk(tracer) => drop(tracer),

@@ -1,17 +1,17 @@
-//! The files of the kernel's tracing file system, which the backends of ftrace share.
+//! The files of the kernel's tracing file system, for both backends that use ftrace.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where tracing is reached.
+/// The mount point of the tracing file system.
 pub(super) const HOME: &str = "/sys/kernel/tracing";
 
-/// Bytes read at once: no page of the buffer is larger.
+/// Bytes read at once: the pages of the buffer are not larger.
 pub(super) const PAGE_MAX: usize = 64 << 10;
 
-/// Whether tracing can be reached already.
+/// Whether the tracing file system is mounted.
 pub(super) fn is_mounted() -> Result<bool, String> {
     let mounted = Path::new(HOME).join("events").exists();
     if !mounted && !rustix::process::geteuid().is_root() {
@@ -20,26 +20,26 @@ pub(super) fn is_mounted() -> Result<bool, String> {
     Ok(mounted)
 }
 
-/// Makes tracing reachable.
+/// Mounts the tracing file system.
 pub(super) fn mount() -> Result<(), String> {
     let flags = rustix::mount::MountFlags::empty();
     rustix::mount::mount("tracefs", HOME, "tracefs", flags, None)
         .map_err(|error| format!("the tracing file system cannot be mounted: {error}"))
 }
 
-/// The step that undoes [`mount`], if it was needed.
+/// The shell command that undoes [`mount`], if that was needed.
 pub(super) fn unmount(was_mounted: bool) -> Option<String> {
     (!was_mounted).then(|| format!("umount {HOME}"))
 }
 
-/// Opens a file that hands out what was recorded, without waiting for more.
+/// Opens a file of recorded events such that reading does not wait for more.
 pub(super) fn open(path: &Path) -> Result<File, String> {
     let nonblock = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(nonblock).open(path);
     file.map_err(|error| at(path, &error))
 }
 
-/// Reads `file` until it has no more, and hands each piece to `take`.
+/// Reads `file` until it has no more, and passes each piece to `take`.
 pub(super) fn empty(
     file: &mut File,
     page: &mut [u8],
@@ -56,7 +56,7 @@ pub(super) fn empty(
     }
 }
 
-/// The buffers of the processors, of tracing itself or of an instance.
+/// The per-CPU buffers, of the main instance or of another one.
 pub(super) fn cpus(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let folder = folder.join("per_cpu");
     let mut cpus: Vec<PathBuf> = fs::read_dir(&folder)
@@ -66,12 +66,12 @@ pub(super) fn cpus(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(cpus)
 }
 
-/// Events for which the buffers in `folder` had no room.
+/// Events that were lost because the buffers in `folder` were full.
 pub(super) fn lost(folder: &Path) -> Result<u64, String> {
     cpus(folder)?.iter().map(|cpu| Ok(losses(&read(&cpu.join("stats"))?))).sum()
 }
 
-/// Events that a buffer had no room for, from its statistics.
+/// Lost events, from the statistics of a buffer.
 fn losses(stats: &str) -> u64 {
     let lines = stats.lines().filter_map(|line| line.split_once(": "));
     let counts =
@@ -81,8 +81,8 @@ fn losses(stats: &str) -> u64 {
 
 pub(super) fn read(path: &Path) -> Result<String, String> {
     let text = || {
-        // Some of these files give what fits into the first reading and then end, so that
-        // must have room for all of it.
+        // Some of these files return only the first read and then end, so the buffer must be
+        // large enough for the whole text.
         let mut bytes = vec![0; PAGE_MAX];
         let (mut file, mut filled) = (File::open(path)?, 0);
         loop {

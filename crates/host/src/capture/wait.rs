@@ -1,4 +1,4 @@
-//! How long a capture goes on: for a time, until Ctrl-C, or while a command runs.
+//! How long a capture runs: for a time, until Ctrl-C, or while a command runs.
 
 use std::ffi::OsString;
 use std::process::{Child, Command, ExitStatus};
@@ -13,24 +13,24 @@ use super::{Capture, CaptureError};
 use crate::interrupt::SoftStop;
 use crate::progress::Progress;
 
-/// How often the end is looked for.
+/// How often the conditions are checked.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How long a command may take to end after it was asked to.
+/// How long a command may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long after the end of a command its requests still count: what it wrote without
-/// waiting for it is on its way.
+/// How long requests are still captured after the end of a command: they include its writes in
+/// flight.
 const AFTER: Duration = Duration::from_millis(50);
 
 /// When a capture ends; Ctrl-C ends it in any case.
 #[derive(Clone, Copy, Debug)]
 pub enum Until<'a> {
-    /// Only then.
+    /// Only at Ctrl-C.
     Interrupt,
     /// After this time.
     Elapsed(Nanos),
-    /// When this command has ended, which is started now and finds the capture by
+    /// When this command has ended. It is started now and finds the capture through
     /// `PRISM_CAPTURE`.
     Command(&'a [OsString]),
 }
@@ -40,11 +40,11 @@ pub enum Until<'a> {
 pub enum Ended {
     /// The time was over.
     Elapsed,
-    /// Ctrl-C, or a polite kill.
+    /// Ctrl-C, or SIGTERM.
     Interrupted,
     /// The command has ended.
     Command(ExitStatus),
-    /// On its own; stopping it tells why.
+    /// By itself; stopping it returns the reason.
     Itself,
 }
 
@@ -99,7 +99,7 @@ pub fn wait(
 fn spawn(capture: &Capture, words: &[OsString]) -> Result<Child, CaptureError> {
     let (program, arguments) = words.split_first().expect("a command has a name");
     let spawned =
-        Command::new(program).args(arguments).env(VARIABLE, capture.door().path()).spawn();
+        Command::new(program).args(arguments).env(VARIABLE, capture.mark_socket().path()).spawn();
     spawned.map_err(|source| {
         let command = program.to_string_lossy().into_owned();
         CaptureError::Command { command, source }
@@ -114,7 +114,7 @@ fn command_failed(until: Until<'_>, source: std::io::Error) -> CaptureError {
     CaptureError::Command { command, source }
 }
 
-/// Asks the command to end, and ends it if it does not.
+/// Sends SIGTERM to the command, and kills it if it does not end.
 fn end(child: &mut Child) {
     let pid = Pid::from_child(child);
     // It may have ended just now.

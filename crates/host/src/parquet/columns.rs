@@ -1,4 +1,4 @@
-//! Columns of rows of any kind into Parquet, in the order of their schema.
+//! Writes rows of any type to Parquet column by column, in the order of the schema.
 
 use std::io::Write;
 
@@ -16,7 +16,7 @@ use crate::error::HostError;
 /// A little slower than the usual 3 and a tenth smaller; files are written once.
 const ZSTD_LEVEL: i32 = 6;
 
-/// How every file is written; `delta` are the columns whose neighbours differ by little.
+/// How every file is written; in the columns `delta`, neighbouring values differ by little.
 pub(super) fn properties(delta: &[&str]) -> WriterProperties {
     let level = ZstdLevel::try_new(ZSTD_LEVEL).expect("the level is one of zstd's");
     let mut builder = WriterProperties::builder()
@@ -39,8 +39,8 @@ pub(super) struct Columns<'a, R, W: Write> {
     levels: Vec<i16>,
 }
 
-/// Writes one column of a physical type: the values that are there, and for each row
-/// whether one is. The levels of a required column are not looked at by Parquet.
+/// Writes one column of a physical type: the known values, and for each row whether there is
+/// one. Parquet ignores these levels for a required column.
 macro_rules! column {
     ($columns:ident, $kind:ident, $of:ident) => {{
         $columns.levels.clear();
@@ -102,7 +102,8 @@ impl<'a, R, W: Write + Send> Columns<'a, R, W> {
     }
 }
 
-/// Parquet wraps the error of the output; the kind of the inner one tells a full disk.
+/// Parquet wraps the error of the output; the kind of the inner error shows whether the disk is
+/// full.
 pub(super) fn write_error(name: &str, error: ParquetError) -> HostError {
     let source = match error {
         ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {

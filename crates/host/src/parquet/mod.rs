@@ -1,10 +1,9 @@
-//! The native store: one row a record, in Parquet with zstd, which DuckDB, Polars and
-//! pandas read as it is. The columns are specified in `docs/spec/trace-parquet.md`.
+//! Prism's own trace format: one row per record, in Parquet with zstd, which DuckDB, Polars and
+//! pandas can read. The columns are specified in `docs/spec/trace-parquet.md`.
 //!
-//! What is known of the trace besides its records stands as JSON in the file's
-//! key-value metadata, together with a digest over both: Parquet itself has no
-//! checksum that its writers keep, and a changed byte within a page would otherwise
-//! become a changed request.
+//! Other facts about the trace are JSON in the file's key-value metadata, together with a
+//! digest over facts and records: writers of Parquet keep no checksums, and without the digest
+//! a changed byte within a page would become a changed request.
 
 mod columns;
 mod read;
@@ -64,7 +63,7 @@ const FLAGS: [(&str, Flags); 5] = [
     ("readahead", Flags::READAHEAD),
 ];
 
-/// What stands under [`META_KEY`].
+/// The value of [`META_KEY`].
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Meta {
     version: u32,
@@ -266,7 +265,7 @@ mod tests {
             let mut bytes = whole.clone();
             bytes[place] ^= 1 << (place % 8);
             fs::write(&path, &bytes).unwrap();
-            // A change in what nobody reads, such as statistics, may pass; a changed
+            // A change in bytes that are not read, such as statistics, may pass; a changed
             // record may not.
             match load(&path) {
                 Ok((read, symbols)) => assert_eq!(named(&read, &symbols), wanted, "byte {place}"),

@@ -1,4 +1,4 @@
-//! Records out of Parquet, in batches of bounded size whatever the row groups are.
+//! Reads records from Parquet, in batches of bounded size for row groups of any size.
 
 use std::fs::File;
 
@@ -171,8 +171,7 @@ fn meta(name: &str, file: &SerializedFileReader<File>) -> Result<Meta, HostError
         .map_err(|error| not_a_trace(name, &format!("its metadata is damaged ({error})")))
 }
 
-/// One column: the values of the current batch that are there, and for each row whether
-/// one is.
+/// One column: the known values of the current batch, and for each row whether there is one.
 struct Column<T: DataType> {
     reader: ColumnReaderImpl<T>,
     optional: bool,
@@ -201,7 +200,7 @@ impl<T: DataType> Column<T> {
         Ok(())
     }
 
-    /// The value of the batch's row `row`; rows are asked for in order.
+    /// The value of the batch's row `row`; rows are read in order.
     fn take(&mut self, row: usize) -> Option<&T::T> {
         if self.optional && self.levels[row] == 0 {
             return None;
@@ -310,7 +309,7 @@ impl Columns {
     }
 }
 
-/// Stands for an assertion of the Parquet library that did not hold.
+/// The error for a failed assertion of the Parquet library.
 fn inconsistent<T>() -> Result<T, ParquetError> {
     Err(ParquetError::General("its parts contradict each other".into()))
 }

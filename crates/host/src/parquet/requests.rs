@@ -1,4 +1,4 @@
-//! Every replayed request with its times and costs, one row each. The columns are
+//! Writes every replayed request with its times and costs, one row each. The columns are
 //! specified in `docs/spec/requests-parquet.md`.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Records into Parquet, one row group after another.
+//! Writes records to Parquet, one row group after another.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ pub(super) const GROUP_ROWS: usize = 1 << 17;
 /// Columns whose neighbours differ by little.
 const DELTA_COLUMNS: [&str; 4] = ["issue_ns", "queue_ns", "complete_ns", "offset_bytes"];
 
-/// Writes every record of `source`, and what is known of the trace, to `out`, which the
-/// caller commits. Gives the number of records.
+/// Writes every record of `source`, and the facts about the trace, to `out`, which the caller
+/// commits. Returns the number of records.
 ///
 /// # Errors
 /// [`HostError`] if the source cannot be read or the output cannot be written.

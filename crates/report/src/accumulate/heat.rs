@@ -1,15 +1,15 @@
-//! Where and when: bytes by time and address, one grid for each kind of access.
+//! Bytes accessed by time and address, one grid for each kind of access.
 
 use super::timeline::{Bucket, Timeline};
 use crate::chart::{Heatmap, Layer};
 use crate::unit::Unit;
 use prism_base::{Bytes, Nanos, SimTime};
 
-/// The bytes of each address bin in one time bucket; empty as long as all are zero.
+/// The bytes of each address bin in one time bucket; empty while all are zero.
 #[derive(Clone, Debug, Default)]
 struct Strip(Vec<u64>);
 
-/// Bytes touched, by time and by address, in several layers such as read and write.
+/// Bytes accessed, by time and by address, in several layers such as read and write.
 ///
 /// Memory: eight bytes for each layer, time bucket that saw an access, and address bin.
 #[derive(Clone, Debug)]

@@ -1,12 +1,12 @@
-//! Latencies over time: a small histogram for each bucket, so that percentiles survive
-//! the merging of buckets, which means of percentiles do not.
+//! Latencies over time: a small histogram for each bucket. Histograms can be merged and still
+//! give percentiles; percentiles themselves cannot be merged.
 
 use super::timeline::{Bucket, Finished, Timeline};
 use prism_base::{Nanos, SimTime};
 
-/// Every power of two is cut into this many classes, as a power of two itself. With
-/// eight, a class is at most an eighth as wide as its lower end, and a percentile read
-/// from it is at most an eighth too high.
+/// Every power of two is divided into this many classes, which is itself a power of two. With
+/// eight, a class is at most an eighth as wide as its lower end, and a percentile read from it
+/// is at most an eighth too high.
 const CLASS_BITS: u32 = 3;
 const CLASSES: u64 = 1 << CLASS_BITS;
 
@@ -34,7 +34,7 @@ fn class(value: u64) -> usize {
         value
     } else {
         let shift = value.ilog2() - CLASS_BITS;
-        // The top bits are in CLASSES..2 * CLASSES, so classes follow without a hole.
+        // The top bits are in CLASSES..2 * CLASSES, so the classes have no gap.
         u64::from(shift) * CLASSES + (value >> shift)
     };
     usize::try_from(class).expect("at most 8 * 62 classes")

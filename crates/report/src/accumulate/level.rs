@@ -1,15 +1,15 @@
-//! A level that holds until it changes, such as a queue depth: its exact integral over
-//! time, so that means are weighted by how long a level held.
+//! A level that holds until it changes, such as a queue depth, with its exact integral over
+//! time, so that means are weighted by time.
 
 use super::timeline::{Bucket, Finished, Timeline};
 use prism_base::{Nanos, SimTime};
 
-/// What a level did in one bucket.
+/// The level within one bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LevelBucket {
-    /// The sum of level times nanoseconds.
+    /// The integral: levels times nanoseconds.
     pub integral: u128,
-    /// The highest level, also one that held for no time at all.
+    /// The highest level, even if it held for no time.
     pub max: u64,
 }
 
@@ -19,7 +19,7 @@ pub struct LevelBucket {
 #[derive(Clone, Debug)]
 pub struct LevelSeries {
     timeline: Timeline<LevelBucket>,
-    /// Up to when the level is accounted for.
+    /// The time up to which the level is accounted for.
     now: SimTime,
     level: u64,
 }
@@ -47,7 +47,7 @@ impl LevelSeries {
     /// The level is `level` from `at` on.
     ///
     /// # Panics
-    /// If `at` lies before an earlier change: a level has a past that cannot be changed.
+    /// If `at` lies before an earlier change.
     pub fn set(&mut self, at: SimTime, level: u64) {
         self.advance(at);
         self.level = level;

@@ -1,9 +1,9 @@
-//! Counters that are fed while a simulation runs, in bounded memory.
+//! Counters that are updated while a simulation runs, in bounded memory.
 //!
-//! How long a run will be is not known when it starts, so time is cut into a fixed
-//! number of buckets that start narrow: whenever time runs past the last bucket,
-//! neighbours merge and the width doubles. Merging loses no count and no sum, so totals
-//! stay exact; everything is integer arithmetic, so a run gives the same bytes again.
+//! The length of a run is not known when it starts, so time is divided into a fixed number of
+//! buckets that are narrow at first: whenever time runs past the last bucket, neighbours merge
+//! and the width doubles. Merging loses no count and no sum, so totals stay exact. All
+//! arithmetic is on integers, so the same run gives the same bytes.
 //!
 //! Accumulators made with the same start, width and number of buckets and finished at
 //! the same end have the same buckets, and can share one time axis.

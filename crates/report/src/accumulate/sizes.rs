@@ -1,4 +1,4 @@
-//! Request sizes: how many are exactly a power of two, and how many lie between.
+//! Request sizes: how many are exactly a power of two, and how many are between two powers.
 
 use crate::chart::{Axis, BarLayout, Bars, Series};
 use crate::unit::Unit;
@@ -7,9 +7,9 @@ use prism_base::Bytes;
 /// One class for each power of two that fits into 64 bits.
 const POWERS: usize = 64;
 
-/// Counts of sizes by power of two. Sizes that are a power of two are counted apart from
-/// those between two powers, because most requests are, and a histogram that mixes
-/// 4 KiB with 7.5 KiB hides just that.
+/// Counts of sizes by power of two. Sizes that are a power of two are counted apart from those
+/// between two powers: most requests are a power of two, and a histogram that puts 4 KiB and
+/// 7.5 KiB together would hide it.
 ///
 /// Memory: 1 KiB.
 #[derive(Clone, Debug, PartialEq, Eq)]

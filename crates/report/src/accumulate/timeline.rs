@@ -1,14 +1,14 @@
-//! A fixed number of time buckets whose width doubles when time runs out.
+//! A fixed number of time buckets whose width doubles when time passes the last one.
 
 use prism_base::{Nanos, SimTime};
 
-/// What a time bucket holds.
+/// The content of a time bucket.
 pub trait Bucket: Clone + Default {
-    /// Takes in what a neighbouring, later bucket holds.
+    /// Adds the content of the next bucket.
     fn absorb(&mut self, later: &Self);
 }
 
-/// Buckets of equal width from a start, that reach as far as needed.
+/// Buckets of equal width from a start, as far as needed.
 ///
 /// The width is always the initial one times a power of two.
 #[derive(Clone, Debug)]
@@ -35,8 +35,8 @@ impl<T: Bucket> Timeline<T> {
     /// `count` empty buckets of `width` from `start`.
     ///
     /// # Panics
-    /// If `width` is zero, or `count` is not an even number of at least two: merging
-    /// pairs needs a partner for everyone.
+    /// If `width` is zero, or `count` is not an even number of at least two: buckets merge in
+    /// pairs.
     #[must_use]
     pub fn new(start: SimTime, width: Nanos, count: usize) -> Self {
         assert!(width.0 > 0, "a bucket has a width");
@@ -65,7 +65,7 @@ impl<T: Bucket> Timeline<T> {
         usize::try_from(offset / self.width).expect("less than the number of buckets")
     }
 
-    /// When the bucket at `index` ends; the far end of time if it has no later one.
+    /// When the bucket at `index` ends; the end of time if that is earlier.
     pub(crate) fn bucket_end(&self, index: usize) -> SimTime {
         let offset = self.width.saturating_mul(index as u64 + 1);
         SimTime(self.start.0.saturating_add(offset))
@@ -76,7 +76,7 @@ impl<T: Bucket> Timeline<T> {
         &mut self.buckets[index]
     }
 
-    /// Merges neighbours: the same reach in half the buckets, the rest empty again.
+    /// Merges neighbours: half the buckets then cover the same time, and the rest are empty.
     fn widen(&mut self) {
         let half = self.buckets.len() / 2;
         for i in 0..half {
@@ -89,8 +89,7 @@ impl<T: Bucket> Timeline<T> {
         self.width = self.width.checked_mul(2).expect("time has 64 bits");
     }
 
-    /// Cuts the timeline at `end`. What happened exactly at the end counts to the last
-    /// bucket.
+    /// Cuts the timeline at `end`. Events exactly at the end count in the last bucket.
     ///
     /// # Panics
     /// If `end` lies before the start.

@@ -41,7 +41,7 @@ pub fn render(page: &mut Page, chart: &Bars) {
 fn columns(page: &mut Page, chart: &Bars, range: &Range, colours: &[usize]) {
     let groups = chart.labels.len().max(1) as f64;
     let group = SIDE / groups;
-    // A fifth of each group stays free, so that groups are seen as such.
+    // A fifth of each group stays free, so that groups are visible.
     let bar = group * 0.8 / chart.series.len().max(1) as f64;
     let centre = |i: usize| (i as f64 + 0.5) * group;
     let mut drawing = frame::grid(range);
@@ -51,7 +51,7 @@ fn columns(page: &mut Page, chart: &Bars, range: &Range, colours: &[usize]) {
             let place = series.value(i).and_then(|value| range.place(value)).unwrap_or(0.0);
             if place > 0.0 {
                 let left = centre(i) - group * 0.4 + bar * s as f64;
-                // What is there is seen, however small.
+                // Small values stay visible.
                 let height = (place * SIDE).max(6.0);
                 let (x, width) = (num(left), num(bar * 0.94));
                 path += &format!("M{x} 1000v-{}h{width}V1000Z", num(height));
@@ -83,7 +83,7 @@ fn columns(page: &mut Page, chart: &Bars, range: &Range, colours: &[usize]) {
     );
 }
 
-/// Rows are plain HTML: names take the room they need, and every bar shows its number.
+/// Rows are plain HTML: names take the space they need, and every bar shows its number.
 fn rows(page: &mut Page, chart: &Bars, range: &Range, colours: &[usize]) {
     page.push(&format!(
         "<p class=\"ylabel\">{}</p>\n<dl class=\"bars\">\n",

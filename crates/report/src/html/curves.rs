@@ -7,17 +7,17 @@ use crate::curves::{Curve, CurveShape, Curves};
 use crate::ticks::Range;
 use std::collections::BTreeSet;
 
-/// In how many columns a stroke is distinguished: each is drawn by its first, lowest, highest
-/// and last point, so nothing that could be seen at full width is lost.
+/// The columns into which a line is divided: each is drawn by its first, lowest, highest and
+/// last point, so nothing that is visible at full width is lost.
 const COLUMNS_MAX: usize = 400;
 /// How many dots are drawn. With more, those that nearly coincide are drawn as one.
 const DOTS_MAX: usize = 3000;
-/// How many points of a curve a read-out knows.
+/// How many points of a curve have a read-out.
 const READ_MAX: usize = 400;
-/// How many rows of the numbers a curve has: more would not be read.
+/// How many rows the table of a curve has.
 const ROWS_MAX: usize = 60;
 
-/// A point with its place in the plot, from 0 to [`SIDE`] to the right and downwards.
+/// A point with its position in the plot, from 0 to [`SIDE`] to the right and downwards.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Placed {
     x: f64,
@@ -74,7 +74,7 @@ pub fn render(page: &mut Page, chart: &Curves) {
     frame::close(page);
 }
 
-/// The name of an axis, and how it runs if that is not plain.
+/// The name of an axis, and its scale unless that is linear.
 fn named(axis: &Axis) -> String {
     match axis.scale {
         Scale::Linear => axis.label.clone(),
@@ -82,7 +82,7 @@ fn named(axis: &Axis) -> String {
     }
 }
 
-/// What the script needs to know of the axes: which values lie where, and their units.
+/// What the script needs of the axes: their ranges and units.
 fn axes(chart: &Curves, x: &Range) -> String {
     format!(
         " data-zoom=\"{} {}\" data-scale=\"{}\" data-x=\"{}\" data-x-unit=\"{}\" \
@@ -97,8 +97,8 @@ fn axes(chart: &Curves, x: &Range) -> String {
     )
 }
 
-/// The labels of the marks. Those in the right half stand to the left of their line, so
-/// that they stay in the plot, and each has its own height.
+/// The labels of the marks. Those in the right half are to the left of their line, so that they
+/// stay inside the plot, and each has its own height.
 fn marks(chart: &Curves, x: &Range) -> String {
     let placed = chart.marks.iter().filter_map(|mark| Some((mark, x.place(mark.x)?)));
     let label = |(row, (mark, place)): (usize, (&crate::curves::Mark, f64))| {
@@ -113,7 +113,7 @@ fn marks(chart: &Curves, x: &Range) -> String {
     placed.enumerate().map(label).collect()
 }
 
-/// The numbers, thinned to what can be read, with the marks under them.
+/// The numbers, thinned to a readable table, with the marks under them.
 fn numbers(page: &mut Page, chart: &Curves) {
     let most = chart.series.iter().map(|curve| curve.known().count()).max().unwrap_or(0);
     let summary = match most > ROWS_MAX {
@@ -149,7 +149,7 @@ fn short(value: f64) -> String {
     if power.len() < plain.len() { power } else { plain }
 }
 
-/// The points of a curve that have a place on both axes.
+/// The points of a curve that are on both axes.
 fn placed(curve: &Curve, x: &Range, y: &Range) -> Vec<Placed> {
     let place = |point: (f64, f64)| {
         let (across, down) = (x.place(point.0)? * SIDE, SIDE - y.place(point.1)? * SIDE);
@@ -190,7 +190,7 @@ fn by_column(points: &[Placed], columns: usize) -> Vec<Placed> {
 fn line(points: &[Placed]) -> String {
     let mut path = String::new();
     for (i, point) in points.iter().enumerate() {
-        // A single point is a stroke of no length, which round ends turn into a dot.
+        // A single point is a line of no length, which round ends turn into a dot.
         let (command, end) = if i == 0 { ("M", "h0") } else { ("L", "") };
         path += &format!("{command}{} {}{end}", num(point.across), num(point.down));
     }
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(short(123_456.789), "123457");
     }
 
-    /// Points that stand where their values say, the plot being its own measure.
+    /// Points whose positions in the plot equal their values.
     fn points(places: impl IntoIterator<Item = (f64, f64)>) -> Vec<Placed> {
         let placed = |(x, y)| Placed { x, y, across: x, down: SIDE - y };
         places.into_iter().map(placed).collect()

@@ -1,8 +1,8 @@
-//! Text as HTML text: the one way by which anything from a document enters the page.
+//! Escapes text for HTML: all text from a document enters the page through here.
 
-/// `text` with every character that means something in HTML, in text or in a quoted
-/// attribute, written as a reference. Control characters show as a replacement mark, and
-/// so do those that would turn the direction of the text around them.
+/// `text` with every character that has a meaning in HTML, in text or in a quoted attribute,
+/// written as a reference. Control characters become replacement characters, and so do those
+/// that change the direction of writing.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,11 +1,11 @@
-//! What all charts share: figure, caption, legend, the plot with its axes.
+//! The parts that all charts share: figure, caption, legend, the plot with its axes.
 
 use super::Page;
 use super::escape::escape;
 use crate::ticks::{Range, Tick};
 
-/// The side of a plot in its own units. The picture is stretched to the room there is,
-/// so these are shares in thousandths, not pixels.
+/// The side of a plot in its own units. The picture is stretched to the available space, so
+/// these are thousandths, not pixels.
 pub const SIDE: f64 = 1000.0;
 
 /// An entry of a legend.
@@ -29,7 +29,7 @@ pub fn open(page: &mut Page, kind: &str, attributes: &str, title: &str, caption:
     page.push(&text);
 }
 
-/// Closes what [`open`] opened.
+/// Closes the figure.
 pub fn close(page: &mut Page) {
     page.push("</figure>\n");
 }
@@ -52,15 +52,16 @@ pub fn legend(page: &mut Page, entries: &[Entry<'_>]) {
 
 /// A plot: the axis labels around `drawing`, which is SVG in units of [`SIDE`].
 pub struct Plot<'a> {
-    /// What is measured; empty if that is said elsewhere.
+    /// What is measured; empty if another text says it.
     pub y_label: &'a str,
-    /// What runs to the right; empty for time and for what the labels name themselves.
+    /// The quantity of the horizontal axis; empty for time and for labels that explain
+    /// themselves.
     pub x_label: &'a str,
     pub y_ticks: Vec<(f64, String)>,
     pub x_ticks: Vec<(f64, String)>,
-    /// On a narrow screen there is room for every n-th tick only, from the first on.
+    /// On a narrow screen only every n-th tick is shown, from the first on.
     pub narrow_stride: usize,
-    /// What a screen reader says instead of the drawing.
+    /// The text that a screen reader reads instead of the drawing.
     pub description: String,
     pub drawing: String,
     /// HTML over the drawing.
@@ -107,8 +108,7 @@ pub fn plot(page: &mut Page, plot: &Plot<'_>) {
         plot.drawing,
         plot.over
     );
-    // Labels that are called odd have no room on a phone. The last one must not stand out
-    // of the page.
+    // Labels of the class odd are hidden on a phone. The last label must not leave the page.
     for (i, (place, label)) in plot.x_ticks.iter().enumerate() {
         let odd = if i % plot.narrow_stride != 0 { "odd" } else { "" };
         let end = if *place > 98.0 { " end" } else { "" };
@@ -125,8 +125,7 @@ pub fn plot(page: &mut Page, plot: &Plot<'_>) {
     page.push(&text);
 }
 
-/// A coordinate with at most one decimal: a tenth of a thousandth of a plot is nothing
-/// that could be seen.
+/// A coordinate with at most one decimal: a tenth of a thousandth of a plot is not visible.
 pub fn num(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").unwrap_or(&text).replace("-0", "0")

@@ -1,7 +1,7 @@
 //! Heat maps: one panel for each layer, all with one time axis and one scale of shades.
 //!
-//! Cells are put into a few classes of amount; a class is one path of horizontal strokes
-//! that are one cell high, so a panel is a handful of marks however many cells it has.
+//! Cells are put into a few classes of amount. A class is one path of horizontal lines that are
+//! one cell high, so a panel has few elements, however many cells it has.
 
 use super::frame::{self, Plot};
 use super::{Page, escape::escape, table};
@@ -10,8 +10,8 @@ use crate::shades::Shades;
 use crate::ticks::Range;
 use crate::unit::Unit;
 
-/// Finer than this is no longer distinguished, and makes the file large: at most eight
-/// bytes a cell and layer, a third of a megabyte for three layers.
+/// Finer cells would not be visible and would make the file large: at most eight bytes per cell
+/// and layer, a third of a megabyte for three layers.
 const COLUMNS_MAX: usize = 256;
 const ROWS_MAX: usize = 64;
 /// How many shades there are. Each is a class of amounts, on a log scale.
@@ -93,7 +93,7 @@ fn addresses(chart: &Heatmap, group: usize) -> Vec<String> {
     (0..chart.rows).step_by(group).map(range).collect()
 }
 
-/// Which share of `range` so many bins of this size take.
+/// The share of `range` that `bins` bins of `size` take.
 fn share(bins: usize, size: u64, range: &std::ops::Range<u64>) -> f64 {
     bins as f64 * size as f64 / range.end.saturating_sub(range.start).max(1) as f64
 }
@@ -103,10 +103,9 @@ struct Panel {
     columns: usize,
     rows: usize,
     cells: Vec<u64>,
-    /// The share of the plot's width that a full drawn column takes: the last may be cut
-    /// off.
+    /// The share of the plot's width that a full column takes; the last one may be cut off.
     column_width: f64,
-    /// The share of the height that a full drawn row takes.
+    /// The share of the height that a full row takes.
     row_height: f64,
 }
 

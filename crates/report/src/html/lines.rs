@@ -62,8 +62,8 @@ pub fn render(page: &mut Page, chart: &Lines) {
     frame::close(page);
 }
 
-/// The numbers as a table whose times are all in one unit and fine enough to tell
-/// neighbours apart, however long the run: read-outs and ticks then speak alike.
+/// The numbers as a table. Its times are all in one unit and fine enough to distinguish
+/// neighbours, however long the run is, so read-outs and ticks use the same unit.
 fn with_fine_times(numbers: Lines) -> Table {
     let range = numbers.time_range.clone();
     let times = numbers.times.clone();
@@ -75,7 +75,7 @@ fn with_fine_times(numbers: Lines) -> Table {
     table
 }
 
-/// All values that must have a place on the axis.
+/// All values that the axis has to cover.
 fn values(chart: &Lines) -> impl Iterator<Item = f64> {
     chart.series.iter().flat_map(|series| {
         let bands = series.band.iter().flat_map(|band| band.low.iter().chain(&band.high));
@@ -87,8 +87,8 @@ fn height(y: &Range, value: f64) -> Option<f64> {
     Some(SIDE - y.place(value)? * SIDE)
 }
 
-/// A stroke through the points, interrupted where values are missing. A point without
-/// neighbours is a stroke of no length, which round ends turn into a dot.
+/// A line through the points, interrupted where values are missing. A point without neighbours
+/// is a line of no length, which round ends turn into a dot.
 fn line(series: &Series, xs: &[f64], y: &Range) -> String {
     let mut path = String::new();
     let mut drawing = false;

@@ -1,12 +1,11 @@
-//! A report as one HTML file that opens from disk and asks the network for nothing.
+//! A report as one HTML file that needs nothing from the network.
 //!
-//! All charts are drawn here, as SVG whose colours follow the reader's light or dark
-//! theme; tick labels are HTML text over it, so that they keep their size on a phone. The
-//! script only adds to that: read-outs under the pointer, zoom, switching series off, the
-//! choice of theme. What it reads from lines and bars are the cells of the tables that each
-//! chart carries. Curves and new ticks it writes itself, from the units that the page
-//! carries; a test holds its numbers against those of this crate. Without scripts the page
-//! has everything but these.
+//! All charts are drawn here, as SVG whose colours follow the reader's light or dark theme;
+//! tick labels are HTML text over it, so that they keep their size on a phone. The script only
+//! adds read-outs under the pointer, zoom, switches for series and the choice of theme.
+//! Read-outs of lines and bars come from the cells of the table below each chart. Read-outs of
+//! curves and new ticks are written by the script, from the units in the page; a test compares
+//! its numbers with those of this crate. Without scripts the page has everything else.
 //!
 //! Every text from the document is escaped: a process may be called `<script>`.
 
@@ -28,14 +27,13 @@ use crate::unit::Unit;
 use escape::escape;
 use palette::Palette;
 
-/// Fetch nothing, from nowhere; what the page needs is in it.
+/// The page loads nothing: all that it needs is in it.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
                       script-src 'unsafe-inline'; img-src data:";
 const STYLE: &str = include_str!("page.css");
-/// The colours of the dark theme, which hold where the system asks for it and where the
-/// reader does.
+/// The colours of the dark theme, for readers whose system or own choice asks for it.
 const DARK: &str = include_str!("dark.css");
-/// In the order in which they use each other.
+/// In the order of their dependencies.
 const SCRIPTS: [&str; 6] = [
     include_str!("script/start.js"),
     include_str!("script/numbers.js"),
@@ -45,7 +43,7 @@ const SCRIPTS: [&str; 6] = [
     include_str!("script/page.js"),
 ];
 
-/// The text being built, with what holds for the whole page.
+/// The text being built, and the state of the whole page.
 struct Page {
     out: String,
     palette: Palette,
@@ -83,8 +81,8 @@ pub fn render(document: &Document) -> String {
     page.out
 }
 
-/// The style, with the dark colours for those whose system asks for them, unless they
-/// chose otherwise on the page, and for those who chose them. Prints are always light.
+/// The style. The dark colours apply if the reader chose them on the page, or if the system
+/// asks for them and the reader made no choice. Prints are always light.
 fn style() -> String {
     format!(
         "{STYLE}@media screen and (prefers-color-scheme: dark) {{\n\
@@ -93,7 +91,7 @@ fn style() -> String {
     )
 }
 
-/// What each unit is written with, for the script, which writes new ticks.
+/// The prefixes of each unit, for the script, which writes new ticks.
 fn units() -> String {
     let rung = |&(scale, name): &(f64, &str)| format!("{scale},{name}");
     let rungs = |unit: Unit| unit.ladder().iter().map(rung).collect::<Vec<_>>().join(";");
@@ -112,7 +110,7 @@ fn anchor(section: &Section, number: usize) -> String {
     escape(&format!("s{}-{}", number + 1, json::key(&section.title)))
 }
 
-/// Links to the sections, if there are enough to get lost in.
+/// Links to the sections, if there are several.
 fn contents(page: &mut Page, document: &Document) {
     if document.sections.len() < 3 {
         return;
@@ -166,7 +164,7 @@ fn key_figures(page: &mut Page, figures: &[Figure]) {
     page.push("<dl class=\"figures\">\n");
     for figure in figures {
         let shown = figure.show("–");
-        // The unit stands smaller than the number it belongs to.
+        // The unit is smaller than its number.
         let (number, unit) = match shown.split_once(' ') {
             Some((number, unit)) if number.starts_with(|c: char| c.is_ascii_digit()) => {
                 (number, format!(" <small>{}</small>", escape(unit)))

@@ -1,17 +1,17 @@
-//! Which colour a name gets: the same one in every chart of a page, as far as two names
-//! within a chart never share one.
+//! Assigns colours to names: the same colour in every chart of a page, unless another name of
+//! the chart already has it.
 
-/// How many colours can be distinguished. Names beyond that are grey.
+/// How many colours readers can distinguish. Further names are grey.
 pub const COLOURS: usize = 8;
 
-/// The names seen so far; a name's place here is the colour it prefers.
+/// The names seen so far; the index of a name is the colour it prefers.
 #[derive(Default)]
 pub struct Palette {
     names: Vec<String>,
 }
 
 impl Palette {
-    /// A colour for each of the names of one chart; [`COLOURS`] stands for grey.
+    /// A colour for each of the names of one chart; [`COLOURS`] is grey.
     pub fn assign<'a>(&mut self, names: impl Iterator<Item = &'a str>) -> Vec<usize> {
         let names: Vec<&str> = names.collect();
         let mut free = [true; COLOURS];
@@ -42,7 +42,7 @@ impl Palette {
         if self.names.iter().any(|known| known == name) {
             return;
         }
-        // Unnamed places in between keep the rule that the place tells the colour.
+        // Empty names in between keep the rule that the index gives the colour.
         while self.names.len() % COLOURS != colour {
             self.names.push(String::new());
         }

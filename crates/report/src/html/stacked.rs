@@ -1,4 +1,4 @@
-//! The parts of a whole as one bar, with a legend that has the numbers.
+//! The parts of a whole as one bar, with a legend that contains the numbers.
 
 use super::frame::{self, Entry};
 use super::{Page, escape::escape, table};
@@ -21,7 +21,7 @@ pub fn render(page: &mut Page, chart: &Stacked) {
                 escape(&segment.name),
                 escape(&remark)
             );
-            // A part that is wide enough for its share carries it.
+            // A part that is wide enough shows its share.
             if size / total >= 0.08 {
                 bar += &format!("<b>{}</b>", escape(&share(size)));
             }

@@ -1,17 +1,16 @@
-//! Tables: those of the document, and those that carry the numbers of a chart.
+//! Tables: those of the document, and those with the numbers of a chart.
 
 use super::Page;
 use super::escape::escape;
 use crate::model::{Table, Value};
 
-/// How many rows are written out. With more, a page is slow to open and nobody reads on;
-/// the JSON has them all.
+/// How many rows are written out. More would make the page slow to open; the JSON has them all.
 const ROWS_MAX: usize = 1000;
 
 /// How many characters a cell of words has before it may break.
 const LINE_MAX: usize = 36;
 
-/// A table that stands for itself, with its caption.
+/// A table of the document, with its caption.
 pub fn render(page: &mut Page, table: &Table) {
     let caption = escape(&table.caption);
     let text = format!(
@@ -39,7 +38,7 @@ pub fn details(page: &mut Page, table: &Table, summary: &str, note: &str) {
     page.push(&text);
 }
 
-/// Numbers stand to the right; a column with sentences in it may break its lines.
+/// Numbers are aligned to the right; a column with sentences may break its lines.
 fn class(table: &Table, column: usize) -> &'static str {
     let is_long = |row: usize| match table.cell(row, column) {
         Value::Text(text) => text.chars().count() > LINE_MAX,
@@ -52,8 +51,8 @@ fn class(table: &Table, column: usize) -> &'static str {
     }
 }
 
-/// Head and body. They have no end tags and quotes that HTML does not ask for, as most of a
-/// page is numbers; nor line feeds, which would be part of a cell then.
+/// Head and body. Most of a page is numbers, so end tags and quotes that HTML does not need are
+/// left out; so are line feeds, which would then be part of a cell.
 fn rows(table: &Table) -> String {
     let classes: Vec<&str> = (0..table.columns.len()).map(|i| class(table, i)).collect();
     let mut out = String::from("<thead><tr>");

@@ -13,7 +13,7 @@ pub fn render(page: &mut Page, verdicts: &[Verdict]) {
     page.push("</ul>\n");
 }
 
-/// How many verdicts there are of each grade, for one look.
+/// How many verdicts there are of each grade.
 fn tally(page: &mut Page, verdicts: &[Verdict]) {
     page.push("<p class=\"tally\">");
     for grade in Grade::ALL {
@@ -47,7 +47,7 @@ fn row(page: &mut Page, verdict: &Verdict) {
     page.push("</li>\n");
 }
 
-/// How far the rule is kept, as a bar with its number.
+/// The score as a bar with its number.
 fn score(verdict: &Verdict) -> String {
     let Some(share) = verdict.share() else { return String::new() };
     let text = verdict.score_text("");

@@ -1,4 +1,4 @@
-//! Charts in characters: a hint of the shape, with the numbers beside it.
+//! Charts in characters: the rough shape, with the numbers next to it.
 
 use super::text::{display_width, pad_left, pad_right, shorten};
 use super::{Screen, Style, curves};
@@ -7,12 +7,12 @@ use crate::shades::Shades;
 use crate::ticks::Range;
 use crate::unit::Unit;
 
-/// From little to much. Nothing at all is a space.
+/// From little to much. Zero is a space.
 const SPARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const SPARKS_ASCII: [char; 8] = ['.', ':', '-', '=', '+', '*', '%', '#'];
 const SHADES: [char; 4] = ['░', '▒', '▓', '█'];
 const SHADES_ASCII: [char; 4] = ['.', '+', '*', '#'];
-/// What tells the parts of a bar apart where colours do not.
+/// The characters that distinguish the parts of a bar without colours.
 const FILLS: [char; 8] = ['█', '▒', '░', '▓', '=', '+', ':', '-'];
 const FILLS_ASCII: [char; 8] = ['#', '=', '+', ':', '-', 'o', 'x', '~'];
 pub(super) const COLOURS: [&str; 8] = ["34", "33", "36", "35", "32", "31", "94", "90"];
@@ -54,8 +54,8 @@ fn lines(screen: &mut Screen, chart: &Lines) {
     let names = name_width(screen, chart.series.iter().map(|s| s.name.as_str()));
     let extremes: Vec<String> = chart.series.iter().map(|s| extremes(s, chart.y.unit)).collect();
     let numbers = extremes.iter().map(String::len).max().unwrap_or(0);
-    let room = screen.width.saturating_sub(names + numbers + 6).max(8);
-    let thin = chart.thinned(room);
+    let space = screen.width.saturating_sub(names + numbers + 6).max(8);
+    let thin = chart.thinned(space);
     for (series, numbers) in thin.series.iter().zip(&extremes) {
         let spark = |i: usize| match series.value(i).and_then(|value| range.place(value)) {
             None => ' ',
@@ -80,7 +80,7 @@ fn extremes(series: &Series, unit: Unit) -> String {
     }
 }
 
-/// One line for each label, one bar for each series beside the others.
+/// One line for each label, with one bar for each series.
 fn bars(screen: &mut Screen, chart: &Bars) {
     let style = screen.style;
     let labels = name_width(screen, chart.labels.iter().map(String::as_str));
@@ -92,12 +92,12 @@ fn bars(screen: &mut Screen, chart: &Bars) {
     let numbers = chart.series.iter().flat_map(|s| (0..chart.labels.len()).map(|i| number(s, i)));
     let numbers = numbers.map(|text| display_width(&text)).max().unwrap_or(0);
     let share = screen.width.saturating_sub(labels + 2) / chart.series.len().max(1);
-    let room = share.saturating_sub(numbers + 4).max(4);
+    let space = share.saturating_sub(numbers + 4).max(4);
     let mut head = " ".repeat(labels + 2);
     for series in &chart.series {
         let name = screen.clean(&series.name);
         head += "  ";
-        head += &pad_right(&shorten(&name, room + numbers, style.unicode), room + numbers + 2);
+        head += &pad_right(&shorten(&name, space + numbers, style.unicode), space + numbers + 2);
     }
     let head = style.bold(&head);
     screen.line(&head);
@@ -105,12 +105,12 @@ fn bars(screen: &mut Screen, chart: &Bars) {
         let mut line = format!("  {}", padded_name(screen, label, labels));
         for series in &chart.series {
             let place = series.value(i).and_then(|value| range.place(value)).unwrap_or(0.0);
-            let mut length = (place * room as f64).round() as usize;
+            let mut length = (place * space as f64).round() as usize;
             if length == 0 && series.value(i).is_some_and(|value| value > 0.0) {
                 length = 1;
             }
             let bar = pick(style, &['█'], &['#'], 0).to_string().repeat(length);
-            let bar = style.paint("34", &bar) + &" ".repeat(room - length);
+            let bar = style.paint("34", &bar) + &" ".repeat(space - length);
             line += &format!("  {} {bar} ", pad_left(&number(series, i), numbers));
         }
         screen.line(&line);
@@ -125,7 +125,7 @@ fn bars(screen: &mut Screen, chart: &Bars) {
 fn stacked(screen: &mut Screen, chart: &Stacked) {
     let style = screen.style;
     let total = chart.total();
-    let room = screen.width - 4;
+    let space = screen.width - 4;
     let fill = |i: usize, length: usize| {
         let glyph = match style.color {
             true => pick(style, &['█'], &FILLS_ASCII, i % FILLS_ASCII.len()),
@@ -137,7 +137,7 @@ fn stacked(screen: &mut Screen, chart: &Stacked) {
     let (mut bar, mut sum, mut end) = (String::new(), 0.0, 0);
     for (i, segment) in chart.segments.iter().enumerate() {
         sum += segment.size();
-        let next = if total > 0.0 { (sum / total * room as f64).round() as usize } else { 0 };
+        let next = if total > 0.0 { (sum / total * space as f64).round() as usize } else { 0 };
         bar += &fill(i, next - end);
         end = next;
     }
@@ -161,7 +161,7 @@ fn heatmap(screen: &mut Screen, chart: &Heatmap) {
     let margin = edges.iter().map(String::len).max().unwrap_or(0);
     let columns = chart.columns.min(screen.width.saturating_sub(margin + 4)).max(1);
     let lines = chart.rows.clamp(1, HEAT_LINES);
-    // A cell of the screen shows the busiest of the cells that it stands for.
+    // A cell of the screen shows the largest amount of the cells that it covers.
     let busiest = |layer: &crate::chart::Layer, column: usize, line: usize| {
         let columns = column * chart.columns / columns..(column + 1) * chart.columns / columns;
         let rows = line * chart.rows / lines..(line + 1) * chart.rows / lines;

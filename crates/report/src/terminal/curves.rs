@@ -8,14 +8,14 @@ use crate::ticks::Range;
 
 /// How many lines the plot has: with axis and legend, a third of a screen.
 const LINES: usize = 9;
-/// A plot narrower than this shows nothing.
+/// The smallest width of a plot.
 const COLUMNS_MIN: usize = 16;
 const GLYPHS: [char; 8] = ['●', '○', '◆', '◇', '▲', '△', '■', '□'];
 const GLYPHS_ASCII: [char; 8] = ['*', 'o', 'x', '+', '#', '@', '%', '&'];
 const MARK: [char; 1] = ['┊'];
 const MARK_ASCII: [char; 1] = ['|'];
 
-/// What a place of the plot shows.
+/// The content of one character of the plot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cell {
     Empty,
@@ -50,18 +50,18 @@ pub(super) fn render(screen: &mut Screen, chart: &Curves) {
     legend(screen, chart);
 }
 
-/// The ends of the axis to the right, with its name between them.
+/// The ends of the horizontal axis, with its name between them.
 fn axis(screen: &Screen, chart: &Curves, x: &Range, columns: usize) -> String {
     let [from, to] = [x.low, x.high].map(|end| chart.x.unit.format(end));
-    let room = columns.saturating_sub(display_width(&from) + display_width(&to) + 2);
-    let label = shorten(&screen.clean(&chart.x.label), room, screen.style.unicode);
-    let before = (room - display_width(&label)) / 2 + 1;
+    let space = columns.saturating_sub(display_width(&from) + display_width(&to) + 2);
+    let label = shorten(&screen.clean(&chart.x.label), space, screen.style.unicode);
+    let before = (space - display_width(&label)) / 2 + 1;
     let line = format!("{from}{}{label}", " ".repeat(before));
     let gap = columns.saturating_sub(display_width(&line) + display_width(&to)).max(1);
     format!("{line}{}{to}", " ".repeat(gap))
 }
 
-/// As many of one cell as stand side by side.
+/// `count` equal cells in a row.
 fn drawn(style: Style, cell: Cell, count: usize) -> String {
     match cell {
         Cell::Empty => " ".repeat(count),
@@ -74,7 +74,7 @@ fn drawn(style: Style, cell: Cell, count: usize) -> String {
     }
 }
 
-/// What each glyph means, how far its curve goes, and where the marks are.
+/// The glyph of each curve with its range of values, and where the marks are.
 fn legend(screen: &mut Screen, chart: &Curves) {
     let names = name_width(screen, chart.series.iter().map(|curve| curve.name.as_str()));
     for (i, curve) in chart.series.iter().enumerate() {

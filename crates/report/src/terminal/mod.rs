@@ -1,7 +1,7 @@
 //! A report as text for a screen: key figures, aligned tables, small charts.
 //!
-//! Text from outside, such as a process name, may hold control characters that would
-//! drive the terminal; they are replaced before anything is printed.
+//! Text from a trace, such as a process name, may contain control characters that the terminal
+//! would act on; they are replaced before anything is printed.
 
 mod charts;
 mod curves;
@@ -13,7 +13,7 @@ use crate::model::{Block, Document, Figure, Section};
 pub use text::clean;
 use text::{display_width, pad_left, pad_right, shorten, wrap};
 
-/// The narrowest screen that is laid out for; anything below is treated as this.
+/// The smallest width of the layout; narrower screens are treated as this wide.
 const WIDTH_MIN: usize = 40;
 /// Text wider than this is tiring to read, and charts gain nothing.
 const WIDTH_MAX: usize = 120;
@@ -30,7 +30,7 @@ pub struct Style {
 impl Style {
     /// ASCII without escape sequences: for files, pipes and tests.
     pub const PLAIN: Self = Self { color: false, unicode: false };
-    /// All that a present-day terminal can do.
+    /// Colours and Unicode, as in a modern terminal.
     pub const RICH: Self = Self { color: true, unicode: true };
 
     fn paint(self, code: &str, text: &str) -> String {
@@ -58,7 +58,7 @@ impl Style {
     }
 }
 
-/// The text being built, with what every part of the renderer needs to know.
+/// The text being built, with the width and style that every part of the renderer needs.
 struct Screen {
     out: String,
     width: usize,
@@ -75,7 +75,7 @@ impl Screen {
         self.out.push('\n');
     }
 
-    /// Text from the document, defused.
+    /// Text from the document without control characters.
     fn clean(&self, text: &str) -> String {
         clean(text, self.style.unicode)
     }
@@ -90,7 +90,7 @@ impl Screen {
     }
 }
 
-/// The report as text, at most `width` columns wide where words allow it. Each line ends
+/// The report as text, at most `width` columns wide unless a word is longer. Each line ends
 /// with a line feed.
 #[must_use]
 pub fn render(document: &Document, width: usize, style: Style) -> String {
@@ -145,8 +145,8 @@ fn key_figures(screen: &mut Screen, figures: &[Figure]) {
     for (label, value, note) in &shown {
         let label = pad_right(&shorten(label, label_width, style.unicode), label_width);
         let value = pad_left(value, value_width);
-        let room = screen.width.saturating_sub(label_width + value_width + 6);
-        let mut lines = wrap(note, room.max(WIDTH_MIN / 2)).into_iter();
+        let space = screen.width.saturating_sub(label_width + value_width + 6);
+        let mut lines = wrap(note, space.max(WIDTH_MIN / 2)).into_iter();
         let first = style.dim(&lines.next().unwrap_or_default());
         screen.line(&format!("  {label}  {}  {first}", style.bold(&value)));
         for line in lines {

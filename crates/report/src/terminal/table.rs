@@ -1,4 +1,5 @@
-//! Aligned tables. What does not fit is left to the page and the JSON, and that is said.
+//! Aligned tables. Rows and columns that do not fit are only in the page and the JSON; a line
+//! says so.
 
 use super::Screen;
 use super::text::{display_width, pad_left, pad_right, shorten};
@@ -7,7 +8,7 @@ use crate::model::Table;
 
 /// How many rows of a table are shown: a few tables still fit on one screen.
 const ROWS_MAX: usize = 20;
-/// A column of words is not cut below this.
+/// The smallest width of a column of text.
 const TEXT_WIDTH_MIN: usize = 8;
 
 pub(super) fn render(screen: &mut Screen, table: &Table) {
@@ -61,8 +62,8 @@ fn left_out(screen: &mut Screen, rows: usize, columns: usize) {
     }
 }
 
-/// The width of each column; zero for one that is left out. Columns of words give way
-/// first, then the columns furthest to the right go.
+/// The width of each column; zero for one that is left out. Columns of text get narrower first,
+/// then the rightmost columns are left out.
 fn fit(screen: &Screen, table: &Table, heads: &[String], cells: &[Vec<String>]) -> Vec<usize> {
     let natural = |i: usize| {
         let cells = cells.iter().map(|row| display_width(&row[i]));
@@ -72,7 +73,7 @@ fn fit(screen: &Screen, table: &Table, heads: &[String], cells: &[Vec<String>]) 
     let total = |widths: &[usize]| widths.iter().filter(|w| **w > 0).map(|w| w + 2).sum::<usize>();
     while total(&widths) > screen.width {
         let words = |i: &usize| table.columns[*i].unit.is_none() && widths[*i] > TEXT_WIDTH_MIN;
-        // The first column names the row, so it gives way after the others.
+        // The first column names the row, so it gets narrower last.
         let widest = (1..widths.len()).filter(words).max_by_key(|&i| widths[i]);
         let widest = widest.or_else(|| Some(0).filter(words));
         match widest {

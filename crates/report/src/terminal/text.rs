@@ -1,10 +1,10 @@
-//! Fitting text into columns: what is safe to print, how wide it is, where it breaks.
+//! Fits text into columns: removes unsafe characters, measures its width and breaks lines.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// `text` without characters that act on a terminal instead of showing: control
-/// characters and those that change the direction of writing. With `unicode` false, all
-/// that is not ASCII goes too.
+/// `text` without characters that a terminal acts on: control characters and those that change
+/// the direction of writing. With `unicode` false, other characters than ASCII are replaced
+/// too.
 pub fn clean(text: &str, unicode: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -45,7 +45,7 @@ pub fn pad_left(text: &str, width: usize) -> String {
     format!("{}{text}", " ".repeat(width.saturating_sub(display_width(text))))
 }
 
-/// `text` cut to `width` columns, with a mark where something is missing.
+/// `text` cut to `width` columns, with a mark at the cut.
 pub fn shorten(text: &str, width: usize, unicode: bool) -> String {
     if display_width(text) <= width {
         return text.into();
@@ -63,8 +63,8 @@ pub fn shorten(text: &str, width: usize, unicode: bool) -> String {
     if width == 0 { out } else { out + mark }
 }
 
-/// `text` in lines of at most `width` columns, broken at spaces; a longer word stands
-/// alone on a longer line.
+/// `text` in lines of at most `width` columns, broken at spaces; a longer word is alone on a
+/// longer line.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -1,12 +1,12 @@
-//! Verdicts as aligned lines: the word first, then the score, the rule and why.
+//! Verdicts as aligned lines: first the grade, then the score, the rule and the reason.
 
 use super::text::{display_width, pad_left, pad_right, shorten, wrap};
 use super::{Screen, Style};
 use crate::verdict::{Grade, Verdict};
 
-/// Below this a sentence stands under its rule instead of beside it.
+/// With less width than this, a sentence goes below its rule instead of next to it.
 const SENTENCE_MIN: usize = 28;
-/// As wide as a score such as `0.25`.
+/// The width of a score such as `0.25`.
 const SCORE: usize = 4;
 
 pub(super) fn render(screen: &mut Screen, verdicts: &[Verdict]) {
@@ -16,8 +16,8 @@ pub(super) fn render(screen: &mut Screen, verdicts: &[Verdict]) {
     let widest = names.iter().map(|name| display_width(name)).max().unwrap_or(0);
     let name = widest.min(screen.width / 3);
     let before = 2 + word + 2 + SCORE + 2;
-    let beside = screen.width.saturating_sub(before + name + 2);
-    let indent = if beside < SENTENCE_MIN { before } else { before + name + 2 };
+    let remaining = screen.width.saturating_sub(before + name + 2);
+    let indent = if remaining < SENTENCE_MIN { before } else { before + name + 2 };
     for (verdict, text) in verdicts.iter().zip(&names) {
         let grade = paint(style, verdict.grade, &pad_right(verdict.grade.word(), word));
         let score = pad_left(&verdict.score_text(style.missing()), SCORE);
@@ -33,7 +33,7 @@ pub(super) fn render(screen: &mut Screen, verdicts: &[Verdict]) {
     }
 }
 
-/// Colours add to the words and never stand for them.
+/// Colours are used in addition to the words, never instead of them.
 pub(super) fn paint(style: Style, grade: Grade, text: &str) -> String {
     let code = match grade {
         Grade::Kept => "32",

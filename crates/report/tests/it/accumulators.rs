@@ -1,4 +1,4 @@
-//! Every accumulator against a naive model that keeps all it was told.
+//! Every accumulator against a naive model that keeps all recorded values.
 
 use prism_base::{Bytes, Nanos, SimTime};
 use prism_report::accumulate::{
@@ -20,8 +20,8 @@ fn at(offset: u64) -> SimTime {
     SimTime(START.0 + offset)
 }
 
-/// The width that the doubling rule arrives at for a run of `last` nanoseconds, and the
-/// number of buckets that are left after the cut.
+/// The width that repeated doubling gives for a run of `last` nanoseconds, and the number of
+/// buckets that are left after the cut.
 fn expected_buckets(last: u64) -> (u64, usize) {
     let mut width = WIDTH.0;
     while last / width >= BUCKETS as u64 {
@@ -93,7 +93,7 @@ proptest! {
         let (width, count) = expected_buckets(end);
         prop_assert_eq!(finished.buckets.len(), count);
 
-        // The naive model walks over the pieces between changes, for each bucket anew.
+        // The naive model walks over the pieces between changes, once for each bucket.
         let mut pieces = vec![(0, 0)];
         pieces.extend(&changes);
         let ends = pieces.iter().skip(1).map(|p| p.0).chain([end]);

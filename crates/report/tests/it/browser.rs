@@ -1,6 +1,6 @@
-//! The page in a real browser, on a wide screen and on a phone, light and dark: the script
-//! runs without an error, nothing is asked of the network, and read-outs, zoom, switches
-//! and themes do what they say.
+//! The page in a real browser, on a wide screen and on a phone, light and dark: the script runs
+//! without an error, nothing is loaded from the network, and read-outs, zoom, switches and
+//! themes work.
 //!
 //! Runs where a Chromium is on the path, and says loudly where it does not.
 
@@ -35,7 +35,7 @@ fn browser() -> Option<PathBuf> {
     found
 }
 
-/// A folder of this test that is gone afterwards.
+/// A folder of this test that is removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -62,7 +62,7 @@ impl Drop for Folder {
     }
 }
 
-/// What the reader's system asks pages for.
+/// The theme that the reader's system asks for.
 #[derive(Clone, Copy)]
 enum Theme {
     Light,

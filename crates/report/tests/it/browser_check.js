@@ -15,10 +15,10 @@
   // A made-up pointer cannot be captured.
   Element.prototype.setPointerCapture = () => {};
 
-  const room = document.documentElement.clientWidth;
+  const space = document.documentElement.clientWidth;
   const fits = (when) => {
     const wide = document.documentElement.scrollWidth;
-    expect(wide <= room, `${when}, the page scrolls sideways: ${wide} in ${room}`);
+    expect(wide <= space, `${when}, the page scrolls sideways: ${wide} in ${space}`);
   };
   const named = (title) => [...document.querySelectorAll("figure")]
     .find((figure) => figure.querySelector("figcaption b").textContent === title);
@@ -187,7 +187,7 @@
     expect(!tip.hidden && tip.children.length === 3, "the read-out shows time and two series");
     expect(/MiB\/s|KiB\/s/.test(tip.textContent), `values have units: ${tip.textContent}`);
     const box = tip.getBoundingClientRect();
-    expect(box.left >= 0 && box.right <= room, "the read-out stays on the page");
+    expect(box.left >= 0 && box.right <= space, "the read-out stays on the page");
     point(first, "pointerleave", .5);
     expect(tip.hidden, "the read-out goes away");
 

@@ -1,17 +1,16 @@
-//! Traces of Meta's Tectonic that came with Baleen:
-//! `block offset size time operation` and three to five columns of who asked, between
-//! blanks.
+//! Traces of Meta's Tectonic that came with Baleen: `block offset size time operation` and
+//! three to five columns about the client, between blanks.
 //!
 //! A block is named by a number; offset and size are bytes in it. The time is in seconds,
-//! in some of the traces whole ones. Operations 1, 2 and 5 get data, 3, 4 and 6 put it;
-//! any other (100 is unknown) is skipped. The columns behind differ from year to year and
-//! are not kept.
+//! without decimals in some of the traces. Operations 1, 2 and 5 get data, 3, 4 and 6 put it;
+//! any other (100 is unknown) is skipped. The last columns differ from year to year and are not
+//! kept.
 //!
-//! These are requests of clients to the flash cache of a storage system. What a drive
-//! below would see depends on that cache and on where the system puts its blocks; here
-//! blocks are laid out in the order in which their parts are first touched.
+//! These are requests of clients to the flash cache of a storage system. The requests of a
+//! drive below would depend on that cache and on where the system stores its blocks; here
+//! blocks get addresses in the order in which their parts are first accessed.
 //!
-//! Recognised are lines whose time is one of this century; others take `--format baleen`.
+//! Lines are recognised if their time is in this century; others need `--format baleen`.
 //!
 //! Source: Wong et al., "Baleen", FAST'24; its data set at Carnegie Mellon University.
 
@@ -23,7 +22,7 @@ use crate::record::{Op, Record};
 use crate::skips::SkipReason;
 use crate::symbols::Symbols;
 
-/// What clients align their requests to, and the cache of the paper keeps by.
+/// The alignment of client requests, and the unit of the cache in the paper.
 const CHUNK: u64 = 128 << 10;
 
 /// Columns of the oldest traces.
@@ -35,8 +34,8 @@ const COLUMNS_MAX: usize = 10;
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
 
-/// Unix times, in nanoseconds, that are believed without being told the format: from
-/// September 2001 to March 2065, all with ten digits of seconds.
+/// Unix times, in nanoseconds, by which the format is recognised: from September 2001 to March
+/// 2065, all with ten digits of seconds.
 const UNIX_TIMES: std::ops::Range<i64> = 1_000_000_000_000_000_000..3_000_000_000_000_000_000;
 
 /// Reads lines of Tectonic.

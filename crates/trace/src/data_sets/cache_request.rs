@@ -1,15 +1,15 @@
-//! One request of a trace of a cache, and its form in `oracleGeneral` files, which the oldest
-//! `lcs` files share.
+//! A request in the trace of a cache, and its encoding in `oracleGeneral` files and the oldest
+//! `lcs` files.
 
 use super::records::Fields;
 
-/// One request as a file has it, whatever its form.
+/// A request of a file in any of the encodings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CacheRequest {
     pub time: u64,
     pub object: u64,
     pub size: u64,
-    /// As libCacheSim numbers operations; 0 is none.
+    /// The operation as libCacheSim numbers them; 0 is unknown.
     pub operation: u64,
     pub tenant: Option<u64>,
 }

@@ -10,8 +10,8 @@ const DAYS_TO_1970: i64 = 719_162;
 const SECOND: u64 = 1_000_000_000;
 
 /// The time `YYYY-MM-DD HH:MM:SS.ffffff` in nanoseconds from the start of 1970 on the same
-/// clock: nothing is known of its time zone, and only differences count. The seconds may
-/// have up to nine decimals or none.
+/// clock: its time zone is unknown, and only differences matter. The seconds may have up to
+/// nine decimals or none.
 pub(super) fn date_time(field: &[u8]) -> Result<i64, SkipReason> {
     let (date, clock) = field.split_at_checked(10).ok_or(NOT_A_NUMBER)?;
     let &[b' ' | b'T', ref clock @ ..] = clock else { return Err(NOT_A_NUMBER) };

@@ -1,12 +1,12 @@
 //! DiskSim ASCII traces: `time device block blocks flags`, between white space.
 //!
 //! The time is in milliseconds with decimals, blocks have 512 bytes, and the flags are
-//! hexadecimal; their lowest bit is set for a read and clear for a write. The other bits
-//! tell the simulator how urgent a request is and are not interpreted.
+//! hexadecimal; their lowest bit is set for a read and clear for a write. The other bits are
+//! priorities for the simulator and are not interpreted.
 //!
-//! MiDAS writes lines of the same look: time, type, page, size, stream. They differ for
-//! certain only where the second column is greater than any type, so nothing else is
-//! recognised; `--format disksim` says the rest.
+//! MiDAS writes lines of the same form: time, type, page, size, stream. The two differ for
+//! certain only if the second column is greater than any type, so only such lines are
+//! recognised; others need `--format disksim`.
 //!
 //! Source: Bucy, Schindler, Schlosser, Ganger, "The DiskSim Simulation Environment
 //! Version 4.0 Reference Manual", CMU-PDL-08-101.

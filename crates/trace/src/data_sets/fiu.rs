@@ -1,8 +1,8 @@
 //! Traces of Florida International University (I/O deduplication, SRCMap):
 //! `time pid process block blocks operation major minor md5`, between blanks.
 //!
-//! The time is in nanoseconds, blocks have 512 bytes, the operation is `R` or `W`. The
-//! hash of the content is not kept: the drives here do not look at data.
+//! The time is in nanoseconds, blocks have 512 bytes, the operation is `R` or `W`. The hash of
+//! the content is not kept: the simulated drives do not use data.
 //!
 //! Source: Koller and Rangaswami, "I/O Deduplication", FAST'10; SNIA IOTTA, FIU traces.
 
@@ -24,7 +24,7 @@ const HASH_DIGITS: usize = 32;
 /// Reads FIU lines.
 pub(crate) struct Fiu;
 
-/// What stands before the process, the process, and what stands after.
+/// The fields before the process, the process, and the fields after it.
 type Parts<'a> = ([&'a [u8]; 2], &'a [u8], [&'a [u8]; 6]);
 
 /// The fields of a line.

@@ -1,16 +1,16 @@
 //! Block events of cacheMon's io-tracer for Linux, one request a line.
 //!
-//! Newer files name their columns in a header, in which they are found; older ones have
-//! none and the eleven columns `timestamp,pid,command,sector,operation,size,latency_ms,
-//! tid,nr_sectors,cpu,ppid`. The timestamp is the local date and time of the completion to
-//! the microsecond; `mono_ns`, where there is one, is the same moment to the nanosecond.
-//! The issue is what the latency lies before it, and the queue time what the queue latency
-//! lies before that. Sectors have 512 bytes, sizes are in bytes.
+//! Newer files name their columns in a header; older ones have no header and the eleven columns
+//! `timestamp,pid,command,sector,operation,size,latency_ms, tid,nr_sectors,cpu,ppid`. The
+//! timestamp is the local date and time of the completion to the microsecond; `mono_ns`, if
+//! there is such a column, is the same time in nanoseconds. The issue time is earlier by the
+//! latency, and the queue time is earlier than that by the queue latency. Sectors have 512
+//! bytes, sizes are in bytes.
 //!
-//! The operation is made of the kernel's letters as words, such as `write|sync|meta`;
-//! newer files keep the words after the first in a column `flags`. A `flush` before
-//! `write` is one that comes before it, a `flush` after it is forced unit access, as in
-//! the letters; where the words are in two columns this order is not certain.
+//! The operation is written with words for the kernel's letters, such as `write|sync|meta`;
+//! newer files have the words after the first in a column `flags`. As in the letters, a `flush`
+//! before `write` is a preflush, and one after it is FUA; if the words are in two columns, this
+//! order is not certain.
 //!
 //! Source: github.com/cacheMon/io-tracer-linux, docs/traces/BLOCK_IO_EVENTS.md.
 
@@ -53,7 +53,7 @@ const NEEDED: usize = 7;
 /// Reads lines of io-tracer.
 pub(crate) struct IoTracer {
     columns: Option<Columns<11>>,
-    /// How fine the dates turn out to be.
+    /// The resolution of the dates.
     clock: Clock,
 }
 
@@ -71,7 +71,7 @@ impl IoTracer {
     }
 }
 
-/// The columns of a line from before there was a header.
+/// The columns of a line of a file without a header.
 fn old_columns(line: &[u8]) -> Result<[&[u8]; 11], SkipReason> {
     let [stamp, pid, command, sector, operation, size, latency, _, _, _, _] = split(line, b',')?;
     let none = &line[..0];

@@ -1,32 +1,33 @@
-//! Addresses for traces that name objects or files instead: each is given room on one
-//! device in the order in which its parts are first touched, as on a drive that was empty
-//! and from which nothing is ever freed.
+//! Assigns addresses for traces that name objects or files instead: each gets space on one
+//! device in the order in which its parts are first accessed, as on a drive that was empty and
+//! from which nothing is ever freed.
 //!
-//! Room is given in chunks. Chunks that are first touched together lie side by side. A
-//! request over chunks that do not becomes several, as it does in a kernel whose file has
-//! several extents. The same lines always give the same addresses.
+//! Space is allocated in chunks. Chunks that are first accessed together are adjacent. A
+//! request over chunks that are not adjacent becomes several, as in a file with several
+//! extents. The same lines always give the same addresses.
 //!
-//! What such addresses tell is how much is touched and how often again. They do not tell
-//! where the original system had put it.
+//! Such addresses show how much data is accessed and how often. They do not show where the
+//! original system stored it.
 
 use std::collections::BTreeMap;
 
 use crate::fields::{ADDRESS_MAX, OUT_OF_RANGE, ZERO_LENGTH};
 use crate::skips::SkipReason;
 
-/// There is no room to remember another run of chunks.
-pub const TOO_MANY: SkipReason = SkipReason("one more object or piece than the 16777216 kept");
+/// The table of runs of chunks is full.
+pub const TOO_MANY: SkipReason =
+    SkipReason("one more object or piece than the 16777216 that are kept");
 
-/// Runs of chunks kept: at about 60 bytes each they take a gigabyte.
+/// The most runs of chunks that are kept: at about 60 bytes each they take a gigabyte.
 const RUNS_MAX: usize = 1 << 24;
 
-/// Where every chunk lies.
+/// The addresses of all chunks.
 #[derive(Debug)]
 pub(super) struct Layout {
     chunk_bytes: u64,
-    /// By object and its first chunk: how many chunks there are, and where on the device.
+    /// By object and first chunk: the number of chunks and their position on the device.
     runs: BTreeMap<(u64, u64), Run>,
-    /// The first chunk of the device that is free, as all after it are.
+    /// The first free chunk of the device; all after it are free too.
     free: u64,
 }
 
@@ -37,7 +38,7 @@ struct Run {
 }
 
 impl Layout {
-    /// An empty device given out in chunks of `chunk_bytes`.
+    /// An empty device with chunks of `chunk_bytes`.
     pub fn new(chunk_bytes: u64) -> Self {
         Self { chunk_bytes, runs: BTreeMap::new(), free: 0 }
     }
@@ -82,8 +83,8 @@ impl Layout {
         Ok(())
     }
 
-    /// The run from `chunk` on; made now, up to `stop` or what is already there, if the
-    /// chunk is touched for the first time.
+    /// The run from `chunk` on. If the chunk is accessed for the first time, the run is
+    /// allocated now, up to `stop` or to the next chunk that exists.
     fn run(&mut self, object: u64, chunk: u64, stop: u64) -> Result<Run, SkipReason> {
         let before = self.runs.range_mut(..=(object, chunk)).next_back();
         let before = before.filter(|(key, _)| key.0 == object).map(|(key, run)| (key.1, run));
@@ -124,22 +125,22 @@ mod tests {
     }
 
     #[test]
-    fn room_is_given_in_the_order_of_first_touch() {
+    fn space_is_given_in_the_order_of_first_access() {
         let mut layout = Layout::new(4096);
         let mut check = |(object, offset, len), expected: &[(u64, u64)]| {
             assert_eq!(place(&mut layout, object, offset, len), expected);
         };
-        // One byte takes a chunk, and stands where it stood in it.
+        // One byte takes a chunk, and keeps its offset in the chunk.
         check((7, 100, 1), &[(100, 1)]);
         check((9, 0, 8192), &[(4096, 8192)]);
-        // The first object grows past the second: its next chunk lies behind.
+        // The first object grows past the second: its next chunk is behind the second object.
         check((7, 4000, 200), &[(4000, 96), (12_288, 104)]);
-        // It goes on growing at the end, and there in one piece.
+        // It continues to grow at the end, in one piece.
         check((7, 4096, 12_288), &[(12_288, 12_288)]);
-        // A gap is filled later, between parts that are there.
+        // A gap between existing parts is filled later.
         check((9, 16_384, 10), &[(24_576, 10)]);
         check((9, 8192, 8193), &[(28_672, 8192), (24_576, 1)]);
-        // What is there stays.
+        // Existing chunks keep their addresses.
         check((9, 0, 8192), &[(4096, 8192)]);
     }
 

@@ -1,29 +1,29 @@
-//! The headers of libCacheSim's `lcs` files, of which there have been three.
+//! The three kinds of headers of libCacheSim's `lcs` files.
 //!
-//! All begin and end with the same mark. The oldest (1024 bytes) holds a format string as
-//! Python's `struct` has them and the numbers, from 1, of the fields that are the object,
-//! its size, the time, the operation and the tenant. The next (1024 bytes) holds a version
-//! in place of that, which decides how a record looks, and the unit of time; the newest
-//! has the same in 8192 bytes and more versions, and its time is in seconds.
+//! All begin and end with the same magic number. The oldest (1024 bytes) contains a format
+//! string of Python's `struct` and the numbers, from 1, of the fields for the object, its size,
+//! the time, the operation and the tenant. The next (1024 bytes) contains instead a version,
+//! which determines the layout of records, and the unit of time. The newest has the same in
+//! 8192 bytes with more versions, and its time is in seconds.
 
 use super::cache_request::{CacheRequest, ORACLE_LEN, oracle_record};
 use super::records::Fields;
 
-/// The mark at the start and the end of a header.
+/// The magic number at the start and the end of a header.
 const MARK: u64 = 0x1234_5678_9abc_def0;
 
 /// Bytes of the headers.
 const SMALL: usize = 1024;
 const LARGE: usize = 8192;
 
-/// Bytes of a record by version, from 1. From version 3 on a size has 64 bits, and after
-/// version 3 only features follow, which are not used.
+/// Bytes of a record by version, from 1. From version 3 on a size has 64 bits; later versions
+/// only add features, which are not used.
 const RECORD_LENS: [usize; 8] = [ORACLE_LEN, 28, 36, 40, 44, 52, 68, 100];
 
-/// Versions of records below a small header.
+/// The newest version of records with a small header.
 const SMALL_VERSIONS: usize = 2;
 
-/// Where the oldest header has its format string, and the numbers of its fields.
+/// Offsets in the oldest header: the format string, and the numbers of the fields.
 const FORMAT: std::ops::Range<usize> = 8..248;
 const OBJECT_FIELD: usize = 248;
 const SIZE_FIELD: usize = 249;
@@ -31,20 +31,20 @@ const TIME_FIELD: usize = 250;
 const OPERATION_FIELD: usize = 253;
 const TENANT_FIELD: usize = 255;
 
-/// Where the second header has its unit of time.
+/// The offset of the unit of time in the second header.
 const TIME_UNIT: usize = 124;
 
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
 
-/// What a header says.
+/// A header.
 #[derive(Clone, Debug)]
 pub(super) struct Header {
     /// Its bytes.
     pub len: usize,
     /// Bytes of each record.
     pub record_len: usize,
-    /// What the times count (ns).
+    /// The unit of times (ns).
     pub unit_ns: u64,
     layout: RecordLayout,
 }
@@ -52,13 +52,13 @@ pub(super) struct Header {
 #[derive(Clone, Debug)]
 enum RecordLayout {
     Version(usize),
-    /// Where the fields stand that are used.
+    /// The positions of the used fields.
     Fields(Fielded),
 }
 
-/// A field of a record: where it starts, and its bytes.
+/// A field of a record: its offset and length.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct FieldSpan {
     at: usize,
     len: usize,
     signed: bool,
@@ -66,23 +66,23 @@ struct Place {
 
 #[derive(Clone, Copy, Debug)]
 struct Fielded {
-    time: Place,
-    object: Place,
-    size: Place,
-    operation: Option<Place>,
-    tenant: Option<Place>,
+    time: FieldSpan,
+    object: FieldSpan,
+    size: FieldSpan,
+    operation: Option<FieldSpan>,
+    tenant: Option<FieldSpan>,
 }
 
-/// Whether `head` starts with the mark of these files.
+/// Whether `head` starts with the magic number of these files.
 pub(crate) fn is_head(head: &[u8]) -> bool {
     head.starts_with(&MARK.to_le_bytes())
 }
 
 impl Header {
-    /// The header that `bytes` starts with; `None` if it is not whole yet.
+    /// The header at the start of `bytes`; `None` if it is not complete yet.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is wrong with the header.
     pub fn read(bytes: &[u8]) -> Result<Option<Self>, String> {
         let mark = MARK.to_le_bytes();
         let start = &bytes[..bytes.len().min(mark.len())];
@@ -150,7 +150,7 @@ impl Header {
         Ok(Self { len: SMALL, record_len, unit_ns: SECOND, layout })
     }
 
-    /// What the whole `record` says.
+    /// The request in `record`, which is complete.
     pub fn record(&self, record: &[u8]) -> CacheRequest {
         let version = match &self.layout {
             RecordLayout::Fields(fields) => return fields.record(record),
@@ -180,8 +180,9 @@ impl Fielded {
     }
 }
 
-impl Place {
-    /// The number there. A negative one becomes a huge one, which no request can have.
+impl FieldSpan {
+    /// The number in this field. A negative number becomes a huge one, which no request can
+    /// have.
     fn read(self, record: &[u8]) -> u64 {
         let bytes = &record[self.at..self.at + self.len];
         let fill = if self.signed && bytes[self.len - 1] >= 0x80 { 0xff } else { 0 };
@@ -191,9 +192,9 @@ impl Place {
     }
 }
 
-/// Where each field of a packed little-endian `struct` format stands, and the bytes of all.
-/// Floating-point fields are kept with a length of 0, for nothing reads them.
-fn places(format: &[u8]) -> Result<(Vec<Place>, usize), String> {
+/// The position of each field of a packed little-endian `struct` format, and the total length.
+/// Floating-point fields have a length of 0, because they are never read.
+fn places(format: &[u8]) -> Result<(Vec<FieldSpan>, usize), String> {
     let shown = String::from_utf8_lossy(format);
     let Some(codes) = format.strip_prefix(b"<") else {
         return Err(format!("the format {shown:?} does not begin with < (little-endian)"));
@@ -212,7 +213,7 @@ fn places(format: &[u8]) -> Result<(Vec<Place>, usize), String> {
         };
         let is_float = matches!(code, b'f' | b'd');
         let signed = code.is_ascii_lowercase();
-        places.push(Place { at, len: if is_float { 0 } else { len }, signed });
+        places.push(FieldSpan { at, len: if is_float { 0 } else { len }, signed });
         at += len;
     }
     if at == 0 { Err("the format string has no fields".into()) } else { Ok((places, at)) }

@@ -4,13 +4,12 @@
 //! a TRIM; 2 is not used. The address counts pages of 4 KiB. The stream is that of a
 //! multi-stream drive; 0 is none.
 //!
-//! The size is in bytes: the description of the data set does not say so, but the program
-//! of the same authors that replays it adds the size to the address in bytes. A size that
-//! is no multiple of a sector is skipped, so that a trace that counts pages instead is
-//! refused rather than read as requests of a few bytes.
+//! The size is in bytes: the description of the data set does not say so, but the program of
+//! the same authors that replays it adds the size to the address in bytes. A size that is no
+//! multiple of a sector is skipped, so that a trace with sizes in pages is refused and not read
+//! as requests of a few bytes.
 //!
-//! Lines look as those of DiskSim do, so the format is read only if `--format midas` says
-//! so.
+//! Lines look like those of DiskSim, so the format is read only with `--format midas`.
 //!
 //! Source: Oh et al., "MiDAS", FAST'24; the data set is 10.5281/zenodo.10409599.
 
@@ -21,7 +20,7 @@ use crate::record::{Op, Record};
 use crate::skips::SkipReason;
 use crate::symbols::Symbols;
 
-/// The size cannot be in bytes.
+/// The size is not a number of bytes.
 pub const ODD_SIZE: SkipReason = SkipReason("size that is no multiple of 512 bytes");
 
 /// Bytes of a page.

@@ -1,24 +1,23 @@
-//! Traces of caches in libCacheSim's binary forms: `oracleGeneral`, which has no header,
-//! and `lcs`, which has one of 1024 or 8192 bytes.
+//! Traces of caches in libCacheSim's binary formats: `oracleGeneral`, which has no header, and
+//! `lcs`, which has one of 1024 or 8192 bytes.
 //!
-//! A record of oracleGeneral has 24 bytes, little-endian and packed: time in seconds
-//! (u32), object (u64), size in bytes (u32), and when the object is next asked for, which
-//! is not used. Nothing marks such a file, so the format is read only if
-//! `--format oracle-general` says so.
+//! A record of oracleGeneral has 24 bytes, little-endian and packed: time in seconds (u32),
+//! object (u64), size in bytes (u32), and when the object is next requested, which is not used.
+//! Such a file has no magic number, so the format is read only with `--format oracle-general`.
 //!
-//! What was done to an object is not recorded: every request counts as a read, and the
-//! report says so. An object is a block address in some of these traces and a hash in
-//! others, and nothing tells which. It is therefore taken as a name: objects are laid out
-//! in the order of their first use, with the size they had then; one that grows gets more
-//! room at the end. How often and how soon objects come back is kept; which objects were
-//! neighbours on a disk is not.
+//! Operations are not recorded: every request counts as a read, and the report says so. An
+//! object is a block address in some of these traces and a hash in others, and the file does
+//! not say which. It is therefore treated as a name: objects get addresses in the order of
+//! their first use, with the size they had then; one that grows gets more space at the end. How
+//! often and how soon objects are requested again is preserved; which objects were neighbours
+//! on a disk is not.
 //!
 //! Source: libCacheSim, traceReader/generalReader/lcs.h and its oracleGeneral reader.
 
 use super::cache_request::{CacheRequest, ORACLE_LEN, oracle_record};
 use super::layout::Layout;
 use super::lcs::Header;
-use super::records::{RecordParser, Taken};
+use super::records::{Parsed, RecordParser};
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
 use crate::fields::{UNKNOWN_OP, in_time_range};
@@ -27,17 +26,17 @@ use crate::sink::Sink;
 use crate::skips::SkipReason;
 use crate::symbols::Symbol;
 
-/// Room is given in pages, so that no two objects share one.
+/// Space is allocated in pages, so that no two objects share one.
 const PAGE: u64 = 4096;
 
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
 
-/// How the records of a file look.
+/// The encoding of the records of a file.
 #[derive(Debug)]
 enum Form {
     OracleGeneral,
-    /// With a header, once that was read.
+    /// With the header, once it was read.
     Lcs(Option<Header>),
 }
 
@@ -46,13 +45,14 @@ enum Form {
 pub(crate) struct Cached {
     form: Form,
     layout: Layout,
-    /// Some request came without its operation.
+    /// A request had no operation.
     nameless: bool,
-    /// The device of the last request, by its tenant: most come from the one before.
+    /// The device of the last request, by its tenant: most requests have the same tenant as the
+    /// one before.
     tenant: Option<(u64, Symbol)>,
 }
 
-/// What an operation does to its object; `None` for one that is not told.
+/// The operation of a request; `None` if it is unknown.
 fn operation(number: u64) -> Result<Option<Op>, SkipReason> {
     Ok(match number {
         0 => None,
@@ -113,11 +113,11 @@ impl Cached {
         device: Symbol,
         out: &mut Vec<Record>,
     ) -> Result<(), SkipReason> {
-        let told = operation(request.operation)?;
+        let known = operation(request.operation)?;
         let time = request.time.checked_mul(self.unit_ns()).and_then(|ns| i64::try_from(ns).ok());
         let issue_ns = in_time_range(time.unwrap_or(i64::MAX))?;
-        self.nameless |= told.is_none();
-        let op = told.unwrap_or(Op::Read);
+        self.nameless |= known.is_none();
+        let op = known.unwrap_or(Op::Read);
         self.layout.place(request.object, 0, request.size, |address, len| {
             out.push(Record { device, ..Record::new(op, issue_ns, address, len) });
         })
@@ -125,27 +125,27 @@ impl Cached {
 }
 
 impl RecordParser for Cached {
-    fn take(&mut self, bytes: &[u8], number: u64, sink: &mut Sink) -> Result<Taken, TraceError> {
+    fn take(&mut self, bytes: &[u8], number: u64, sink: &mut Sink) -> Result<Parsed, TraceError> {
         let (request, len) = match &mut self.form {
             Form::Lcs(header @ None) => {
                 let found = Header::read(bytes);
                 let found = found.map_err(|what| TraceError::Bad { line: number, what })?;
-                let Some(found) = found else { return Ok(Taken::Part) };
-                return Ok(Taken::Header(header.insert(found).len));
+                let Some(found) = found else { return Ok(Parsed::Part) };
+                return Ok(Parsed::Header(header.insert(found).len));
             }
             Form::Lcs(Some(header)) => match bytes.get(..header.record_len) {
                 Some(record) => (header.record(record), header.record_len),
-                None => return Ok(Taken::Part),
+                None => return Ok(Parsed::Part),
             },
             Form::OracleGeneral => match bytes.get(..ORACLE_LEN) {
                 Some(record) => (oracle_record(record), ORACLE_LEN),
-                None => return Ok(Taken::Part),
+                None => return Ok(Parsed::Part),
             },
         };
         if let Err(reason) = self.request(request, number, sink)? {
             sink.skip(reason, number);
         }
-        Ok(Taken::Record(len))
+        Ok(Parsed::Record(len))
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -1,34 +1,35 @@
-//! Binary formats whose records stand alone: cut out of bytes that come in pieces.
+//! Reads binary formats whose records do not depend on each other, from bytes that arrive in
+//! pieces.
 
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
 use crate::record::Record;
 use crate::sink::{DISORDER_NS, Sink};
 
-/// Consumed bytes at the start of a buffer before it is moved together.
+/// Consumed bytes at the start of a buffer after which it is compacted.
 const COMPACT_BYTES: usize = 64 << 10;
 
-/// A binary format in which a record stands alone.
+/// A parser of a binary format whose records do not depend on each other.
 pub(crate) trait RecordParser {
-    /// Reads the header or record that `bytes` starts with, and says which it was. `number`
-    /// is the record's, from 1.
+    /// Reads the header or record at the start of `bytes`, and returns which it was. `number`
+    /// is that of the record, from 1.
     ///
     /// # Errors
     /// What is wrong and what to do, if the rest is meaningless.
-    fn take(&mut self, bytes: &[u8], number: u64, sink: &mut Sink) -> Result<Taken, TraceError>;
+    fn take(&mut self, bytes: &[u8], number: u64, sink: &mut Sink) -> Result<Parsed, TraceError>;
 
-    /// What the records so far have told.
+    /// What the records so far contained.
     fn capabilities(&self) -> Capabilities;
 }
 
-/// What a [`RecordParser`] found at the start of its bytes.
+/// What a [`RecordParser`] read at the start of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
-    /// A header of so many bytes.
+pub(crate) enum Parsed {
+    /// A header with this number of bytes.
     Header(usize),
-    /// A record of so many bytes.
+    /// A record with this number of bytes.
     Record(usize),
-    /// The beginning of either.
+    /// Nothing: a part of the header or record is still missing.
     Part,
 }
 
@@ -46,7 +47,7 @@ impl Records {
         Self { parser, sink: Sink::new(DISORDER_NS), buffer: Vec::new(), start: 0, records: 0 }
     }
 
-    /// Records read, whether or not they were requests.
+    /// Records read, including those that are not requests.
     pub fn records(&self) -> u64 {
         self.records
     }
@@ -55,21 +56,21 @@ impl Records {
         self.parser.capabilities()
     }
 
-    /// Takes the next bytes, and moves the requests that are in order to `out`.
+    /// Reads the next bytes, and moves the requests that are in order to `out`.
     pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<Record>) -> Result<(), TraceError> {
         self.buffer.extend_from_slice(bytes);
         loop {
             let rest = &self.buffer[self.start..];
-            let taken = self.parser.take(rest, self.records + 1, &mut self.sink)?;
-            let len = match taken {
-                Taken::Header(len) => len,
-                Taken::Record(len) => {
+            let parsed = self.parser.take(rest, self.records + 1, &mut self.sink)?;
+            let len = match parsed {
+                Parsed::Header(len) => len,
+                Parsed::Record(len) => {
                     self.records += 1;
                     len
                 }
-                Taken::Part => break,
+                Parsed::Part => break,
             };
-            assert!((1..=rest.len()).contains(&len), "{taken:?} of {} bytes", rest.len());
+            assert!((1..=rest.len()).contains(&len), "{parsed:?} of {} bytes", rest.len());
             self.start += len;
         }
         if self.start >= COMPACT_BYTES || self.start == self.buffer.len() {
@@ -80,7 +81,7 @@ impl Records {
         Ok(())
     }
 
-    /// Says that there are no more bytes.
+    /// Ends the input.
     pub fn end(&mut self) -> Result<(), TraceError> {
         let left = self.buffer.len() - self.start;
         if left == 0 {
@@ -103,7 +104,7 @@ impl Fields<'_> {
     /// The next `N` bytes.
     ///
     /// # Panics
-    /// If there are not as many: a parser asks only once its record is whole.
+    /// If there are fewer: a parser reads fields only from complete records.
     fn next<const N: usize>(&mut self) -> [u8; N] {
         let (first, rest) = self.0.split_first_chunk().expect("the record is whole");
         self.0 = rest;

@@ -1,18 +1,18 @@
-//! What the published text formats share: one request a line, perhaps a header that may
-//! come again where files were joined, and lines that are skipped with a reason.
+//! Text formats with one request per line, perhaps a header that is repeated where files were
+//! joined, and lines that are skipped with a reason.
 
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
-use crate::fields::{decimals_used, time};
+use crate::fields::{decimals_used, time_and_decimals};
 use crate::record::Record;
 use crate::sink::{DISORDER_NS, LineParser, Sink};
 use crate::skips::SkipReason;
 use crate::symbols::Symbols;
 
-/// What tells one text format from another.
+/// A text format.
 pub(crate) trait Row {
-    /// Appends the request of `line`, which is neither empty nor a header, to `out`;
-    /// several where what is contiguous in a file is not on the device.
+    /// Appends the request of `line`, which is neither empty nor a header, to `out`; several
+    /// requests if a contiguous range of a file is not contiguous on the device.
     fn read(
         &mut self,
         line: &[u8],
@@ -20,16 +20,16 @@ pub(crate) trait Row {
         out: &mut Vec<Record>,
     ) -> Result<(), SkipReason>;
 
-    /// What the lines so far have told.
+    /// What the lines so far contained.
     fn capabilities(&self) -> Capabilities;
 
-    /// How far lines may stand out of the order of their issue times (ns).
+    /// By how much lines may be out of the order of their issue times (ns).
     fn disorder_ns(&self) -> u64 {
         DISORDER_NS
     }
 
-    /// Whether `line` is a header. Formats whose columns are found by name note them here
-    /// and say what is missing.
+    /// Whether `line` is a header. Formats that find their columns by name do so here, and
+    /// return which column is missing.
     fn header(&mut self, line: &[u8], is_first: bool) -> Result<bool, String> {
         Ok(is_first && line[0].is_ascii_alphabetic())
     }
@@ -38,7 +38,7 @@ pub(crate) trait Row {
 /// Reads the lines of one format.
 pub(crate) struct Rows<R> {
     row: R,
-    /// The header seen before: the same line later on comes from a joined file.
+    /// The header, if there was one: an equal later line comes from a joined file.
     header: Vec<u8>,
     out: Vec<Record>,
 }
@@ -79,8 +79,8 @@ impl<R: Row> LineParser for Rows<R> {
     }
 }
 
-/// Times as a format writes them, and how fine they turn out to be: some print nine
-/// decimals of which six count.
+/// Reads the times of a format, and finds their resolution: some formats print nine decimals of
+/// which six are used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     unit_ns: u64,
@@ -95,17 +95,19 @@ impl Clock {
 
     /// The time in `field` in nanoseconds.
     pub fn read(&mut self, field: &[u8]) -> Result<i64, SkipReason> {
-        let ns = time(field, self.unit_ns)?;
-        self.saw(decimals_used(field));
+        let (ns, decimals) = time_and_decimals(field, self.unit_ns)?;
+        if decimals > self.decimals {
+            self.saw(decimals_used(field));
+        }
         Ok(ns)
     }
 
-    /// Notes a time of `decimals` decimal places that was read in another way.
+    /// Counts a time with `decimals` decimal places that was read in another way.
     pub fn saw(&mut self, decimals: u32) {
         self.decimals = self.decimals.max(decimals);
     }
 
-    /// The smallest step seen (ns).
+    /// The resolution of the times so far (ns).
     pub fn step_ns(&self) -> u64 {
         (self.unit_ns / 10_u64.pow(self.decimals)).max(1)
     }

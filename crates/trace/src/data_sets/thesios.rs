@@ -1,13 +1,13 @@
-//! Thesios: synthesised traces of storage servers at Google, in comma-separated columns
-//! that are found by the names in the header, which comes again where files are joined.
+//! Thesios: synthesised traces of storage servers at Google. The columns are separated by
+//! commas and found by their names in the header, which is repeated where files were joined.
 //!
-//! A request is that of a client to the server: it is issued at `start_time` (seconds) and
-//! done `simulated_latency` later, over `request_io_size_bytes` from `file_offset` of the
+//! A request is one of a client to the server: it is issued at `start_time` (seconds) and
+//! completed `simulated_latency` later, over `request_io_size_bytes` from `file_offset` of the
 //! file `filename`. Reads that the server had in memory (`cache_hit` is 1) are skipped and
-//! counted, for they do not reach the drive. The application stands for the process.
+//! counted, because they do not reach the drive. The application is used as the process.
 //!
-//! Files are named, not addressed: they are laid out in the order in which their parts are
-//! first touched.
+//! Files have names and no addresses: they get addresses in the order in which their parts are
+//! first accessed.
 //!
 //! Source: Phothilimthana et al., "Thesios", ASPLOS'24; CC-BY 4.0.
 
@@ -28,24 +28,24 @@ use crate::symbols::Symbols;
 
 /// The request was served from memory.
 pub const CACHE_HIT: SkipReason = SkipReason("read from the server's memory, not from its drive");
-/// There is no room to remember another file.
-pub const TOO_MANY_FILES: SkipReason = SkipReason("one more file than the 4194304 kept");
+/// The table of files is full.
+pub const TOO_MANY_FILES: SkipReason = SkipReason("one more file than the 4194304 that are kept");
 
-/// Bytes that lie together: servers of this kind write files of many megabytes from front
-/// to back, and read pieces of them.
+/// The unit of allocation: such servers write files of many megabytes sequentially, and read
+/// pieces of them.
 const CHUNK: u64 = 128 << 10;
 
-/// Files whose names are kept: at about 100 bytes each, 400 MB.
+/// The most files whose names are kept: at about 100 bytes each, 400 MB.
 const FILES_MAX: usize = 1 << 22;
 
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
 
-/// Shards of a trace are merged from several disks; a minute is far above what that puts
-/// out of order, and costs only memory.
+/// Shards of a trace are merged from several disks. A minute is far more than the disorder this
+/// causes, and costs only memory.
 const DISORDER_NS: u64 = 60 * SECOND;
 
-/// Columns wanted; the last three may be missing.
+/// The wanted columns; the last three may be missing.
 const NAMES: [&str; 8] = [
     "filename",
     "file_offset",
@@ -57,7 +57,7 @@ const NAMES: [&str; 8] = [
     "application",
 ];
 
-/// Columns without which nothing can be read.
+/// The number of columns that must exist.
 const NEEDED: usize = 5;
 
 /// Reads Thesios lines.

@@ -12,14 +12,14 @@
 //! | 24, u64 | 24, u64 | time (us) |
 //! | | 32, u64 | response time (us) |
 //!
-//! The unit of the response time is taken from that of the time beside it; no description
-//! of version 2 says so. SYNCHRONIZE CACHE is a flush. The ranges of an UNMAP stand in its
-//! data, which is not recorded, so discards cannot be told.
+//! The unit of the response time is assumed to be that of the time field; no description of
+//! version 2 says so. SYNCHRONIZE CACHE is a flush. The ranges of an UNMAP are in its data,
+//! which is not recorded, so discards are unknown.
 //!
 //! Source: Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST'15, and the
 //! readers of the data set in libCacheSim.
 
-use super::records::{Fields, RecordParser, Taken};
+use super::records::{Fields, Parsed, RecordParser};
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
 use crate::fields::{OUT_OF_RANGE, bytes, in_time_range, later, request};
@@ -38,10 +38,10 @@ const SECTOR: u64 = 512;
 /// Nanoseconds in a microsecond.
 const MICROSECOND: u64 = 1_000;
 
-/// Records looked at to recognise the format.
+/// Records by which the format is recognised.
 const LOOKED_AT: usize = 64;
 
-/// The greatest SCSI operation: they are bytes, stored in two.
+/// The greatest SCSI operation: it is one byte, stored in two.
 const OPERATION_MAX: u16 = 0xff;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl Raw {
     fn record(self) -> Result<Record, SkipReason> {
         let issue_ns = ns(self.time_us)?;
         let data = |op| request(op, issue_ns, bytes(self.sector, SECTOR)?, self.bytes.into());
-        // Each operation in its forms of 6, 10, 12 and 16 bytes; WRITE AND VERIFY writes.
+        // Each operation has forms of 6, 10, 12 and 16 bytes; WRITE AND VERIFY is a write.
         let mut record = match self.operation {
             0x08 | 0x28 | 0xa8 | 0x88 => data(Op::Read)?,
             0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e => data(Op::Write)?,
@@ -130,22 +130,22 @@ impl Raw {
 }
 
 impl RecordParser for Vscsi {
-    fn take(&mut self, bytes: &[u8], number: u64, sink: &mut Sink) -> Result<Taken, TraceError> {
+    fn take(&mut self, bytes: &[u8], number: u64, sink: &mut Sink) -> Result<Parsed, TraceError> {
         if bytes.len() < Version::V1.len() {
-            return Ok(Taken::Part);
+            return Ok(Parsed::Part);
         }
         let bad = |what: &str| {
             let what = format!("record {number} {what}");
             Err(TraceError::Bad { line: number, what })
         };
         let Some(version) = Version::of(bytes) else {
-            return bad("has no version of vscsi where one belongs; the file is damaged, or of \
+            return bad("has no valid vscsi version; the file is damaged, or of \
                         another format");
         };
         if *self.version.get_or_insert(version) != version {
             return bad("is of another version than those before; the file is damaged");
         }
-        let Some(record) = bytes.get(..version.len()) else { return Ok(Taken::Part) };
+        let Some(record) = bytes.get(..version.len()) else { return Ok(Parsed::Part) };
         match version.read(record).record() {
             Ok(record) => {
                 self.flushes |= record.op == Op::Flush;
@@ -153,10 +153,10 @@ impl RecordParser for Vscsi {
             }
             Err(reason) => sink.skip(reason, number),
         }
-        Ok(Taken::Record(version.len()))
+        Ok(Parsed::Record(version.len()))
     }
 
-    /// Flushes are told only by a trace that has one: others may have left them out.
+    /// A trace has flushes only if there is one: otherwise they may have been left out.
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             completion: self.version == Some(Version::V2),
@@ -167,8 +167,8 @@ impl RecordParser for Vscsi {
     }
 }
 
-/// Whether at least two records stand at the start of `head`, all of one version and with
-/// possible operations.
+/// Whether `head` starts with at least two records, all of one version and with valid
+/// operations.
 pub(crate) fn is_head(head: &[u8]) -> bool {
     Version::of(head).is_some_and(|version| {
         let records = head.chunks_exact(version.len()).take(LOOKED_AT);

@@ -1,7 +1,7 @@
-//! ext4 (with ext3 and ext2): block groups whose bitmaps and inode tables stand where
-//! their descriptors say, which with flexible groups is in the first of several; copies
-//! of the superblock and the descriptors in some of them; a journal, which is a file. All
-//! numbers have their low byte first.
+//! ext4 (with ext3 and ext2): block groups with bitmaps and inode tables at the addresses in
+//! their descriptors, which with flexible groups are in the first of several groups; copies of
+//! the superblock and the descriptors in some groups; a journal, which is a file. All numbers
+//! are little-endian.
 
 use super::FsLayout;
 use super::ext4_journal::{self, Extent};
@@ -65,7 +65,7 @@ fn descriptors<E>(
     let at_once = READ_BYTES as u64 / sb.block;
     let mut number = 0;
     while number < blocks {
-        // Those of a group of their own stand alone.
+        // A descriptor block in a group of its own is read alone.
         let count = match number < sb.first_meta_group {
             true => at_once.min(blocks.min(sb.first_meta_group) - number),
             false => 1,
@@ -94,7 +94,7 @@ fn descriptors<E>(
 fn add_copies(plan: &mut Plan, sb: &Super, group: u64) -> Result<(), Damage> {
     let name = sb.name;
     let at = sb.superblock(group);
-    // Groups of descriptors that have a block in this group, for themselves.
+    // The number of the descriptor block that this group has for itself and its neighbours.
     let own = group / sb.descriptors_per_block();
     let place = group % sb.descriptors_per_block();
     let is_own =

@@ -1,11 +1,11 @@
-//! Where the journal of an ext4 lies: the extents of its inode, or the blocks that are
-//! mapped one by one as in ext3, with the blocks of the mapping itself.
+//! The blocks of an ext4 journal: the extents of its inode, or the blocks that are mapped one
+//! by one as in ext3, with the blocks of the mapping itself.
 
 use super::ext4_superblock::Super;
 use super::plan::Plan;
 use super::volume::{ProbeError, Volume, le16, le32};
 
-/// Blocks that belong together.
+/// Consecutive blocks.
 pub(super) struct Extent {
     /// The first block.
     pub first: u64,
@@ -13,20 +13,20 @@ pub(super) struct Extent {
     pub count: u64,
 }
 
-/// Bytes of an inode that every one has.
+/// The smallest number of bytes of an inode.
 const INODE_BYTES: usize = 128;
-/// Where its map of blocks begins, and how long it is.
+/// The offset and length of its map of blocks.
 const MAP: usize = 0x28;
 const MAP_BYTES: usize = 60;
 const FLAG_EXTENTS: u64 = 0x8_0000;
 const EXTENT_MAGIC: u64 = 0xF30A;
 /// Levels of an extent tree above its leaves.
 const DEPTH_MAX: u64 = 5;
-/// Nodes of an extent tree that are read: a journal is made in a few pieces.
+/// The most nodes of an extent tree that are read: a journal has few extents.
 const NODES_MAX: u64 = 1024;
-/// Blocks mapped one by one that are followed: 4 GiB in blocks of 4 KiB.
+/// The most blocks mapped one by one that are followed: 4 GiB in blocks of 4 KiB.
 const MAPPED_MAX: u64 = 1 << 20;
-/// Blocks that the inode maps itself in ext3.
+/// Blocks that the inode maps directly in ext3.
 const DIRECT: usize = 12;
 
 /// The blocks of the file whose inode is at the byte `inode`.
@@ -64,7 +64,7 @@ impl<E> Walk<'_, '_, E> {
         self.volume.bytes(at, self.sb.block as usize)
     }
 
-    /// Notes `count` blocks from `first`, which may continue the ones before.
+    /// Adds `count` blocks from `first`, which may continue the extent before.
     fn push(&mut self, first: u64, count: u64) -> Result<(), ProbeError<E>> {
         self.plan.inside("journal", first, count)?;
         match self.found.last_mut() {
@@ -97,8 +97,8 @@ impl<E> Walk<'_, '_, E> {
         Ok(())
     }
 
-    /// Notes the extents of a node that has `depth` levels below it, or its children, each
-    /// with its own depth.
+    /// Adds the extents of a node that has `depth` levels below it, or its children, each with
+    /// its depth.
     fn node(
         &mut self,
         node: &[u8],
@@ -106,9 +106,9 @@ impl<E> Walk<'_, '_, E> {
         children: &mut Vec<(u64, u64)>,
     ) -> Result<(), ProbeError<E>> {
         let (magic, entries) = (le16(node, 0), le16(node, 2));
-        // The head is as long as an entry.
-        let room = node.len() as u64 / 12 - 1;
-        if magic != EXTENT_MAGIC || entries > room || le16(node, 6) != depth {
+        // The header is as long as an entry.
+        let most = node.len() as u64 / 12 - 1;
+        if magic != EXTENT_MAGIC || entries > most || le16(node, 6) != depth {
             let what = "in no head of the extent tree of the journal";
             return Err(self.sb.damage("eh_magic", magic, what).into());
         }
@@ -125,8 +125,8 @@ impl<E> Walk<'_, '_, E> {
         Ok(())
     }
 
-    /// Follows `pointer` over `levels` blocks of pointers to blocks of the file, of which
-    /// `left` are still to come. 0 points to nothing.
+    /// Follows `pointer` over `levels` levels of pointer blocks to blocks of the file, of which
+    /// `left` remain. A pointer of 0 is a hole.
     fn mapped(&mut self, pointer: u64, levels: u32, left: &mut u64) -> Result<(), ProbeError<E>> {
         if *left == 0 {
             return Ok(());

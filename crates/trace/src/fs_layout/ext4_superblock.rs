@@ -39,9 +39,9 @@ pub(super) struct Super {
     /// The journal's inode, from 1; 0 if there is none on this volume.
     pub journal: u64,
     pub descriptor_bytes: u64,
-    /// Blocks kept beside the descriptors so that more fit in.
+    /// Blocks reserved after the descriptors for more of them.
     pub reserved: u64,
-    /// The first group of descriptors that stand in groups of their own.
+    /// The first descriptor block that is in a group of its own.
     pub first_meta_group: u64,
     copies: Copies,
 }
@@ -171,7 +171,7 @@ impl Super {
         self.block / self.descriptor_bytes
     }
 
-    /// Blocks of descriptors that stand behind each superblock.
+    /// Descriptor blocks after each superblock.
     pub fn descriptor_blocks(&self) -> u64 {
         self.groups.div_ceil(self.descriptors_per_block()).min(self.first_meta_group)
     }

@@ -1,5 +1,5 @@
-//! F2FS: two superblocks, then areas of whole segments: checkpoint, SIT, NAT, SSA and the
-//! main area, each where the superblock says. All numbers have their low byte first.
+//! F2FS: two superblocks, then areas of whole segments: checkpoint, SIT, NAT, SSA and the main
+//! area, each at the address in the superblock. All numbers are little-endian.
 
 use super::FsLayout;
 use super::plan::{Damage, Plan};
@@ -51,7 +51,7 @@ pub(super) fn layout<E>(head: &[u8]) -> Result<FsLayout, ProbeError<E>> {
     let mut plan = Plan::new(NAME, 1 << log_block, le64(head, SUPERBLOCK + 36))?;
     plan.add("block_count", (0, 1), "F2FS superblock".into(), "F2FS superblock")?;
     plan.add("block_count", (1, 1), "F2FS superblock copy".into(), "F2FS superblock copy")?;
-    // What aligns the areas to segments is written once, when the file system is made.
+    // The bytes that align the areas to segments are written only by mkfs.
     let padding = (2, field(72).saturating_sub(2));
     plan.add("segment0_blkaddr", padding, "F2FS padding".into(), "F2FS padding")?;
     for area in AREAS {

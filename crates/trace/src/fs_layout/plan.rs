@@ -1,12 +1,12 @@
-//! Collects what a superblock says into regions, with everything checked against the size
-//! of the volume.
+//! Collects the regions that a superblock describes, and checks them against the size of the
+//! volume.
 
 use super::{FsLayout, LayoutError, Region};
 
 /// Addresses stay below 2^63, as those of a trace do.
 const BYTES_MAX: u64 = i64::MAX as u64;
 
-/// A field of a file system that cannot be right.
+/// A field of a file system with an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the {fs} is damaged: its {field} is {value}, {what}; check it with its own fsck, or name \
@@ -15,15 +15,15 @@ const BYTES_MAX: u64 = i64::MAX as u64;
 pub struct Damage {
     /// The file system.
     pub fs: &'static str,
-    /// The field, in the file system's own words.
+    /// The field, as the file system calls it.
     pub field: &'static str,
     /// Its value.
     pub value: u64,
-    /// Why it cannot be right.
+    /// Why it is invalid.
     pub what: &'static str,
 }
 
-/// A layout in the making.
+/// A layout that is being built.
 pub(super) struct Plan {
     fs: &'static str,
     /// Bytes of a block.
@@ -72,7 +72,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Adds the bytes from `start` to `end`, for what is smaller than a block.
+    /// Adds the bytes from `start` to `end`, for regions smaller than a block.
     pub fn add_bytes(
         &mut self,
         field: &'static str,
@@ -85,8 +85,8 @@ impl Plan {
         Ok(())
     }
 
-    /// The layout: what was added, and `rest` (first block, block behind the last, label)
-    /// in ascending order wherever nothing was added.
+    /// The layout of the added regions, and of `rest` (first block, block after the last,
+    /// label), in ascending order, wherever nothing was added.
     pub fn finish(
         self,
         rest: impl Iterator<Item = (u64, u64, String)>,

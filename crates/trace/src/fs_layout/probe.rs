@@ -7,16 +7,16 @@ use super::{FsLayout, ext4, ext4_superblock, f2fs, xfs};
 const HEAD_BYTES: usize = 4096;
 
 impl FsLayout {
-    /// Reads off the layout of the file system on a volume (an image, a partition, a whole
-    /// device) with `read`. Few and small pieces are read: superblocks, descriptors, an inode,
-    /// heads of groups.
+    /// Finds the layout of the file system on a volume (an image, a partition, a whole device),
+    /// which `read` reads. Only few and small pieces are read: superblocks, descriptors, an
+    /// inode, headers of groups.
     ///
     /// Sources: the kernel's documents of the on-disk formats of ext4, XFS and F2FS, and
     /// what the tools of these file systems print. Checksums are not verified.
     ///
     /// # Errors
-    /// [`ProbeError`] if reading fails, the file system is none that is known, or its
-    /// fields make no sense.
+    /// [`ProbeError`] if reading fails, the file system is not known, or its fields are
+    /// invalid.
     pub fn probe<E>(read: &mut ReadAt<'_, E>) -> Result<Self, ProbeError<E>> {
         let mut volume = Volume { read };
         let head = volume.bytes(0, HEAD_BYTES)?;

@@ -1,45 +1,44 @@
-//! Reading a volume here and there, and the numbers that are on it.
+//! Reads bytes and numbers from a volume.
 
 use super::LayoutError;
 use super::plan::Damage;
 
-/// Fills the buffer with what is on a volume from the byte on that it is given, or says why
-/// it cannot.
+/// Fills the buffer with the bytes of a volume from the given offset on.
 pub type ReadAt<'a, E> = dyn FnMut(u64, &mut [u8]) -> Result<(), E> + 'a;
 
-/// Why no layout can be read off a volume; `E` is how reading it fails.
+/// Why no layout can be found on a volume; `E` is the error of reading it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError<E> {
     /// The volume cannot be read, or ends too early.
     #[error("cannot be read at byte {offset}: {error}")]
     Read {
-        /// Where reading was to begin.
+        /// Where reading began.
         offset: u64,
         /// How it failed.
         error: E,
     },
-    /// No known superblock is where one would be.
+    /// There is no known superblock.
     #[error(
         "no superblock of ext4, XFS or F2FS is at its start; name an image or the partition \
          itself, or describe the layout in TOML"
     )]
     Unknown,
-    /// A known file system that is laid out in a way that is not.
+    /// A known file system with an unsupported layout.
     #[error("this is {what}")]
     Unsupported {
         /// What it is, and what to do.
         what: &'static str,
     },
-    /// A field that cannot be right.
+    /// A field has an invalid value.
     #[error(transparent)]
     Damaged(#[from] Damage),
-    /// Fields that are right alone, but not together.
+    /// Fields that are valid alone, but not together.
     #[error("the file system is damaged: {0}; check it with its own fsck, or name another image")]
     Layout(#[from] LayoutError),
 }
 
-/// A volume that is read here and there.
+/// A volume that is being read.
 pub(super) struct Volume<'a, E> {
     pub read: &'a mut ReadAt<'a, E>,
 }
@@ -54,32 +53,32 @@ impl<E> Volume<'_, E> {
     }
 }
 
-/// The two bytes at `at`, low byte first.
+/// The two bytes at `at`, little-endian.
 pub(super) fn le16(bytes: &[u8], at: usize) -> u64 {
     u16::from_le_bytes(bytes[at..at + 2].try_into().expect("two bytes")).into()
 }
 
-/// The four bytes at `at`, low byte first.
+/// The four bytes at `at`, little-endian.
 pub(super) fn le32(bytes: &[u8], at: usize) -> u64 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes")).into()
 }
 
-/// The eight bytes at `at`, low byte first.
+/// The eight bytes at `at`, little-endian.
 pub(super) fn le64(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// The two bytes at `at`, high byte first.
+/// The two bytes at `at`, big-endian.
 pub(super) fn be16(bytes: &[u8], at: usize) -> u64 {
     u16::from_be_bytes(bytes[at..at + 2].try_into().expect("two bytes")).into()
 }
 
-/// The four bytes at `at`, high byte first.
+/// The four bytes at `at`, big-endian.
 pub(super) fn be32(bytes: &[u8], at: usize) -> u64 {
     u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes")).into()
 }
 
-/// The eight bytes at `at`, high byte first.
+/// The eight bytes at `at`, big-endian.
 pub(super) fn be64(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }

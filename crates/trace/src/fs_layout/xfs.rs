@@ -1,5 +1,5 @@
-//! XFS: allocation groups of equal size, each with four sectors of headers and the roots
-//! of its B+trees, and a log in one of them. All numbers have their high byte first.
+//! XFS: allocation groups of equal size, each with four sectors of headers and the roots of its
+//! B+trees, and a log in one of them. All numbers are big-endian.
 
 use super::FsLayout;
 use super::plan::{Damage, Plan};
@@ -7,13 +7,12 @@ use super::volume::{ProbeError, Volume, be16, be32, be64};
 
 const MAGIC: &[u8] = b"XFSB";
 const NAME: &str = "XFS";
-/// Allocation groups of the largest file system that is laid out: 64 PiB in groups of the
-/// usual 1 TiB.
+/// The most allocation groups: 64 PiB in groups of the usual 1 TiB.
 const GROUPS_MAX: u64 = 1 << 16;
 /// The headers at the start of each group, a sector each.
 const HEADERS: [&str; 4] = ["superblock", "AGF", "AGI", "AGFL"];
 
-/// Features of the fifth version that bring trees of their own.
+/// Features of version 5 with additional trees.
 const FINOBT: u64 = 1;
 const RMAPBT: u64 = 2;
 const REFLINK: u64 = 4;
@@ -23,14 +22,14 @@ pub(super) fn is_here(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
 
-/// What the superblock says of sizes.
+/// The sizes in the superblock.
 struct Sizes {
     block: u64,
     blocks: u64,
     sector: u64,
     groups: u64,
     group_blocks: u64,
-    /// Bits of a block number that are its place in its group.
+    /// Bits of a block number that are its index in its group.
     group_bits: u64,
 }
 
@@ -100,7 +99,7 @@ pub(super) fn layout<E>(
     for number in 0..sizes.groups {
         let (first, blocks) = sizes.group(number);
         if blocks <= header_blocks {
-            let what = "so few that the last group has no room for its headers";
+            let what = "so few that the last group has no space for its headers";
             let (field, value) = ("sb_dblocks", sizes.blocks);
             return Err(Damage { fs: NAME, field, value, what }.into());
         }
@@ -123,7 +122,7 @@ pub(super) fn layout<E>(
     add_log(&mut plan, &sizes, head)?;
     let data = (0..sizes.groups).map(|number| {
         let (first, blocks) = sizes.group(number);
-        // What is left of the blocks of the headers is not used.
+        // The rest of the header blocks is not used.
         (first + header_blocks, first + blocks, format!("XFS AG {number} data"))
     });
     Ok(plan.finish(data, "XFS data")?)

@@ -1,4 +1,4 @@
-//! Whether made-up traces have the statistics that were asked for.
+//! Generated traces have the statistics of their workload.
 
 use super::*;
 

@@ -3,9 +3,9 @@
 
 use super::file_names::{FileKey, FileNames, METADATA};
 use crate::error::TraceError;
-use crate::event::{BAD_EVENT, Event, SECTOR, Target, What};
+use crate::event::{BAD_EVENT, Event, EventKind, SECTOR, Target};
 use crate::intake::Intake;
-use crate::names::{About, Who};
+use crate::names::{DataTags, Origin};
 use crate::record::{Flags, Op};
 use crate::rwbs::{Kind, Rwbs};
 
@@ -18,7 +18,7 @@ const PART_BYTES: usize = 64;
 /// Bytes of `struct name` before the parts.
 const NAME_HEAD: usize = 24;
 
-/// Parts of a path at most.
+/// The most parts of a path.
 const PARTS: usize = 8;
 
 /// Operations of the block layer, the low 8 bits of `cmd_flags` (`enum req_op`).
@@ -74,32 +74,43 @@ impl Decoder {
         )?;
         let other = fields.u64(24);
         let what = match fields.u8(56) {
-            1 => What::Queue(target, self.who(fields, &target, false, intake)),
-            2 => What::Issue(target, self.who(fields, &target, true, intake)),
-            3 => What::Complete(target),
-            4 => What::Requeue(target),
-            5 => What::Remap(target, self::device(fields.u32(32), intake), other),
-            6 => What::Split(target, other),
-            7 => What::BioComplete(target),
+            1 => EventKind::Queue(target, self.origin(fields, &target, false, intake)),
+            2 => EventKind::Issue(target, self.origin(fields, &target, true, intake)),
+            3 => EventKind::Complete(target),
+            4 => EventKind::Requeue(target),
+            5 => EventKind::Remap(target, self::device(fields.u32(32), intake), other),
+            6 => EventKind::Split(target, other),
+            7 => EventKind::BioComplete(target),
             _ => return None,
         };
-        Some(Event { time_ns: fields.u64(0) as i64, line: number, what })
+        Some(Event { time_ns: fields.u64(0) as i64, line: number, kind: what })
     }
 
-    fn who(&self, fields: &Fields<'_>, target: &Target, issues: bool, intake: &mut Intake) -> Who {
+    fn origin(
+        &self,
+        fields: &Fields<'_>,
+        target: &Target,
+        issues: bool,
+        intake: &mut Intake,
+    ) -> Origin {
         let (pid, comm) = (fields.u32(48) as i32, fields.text(64, 16));
-        let who = if issues { intake.names.issuer(pid, comm) } else { intake.names.who(pid, comm) };
+        let origin =
+            if issues { intake.names.issuer(pid, comm) } else { intake.names.process(pid, comm) };
         let key = FileKey { file_system: fields.u32(52), inode: fields.u64(16) };
         let has_data = matches!(target.op, Some(Op::Read | Op::Write));
         let file = if key.inode == 0 && has_data && target.flags.has(Flags::META) {
-            // Logs and structures that a file system keeps in memory of its own.
+            // Logs and structures that a file system keeps in its own memory.
             intake.names.symbols.intern(METADATA)
         } else {
             self.files.name(key)
         };
-        let about =
-            About { inode: key.inode, file, stream: u16::from(fields.u8(58)), hint: fields.u8(57) };
-        Who { about, ..who }
+        let tags = DataTags {
+            inode: key.inode,
+            file,
+            stream: u16::from(fields.u8(58)),
+            hint: fields.u8(57),
+        };
+        Origin { tags, ..origin }
     }
 
     fn name(&mut self, fields: &Fields<'_>, intake: &mut Intake) {
@@ -108,16 +119,16 @@ impl Decoder {
         let part = |index| fields.text(NAME_HEAD + index * PART_BYTES, PART_BYTES);
         let more = fields.u8(22) != 0;
         let symbols = &mut intake.names.symbols;
-        self.files.tell(key, fields.u64(8), (0..parts).map(part), more, symbols);
+        self.files.set(key, fields.u64(8), (0..parts).map(part), more, symbols);
     }
 }
 
-/// The device of the kernel's own number: 12 bits of major over 20 of minor.
+/// The device of the kernel's internal number: 12 bits of major above 20 bits of minor.
 fn device(number: u32, intake: &mut Intake) -> crate::symbols::Symbol {
     intake.names.device((number >> 20, number & 0xf_ffff))
 }
 
-/// What the operation and its flags ask for.
+/// The operation and its flags.
 fn rwbs(opf: u32) -> Rwbs {
     let kind = match opf as u8 {
         0 => Kind::Data(Op::Read),
@@ -125,7 +136,7 @@ fn rwbs(opf: u32) -> Rwbs {
         FLUSH => Kind::Data(Op::Flush),
         DISCARD | SECURE_ERASE => Kind::Data(Op::Discard),
         WRITE_ZEROES => Kind::Data(Op::WriteZeroes),
-        // Zone management, and commands passed through to the driver.
+        // Zone management and passthrough commands.
         _ => Kind::Zone,
     };
     let set = FLAGS.iter().filter(|(bit, _)| opf & bit != 0);
@@ -149,8 +160,8 @@ impl<'a> Fields<'a> {
     }
 
     /// A text that ends with a zero byte or with its field.
-    fn text(&self, at: usize, room: usize) -> &'a [u8] {
-        let field = &self.0[at..at + room];
+    fn text(&self, at: usize, length: usize) -> &'a [u8] {
+        let field = &self.0[at..at + length];
         field.split(|&byte| byte == 0).next().unwrap_or_default()
     }
 }

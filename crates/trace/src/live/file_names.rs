@@ -1,4 +1,4 @@
-//! Which file an inode is: told once by the kernel, remembered here.
+//! The names of inodes: the kernel reports each once, and they are kept here.
 
 use rustc_hash::FxHashMap;
 
@@ -11,10 +11,11 @@ const BTRFS: u64 = 0x9123_683e;
 /// The inode under which btrfs caches all of its trees (`BTRFS_BTREE_INODE_OBJECTID`).
 const BTRFS_TREES: u64 = 1;
 
-/// What stands for the structures of a file system itself.
+/// The name for the structures of a file system itself.
 pub(super) const METADATA: &str = "(metadata)";
 
-/// Files told at most: beyond that all are forgotten and told anew where they go on.
+/// The most files: beyond that all names are removed, and files that are used again are
+/// reported again.
 const FILES_MAX: usize = 1 << 20;
 
 /// An inode of a file system.
@@ -34,7 +35,7 @@ pub(super) struct FileNames {
 impl FileNames {
     /// `file` of the file system with super block number `magic` has this path, whose last
     /// part comes first; `more`: there are folders above.
-    pub fn tell<'a>(
+    pub fn set<'a>(
         &mut self,
         file: FileKey,
         magic: u64,
@@ -53,8 +54,8 @@ impl FileNames {
             self.text.push_str(&String::from_utf8_lossy(part));
         }
         if self.text.is_empty() {
-            // What has no name belongs to the file system: it caches its own structures
-            // under an inode of the block device, btrfs under one that nobody can open.
+            // An inode without a name belongs to the file system: it caches its own structures
+            // under an inode of the block device, btrfs under one that cannot be opened.
             let trees = magic == BTRFS && file.inode == BTRFS_TREES;
             let own = magic == BLOCK_DEVICES || trees;
             self.text.push_str(if own { METADATA } else { "(no name)" });
@@ -65,7 +66,7 @@ impl FileNames {
         self.names.insert(file, symbols.intern(&self.text));
     }
 
-    /// The name of `file`; none if it was not told.
+    /// The name of `file`; `Symbol::NONE` if it was not reported.
     pub fn name(&self, file: FileKey) -> Symbol {
         self.names.get(&file).copied().unwrap_or(Symbol::NONE)
     }

@@ -1,14 +1,13 @@
-//! A trace that is still being made: events of a running kernel go in as they happen,
-//! records come out.
+//! A trace of a running capture: turns the events of the kernel into records as they happen.
 //!
-//! The events go the way of those of event formats: into order, then paired. So a live
-//! capture and a file of the same events give the same records.
+//! The events are sorted and paired like those of event formats. So a live capture and a file
+//! of the same events give the same records.
 //!
-//! Each processor of a machine may have a buffer of its own, and only the times say what
-//! came first. So what the kernel hands out comes in rounds: in each every buffer is read
-//! until it is empty, one after the other, and the end of the round puts the events into
-//! order. What is recorded while a round goes on belongs to this round or the next one,
-//! which may therefore begin before the end of the last one, by ten seconds at most.
+//! Each CPU may have its own buffer, and only the times show the order of events. So the
+//! buffers are read in rounds: in each round every buffer is read until it is empty, one after
+//! the other, and the events are sorted at the end of the round. Events that are recorded
+//! during a round belong to this round or the next one. So the events of a round may be earlier
+//! than the last events of the round before, by ten seconds at most.
 
 mod bpf;
 mod file_names;
@@ -16,7 +15,7 @@ mod file_names;
 use crate::blkparse::Blkparse;
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
-use crate::event::{Event, LOST, OVERLONG, What};
+use crate::event::{Event, EventKind, LOST, OVERLONG};
 use crate::intake::Intake;
 use crate::lines::Lines;
 use crate::options::CountFrom;
@@ -25,9 +24,8 @@ use crate::record::Record;
 use crate::ring::RingDecoder;
 use crate::symbols::Symbols;
 
-/// How far an event may stand behind later ones: as long as whoever empties the buffers may
-/// be kept from it on a machine that is busy with other things. What is held meanwhile is
-/// bounded by its number.
+/// By how much an event may come after later ones: as long as the thread that reads the buffers
+/// may be delayed on a busy machine. The number of events that are held meanwhile is limited.
 const DISORDER_NS: u64 = 10_000_000_000;
 
 /// Takes events of a running kernel and gives records.
@@ -39,7 +37,7 @@ pub struct Live {
     lost: u64,
 }
 
-/// Who made the events, and thereby their form.
+/// The source of the events, which determines their encoding.
 enum Decoder {
     Bpf(bpf::Decoder),
     /// Pages of the trace buffer, and the events of this round.
@@ -49,20 +47,20 @@ enum Decoder {
 }
 
 impl Live {
-    /// Takes what Prism's own BPF programs say; `count_from` is the event that counts as
-    /// the request.
+    /// Takes the events of Prism's own BPF programs; `count_from` is the event that is counted
+    /// as the request.
     #[must_use]
     pub fn bpf(count_from: CountFrom) -> Self {
         Self::new(count_from, Decoder::Bpf(bpf::Decoder::default()))
     }
 
-    /// Takes pages of the kernel's trace buffer. They are laid out as `header_page` (the
-    /// text of `events/header_page`) says, their records as `formats` do: the name of each
-    /// event, for messages, and the text of its `format` file.
+    /// Takes pages of the kernel's trace buffer. `header_page` (the text of
+    /// `events/header_page`) describes their layout, and `formats` that of their records: the
+    /// name of each event, for messages, and the text of its `format` file.
     ///
     /// # Errors
-    /// [`TraceError::EventFormat`] if a text is not in the form of the kernel's, lacks a
-    /// field, or none describes a block event.
+    /// [`TraceError::EventFormat`] if a text does not have the kernel's format, lacks a field,
+    /// or none describes a block event.
     pub fn ring(
         header_page: &str,
         formats: &[(&str, &str)],
@@ -72,7 +70,7 @@ impl Live {
         Ok(Self::new(count_from, Decoder::Ring(decoder, Vec::new())))
     }
 
-    /// Takes the text of the `blk` tracer, cut anywhere.
+    /// Takes the text of the `blk` tracer, in any pieces.
     #[must_use]
     pub fn blk_tracer(count_from: CountFrom) -> Self {
         let parser = Blkparse::new(None).expect("without a format string there is no bad one");
@@ -98,8 +96,8 @@ impl Live {
         }
     }
 
-    /// Takes the next piece of what the kernel hands out: one event of a BPF program, a
-    /// page of the trace buffer, of which an unused end may be missing, or a piece of text.
+    /// Takes the next piece from the kernel: one event of a BPF program, a page of the trace
+    /// buffer, of which an unused end may be missing, or a piece of text.
     ///
     /// # Errors
     /// [`TraceError::Bad`] if the bytes are no page at all,
@@ -138,7 +136,7 @@ impl Live {
     pub fn end_round(&mut self, out: &mut Vec<Record>) -> Result<(), TraceError> {
         let mut result = Ok(());
         if let Decoder::Ring(_, round) = &mut self.decoder {
-            // Stable, so that events of one processor at the same time keep their order.
+            // Stable, so that events of one CPU at the same time keep their order.
             round.sort_by_key(|event| event.time_ns);
             result = round.drain(..).try_for_each(|event| self.intake.event(event, 1));
         }
@@ -151,13 +149,13 @@ impl Live {
     /// # Errors
     /// [`TraceError::TimeRunsBackwards`] if that was more than ten seconds ago.
     pub fn mark(&mut self, name: &str, time_ns: u64) -> Result<(), TraceError> {
-        let what = What::Phase(self.intake.names.symbols.intern(name));
-        let event = Event { time_ns: time_ns as i64, line: self.events.max(1), what };
+        let what = EventKind::Phase(self.intake.names.symbols.intern(name));
+        let event = Event { time_ns: time_ns as i64, line: self.events.max(1), kind: what };
         self.intake.event(event, 1)
     }
 
-    /// The kernel says that it had no room for `count` events in all; what the events
-    /// themselves told of that is part of it.
+    /// The kernel reports that it lost `count` events in total, including losses that the
+    /// events themselves reported.
     pub fn lost(&mut self, count: u64) {
         let skips = &mut self.intake.skips;
         let known: u64 =
@@ -168,13 +166,13 @@ impl Live {
         self.lost = count.max(known);
     }
 
-    /// Events for which the kernel had no room, as far as [`Live::lost`] was told.
+    /// Lost events, as reported to [`Live::lost`].
     #[must_use]
     pub fn lost_events(&self) -> u64 {
         self.lost
     }
 
-    /// Moves the rest to `out` and says what is known now.
+    /// Moves the remaining records to `out` and returns a report.
     ///
     /// # Errors
     /// As [`Live::end_round`].
@@ -183,7 +181,7 @@ impl Live {
         let totals = self.intake.finish(out);
         let is_bpf = matches!(self.decoder, Decoder::Bpf(_));
         let seen = event_capabilities(&totals, &self.intake);
-        // Without an event no clock was seen.
+        // Without an event the clock is unknown.
         let clock_ns = if self.events == 0 { 1 } else { seen.clock_ns };
         let capabilities = Capabilities { file: is_bpf, stream: is_bpf, clock_ns, ..seen };
         Ok(of_events(self.events, capabilities, totals, &mut self.intake).0)

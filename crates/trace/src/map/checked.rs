@@ -1,4 +1,4 @@
-//! A map after it was checked: what the parser of mapped text works from.
+//! A checked map, as the parser uses it.
 
 use prism_base::Nanos;
 use regex::bytes::Regex;
@@ -6,16 +6,16 @@ use regex::bytes::Regex;
 use crate::capabilities::Capabilities;
 use crate::record::Op;
 
-/// The number of a place in [`Map::places`].
+/// The index of a column in [`Map::columns`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At(pub usize);
 
-/// Where a column stands in the line.
+/// Which field of a line a column is.
 #[derive(Clone, Debug)]
-pub(super) enum Place {
+pub(super) enum FieldRef {
     /// The field (from 0), or the group of the regular expression (0 is the whole match).
     Index(usize),
-    /// The field below this name of the header.
+    /// The field with this name in the header.
     Name(String),
 }
 
@@ -44,6 +44,8 @@ impl Splitter {
 pub(super) enum Unit {
     /// Multiples of this many nanoseconds.
     Ns(u64),
+    /// Picoseconds.
+    Ps,
     /// Counts of 100 ns from 1601.
     Filetime,
 }
@@ -59,34 +61,93 @@ pub(super) struct Stamp {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Count {
     pub at: At,
-    /// What one of it is worth.
+    /// The factor by which the number is multiplied.
     pub unit: u64,
     pub hex: bool,
 }
 
-/// A yes or no.
+/// A flag.
 #[derive(Debug)]
 pub(super) struct Flag {
     pub at: At,
-    /// The words that mean yes.
+    /// The words that mean that it is set.
     pub words: Vec<Vec<u8>>,
 }
 
-/// What tells the operation.
+/// The text of a column, or from one column to another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Text {
+    pub first: At,
+    pub last: At,
+}
+
+/// The column of the operation, and how it is written.
 #[derive(Debug)]
 pub(super) enum Operation {
-    Words { at: At, words: Vec<(Vec<u8>, Op)>, ignore_case: bool },
+    Words(At, Words),
     Rwbs(At),
 }
 
-/// Everything a map says.
+/// The words for operations.
+#[derive(Debug)]
+pub(super) struct Words {
+    /// By the byte, for words of one byte.
+    short: Box<[Option<Op>; 256]>,
+    long: Vec<(Vec<u8>, Op)>,
+    ignore_case: bool,
+}
+
+impl Words {
+    pub fn new(ignore_case: bool) -> Self {
+        Self { short: Box::new([None; 256]), long: Vec::new(), ignore_case }
+    }
+
+    /// Adds a word, which must not be empty.
+    pub fn add(&mut self, word: &[u8], op: Op) {
+        match *word {
+            [byte] if self.ignore_case => {
+                self.short[usize::from(byte.to_ascii_lowercase())] = Some(op);
+                self.short[usize::from(byte.to_ascii_uppercase())] = Some(op);
+            }
+            [byte] => self.short[usize::from(byte)] = Some(op),
+            _ => self.long.push((word.to_vec(), op)),
+        }
+    }
+
+    /// The operation that `word` means.
+    #[inline]
+    pub fn get(&self, word: &[u8]) -> Option<Op> {
+        if let [byte] = *word {
+            return self.short[usize::from(byte)];
+        }
+        let is =
+            |known: &[u8]| known == word || self.ignore_case && known.eq_ignore_ascii_case(word);
+        self.long.iter().find(|(known, _)| is(known)).map(|&(_, op)| op)
+    }
+
+    /// Whether there is a word at all.
+    pub fn is_empty(&self) -> bool {
+        self.all().next().is_none()
+    }
+
+    /// The operations that have a word.
+    fn all(&self) -> impl Iterator<Item = Op> {
+        self.short.iter().flatten().copied().chain(self.long.iter().map(|&(_, op)| op))
+    }
+}
+
+/// A whole map.
 #[derive(Debug)]
 pub(super) struct Map {
     pub splitter: Splitter,
+    /// How many fields a line has, if lines with another number are skipped.
+    pub fields: Option<usize>,
     pub header_lines: u64,
+    /// The first line may be a header, and may be repeated.
+    pub optional_header: bool,
     pub comment: Option<Vec<u8>>,
     pub disorder: Option<Nanos>,
-    pub places: Vec<Place>,
+    pub columns: Vec<FieldRef>,
     pub issue: Option<Stamp>,
     pub queue: Option<Stamp>,
     pub complete: Option<Stamp>,
@@ -94,9 +155,9 @@ pub(super) struct Map {
     pub operation: Operation,
     pub offset: Count,
     pub length: Count,
-    pub device: Option<At>,
-    pub comm: Option<At>,
-    pub file: Option<At>,
+    pub device: Option<Text>,
+    pub comm: Option<Text>,
+    pub file: Option<Text>,
     pub pid: Option<At>,
     pub inode: Option<Count>,
     pub stream: Option<Count>,
@@ -106,14 +167,14 @@ pub(super) struct Map {
 }
 
 impl Map {
-    /// What text under this map can carry, apart from the step of its clock.
+    /// What text of this map can contain; `clock_ns` is the resolution of its clock.
     pub fn capabilities(&self, clock_ns: u64) -> Capabilities {
         let (is_rwbs, has) = match &self.operation {
             Operation::Rwbs(_) => (true, [true; 3]),
-            Operation::Words { words, .. } => (
+            Operation::Words(_, words) => (
                 false,
                 [Op::Discard, Op::WriteZeroes, Op::Flush]
-                    .map(|op| words.iter().any(|(_, known)| *known == op)),
+                    .map(|op| words.all().any(|known| known == op)),
             ),
         };
         Capabilities {
@@ -133,7 +194,17 @@ impl Map {
         }
     }
 
-    /// The time that places a request: its issue, or else its completion.
+    /// Whether there is a column for more than operation, time, place and device.
+    pub fn has_details(&self) -> bool {
+        self.queue.is_some()
+            || self.pid.is_some()
+            || self.inode.is_some()
+            || self.stream.is_some()
+            || [self.comm, self.file].iter().any(Option::is_some)
+            || [&self.sync, &self.meta, &self.fua].into_iter().any(Option::is_some)
+    }
+
+    /// The time by which requests are ordered: the issue, or else the completion.
     pub fn clock(&self) -> Option<Stamp> {
         self.issue.or(self.complete)
     }

@@ -1,5 +1,5 @@
-//! Reads and checks the TOML text of a map. Whatever is wrong is said with the line of the
-//! map, the name of the field, and what is allowed there, before any trace is read.
+//! Reads and checks the TOML text of a map before any trace is read. An error names the line of
+//! the map and the field, and says what is allowed there.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,13 @@ use regex::bytes::Regex;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::checked::{At, Count, Flag, Map, Operation, Place, Splitter, Stamp, Unit};
+use super::checked::{
+    At, Count, FieldRef, Flag, Map, Operation, Splitter, Stamp, Text, Unit, Words,
+};
 use crate::error::TraceError;
 use crate::record::Op;
 
-/// Every column a map can name.
+/// Every column that a map can have.
 const COLUMNS: [&str; 17] = [
     "issue",
     "queue",
@@ -38,7 +40,9 @@ const COLUMNS: [&str; 17] = [
 struct MapToml {
     delimiter: Option<Spanned<String>>,
     regex: Option<Spanned<String>>,
+    fields: Option<Spanned<usize>>,
     header_lines: Option<u64>,
+    optional_header: Option<Spanned<bool>>,
     comment: Option<Spanned<String>>,
     disorder: Option<Spanned<String>>,
     columns: BTreeMap<String, Spanned<ColumnToml>>,
@@ -49,6 +53,7 @@ struct MapToml {
 #[serde(deny_unknown_fields)]
 struct ColumnToml {
     column: toml::Value,
+    through: Option<toml::Value>,
     unit: Option<String>,
     base: Option<String>,
     words: Option<Vec<String>>,
@@ -78,12 +83,13 @@ pub(super) fn read(text: &str) -> Result<Map, TraceError> {
         wrong(text, start, error.message().to_owned())
     })?;
     let splitter = splitter(text, &toml)?;
+    let (fields, optional_header) = (fields(text, &toml)?, optional_header(text, &toml)?);
     let mut checker = Checker {
         text,
         named: splitter.groups(),
         header_lines: toml.header_lines.unwrap_or(0),
         columns: toml.columns,
-        places: Vec::new(),
+        found: Vec::new(),
     };
     checker.known_columns_only()?;
     let [issue, queue, complete] = ["issue", "queue", "complete"].map(|name| checker.stamp(name));
@@ -96,7 +102,9 @@ pub(super) fn read(text: &str) -> Result<Map, TraceError> {
     }
     let operation = checker.operation(toml.operations)?;
     Ok(Map {
+        fields,
         header_lines: checker.header_lines,
+        optional_header,
         comment: comment(text, toml.comment)?,
         disorder: disorder(text, toml.disorder)?,
         issue,
@@ -106,16 +114,16 @@ pub(super) fn read(text: &str) -> Result<Map, TraceError> {
         operation,
         offset: checker.required_bytes("offset")?,
         length: checker.required_bytes("length")?,
-        device: checker.plain("device")?,
-        comm: checker.plain("comm")?,
-        file: checker.plain("file")?,
+        device: checker.text("device")?,
+        comm: checker.text("comm")?,
+        file: checker.text("file")?,
         pid: checker.plain("pid")?,
         inode: checker.count("inode")?,
         stream: checker.count("stream")?,
         sync: checker.flag("sync")?,
         meta: checker.flag("meta")?,
         fua: checker.flag("fua")?,
-        places: checker.places,
+        columns: checker.found,
         splitter,
     })
 }
@@ -148,6 +156,27 @@ fn splitter(text: &str, toml: &MapToml) -> Result<Splitter, TraceError> {
     }
 }
 
+/// How many fields each line has.
+fn fields(text: &str, toml: &MapToml) -> Result<Option<usize>, TraceError> {
+    match &toml.fields {
+        Some(count) if toml.regex.is_some() => {
+            let what = "fields has no meaning with regex";
+            Err(wrong(text, count.span().start, what.to_owned()))
+        }
+        count => Ok(count.as_ref().map(|count| *count.get_ref())),
+    }
+}
+
+fn optional_header(text: &str, toml: &MapToml) -> Result<bool, TraceError> {
+    match &toml.optional_header {
+        Some(given) if *given.get_ref() && toml.header_lines.is_some() => {
+            let what = "give either header_lines or optional_header";
+            Err(wrong(text, given.span().start, what.to_owned()))
+        }
+        given => Ok(given.as_ref().is_some_and(|given| *given.get_ref())),
+    }
+}
+
 fn comment(text: &str, given: Option<Spanned<String>>) -> Result<Option<Vec<u8>>, TraceError> {
     match given {
         Some(prefix) if prefix.get_ref().trim().is_empty() => {
@@ -165,21 +194,22 @@ fn disorder(text: &str, given: Option<Spanned<String>>) -> Result<Option<Nanos>,
         .map_err(|error| wrong(text, span.span().start, format!("disorder: {error}")))
 }
 
-/// Takes the columns one by one out of the table.
+/// Removes the columns one by one from the table.
 struct Checker<'a> {
     text: &'a str,
     /// Names of the groups if the line is cut by a regular expression.
     named: Option<Vec<Option<String>>>,
     header_lines: u64,
     columns: BTreeMap<String, Spanned<ColumnToml>>,
-    places: Vec<Place>,
+    found: Vec<FieldRef>,
 }
 
-/// A column as it stands in the map, with its place resolved.
+/// An entry of `[columns]` whose column is known.
 struct Column {
     name: &'static str,
     start: usize,
     at: At,
+    through: Option<At>,
     unit: Option<String>,
     base: Option<String>,
     words: Option<Vec<String>>,
@@ -200,23 +230,37 @@ impl Checker<'_> {
     fn take(&mut self, name: &'static str) -> Result<Option<Column>, TraceError> {
         let Some(spanned) = self.columns.remove(name) else { return Ok(None) };
         let start = spanned.span().start;
-        let column = spanned.into_inner();
-        let place = self
-            .place(&column.column)
-            .map_err(|what| wrong(self.text, start, format!("columns.{name}.column: {what}")))?;
-        let at = At(self.places.len());
-        self.places.push(place);
-        let ColumnToml { unit, base, words, .. } = column;
-        Ok(Some(Column { name, start, at, unit, base, words }))
+        let ColumnToml { column, through, unit, base, words } = spanned.into_inner();
+        let at = self.find(name, "column", start, &column)?;
+        let through = match &through {
+            Some(column) => Some(self.find(name, "through", start, column)?),
+            None => None,
+        };
+        Ok(Some(Column { name, start, at, through, unit, base, words }))
     }
 
-    fn place(&self, value: &toml::Value) -> Result<Place, String> {
+    /// Resolves the column that `key` of the entry `name` names.
+    fn find(
+        &mut self,
+        name: &str,
+        key: &str,
+        start: usize,
+        column: &toml::Value,
+    ) -> Result<At, TraceError> {
+        let field = self
+            .field(column)
+            .map_err(|what| wrong(self.text, start, format!("columns.{name}.{key}: {what}")))?;
+        self.found.push(field);
+        Ok(At(self.found.len() - 1))
+    }
+
+    fn field(&self, value: &toml::Value) -> Result<FieldRef, String> {
         match (value, &self.named) {
             (toml::Value::Integer(index), groups) if *index >= 1 => {
                 let index = *index as usize;
-                let Some(groups) = groups else { return Ok(Place::Index(index - 1)) };
+                let Some(groups) = groups else { return Ok(FieldRef::Index(index - 1)) };
                 if index < groups.len() {
-                    Ok(Place::Index(index))
+                    Ok(FieldRef::Index(index))
                 } else {
                     Err(format!("the regular expression has no group {index}"))
                 }
@@ -224,23 +268,24 @@ impl Checker<'_> {
             (toml::Value::String(name), Some(groups)) => groups
                 .iter()
                 .position(|group| group.as_deref() == Some(name))
-                .map(Place::Index)
+                .map(FieldRef::Index)
                 .ok_or_else(|| format!("the regular expression has no group {name:?}")),
             (toml::Value::String(_), None) if self.header_lines == 0 => {
                 Err("a name needs header_lines of at least 1, the last of which holds the \
                      names; else give the number of the column, from 1"
                     .to_owned())
             }
-            (toml::Value::String(name), None) => Ok(Place::Name(name.clone())),
+            (toml::Value::String(name), None) => Ok(FieldRef::Name(name.clone())),
             _ => Err("give a name, or a number from 1".to_owned()),
         }
     }
 
-    /// Complains about settings that have no meaning in this column.
+    /// Fails for settings that have no meaning in this column.
     fn only(&self, column: &Column, allowed: &[&str]) -> Result<(), TraceError> {
         let given = [
             ("unit", column.unit.is_some()),
             ("base", column.base.is_some()),
+            ("through", column.through.is_some()),
             ("words", column.words.is_some()),
         ];
         match given.iter().find(|(key, given)| *given && !allowed.contains(key)) {
@@ -278,13 +323,14 @@ impl Checker<'_> {
         let Some(column) = self.take(name)? else { return Ok(None) };
         self.only(&column, &["unit"])?;
         let unit = match column.unit.as_deref() {
+            Some("ps") => Unit::Ps,
             Some("ns") => Unit::Ns(1),
             Some("us") => Unit::Ns(1_000),
             Some("ms") => Unit::Ns(1_000_000),
             Some("s") => Unit::Ns(1_000_000_000),
             Some(unit) if unit == special.0 => special.1,
             _ => {
-                let allowed = format!("\"ns\", \"us\", \"ms\", \"s\" or {:?}", special.0);
+                let allowed = format!("\"ps\", \"ns\", \"us\", \"ms\", \"s\" or {:?}", special.0);
                 return Err(self.bad_unit(&column, &allowed));
             }
         };
@@ -333,6 +379,12 @@ impl Checker<'_> {
         Ok(Some(column.at))
     }
 
+    fn text(&mut self, name: &'static str) -> Result<Option<Text>, TraceError> {
+        let Some(column) = self.take(name)? else { return Ok(None) };
+        self.only(&column, &["through"])?;
+        Ok(Some(Text { first: column.at, last: column.through.unwrap_or(column.at) }))
+    }
+
     fn flag(&mut self, name: &'static str) -> Result<Option<Flag>, TraceError> {
         let Some(mut column) = self.take(name)? else { return Ok(None) };
         self.only(&column, &["words"])?;
@@ -373,8 +425,7 @@ impl Checker<'_> {
 
     fn words(&self, at: At, table: &Spanned<OperationsToml>) -> Result<Operation, TraceError> {
         let lists = table.get_ref();
-        let ignore_case = lists.ignore_case;
-        let mut words: Vec<(Vec<u8>, Op)> = Vec::new();
+        let mut words = Words::new(lists.ignore_case);
         for (list, op) in [
             (&lists.read, Op::Read),
             (&lists.write, Op::Write),
@@ -384,15 +435,12 @@ impl Checker<'_> {
         ] {
             for word in list {
                 let bytes = word.trim().as_bytes();
-                let same = |(known, _): &(Vec<u8>, Op)| {
-                    known == bytes || ignore_case && known.eq_ignore_ascii_case(bytes)
-                };
                 let what = if bytes.is_empty() {
                     "an operation needs a word that is not blank".to_owned()
-                } else if words.iter().any(same) {
-                    format!("the word {word:?} stands for two operations")
+                } else if words.get(bytes).is_some() {
+                    format!("the word {word:?} means two operations")
                 } else {
-                    words.push((bytes.to_vec(), op));
+                    words.add(bytes, op);
                     continue;
                 };
                 return Err(wrong(self.text, table.span().start, what));
@@ -402,6 +450,6 @@ impl Checker<'_> {
             let what = "[operations] lists no word at all";
             return Err(wrong(self.text, table.span().start, what.to_owned()));
         }
-        Ok(Operation::Words { at, words, ignore_case })
+        Ok(Operation::Words(at, words))
     }
 }

@@ -1,4 +1,4 @@
-//! Maps at work: the shipped ones, the one in the document, and what is said of wrong ones.
+//! Maps: those that are shipped, the one in the document, and the errors of wrong ones.
 
 use super::*;
 use crate::testing::{self, Parsed};
@@ -43,7 +43,7 @@ fn systor17_is_read_in_order_of_issue() {
             "100001000 100002000 write 0 512 0",
         ]
     );
-    assert_eq!(parsed.skips, [(UNKNOWN_OP.0, 1, 5)]);
+    assert_eq!(parsed.skips, [(NO_OPERATION.0, 1, 5)]);
     assert_eq!(parser.capabilities().clock_ns, 1_000);
     assert_eq!(parser.disorder_ns(), 30_000_000_000);
 }
@@ -139,11 +139,12 @@ fn every_kind_of_damage_has_its_reason() {
 
 #[test]
 fn a_header_without_the_column_says_what_it_has() {
-    let map = include_str!("../../../../samples/maps/systor17.toml");
+    let map = include_str!("../../../../samples/maps/bpftrace-bio.toml");
     let mut parser = MapParser::new(map).unwrap();
-    let error = parser.line(b"a,b", 1, &mut Sink::new(0)).unwrap_err();
-    assert!(matches!(&error, TraceError::Bad { line: 1, .. }));
-    assert!(error.to_string().contains("no column \"Timestamp\""), "{error}");
+    parser.line(b"Attaching 5 probes...", 1, &mut Sink::new(0)).unwrap();
+    let error = parser.line(b"a,b", 2, &mut Sink::new(0)).unwrap_err();
+    assert!(matches!(&error, TraceError::Bad { line: 2, .. }));
+    assert!(error.to_string().contains("no column \"ts_ns\""), "{error}");
     assert!(error.to_string().contains("it has: a, b"), "{error}");
 }
 
@@ -163,7 +164,7 @@ fn wrong_maps_name_the_field_and_what_is_allowed() {
     check("[columns]", "comment = \" \"\n[columns]", 3, "comment must be");
     check("[columns]", "disorder = \"5\"\n[columns]", 3, "disorder: \"5\" has no known unit");
     check("rwbs", "letters", 5, "columns.letters is not known; known are issue,");
-    check("\"filetime\"", "\"days\"", 4, "columns.issue.unit is \"days\"; allowed is \"ns\"");
+    check("\"filetime\"", "\"days\"", 4, "columns.issue.unit is \"days\"; allowed is \"ps\"");
     check(", unit = \"filetime\"", "", 4, "columns.issue.unit is missing");
     check("column = 3", "column = 0", 6, "columns.offset.column: give a name, or a number");
     check("column = 3", "column = \"lba\"", 6, "a name needs header_lines");
@@ -173,9 +174,78 @@ fn wrong_maps_name_the_field_and_what_is_allowed() {
     check("column = 2", "column = 2, unit = \"s\"", 5, "columns.rwbs.unit has no meaning");
     check(", words = [\"1\", \"yes\"]", "", 8, "columns.fua.words must list");
     check("issue = ", "complete = ", 1, "give columns.issue, or columns.complete and");
+    check("[columns]", "fields = 1.5\n[columns]", 3, "invalid type");
+    check(
+        "\"whitespace\"",
+        "\"whitespace\"\nheader_lines = 1\noptional_header = true",
+        4,
+        "give either",
+    );
+    check("column = 2", "column = 2, through = 3", 5, "columns.rwbs.through has no meaning");
     check("offset = ", "queue = ", 6, "columns.queue.unit is \"512B\"");
     check("rwbs = ", "operation = ", 1, "columns.operation needs the table [operations]");
     check("rwbs = ", "device = ", 1, "give either columns.operation");
+}
+
+/// What the map skips of an empty line and `line`.
+fn skips(map: &str, line: &str) -> Vec<(&'static str, u64, u64)> {
+    run(map, &format!("\n{line}")).1.skips
+}
+
+#[test]
+fn damage_of_built_in_formats_has_its_reason() {
+    let msr = include_str!("../../../../samples/maps/msr.toml");
+    let alibaba = include_str!("../../../../samples/maps/alibaba.toml");
+    let tencent = include_str!("../../../../samples/maps/tencent.toml");
+    for (map, line, reason) in [
+        (msr, "128166385295514663,hm,0,Write,9056014336,2048", WRONG_FIELDS),
+        (msr, "128166385295514663,hm", WRONG_FIELDS),
+        (msr, "128166385295514663,hm,0,Write,9056014336,2048,2833,7", WRONG_FIELDS),
+        (msr, "128166385295514663,hm,0,Trim,9056014336,2048,2833", UNKNOWN_OP),
+        (msr, "128166385295514663,hm,0,,9056014336,2048,2833", NO_OPERATION),
+        (msr, "128166385295514663,hm,0,Write,9056014336,0,2833", crate::fields::ZERO_LENGTH),
+        (msr, "128166385295514663,hm,0,Write,x,2048,2833", NOT_A_NUMBER),
+        (msr, "Timestamp,Hostname,0,Write,0,2048,2833", NOT_A_NUMBER),
+        (msr, "128166385295514663,hm,0,Write,9223372036854775807,1,2833", OUT_OF_RANGE),
+        (msr, "128166385295514663,hm,0,Write,0,2048,99999999999999999999", OUT_OF_RANGE),
+        (alibaba, "0,R,126703644672,4096", WRONG_FIELDS),
+        (alibaba, "0,D,126703644672,4096,1577808000000626", UNKNOWN_OP),
+        (alibaba, "0,R,126703644672,0,1577808000000626", crate::fields::ZERO_LENGTH),
+        (alibaba, "0,R,1,9223372036854775807,1577808000000626", OUT_OF_RANGE),
+        (alibaba, "0,R,1,1,9223372036854775807", OUT_OF_RANGE),
+        (tencent, "1538323200,4247200,128,1", WRONG_FIELDS),
+        (tencent, "1538323200,4247200,128,2,1058", UNKNOWN_OP),
+        (tencent, "1538323200,-1,128,1,1058", NOT_A_NUMBER),
+        (tencent, "1538323200,36028797018963968,128,1,1058", OUT_OF_RANGE),
+        (tencent, "1538323200,18014398509481983,1,1,1058", OUT_OF_RANGE),
+    ] {
+        assert_eq!(skips(map, line), [(reason.0, 1, 2)], "{line}");
+    }
+}
+
+#[test]
+fn an_optional_header_is_no_damage() {
+    let map = include_str!("../../../../samples/maps/alibaba.toml");
+    let header = "device_id,opcode,offset,length,timestamp";
+    let line = "0,R,126703644672,4096,1577808000000626";
+    let check = |text: &str, records: usize, skipped: &[(&'static str, u64, u64)]| {
+        let (_, parsed) = run(map, text);
+        assert_eq!((parsed.records.len(), &parsed.skips[..]), (records, skipped), "{text}");
+    };
+    check(header, 0, &[]);
+    check(&format!("{header}\n{line}\n{header}\n{line}\n"), 2, &[]);
+    check(line, 1, &[]);
+    // Only the first line can be the header.
+    check(&format!("{line}\n{header}"), 1, &[(UNKNOWN_OP.0, 1, 2)]);
+    check("\n0,R,126703644672,4096,x", 0, &[(NOT_A_NUMBER.0, 1, 2)]);
+}
+
+#[test]
+fn picoseconds_are_cut_off() {
+    let map = SMALL.replace("filetime", "ps");
+    let (parser, parsed) = run(&map, "1000 W 8 8 0\n3999 W 8 8 0\n");
+    assert_eq!(parsed.lines(), ["0 ? write 4096 4096", "2 ? write 4096 4096"]);
+    assert_eq!(parser.capabilities().clock_ns, 1);
 }
 
 #[test]
@@ -185,7 +255,7 @@ fn wrong_operations_are_refused() {
         let error = MapParser::new(&map).expect_err(message).to_string();
         assert!(error.contains(message), "{error}");
     };
-    check("read = [\"R\"]\nwrite = [\"R\"]", "\"R\" stands for two operations");
+    check("read = [\"R\"]\nwrite = [\"R\"]", "\"R\" means two operations");
     check("ignore_case = true\nread = [\"R\"]\nwrite = [\"r\"]", "two operations");
     check("read = [\" \"]", "not blank");
     check("ignore_case = true", "lists no word");

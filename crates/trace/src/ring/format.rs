@@ -1,4 +1,4 @@
-//! The texts by which the kernel describes its pages and events.
+//! The kernel's descriptions of its pages and events.
 //!
 //! ```text
 //! name: block_rq_issue
@@ -14,7 +14,7 @@ use crate::error::TraceError;
 /// and pages are at most 64 KiB times a small power of two.
 const RECORD_MAX: usize = 1 << 20;
 
-/// Where a field stands in a record, and how it is written.
+/// The position and type of a field in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     pub offset: usize,
@@ -28,20 +28,20 @@ enum Kind {
     /// Bytes, up to the first that is zero; up to the end of the record if the size is 0,
     /// as `char buf[]` is, which old kernels print as `char buf`.
     Text,
-    /// A number whose low half says where in the record the bytes are, the high half how
-    /// many.
+    /// A number whose low half is the offset of the bytes in the record, and whose high half is
+    /// their number.
     Located,
-    /// The same, counted from the end of the number.
+    /// The same, with an offset from the end of the number.
     LocatedBehind,
 }
 
 impl Field {
-    /// The same field at another place.
+    /// The same field at another offset.
     pub fn at(self, offset: usize) -> Self {
         Self { offset, ..self }
     }
 
-    /// The number that the field is, without its sign; `None` if the record is too short.
+    /// The number in the field, as unsigned; `None` if the record is too short.
     #[inline]
     pub fn number(self, record: &[u8]) -> Option<u64> {
         let bytes = record.get(self.offset..self.offset + self.size)?;
@@ -53,7 +53,7 @@ impl Field {
         })
     }
 
-    /// The text that the field is.
+    /// The text in the field.
     #[inline]
     pub fn bytes(self, record: &[u8]) -> Option<&[u8]> {
         let behind = self.offset + self.size;
@@ -77,7 +77,7 @@ impl Field {
 /// The description of one event.
 #[derive(Debug)]
 pub(crate) struct EventFormat {
-    /// The name by which messages call the text.
+    /// The name of the description in messages.
     file: String,
     /// The name of the event.
     pub event: String,

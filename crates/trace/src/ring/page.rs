@@ -1,4 +1,4 @@
-//! One page of the trace buffer: its head, what was lost before it, its records with
+//! One page of the trace buffer: its header, the events lost before it, and its records with
 //! their times.
 
 use super::format::{self, Field};
@@ -8,7 +8,7 @@ use crate::error::TraceError;
 const COMMIT_BITS: u64 = (1 << 27) - 1;
 /// Events were lost before this page.
 const MISSED: u64 = 1 << 31;
-/// Their number stands behind the last record.
+/// Their number is after the last record.
 const MISSED_STORED: u64 = 1 << 30;
 
 /// Bits of a record's first word that are the type, or the length of short data in words.
@@ -18,13 +18,14 @@ const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
 /// Bits of a time in the first word.
 const TIME_BITS: u32 = 32 - TYPE_BITS;
-/// Bits of an absolute time that are written; the ones above are those of the time before.
+/// Bits of an absolute time that are written; the higher ones are those of the time before.
 const STAMP_BITS: u32 = 59;
 
-/// Lost events believed at most: a count beyond ten million a second for a day is damage.
+/// The largest valid number of lost events: more than ten million per second for a day is
+/// damage.
 const LOST_MAX: u64 = 1 << 40;
 
-/// Where the parts of a page are.
+/// The positions of the parts of a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     time: Field,
@@ -32,16 +33,16 @@ pub(crate) struct Layout {
     data: Field,
 }
 
-/// A page whose head has been read.
+/// A page whose header has been read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page<'a> {
     time_ns: u64,
     data: &'a [u8],
-    /// Events lost before it: at least one where the kernel gives no number.
+    /// Events lost before it: at least one if the kernel gives no number.
     pub lost: Option<u64>,
 }
 
-/// What is left of the page is not in the form of records.
+/// The rest of the page cannot be read as records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damaged;
 
@@ -69,7 +70,7 @@ impl Layout {
         self.data.offset + self.data.size
     }
 
-    /// The page that `bytes` are; `None` if they are too many or too few for one.
+    /// The page in `bytes`; `None` if they are too many or too few for a page.
     pub fn page<'a>(&self, bytes: &'a [u8]) -> Option<Page<'a>> {
         if bytes.len() > self.page_bytes() {
             return None;
@@ -88,14 +89,14 @@ impl Layout {
 }
 
 impl<'a> Page<'a> {
-    /// Time in nanoseconds and fields of each record that holds an event. After
-    /// [`Damaged`] nothing comes.
+    /// Time in nanoseconds and fields of each record with an event. [`Damaged`] is the last
+    /// item.
     pub fn records(self) -> Records<'a> {
         Records { time_ns: self.time_ns, rest: self.data }
     }
 }
 
-/// Walks over the records of a page.
+/// Iterates over the records of a page.
 #[derive(Debug)]
 pub(crate) struct Records<'a> {
     time_ns: u64,
@@ -121,16 +122,15 @@ impl<'a> Iterator for Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Takes one record: an event, or nothing but time or padding. `None` if it is not in
-    /// the form of one.
+    /// Reads one record: an event, or only time or padding. `None` if it is not a record.
     fn step(&mut self) -> Option<Option<(i64, &'a [u8])>> {
         let first = self.word()?;
         let (kind, delta) = (first & ((1 << TYPE_BITS) - 1), u64::from(first >> TYPE_BITS));
         match kind {
             PADDING if delta == 0 => self.rest = &[],
             PADDING => {
-                // An event that was taken back. Where no time passed the kernel writes a 1,
-                // because 0 means the end of the page.
+                // A discarded event. If no time has passed, the kernel writes a 1, because 0
+                // means the end of the page.
                 self.pass(if delta == 1 { 0 } else { delta })?;
                 let len = self.word()?.checked_sub(4)?;
                 self.take(len)?;
@@ -164,7 +164,7 @@ impl<'a> Records<'a> {
         Some(u32::from_le_bytes(*word))
     }
 
-    /// Takes `len` bytes, and those up to the next word.
+    /// Consumes `len` bytes, and those up to the next word.
     fn take(&mut self, len: u32) -> Option<&'a [u8]> {
         let len = usize::try_from(len).ok()?;
         let (taken, _) = self.rest.split_at_checked(len)?;
@@ -173,7 +173,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// The whole of an absolute time of which the low bits were written: not before `before`.
+/// The complete absolute time of which the low bits were written: not before `before`.
 fn fix_stamp(stamp: u64, before: u64) -> u64 {
     let high = before >> STAMP_BITS << STAMP_BITS;
     let whole = stamp | high;

@@ -1,5 +1,5 @@
-//! Pages recorded from a kernel beside the text which it printed of the same buffer, and
-//! pages made by hand for what that recording does not have.
+//! Pages recorded from a kernel, compared with the text that it printed of the same buffer, and
+//! pages made by hand for cases that the recording does not have.
 
 use super::page::{Damaged, Layout};
 use super::{BAD_PAGE, RingDecoder};
@@ -35,7 +35,7 @@ fn decode(pages: &[u8], names: &mut Names, skips: &mut Skips) -> Vec<Event> {
     for page in pages.chunks(PAGE) {
         decoder.page(page, names, skips, &mut events).expect("a page");
     }
-    assert!(events.is_sorted_by_key(|event| event.time_ns), "of one processor");
+    assert!(events.is_sorted_by_key(|event| event.time_ns), "of one CPU");
     events
 }
 
@@ -62,15 +62,15 @@ fn the_pages_say_what_the_text_of_the_same_buffer_says() {
             from_text.push((head.time_ns, what));
         }
     }
-    // Of 865 entries two are marks that begin no phase.
+    // Two of 865 entries are marks that begin no phase.
     assert_eq!((from_pages.len(), from_text.len()), (863, 863));
     for (place, (event, (time_ns, what))) in from_pages.iter().zip(from_text).enumerate() {
         let rounded = (event.time_ns + 500) / 1000 * 1000;
-        assert_eq!((rounded, event.what), (time_ns, what), "event {place}");
+        assert_eq!((rounded, event.kind), (time_ns, what), "event {place}");
     }
 }
 
-/// The kernel counted 558 events as overrun on the first processor and none on the other.
+/// The kernel counted 558 events as overrun on the first CPU and none on the other.
 #[test]
 fn what_was_lost_is_counted() {
     let mut skips = Skips::default();
@@ -133,7 +133,7 @@ fn every_kind_of_record() {
     let late = (1_u64 << 59) + 5;
     check(late, &[&word(31, 3), &[2, 0, 0, 0], &short(0, 1)], &format!("{}:1x4", late + 268435454));
     check(late, &[&word(31, 3), &[0; 4], &short(0, 1)], &format!("{}:1x4", (1_u64 << 60) + 3));
-    // The end of the page; an event taken back, after some time and after none.
+    // The end of the page; a discarded event, with and without time before it.
     check(5, &[&short(7, 1), &word(29, 0), &[9; 40]], "12:1x4");
     let back = |delta| [&word(29, delta)[..], &12_u32.to_le_bytes(), &[9; 8]].concat();
     check(5, &[&back(6), &short(1, 1)], "12:1x4");
@@ -207,17 +207,17 @@ fn one(text: &str, record: &[u8]) -> String {
     let bytes = page(40, data.len() as u64, &data);
     decoder.page(&bytes, &mut names, &mut skips, &mut events).expect("a page");
     let name = |symbol| names.symbols.name(symbol).to_owned();
-    use crate::event::What;
-    let found = events.iter().map(|Event { time_ns, what, .. }| match what {
-        What::Queue(target, who) => {
-            format!("{time_ns} queue {} {} {}", target.sector, who.pid, name(who.comm))
+    use crate::event::EventKind;
+    let found = events.iter().map(|Event { time_ns, kind, .. }| match kind {
+        EventKind::Queue(target, origin) => {
+            format!("{time_ns} queue {} {} {}", target.sector, origin.pid, name(origin.comm))
         }
-        What::Remap(to, device, sector) => {
+        EventKind::Remap(to, device, sector) => {
             format!("{time_ns} {} {} from {} {sector}", name(to.device), to.sector, name(*device))
         }
-        What::Split(target, at) => format!("{time_ns} {} split {at}", target.sector),
-        What::Requeue(target) => format!("{time_ns} {} back", target.sectors),
-        What::Phase(phase) => format!("{time_ns} phase {}", name(*phase)),
+        EventKind::Split(target, at) => format!("{time_ns} {} split {at}", target.sector),
+        EventKind::Requeue(target) => format!("{time_ns} {} back", target.sectors),
+        EventKind::Phase(phase) => format!("{time_ns} phase {}", name(*phase)),
         other => format!("{other:?}"),
     });
     let skips = skips.rows();

@@ -1,13 +1,13 @@
-//! The median of request sizes, exact while there are not too many different ones.
+//! The median of request sizes, exact unless there are very many different ones.
 
 use std::collections::BTreeMap;
 
-/// Different sizes kept exactly. Real traces have some hundreds, because requests are
-/// multiples of a sector and have an upper limit.
+/// Different sizes that are counted exactly. Real traces have some hundreds, because requests
+/// are multiples of a sector and have an upper limit.
 const EXACT_MAX: usize = 1 << 14;
 
-/// Leading bits kept of a size that comes after [`EXACT_MAX`] different ones: it counts
-/// as a size at most 1/128 smaller.
+/// Leading bits that are kept of a size after [`EXACT_MAX`] different ones: it counts as a size
+/// that is at most 1/128 smaller.
 const KEPT_BITS: u32 = 8;
 
 /// How often each size occurred. At most [`EXACT_MAX`] sizes plus 64 times 128 rounded
@@ -36,8 +36,8 @@ impl Sizes {
         *self.counts.entry(key).or_insert(0) += 1;
     }
 
-    /// The middle one of all sizes in order; between the two middle ones, rounded down,
-    /// if their number is even.
+    /// The middle one of all sizes in order; if their number is even, the mean of the two
+    /// middle ones, rounded down.
     #[must_use]
     pub fn median(&self) -> Option<u64> {
         let lower = self.ranked(self.total.checked_sub(1)? / 2)?;
@@ -45,7 +45,7 @@ impl Sizes {
         Some(lower + (upper - lower) / 2)
     }
 
-    /// The size that `before` others come before in order.
+    /// The size at index `before` in order.
     fn ranked(&self, before: u64) -> Option<u64> {
         let mut seen = 0;
         self.counts.iter().find_map(|(&size, &count)| {

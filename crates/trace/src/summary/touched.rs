@@ -1,8 +1,8 @@
-//! Which 4 KiB units of which device were written, as a sparse bitmap.
+//! The written 4 KiB units of each device, as a sparse bitmap.
 //!
-//! Memory: nothing for untouched addresses; one bit a unit, 4 KiB for each touched chunk
-//! of 128 MiB, and some 50 bytes for a chunk that is written whole. Scattered writes over
-//! a terabyte cost 32 MiB.
+//! Memory: nothing for unwritten addresses; one bit per unit, 4 KiB for each chunk of 128 MiB
+//! with writes, and some 50 bytes for a chunk that is completely written. Scattered writes over
+//! a terabyte take 32 MiB.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ pub const UNIT: u64 = 4096;
 const CHUNK_UNITS: u64 = 1 << 15;
 const WORDS: usize = (CHUNK_UNITS / 64) as usize;
 
-/// Chunks kept: 16 TiB of touched chunks, at most 512 MiB of memory. A larger written
-/// set is counted up to here and marked as a lower bound.
+/// The most chunks that are kept: 16 TiB of written chunks, at most 512 MiB of memory. A larger
+/// written set is counted up to here and marked as a lower bound.
 const CHUNKS_MAX: usize = 1 << 17;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ enum Chunk {
     Part { bits: Box<[u64; WORDS]>, set: u64 },
 }
 
-/// The set of units touched.
+/// The set of written units.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     chunks: BTreeMap<(Symbol, u64), Chunk>,
@@ -34,7 +34,7 @@ pub(super) struct Touched {
 }
 
 impl Touched {
-    /// Adds every unit that `len` bytes from `offset` touch; `len` is not zero.
+    /// Adds every unit that has some of the `len` bytes from `offset`; `len` is not zero.
     pub fn add(&mut self, device: Symbol, offset: u64, len: u64) {
         let last = (offset + (len - 1)) / UNIT;
         let mut unit = offset / UNIT;
@@ -49,12 +49,12 @@ impl Touched {
         }
     }
 
-    /// Units touched.
+    /// The number of written units.
     pub fn units(&self) -> u64 {
         self.units
     }
 
-    /// Whether the limit was never met.
+    /// Whether the limit was never reached.
     pub fn is_exact(&self) -> bool {
         !self.overflowed
     }
@@ -81,7 +81,7 @@ impl Touched {
     }
 }
 
-/// Sets the bits `first..=last`; tells how many were not set before.
+/// Sets the bits `first..=last`; returns how many were not set before.
 fn set_range(bits: &mut [u64; WORDS], first: u64, last: u64) -> u64 {
     let mut new = 0;
     for word in first / 64..=last / 64 {

@@ -1,14 +1,14 @@
-//! biosnoop of bcc, the tool in Python and the one of libbpf-tools.
+//! The output of biosnoop, both of the Python tool of bcc and of the one of libbpf-tools.
 //!
 //! ```text
 //! TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  QUE(ms) LAT(ms)
 //! 0.000004    supervise      1950    xvda1     W 13092560   4096      0.02    0.74
 //! 1.774198    f2fs ckpt:1    5270              R 520198144  4096              0.48
 //! ```
-//! The time is that of the completion, in microseconds since the first one; the issue is
-//! what the latency lies before it. The command may have spaces and is cut after 14
-//! characters; the disk may be missing. With `-P` a letter stands behind the bytes, with
-//! `-Q` the time in the queue, -1 where it is unknown.
+//! The time is that of the completion, in microseconds since the first one; the issue time is
+//! earlier by the latency. The command may have spaces and is cut after 14 characters; the disk
+//! may be missing. With `-P` a letter follows the bytes, with `-Q` the time in the queue, which
+//! is -1 if it is unknown.
 //!
 //! The tool in Python prints latencies with two decimals, and `W` for writes and `R` for
 //! everything else: a discard looks like a read there, and a flush like a read of nothing.
@@ -31,11 +31,10 @@ use crate::symbols::Symbols;
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// Most words that matter behind the command: process, disk, letters, sector, bytes,
-/// pattern, two times.
+/// The most words after the command: process, disk, letters, sector, bytes, pattern, two times.
 const WORDS_MAX: usize = 8;
 
-/// What is not clear from a line, because Python prints flushes so.
+/// Flushes in the output of the Python tool look like this.
 const NO_BYTES: SkipReason = SkipReason("request without bytes, which may have been a flush");
 
 /// Reads lines of biosnoop.
@@ -83,7 +82,7 @@ impl Row for Biosnoop {
         }
         record.flags = flags;
         let pid = i32::try_from(whole(fields.pid)?).map_err(|_| OUT_OF_RANGE)?;
-        // Nobody was noted when the request began.
+        // The process was unknown when the request began.
         if fields.comm != b"?" {
             record.pid = pid;
             record.comm = symbols.intern(text(fields.comm)?);
@@ -96,7 +95,7 @@ impl Row for Biosnoop {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let letters = tells_letters(self.decimals);
+        let letters = prints_letters(self.decimals);
         Capabilities {
             discard: letters,
             write_zeroes: letters,
@@ -120,14 +119,14 @@ impl Row for Biosnoop {
     }
 }
 
-/// Whether latencies of so many decimals come from the tool that prints the kernel's
+/// Whether latencies with this number of decimals come from the tool that prints the kernel's
 /// letters.
-fn tells_letters(decimals: u32) -> bool {
+fn prints_letters(decimals: u32) -> bool {
     decimals >= 3
 }
 
 fn operation(fields: &Fields<'_>, decimals: u32) -> Result<(Op, Flags), SkipReason> {
-    if !tells_letters(decimals) {
+    if !prints_letters(decimals) {
         return match fields.letters {
             _ if fields.bytes == b"0" => Err(NO_BYTES),
             b"R" => Ok((Op::Read, Flags::NONE)),
@@ -140,7 +139,7 @@ fn operation(fields: &Fields<'_>, decimals: u32) -> Result<(Op, Flags), SkipReas
     Ok((op, if op == Op::Flush { Flags::NONE } else { letters.flags }))
 }
 
-/// A span in milliseconds; `None` for -1, which stands for an unknown one.
+/// A span in milliseconds; `None` for -1, which means that it is unknown.
 fn span(field: &[u8]) -> Result<Option<i64>, SkipReason> {
     Ok(Some(time(field, MILLISECOND)?).filter(|span| *span >= 0))
 }
@@ -150,7 +149,7 @@ fn decimals(field: &[u8]) -> u32 {
     point.map_or(0, |point| (field.len() - point - 1) as u32)
 }
 
-/// Cuts a line, from its end, because the command is of any number of words.
+/// Splits a line, from its end, because the command may have any number of words.
 fn fields(line: &[u8]) -> Option<Fields<'_>> {
     let line = line.trim_ascii();
     let time = white(line).next()?;

@@ -8,10 +8,10 @@
 //!    DiskRead,  723291, p0 (11008), 12260, 0xfffffade691b3010, 0x4e5ec22e00, 0x00002000, ...
 //! ```
 //! The header names the columns of each event; without it those of the published traces are
-//! taken. The time is that of the completion in microseconds, and the elapsed time, in
-//! microseconds too, reaches back to where the request was given to the disk's driver. The
-//! events of that moment (`DiskReadInit`) tell nothing more and are passed over. Offsets
-//! and sizes are bytes in hexadecimal digits.
+//! used. The time is that of the completion in microseconds. The elapsed time, also in
+//! microseconds, is the time since the request was passed to the disk's driver. The events of
+//! that moment (`DiskReadInit`) contain nothing more and are ignored. Offsets and sizes are
+//! bytes in hexadecimal digits.
 //!
 //! Source: SNIA IOTTA 130 and 158 (Kavalanekar et al., IISWC'08); Windows Performance
 //! Toolkit, xperf's action `dumper`.
@@ -29,13 +29,13 @@ use crate::symbols::Symbols;
 
 const MICROSECOND: u64 = 1_000;
 
-/// How the names of the columns that matter begin, and their places in the published traces.
+/// The prefixes of the names of the used columns, and their positions in the published traces.
 const NAMES: [&str; 7] =
     ["TimeStamp", "Process Name", "ByteOffset", "IOSize", "ElapsedTime", "DiskNum", "FileName"];
 const PLACES: Columns = [Some(1), Some(2), Some(5), Some(6), Some(7), Some(8), Some(14)];
 const FLUSH_PLACES: Columns = [Some(1), Some(2), None, None, Some(5), Some(6), None];
 
-/// Where each of [`NAMES`] stands.
+/// The position of each of [`NAMES`].
 type Columns = [Option<usize>; NAMES.len()];
 
 /// Reads lines of disk events.
@@ -45,14 +45,14 @@ pub(crate) struct Etw {
     reads: Columns,
     writes: Columns,
     flushes: Columns,
-    /// The header names flushes, or one was seen.
-    tells_flushes: bool,
+    /// The header contains flushes, or there was one.
+    has_flushes: bool,
 }
 
 impl Default for Etw {
     fn default() -> Self {
         let (reads, writes, flushes) = (PLACES, PLACES, FLUSH_PLACES);
-        Self { in_header: false, reads, writes, flushes, tells_flushes: false }
+        Self { in_header: false, reads, writes, flushes, has_flushes: false }
     }
 }
 
@@ -62,7 +62,7 @@ impl Etw {
             b"DiskRead" => Some((Op::Read, &mut self.reads)),
             b"DiskWrite" => Some((Op::Write, &mut self.writes)),
             b"DiskFlush" => {
-                self.tells_flushes = true;
+                self.has_flushes = true;
                 Some((Op::Flush, &mut self.flushes))
             }
             _ => None,
@@ -99,7 +99,7 @@ impl Row for Etw {
         record.comm = symbols.intern(text(name)?);
         record.device = symbols.intern(text(cell(5)?)?);
         if let Ok(file) = cell(6) {
-            // Names are in quotes, and may hold commas themselves.
+            // Names are in quotes, and may contain commas.
             let file = file.strip_prefix(b"\"").unwrap_or(file);
             let file = file.strip_suffix(b"\"").unwrap_or(file);
             record.file = symbols.intern(if file == b"Unknown" { "" } else { text(file)? });
@@ -110,7 +110,7 @@ impl Row for Etw {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            flush: self.tells_flushes,
+            flush: self.has_flushes,
             completion: true,
             process: true,
             file: true,
@@ -123,7 +123,7 @@ impl Row for Etw {
         DISORDER_NS
     }
 
-    /// Everything between the marks of the header, in which the columns are found.
+    /// Reads the lines between the marks of the header, which name the columns.
     fn header(&mut self, line: &[u8], _is_first: bool) -> Result<bool, String> {
         match line {
             b"BeginHeader" => self.in_header = true,
@@ -151,7 +151,8 @@ impl Row for Etw {
     }
 }
 
-/// The cell `place` of a line; of the last column with a name in quotes, all of it.
+/// The cell `place` of a line; the whole rest if it begins with a quote, as the name in the
+/// last column does.
 fn nth(line: &[u8], place: usize) -> Option<&[u8]> {
     let mut cells = line.splitn(place + 1, |&byte| byte == b',');
     let rest = cells.nth(place)?.trim_ascii();

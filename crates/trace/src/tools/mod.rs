@@ -1,10 +1,10 @@
-//! Texts of tools that print a request in one line once it is done.
+//! Parsers of the output of tools that print a line for each completed request.
 //!
-//! What each looks like and what it cannot tell: `docs/spec/event-formats.md`.
+//! The formats and what they do not contain: `docs/spec/event-formats.md`.
 
 pub(crate) mod biosnoop;
 pub(crate) mod etw;
 
-/// How far back the issue may lie from its completion, in whose order the lines stand: the
-/// block layer itself gives a command up after 30 s.
+/// By how much the issue may be earlier than the completion, by which the lines are ordered:
+/// the block layer itself aborts a command after 30 s.
 const DISORDER_NS: u64 = 30_000_000_000;

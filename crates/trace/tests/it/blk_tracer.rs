@@ -1,4 +1,4 @@
-//! The kernel's `blk` tracer prints one buffer in several forms, which give the same
+//! The kernel's `blk` tracer prints the same buffer in several forms, which give the same
 //! requests.
 
 use crate::common::{Whole, data, options, read};
@@ -79,7 +79,7 @@ fn lines_between_those_of_the_tracer() {
             r#"-2000 0 6000 read 8+8 Flags(0) 5 ["7,0", "a b", ""]"#.replace("8+8", "4096+4096"),
             r#"-1 8000 -1 write 32768+4096 Flags(1) 5 ["7,0", "a b", "two"]"#.to_owned(),
             "12 events lost by the tracer".to_owned(),
-            "1 event that tells nothing of requests".to_owned(),
+            "1 event that is not about requests".to_owned(),
             "1 line that does not parse".to_owned(),
         ]
     );

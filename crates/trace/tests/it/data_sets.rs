@@ -1,5 +1,5 @@
-//! Samples of published data sets: what each record means, worked out by hand, what is
-//! skipped and why, what the source could tell, and by what it is recognised.
+//! Samples of published data sets: the meaning of each record, worked out by hand, what is
+//! skipped and why, the capabilities of the trace, and how it is recognised.
 
 use crate::common::{Whole, data, options, read, read_pieces};
 use prism_trace::{Capabilities, Format, Record, Symbols, TraceError, detect};
@@ -43,13 +43,61 @@ const BASE: Capabilities = Capabilities::READS_AND_WRITES;
 const US: u64 = 1_000;
 const SECOND: u64 = 1_000_000_000;
 const NO_FIELD: &str = "wrong number of fields";
-const NO_NUMBER: &str = "not a number where one belongs";
+const NO_NUMBER: &str = "not a number where one is expected";
 const NO_OP: &str = "unknown operation";
 const NO_LENGTH: &str = "request of zero length";
 const TOO_GREAT: &str = "address, size or time out of range";
 
 /// Reads and writes on devices.
-const DEVICES: [Sample; 8] = [
+const DEVICES: [Sample; 12] = [
+    Sample {
+        name: "msr.csv",
+        format: Format::Msr,
+        records: 3,
+        some: &[
+            (0, "0 283300 write 9056014336 2048 of hm,0"),
+            (1, "1000000 1050000 read 4096 8192 of hm,0"),
+            (2, "1000100 1000200 read 512 512 of src1,2"),
+        ],
+        skipped: &[],
+        can: Capabilities { completion: true, clock_ns: 100, ..BASE },
+    },
+    Sample {
+        name: "alibaba.csv",
+        format: Format::Alibaba,
+        records: 3,
+        some: &[
+            (0, "0 ? read 126703644672 4096 of 0"),
+            (1, "28000 ? write 8192 16384 of 419"),
+            (2, "28000 ? write 24576 512 of 419"),
+        ],
+        skipped: &[],
+        can: Capabilities { clock_ns: US, ..BASE },
+    },
+    Sample {
+        name: "tencent.csv",
+        format: Format::Tencent,
+        records: 3,
+        some: &[
+            (0, "0 ? read 0 4096 of 1063"),
+            (1, "1000000000 ? write 2174566400 65536 of 1058"),
+            (2, "1000000000 ? read 524288 8192 of 1063"),
+        ],
+        skipped: &[],
+        can: Capabilities { clock_ns: SECOND, ..BASE },
+    },
+    Sample {
+        name: "mqsim.txt",
+        format: Format::Mqsim,
+        records: 3,
+        some: &[
+            (0, "0 ? read 336756736 8192 of 0"),
+            (1, "2500 ? write 4096 4096 of 0"),
+            (2, "7000 ? write 8192 4096 of 1"),
+        ],
+        skipped: &[],
+        can: BASE,
+    },
     Sample {
         name: "systor17-vdi.csv",
         format: Format::Systor17,
@@ -168,7 +216,7 @@ const DEVICES: [Sample; 8] = [
     },
 ];
 
-/// What kernels and hypervisors tell beyond that.
+/// Traces of kernels and hypervisors with more information.
 const EVENTS: [Sample; 3] = [
     Sample {
         name: "vscsi-v2.bin",
@@ -236,7 +284,7 @@ const TRACER: Capabilities = Capabilities {
     ..BASE
 };
 
-/// Objects and files, whose addresses the reader makes.
+/// Objects and files, whose addresses the reader assigns.
 const OBJECTS: [Sample; 6] = [
     Sample {
         name: "baleen.txt",
@@ -407,7 +455,7 @@ fn formats_are_recognised_where_that_is_safe() {
 fn what_is_near_a_format_is_not_taken_for_it() {
     let midas_or_disksim = Err(TraceError::Ambiguous { formats: "disksim and midas" });
     for (text, expected) in [
-        // A device above 3 is no type of MiDAS; 3 could be.
+        // A device above 3 cannot be a type of MiDAS; 3 could be.
         ("13.191135 4 0 5 1", Ok(Format::Disksim)),
         ("13.191135 3 0 5 1", midas_or_disksim),
         // Whole numbers are of MQSim or SSDsim.
@@ -418,14 +466,14 @@ fn what_is_near_a_format_is_not_taken_for_it() {
         ("0,R,126703644672,4096,1577808000000626", Ok(Format::Alibaba)),
         ("2264,86400.121837000,R,48195870720,4096", Ok(Format::K5cloud)),
         ("2264,86400,R,48195870720,4096", Err(TraceError::UnknownFormat)),
-        // The example in the description of the data set, and one in a clock of its own.
+        // The example in the description of the data set, and one with another clock.
         ("310 262144 4325376 1572074461.57806 1 24 3 5", Ok(Format::Baleen)),
         ("10 102400 131072 1000 2 0 0 0", Err(TraceError::UnknownFormat)),
         ("0 4892 syslogd 904265560 8 W 6 0 531e779e", Err(TraceError::UnknownFormat)),
     ] {
         assert_eq!(detect(text.as_bytes()), expected, "{text}");
     }
-    // One record of a binary format without a mark could be anything.
+    // One record of a binary format without a magic number could be anything.
     for name in ["vscsi-v1.bin", "vscsi-v2.bin"] {
         assert!(detect(&data(name)[..40]).is_err(), "{name}");
     }
@@ -440,11 +488,11 @@ fn damage_that_makes_the_rest_meaningless_is_refused() {
     };
     let vscsi = data("vscsi-v1.bin");
     check(Format::Vscsi, &vscsi[..100], "line 4: record 4 is cut off after 4 bytes");
-    check(Format::Vscsi, &[&vscsi[..32], &[0; 32]].concat(), "record 2 has no version of vscsi");
+    check(Format::Vscsi, &[&vscsi[..32], &[0; 32]].concat(), "record 2 has no valid vscsi version");
     let both = [&vscsi[..32], &data("vscsi-v2.bin")[..40]].concat();
     check(Format::Vscsi, &both, "record 2 is of another version");
     check(Format::OracleGeneral, b"half a record", "record 1 is cut off after 13 bytes");
-    // Text taken for records has times in no order.
+    // Text that is read as records has times in no order.
     let text = b"0 4892 syslogd 904265560 8 W 6 0 531e779e\n".repeat(10);
     check(Format::OracleGeneral, &text[..408], "time runs backwards");
 

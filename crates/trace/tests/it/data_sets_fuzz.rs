@@ -28,7 +28,7 @@ const SAMPLES: [(&str, Format); 17] = [
     ("lcs-format.bin", Format::Lcs),
 ];
 
-/// Everything observable of a reading, after a look at each record.
+/// Everything observable of a reading, after checking each record.
 fn outcome(format: Format, bytes: &[u8], piece: usize) -> String {
     let whole = match read_pieces(options(format), &[bytes], piece) {
         Ok(whole) => whole,
@@ -91,7 +91,7 @@ proptest! {
         let _ = detect(&bytes);
     }
 
-    /// A damaged sample read as what it is not.
+    /// A damaged sample read as another format.
     #[test]
     fn random_wrong_formats_do_no_harm(
         sample in prop::sample::select(SAMPLES.to_vec()),

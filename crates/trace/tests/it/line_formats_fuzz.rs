@@ -4,13 +4,30 @@
 use prism_testkit::cases;
 use prism_trace::fio::FioParser;
 use prism_trace::map::MapParser;
-use prism_trace::mqsim::{MqsimParser, TimeUnit};
+use prism_trace::mqsim::MqsimParser;
 use prism_trace::summary::Summary;
 use prism_trace::{LineParser, Op, Sink};
 use proptest::prelude::*;
 
+const MSR: &str = include_str!("../../../../samples/maps/msr.toml");
+const ALIBABA: &str = include_str!("../../../../samples/maps/alibaba.toml");
+const TENCENT: &str = include_str!("../../../../samples/maps/tencent.toml");
 const SYSTOR17: &str = include_str!("../../../../samples/maps/systor17.toml");
 const BPFTRACE: &str = include_str!("../../../../samples/maps/bpftrace-bio.toml");
+
+/// MQSim's columns with times in picoseconds.
+const PICOSECONDS: &str = r#"
+delimiter = "whitespace"
+[columns]
+issue = { column = 1, unit = "ps" }
+device = { column = 2 }
+offset = { column = 3, unit = "512B" }
+length = { column = 4, unit = "512B" }
+operation = { column = 5 }
+[operations]
+write = ["0"]
+read = ["1"]
+"#;
 
 /// Lines of each format, of which damaged ones are made.
 const SAMPLES: [&str; 7] = [
@@ -26,11 +43,11 @@ const SAMPLES: [&str; 7] = [
 /// Each parser, with the lines that have to come first.
 fn parsers() -> Vec<(Box<dyn LineParser>, &'static str)> {
     vec![
-        (Box::new(prism_trace::msr::parser()), ""),
-        (Box::new(prism_trace::alibaba::parser()), ""),
-        (Box::new(prism_trace::tencent::parser()), ""),
-        (Box::new(MqsimParser::new(TimeUnit::Picosecond)), ""),
-        (Box::new(MqsimParser::new(TimeUnit::Microsecond)), ""),
+        (Box::new(MapParser::new(MSR).unwrap()), ""),
+        (Box::new(MapParser::new(ALIBABA).unwrap()), ""),
+        (Box::new(MapParser::new(TENCENT).unwrap()), ""),
+        (Box::new(MapParser::new(PICOSECONDS).unwrap()), ""),
+        (Box::new(MqsimParser), ""),
         (Box::new(FioParser::new()), "fio version 2 iolog\n"),
         (Box::new(FioParser::new()), "fio version 3 iolog\n"),
         (Box::new(MapParser::new(SYSTOR17).unwrap()), SAMPLES[5]),
@@ -75,10 +92,10 @@ fn check_all(text: &[u8]) {
 #[test]
 fn each_sample_is_read_by_its_own_parser() {
     let own: [(Box<dyn LineParser>, usize); 5] = [
-        (Box::new(prism_trace::msr::parser()), 0),
-        (Box::new(prism_trace::alibaba::parser()), 1),
-        (Box::new(prism_trace::tencent::parser()), 2),
-        (Box::new(MqsimParser::new(TimeUnit::Nanosecond)), 3),
+        (Box::new(MapParser::new(MSR).unwrap()), 0),
+        (Box::new(MapParser::new(ALIBABA).unwrap()), 1),
+        (Box::new(MapParser::new(TENCENT).unwrap()), 2),
+        (Box::new(MqsimParser), 3),
         (Box::new(FioParser::new()), 4),
     ];
     for (mut parser, sample) in own {

@@ -174,7 +174,7 @@ proptest! {
     fn random_bytes_make_nothing_panic(pieces in prop::collection::vec(any_piece(), 0..40)) {
         let mut live = Live::bpf(CountFrom::Issue);
         for piece in &pieces {
-            // An event far behind the others is an error, and no more.
+            // An event far behind the others is an error, not a panic.
             if live.take(piece).is_err() {
                 break;
             }

@@ -1,5 +1,5 @@
-//! The NVMe driver's tracepoints give the requests that the block layer's give of the same
-//! minute, and each peculiarity of theirs is read as it is meant.
+//! The NVMe driver's tracepoints give the same requests as the block layer's of the same
+//! minute, and each of their peculiarities is read correctly.
 
 use crate::common::{Whole, data, options, read, read_pieces};
 use prism_base::Bytes;
@@ -19,31 +19,31 @@ fn only(text: &[u8], wanted: bool) -> Vec<u8> {
     lines.concat()
 }
 
-/// What both kinds of events tell of a request, sorted: they stand in another order where
-/// two processors send at once.
+/// The parts of a request that both kinds of events contain, sorted: their order differs if two
+/// CPUs send at the same time.
 fn requests(whole: &Whole) -> Vec<(u64, u64, Op, bool, bool)> {
-    let told = |r: &Record| {
+    let shared = |r: &Record| {
         (r.offset, r.len, r.op, r.flags.has(Flags::FUA), r.flags.has(Flags::READAHEAD))
     };
-    let mut all: Vec<_> = whole.records.iter().map(told).collect();
+    let mut all: Vec<_> = whole.records.iter().map(shared).collect();
     all.sort_by_key(|&(offset, len, op, ..)| (offset, len, op as u8));
     all
 }
 
-/// All that a record says but names, whose numbers depend on what else was read.
+/// All of a record except names, whose numbers depend on what else was read.
 fn in_order(whole: &Whole) -> Vec<String> {
-    let told = |r: &Record| {
+    let shared = |r: &Record| {
         let complete = r.complete.get();
         format!(
             "{} {complete:?} {:?} {}+{} {:?} {}",
             r.issue_ns, r.op, r.offset, r.len, r.flags, r.pid
         )
     };
-    whole.records.iter().map(told).collect()
+    whole.records.iter().map(shared).collect()
 }
 
 #[test]
-fn both_drivers_tell_of_the_same_requests() {
+fn both_drivers_report_the_same_requests() {
     let text = data("nvme-and-block.ftrace.zst");
     let block = read(options(Format::Ftrace), &only(&text, false)).expect("whole");
     let alone = only(&text, true);
@@ -75,7 +75,7 @@ fn both_drivers_tell_of_the_same_requests() {
 }
 
 #[test]
-fn beside_block_events_they_do_not_count() {
+fn together_with_block_events_they_do_not_count() {
     let text = data("nvme-and-block.ftrace.zst");
     let both = read(options(Format::Ftrace), &text).expect("whole");
     let block = read(options(Format::Ftrace), &only(&text, false)).expect("whole");
@@ -83,9 +83,9 @@ fn beside_block_events_they_do_not_count() {
     let skips = both.outcome.skips.rows();
     let lines = only(&text, true).split(|&byte| byte == b'\n').count() as u64 - 1;
     assert_eq!(skips[0].count, lines, "{skips:?}");
-    assert_eq!(skips[0].reason.0, "NVMe event beside block events, which count already");
+    assert_eq!(skips[0].reason.0, "NVMe event of a request that block events count");
     assert!(!both.outcome.only_nvme_commands);
-    // And where they are asked for, the block events do not.
+    // And if NVMe commands are requested, the block events do not count.
     let commands = read(nvme(Format::Ftrace, 512), &text).expect("whole");
     let alone = read(nvme(Format::Ftrace, 512), &only(&text, true)).expect("whole");
     assert_eq!(in_order(&commands), in_order(&alone));
@@ -171,7 +171,7 @@ fn what_is_no_request_and_what_is_lost() {
             "14 a-5 do nvme0: disk=nvme0n1, qid=1, cmdid=9, cmd=(nvme_cmd_dsm nr=0, attributes=1)",
             "15 a-5 done nvme0: disk=nvme0n1, qid=1, cmdid=8, res=0x0",
             "16 a-5 done nvme0: disk=nvme0n1, qid=1, cmdid=7, res=0x0",
-            // Nobody asked for this one.
+            // There is no command for this completion.
             "17 a-5 done nvme0: disk=nvme0n1, qid=1, cmdid=7, res=0x0",
             // The number is used again before the completion came.
             "20 a-5 do nvme0: disk=nvme0n1, qid=1, cmdid=7, cmd=(nvme_cmd_read slba=1, len=0, \

@@ -47,8 +47,7 @@ fn rows(format: Format, count_from: CountFrom, lines: &str) -> Vec<String> {
     }
 }
 
-/// Each line is `task-pid us event fields`, with the seconds, the processor and the flags
-/// filled in.
+/// Each line is `task-pid us event fields`, with the seconds, the CPU and the flags filled in.
 fn check(events: &[&str], expected: &[&str]) {
     assert_eq!(rows(Format::Ftrace, CountFrom::Issue, &text(events)), expected, "{events:#?}");
 }
@@ -92,7 +91,7 @@ fn the_issue_has_the_process_of_the_queued_bio() {
         ],
         &["-20>0>60 write 8+8 S 5 dd"],
     );
-    // Without the queue event nobody knows for whom the worker acts.
+    // Without the queue event it is unknown for which process the worker acts.
     check(
         &["kworker/0:1H-44 30 rq_issue 7,0 WS 4096 () 8 + 8 be,0,4 [kworker/0:1H]"],
         &["?>0>? write 8+8 S -1 "],
@@ -142,7 +141,7 @@ fn one_forced_write_is_a_flush_the_data_and_a_flush() {
             "-10>40>50 flush 0+0  8 jbd2",
         ],
     );
-    // A device that forces by itself.
+    // A device that executes FUA itself.
     check(
         &[
             "jbd2-8 0 bio_queue 7,0 FWFSM 640 + 8 [jbd2]",
@@ -195,7 +194,7 @@ fn a_forced_write_in_blkparse() {
     );
 }
 
-/// The second bio came too late for the flush, as only the completions tell.
+/// The second bio came too late for the flush, as only the completions show.
 #[test]
 fn a_bio_queued_just_before_a_flush_may_get_its_own() {
     check(
@@ -248,7 +247,7 @@ fn merged_and_split_bios() {
         ],
         &["-5>0>? write 0+8  1 a", "-5>1>? write 8+16  1 a"],
     );
-    // What is left of the cut bio is shorter than it was, and takes no other bio along.
+    // The rest of the split bio is shorter than before, and includes no other bio.
     check(
         &[
             "a-1 0 bio_queue 7,0 W 0 + 24 [a]",
@@ -414,7 +413,7 @@ fn what_is_no_request_is_counted() {
         ("nonsense", Some("skipped 1 from line 1: line that does not parse")),
         (
             " dd-1 [000] ..... 745.000001: sched_waking: comm=dd pid=1",
-            Some("skipped 1 from line 1: event that tells nothing of requests"),
+            Some("skipped 1 from line 1: event that is not about requests"),
         ),
         (
             " dd-1 [000] ..... 745.000001: block_rq_issue: 7,0 ?? 4096 () 8 + 8 [x]",

@@ -37,7 +37,7 @@ fn the_requests_of_the_text() {
     let text = read(options(Format::Ftrace), &data("ring/trace.txt.zst")).expect("whole");
     let wanted: Vec<String> = text.records.iter().map(|r| row(r, &text.symbols)).collect();
     assert_eq!(wanted.len(), 185, "issues");
-    // Whichever processor is read first.
+    // With either CPU read first.
     for cpus in [[&cpus[0], &cpus[1]], [&cpus[1], &cpus[0]]] {
         let (mut reader, mut records) = (reader(), Vec::new());
         let size = PAGE;
@@ -53,10 +53,10 @@ fn the_requests_of_the_text() {
                 assert!(ns.unwrap_or(0).abs_diff(us.unwrap_or(0)) <= 1000, "{ns:?} {us:?}");
             }
         }
-        let told = outcome.capabilities;
-        assert_eq!(told.clock_ns, 1);
+        let can = outcome.capabilities;
+        assert_eq!(can.clock_ns, 1);
         assert_eq!(text.outcome.capabilities.clock_ns, 1000);
-        assert_eq!((told.completion, told.queue, told.process), (true, true, true));
+        assert_eq!((can.completion, can.queue, can.process), (true, true, true));
         assert_eq!((outcome.lines, outcome.unpaired), (865, text.outcome.unpaired));
         let names: Vec<_> = outcome.phases.iter().map(|phase| phase.name.as_str()).collect();
         assert_eq!(names, ["mkfs", "app", "umount", "end"]);
@@ -67,7 +67,7 @@ fn the_requests_of_the_text() {
 fn rounds_follow_one_another_in_time() {
     let pages = [data("ring/lost-cpu0.pages.zst"), data("ring/lost-cpu1.pages.zst")];
     let page = PAGE;
-    // The pages that each of the four readings of the two buffers gave.
+    // The pages that each of the four reads of the two buffers returned.
     let rounds = [([0, 3], [0, 0]), ([3, 6], [0, 1]), ([6, 10], [1, 2]), ([10, 14], [2, 3])];
     let read = |rounds: &[([usize; 2], [usize; 2])]| {
         let (mut reader, mut records) = (reader(), Vec::new());
@@ -87,7 +87,7 @@ fn rounds_follow_one_another_in_time() {
     assert_eq!(read(&[([0, 14], [0, 3])]).0, one_by_one);
 }
 
-/// Feeds `pages` to a reader, whatever comes of it.
+/// Feeds `pages` to a reader and ignores the result.
 fn survive(mut reader: Live, pages: &[u8]) {
     let mut records = Vec::new();
     for page in pages.chunks(PAGE) {

@@ -1,5 +1,5 @@
-//! Texts of tools that print what the block layer or the disk's driver did: each gives the
-//! requests it was made of, as far as it can tell them.
+//! The output of tools that print what the block layer or the disk's driver did gives the
+//! requests from which it was made, as far as it contains them.
 
 use crate::common::{Whole, data, options, read, read_pieces};
 use prism_testkit::cases;
@@ -34,12 +34,12 @@ fn check(format: Format, text: &str, expected: &[&str]) {
     assert_eq!(rows(&whole), expected, "{text}");
 }
 
-/// What a request is, whichever tool told it, and its times.
-type Told = ((u64, u64, Op, i32, String), [i64; 2]);
+/// A request as all tools report it, and its times.
+type Request = ((u64, u64, Op, i32, String), [i64; 2]);
 
-/// The requests of the recording which the two texts of biosnoop were made of, in the
-/// order of their completion, and what a text tells of them.
-fn told(whole: &Whole, how_many: usize) -> Vec<Told> {
+/// The requests of the recording from which the two texts of biosnoop were made, in the order
+/// of their completion, without what a text does not contain.
+fn requests(whole: &Whole, how_many: usize) -> Vec<Request> {
     let mut records: Vec<&Record> = whole.records.iter().collect();
     records.sort_by_key(|record| record.complete.get());
     let first = records[0].complete.get().expect("done");
@@ -52,7 +52,7 @@ fn told(whole: &Whole, how_many: usize) -> Vec<Told> {
 }
 
 /// Whether two list the same requests, with times that differ by at most `step_ns`.
-fn assert_same(found: &[Told], wanted: &[Told], step_ns: u64) {
+fn assert_same(found: &[Request], wanted: &[Request], step_ns: u64) {
     assert_eq!(found.len(), wanted.len());
     for (a, b) in found.iter().zip(wanted) {
         let close = a.1.iter().zip(b.1).all(|(a, b)| a.abs_diff(b) <= step_ns);
@@ -62,9 +62,9 @@ fn assert_same(found: &[Told], wanted: &[Told], step_ns: u64) {
 
 #[test]
 fn biosnoop_of_libbpf_tools() {
-    let wanted = told(&read(options(Format::Ftrace), &data("ring/trace.txt.zst")).unwrap(), 70);
+    let wanted = requests(&read(options(Format::Ftrace), &data("ring/trace.txt.zst")).unwrap(), 70);
     let found = whole("biosnoop-libbpf.txt", Format::Biosnoop);
-    assert_same(&told(&found, 70), &wanted, 1);
+    assert_same(&requests(&found, 70), &wanted, 1);
     assert_eq!(found.outcome.skips.rows(), []);
     let can = found.outcome.capabilities;
     assert!(can.discard && can.write_zeroes && can.flush && can.fua && can.sync_meta);
@@ -74,18 +74,19 @@ fn biosnoop_of_libbpf_tools() {
 
 #[test]
 fn biosnoop_in_python() {
-    let mut wanted = told(&read(options(Format::Ftrace), &data("ring/trace.txt.zst")).unwrap(), 70);
+    let mut wanted =
+        requests(&read(options(Format::Ftrace), &data("ring/trace.txt.zst")).unwrap(), 70);
     let flushes = wanted.len();
     wanted.retain(|((_, _, op, ..), _)| *op != Op::Flush);
     let flushes = (flushes - wanted.len()) as u64;
     let done = wanted[0].1[1];
     for ((_, _, op, ..), times) in &mut wanted {
-        // It knows writes, and takes all else for reads.
+        // It prints writes as writes, and everything else as reads.
         *op = if *op == Op::Write { Op::Write } else { Op::Read };
         times.iter_mut().for_each(|ns| *ns -= done);
     }
     let found = whole("biosnoop-bcc.txt", Format::Biosnoop);
-    assert_same(&told(&found, wanted.len()), &wanted, 5_000);
+    assert_same(&requests(&found, wanted.len()), &wanted, 5_000);
     let skips = found.outcome.skips.rows();
     let reason = "request without bytes, which may have been a flush";
     assert_eq!((skips.len(), skips[0].count, skips[0].reason.0), (1, flushes, reason));
@@ -93,7 +94,7 @@ fn biosnoop_in_python() {
     assert_eq!((can.discard, can.write_zeroes, can.flush, can.fua), (false, false, false, false));
     assert!(can.completion && can.process && can.queue);
     assert_eq!(can.clock_ns, 10_000);
-    // The queue times were made up, 0, 10 and 20 us alternately.
+    // The queue times were invented: 0, 10 and 20 us, alternately.
     let waits = |us: i64| {
         let waited = |r: &&Record| r.issue_ns - r.queue.get().expect("-Q was given") == us * 1000;
         found.records.iter().filter(waited).count() > 10
@@ -146,7 +147,7 @@ fn disk_events_of_windows() {
             "?>4903000>9291000 read 336597233152+8192 0 11008 p0|4|Disk6",
             "?>10025000>10100000 flush 0+0 0 4 System|0|",
             "?>10200000>10300000 read 512+512 0 77 p1|4|",
-            "2 from 8: event that tells nothing of requests",
+            "2 from 8: event that is not about requests",
             "1 from 14: request of zero length",
         ]
     );
@@ -185,7 +186,7 @@ fn columns_are_those_of_the_header() {
         ),
         &[
             "?>0>91000 read 512+512 0 8 p0|4|D",
-            "2 from 1: not a number where one belongs",
+            "2 from 1: not a number where one is expected",
             "1 from 4: wrong number of fields",
         ],
     );
@@ -219,7 +220,7 @@ fn events_for_wiscsee() {
             "?>0>? write 0+512 1 1 ||",
             "3 from 2: event whose fields do not parse",
             "1 from 5: line that does not parse",
-            "1 from 6: not a number where one belongs",
+            "1 from 6: not a number where one is expected",
         ],
     );
 }

@@ -50,7 +50,7 @@ const tickText = (value, step, high, unit) => {
   };
   const ladder = UNITS.get(unit);
   const [scale, name] = ladder.findLast(fits) || ladder[0];
-  // Nothing is nothing in thousands too.
+  // Zero needs no prefix such as k.
   const none = value === 0 && !name.startsWith(" ");
   return +(value / scale).toFixed(6) + (none ? ladder[0][1] : name);
 };

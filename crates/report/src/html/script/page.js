@@ -48,8 +48,8 @@ const switches = (figure) => {
   const entries = figure.querySelectorAll(".legend li[data-series]");
   if (!entries.length || kind === "stacked") return;
   const table = figure.querySelector("details.numbers table");
-  // A series with a band has three columns; they stand in the order of the legend. Curves
-  // are not read from their table.
+  // A series with a band has three columns, in the order of the legend. Curves are not read
+  // from their table.
   const heads = kind === "curves" ? [] : [...table.tHead.rows[0].cells].slice(1);
   for (const entry of entries) {
     const columns = heads.splice(0, entry.querySelector("small") ? 3 : 1);
@@ -133,7 +133,7 @@ for (const figure of document.querySelectorAll("figure.chart")) {
   switches(figure);
 }
 for (const view of views) view.set(0, 1);
-// A print shows what verdicts rest on; nobody can unfold it there.
+// A print shows the evidence of verdicts, because it cannot be unfolded there.
 addEventListener("beforeprint", () => {
   for (const details of document.querySelectorAll(".verdicts details")) details.open = true;
 });

@@ -77,11 +77,11 @@ class Plot {
       make("span", line, { textContent: value });
     }
     this.cross.hidden = this.tip.hidden = false;
-    const room = this.area.clientWidth;
-    const x = clamp(screen, 0, 1) * room;
+    const space = this.area.clientWidth;
+    const x = clamp(screen, 0, 1) * space;
     this.cross.style.left = `${x}px`;
-    const left = x + 14 + this.tip.offsetWidth > room ? x - 14 - this.tip.offsetWidth : x + 14;
-    this.tip.style.left = `${clamp(left, -40, Math.max(0, room - this.tip.offsetWidth))}px`;
+    const left = x + 14 + this.tip.offsetWidth > space ? x - 14 - this.tip.offsetWidth : x + 14;
+    this.tip.style.left = `${clamp(left, -40, Math.max(0, space - this.tip.offsetWidth))}px`;
   }
 
   // A cell of a heat map: its class of amount, its addresses and its time.

@@ -1,7 +1,7 @@
 // What a plot can be read at: places from 0 to 1 in ascending order, and for each of them
 // a name and a value each, with the class of their colour where they have one.
 
-// Lines and bars are read from the table under them, written by the same hand as the page.
+// Lines and bars are read from the table under them, which was written together with the page.
 class TableReadings {
   constructor(figure, area) {
     this.table = figure.querySelector("details.numbers table");

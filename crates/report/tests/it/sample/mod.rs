@@ -1,5 +1,5 @@
-//! A plausible report that uses every kind of block, for the example and the tests. Its
-//! numbers are made up, but go through the accumulators as a simulation's would.
+//! A plausible report that uses every kind of block, for the example and the tests. Its numbers
+//! are invented, but go through the accumulators like those of a simulation.
 
 use prism_base::{Bytes, Nanos, SimTime};
 use prism_report::accumulate::{HeatGrid, LatencySeries, LevelSeries, SizeHistogram, SumSeries};
@@ -23,7 +23,7 @@ struct Run {
     heat: HeatGrid,
 }
 
-/// A fixed sequence of numbers without pattern.
+/// A fixed sequence of pseudo-random numbers.
 struct Noise(u64);
 
 impl Noise {
@@ -142,7 +142,7 @@ fn rules() -> Section {
         Verdict::new("Grouping by death time", Grade::Kept, "Blocks die as a whole.").score(0.94),
         Verdict::new("Aligned sequentiality", Grade::Kept, "Merges copy almost nothing.")
             .score(1.0),
-        Verdict::new("Uniform lifetime", Grade::Unknown, "The trace is too short to tell."),
+        Verdict::new("Uniform lifetime", Grade::Unknown, "The trace is too short for a verdict."),
     ]));
     let zombies = |share: f64| {
         let block = |i: u32| (f64::from(i) * 0.25 * GIB as f64, f64::from(i));
@@ -151,8 +151,7 @@ fn rules() -> Section {
     };
     section.push(Block::Chart(Chart::Curves(Curves {
         title: "Zombie curve".into(),
-        caption: "What lies right of the dashed line is space that valid data should not need."
-            .into(),
+        caption: "Valid data should not need the space to the right of the dashed line.".into(),
         x: Axis::linear("flash space, blocks sorted by valid data", Unit::Bytes),
         y: Axis::linear("valid data in a block", Unit::Percent),
         series: vec![
@@ -228,7 +227,7 @@ fn requests(sizes: &[SizeHistogram; 2]) -> Section {
     let chart = SizeHistogram::chart(
         &[("read", &sizes[0]), ("write", &sizes[1])],
         "Request sizes",
-        "Exact powers of two stand apart from what lies between.",
+        "Exact powers of two are separate from sizes between them.",
     );
     section.push(Block::Chart(Chart::Bars(chart)));
     let percentile = |name| Column::number(name, Unit::Nanos);
@@ -295,6 +294,6 @@ fn limits() -> Section {
         "The drive was filled once in order before the trace began.".into(),
         "41 records had no size and were skipped.".into(),
     ]));
-    section.push(Block::Text("The numbers are made up to show what a report looks like.".into()));
+    section.push(Block::Text("The numbers are invented, to show what a report looks like.".into()));
     section
 }

@@ -1,5 +1,5 @@
-//! Damaged and hostile images and texts: probing ends with a layout that holds together or
-//! with an error, and never panics; labels agree with a naive search.
+//! Damaged and hostile images and texts: probing ends with a valid layout or with an error, and
+//! never panics; labels agree with a naive search.
 
 use prism_testkit::cases;
 use prism_trace::FsLayout;
@@ -32,7 +32,7 @@ fn assert_whole(layout: &FsLayout, offsets: &[u64]) {
     }
 }
 
-/// Values that fields break at, beside any.
+/// Values at which fields break, in addition to random ones.
 fn value() -> impl Strategy<Value = u64> {
     prop_oneof![
         any::<u64>(),
@@ -70,7 +70,7 @@ proptest! {
         let (at, magic): (usize, &[u8]) =
             [(0, &b"XFSB"[..]), (1024, b"\x10\x20\xf5\xf2"), (1024 + 0x38, b"\x53\xef")][which];
         head[at..at + magic.len()].copy_from_slice(magic);
-        // The volume repeats its head without end, so that what is read is never plain zero.
+        // The volume repeats its first bytes, so that the bytes that are read are not all zero.
         let probed = FsLayout::probe::<&str>(&mut |at, buffer| {
             for (byte, place) in buffer.iter_mut().zip(at..) {
                 *byte = head[(place % 4096) as usize];

@@ -1,11 +1,11 @@
-//! Images that hold a few fields and are zero elsewhere, whatever their size.
+//! Images of any size that contain a few fields and are zero elsewhere.
 
 use std::collections::BTreeMap;
 
 use prism_trace::FsLayout;
 use prism_trace::fs_layout::ProbeError;
 
-/// What reading beyond the end says.
+/// The error of reading beyond the end.
 pub const ENDS: &str = "ends too early";
 
 /// A sparse image.
@@ -26,14 +26,14 @@ impl Image {
         self.bytes.extend((at..).zip(bytes.iter().copied()));
     }
 
-    /// Sets `width` bytes at `base + at` for each (at, width, value), low byte first.
+    /// Sets `width` bytes at `base + at` for each (at, width, value), little-endian.
     pub fn le(&mut self, base: u64, fields: &[(u64, usize, u64)]) {
         for &(at, width, value) in fields {
             self.put(base + at, &value.to_le_bytes()[..width]);
         }
     }
 
-    /// As [`Image::le`], high byte first.
+    /// As [`Image::le`], big-endian.
     pub fn be(&mut self, base: u64, fields: &[(u64, usize, u64)]) {
         for &(at, width, value) in fields {
             self.put(base + at, &value.to_be_bytes()[8 - width..]);

@@ -25,7 +25,7 @@ fn the_documented_example_is_read() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line() {
+fn what_is_wrong_is_reported_with_its_line() {
     let check = |regions: &str, says: &str| {
         let text = format!("name = \"x\"\nsource = \"y\"\nregions = [\n{regions}\n]\n");
         let error = FsLayout::from_toml(&text).unwrap_err().to_string();

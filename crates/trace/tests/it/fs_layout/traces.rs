@@ -1,5 +1,5 @@
-//! The layouts that are shipped fit the real traces that begin with making the same file
-//! systems: every write of metadata is where the layout has metadata.
+//! The shipped layouts fit the real traces that begin with mkfs of the same file systems: every
+//! write of metadata is where the layout has metadata.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +53,7 @@ fn ext4() {
     };
     check("app", Kind::Meta, &["ext4 journal"]);
     check("app", Kind::Other, &["ext4 data"]);
-    // What the journal held goes home; directories are data.
+    // The content of the journal is written to its final place; directories are data.
     let home = [
         "ext4 block bitmaps",
         "ext4 data",

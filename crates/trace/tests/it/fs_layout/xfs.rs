@@ -121,7 +121,7 @@ fn fields_that_cannot_be_right_are_named() {
     check(&[(124, 1, 255)], "sb_agblocks is 262144");
     check(&[(8, 8, 786_432)], "sb_dblocks is 786432");
     check(&[(8, 8, 1_048_577)], "sb_dblocks is 1048577");
-    check(&[(8, 8, 786_433)], "no room for its headers");
+    check(&[(8, 8, 786_433)], "no space for its headers");
     check(&[(8, 8, u64::MAX)], "sb_dblocks");
     check(&[(48, 8, 4 << 18)], "sb_logstart is 1048576");
     check(&[(48, 8, u64::MAX)], "sb_logstart");
