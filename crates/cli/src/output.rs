@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use prism_host::{HostError, OutputFile};
-use prism_report::Style;
+use prism_report::{Document, Style, terminal};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -23,6 +23,14 @@ impl JsonArg {
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.json.as_deref()
+    }
+
+    /// As [`JsonArg::write`], with `document` as the text.
+    ///
+    /// # Errors
+    /// [`HostError::Write`]
+    pub fn show(&self, value: &impl Serialize, document: &Document) -> Result<(), Failure> {
+        Ok(self.write(value, &text(document))?)
     }
 
     /// Writes `value` as JSON if that was asked for, and `text` to standard output unless
@@ -89,13 +97,19 @@ pub fn json(value: &impl Serialize) -> String {
     text
 }
 
+/// `document` as text for standard output.
+#[must_use]
+pub fn text(document: &Document) -> String {
+    let (width, style) = screen();
+    terminal::render(document, width, style)
+}
+
 /// Columns of text that goes to a file or a pipe.
 const PLAIN_WIDTH: usize = 100;
 
 /// The width of standard output and what it can show: colours only on a terminal where
 /// `NO_COLOR` is not set, ASCII only where nobody looks.
-#[must_use]
-pub fn screen() -> (usize, Style) {
+fn screen() -> (usize, Style) {
     if !std::io::stdout().is_terminal() {
         return (PLAIN_WIDTH, Style::PLAIN);
     }

@@ -4,10 +4,10 @@ use std::io::Write;
 use std::path::Path;
 
 use prism_host::{HostError, OutputFile};
-use prism_report::{Document, html, terminal};
+use prism_report::{Document, html};
 
 use crate::failure::Failure;
-use crate::output::screen;
+use crate::output;
 
 /// The files that were asked for. They are opened before the work begins, so that one
 /// that cannot be written is said at once, and appear together at its end.
@@ -93,10 +93,7 @@ impl ReportFiles {
         if let Some(out) = &mut self.text {
             match text {
                 Some(text) => put(out, text.as_bytes())?,
-                None => {
-                    let (width, style) = screen();
-                    put(out, terminal::render(document, width, style).as_bytes())?;
-                }
+                None => put(out, output::text(document).as_bytes())?,
             }
         }
         // What cannot be taken back goes first, so that its failure leaves the files away.

@@ -13,18 +13,18 @@ use prism_replay::{
     BareWrites, BlockDevice, HostLog, LaidOut, Layout, LogError, Options, Outcome, Pace, Passes,
     ReplayError,
 };
-use prism_ssd::{Device, Drive, DriveHealth, HostOp, Preparation, Scaled};
+use prism_ssd::{Device, Drive, HostOp, Preparation, Scaled};
 use prism_trace::{Records, Source, TraceInfo};
 use prism_workload::{Finished, Silent};
 
 use crate::contract::Contract;
 use crate::contract::fail_on::Quantity;
 use crate::drive::charts::{Charts, Watched};
-use crate::drive::{Facts, Wear};
+use crate::drive::{End, Facts};
 use crate::drive_choice::DriveChoice;
 use crate::env::{Env, Step};
 use crate::error::PresentError;
-use crate::initial_state::{State, StateSource};
+use crate::initial_state::StateSource;
 use crate::zoned::ZonedFacts;
 
 /// A trace that was read.
@@ -67,18 +67,8 @@ const ZONED: &str = "The drive is zoned and the trace goes through a log of the 
 
 /// A trace on a drive, analysed.
 pub struct Analysis {
-    info: TraceInfo,
-    layout: Layout,
-    scaled: Scaled,
-    prepared: Preparation,
-    outcome: Outcome,
-    buffered: Bytes,
-    wear: Wear,
-    slc_wear: Option<Wear>,
-    health: Option<DriveHealth>,
-    state: State,
-    options: Options,
-    seed: u64,
+    /// The trace, the drive and the replay.
+    pub facts: Facts,
     /// What it means that the drive is zoned.
     pub zoned: Option<ZonedFacts>,
     /// The charts of the replay.
@@ -126,54 +116,29 @@ impl Analysis {
         if run.is_none() && *asked.what_ifs != WhatIfs::Only(Vec::new()) {
             contract.unsimulated = Some(if zoned.is_some() { ZONED } else { SAVED_STATE });
         }
-        let unit = scaled.device.ftl.mapping_unit;
-        Ok(Self {
-            buffered: Bytes(u64::from(drive.buffered_units()) * unit.0),
-            wear: Wear::of(drive.engine().nand().erase_counts()),
-            slc_wear: Wear::of_slc(drive.engine().nand()),
-            health: drive.health().map(|health| DriveHealth {
-                // A log stops writing while its drive still could.
-                read_only: zoned.and_then(|zoned| zoned.read_only).or(health.read_only),
-                ..health
-            }),
-            contract,
-            info: work.info,
-            layout: work.layout,
+        // A log stops writing while its drive still could.
+        let end = End::of(&drive, zoned.and_then(|zoned| zoned.read_only));
+        let Work { info, layout, .. } = work;
+        let facts = Facts {
+            trace: info,
+            layout,
             scaled,
-            prepared,
-            outcome,
             state: asked.drive.state.clone(),
+            prepared,
             options: asked.options,
             seed: asked.seed,
-            zoned,
-            charts,
-        })
-    }
-
-    /// What a report on the drive is made from.
-    #[must_use]
-    pub fn facts(&self) -> Facts<'_> {
-        Facts {
-            trace: &self.info,
-            layout: &self.layout,
-            scaled: &self.scaled,
-            state: &self.state,
-            prepared: &self.prepared,
-            options: self.options,
-            seed: self.seed,
-            outcome: &self.outcome,
-            buffered: self.buffered,
-            wear: self.wear,
-            slc_wear: self.slc_wear,
-            health: self.health,
-        }
+            outcome,
+            end,
+        };
+        Ok(Self { facts, zoned, charts, contract })
     }
 
     /// The main figures, as fixes are compared by them.
     #[must_use]
     pub fn p99(&self) -> Option<Nanos> {
-        let mut both = self.outcome.measured.latency_of(HostOp::Read).clone();
-        both.merge(self.outcome.measured.latency_of(HostOp::Write));
+        let measured = &self.facts.outcome.measured;
+        let mut both = measured.latency_of(HostOp::Read).clone();
+        both.merge(measured.latency_of(HostOp::Write));
         (both.count() > 0).then(|| both.quantile(0.99))
     }
 
@@ -182,9 +147,9 @@ impl Analysis {
     pub fn value(&self, quantity: Quantity) -> Option<f64> {
         match quantity {
             Quantity::Score(rule) => self.contract.findings.score(rule),
-            Quantity::WriteAmplification => self.outcome.measured.write_amplification(),
+            Quantity::WriteAmplification => self.facts.outcome.measured.write_amplification(),
             Quantity::P99 => self.p99().map(|p99| p99.0 as f64),
-            Quantity::LifetimeDays => self.facts().lifetime().map(|life| life.days),
+            Quantity::LifetimeDays => self.facts.run().lifetime().map(|life| life.days),
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod drive_choice;
 pub mod env;
 pub mod error;
 pub mod initial_state;
+pub mod json;
 pub mod over_provisioning;
 pub mod pace;
 pub mod report;
@@ -24,7 +25,6 @@ pub mod simulation;
 pub mod stack;
 pub mod sweep;
 pub mod trace;
-pub mod trace_info;
 pub mod validation;
 pub mod zoned;
 

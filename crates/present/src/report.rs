@@ -1,52 +1,35 @@
 //! The report on a trace: everything that was analysed, for a screen, a page and programs.
 
 use prism_report::Document;
-use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::against::{Against, AgainstObject};
+use crate::against::Against;
 use crate::analysis::Analysis;
-use crate::contract::{
-    AdviceObject, LeftOutObject, RulesObject, TermObject, WhatIfObject, advice, tables, terms,
-};
-use crate::drive::{ReportObject, document};
-use crate::zoned::ZonedObject;
-
-/// Everything that the JSON of a report has.
-#[derive(Serialize)]
-pub struct Object {
-    #[serde(flatten)]
-    report: ReportObject,
-    rules: RulesObject,
-    what_if: Vec<WhatIfObject>,
-    what_if_left_out: Vec<LeftOutObject>,
-    terms: Vec<TermObject>,
-    advice: Vec<AdviceObject>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    zoned: Option<ZonedObject>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    against: Option<AgainstObject>,
-}
+use crate::contract::{advice, json as contract_json, tables, terms};
+use crate::drive::{self, document, faults};
+use crate::json::{join, without_null};
 
 /// The report for programs.
 #[must_use]
-pub fn object(analysis: &Analysis, against: Option<&Against>) -> Object {
-    Object {
-        report: ReportObject::new(&analysis.facts()),
-        rules: RulesObject::new(&analysis.contract),
-        what_if: WhatIfObject::all(&analysis.contract),
-        what_if_left_out: LeftOutObject::all(&analysis.contract),
-        terms: TermObject::all(&analysis.contract.terms),
-        advice: AdviceObject::all(&analysis.contract.advice),
-        zoned: analysis.zoned.as_ref().map(ZonedObject::new),
-        against: against.map(Against::object),
-    }
+pub fn json(analysis: &Analysis, against: Option<&Against>) -> Value {
+    let contract = &analysis.contract;
+    let object = json!({
+        "rules": contract_json::rules(contract),
+        "what_if": contract_json::what_ifs(contract),
+        "what_if_left_out": contract_json::left_out(contract),
+        "terms": contract_json::terms(contract),
+        "advice": contract_json::advice(contract),
+        "zoned": analysis.zoned.as_ref().map(|zoned| zoned.json()),
+        "against": against.map(Against::json),
+    });
+    join([drive::json::report(&analysis.facts), without_null(object, &["zoned", "against"])])
 }
 
 /// The report for a screen, and for a page.
 #[must_use]
 pub fn documents(analysis: &Analysis, against: Option<&Against>) -> (Document, Document) {
-    let facts = analysis.facts();
-    let (contract, head) = (&analysis.contract, document::head(&facts));
+    let (facts, contract) = (&analysis.facts, &analysis.contract);
+    let head = document::head(facts);
     let mut short = head.clone().with(contract.verdicts());
     let mut long = head.with(contract.verdicts());
     if let Some(against) = against {
@@ -57,15 +40,15 @@ pub fn documents(analysis: &Analysis, against: Option<&Against>) -> (Document, D
         short = short.with(zoned.section());
         long = long.with(zoned.section());
     }
-    short = short.with(document::brief(&facts));
-    short.sections.extend(document::aged(&facts));
+    short = short.with(document::brief(facts));
+    short.sections.extend(faults::section(facts.run()));
     short.sections.extend(tables::section(contract, false));
-    short = short.with(document::limits(&facts));
-    long = long.with(document::summary(&facts));
+    short = short.with(document::limits(facts));
+    long = long.with(document::summary(facts));
     long.sections.extend(tables::section(contract, true));
     long = long.with(advice::section(&contract.advice));
     long = long.with(terms::section(&contract.terms));
     long.sections.extend(contract.sections(facts.scaled.device.capacity()));
-    long.sections.extend(document::sections(&facts));
+    long.sections.extend(document::sections(facts));
     (short, long)
 }

@@ -2,17 +2,18 @@
 
 use prism_base::Bytes;
 use prism_ssd::scale::Scaled;
-use prism_ssd::{Drive, DriveHealth, Preparation};
+use prism_ssd::{Drive, Preparation};
+use prism_workload::fio::run::Row;
 use prism_workload::fio::{self, AtReadOnly, Job, Outcome, Section, Setting};
 use prism_workload::{Finished, Progress, Silent};
 
-use crate::drive::Wear;
 use crate::drive::charts::{Charts, Watched};
+use crate::drive::{End, Run};
 use crate::drive_choice::{Capacity, DriveChoice};
 use crate::env::{Env, Quiet, Step};
 use crate::error::PresentError;
+use crate::initial_state::State;
 use crate::over_provisioning;
-use crate::sim::Facts;
 
 /// Capacity of a simulated drive where none is asked for: small enough to fill and clean
 /// within seconds, large enough for a few dies.
@@ -37,30 +38,31 @@ pub struct Setup {
     pub scaled: Scaled,
     /// The jobs.
     pub jobs: Vec<Job>,
-    /// The drive.
-    pub drive: Drive,
-    /// What its initial state took.
-    pub prepared: Preparation,
+    drive: Drive,
+    prepared: Preparation,
+    chosen: bool,
+    state: State,
+    seed: u64,
 }
 
-/// A simulation that is done.
+/// A simulation that is done: everything that a report is made from.
 pub struct Simulated {
-    /// The drive as it is described.
-    pub scaled: Scaled,
-    /// The jobs.
+    /// The jobs, clones counted.
     pub jobs: Vec<Job>,
-    /// What the drive's initial state took.
+    /// The drive, and what was changed to make it fit.
+    pub scaled: Scaled,
+    /// Whether its capacity was asked for.
+    pub chosen: bool,
+    /// What it held at the start.
+    pub state: State,
+    /// What it took to bring that about.
     pub prepared: Preparation,
+    /// Seed of everything random.
+    pub seed: u64,
     /// What was measured.
     pub outcome: Outcome,
-    /// What the host wrote and the drive had not yet programmed at the end.
-    pub buffered: Bytes,
-    /// Erases at the end.
-    pub wear: Wear,
-    /// Those of SLC blocks, where the drive has such beside others.
-    pub slc_wear: Option<Wear>,
-    /// What age had left of the drive at the end, if it ages.
-    pub health: Option<DriveHealth>,
+    /// How the drive was left.
+    pub end: End,
 }
 
 impl Plan {
@@ -71,7 +73,9 @@ impl Plan {
     pub fn setup(&self, sections: &[Section], env: &impl Env) -> Result<Setup, PresentError> {
         let (scaled, jobs) = self.check(sections, env)?;
         let (drive, prepared) = self.drive.prepared(&scaled.device, self.seed, env)?;
-        Ok(Setup { scaled, jobs, drive, prepared })
+        let chosen = matches!(self.drive.capacity, Some(Capacity::Bytes(_)));
+        let (state, seed) = (self.drive.state.clone(), self.seed);
+        Ok(Setup { scaled, jobs, drive, prepared, chosen, state, seed })
     }
 
     /// The drive's description and the jobs, before the drive is made.
@@ -136,36 +140,30 @@ impl Setup {
 
     fn done(self, outcome: Result<Outcome, fio::RunError>) -> Result<Simulated, PresentError> {
         let outcome = outcome.map_err(|error| PresentError::Refused(error.to_string()))?;
-        let unit = self.scaled.device.ftl.mapping_unit.0;
         Ok(Simulated {
-            outcome,
-            buffered: Bytes(u64::from(self.drive.buffered_units()) * unit),
-            wear: Wear::of(self.drive.engine().nand().erase_counts()),
-            slc_wear: Wear::of_slc(self.drive.engine().nand()),
-            health: self.drive.health(),
-            scaled: self.scaled,
-            prepared: self.prepared,
+            end: End::of(&self.drive, None),
             jobs: self.jobs,
+            scaled: self.scaled,
+            chosen: self.chosen,
+            state: self.state,
+            prepared: self.prepared,
+            seed: self.seed,
+            outcome,
         })
     }
 }
 
 impl Simulated {
-    /// What a report is made from.
+    /// What was measured of the drive.
     #[must_use]
-    pub fn facts(&self, drive: &DriveChoice, seed: u64) -> Facts<'_> {
-        Facts {
-            jobs: &self.jobs,
-            scaled: &self.scaled,
-            chosen: matches!(drive.capacity, Some(Capacity::Bytes(_))),
-            state: drive.state.clone(),
-            prepared: &self.prepared,
-            seed,
-            outcome: &self.outcome,
-            buffered: self.buffered,
-            wear: self.wear,
-            slc_wear: self.slc_wear,
-            health: self.health,
-        }
+    pub fn run(&self) -> Run<'_> {
+        Run { measured: &self.outcome.total, device: &self.scaled.device, end: &self.end }
+    }
+
+    /// The name of a row: its job's, and how many there are.
+    #[must_use]
+    pub fn row_name(&self, row: &Row) -> String {
+        let name = &self.jobs[row.first].name;
+        if row.jobs > 1 { format!("{name} (and {} more)", row.jobs - 1) } else { name.clone() }
     }
 }

@@ -5,13 +5,13 @@
 //! nothing but the time it takes.
 
 use prism_base::Latencies;
-use prism_report::{Block, Column, Document, Section as Part, Table, Unit, Value};
+use prism_report::{Document, Listing, Section as Part, Table, Unit};
 use prism_workload::fio::jobfile::setting;
 use prism_workload::fio::words::{self, Role};
 use prism_workload::fio::{Section, stats::Dir};
 use serde::Serialize;
 
-use crate::drive::json::FiguresObject;
+use crate::drive::json::figures;
 use crate::drive_choice::{Override, parse_capacity};
 use crate::env::{Env, Step};
 use crate::error::PresentError;
@@ -56,7 +56,9 @@ struct Row {
     read: DirObject,
     write: DirObject,
     #[serde(flatten)]
-    figures: FiguresObject,
+    figures: serde_json::Value,
+    #[serde(skip)]
+    write_amplification: Option<f64>,
     #[serde(skip)]
     labels: Vec<String>,
 }
@@ -218,7 +220,8 @@ fn row(axes: &[Axis], values: &[String], simulated: &Simulated) -> Row {
         over_provisioning_effective: device.over_provisioning().effective,
         read: direction(simulated, Dir::Read),
         write: direction(simulated, Dir::Write),
-        figures: FiguresObject::new(&simulated.outcome.total),
+        figures: figures(&simulated.outcome.total),
+        write_amplification: simulated.outcome.total.write_amplification(),
         labels: values.to_vec(),
     }
 }
@@ -256,54 +259,38 @@ impl Sweep {
         let used: [(&str, Pick); 2] = [("read", |row| &row.read), ("write", |row| &row.write)];
         let is_used = |of: Pick| self.rows.iter().any(|r| of(r).mean_ns.is_some());
         let used: Vec<_> = used.into_iter().filter(|&(_, of)| is_used(of)).collect();
-        let mut columns =
-            vec![Column::number("spare", Unit::Percent), Column::number("WA", Unit::Ratio)];
-        let mut times = Vec::new();
-        for (name, _) in &used {
-            columns.push(Column::number(format!("{name} IOPS"), Unit::PerSec));
-            columns.push(Column::number(format!("{name} p99"), Unit::Nanos));
-            for figure in ["mean", "p99", "p99.9"] {
-                times.push(Column::number(format!("{name} {figure}"), Unit::Nanos));
-            }
+        let mut main = self
+            .axes()
+            .number("spare", Unit::Percent, |row| row.over_provisioning_effective)
+            .number("WA", Unit::Ratio, |row| row.write_amplification);
+        let mut times = self.axes();
+        for (name, of) in used {
+            let iops = |row| of(row).mean_ns.map(|_| of(row).iops);
+            main = main.number(format!("{name} IOPS"), Unit::PerSec, iops).number(
+                format!("{name} p99"),
+                Unit::Nanos,
+                |row| of(row).p99_ns,
+            );
+            times = times
+                .number(format!("{name} mean"), Unit::Nanos, |row| of(row).mean_ns)
+                .number(format!("{name} p99"), Unit::Nanos, |row| of(row).p99_ns)
+                .number(format!("{name} p99.9"), Unit::Nanos, |row| of(row).p999_ns);
         }
         let caption = "WA is the write amplification, spare the effective over-provisioning";
-        let main = self.table(caption, columns, |row| {
-            let mut cells: Vec<Value> = vec![
-                row.over_provisioning_effective.into(),
-                row.figures.write_amplification().into(),
-            ];
-            for dir in used.iter().map(|(_, of)| of(row)) {
-                cells.extend([dir.mean_ns.map(|_| dir.iops).into(), dir.p99_ns.into()]);
-            }
-            cells
-        });
-        let times = self.table("Latency", times, |row| {
-            let of = |dir: &DirObject| [dir.mean_ns.into(), dir.p99_ns.into(), dir.p999_ns.into()];
-            used.iter().flat_map(|(_, dir)| of(dir(row))).collect()
-        });
-        let title = format!("Sweep over {}", self.axes.join(" x "));
-        let mut part = Part::new(
+        let part = Part::new(
             "Results",
             "Each on a drive of its own, in its initial state; of everything that was measured.",
         );
-        part.push(Block::Table(main));
-        part.push(Block::Table(times));
+        let part = part.with(main.table(caption).whole()).with(times.table("Latency").whole());
+        let title = format!("Sweep over {}", self.axes.join(" x "));
         Document::new(title, format!("{} combinations.", self.rows.len())).with(part)
     }
 
-    /// A table whose rows begin with the values of the axes.
-    fn table(
-        &self,
-        caption: &str,
-        columns: Vec<Column>,
-        cells: impl Fn(&Row) -> Vec<Value>,
-    ) -> Table {
-        let axes = self.axes.iter().map(Column::text);
-        let mut table = Table::new(caption, axes.chain(columns).collect()).whole();
-        for row in &self.rows {
-            let labels = row.labels.iter().map(|label| Value::from(label.as_str()));
-            table.rows.push(labels.chain(cells(row)).collect());
-        }
-        table
+    /// The combinations, by the values of their axes.
+    fn axes(&self) -> Listing<'_, Row> {
+        let axes = self.axes.iter().enumerate();
+        axes.fold(Table::listing(&self.rows), |listing, (place, axis)| {
+            listing.text(axis, |row| row.labels[place].as_str())
+        })
     }
 }

@@ -1,36 +1,8 @@
 //! Theory and data sheets beside the simulation: the checks of `prism validate`.
 
 use prism_experiments::{Check, Group};
-use prism_report::{Block, Column, Document, Section, Table, Unit, Value, json};
-use serde::Serialize;
-
-#[derive(Debug, Serialize)]
-struct Row {
-    what: String,
-    expected: serde_json::Value,
-    ours: serde_json::Value,
-    difference: serde_json::Value,
-    tolerance: Option<f64>,
-    passed: bool,
-    unit: &'static str,
-    source: String,
-}
-
-/// The checks as JSON.
-#[derive(Debug, Serialize)]
-pub struct Validation {
-    checks: Vec<Row>,
-    failed: usize,
-    seed: u64,
-}
-
-impl Validation {
-    /// Of the checks that were made with `seed`.
-    #[must_use]
-    pub fn new(done: &[Check], seed: u64) -> Self {
-        Self { checks: done.iter().map(row).collect(), failed: failed(done), seed }
-    }
-}
+use prism_report::{Document, Section, Table, Unit};
+use serde_json::{Value as Json, json};
 
 /// How many checks failed.
 #[must_use]
@@ -38,17 +10,23 @@ pub fn failed(done: &[Check]) -> usize {
     done.iter().filter(|check| !check.passed()).count()
 }
 
-fn row(check: &Check) -> Row {
-    Row {
-        what: check.what.clone(),
-        expected: json::number(check.expected),
-        ours: json::number(check.ours),
-        difference: json::number(check.difference()),
-        tolerance: check.tolerance,
-        passed: check.passed(),
-        unit: check.unit,
-        source: check.source.clone(),
-    }
+/// The checks that were made with `seed`, as JSON.
+#[must_use]
+pub fn json(done: &[Check], seed: u64) -> Json {
+    let row = |check: &Check| {
+        json!({
+            "what": check.what,
+            "expected": check.expected,
+            "ours": check.ours,
+            "difference": check.difference(),
+            "tolerance": check.tolerance,
+            "passed": check.passed(),
+            "unit": check.unit,
+            "source": check.source,
+        })
+    };
+    let rows: Vec<Json> = done.iter().map(row).collect();
+    json!({"checks": rows, "failed": failed(done), "seed": seed})
 }
 
 /// The checks as a document.
@@ -88,38 +66,22 @@ fn section<'a>(
     known: &str,
     checks: impl Iterator<Item = &'a Check>,
 ) -> Option<Section> {
-    let columns = vec![
-        Column::text("what"),
-        Column::number(known, Unit::Ratio),
-        Column::number("ours", Unit::Ratio),
-        Column::number("difference", Unit::Percent),
-        Column::text("verdict"),
-        Column::text("source"),
-    ];
-    let mut table = Table::new("", columns).whole();
-    for check in checks {
-        let verdict = match check.tolerance {
+    let checks: Vec<&Check> = checks.collect();
+    let table = Table::listing(&checks)
+        .text("what", |check| match check.unit {
+            "" => check.what.clone(),
+            unit => format!("{} [{unit}]", check.what),
+        })
+        .number(known, Unit::Ratio, |check| check.expected)
+        .number("ours", Unit::Ratio, |check| check.ours)
+        .number("difference", Unit::Percent, |check| check.difference())
+        .text("verdict", |check| match check.tolerance {
             None => "",
             Some(_) if check.passed() => "ok",
             Some(_) => "FAILED",
-        };
-        let what = match check.unit {
-            "" => check.what.clone(),
-            unit => format!("{} [{unit}]", check.what),
-        };
-        table.rows.push(vec![
-            what.into(),
-            check.expected.into(),
-            check.ours.into(),
-            check.difference().into(),
-            verdict.into(),
-            Value::from(check.source.clone()),
-        ]);
-    }
-    if table.rows.is_empty() {
-        return None;
-    }
-    let mut section = Section::new(title, lead);
-    section.push(Block::Table(table));
-    Some(section)
+        })
+        .text("source", |check| check.source.as_str())
+        .table("")
+        .whole();
+    (!checks.is_empty()).then(|| Section::new(title, lead).with(table))
 }

@@ -2,9 +2,9 @@
 //! the host's log before it makes of it.
 
 use prism_replay::{BareWrites, LogCounts};
-use prism_report::{Block, Column, Figure, Section, Table, Unit, Value};
+use prism_report::{Figure, Section, Table, Unit};
 use prism_ssd::{ReadOnly, ZoneShape};
-use serde::Serialize;
+use serde_json::{Value as Json, json};
 
 /// A trace on a zoned drive.
 #[derive(Clone, Copy, Debug)]
@@ -21,79 +21,41 @@ pub struct ZonedFacts {
     pub read_only: Option<ReadOnly>,
 }
 
-/// The same as JSON.
-#[derive(Debug, Serialize)]
-pub struct ZonedObject {
-    zones: u32,
-    zone_size_bytes: u64,
-    zone_capacity_bytes: u64,
-    max_open_zones: u32,
-    max_active_zones: u32,
-    bare_drive: BareObject,
-    host_log: LogObject,
-}
-
-#[derive(Debug, Serialize)]
-struct BareObject {
-    writes: u64,
-    failed: u64,
-    not_at_write_pointer: u64,
-    unaligned: u64,
-    beyond_zone: u64,
-    too_many_zones: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct LogObject {
-    over_provisioning: f64,
-    write_amplification: Option<f64>,
-    units_written: u64,
-    units_copied: u64,
-    units_completed: u64,
-    units_discarded: u64,
-    units_rewritten: u64,
-    units_evacuated: u64,
-    units_lost: u64,
-    zones_cleaned: u64,
-}
-
-impl ZonedObject {
-    /// Of these facts.
-    #[must_use]
-    pub fn new(facts: &ZonedFacts) -> Self {
-        let ZonedFacts { shape, bare, over_provisioning, .. } = *facts;
-        let log = facts.log.unwrap_or_default();
-        Self {
-            zones: shape.count,
-            zone_size_bytes: shape.size,
-            zone_capacity_bytes: shape.capacity,
-            max_open_zones: shape.max_open,
-            max_active_zones: shape.max_active,
-            bare_drive: BareObject {
-                writes: bare.writes,
-                failed: bare.failed(),
-                not_at_write_pointer: bare.not_at_write_pointer,
-                unaligned: bare.unaligned,
-                beyond_zone: bare.beyond_zone,
-                too_many_zones: bare.limits,
-            },
-            host_log: LogObject {
-                over_provisioning,
-                write_amplification: log.write_amplification(),
-                units_written: log.written,
-                units_copied: log.copied,
-                units_completed: log.completed,
-                units_discarded: log.discarded,
-                units_rewritten: log.rewritten,
-                units_evacuated: log.evacuated,
-                units_lost: log.lost,
-                zones_cleaned: log.cleaned,
-            },
-        }
-    }
-}
-
 impl ZonedFacts {
+    /// The same as JSON.
+    #[must_use]
+    pub fn json(&self) -> Json {
+        let Self { shape, bare, over_provisioning, .. } = *self;
+        let log = self.log.unwrap_or_default();
+        json!({
+            "zones": shape.count,
+            "zone_size_bytes": shape.size,
+            "zone_capacity_bytes": shape.capacity,
+            "max_open_zones": shape.max_open,
+            "max_active_zones": shape.max_active,
+            "bare_drive": {
+                "writes": bare.writes,
+                "failed": bare.failed(),
+                "not_at_write_pointer": bare.not_at_write_pointer,
+                "unaligned": bare.unaligned,
+                "beyond_zone": bare.beyond_zone,
+                "too_many_zones": bare.limits,
+            },
+            "host_log": {
+                "over_provisioning": over_provisioning,
+                "write_amplification": log.write_amplification(),
+                "units_written": log.written,
+                "units_copied": log.copied,
+                "units_completed": log.completed,
+                "units_discarded": log.discarded,
+                "units_rewritten": log.rewritten,
+                "units_evacuated": log.evacuated,
+                "units_lost": log.lost,
+                "zones_cleaned": log.cleaned,
+            },
+        })
+    }
+
     /// The section of the report.
     #[must_use]
     pub fn section(&self) -> Section {
@@ -112,7 +74,7 @@ impl ZonedFacts {
         let mut section = Section::new("On zones", lead);
         let log = self.log.unwrap_or_default();
         let amplification = log.write_amplification();
-        section.push(Block::KeyFigures(vec![
+        section.push(vec![
             Figure::new("Write amplification of the log", Unit::Ratio, amplification)
                 .note("units the host wrote, for requests and as copies (gc), over the first"),
             Figure::new("Copied by the host", Unit::Count, log.copied).note(format!(
@@ -122,27 +84,24 @@ impl ZonedFacts {
             )),
             Figure::new("Room of the log", Unit::Percent, self.over_provisioning)
                 .note("zones beside its data and those being written, over its data"),
-        ]));
-        section.push(Block::Table(self.refusals()));
+        ]);
+        section.push(self.refusals());
         section
     }
 
     fn refusals(&self) -> Table {
-        let columns =
-            vec![Column::text("writes on the drive alone"), Column::number("count", Unit::Count)];
-        let mut table = Table::new("What a bare zoned drive would refuse", columns);
         let bare = &self.bare;
-        for (what, count) in [
+        let mut rows = vec![
             ("taken", bare.taken),
             ("not at a write pointer", bare.not_at_write_pointer),
             ("not whole units", bare.unaligned),
             ("beyond what is left of a zone", bare.beyond_zone),
             ("too many zones open or active", bare.limits),
-        ] {
-            if count > 0 {
-                table.rows.push(vec![Value::from(what), count.into()]);
-            }
-        }
-        table
+        ];
+        rows.retain(|&(_, count)| count > 0);
+        Table::listing(&rows)
+            .text("writes on the drive alone", |&(what, _)| what)
+            .number("count", Unit::Count, |&(_, count)| count)
+            .table("What a bare zoned drive would refuse")
     }
 }

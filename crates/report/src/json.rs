@@ -46,28 +46,39 @@ pub fn key(heading: &str) -> String {
     key
 }
 
-/// A table: its columns with their units, and one object for each row. Headings that give the
-/// same key are distinguished by a number at the end.
+/// A table: its columns with their units, and its [`rows`].
 #[must_use]
 pub fn table(table: &Table) -> Json {
-    let mut keys: Vec<String> = Vec::new();
-    for (i, column) in table.columns.iter().enumerate() {
-        let plain = key(&column.name);
-        let taken = plain.is_empty() || keys.contains(&plain);
-        keys.push(if taken { format!("{plain}_{}", i + 1) } else { plain });
-    }
-    let columns = table.columns.iter().zip(&keys).map(|(column, key)| {
+    let columns = table.columns.iter().zip(keys(table)).map(|(column, key)| {
         json!({"key": key, "name": column.name, "unit": column.unit.map(|unit| unit.key())})
     });
+    json!({
+        "caption": table.caption,
+        "columns": columns.collect::<Vec<_>>(),
+        "rows": rows(table),
+    })
+}
+
+/// The rows of a table, an object for each. Headings that give the same key are distinguished
+/// by a number at the end.
+#[must_use]
+pub fn rows(table: &Table) -> Json {
+    let keys = keys(table);
     let row = |row: usize| {
         let cell = |(i, key): (usize, &String)| (key.clone(), value(table.cell(row, i)));
         Json::Object(keys.iter().enumerate().map(cell).collect::<Map<_, _>>())
     };
-    json!({
-        "caption": table.caption,
-        "columns": columns.collect::<Vec<_>>(),
-        "rows": (0..table.rows.len()).map(row).collect::<Vec<_>>(),
-    })
+    (0..table.rows.len()).map(row).collect()
+}
+
+fn keys(table: &Table) -> Vec<String> {
+    let mut keys: Vec<String> = Vec::new();
+    for (i, column) in table.columns.iter().enumerate() {
+        let plain = column.key.map_or_else(|| key(&column.name), str::to_owned);
+        let taken = plain.is_empty() || keys.contains(&plain);
+        keys.push(if taken { format!("{plain}_{}", i + 1) } else { plain });
+    }
+    keys
 }
 
 /// A key figure.

@@ -22,6 +22,7 @@ mod chart;
 mod curves;
 pub mod html;
 pub mod json;
+mod listing;
 mod model;
 mod shades;
 pub mod terminal;
@@ -33,6 +34,7 @@ pub use chart::{
     Axis, Band, BarLayout, Bars, Chart, Heatmap, Layer, Lines, Scale, Segment, Series, Stacked,
 };
 pub use curves::{Curve, CurveShape, Curves, Mark};
+pub use listing::Listing;
 pub use model::{Block, Column, Document, Figure, Section, Table, Value};
 pub use terminal::Style;
 pub use unit::Unit;

@@ -82,6 +82,8 @@ pub struct Column {
     pub name: String,
     /// The unit of a column of numbers, which is set right-aligned; `None` for text.
     pub unit: Option<Unit>,
+    /// Its key in JSON; `None` for the one that follows from its name.
+    pub key: Option<&'static str>,
 }
 
 /// The content of a cell or a figure.
@@ -122,8 +124,33 @@ impl Section {
     }
 
     /// Adds a block at the end.
-    pub fn push(&mut self, block: Block) {
-        self.blocks.push(block);
+    pub fn push(&mut self, block: impl Into<Block>) {
+        self.blocks.push(block.into());
+    }
+
+    /// This section with one more block at its end.
+    #[must_use]
+    pub fn with(mut self, block: impl Into<Block>) -> Self {
+        self.push(block);
+        self
+    }
+}
+
+impl From<Vec<Figure>> for Block {
+    fn from(figures: Vec<Figure>) -> Self {
+        Self::KeyFigures(figures)
+    }
+}
+
+impl From<Table> for Block {
+    fn from(table: Table) -> Self {
+        Self::Table(table)
+    }
+}
+
+impl From<Chart> for Block {
+    fn from(chart: Chart) -> Self {
+        Self::Chart(chart)
     }
 }
 
@@ -172,13 +199,19 @@ impl Column {
     /// A left-aligned column of words.
     #[must_use]
     pub fn text(name: impl Into<String>) -> Self {
-        Self { name: name.into(), unit: None }
+        Self { name: name.into(), unit: None, key: None }
     }
 
     /// A right-aligned column of numbers.
     #[must_use]
     pub fn number(name: impl Into<String>, unit: Unit) -> Self {
-        Self { name: name.into(), unit: Some(unit) }
+        Self { name: name.into(), unit: Some(unit), key: None }
+    }
+
+    /// This column with a key of its own in JSON.
+    #[must_use]
+    pub fn key(self, key: &'static str) -> Self {
+        Self { key: Some(key), ..self }
     }
 }
 
@@ -225,6 +258,18 @@ impl From<String> for Value {
 impl From<u64> for Value {
     fn from(whole: u64) -> Self {
         Self::Int(whole)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(whole: u32) -> Self {
+        Self::Int(whole.into())
+    }
+}
+
+impl From<usize> for Value {
+    fn from(whole: usize) -> Self {
+        Self::Int(whole as u64)
     }
 }
 

@@ -7,7 +7,7 @@ const CLASS_RATIO_MAX: f64 = 8.0;
 
 /// The classes of amounts of one panel, equally wide on a log scale.
 pub(crate) struct Shades {
-    /// The lower end of the first class, which holds smaller amounts too.
+    /// The least amount that is distinguished from less.
     low: f64,
     high: f64,
     count: usize,

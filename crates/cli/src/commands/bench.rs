@@ -4,12 +4,12 @@ use clap::{Args as ClapArgs, Subcommand};
 use prism_experiments::preparing::{self, Task};
 use prism_experiments::speed::Workload;
 use prism_host::{Progress, clock, memory};
-use prism_report::{Block, Column, Document, Section, Table, Unit, terminal};
+use prism_report::{Document, Section, Table, Unit};
 use serde::Serialize;
 
 use super::{bench_contract, bench_device, bench_flash};
 use crate::failure::Failure;
-use crate::output::{JsonArg, screen};
+use crate::output::JsonArg;
 
 /// Arguments of `prism bench`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -110,10 +110,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         prepare.push(measure_task(args, task)?);
     }
     progress.clear();
-    let (width, style) = screen();
-    let text = terminal::render(&document(&drive, &prepare), width, style);
-    args.json.write(&Bench { drive, prepare, seed: args.seed }, &text)?;
-    Ok(())
+    let document = document(&drive, &prepare);
+    args.json.show(&Bench { drive, prepare, seed: args.seed }, &document)
 }
 
 fn measure(args: &Args, workload: Workload) -> Result<Row, Failure> {
@@ -168,49 +166,33 @@ fn measure_task(args: &Args, task: Task) -> Result<PrepareRow, Failure> {
 }
 
 fn document(rows: &[Row], prepared: &[PrepareRow]) -> Document {
-    let columns = vec![
-        Column::text("workload"),
-        Column::number("requests/CPU s", Unit::Count),
-        Column::number("page operations/CPU s", Unit::Count),
-        Column::number("write amplification", Unit::Ratio),
-    ];
-    let mut table = Table::new("Medians of all runs, one core, full timing", columns);
-    for row in rows {
-        table.rows.push(vec![
-            row.workload.into(),
-            row.requests_per_cpu_second.round().into(),
-            row.page_operations_per_cpu_second.round().into(),
-            (row.write_amplification > 0.0).then_some(row.write_amplification).into(),
-        ]);
-    }
+    let table = Table::listing(rows)
+        .text("workload", |row| row.workload)
+        .number("requests/CPU s", Unit::Count, |row| row.requests_per_cpu_second.round())
+        .number("page operations/CPU s", Unit::Count, |row| {
+            row.page_operations_per_cpu_second.round()
+        })
+        .number("write amplification", Unit::Ratio, |row| {
+            (row.write_amplification > 0.0).then_some(row.write_amplification)
+        })
+        .table("Medians of all runs, one core, full timing");
     let lead = "Random requests of 8 KiB on 64 dies and 8 channels, as MQSim's sample drive; \
                 the writes on a worn drive that cleans. QD is queue depth.";
     let mut section = Section::new("Simulated drive", lead);
-    section.push(Block::Table(table));
+    section.push(table);
     let document = Document::new("prism bench", "how fast Prism is on this machine");
     let document = if rows.is_empty() { document } else { document.with(section) };
     if prepared.is_empty() { document } else { document.with(preparing_section(prepared)) }
 }
 
 fn preparing_section(rows: &[PrepareRow]) -> Section {
-    let columns = vec![
-        Column::text("task"),
-        Column::number("CPU time", Unit::Nanos),
-        Column::number("peak bytes/page", Unit::Ratio),
-        Column::number("write amplification", Unit::Ratio),
-    ];
-    let mut table = Table::new("Medians of all runs, one core", columns);
-    for row in rows {
-        table.rows.push(vec![
-            row.task.into(),
-            (row.median_cpu_seconds * 1e9).into(),
-            row.peak_bytes_per_page.into(),
-            row.write_amplification.into(),
-        ]);
-    }
+    let table = Table::listing(rows)
+        .text("task", |row| row.task)
+        .number("CPU time", Unit::Nanos, |row| row.median_cpu_seconds * 1e9)
+        .number("peak bytes/page", Unit::Ratio, |row| row.peak_bytes_per_page)
+        .number("write amplification", Unit::Ratio, |row| row.write_amplification)
+        .table("Medians of all runs, one core");
     let lead = "A drive of 134 million pages of 8 KiB, each a mapping unit, before the first \
                 request; system time included. Half of it overwritten is in steady state.";
-    let mut section = Section::new("Preparing a large drive", lead);
-    section.push(Block::Table(table));
-    section
+    Section::new("Preparing a large drive", lead).with(table)
 }

@@ -3,12 +3,12 @@
 use clap::Args as ClapArgs;
 use prism_experiments::judging::{Pattern, Trace};
 use prism_host::{Progress, clock, memory};
-use prism_report::{Block, Column, Document, Section, Table, Unit, terminal};
+use prism_report::{Document, Section, Table, Unit};
 use prism_trace::Symbols;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output::{JsonArg, screen};
+use crate::output::JsonArg;
 
 /// Arguments of `prism bench contract`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -67,10 +67,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if rows.is_empty() {
         return Err(Failure::Usage(format!("no trace's name contains {part:?}")));
     }
-    let (width, style) = screen();
-    let text = terminal::render(&document(&rows), width, style);
-    args.json.write(&Bench { contract: rows, seed: args.seed }, &text)?;
-    Ok(())
+    let document = document(&rows);
+    args.json.show(&Bench { contract: rows, seed: args.seed }, &document)
 }
 
 fn measure(args: &Args, pattern: Pattern) -> Result<Row, Failure> {
@@ -116,26 +114,16 @@ fn measure(args: &Args, pattern: Pattern) -> Result<Row, Failure> {
 }
 
 fn document(rows: &[Row]) -> Document {
-    let columns = vec![
-        Column::text("trace"),
-        Column::number("requests", Unit::Count),
-        Column::number("units written", Unit::Count),
-        Column::number("requests/CPU s", Unit::Count),
-        Column::number("peak memory", Unit::Bytes),
-    ];
-    let mut table = Table::new("Medians of all runs, one core", columns);
-    for row in rows {
-        table.rows.push(vec![
-            row.trace.into(),
-            row.requests.into(),
-            row.units_written.into(),
-            row.requests_per_cpu_second.round().into(),
-            row.peak_bytes.into(),
-        ]);
-    }
+    let table = Table::listing(rows)
+        .text("trace", |row| row.trace)
+        .number("requests", Unit::Count, |row| row.requests)
+        .number("units written", Unit::Count, |row| row.units_written)
+        .number("requests/CPU s", Unit::Count, |row| row.requests_per_cpu_second.round())
+        .number("peak memory", Unit::Bytes, |row| row.peak_bytes)
+        .table("Medians of all runs, one core");
     let lead = "All five rules over traces in memory; reading and simulating are not in it.";
     let mut section = Section::new("The contract's rules", lead);
-    section.push(Block::Table(table));
+    section.push(table);
     Document::new("prism bench contract", "how fast traces are judged on this machine")
         .with(section)
 }

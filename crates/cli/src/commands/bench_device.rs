@@ -11,12 +11,12 @@ use prism_flash::{Allocation, Device, DeviceGeometry, FlashError, Options};
 use prism_flashfile::{EngineChoice, FlashFile, Settings};
 use prism_host::interrupt::Scratch;
 use prism_host::{Progress, clock};
-use prism_report::{Block, Column, Document, Section, Table, Unit, terminal};
+use prism_report::{Document, Section, Table, Unit};
 use serde::Serialize;
 
 use super::bench_open::{self, Opened};
 use crate::failure::Failure;
-use crate::output::{JsonArg, screen};
+use crate::output::JsonArg;
 use crate::quantities;
 
 /// Arguments of `prism bench device`.
@@ -132,10 +132,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let scratch = names.each_ref().map(|name| Scratch::at(name));
     let bench = measure_all(args, &names[0], &names[1])?;
     drop(scratch);
-    let (width, style) = screen();
-    let text = terminal::render(&document(&bench), width, style);
-    args.json.write(&bench, &text)?;
-    Ok(())
+    args.json.show(&bench, &document(&bench))
 }
 
 fn measure_all(args: &Args, ours: &Path, fios: &Path) -> Result<Bench, Failure> {
@@ -430,32 +427,22 @@ impl Store {
 }
 
 fn document(bench: &Bench) -> Document {
-    let columns = vec![
-        Column::text("pattern"),
-        Column::number("page", Unit::Bytes),
-        Column::number("depth", Unit::Count),
-        Column::number("device", Unit::BytesPerSec),
-        Column::number("fio", Unit::BytesPerSec),
-        Column::number("device / fio", Unit::Ratio),
-    ];
-    let mut table = Table::new("Medians of the runs", columns).whole();
-    table.rows.extend(bench.rows.iter().map(|row| {
-        vec![
-            row.pattern.into(),
-            u64::from(row.page_bytes).into(),
-            u64::from(row.queue_depth).into(),
-            row.device_bytes_per_sec.into(),
-            row.fio_bytes_per_sec.into(),
-            row.ratio.into(),
-        ]
-    }));
+    let table = Table::listing(&bench.rows)
+        .text("pattern", |row| row.pattern)
+        .number("page", Unit::Bytes, |row| u64::from(row.page_bytes))
+        .number("depth", Unit::Count, |row| u64::from(row.queue_depth))
+        .number("device", Unit::BytesPerSec, |row| row.device_bytes_per_sec)
+        .number("fio", Unit::BytesPerSec, |row| row.fio_bytes_per_sec)
+        .number("device / fio", Unit::Ratio, |row| row.ratio)
+        .table("Medians of the runs")
+        .whole();
     let lead = "The raw level on a device in a file, and fio with direct I/O by io_uring on a file \
                 of the same size in the same folder, alternately, each first in every other. The \
                 device checks every page that it reads. A page written at random goes to the next \
                 place of a random block, as flash demands; both make durable at the end what they \
                 wrote.";
     let mut section = Section::new("Throughput", lead);
-    section.push(Block::Table(table));
+    section.push(table);
     let subtitle = match bench.engine {
         "" => String::new(),
         engine => format!("{} of flash, pages by {engine}", Bytes(bench.size_bytes)),

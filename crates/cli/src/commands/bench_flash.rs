@@ -6,11 +6,11 @@ use prism_experiments::calls::{Call, Calls};
 use prism_experiments::levels::{self, Level, Outcome, Pattern, Size};
 use prism_experiments::{real_time, recovery};
 use prism_host::{Progress, clock};
-use prism_report::{Block, Column, Document, Section, Table, Unit, terminal};
+use prism_report::{Block, Document, Section, Table, Unit};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output::{JsonArg, screen};
+use crate::output::JsonArg;
 
 /// Arguments of `prism bench flash`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -128,9 +128,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let lines = Level::ALL.map(|level| LinesRow { level: level.name(), lines: level.lines() });
     let bench =
         Bench { calls, lines: lines.into(), workloads, recovery, real_time, seed: args.seed };
-    let (width, style) = screen();
-    args.json.write(&bench, &terminal::render(&document(&bench), width, style))?;
-    Ok(())
+    args.json.show(&bench, &document(&bench))
 }
 
 fn broken(error: impl std::fmt::Display) -> Failure {
@@ -234,41 +232,29 @@ fn document(bench: &Bench) -> Document {
 }
 
 fn calls_section(rows: &[CallRow]) -> Section {
-    let columns = vec![
-        Column::text("call"),
-        Column::number("page", Unit::Bytes),
-        Column::number("call", Unit::Nanos),
-        Column::number("bare copy", Unit::Nanos),
-        Column::number("beyond the copy", Unit::Nanos),
-        Column::number("target", Unit::Nanos),
-    ];
-    let mut table = Table::new("Medians of all runs, CPU time, one core", columns).whole();
-    for row in rows {
-        table.rows.push(vec![
-            row.call.into(),
-            f64::from(row.page_bytes).into(),
-            row.call_ns.into(),
-            row.copy_ns.into(),
-            row.beyond_copy_ns.into(),
-            row.target_ns.into(),
-        ]);
-    }
+    let table = Table::listing(rows)
+        .text("call", |row| row.call)
+        .number("page", Unit::Bytes, |row| f64::from(row.page_bytes))
+        .number("call", Unit::Nanos, |row| row.call_ns)
+        .number("bare copy", Unit::Nanos, |row| row.copy_ns)
+        .number("beyond the copy", Unit::Nanos, |row| row.beyond_copy_ns)
+        .number("target", Unit::Nanos, |row| row.target_ns)
+        .table("Medians of all runs, CPU time, one core")
+        .whole();
     let lead = "Calls on a device in memory without timing, beside a bare copy of the same bytes \
                 within a buffer as large as the data (32 MiB).";
-    let mut section = Section::new("CPU time of a call", lead);
-    section.push(Block::Table(table));
-    section
+    Section::new("CPU time of a call", lead).with(table)
 }
 
 fn lines_section(rows: &[LinesRow]) -> Section {
-    let columns = vec![Column::text("level"), Column::number("lines", Unit::Count)];
-    let mut table = Table::new("Neither blank nor comment", columns).whole();
-    table.rows.extend(rows.iter().map(|row| vec![row.level.into(), (row.lines as f64).into()]));
+    let table = Table::listing(rows)
+        .text("level", |row| row.level)
+        .number("lines", Unit::Count, |row| row.lines)
+        .table("Neither blank nor comment")
+        .whole();
     let lead = "A store of pages of fixed size that queues its requests, at each level: \
                 crates/experiments/src/levels.";
-    let mut section = Section::new("Lines of the program", lead);
-    section.push(Block::Table(table));
-    section
+    Section::new("Lines of the program", lead).with(table)
 }
 
 fn works_section(rows: &[WorkRow]) -> Section {
@@ -278,7 +264,7 @@ fn works_section(rows: &[WorkRow]) -> Section {
                 the same numbers. WA is write amplification.";
     let mut section = Section::new("The same workload at each level", lead);
     for pattern in Pattern::ALL {
-        section.push(Block::Table(works_table(pattern.name(), rows)));
+        section.push(works_table(pattern.name(), rows));
     }
     section.push(Block::Notes(vec![
         "Sixteen requests are in flight on the drive and in the queues of the raw and the \
@@ -294,79 +280,44 @@ fn works_section(rows: &[WorkRow]) -> Section {
 
 /// The levels under one pattern.
 fn works_table(pattern: &str, rows: &[WorkRow]) -> Table {
-    let columns = vec![
-        Column::text("level"),
-        Column::number("throughput", Unit::BytesPerSec),
-        Column::number("WA", Unit::Ratio),
-        Column::number("erases", Unit::Count),
-        Column::number("read mean", Unit::Nanos),
-        Column::number("read p99", Unit::Nanos),
-        Column::number("write mean", Unit::Nanos),
-        Column::number("write p99", Unit::Nanos),
-    ];
-    let mut table = Table::new(pattern, columns).whole();
-    for row in rows.iter().filter(|row| row.pattern == pattern) {
-        let mean = |of: &Option<Latency>| of.as_ref().map(|latency| latency.mean_ns);
-        let p99 = |of: &Option<Latency>| of.as_ref().map(|latency| latency.p99_ns as f64);
-        table.rows.push(vec![
-            row.level.into(),
-            row.bytes_per_sec.into(),
-            row.write_amplification.into(),
-            (row.erases as f64).into(),
-            mean(&row.reads).into(),
-            p99(&row.reads).into(),
-            mean(&row.writes).into(),
-            p99(&row.writes).into(),
-        ]);
-    }
-    table
+    let rows: Vec<_> = rows.iter().filter(|row| row.pattern == pattern).collect();
+    let mean = |of: &Option<Latency>| of.as_ref().map(|latency| latency.mean_ns);
+    let p99 = |of: &Option<Latency>| of.as_ref().map(|latency| latency.p99_ns);
+    Table::listing(&rows)
+        .text("level", |row| row.level)
+        .number("throughput", Unit::BytesPerSec, |row| row.bytes_per_sec)
+        .number("WA", Unit::Ratio, |row| row.write_amplification)
+        .number("erases", Unit::Count, |row| row.erases)
+        .number("read mean", Unit::Nanos, |row| mean(&row.reads))
+        .number("read p99", Unit::Nanos, |row| p99(&row.reads))
+        .number("write mean", Unit::Nanos, |row| mean(&row.writes))
+        .number("write p99", Unit::Nanos, |row| p99(&row.writes))
+        .table(pattern)
+        .whole()
 }
 
 fn recovery_section(rows: &[RecoveryRow]) -> Section {
-    let columns = vec![
-        Column::number("device", Unit::Bytes),
-        Column::number("mapped", Unit::Bytes),
-        Column::number("pages", Unit::Count),
-        Column::number("CPU time", Unit::Nanos),
-        Column::number("reading the flash", Unit::Nanos),
-    ];
-    let mut table = Table::new("Medians of all runs, three at most; and virtual time", columns);
-    for row in rows {
-        table.rows.push(vec![
-            (row.device_bytes as f64).into(),
-            (row.mapped_bytes as f64).into(),
-            (row.pages as f64).into(),
-            (row.cpu_seconds * 1e9).into(),
-            (row.device_ns as f64).into(),
-        ]);
-    }
+    let table = Table::listing(rows)
+        .number("device", Unit::Bytes, |row| row.device_bytes)
+        .number("mapped", Unit::Bytes, |row| row.mapped_bytes)
+        .number("pages", Unit::Count, |row| row.pages)
+        .number("CPU time", Unit::Nanos, |row| row.cpu_seconds * 1e9)
+        .number("reading the flash", Unit::Nanos, |row| row.device_ns)
+        .table("Medians of all runs, three at most; and virtual time");
     let lead = "A share over all of a device of 16 LUNs, filled to seven tenths, is opened at the \
                 policy level after its process has died: the header of every row is read.";
-    let mut section = Section::new("Recovery by size", lead);
-    section.push(Block::Table(table));
-    section
+    Section::new("Recovery by size", lead).with(table)
 }
 
 fn real_section(rows: &[RealRow]) -> Section {
-    let columns = vec![
-        Column::number("depth", Unit::Count),
-        Column::number("model p50", Unit::Nanos),
-        Column::number("real p50", Unit::Nanos),
-        Column::number("difference", Unit::Percent),
-    ];
-    let mut table = Table::new("Medians of all runs", columns).whole();
-    for row in rows {
-        let model = row.model_p50_ns as f64;
-        table.rows.push(vec![
-            (row.depth as f64).into(),
-            model.into(),
-            row.real_p50_ns.into(),
-            (row.real_p50_ns / model - 1.0).into(),
-        ]);
-    }
+    let table = Table::listing(rows)
+        .number("depth", Unit::Count, |row| row.depth)
+        .number("model p50", Unit::Nanos, |row| row.model_p50_ns)
+        .number("real p50", Unit::Nanos, |row| row.real_p50_ns)
+        .number("difference", Unit::Percent, |row| row.real_p50_ns / row.model_p50_ns as f64 - 1.0)
+        .table("Medians of all runs")
+        .whole();
     let lead = "The same random reads of pages of 16 KiB by one thread at the raw level, with so \
                 many in flight: in virtual time, and in real time by this machine's clock.";
-    let mut section = Section::new("Real time", lead);
-    section.push(Block::Table(table));
-    section
+    Section::new("Real time", lead).with(table)
 }

@@ -11,7 +11,7 @@ use prism_flash::raw::Raw;
 use prism_flash::{Allocation, Device, DeviceGeometry, FlashError, Options};
 use prism_flashfile::FlashFile;
 use prism_host::{Progress, clock};
-use prism_report::{Block, Column, Section, Table, Unit};
+use prism_report::{Section, Table, Unit};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -144,26 +144,18 @@ fn note(path: &Path) -> Result<(), Failure> {
 
 /// What is printed of it.
 pub fn section(opened: &Opened) -> Section {
-    let columns = vec![
-        Column::text("measurement"),
-        Column::number("file", Unit::Nanos),
-        Column::number("monitor", Unit::Nanos),
-        Column::number("shares", Unit::Nanos),
-        Column::number("in all", Unit::Nanos),
-        Column::number("slowest", Unit::Nanos),
-    ];
-    let mut table = Table::new("The median of the runs, and the slowest", columns).whole();
     let nanos = |seconds: f64| seconds * 1e9;
     let median = opened.runs[opened.runs.len() / 2];
     let slowest = opened.runs[opened.runs.len() - 1];
-    table.rows.push(vec![
-        NAME.into(),
-        nanos(median.file_secs).into(),
-        nanos(median.monitor_secs).into(),
-        nanos(median.shares_secs).into(),
-        nanos(median.total()).into(),
-        nanos(slowest.total()).into(),
-    ]);
+    let table = Table::listing(&[median])
+        .text("measurement", |_| NAME)
+        .number("file", Unit::Nanos, |median| nanos(median.file_secs))
+        .number("monitor", Unit::Nanos, |median| nanos(median.monitor_secs))
+        .number("shares", Unit::Nanos, |median| nanos(median.shares_secs))
+        .number("in all", Unit::Nanos, |median| nanos(median.total()))
+        .number("slowest", Unit::Nanos, |_| nanos(slowest.total()))
+        .table("The median of the runs, and the slowest")
+        .whole();
     let lead = format!(
         "{} of flash in blocks of 4 MiB: of {} blocks {} were erased and written to, {} are bad; \
          four shares are opened at the raw level. Block records are read from the disk, as the \
@@ -174,7 +166,5 @@ pub fn section(opened: &Opened) -> Section {
         opened.blocks_written,
         opened.bad_blocks
     );
-    let mut section = Section::new("Opening", lead);
-    section.push(Block::Table(table));
-    section
+    Section::new("Opening", lead).with(table)
 }

@@ -5,11 +5,10 @@ use clap::Args as ClapArgs;
 use prism_experiments::calc::{self, Cleaning};
 use prism_host::Progress;
 use prism_host::jobs::run_all;
-use prism_present::calc::cleaning::{Answer, document};
-use prism_report::terminal;
+use prism_present::calc::cleaning::{document, json};
 
 use crate::failure::Failure;
-use crate::output::{JsonArg, screen};
+use crate::output::JsonArg;
 
 /// Arguments of `prism calc cleaning`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -46,10 +45,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let done = run_all(jobs.collect(), |finished| progress.reached(finished as u64));
     progress.clear();
     let done: Vec<Cleaning> = done.into_iter().collect::<Result<_, _>>().map_err(wrong)?;
-    let (width, style) = screen();
-    let text = terminal::render(&document(&done, pages), width, style);
-    args.json.write(&Answer::new(&done, pages, seed), &text)?;
-    Ok(())
+    args.json.show(&json(&done, pages, seed), &document(&done, pages))
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {

@@ -3,11 +3,10 @@
 use clap::{ArgGroup, Args as ClapArgs};
 use prism_base::Bytes;
 use prism_experiments::calc::{Cell, life, usual_cycles};
-use prism_present::calc::lifetime::{Answer, document};
-use prism_report::terminal;
+use prism_present::calc::lifetime::{Question, document, json};
 
 use crate::failure::Failure;
-use crate::output::{JsonArg, screen};
+use crate::output::JsonArg;
 use crate::quantities;
 
 /// Arguments of `prism calc lifetime`.
@@ -44,12 +43,11 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let of_cell = args.cell.map(usual_cycles);
     let cycles = args.cycles.or(of_cell).expect("one of the two is required");
-    let life = life(args.capacity, cycles, args.write_amplification, args.rate)
+    let (capacity, rate) = (args.capacity, args.rate);
+    let asked = Question { capacity, cycles, write_amplification: args.write_amplification, rate };
+    let life = life(capacity, cycles, args.write_amplification, rate)
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    let answer = Answer::new(args.capacity, cycles, args.write_amplification, args.rate, life);
-    let (width, style) = screen();
-    args.json.write(&answer, &terminal::render(&document(&answer), width, style))?;
-    Ok(())
+    args.json.show(&json(&asked, &life), &document(&asked, &life))
 }
 
 fn parse_rate(text: &str) -> Result<Bytes, String> {

@@ -8,14 +8,13 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use prism_base::{Bytes, Nanos};
 use prism_host::capture::{self, Backend, Capture, CaptureSpec, Captured, Ended, Refusal, Until};
 use prism_host::{HostError, OutputFile, Progress, parquet};
-use prism_present::trace::{TraceObject, trace_object};
-use prism_present::trace_info::{limit_notes, people};
+use prism_present::trace;
 use prism_report::{Document, terminal};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{capture_mark, capture_stack, stack_worker};
 use crate::failure::Failure;
-use crate::output::{JsonArg, screen};
+use crate::output::{JsonArg, text};
 use crate::quantities;
 
 /// Arguments of `prism capture`.
@@ -97,22 +96,6 @@ impl Way {
     }
 }
 
-#[derive(Serialize)]
-struct Object {
-    output: String,
-    backend: &'static str,
-    /// Ways that were tried before, and why they do not work here.
-    refused: Vec<RefusalObject>,
-    lost_events: u64,
-    trace: TraceObject,
-}
-
-#[derive(Serialize)]
-struct RefusalObject {
-    backend: &'static str,
-    why: String,
-}
-
 /// Captures until the end that was asked for, and writes the trace.
 ///
 /// # Errors
@@ -149,10 +132,8 @@ fn record(args: &RecordArgs) -> Result<(), Failure> {
     store(&mut out, &mut captured)?;
     let output = out.name().to_owned();
     out.commit()?;
-    let object = object(output, &captured);
-    let (width, style) = screen();
-    let text = terminal::render(&document(&object), width, style);
-    args.json.write_beside(path, &object, &text)?;
+    let text = text(&document(&output, &captured));
+    args.json.write_beside(path, &object(&output, &captured), &text)?;
     match ended {
         Ended::Command(status) if !status.success() => {
             Err(Failure::Finding(format!("the trace is written, but the command failed: {status}")))
@@ -195,42 +176,32 @@ fn tell(text: &str) {
     }
 }
 
-fn object(output: String, captured: &Captured) -> Object {
-    let refused = |refusal: &Refusal| RefusalObject {
-        backend: refusal.backend.name(),
-        why: refusal.why.clone(),
-    };
-    Object {
-        output: output.clone(),
-        backend: captured.backend.name(),
-        refused: captured.refused.iter().map(refused).collect(),
-        lost_events: captured.lost,
-        trace: TraceObject { file: output, ..trace_object(&captured.trace.info) },
-    }
+fn object(output: &str, captured: &Captured) -> Value {
+    // Ways that were tried before, and why they do not work here.
+    let refused =
+        |refusal: &Refusal| json!({"backend": refusal.backend.name(), "why": refusal.why});
+    let mut trace = trace::json(&captured.trace.info);
+    trace["file"] = output.into();
+    json!({
+        "output": output,
+        "backend": captured.backend.name(),
+        "refused": captured.refused.iter().map(refused).collect::<Vec<_>>(),
+        "lost_events": captured.lost,
+        "trace": trace,
+    })
 }
 
-fn document(object: &Object) -> Document {
-    let trace = &object.trace;
-    let lost = match object.lost_events {
+fn document(output: &str, captured: &Captured) -> Document {
+    let trace = &captured.trace.info;
+    let lost = match captured.lost {
         0 => "no event lost".into(),
         1 => "1 event lost; give a larger --buffer".into(),
         count => format!("{count} events lost; give a larger --buffer"),
     };
-    let subtitle = format!("{} requests and {} flushes, {lost}", trace.requests, trace.flushes);
-    let mut document = Document::new(object.output.clone(), subtitle);
-    let who = [
-        ("Devices", "device", &trace.devices),
-        ("Processes", "process", &trace.processes),
-        ("Files", "file", &trace.files),
-    ];
-    for (title, column, tallies) in who {
-        document.sections.extend(people(title, column, tallies));
-    }
-    let notes = limit_notes(trace);
-    if !notes.is_empty() {
-        let mut section = prism_report::Section::new("Limits", "");
-        section.push(prism_report::Block::Notes(notes));
-        document.sections.push(section);
-    }
+    let (requests, flushes) = (trace.summary.requests, trace.summary.flushes);
+    let subtitle = format!("{requests} requests and {flushes} flushes, {lost}");
+    let mut document = Document::new(output, subtitle);
+    document.sections.extend(trace::issuers(trace));
+    document.sections.extend(trace::limits(trace));
     document
 }

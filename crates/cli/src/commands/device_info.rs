@@ -8,12 +8,12 @@ use clap::Args as ClapArgs;
 use prism_flash::Medium;
 use prism_flashfile::FlashFile;
 use prism_host::{HostError, Progress};
-use prism_report::{Block, Column, Document, Figure, Section, Table, Unit, Value, terminal};
+use prism_report::{Block, Document, Figure, Section, Table, Unit};
 use serde::Serialize;
 
 use super::device::{self, GeometryObject, Tables};
 use crate::failure::Failure;
-use crate::output::{JsonArg, screen};
+use crate::output::JsonArg;
 
 /// Arguments of `prism device info`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -98,30 +98,26 @@ pub fn info(args: &InfoArgs) -> Result<(), Failure> {
         monitor,
         file: name,
     };
-    let (width, style) = screen();
-    let text = terminal::render(&info_document(&info, &geometry), width, style);
-    args.json.write(&info, &text)?;
-    Ok(())
+    args.json.show(&info, &info_document(&info, &geometry))
 }
 
 fn info_document(info: &Info, geometry: &prism_flash::DeviceGeometry) -> Document {
     let mut section = Section::new("Device", "");
-    let number = |of: u32| u64::from(of);
-    section.push(Block::KeyFigures(vec![
+    section.push(vec![
         Figure::new("Flash", Unit::Bytes, geometry.raw().0),
-        Figure::new("Channels", Unit::Count, number(geometry.channels)),
-        Figure::new("LUNs", Unit::Count, number(geometry.luns())),
-        Figure::new("Blocks of a LUN", Unit::Count, number(geometry.blocks_per_lun)),
+        Figure::new("Channels", Unit::Count, geometry.channels),
+        Figure::new("LUNs", Unit::Count, geometry.luns()),
+        Figure::new("Blocks of a LUN", Unit::Count, geometry.blocks_per_lun),
         Figure::new("Block", Unit::Bytes, geometry.block_bytes()),
-        Figure::new("Page", Unit::Bytes, number(geometry.page_size)),
-        Figure::new("Out-of-band bytes of a page", Unit::Bytes, number(geometry.oob_size)),
-        Figure::new("Most open blocks", Unit::Count, geometry.max_open_blocks.map(number)),
-        Figure::new("Bad from the factory", Unit::Count, info.factory_bad_blocks.len() as u64)
+        Figure::new("Page", Unit::Bytes, geometry.page_size),
+        Figure::new("Out-of-band bytes of a page", Unit::Bytes, geometry.oob_size),
+        Figure::new("Most open blocks", Unit::Count, geometry.max_open_blocks),
+        Figure::new("Bad from the factory", Unit::Count, info.factory_bad_blocks.len())
             .note("blocks"),
         Figure::new("Pages programmed", Unit::Count, info.programmed_pages),
         Figure::new("Room on the disk", Unit::Bytes, info.disk_bytes)
             .note(format!("of a file of {} bytes", info.file_bytes)),
-    ]));
+    ]);
     let document = Document::new(
         info.file.clone(),
         format!("flash file {}, version {}", info.identity, info.version),
@@ -132,28 +128,20 @@ fn info_document(info: &Info, geometry: &prism_flash::DeviceGeometry) -> Documen
         shares.push(Block::Notes(vec![note.into()]));
         return document.with(section).with(shares);
     };
-    shares.push(Block::KeyFigures(vec![
-        Figure::new("Free LUNs", Unit::Count, u64::from(tables.free_luns)),
+    shares.push(vec![
+        Figure::new("Free LUNs", Unit::Count, tables.free_luns),
         Figure::new("A LUN gives", Unit::Bytes, tables.lun_bytes),
-        Figure::new("Bad blocks", Unit::Count, tables.bad_blocks.len() as u64),
-    ]));
-    let columns = vec![
-        Column::text("share"),
-        Column::number("LUNs", Unit::Count),
-        Column::number("over-provisioning", Unit::Count),
-        Column::number("size", Unit::Bytes),
-    ];
-    let mut table = Table::new("In the order in which they were allocated", columns).whole();
-    table.rows.extend(tables.shares.iter().map(|share| {
-        vec![
-            Value::Text(share.name.clone()),
-            (share.luns.len() as u64).into(),
-            u64::from(share.over_provisioning_luns).into(),
-            share.bytes.into(),
-        ]
-    }));
+        Figure::new("Bad blocks", Unit::Count, tables.bad_blocks.len()),
+    ]);
+    let table = Table::listing(&tables.shares)
+        .text("share", |share| share.name.as_str())
+        .number("LUNs", Unit::Count, |share| share.luns.len())
+        .number("over-provisioning", Unit::Count, |share| share.over_provisioning_luns)
+        .number("size", Unit::Bytes, |share| share.bytes)
+        .table("In the order in which they were allocated")
+        .whole();
     if !table.rows.is_empty() {
-        shares.push(Block::Table(table));
+        shares.push(table);
     }
     document.with(section).with(shares)
 }
@@ -276,10 +264,7 @@ pub fn wear(args: &WearArgs) -> Result<(), Failure> {
     let (tables, file) = device::tables(&args.file, file)?;
     let bad_blocks = tables.map_or_else(|| marked(&file), |tables| tables.bad_blocks);
     let wear = summary(&args.file, &counts, bad_blocks);
-    let (width, style) = screen();
-    let text = terminal::render(&wear_document(&wear), width, style);
-    args.json.write(&wear, &text)?;
-    Ok(())
+    args.json.show(&wear, &wear_document(&wear))
 }
 
 /// How often each block was erased.
@@ -321,21 +306,22 @@ fn summary(file: &Path, counts: &[u32], bad_blocks: Vec<u32>) -> Wear {
 
 fn wear_document(wear: &Wear) -> Document {
     let mut section = Section::new("Erases of a block", "");
-    section.push(Block::KeyFigures(vec![
-        Figure::new("Fewest", Unit::Count, u64::from(wear.min)),
+    section.push(vec![
+        Figure::new("Fewest", Unit::Count, wear.min),
         Figure::new("Mean", Unit::Ratio, wear.mean),
-        Figure::new("Most", Unit::Count, u64::from(wear.max)),
+        Figure::new("Most", Unit::Count, wear.max),
         Figure::new("In all", Unit::Count, wear.erases),
-        Figure::new("Bad blocks", Unit::Count, wear.bad_blocks.len() as u64),
-    ]));
-    let columns = vec![Column::text("erases"), Column::number("blocks", Unit::Count)];
-    let mut table = Table::new("Blocks by erases", columns).whole();
-    table.rows.extend(wear.histogram.iter().map(|bucket| {
-        let Bucket { from, to, blocks } = *bucket;
-        let range = if from == to { from.to_string() } else { format!("{from} to {to}") };
-        vec![Value::Text(range), blocks.into()]
-    }));
-    section.push(Block::Table(table));
+        Figure::new("Bad blocks", Unit::Count, wear.bad_blocks.len()),
+    ]);
+    let table = Table::listing(&wear.histogram)
+        .text("erases", |&Bucket { from, to, .. }| match from == to {
+            true => from.to_string(),
+            false => format!("{from} to {to}"),
+        })
+        .number("blocks", Unit::Count, |bucket| bucket.blocks)
+        .table("Blocks by erases")
+        .whole();
+    section.push(table);
     if !wear.bad_blocks.is_empty() {
         let shown: Vec<_> = wear.bad_blocks.iter().take(NAMED).map(u32::to_string).collect();
         let more = if wear.bad_blocks.len() > NAMED { " and more" } else { "" };

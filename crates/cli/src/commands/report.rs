@@ -10,7 +10,7 @@ use prism_present::analysis::{Analysis, Question, Trace, WhatIfs, parse_what_ifs
 use prism_present::contract::fail_on::{self, Gate};
 use prism_present::drive::charts;
 use prism_present::drive_choice::{DriveChoice, is_device};
-use prism_present::report::{documents, object};
+use prism_present::report;
 
 use crate::device_args::DeviceArgs;
 use crate::failure::Failure;
@@ -100,8 +100,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         None => None,
     };
     let against = other.as_ref().map(|(name, other)| Against::new(&analysis, other, name));
-    let object = json(&object(&analysis, against.as_ref()));
-    let (short, long) = documents(&analysis, against.as_ref());
+    let object = json(&report::json(&analysis, against.as_ref()));
+    let (short, long) = report::documents(&analysis, against.as_ref());
     let failed = failed(&args.fail_on, &analysis);
     let page = charts::with_charts(long, analysis.charts.sections());
     outputs.write(&short, page, &object, None)?;

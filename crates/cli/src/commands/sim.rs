@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, ValueEnum};
 use prism_present::drive::charts::with_charts;
-use prism_present::sim::{SimObject, document, fio_json};
+use prism_present::sim::{self, fio_json};
 use prism_present::simulation::Plan;
 use prism_present::sweep;
 use prism_workload::fio::{self, JobReader, Section, words};
@@ -131,18 +131,17 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let ran = setup.run(at_read_only, &world, &mut |finished| requests.add(finished));
     files.requests = requests.finish()?;
     let (simulated, charts) = ran?;
-    let facts = simulated.facts(&plan.drive, args.seed);
     let text = match args.output_format {
         OutputFormat::Normal => None,
         format => {
-            Some(json(&fio_json::output(&facts, &sections, format == OutputFormat::JsonPlus)))
+            Some(json(&fio_json::output(&simulated, &sections, format == OutputFormat::JsonPlus)))
         }
     };
     let mut charts = charts.sections();
     charts[0].lead = "What was measured, in simulated time.".into();
-    let short = document(&facts);
+    let short = sim::document(&simulated);
     let page = with_charts(short.clone(), charts);
-    files.write(&short, page, &json(&SimObject::new(&facts)), text.as_deref())
+    files.write(&short, page, &json(&sim::json(&simulated)), text.as_deref())
 }
 
 fn sweep_all(args: &Args, sections: &[Section], plan: &Plan) -> Result<(), Failure> {

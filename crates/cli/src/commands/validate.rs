@@ -4,12 +4,11 @@ use clap::Args as ClapArgs;
 use prism_experiments::{Check, Scale, checks, datasheet, oracles, tiers};
 use prism_host::Progress;
 use prism_host::jobs::run_all;
-use prism_present::validation::{Validation, document, failed};
-use prism_report::terminal;
+use prism_present::validation::{document, failed, json};
 use prism_ssd::Device;
 
 use crate::failure::Failure;
-use crate::output::{JsonArg, screen};
+use crate::output::JsonArg;
 
 /// Arguments of `prism validate`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -50,10 +49,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let done: Vec<Vec<Check>> = run_all(jobs, |finished| progress.reached(finished as u64));
     let done: Vec<Check> = done.into_iter().flatten().collect();
     progress.clear();
+    args.json.show(&json(&done, args.seed), &document(&done))?;
     let failed = failed(&done);
-    let (width, style) = screen();
-    let text = terminal::render(&document(&done), width, style);
-    args.json.write(&Validation::new(&done, args.seed), &text)?;
     if failed > 0 {
         return Err(Failure::Finding(format!("{failed} checks failed")));
     }

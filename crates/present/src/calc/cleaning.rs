@@ -2,54 +2,30 @@
 //! fullness, and where they are the emptiest.
 
 use prism_experiments::calc::{Cleaning, Cost};
-use prism_report::{Block, Column, Document, Section, Table, Unit, Value};
-use serde::Serialize;
+use prism_report::{Block, Document, Section, Table, Unit};
+use serde_json::{Value as Json, json};
 
-#[derive(Debug, Serialize)]
-struct CostRow {
-    victim_valid_share: f64,
-    blocks_compacted: f64,
-    pages_copied: f64,
-    write_amplification: f64,
-}
-
-#[derive(Debug, Serialize)]
-struct Row {
-    utilization: f64,
-    average_victim: CostRow,
-    greedy_theory: CostRow,
-    greedy_simulated: CostRow,
-}
-
-/// What was asked, and the answer.
-#[derive(Debug, Serialize)]
-pub struct Answer {
-    pages_per_block: u32,
-    seed: u64,
-    rows: Vec<Row>,
-}
-
-impl Answer {
-    /// The answer for drives with blocks of so many pages.
-    #[must_use]
-    pub fn new(done: &[Cleaning], pages_per_block: u32, seed: u64) -> Self {
-        Self { pages_per_block, seed, rows: done.iter().map(row).collect() }
-    }
-}
-
-fn row(cleaning: &Cleaning) -> Row {
-    let cost = |cost: &Cost| CostRow {
-        victim_valid_share: cost.valid,
-        blocks_compacted: cost.blocks,
-        pages_copied: cost.pages,
-        write_amplification: cost.write_amplification,
+/// The answer for drives with blocks of so many pages, as JSON.
+#[must_use]
+pub fn json(done: &[Cleaning], pages_per_block: u32, seed: u64) -> Json {
+    let cost = |cost: &Cost| {
+        json!({
+            "victim_valid_share": cost.valid,
+            "blocks_compacted": cost.blocks,
+            "pages_copied": cost.pages,
+            "write_amplification": cost.write_amplification,
+        })
     };
-    Row {
-        utilization: cleaning.utilization,
-        average_victim: cost(&cleaning.average),
-        greedy_theory: cost(&cleaning.theory),
-        greedy_simulated: cost(&cleaning.simulated),
-    }
+    let row = |cleaning: &Cleaning| {
+        json!({
+            "utilization": cleaning.utilization,
+            "average_victim": cost(&cleaning.average),
+            "greedy_theory": cost(&cleaning.theory),
+            "greedy_simulated": cost(&cleaning.simulated),
+        })
+    };
+    let rows: Vec<Json> = done.iter().map(row).collect();
+    json!({"pages_per_block": pages_per_block, "seed": seed, "rows": rows})
 }
 
 /// The answer as a document.
@@ -67,20 +43,12 @@ pub fn document(done: &[Cleaning], pages_per_block: u32) -> Document {
 }
 
 fn table(caption: &str, done: &[Cleaning], what: impl Fn(&Cost) -> f64) -> Block {
-    let columns = vec![
-        Column::number("utilization A", Unit::Percent),
-        Column::number("average victim", Unit::Count),
-        Column::number("greedy, theory", Unit::Count),
-        Column::number("greedy, simulated", Unit::Count),
-    ];
-    let mut table = Table::new(caption, columns).whole();
-    for cleaning in done {
-        let costs = [&cleaning.average, &cleaning.theory, &cleaning.simulated];
-        let mut cells = vec![Value::from(cleaning.utilization)];
-        cells.extend(costs.map(|cost| Value::from(what(cost))));
-        table.rows.push(cells);
-    }
-    Block::Table(table)
+    let table = Table::listing(done)
+        .number("utilization A", Unit::Percent, |cleaning| cleaning.utilization)
+        .number("average victim", Unit::Count, |cleaning| what(&cleaning.average))
+        .number("greedy, theory", Unit::Count, |cleaning| what(&cleaning.theory))
+        .number("greedy, simulated", Unit::Count, |cleaning| what(&cleaning.simulated));
+    Block::Table(table.table(caption).whole())
 }
 
 /// What the difference between the columns means, at the fullest of the drives.

@@ -3,7 +3,7 @@
 use prism_base::Bytes;
 use prism_contract::blocks::DriveBlocks;
 use prism_contract::rules::{COVERAGES, Findings, Side, Zombies};
-use prism_report::{Axis, Block, Chart, Curve, CurveShape, Curves, Mark, Section, Unit};
+use prism_report::{Axis, Chart, Curve, CurveShape, Curves, Mark, Section, Unit};
 
 use super::Contract;
 
@@ -25,7 +25,7 @@ pub fn sections(contract: &Contract, capacity: Bytes) -> Vec<Section> {
 
 fn push(section: &mut Section, chart: Curves) {
     if chart.series.iter().any(|series| series.points.len() > 1) {
-        section.push(Block::Chart(Chart::Curves(chart)));
+        section.push(Chart::Curves(chart));
     }
 }
 

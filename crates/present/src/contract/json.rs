@@ -1,209 +1,144 @@
-//! `rules` and `what_if` of the JSON of a report.
+//! What the contract says of a trace, as JSON: keys stay as they are and in this order.
 
 use std::collections::BTreeMap;
 
+use prism_contract::advice::Advice;
 use prism_contract::rules::{
     AlignmentFindings, COVERAGES, Findings, Rule, Side, ValueCounts, Zombies,
 };
-use prism_contract::what_if::{Comparison, Figures, Skipped};
+use prism_contract::terms::Term;
+use prism_contract::what_if::{Comparison, Figures};
 use prism_replay::SteadyState;
-use serde::Serialize;
-use serde_json::{Value, json};
+use prism_report::json::rows;
+use serde_json::{Map, Value, json};
 
-use super::Contract;
+use super::{COMPARED, Compared, Contract, tables};
+use crate::json::join;
 
-/// One entry for each rule, by its key.
-#[derive(Debug, Serialize)]
-pub struct RulesObject(BTreeMap<&'static str, RuleObject>);
-
-/// A rule.
-#[derive(Debug, Serialize)]
-struct RuleObject {
-    /// From 0 to 1; null where the trace does not tell.
-    score: Option<f64>,
-    verdict: &'static str,
-    /// What it costs, simulated: null where it was not.
-    price: Option<PriceObject>,
-    offenders: Vec<OffenderObject>,
-    thresholds: ThresholdsObject,
-    means: &'static str,
-    figures: Value,
+/// The five rules, by their keys.
+#[must_use]
+pub fn rules(contract: &Contract) -> Value {
+    let all = Rule::ALL.into_iter().map(|rule| (rule.key(), self::rule(contract, rule)));
+    json!(all.collect::<BTreeMap<_, _>>())
 }
 
-#[derive(Debug, Serialize)]
-struct ThresholdsObject {
-    kept: f64,
-    broken: f64,
-    why: &'static str,
+fn rule(contract: &Contract, rule: Rule) -> Value {
+    let findings = &contract.findings;
+    let lines = findings.thresholds(rule);
+    json!({
+        // From 0 to 1; null where the trace does not tell.
+        "score": findings.score(rule),
+        "verdict": findings.verdict(rule).name(),
+        // What breaking the rule costs; null where that was not simulated.
+        "price": contract.price(rule).map(price),
+        "offenders": rows(&tables::offenders(findings, rule)),
+        "thresholds": {"kept": lines.kept, "broken": lines.broken, "why": rule.thresholds_why()},
+        "means": rule.score_means(),
+        "figures": figures(contract, rule),
+    })
 }
 
-#[derive(Debug, Serialize)]
-struct OffenderObject {
-    by: &'static str,
-    name: String,
-    share: f64,
-    amount: f64,
+/// The rule broken as it is (before) and kept (after), and how many times better kept is.
+fn price(price: &Comparison) -> Value {
+    let sides = json!({
+        "change": price.change.key(),
+        "upper_bound": price.change.upper_bound(),
+        "before": simulated(&price.before),
+        "after": simulated(&price.after),
+    });
+    let gain = |compared: &Compared| {
+        (compared.key.to_owned(), compared.gain(&price.before, &price.after).into())
+    };
+    join([sides, Value::Object(COMPARED.iter().map(gain).collect::<Map<_, _>>())])
 }
 
-/// What breaking a rule costs.
-#[derive(Debug, Serialize)]
-struct PriceObject {
-    change: &'static str,
-    upper_bound: bool,
-    /// The rule broken as it is.
-    before: FiguresObject,
-    /// The rule kept.
-    after: FiguresObject,
-    /// Before over after.
-    write_amplification: Option<f64>,
-    /// Before over after.
-    latency_p99: Option<f64>,
-    /// After over before.
-    throughput: Option<f64>,
-    /// After over before.
-    lifetime: Option<f64>,
+/// Every fix that was simulated.
+#[must_use]
+pub fn what_ifs(contract: &Contract) -> Value {
+    let one = |what_if: &Comparison| {
+        json!({
+            "change": what_if.change.key(),
+            "name": what_if.change.name(),
+            "rule": what_if.change.rule().key(),
+            "upper_bound": what_if.change.upper_bound(),
+            "before": simulated(&what_if.before),
+            "after": simulated(&what_if.after),
+            "description": what_if.change.sentence(),
+            "note": what_if.note,
+        })
+    };
+    contract.what_ifs.iter().map(one).collect()
 }
 
-/// A fix that was simulated.
-#[derive(Debug, Serialize)]
-pub struct WhatIfObject {
-    change: &'static str,
-    name: &'static str,
-    rule: &'static str,
-    upper_bound: bool,
-    before: FiguresObject,
-    after: FiguresObject,
-    description: String,
-    note: Option<String>,
+/// Every fix that was not, and why.
+#[must_use]
+pub fn left_out(contract: &Contract) -> Value {
+    let skipped = contract.skipped.iter();
+    skipped.map(|one| json!({"change": one.change.key(), "reason": one.reason})).collect()
 }
 
-/// A fix that was not simulated.
-#[derive(Debug, Serialize)]
-pub struct LeftOutObject {
-    change: &'static str,
-    reason: String,
+fn simulated(figures: &Figures) -> Value {
+    json!({
+        "write_amplification": figures.write_amplification,
+        "p99_ns": figures.p99.map(|p99| p99.0),
+        "lifetime_days": figures.lifetime_days,
+        "bytes_per_second": figures.bytes_per_second,
+        "requests_per_second": figures.iops,
+        "flash_bytes_programmed": figures.flash_bytes.0,
+        "host_bytes_written": figures.host_bytes.0,
+        "passes": figures.passes,
+        // Whether write amplification had settled before; null where that was not tested.
+        "steady": match figures.steady {
+            SteadyState::Reached => Some(true),
+            SteadyState::NotReached => Some(false),
+            SteadyState::NotTested | SteadyState::NoWrites => None,
+        },
+        "erases_min": figures.wear.min,
+        "erases_mean": figures.wear.mean,
+        "erases_max": figures.wear.max,
+        "map_miss_ratio": figures.map_miss_ratio(),
+    })
 }
 
-impl LeftOutObject {
-    /// Of every fix that was not.
-    #[must_use]
-    pub fn all(contract: &Contract) -> Vec<Self> {
-        let one = |skipped: &Skipped| Self {
-            change: skipped.change.key(),
-            reason: skipped.reason.clone(),
-        };
-        contract.skipped.iter().map(one).collect()
-    }
+/// The seven design rules.
+#[must_use]
+pub fn advice(contract: &Contract) -> Value {
+    let one = |advice: &Advice| {
+        json!({
+            "number": advice.number,
+            "rule": advice.rule,
+            "verdict": advice.verdict.key(),
+            // Why the trace does not tell; null where it does.
+            "reason": super::advice::reason(&advice.verdict),
+            "numbers": advice.numbers,
+            "advice": advice.advice,
+            "source": advice.source,
+        })
+    };
+    contract.advice.iter().map(one).collect()
 }
 
-#[derive(Debug, Serialize)]
-struct FiguresObject {
-    write_amplification: Option<f64>,
-    p99_ns: Option<u64>,
-    lifetime_days: Option<f64>,
-    bytes_per_second: f64,
-    requests_per_second: f64,
-    flash_bytes_programmed: u64,
-    host_bytes_written: u64,
-    passes: u32,
-    /// Whether write amplification had settled before; null where that was not tested.
-    steady: Option<bool>,
-    erases_min: u32,
-    erases_mean: f64,
-    erases_max: u32,
-    map_miss_ratio: Option<f64>,
-}
-
-impl FiguresObject {
-    fn new(figures: &Figures) -> Self {
-        Self {
-            write_amplification: figures.write_amplification,
-            p99_ns: figures.p99.map(|p99| p99.0),
-            lifetime_days: figures.lifetime_days,
-            bytes_per_second: figures.bytes_per_second,
-            requests_per_second: figures.iops,
-            flash_bytes_programmed: figures.flash_bytes.0,
-            host_bytes_written: figures.host_bytes.0,
-            passes: figures.passes,
-            steady: match figures.steady {
-                SteadyState::Reached => Some(true),
-                SteadyState::NotReached => Some(false),
-                SteadyState::NotTested | SteadyState::NoWrites => None,
+/// The six assumptions about storage.
+#[must_use]
+pub fn terms(contract: &Contract) -> Value {
+    let one = |term: &Term| {
+        json!({
+            "number": term.number,
+            "name": term.name,
+            // Whether it holds for this trace and drive; null where they do not decide it.
+            "holds": term.holds,
+            "why": term.why,
+            // What the source says of kinds of devices.
+            "quoted": {
+                "disk": term.disk.name(),
+                "raid": term.raid.name(),
+                "mems": term.mems.name(),
+                "ssd": term.ssd.name(),
             },
-            erases_min: figures.wear.min,
-            erases_mean: figures.wear.mean,
-            erases_max: figures.wear.max,
-            map_miss_ratio: figures.map_miss_ratio(),
-        }
-    }
-}
-
-impl PriceObject {
-    fn new(price: &Comparison) -> Self {
-        let (before, after) = (&price.before, &price.after);
-        let over = |a: Option<f64>, b: Option<f64>| Some(a? / b?).filter(|ratio| ratio.is_finite());
-        let p99 = |f: &Figures| f.p99.map(|p99| p99.0 as f64);
-        Self {
-            change: price.change.key(),
-            upper_bound: price.change.upper_bound(),
-            before: FiguresObject::new(before),
-            after: FiguresObject::new(after),
-            write_amplification: over(before.write_amplification, after.write_amplification),
-            latency_p99: over(p99(before), p99(after)),
-            throughput: over(Some(after.bytes_per_second), Some(before.bytes_per_second)),
-            lifetime: over(after.lifetime_days, before.lifetime_days),
-        }
-    }
-}
-
-impl WhatIfObject {
-    /// Of every fix that was simulated.
-    #[must_use]
-    pub fn all(contract: &Contract) -> Vec<Self> {
-        let one = |what_if: &Comparison| Self {
-            change: what_if.change.key(),
-            name: what_if.change.name(),
-            rule: what_if.change.rule().key(),
-            upper_bound: what_if.change.upper_bound(),
-            before: FiguresObject::new(&what_if.before),
-            after: FiguresObject::new(&what_if.after),
-            description: what_if.change.sentence(),
-            note: what_if.note.clone(),
-        };
-        contract.what_ifs.iter().map(one).collect()
-    }
-}
-
-impl RulesObject {
-    /// Of every rule.
-    #[must_use]
-    pub fn new(contract: &Contract) -> Self {
-        let findings = &contract.findings;
-        let one = |rule: Rule| {
-            let lines = findings.thresholds(rule);
-            let offender = |o: &prism_contract::rules::Offender| OffenderObject {
-                by: o.by.name(),
-                name: o.name.clone(),
-                share: o.share,
-                amount: o.amount,
-            };
-            let object = RuleObject {
-                score: findings.score(rule),
-                verdict: findings.verdict(rule).name(),
-                price: contract.price(rule).map(PriceObject::new),
-                offenders: findings.offenders(rule).iter().map(offender).collect(),
-                thresholds: ThresholdsObject {
-                    kept: lines.kept,
-                    broken: lines.broken,
-                    why: rule.thresholds_why(),
-                },
-                means: rule.score_means(),
-                figures: figures(contract, rule),
-            };
-            (rule.key(), object)
-        };
-        Self(Rule::ALL.into_iter().map(one).collect())
-    }
+            "source": term.source,
+        })
+    };
+    contract.terms.iter().map(one).collect()
 }
 
 /// The numbers behind a score.

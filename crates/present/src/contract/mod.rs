@@ -13,12 +13,10 @@ use prism_contract::advice::Advice;
 use prism_contract::blocks::DriveBlocks;
 use prism_contract::rules::{Findings, Rule, Verdict as RuleVerdict};
 use prism_contract::terms::Term;
-use prism_contract::what_if::{Comparison, Skipped};
-use prism_report::{Block, Grade, Section, Verdict};
+use prism_contract::what_if::{Comparison, Figures, Skipped};
+use prism_report::{Block, Grade, Section, Unit, Verdict};
 
-pub use advice::AdviceObject;
-pub use json::{LeftOutObject, RulesObject, WhatIfObject};
-pub use terms::TermObject;
+use crate::drive::DAY_NS;
 
 /// The findings of a trace on a drive, and what was simulated of its fixes.
 pub struct Contract {
@@ -36,6 +34,74 @@ pub struct Contract {
     pub terms: Vec<Term>,
     /// The design rules.
     pub advice: Vec<Advice>,
+}
+
+/// A figure by which a change is judged.
+struct Compared {
+    /// In sentences.
+    name: &'static str,
+    /// In the JSON of a price.
+    key: &'static str,
+    /// The head of its columns; none if no table has it.
+    column: Option<&'static str>,
+    unit: Unit,
+    /// What one of `of` is in the base unit of `unit`.
+    scale: f64,
+    of: fn(&Figures) -> Option<f64>,
+    less_is_better: bool,
+}
+
+const COMPARED: [Compared; 4] = [
+    Compared {
+        name: "write amplification",
+        key: "write_amplification",
+        column: Some("WA"),
+        unit: Unit::Ratio,
+        scale: 1.0,
+        of: |figures| figures.write_amplification,
+        less_is_better: true,
+    },
+    Compared {
+        name: "p99",
+        key: "latency_p99",
+        column: Some("p99"),
+        unit: Unit::Nanos,
+        scale: 1.0,
+        of: |figures| figures.p99.map(|p99| p99.0 as f64),
+        less_is_better: true,
+    },
+    Compared {
+        name: "throughput",
+        key: "throughput",
+        column: None,
+        unit: Unit::BytesPerSec,
+        scale: 1.0,
+        of: |figures| Some(figures.bytes_per_second),
+        less_is_better: false,
+    },
+    Compared {
+        name: "lifetime",
+        key: "lifetime",
+        column: Some("life"),
+        unit: Unit::Nanos,
+        scale: DAY_NS,
+        of: |figures| figures.lifetime_days,
+        less_is_better: false,
+    },
+];
+
+impl Compared {
+    /// The value in the base unit.
+    fn shown(&self, figures: &Figures) -> Option<f64> {
+        (self.of)(figures).map(|value| value * self.scale)
+    }
+
+    /// How many times better `after` is.
+    fn gain(&self, before: &Figures, after: &Figures) -> Option<f64> {
+        let (before, after) = ((self.of)(before)?, (self.of)(after)?);
+        let gain = if self.less_is_better { before / after } else { after / before };
+        Some(gain).filter(|gain| gain.is_finite())
+    }
 }
 
 /// The changes that show what a rule costs, the best first: the rule broken as it is,

@@ -5,7 +5,7 @@ use prism_contract::rules::{Dimension, Findings, Rule, Side, Verdict};
 use prism_contract::what_if::{Change, Comparison, Figures};
 use prism_report::Unit;
 
-use super::Contract;
+use super::{COMPARED, Compared, Contract};
 
 /// What was found of `rule`, in one or two sentences: the numbers, and who it was.
 #[must_use]
@@ -197,24 +197,12 @@ pub fn price(price: &Comparison) -> String {
 }
 
 fn beside(before: &Figures, after: &Figures) -> String {
-    let show = |name: &str, unit: Unit, a: Option<f64>, b: Option<f64>| {
-        Some(format!("{name} {} instead of {}", unit.format(b?), unit.format(a?)))
+    let show = |compared: &Compared| {
+        let Compared { name, unit, .. } = compared;
+        let (a, b) = (compared.shown(before)?, compared.shown(after)?);
+        Some(format!("{name} {} instead of {}", unit.format(b), unit.format(a)))
     };
-    let nanos = |f: &Figures| f.p99.map(|p99| p99.0 as f64);
-    let days = |f: &Figures| f.lifetime_days.map(|days| days * 86_400e9);
-    let wa = |f: &Figures| f.write_amplification;
-    let parts = [
-        show("write amplification", Unit::Ratio, wa(before), wa(after)),
-        show("p99", Unit::Nanos, nanos(before), nanos(after)),
-        show(
-            "throughput",
-            Unit::BytesPerSec,
-            Some(before.bytes_per_second),
-            Some(after.bytes_per_second),
-        ),
-        show("lifetime", Unit::Nanos, days(before), days(after)),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    COMPARED.iter().filter_map(show).collect::<Vec<_>>().join(", ")
 }
 
 /// Further numbers of a rule.

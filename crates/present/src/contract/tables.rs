@@ -2,69 +2,54 @@
 
 use prism_contract::rules::{Findings, Rule};
 use prism_contract::what_if::{Comparison, FigureSource, Figures, Headline, Skipped};
-use prism_report::{Block, Column, Section, Table, Unit, Value};
+use prism_report::{Block, Column, Section, Table, Unit};
 
-use super::Contract;
+use super::{COMPARED, Compared, Contract};
 
 /// The worst offenders against `rule`.
 #[must_use]
 pub fn offenders(findings: &Findings, rule: Rule) -> Table {
-    let measure = match rule {
+    let (measure, unit) = match rule {
         Rule::RequestScale => ("requests short of full scale", Unit::Count),
         Rule::Locality => ("misses", Unit::Count),
         Rule::AlignedSequentiality => ("merged", Unit::Bytes),
         Rule::GroupingByDeathTime => ("garbage held captive", Unit::Bytes),
         Rule::UniformLifetime => ("writes above the mean", Unit::Count),
     };
-    let columns = vec![
-        Column::text("by"),
-        Column::text("name"),
-        Column::number("share", Unit::Percent),
-        Column::number(measure.0, measure.1),
-    ];
-    let mut table = Table::new(format!("{}: the worst offenders", rule.name()), columns);
-    for offender in findings.offenders(rule) {
-        table.rows.push(vec![
-            offender.by.name().into(),
-            offender.name.as_str().into(),
-            offender.share.into(),
-            offender.amount.into(),
-        ]);
-    }
-    table
+    Table::listing(findings.offenders(rule))
+        .text("by", |offender| offender.by.name())
+        .text("name", |offender| offender.name.as_str())
+        .number("share", Unit::Percent, |offender| offender.share)
+        .column(Column::number(measure, unit).key("amount"), |offender| offender.amount)
+        .table(format!("{}: the worst offenders", rule.name()))
 }
 
 /// What each fix brings, before and after.
 #[must_use]
 pub fn what_ifs(all: &[Comparison]) -> Table {
-    let mut columns = vec![Column::text("change")];
-    for (name, unit) in [("WA", Unit::Ratio), ("p99", Unit::Nanos), ("life", Unit::Nanos)] {
-        columns.push(Column::number(name, unit));
-        columns.push(Column::number(format!("{name} then"), unit));
-    }
-    columns.push(Column::number("speed", Unit::Ratio));
-    let mut table = Table::new("Each change alone, on the same trace and drive", columns).whole();
-    for what_if in all {
-        let (before, after) = (&what_if.before, &what_if.after);
+    let mut listing = Table::listing(all).text("change", |what_if| {
         let star = match (what_if.change.upper_bound(), &what_if.note) {
             (true, Some(_)) => " *+",
             (true, None) => " *",
             (false, Some(_)) => " +",
             (false, None) => "",
         };
-        let mut row: Vec<Value> = vec![format!("{}{star}", what_if.change.name()).into()];
-        row.extend([before.write_amplification.into(), after.write_amplification.into()]);
-        row.extend([before.p99.into(), after.p99.into()]);
-        row.extend([life(before), life(after)]);
-        let faster = after.bytes_per_second / before.bytes_per_second;
-        row.push(Value::Float(faster));
-        table.rows.push(row);
+        format!("{}{star}", what_if.change.name())
+    });
+    for compared in &COMPARED {
+        let Some(name) = compared.column else { continue };
+        listing = listing
+            .number(name, compared.unit, |what_if| compared.shown(&what_if.before))
+            .number(format!("{name} after"), compared.unit, |what_if| {
+                compared.shown(&what_if.after)
+            });
     }
-    table
-}
-
-fn life(figures: &Figures) -> Value {
-    figures.lifetime_days.map(|days| days * 86_400e9).into()
+    listing
+        .number("speed", Unit::Ratio, |what_if| {
+            what_if.after.bytes_per_second / what_if.before.bytes_per_second
+        })
+        .table("Each change alone, on the same trace and drive")
+        .whole()
 }
 
 /// The section on fixes; `long` tells what each of them is and what was left out.
@@ -80,7 +65,7 @@ pub fn section(contract: &Contract, long: bool) -> Option<Section> {
     }
     let mut section = Section::new("What would change", lead(&contract.what_ifs));
     if long {
-        section.push(Block::Table(what_ifs(&contract.what_ifs)));
+        section.push(what_ifs(&contract.what_ifs));
         for text in contract.what_ifs.iter().filter_map(wear) {
             section.push(Block::Text(text));
         }
@@ -90,7 +75,7 @@ pub fn section(contract: &Contract, long: bool) -> Option<Section> {
     // A screen has room for what changes something.
     let (some, idle): (Vec<_>, Vec<_>) = contract.what_ifs.iter().cloned().partition(matters);
     if !some.is_empty() {
-        section.push(Block::Table(what_ifs(&some)));
+        section.push(what_ifs(&some));
     }
     if !idle.is_empty() {
         let names: Vec<_> = idle.iter().map(|what_if| what_if.change.name()).collect();
@@ -104,12 +89,7 @@ const MATTERS: f64 = 0.05;
 
 /// Whether some figure moves.
 fn matters(what_if: &Comparison) -> bool {
-    let figures = |f: &Figures| {
-        let p99 = f.p99.map(|p99| p99.0 as f64);
-        [f.write_amplification, p99, f.lifetime_days, Some(f.bytes_per_second)]
-    };
-    let pairs = figures(&what_if.before).into_iter().zip(figures(&what_if.after));
-    pairs.into_iter().any(|(a, b)| match (a, b) {
+    COMPARED.iter().any(|Compared { of, .. }| match (of(&what_if.before), of(&what_if.after)) {
         (Some(a), Some(b)) => (a - b).abs() > MATTERS * a.abs(),
         (a, b) => a.is_some() != b.is_some(),
     })

@@ -8,7 +8,7 @@ use prism_base::{Bytes, Nanos, SimTime};
 use prism_report::accumulate::{
     HeatGrid, LatencySeries, LevelSeries, LogHistogram, SizeHistogram, SumSeries,
 };
-use prism_report::{Axis, Block, Chart, Document, Lines, Section, Series, Unit};
+use prism_report::{Axis, Chart, Document, Lines, Section, Series, Unit};
 use prism_ssd::HostOp;
 use prism_workload::{Finished, Observer, Progress};
 
@@ -92,14 +92,14 @@ impl Charts {
             n => format!("{n} passes through the trace, in simulated time."),
         };
         let mut time = Section::new("Over time", lead);
-        time.push(Block::Chart(Chart::Lines(Lines {
+        time.push(Chart::Lines(Lines {
             title: "Throughput".into(),
             caption: "Data completed, by the time of completion.".into(),
             time_range: reads.time_range(),
             times: reads.midpoints(),
             y: Axis::linear("bytes a second", Unit::BytesPerSec),
             series: vec![Series::new("read", reads.rates()), Series::new("write", writes.rates())],
-        })));
+        }));
         let [reads, writes] = self.latency.map(|series| series.finish(end));
         let banded = |name: &str, series: &prism_report::accumulate::Finished<LogHistogram>| {
             Series::new(name, series.percentiles(500)).band(
@@ -108,37 +108,37 @@ impl Charts {
                 series.percentiles(990),
             )
         };
-        time.push(Block::Chart(Chart::Lines(Lines {
+        time.push(Chart::Lines(Lines {
             title: "Latency".into(),
             caption: "The line is the median, the band reaches to the 99th percentile.".into(),
             time_range: reads.time_range(),
             times: reads.midpoints(),
             y: Axis::log("latency", Unit::Nanos),
             series: vec![banded("read", &reads), banded("write", &writes)],
-        })));
+        }));
         let depth = self.depth.finish(end);
-        time.push(Block::Chart(Chart::Lines(Lines {
+        time.push(Chart::Lines(Lines {
             title: "Queue depth".into(),
             caption: "Requests in flight: mean and most in each interval.".into(),
             time_range: depth.time_range(),
             times: depth.midpoints(),
             y: Axis::linear("requests in flight", Unit::Count),
             series: vec![Series::new("mean", depth.means()), Series::new("most", depth.maxima())],
-        })));
+        }));
         let mut requests = Section::new("Requests", "What the host asked for, and where.");
         let [reads, writes, discards] = &self.sizes;
         let sizes = [("read", reads), ("write", writes), ("discard", discards)];
-        requests.push(Block::Chart(Chart::Bars(SizeHistogram::chart(
+        requests.push(Chart::Bars(SizeHistogram::chart(
             &sizes,
             "Request sizes",
             "Requests by size.",
-        ))));
-        requests.push(Block::Chart(Chart::Heatmap(self.heat.finish(
+        )));
+        requests.push(Chart::Heatmap(self.heat.finish(
             end,
             "Addresses over time",
             "Bytes by address and time. A level line is a place used again and again, a slope \
              is a scan.",
-        ))));
+        )));
         vec![time, requests]
     }
 }

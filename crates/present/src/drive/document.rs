@@ -1,46 +1,39 @@
 //! The report as a document: write amplification and its causes first.
 
-use prism_base::Bytes;
 use prism_nand::Cause;
-use prism_replay::{Lifetime, SteadyState};
+use prism_replay::SteadyState;
 use prism_report::{Block, Chart, Document, Figure, Section, Segment, Stacked, Unit};
 use prism_ssd::device::SlcUsage;
 use prism_ssd::{Device, HostOp};
+use prism_trace::{Op, TraceInfo};
 use prism_workload::Measured;
 
-use super::{Facts, Wear, faults, tables};
+use super::{Facts, Run, faults, tables};
 use crate::pace::describe;
-use crate::trace::trace_object;
-use crate::trace_info::limit_notes;
+use crate::trace::limit_notes;
 
 /// Title and subtitle: the trace and the drive.
 #[must_use]
-pub fn head(facts: &Facts<'_>) -> Document {
+pub fn head(facts: &Facts) -> Document {
     let subtitle = format!("{} {}", asked(facts), drive(&facts.scaled.device));
     Document::new(facts.trace.name.clone(), subtitle)
 }
 
 /// What more there is to say of the drive, what to keep in mind last.
 #[must_use]
-pub fn sections(facts: &Facts<'_>) -> Vec<Section> {
+pub fn sections(facts: &Facts) -> Vec<Section> {
     let mut sections = vec![latency(facts), cleaning(facts)];
-    sections.extend(aged(facts));
+    sections.extend(faults::section(facts.run()));
     sections.push(limits(facts));
     sections
 }
 
-/// What age has made of the drive, if it ages.
-#[must_use]
-pub fn aged(facts: &Facts<'_>) -> Option<Section> {
-    faults::section(&facts.outcome.measured, &facts.scaled.device, facts.health)
-}
-
 /// What a screen has room for: write amplification, latencies, lifetime.
 #[must_use]
-pub fn brief(facts: &Facts<'_>) -> Section {
+pub fn brief(facts: &Facts) -> Section {
     let measured = &facts.outcome.measured;
     let mut section = Section::new("On this drive", lead(facts));
-    let life = facts.lifetime();
+    let life = facts.run().lifetime();
     let causes = measured.flash.units.iter().filter(|&(_, units)| units > 0);
     let written = measured.bytes_of(HostOp::Write).max(1);
     let unit = facts.scaled.device.ftl.mapping_unit.0;
@@ -63,15 +56,13 @@ pub fn brief(facts: &Facts<'_>) -> Section {
     let mut figures = vec![
         Figure::new("Write amplification", Unit::Ratio, measured.write_amplification())
             .note(format!("flash bytes per byte written: {}", shares.join(", "))),
-        Figure::new("Lifetime at this rate", Unit::Nanos, life.map(|l| l.days * 86_400e9)).note(
-            format!(
-                "of {} and {} cycles{}",
-                facts.scaled.device.capacity(),
-                facts.scaled.device.flash.endurance,
-                life.map(|l| format!("; {:.3} drive writes a day for 5 years", l.dwpd))
-                    .unwrap_or_default()
-            ),
-        ),
+        Figure::new("Lifetime at this rate", Unit::Nanos, facts.run().lifetime_ns()).note(format!(
+            "of {} and {} cycles{}",
+            facts.scaled.device.capacity(),
+            facts.scaled.device.flash.endurance,
+            life.map(|l| format!("; {:.3} drive writes a day for 5 years", l.dwpd))
+                .unwrap_or_default()
+        )),
     ];
     figures.extend([HostOp::Read, HostOp::Write].into_iter().filter_map(latency));
     figures.push(Figure::new("Throughput", Unit::BytesPerSec, measured.bytes_per_second()).note(
@@ -81,7 +72,7 @@ pub fn brief(facts: &Facts<'_>) -> Section {
             Unit::Ratio.format(measured.in_flight_mean())
         ),
     ));
-    section.push(Block::KeyFigures(figures));
+    section.push(figures);
     section
 }
 
@@ -108,57 +99,56 @@ pub fn drive(device: &Device) -> String {
 }
 
 /// What the trace asks for, in one sentence.
-fn asked(facts: &Facts<'_>) -> String {
-    let trace = trace_object(facts.trace);
+fn asked(facts: &Facts) -> String {
+    let TraceInfo { summary, facts: recording, phase, source, .. } = &facts.trace;
     let count = |n: u64| Unit::Count.format(n as f64);
     let size = |n: u64| Unit::Bytes.format(n as f64);
     let mut parts = Vec::new();
-    for (name, requests, bytes) in [
-        ("reads", trace.reads, trace.bytes_read),
-        ("writes", trace.writes, trace.bytes_written),
-        ("discards", trace.discards, trace.bytes_discarded),
-        ("write-zeroes", trace.write_zeroes, trace.bytes_zeroed),
+    for (name, op) in [
+        ("reads", Op::Read),
+        ("writes", Op::Write),
+        ("discards", Op::Discard),
+        ("write-zeroes", Op::WriteZeroes),
     ] {
-        if requests > 0 {
-            parts.push(format!("{} {name} ({})", count(requests), size(bytes)));
+        let of = summary.op(op);
+        if of.count > 0 {
+            parts.push(format!("{} {name} ({})", count(of.count), size(of.bytes)));
         }
     }
-    if trace.flushes > 0 {
-        parts.push(format!("{} flushes", count(trace.flushes)));
+    if summary.flushes > 0 {
+        parts.push(format!("{} flushes", count(summary.flushes)));
     }
-    let selected = [("phase", &trace.phase), ("device", &trace.source)];
+    let selected = [("phase", phase), ("device", source)];
     let only: String = selected
         .iter()
         .filter_map(|(what, name)| Some(format!(", only {what} {}", name.as_ref()?)))
         .collect();
     format!(
         "Trace: {}{only}, {} in {}, {} of distinct data written.",
-        trace.format,
+        recording.format,
         parts.join(", "),
-        Unit::Nanos.format(trace.duration_ns as f64),
-        size(trace.unique_bytes_written)
+        Unit::Nanos.format(summary.duration_ns as f64),
+        size(summary.unique_written_bytes)
     )
 }
 
 /// Write amplification, where it comes from, and lifetime.
 #[must_use]
-pub fn summary(facts: &Facts<'_>) -> Section {
+pub fn summary(facts: &Facts) -> Section {
     let mut section = Section::new("Write amplification", lead(facts));
-    let measured = &facts.outcome.measured;
-    let device = &facts.scaled.device;
-    section.push(key_figures(measured, device, facts.lifetime()));
-    push_causes(&mut section, measured, device);
+    section.push(key_figures(facts.run()));
+    push_causes(&mut section, facts.run());
     section
 }
 
 /// The numbers that a hurried reader takes away.
 #[must_use]
-pub fn key_figures(measured: &Measured, device: &Device, life: Option<Lifetime>) -> Block {
-    let days = life.map(|l| l.days * 86_400e9);
+pub fn key_figures(run: Run<'_>) -> Block {
+    let (Run { measured, device, .. }, life) = (run, run.lifetime());
     Block::KeyFigures(vec![
         Figure::new("Write amplification", Unit::Ratio, measured.write_amplification())
             .note("data programmed to flash / data the host wrote"),
-        Figure::new("Lifetime at this rate", Unit::Nanos, days).note(format!(
+        Figure::new("Lifetime at this rate", Unit::Nanos, run.lifetime_ns()).note(format!(
             "of a drive of {}: {} cycles a block, even wear",
             device.capacity(),
             device.flash.endurance
@@ -177,7 +167,8 @@ pub fn key_figures(measured: &Measured, device: &Device, life: Option<Lifetime>)
 }
 
 /// Flash operations by cause, as a bar of shares and as a table.
-pub fn push_causes(section: &mut Section, measured: &Measured, device: &Device) {
+pub fn push_causes(section: &mut Section, run: Run<'_>) {
+    let Run { measured, device, .. } = run;
     let unit = device.ftl.mapping_unit;
     let segments: Vec<_> = measured
         .flash
@@ -188,14 +179,14 @@ pub fn push_causes(section: &mut Section, measured: &Measured, device: &Device) 
         .collect();
     // A bar of one part says no more than the table.
     if segments.len() > 1 {
-        section.push(Block::Chart(Chart::Stacked(Stacked {
+        section.push(Chart::Stacked(Stacked {
             title: "Data programmed to flash, by cause".into(),
             caption: legend(measured),
             unit: Unit::Bytes,
             segments,
-        })));
+        }));
     }
-    section.push(Block::Table(tables::causes(measured, unit)));
+    section.push(tables::causes(measured, unit));
 }
 
 /// What the causes that occur mean.
@@ -225,8 +216,8 @@ fn meaning(cause: Cause) -> &'static str {
 }
 
 /// What the figures are figures of.
-fn lead(facts: &Facts<'_>) -> String {
-    let outcome = facts.outcome;
+fn lead(facts: &Facts) -> String {
+    let outcome = &facts.outcome;
     let measured = match outcome.measured.passes {
         1 => "one pass".to_owned(),
         n => format!("{n} passes"),
@@ -256,28 +247,28 @@ fn lead(facts: &Facts<'_>) -> String {
     }
 }
 
-fn latency(facts: &Facts<'_>) -> Section {
+fn latency(facts: &Facts) -> Section {
     let (pace, meaning) = describe(facts.options.pace);
     let lead = format!("Requests come {pace}: {meaning}.");
-    let mut section = Section::new("Latency", lead);
-    section.push(Block::Table(tables::latency(&facts.outcome.measured)));
+    Section::new("Latency", lead).with(tables::latency(&facts.outcome.measured))
+}
+
+fn cleaning(facts: &Facts) -> Section {
+    let mut section = Section::new("Cleaning and wear", "");
+    section.push(tables::passes(facts));
+    push_wear(&mut section, facts.run());
     section
 }
 
-fn cleaning(facts: &Facts<'_>) -> Section {
-    let mut section = Section::new("Cleaning and wear", "");
-    section.push(Block::Table(tables::passes(facts)));
-    let (measured, device) = (&facts.outcome.measured, &facts.scaled.device);
-    section.push(wear_figures(measured, device, facts.wear));
-    if let Some(figures) = slc_figures(measured, device, facts.slc_wear) {
-        section.push(figures);
-    }
-    section
+/// What cleaning had to do and how evenly, and the same of SLC blocks.
+pub fn push_wear(section: &mut Section, run: Run<'_>) {
+    section.push(wear_figures(run));
+    section.blocks.extend(slc_figures(run));
 }
 
 /// What SLC blocks were used for, where the drive has such beside others.
-#[must_use]
-pub fn slc_figures(measured: &Measured, device: &Device, wear: Option<Wear>) -> Option<Block> {
+fn slc_figures(run: Run<'_>) -> Option<Block> {
+    let Run { measured, device, end } = run;
     let slc = device.slc.as_ref()?;
     let (flash, unit) = (&measured.flash, device.ftl.mapping_unit.0);
     let in_slc = flash.slc_units[Cause::Host];
@@ -297,7 +288,7 @@ pub fn slc_figures(measured: &Measured, device: &Device, wear: Option<Wear>) -> 
                 .note("moved from the SLC write cache to the other blocks"),
         );
     }
-    if let Some(wear) = wear {
+    if let Some(wear) = end.slc_wear {
         figures.push(Figure::new("Erases of an SLC block", Unit::Count, wear.mean).note(format!(
             "since the start; between {} and {}; good for {}",
             wear.min, wear.max, slc.endurance
@@ -307,8 +298,9 @@ pub fn slc_figures(measured: &Measured, device: &Device, wear: Option<Wear>) -> 
 }
 
 /// What cleaning had to do, and how evenly.
-#[must_use]
-pub fn wear_figures(measured: &Measured, device: &Device, wear: Wear) -> Block {
+fn wear_figures(run: Run<'_>) -> Block {
+    let Run { measured, device, end } = run;
+    let wear = end.wear;
     let flash = &measured.flash;
     let geometry = device.geometry();
     // Erases are counted in blocks of one plane of one die.
@@ -347,13 +339,13 @@ pub fn wear_figures(measured: &Measured, device: &Device, wear: Wear) -> Block {
 
 /// What to keep in mind.
 #[must_use]
-pub fn limits(facts: &Facts<'_>) -> Section {
+pub fn limits(facts: &Facts) -> Section {
     let mut notes = Vec::new();
     if !facts.scaled.changes.is_empty() {
         notes.push(format!("The drive is made to fit: {}.", facts.scaled.changes.join("; ")));
     }
     let (full, capacity) = (facts.scaled.full_capacity, facts.scaled.device.capacity());
-    if full > capacity && facts.lifetime().is_some() {
+    if full > capacity && facts.run().lifetime().is_some() {
         notes.push(format!(
             "The lifetime is that of a drive of {capacity}; at the same rate and write \
              amplification the full-size one of {full} lasts {:.0} times as long.",
@@ -382,18 +374,17 @@ pub fn limits(facts: &Facts<'_>) -> Section {
             measured.held_back
         ));
     }
-    notes.extend(measured_notes(measured, facts.buffered));
-    notes.extend(limit_notes(&trace_object(facts.trace)));
+    notes.extend(measured_notes(facts.run()));
+    notes.extend(limit_notes(&facts.trace));
     notes.push(format!("Initial state {}, seed {}.", facts.state.name, facts.seed));
-    notes.extend(facts.state.note(facts.prepared));
-    let mut section = Section::new("What to keep in mind", "");
-    section.push(Block::Notes(notes));
-    section
+    notes.extend(facts.state.note(&facts.prepared));
+    Section::new("What to keep in mind", "").with(Block::Notes(notes))
 }
 
 /// What to know of figures, whatever was run.
 #[must_use]
-pub fn measured_notes(measured: &Measured, buffered: Bytes) -> Vec<String> {
+pub fn measured_notes(run: Run<'_>) -> Vec<String> {
+    let (measured, buffered) = (run.measured, run.end.buffered);
     let mut notes = Vec::new();
     let reached = measured.flash_bytes + buffered.0;
     if reached < measured.bytes_of(HostOp::Write) {

@@ -2,116 +2,72 @@
 
 use std::collections::BTreeMap;
 
-use prism_report::{Block, Figure, Section, Unit};
+use prism_report::{Figure, Section, Unit};
 use prism_ssd::{Device, DriveHealth, HostOp};
-use prism_workload::Measured;
-use serde::Serialize;
+use serde_json::{Value, json};
 
-/// Age and faults of a run, on a drive that has them.
-#[derive(Debug, Serialize)]
-pub struct FaultsObject {
-    kind: String,
-    wear_at_start_cycles: u32,
-    retention_at_start_ns: u64,
-    factory_bad_blocks: u32,
-    failed_program_blocks: u32,
-    failed_erase_blocks: u32,
-    retired_bytes: u64,
-    spare_blocks: u32,
-    blocks_per_die_group: u32,
-    program_failures: u64,
-    erase_failures: u64,
-    read_retries: u64,
-    retried_units: u64,
-    rebuilt_units: u64,
-    unreadable_units: u64,
-    lost_units: u64,
-    /// Null if all blocks are of one kind.
-    slc: Option<SlcObject>,
-    /// Null if the drive has no zones.
-    zones: Option<ZonesObject>,
-    failed_requests: BTreeMap<&'static str, u64>,
-    /// Null if the drive still writes.
-    read_only: Option<ReadOnlyObject>,
-}
+use super::Run;
 
-#[derive(Debug, Serialize)]
-struct SlcObject {
-    factory_bad_blocks: u32,
-    failed_program_blocks: u32,
-    failed_erase_blocks: u32,
-    spare_blocks: u32,
-    blocks_per_die_group: u32,
-}
-
-#[derive(Debug, Serialize)]
-struct ZonesObject {
-    count: u32,
-    read_only: u32,
-    offline: u32,
-    sheltered_bytes: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct ReadOnlyObject {
-    since_ns: u64,
-    host_bytes_written: u64,
-}
-
-impl FaultsObject {
-    /// Of a run with these figures; `None` if the drive does not age.
-    #[must_use]
-    pub fn new(measured: &Measured, device: &Device, health: Option<DriveHealth>) -> Option<Self> {
-        let (health, spec) = (health?, device.faults.as_ref()?);
-        let faults = &measured.flash.faults;
-        let failed = HostOp::ALL.map(|op| (op.name(), measured.errors[op as usize]));
-        Some(Self {
-            kind: spec.kind.clone(),
-            wear_at_start_cycles: spec.wear,
-            retention_at_start_ns: spec.retention.0,
-            factory_bad_blocks: health.bad.factory_bad,
-            failed_program_blocks: health.bad.failed_programs,
-            failed_erase_blocks: health.bad.failed_erases,
-            retired_bytes: health.retired.0,
-            spare_blocks: health.spare_blocks,
-            blocks_per_die_group: health.die_group_blocks,
-            program_failures: faults.program_failures,
-            erase_failures: faults.erase_failures,
-            read_retries: faults.read_retries,
-            retried_units: faults.retried_units,
-            rebuilt_units: faults.rebuilt_units,
-            unreadable_units: faults.unreadable_units,
-            lost_units: faults.lost_units,
-            slc: health.slc.map(|slc| SlcObject {
-                factory_bad_blocks: slc.bad.factory_bad,
-                failed_program_blocks: slc.bad.failed_programs,
-                failed_erase_blocks: slc.bad.failed_erases,
-                spare_blocks: slc.spare_blocks,
-                blocks_per_die_group: slc.die_group_blocks,
-            }),
-            zones: health.zones.map(|zones| ZonesObject {
-                count: zones.count,
-                read_only: zones.read_only,
-                offline: zones.offline,
-                sheltered_bytes: zones.relocated.0,
-            }),
-            failed_requests: failed.into_iter().collect(),
-            read_only: health.read_only.map(|read_only| ReadOnlyObject {
-                since_ns: read_only.since.0,
-                host_bytes_written: read_only.written.0,
-            }),
+/// Age and faults of a run; null if the drive does not age.
+#[must_use]
+pub fn json(run: Run<'_>) -> Value {
+    let (Some(health), Some(spec)) = (run.end.health, &run.device.faults) else {
+        return Value::Null;
+    };
+    let faults = &run.measured.flash.faults;
+    let failed = HostOp::ALL.map(|op| (op.name(), run.measured.errors[op as usize]));
+    let slc = health.slc.map(|slc| {
+        json!({
+            "factory_bad_blocks": slc.bad.factory_bad,
+            "failed_program_blocks": slc.bad.failed_programs,
+            "failed_erase_blocks": slc.bad.failed_erases,
+            "spare_blocks": slc.spare_blocks,
+            "blocks_per_lane": slc.die_group_blocks,
         })
-    }
+    });
+    let zones = health.zones.map(|zones| {
+        json!({
+            "count": zones.count,
+            "read_only": zones.read_only,
+            "offline": zones.offline,
+            "sheltered_bytes": zones.relocated.0,
+        })
+    });
+    let read_only = health.read_only.map(|read_only| {
+        json!({"since_ns": read_only.since.0, "host_bytes_written": read_only.written.0})
+    });
+    json!({
+        "kind": spec.kind,
+        "wear_at_start_cycles": spec.wear,
+        "retention_at_start_ns": spec.retention.0,
+        "factory_bad_blocks": health.bad.factory_bad,
+        "failed_program_blocks": health.bad.failed_programs,
+        "failed_erase_blocks": health.bad.failed_erases,
+        "retired_bytes": health.retired.0,
+        "spare_blocks": health.spare_blocks,
+        "blocks_per_lane": health.die_group_blocks,
+        "program_failures": faults.program_failures,
+        "erase_failures": faults.erase_failures,
+        "read_retries": faults.read_retries,
+        "retried_units": faults.retried_units,
+        "rebuilt_units": faults.rebuilt_units,
+        "unreadable_units": faults.unreadable_units,
+        "lost_units": faults.lost_units,
+        // Null if all blocks are of one kind.
+        "slc": slc,
+        // Null if the drive has no zones.
+        "zones": zones,
+        "failed_requests": BTreeMap::from(failed),
+        // Null if the drive still writes.
+        "read_only": read_only,
+    })
 }
 
 /// What age has made of the drive; `None` if it does not age.
 #[must_use]
-pub fn section(
-    measured: &Measured,
-    device: &Device,
-    health: Option<DriveHealth>,
-) -> Option<Section> {
-    let (health, spec) = (health?, device.faults.as_ref()?);
+pub fn section(run: Run<'_>) -> Option<Section> {
+    let Run { measured, device, end } = run;
+    let (health, spec) = (end.health?, device.faults.as_ref()?);
     let lead = format!(
         "Cells of kind {} rated for {} cycles, {} of them used at the start; the data there was \
          {} old.{}",
@@ -125,7 +81,7 @@ pub fn section(
     let grown = bad.failed_programs + bad.failed_erases;
     let failed: u64 = measured.errors.iter().sum();
     let mut figures = vec![
-        Figure::new("Bad blocks", Unit::Count, u64::from(bad.factory_bad + grown)).note(format!(
+        Figure::new("Bad blocks", Unit::Count, bad.factory_bad + grown).note(format!(
             "{} from the factory, {grown} grown; {} of flash are out of use for these",
             bad.factory_bad, health.retired
         )),
@@ -143,16 +99,14 @@ pub fn section(
     ];
     figures.extend(health.slc.map(|slc| {
         let grown = slc.bad.failed_programs + slc.bad.failed_erases;
-        Figure::new("SLC blocks bad", Unit::Count, u64::from(slc.bad.factory_bad + grown)).note(
-            format!(
-                "of these, {grown} grown; {} of {} of a die group may still fail before none is \
-                 written there",
-                slc.spare_blocks, slc.die_group_blocks
-            ),
-        )
+        Figure::new("SLC blocks bad", Unit::Count, slc.bad.factory_bad + grown).note(format!(
+            "of these, {grown} grown; {} of {} of a die group may still fail before none is written \
+                 there",
+            slc.spare_blocks, slc.die_group_blocks
+        ))
     }));
     figures.extend(health.zones.map(|zones| {
-        Figure::new("Zones read-only", Unit::Count, u64::from(zones.read_only)).note(format!(
+        Figure::new("Zones read-only", Unit::Count, zones.read_only).note(format!(
             "of {}; {} more are offline; {} that they had no room for stand elsewhere",
             zones.count, zones.offline, zones.relocated
         ))
@@ -165,14 +119,12 @@ pub fn section(
             )),
         );
     }
-    let mut section = Section::new("Age and faults", lead);
-    section.push(Block::KeyFigures(figures));
-    Some(section)
+    Some(Section::new("Age and faults", lead).with(figures))
 }
 
 /// What may still fail before the host feels it.
 fn spare(health: &DriveHealth, device: &Device) -> Figure {
-    let figure = Figure::new("Spare left", Unit::Count, u64::from(health.spare_blocks));
+    let figure = Figure::new("Spare left", Unit::Count, health.spare_blocks);
     if health.zones.is_some() {
         return figure.note("blocks that may still fail before a zone goes offline");
     }

@@ -7,62 +7,108 @@ pub mod json;
 pub mod tables;
 
 pub use charts::Charts;
-pub use json::ReportObject;
 pub use prism_contract::what_if::Wear;
 
 use prism_base::Bytes;
 use prism_replay::{Layout, Lifetime, Options, Outcome};
 use prism_ssd::scale::Scaled;
-use prism_ssd::{Device, DriveHealth, Preparation};
+use prism_ssd::{Device, Drive, DriveHealth, HostOp, Preparation, ReadOnly};
 use prism_trace::TraceInfo;
 use prism_workload::Measured;
 
 use crate::initial_state::State;
 
-/// Everything that a report is made from.
-pub struct Facts<'a> {
+/// A trace that was replayed on a drive: everything that a report is made from.
+pub struct Facts {
     /// The trace.
-    pub trace: &'a TraceInfo,
+    pub trace: TraceInfo,
     /// Where its devices lie on the drive.
-    pub layout: &'a Layout,
+    pub layout: Layout,
     /// The drive, and what was changed to make it fit.
-    pub scaled: &'a Scaled,
+    pub scaled: Scaled,
     /// What it held at the start.
-    pub state: &'a State,
+    pub state: State,
     /// What it took to bring that about.
-    pub prepared: &'a Preparation,
+    pub prepared: Preparation,
     /// How the trace was replayed.
     pub options: Options,
     /// Seed of everything random.
     pub seed: u64,
     /// What came out.
-    pub outcome: &'a Outcome,
-    /// What the host wrote and the drive had not yet programmed at the end.
-    pub buffered: Bytes,
-    /// Lowest, mean and highest number of erases of a block at the end.
-    pub wear: Wear,
-    /// The same of SLC blocks, where the drive has such beside others.
-    pub slc_wear: Option<Wear>,
-    /// What age had left of the drive at the end, if it ages.
-    pub health: Option<DriveHealth>,
+    pub outcome: Outcome,
+    /// How the drive was left.
+    pub end: End,
 }
 
-impl Facts<'_> {
-    /// Endurance at the measured rate.
+impl Facts {
+    /// What was measured of the drive.
     #[must_use]
-    pub fn lifetime(&self) -> Option<Lifetime> {
-        lifetime(&self.outcome.measured, &self.scaled.device)
+    pub fn run(&self) -> Run<'_> {
+        Run { measured: &self.outcome.measured, device: &self.scaled.device, end: &self.end }
     }
 }
 
-/// Endurance of `device` at the measured rate.
-#[must_use]
-pub fn lifetime(measured: &Measured, device: &Device) -> Option<Lifetime> {
-    prism_replay::lifetime::lifetime_of(
-        device.writable_bytes(measured.flash.slc_share()),
-        device.capacity(),
-        measured.write_amplification()?,
-        Bytes(measured.bytes_of(prism_ssd::HostOp::Write)),
-        measured.simulated,
-    )
+/// A drive at the end of a run.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// What the host wrote and the drive had not yet programmed.
+    pub buffered: Bytes,
+    /// Lowest, mean and highest number of erases of a block.
+    pub wear: Wear,
+    /// The same of SLC blocks, where the drive has such and others.
+    pub slc_wear: Option<Wear>,
+    /// What age had left of the drive, if it ages.
+    pub health: Option<DriveHealth>,
 }
+
+impl End {
+    /// The state of `drive` now. `read_only` is since when a translation in the host writes no
+    /// more, if there is one and it does not.
+    #[must_use]
+    pub fn of(drive: &Drive, read_only: Option<ReadOnly>) -> Self {
+        let unit = drive.device().ftl.mapping_unit.0;
+        let nand = drive.engine().nand();
+        Self {
+            buffered: Bytes(u64::from(drive.buffered_units()) * unit),
+            wear: Wear::of(nand.erase_counts()),
+            slc_wear: Wear::of_slc(nand),
+            health: drive
+                .health()
+                .map(|health| DriveHealth { read_only: read_only.or(health.read_only), ..health }),
+        }
+    }
+}
+
+/// A run on a drive: what reports on traces and on jobs have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// What was measured.
+    pub measured: &'a Measured,
+    /// The drive.
+    pub device: &'a Device,
+    /// How it was left.
+    pub end: &'a End,
+}
+
+impl Run<'_> {
+    /// Endurance of the drive at the measured rate; none if nothing is written.
+    #[must_use]
+    pub fn lifetime(&self) -> Option<Lifetime> {
+        prism_replay::lifetime::lifetime_of(
+            self.device.writable_bytes(self.measured.flash.slc_share()),
+            self.device.capacity(),
+            self.measured.write_amplification()?,
+            Bytes(self.measured.bytes_of(HostOp::Write)),
+            self.measured.simulated,
+        )
+    }
+
+    /// The lifetime in nanoseconds, as figures show it.
+    #[must_use]
+    pub fn lifetime_ns(&self) -> Option<f64> {
+        self.lifetime().map(|life| life.days * DAY_NS)
+    }
+}
+
+/// Nanoseconds of a day.
+pub(crate) const DAY_NS: f64 = 86_400e9;

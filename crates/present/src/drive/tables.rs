@@ -1,8 +1,8 @@
 //! The tables of a report on a drive.
 
-use prism_base::{Bytes, Latencies};
+use prism_base::Bytes;
 use prism_nand::{Cause, Counts};
-use prism_report::{Column, Table, Unit, Value};
+use prism_report::{Table, Unit};
 use prism_ssd::HostOp;
 use prism_workload::Measured;
 
@@ -11,108 +11,63 @@ use super::Facts;
 /// Latency percentiles by operation; operations that do not occur are left out.
 #[must_use]
 pub fn latency(measured: &Measured) -> Table {
-    let nanos = |name: &str| Column::number(name, Unit::Nanos);
-    let columns = vec![
-        Column::text("operation"),
-        Column::number("requests", Unit::Count),
-        nanos("mean"),
-        nanos("p50"),
-        nanos("p95"),
-        nanos("p99"),
-        nanos("p99.9"),
-        nanos("max"),
-    ];
-    let mut table = Table::new("Latency, from the moment a request is due", columns);
-    for op in HostOp::ALL {
-        let latencies = measured.latency_of(op);
-        if latencies.count() > 0 {
-            table.rows.push(latency_row(op.name(), latencies));
-        }
+    let all = HostOp::ALL.map(|op| (op, measured.latency_of(op)));
+    let all: Vec<_> = all.into_iter().filter(|(_, latencies)| latencies.count() > 0).collect();
+    let mut listing = Table::listing(&all)
+        .text("operation", |(op, _)| op.name().replace('_', " "))
+        .number("requests", Unit::Count, |(_, latencies)| latencies.count())
+        .number("mean", Unit::Nanos, |(_, latencies)| latencies.mean_ns());
+    for (name, q) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)] {
+        listing = listing.number(name, Unit::Nanos, |(_, latencies)| latencies.quantile(q));
     }
-    table
-}
-
-fn latency_row(name: &str, latencies: &Latencies) -> Vec<Value> {
-    let quantile = |q| Value::from(latencies.quantile(q));
-    vec![
-        name.replace('_', " ").as_str().into(),
-        latencies.count().into(),
-        latencies.mean_ns().into(),
-        quantile(0.5),
-        quantile(0.95),
-        quantile(0.99),
-        quantile(0.999),
-        latencies.max().into(),
-    ]
+    listing
+        .number("max", Unit::Nanos, |(_, latencies)| latencies.max())
+        .table("Latency, from the moment a request is due")
 }
 
 /// Flash operations by cause, on a drive with this mapping unit; causes that do not occur
 /// are left out.
 #[must_use]
 pub fn causes(measured: &Measured, mapping_unit: Bytes) -> Table {
-    let columns = vec![
-        Column::text("cause"),
-        Column::number("pages read", Unit::Count),
-        Column::number("pages programmed", Unit::Count),
-        Column::number("data programmed", Unit::Bytes),
-        Column::number("blocks erased", Unit::Count),
-        Column::number("per byte written", Unit::Ratio),
-    ];
     let flash = &measured.flash;
-    let unit = mapping_unit.0;
     let written = measured.bytes_of(HostOp::Write);
-    let mut table = Table::new("Flash operations by cause", columns);
-    let mut row = |name: &str, pick: &dyn Fn(&Counts) -> u64| {
-        let bytes = pick(&flash.units) * unit;
-        let share = (written > 0).then(|| bytes as f64 / written as f64);
-        table.rows.push(vec![
-            name.into(),
-            pick(&flash.reads).into(),
-            pick(&flash.programs).into(),
-            bytes.into(),
-            pick(&flash.erases).into(),
-            share.into(),
-        ]);
+    let of = |name, pick: &dyn Fn(&Counts) -> u64| {
+        (name, [&flash.reads, &flash.programs, &flash.units, &flash.erases].map(pick))
     };
-    for cause in Cause::ALL {
-        let all = [&flash.reads, &flash.programs, &flash.erases, &flash.units];
-        if all.iter().any(|counts| counts[cause] > 0) {
-            row(cause.name(), &|counts| counts[cause]);
-        }
-    }
-    row("total", &Counts::total);
-    table
+    let mut rows: Vec<(&str, [u64; 4])> =
+        Cause::ALL.map(|cause| of(cause.name(), &|counts| counts[cause])).into();
+    rows.retain(|(_, counts)| counts.iter().any(|&count| count > 0));
+    rows.push(of("total", &Counts::total));
+    let bytes = |units: u64| units * mapping_unit.0;
+    Table::listing(&rows)
+        .text("cause", |&(name, _)| name)
+        .number("pages read", Unit::Count, |(_, [reads, ..])| *reads)
+        .number("pages programmed", Unit::Count, |(_, [_, programs, ..])| *programs)
+        .number("data programmed", Unit::Bytes, |&(_, [_, _, units, _])| bytes(units))
+        .number("blocks erased", Unit::Count, |(_, [.., erases])| *erases)
+        .number("per byte written", Unit::Ratio, |&(_, [_, _, units, _])| {
+            (written > 0).then(|| bytes(units) as f64 / written as f64)
+        })
+        .table("Flash operations by cause")
 }
 
 /// The measured passes beside the first one.
 #[must_use]
-pub fn passes(facts: &Facts<'_>) -> Table {
-    let columns = vec![
-        Column::text("figures of"),
-        Column::number("passes", Unit::Count),
-        Column::number("write amplification", Unit::Ratio),
-        Column::number("write p99", Unit::Nanos),
-        Column::number("read p99", Unit::Nanos),
-        Column::number("blocks erased", Unit::Count),
-    ];
-    let mut table = Table::new("A single pass beside the measured ones", columns);
+pub fn passes(facts: &Facts) -> Table {
+    let p99 = |measured: &Measured, op| {
+        let latencies = measured.latency_of(op);
+        (latencies.count() > 0).then(|| latencies.quantile(0.99))
+    };
     let both = [
         ("the first pass", &facts.outcome.single_pass),
         ("what is reported", &facts.outcome.measured),
     ];
-    for (name, measured) in both {
-        let p99 = |op| {
-            let latencies = measured.latency_of(op);
-            (latencies.count() > 0).then(|| latencies.quantile(0.99))
-        };
-        table.rows.push(vec![
-            name.into(),
-            u64::from(measured.passes).into(),
-            measured.write_amplification().into(),
-            p99(HostOp::Write).into(),
-            p99(HostOp::Read).into(),
-            measured.flash.erases.total().into(),
-        ]);
-    }
-    table
+    Table::listing(&both)
+        .text("figures of", |&(name, _)| name)
+        .number("passes", Unit::Count, |(_, of)| of.passes)
+        .number("write amplification", Unit::Ratio, |(_, of)| of.write_amplification())
+        .number("write p99", Unit::Nanos, |(_, of)| p99(of, HostOp::Write))
+        .number("read p99", Unit::Nanos, |(_, of)| p99(of, HostOp::Read))
+        .number("blocks erased", Unit::Count, |(_, of)| of.flash.erases.total())
+        .table("A single pass beside the measured ones")
 }

@@ -1,7 +1,7 @@
 //! Published numbers beside ours, as a table and as JSON.
 
 use prism_experiments::beside::{Beside, Quantity, Verdict};
-use prism_report::{Block, Column, Figure, Section, Table, Unit, Value};
+use prism_report::{Block, Figure, Section, Table, Unit};
 use serde_json::{Value as Json, json};
 
 /// How many of all have each verdict, and all of them below.
@@ -11,8 +11,8 @@ pub fn section(title: &str, lead: &str, all: &[Beside]) -> Section {
         Figure::new(verdict.name(), Unit::Count, count(all, verdict))
             .note(format!("of {}", all.len()))
     };
-    section.push(Block::KeyFigures(Verdict::ALL.map(figure).into()));
-    section.push(Block::Table(table(all)));
+    section.push(Verdict::ALL.map(figure).to_vec());
+    section.push(table(all));
     let mut reasons: Vec<String> = Vec::new();
     for one in all.iter().filter(|one| !one.reason().is_empty()) {
         let (word, reason) = (one.verdict().name(), one.reason());
@@ -33,27 +33,15 @@ fn count(all: &[Beside], verdict: Verdict) -> u64 {
 
 /// A row for each comparison.
 pub fn table(all: &[Beside]) -> Table {
-    let columns = vec![
-        Column::text("what"),
-        Column::text("place"),
-        Column::text("published"),
-        Column::text("ours"),
-        Column::number("difference", Unit::Percent),
-        Column::text("verdict"),
-    ];
-    let mut table = Table::new("", columns).whole();
-    for one in all {
-        let show = |value| show(one.quantity, value);
-        table.rows.push(vec![
-            one.what.as_str().into(),
-            one.place.into(),
-            show(one.published).into(),
-            one.ours.map(show).into(),
-            Value::from(one.difference()),
-            one.verdict().name().into(),
-        ]);
-    }
-    table
+    Table::listing(all)
+        .text("what", |one| one.what.as_str())
+        .text("place", |one| one.place)
+        .text("published", |one| show(one.quantity, one.published))
+        .text("ours", |one| one.ours.map(|ours| show(one.quantity, ours)))
+        .number("difference", Unit::Percent, |one| one.difference())
+        .text("verdict", |one| one.verdict().name())
+        .table("")
+        .whole()
 }
 
 fn show(quantity: Quantity, value: f64) -> String {

@@ -1,31 +1,28 @@
 //! Tables of what the traces show, a row for each pair of application and file system.
 
-use prism_base::Bytes;
 use prism_contract::rules::Rule;
 use prism_experiments::unwritten::{
     App, DepthMedians, FIGURE_1, Facts, Figure1, Observed, Scale, depth_medians,
 };
-use prism_report::{Column, Table, Unit, Value};
+use prism_report::{Listing, Table, Unit};
 
 /// Reads or writes of which there are fewer have no median worth comparing.
 const REQUESTS_MIN: u64 = 50;
 
-fn pair_name(facts: &Facts) -> Value {
-    facts.pair.name().into()
+/// A row for each pair, with its name.
+fn by_pair(observed: &[Observed]) -> Listing<'_, Observed> {
+    Table::listing(observed).text("pair", |one| one.facts.pair.name())
 }
 
 /// The scores of the five rules.
 pub fn scores(observed: &[Observed]) -> Table {
-    let mut columns = vec![Column::text("pair")];
-    columns.extend(Rule::ALL.map(|rule| Column::number(rule.short_name(), Unit::Ratio)));
-    let caption = "1 keeps a rule entirely, 0 not at all";
-    let mut table = Table::new(caption, columns).whole();
-    for Observed { facts, .. } in observed {
-        let mut row = vec![pair_name(facts)];
-        row.extend(facts.scores.map(|score| Value::from(score.map(three_digits))));
-        table.rows.push(row);
+    let mut listing = by_pair(observed);
+    for (place, rule) in Rule::ALL.into_iter().enumerate() {
+        listing = listing.number(rule.short_name(), Unit::Ratio, |one| {
+            one.facts.scores[place].map(three_digits)
+        });
     }
-    table
+    listing.table("1 keeps a rule entirely, 0 not at all").whole()
 }
 
 /// Scores are means over thousands of requests: more digits mean nothing.
@@ -35,40 +32,26 @@ fn three_digits(score: f64) -> f64 {
 
 /// The windows of Figure 1: those of the log-structured stores, below what the paper says.
 pub fn figure_1(observed: &[Observed]) -> Table {
-    let columns = vec![
-        Column::text("pair"),
-        Column::number("most reads", Unit::Count),
-        Column::number("most writes", Unit::Count),
-        Column::number("median read", Unit::Bytes),
-        Column::number("read", Unit::Bytes),
-        Column::number("written", Unit::Bytes),
-        Column::number("from", Unit::Nanos),
-        Column::text("compared"),
-    ];
-    let mut table = Table::new("", columns).whole();
-    table.rows.push(vec![
-        "published".into(),
-        u64::from(FIGURE_1.reads_max).into(),
-        u64::from(FIGURE_1.writes_max).into(),
-        FIGURE_1.read_median.into(),
-        Value::Missing,
-        Value::Missing,
-        Value::Missing,
-        "".into(),
-    ]);
-    for (observed, figure) in stores(observed).filter_map(|o| Some((o, o.figure1.as_ref()?))) {
-        table.rows.push(vec![
-            pair_name(&observed.facts),
-            u64::from(figure.reads_max).into(),
-            u64::from(figure.writes_max).into(),
-            figure.read_median.into(),
-            figure.read.into(),
-            figure.written.into(),
-            figure.start.into(),
-            compared_window(figure).into(),
-        ]);
-    }
-    table
+    // The published window comes first.
+    let mut rows = vec![None];
+    rows.extend(stores(observed).filter_map(|one| Some(Some((one, one.figure1.as_ref()?)))));
+    Table::listing(&rows)
+        .text("pair", |row| row.map_or("published".into(), |(one, _)| one.facts.pair.name()))
+        .number("most reads", Unit::Count, |row| {
+            row.map_or(FIGURE_1.reads_max, |(_, figure)| figure.reads_max)
+        })
+        .number("most writes", Unit::Count, |row| {
+            row.map_or(FIGURE_1.writes_max, |(_, figure)| figure.writes_max)
+        })
+        .number("median read", Unit::Bytes, |row| {
+            row.map_or(Some(FIGURE_1.read_median), |(_, figure)| figure.read_median)
+        })
+        .number("read", Unit::Bytes, |row| row.map(|(_, figure)| figure.read))
+        .number("written", Unit::Bytes, |row| row.map(|(_, figure)| figure.written))
+        .number("from", Unit::Nanos, |row| row.map(|(_, figure)| figure.start))
+        .text("compared", |row| row.map_or("", |(_, figure)| compared_window(figure)))
+        .table("")
+        .whole()
 }
 
 /// How a window lies to the published one.
@@ -89,30 +72,24 @@ pub fn stores(observed: &[Observed]) -> impl Iterator<Item = &Observed> {
 
 /// Medians of the requests outstanding beside the published ones.
 pub fn depths(observed: &[Observed]) -> Table {
-    let columns = vec![
-        Column::text("pair"),
-        Column::text("requests"),
-        Column::number("how many", Unit::Count),
-        Column::number("sequential", Unit::Count),
-        Column::number("random", Unit::Count),
-        Column::number("both", Unit::Count),
-        Column::number("ours", Unit::Count),
-        Column::text("compared"),
-    ];
-    let mut table = Table::new("", columns).whole();
+    let mut rows: Vec<(&Facts, &str, &Scale, [u64; 3])> = Vec::new();
     for Observed { facts, .. } in observed {
         let published = depth_medians(facts.pair.app, facts.pair.fs);
-        let sides = [("reads", &facts.reads, published.reads)];
-        let sides = sides.into_iter().chain([("writes", &facts.writes, published.writes)]);
-        for (what, scale, medians) in sides {
-            let mut row = vec![pair_name(facts), what.into(), scale.requests.into()];
-            row.extend(medians.map(Value::from));
-            row.push(scale.depth().into());
-            row.push(compared(scale, medians).into());
-            table.rows.push(row);
-        }
+        rows.push((facts, "reads", &facts.reads, published.reads));
+        rows.push((facts, "writes", &facts.writes, published.writes));
     }
-    table
+    let mut listing = Table::listing(&rows)
+        .text("pair", |(facts, ..)| facts.pair.name())
+        .text("requests", |&(_, what, ..)| what)
+        .number("how many", Unit::Count, |(_, _, scale, _)| scale.requests);
+    for (place, name) in ["sequential", "random", "both"].into_iter().enumerate() {
+        listing = listing.number(name, Unit::Count, |(.., medians)| medians[place]);
+    }
+    listing
+        .number("ours", Unit::Count, |(_, _, scale, _)| scale.depth())
+        .text("compared", |&(_, _, scale, medians)| compared(scale, medians))
+        .table("")
+        .whole()
 }
 
 /// How a median lies to the published ones.
@@ -126,105 +103,64 @@ fn compared(scale: &Scale, medians: [u64; 3]) -> &'static str {
     }
 }
 
+/// Reads or writes.
+type OfFacts = fn(&Facts) -> &Scale;
+
 /// Quartiles of the sizes of requests.
 pub fn sizes(observed: &[Observed]) -> Table {
-    let mut columns = vec![Column::text("pair")];
-    for kind in ["read", "write"] {
-        columns.push(Column::number(format!("{kind}s"), Unit::Count));
-        columns.push(Column::number(format!("{kind} p25"), Unit::Bytes));
-        columns.push(Column::number(format!("{kind} p50"), Unit::Bytes));
-        columns.push(Column::number(format!("{kind} p75"), Unit::Bytes));
-    }
-    let mut table = Table::new("", columns).whole();
-    for Observed { facts, .. } in observed {
-        let mut row = vec![pair_name(facts)];
-        for scale in [&facts.reads, &facts.writes] {
-            row.push(scale.requests.into());
-            row.extend(scale.sizes.map(|size| {
-                if scale.requests > 0 { Value::from(Bytes(size)) } else { Value::Missing }
-            }));
+    let mut listing = by_pair(observed);
+    let reads: OfFacts = |facts| &facts.reads;
+    let writes: OfFacts = |facts| &facts.writes;
+    for (kind, of) in [("read", reads), ("write", writes)] {
+        listing = listing.number(format!("{kind}s"), Unit::Count, |one| of(&one.facts).requests);
+        for (place, quartile) in ["p25", "p50", "p75"].into_iter().enumerate() {
+            listing = listing.number(format!("{kind} {quartile}"), Unit::Bytes, |one| {
+                let scale = of(&one.facts);
+                (scale.requests > 0).then(|| scale.sizes[place])
+            });
         }
-        table.rows.push(row);
     }
-    table
+    listing.table("").whole()
 }
 
 /// Barriers, and requests that move no data.
 pub fn barriers(observed: &[Observed]) -> Table {
-    let columns = vec![
-        Column::text("pair"),
-        Column::number("flushes", Unit::Count),
-        Column::number("durable", Unit::Count),
-        Column::number("writes/barrier", Unit::Ratio),
-        Column::number("between (p50)", Unit::Bytes),
-        Column::number("discards", Unit::Count),
-        Column::number("share", Unit::Percent),
-        Column::number("later", Unit::Count),
-    ];
-    let mut table = Table::new("", columns).whole();
-    for Observed { facts, .. } in observed {
-        table.rows.push(vec![
-            pair_name(facts),
-            facts.flushes.into(),
-            facts.durable_writes.into(),
-            facts.writes_per_barrier().into(),
-            facts.between_barriers.into(),
-            facts.discards.into(),
-            facts.discard_ratio().into(),
-            facts.discards_later.into(),
-        ]);
-    }
-    table
+    by_pair(observed)
+        .number("flushes", Unit::Count, |one| one.facts.flushes)
+        .number("durable", Unit::Count, |one| one.facts.durable_writes)
+        .number("writes/barrier", Unit::Ratio, |one| one.facts.writes_per_barrier())
+        .number("between (p50)", Unit::Bytes, |one| one.facts.between_barriers)
+        .number("discards", Unit::Count, |one| one.facts.discards)
+        .number("share", Unit::Percent, |one| one.facts.discard_ratio())
+        .number("later", Unit::Count, |one| one.facts.discards_later)
+        .table("")
+        .whole()
 }
 
 /// The numbers of locality, alignment and grouping.
 pub fn rule_numbers(observed: &[Observed]) -> Table {
-    let columns = vec![
-        Column::text("pair"),
-        Column::number("misses, 1 %", Unit::Percent),
-        Column::number("10 %", Unit::Percent),
-        Column::number("unaligned", Unit::Ratio),
-        Column::number("1 MiB", Unit::Ratio),
-        Column::number("valid", Unit::Percent),
-        Column::number("segmented", Unit::Percent),
-        Column::number("zombies", Unit::Percent),
-        Column::number("dead", Unit::Percent),
-    ];
-    let mut table = Table::new("", columns).whole();
-    for Observed { facts, .. } in observed {
-        let mut row = vec![pair_name(facts)];
-        row.extend(facts.misses_by_lookups.map(Value::from));
-        row.extend(facts.unaligned.map(Value::from));
-        row.extend(facts.density.map(Value::from));
-        row.push(facts.mixed[0].into());
-        row.push(facts.dead_share().into());
-        table.rows.push(row);
-    }
-    table
+    by_pair(observed)
+        .number("misses, 1 %", Unit::Percent, |one| one.facts.misses_by_lookups[0])
+        .number("10 %", Unit::Percent, |one| one.facts.misses_by_lookups[1])
+        .number("unaligned", Unit::Ratio, |one| one.facts.unaligned[0])
+        .number("1 MiB", Unit::Ratio, |one| one.facts.unaligned[1])
+        .number("valid", Unit::Percent, |one| one.facts.density[0])
+        .number("segmented", Unit::Percent, |one| one.facts.density[1])
+        .number("zombies", Unit::Percent, |one| one.facts.mixed[0])
+        .number("dead", Unit::Percent, |one| one.facts.dead_share())
+        .table("")
+        .whole()
 }
 
 /// The numbers of lifetime, and of where is written.
 pub fn lifetimes(observed: &[Observed]) -> Table {
-    let columns = vec![
-        Column::text("pair"),
-        Column::number("data writes", Unit::Ratio),
-        Column::number("metadata", Unit::Ratio),
-        Column::number("top tenth", Unit::Percent),
-        Column::number("overwrites", Unit::Percent),
-        Column::number("map/written", Unit::Ratio),
-        Column::number("busiest", Unit::Ratio),
-    ];
-    let mut table = Table::new("", columns).whole();
-    for Observed { facts, .. } in observed {
-        table.rows.push(vec![
-            pair_name(facts),
-            facts.data.mean().into(),
-            facts.metadata.mean().into(),
-            facts.top_tenth.into(),
-            facts.overwritten.into(),
-            facts.spread.into(),
-            facts.bias.most_over_mean.into(),
-        ]);
-    }
-    table
+    by_pair(observed)
+        .number("data writes", Unit::Ratio, |one| one.facts.data.mean())
+        .number("metadata", Unit::Ratio, |one| one.facts.metadata.mean())
+        .number("top tenth", Unit::Percent, |one| one.facts.top_tenth)
+        .number("overwrites", Unit::Percent, |one| one.facts.overwritten)
+        .number("map/written", Unit::Ratio, |one| one.facts.spread)
+        .number("busiest", Unit::Ratio, |one| one.facts.bias.most_over_mean)
+        .table("")
+        .whole()
 }

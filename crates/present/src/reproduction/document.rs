@@ -5,7 +5,7 @@ use prism_experiments::unwritten::{
     Figure1, Judged, OBSERVATIONS, Observed, Outcome, Pair, WINDOW,
 };
 use prism_report::{
-    Axis, Block, Chart, Column, Curve, CurveShape, Curves, Document, Figure, Section, Table, Unit,
+    Axis, Block, Chart, Curve, CurveShape, Curves, Document, Figure, Section, Table, Unit,
 };
 
 use super::{Reproduced, contract_tables, micro_tables};
@@ -35,9 +35,7 @@ pub fn document(found: &Reproduced) -> Document {
 }
 
 fn with_table(title: &str, lead: &str, table: Table) -> Section {
-    let mut section = Section::new(title, lead);
-    section.push(Block::Table(table));
-    section
+    Section::new(title, lead).with(table)
 }
 
 fn observations(found: &Reproduced) -> Section {
@@ -50,21 +48,14 @@ fn observations(found: &Reproduced) -> Section {
         Figure::new(outcome.name(), Unit::Count, found.count(outcome))
             .note(format!("of {}", OBSERVATIONS.len()))
     };
-    section.push(Block::KeyFigures(Outcome::ALL.map(figure).into()));
-    let columns = vec![
-        Column::number("no.", Unit::Count),
-        Column::text("verdict"),
-        Column::text("observation"),
-    ];
-    let mut table = Table::new("", columns).whole();
-    for judged in &found.judged {
-        table.rows.push(vec![
-            u64::from(judged.number).into(),
-            judged.outcome.name().into(),
-            judged.title.into(),
-        ]);
-    }
-    section.push(Block::Table(table));
+    section.push(Outcome::ALL.map(figure).to_vec());
+    let table = Table::listing(&found.judged)
+        .number("no.", Unit::Count, |judged| judged.number)
+        .text("verdict", |judged| judged.outcome.name())
+        .text("observation", |judged| judged.title)
+        .table("")
+        .whole();
+    section.push(table);
     section
 }
 
@@ -74,8 +65,8 @@ fn prices(found: &Reproduced) -> Section {
                 literature it cites, so a difference is no contradiction.";
     let table = micro_tables::prices(&found.comparisons);
     let mut section = with_table("Micro-benchmarks", lead, table);
-    section.push(Block::Table(micro_tables::sides(&found.comparisons)));
-    section.push(Block::Table(micro_tables::wear(&found.comparisons)));
+    section.push(micro_tables::sides(&found.comparisons));
+    section.push(micro_tables::wear(&found.comparisons));
     if found.scale == Scale::Quarter {
         let note = "A quarter of the channels: prices of request scale are lower accordingly.";
         section.push(Block::Notes(vec![note.into()]));
@@ -104,7 +95,7 @@ fn figure_1(found: &Reproduced) -> Section {
     ]));
     for observed in contract_tables::stores(&found.observed) {
         if let Some(figure) = &observed.figure1 {
-            section.push(Block::Chart(chart(observed, figure)));
+            section.push(chart(observed, figure));
         }
     }
     section
@@ -137,8 +128,8 @@ fn depths(found: &Reproduced) -> Section {
     let lead = "Median of the requests outstanding at an issue, the request itself included; \
                 discards count as outstanding, flushes do not. Published are sequential, random \
                 and both at once; ours have one access pattern and are compared with all three.";
-    let mut section = with_table("Queue depth", lead, contract_tables::depths(&found.observed));
-    section.push(Block::Notes(vec![
+    with_table("Queue depth", lead, contract_tables::depths(&found.observed)).with(Block::Notes(
+        vec![
         "The paper defines depth without the request itself, but its medians are nowhere below \
          1, as depths would be with one request at a time: they include it."
             .into(),
@@ -147,17 +138,16 @@ fn depths(found: &Reproduced) -> Section {
          shallower: 8 threads where the paper had 16, and f2fs on a slower machine. Other \
          differences are unexplained."
             .into(),
-    ]));
-    section
+    ],
+    ))
 }
 
 fn requests(found: &Reproduced) -> Section {
     let lead = "Sizes; barriers (flushes, and writes that are durable by themselves) and what is \
                 written between them; discards while the application runs, their share of the \
                 requests, and discards later.";
-    let mut section = with_table("Requests", lead, contract_tables::sizes(&found.observed));
-    section.push(Block::Table(contract_tables::barriers(&found.observed)));
-    section
+    with_table("Requests", lead, contract_tables::sizes(&found.observed))
+        .with(contract_tables::barriers(&found.observed))
 }
 
 fn rules(found: &Reproduced) -> Section {
@@ -171,19 +161,16 @@ fn rules(found: &Reproduced) -> Section {
                 bytes written, and writes of a block in the busiest sixty-fourth of the addresses \
                 over the mean.";
     let table = contract_tables::rule_numbers(&found.observed);
-    let mut section = with_table("Behind the scores", lead, table);
-    section.push(Block::Table(contract_tables::lifetimes(&found.observed)));
-    section
+    with_table("Behind the scores", lead, table).with(contract_tables::lifetimes(&found.observed))
 }
 
 fn reasons(found: &Reproduced) -> Section {
-    let mut section = Section::new(
+    Section::new(
         "Why each verdict",
         "An observation is reproduced if its rule holds; the numbers are those that the rule \
          compares.",
-    );
-    section.push(Block::Notes(found.judged.iter().map(reason).collect()));
-    section
+    )
+    .with(Block::Notes(found.judged.iter().map(reason).collect()))
 }
 
 fn reason(judged: &Judged) -> String {
@@ -221,7 +208,5 @@ fn limits(found: &Reproduced) -> Section {
             "Traces that are not there, so that verdicts rest on the others: {names}."
         ));
     }
-    let mut section = Section::new("What limits this", "");
-    section.push(Block::Notes(notes));
-    section
+    Section::new("What limits this", "").with(Block::Notes(notes))
 }

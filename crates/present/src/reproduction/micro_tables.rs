@@ -1,39 +1,22 @@
 //! Tables of the micro-benchmarks.
 
-use prism_experiments::contract_micro::{Comparison, Metric, Published, Side};
-use prism_report::{Column, Table, Unit, Value};
+use prism_experiments::contract_micro::{Comparison, Metric, Published, Side, Wear};
+use prism_report::{Table, Unit};
 
 /// The price of breaking each rule, and what the paper names.
 pub fn prices(comparisons: &[Comparison]) -> Table {
-    let columns = vec![
-        Column::text("rule"),
-        Column::text("benchmark"),
-        Column::number("bandwidth", Unit::Ratio),
-        Column::number("latency", Unit::Ratio),
-        Column::number("erases", Unit::Ratio),
-        Column::number("WA kept", Unit::Ratio),
-        Column::number("broken", Unit::Ratio),
-        Column::text("published"),
-    ];
-    let mut table = Table::new(
-        "How many times worse the broken rule is; published is of bandwidth or latency",
-        columns,
-    )
-    .whole();
-    for comparison in comparisons {
-        let price = |metric| Value::from(comparison.price(metric));
-        table.rows.push(vec![
-            comparison.rule.short_name().into(),
-            comparison.name.into(),
-            price(Metric::Bandwidth),
-            price(Metric::Latency),
-            price(Metric::Erases),
-            comparison.conform.cost.write_amplification.into(),
-            comparison.violate.cost.write_amplification.into(),
-            published(comparison).into(),
-        ]);
-    }
-    table
+    let caption = "How many times worse the broken rule is; published is of bandwidth or latency";
+    Table::listing(comparisons)
+        .text("rule", |one| one.rule.short_name())
+        .text("benchmark", |one| one.name)
+        .number("bandwidth", Unit::Ratio, |one| one.price(Metric::Bandwidth))
+        .number("latency", Unit::Ratio, |one| one.price(Metric::Latency))
+        .number("erases", Unit::Ratio, |one| one.price(Metric::Erases))
+        .number("WA kept", Unit::Ratio, |one| one.conform.cost.write_amplification)
+        .number("broken", Unit::Ratio, |one| one.violate.cost.write_amplification)
+        .text("published", published)
+        .table(caption)
+        .whole()
 }
 
 fn published(comparison: &Comparison) -> String {
@@ -46,58 +29,36 @@ fn published(comparison: &Comparison) -> String {
 
 /// What each side got.
 pub fn sides(comparisons: &[Comparison]) -> Table {
-    let columns = vec![
-        Column::text("benchmark"),
-        Column::text("workload"),
-        Column::text("rule"),
-        Column::number("bandwidth", Unit::BytesPerSec),
-        Column::number("mean latency", Unit::Nanos),
-        Column::number("erases", Unit::Count),
-        Column::number("misses", Unit::Percent),
-    ];
-    let mut table = Table::new("", columns).whole();
-    for comparison in comparisons {
-        for (side, kept) in [(&comparison.conform, "kept"), (&comparison.violate, "broken")] {
-            let cost = &side.cost;
-            table.rows.push(vec![
-                comparison.name.into(),
-                side.what.as_str().into(),
-                kept.into(),
-                cost.bandwidth.into(),
-                cost.latency.into(),
-                cost.erases.into(),
-                cost.map.map(|map| map.miss_ratio()).into(),
-            ]);
-        }
-    }
-    table
+    let sides: Vec<_> = comparisons
+        .iter()
+        .flat_map(|one| [(one, &one.conform, "kept"), (one, &one.violate, "broken")])
+        .collect();
+    Table::listing(&sides)
+        .text("benchmark", |(one, ..)| one.name)
+        .text("workload", |(_, side, _)| side.what.as_str())
+        .text("rule", |&(.., kept)| kept)
+        .number("bandwidth", Unit::BytesPerSec, |(_, side, _)| side.cost.bandwidth)
+        .number("mean latency", Unit::Nanos, |(_, side, _)| side.cost.latency)
+        .number("erases", Unit::Count, |(_, side, _)| side.cost.erases)
+        .number("misses", Unit::Percent, |(_, side, _)| side.cost.map.map(|map| map.miss_ratio()))
+        .table("")
+        .whole()
 }
 
 /// How blocks wore.
 pub fn wear(comparisons: &[Comparison]) -> Table {
-    let columns = vec![
-        Column::text("workload"),
-        Column::number("moved/written", Unit::Ratio),
-        Column::number("mean erases", Unit::Ratio),
-        Column::number("deviation/mean", Unit::Ratio),
-        Column::number("most", Unit::Count),
-    ];
-    let mut table = Table::new("", columns).whole();
-    let mut seen: Vec<&str> = Vec::new();
-    let sides =
-        comparisons.iter().flat_map(|comparison| [&comparison.conform, &comparison.violate]);
-    for Side { what, cost } in sides {
-        let Some(wear) = cost.wear.as_ref().filter(|_| !seen.contains(&what.as_str())) else {
-            continue;
-        };
-        seen.push(what);
-        table.rows.push(vec![
-            what.as_str().into(),
-            wear.levelling_writes.into(),
-            wear.mean.into(),
-            wear.variation.into(),
-            u64::from(wear.max).into(),
-        ]);
+    let mut rows: Vec<(&str, &Wear)> = Vec::new();
+    for Side { what, cost } in comparisons.iter().flat_map(|one| [&one.conform, &one.violate]) {
+        if let Some(wear) = cost.wear.as_ref().filter(|_| rows.iter().all(|row| row.0 != what)) {
+            rows.push((what, wear));
+        }
     }
-    table
+    Table::listing(&rows)
+        .text("workload", |&(what, _)| what)
+        .number("moved/written", Unit::Ratio, |(_, wear)| wear.levelling_writes)
+        .number("mean erases", Unit::Ratio, |(_, wear)| wear.mean)
+        .number("deviation/mean", Unit::Ratio, |(_, wear)| wear.variation)
+        .number("most", Unit::Count, |(_, wear)| wear.max)
+        .table("")
+        .whole()
 }

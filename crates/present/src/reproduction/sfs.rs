@@ -6,9 +6,7 @@ use prism_experiments::sfs::{
     Found, Map, SEGMENT_GROUP, SIZE_GROUP, SegmentRow, SizeRow, Ssd, compare,
 };
 use prism_report::json::table;
-use prism_report::{
-    Axis, Block, Chart, Column, Curve, CurveShape, Curves, Document, Section, Table, Unit, Value,
-};
+use prism_report::{Axis, Block, Chart, Curve, CurveShape, Curves, Document, Section, Table, Unit};
 use serde_json::{Value as Json, json};
 
 use super::{beside_tables, scale_name};
@@ -74,14 +72,14 @@ fn by_size(found: &Found) -> Section {
         SIZE_GROUP.0, SIZE_GROUP.1
     );
     let mut section = Section::new("Random writes by size", lead);
-    section.push(Block::Table(sizes(&found.sizes)));
+    section.push(sizes(&found.sizes));
     for ssd in Ssd::ALL {
         let curve = |map: Map| {
             let points: Vec<_> =
                 found.sizes_of(ssd, map).map(|row| (row.size.0 as f64, row.share())).collect();
             (!points.is_empty()).then(|| Curve::new(map.name(), CurveShape::Line, points))
         };
-        section.push(Block::Chart(Chart::Curves(Curves {
+        section.push(Chart::Curves(Curves {
             title: format!("Random over sequential writes, {}", ssd.name()),
             caption: "By size of the random writes.".into(),
             x: Axis::log("size", Unit::Bytes),
@@ -91,36 +89,25 @@ fn by_size(found: &Found) -> Section {
                 .filter_map(curve)
                 .collect(),
             marks: Vec::new(),
-        })));
+        }));
     }
     section
 }
 
 fn sizes(rows: &[SizeRow]) -> Table {
-    let columns = vec![
-        Column::text("drive"),
-        Column::text("mapping"),
-        Column::number("write", Unit::Bytes),
-        Column::number("of an erase block", Unit::Ratio),
-        Column::number("MB/s", Unit::Ratio),
-        Column::number("sequential MB/s", Unit::Ratio),
-        Column::number("of it", Unit::Percent),
-        Column::number("WA", Unit::Ratio),
-    ];
-    let mut table = Table::new("", columns).whole();
-    for row in rows {
-        table.rows.push(vec![
-            row.ssd.name().into(),
-            row.map.name().into(),
-            row.size.into(),
-            Value::from(row.size.0 as f64 / row.erase_block.0 as f64),
-            Value::from(row.rate / 1e6),
-            Value::from(row.sequential / 1e6),
-            row.share().into(),
-            row.write_amplification.into(),
-        ]);
-    }
-    table
+    Table::listing(rows)
+        .text("drive", |row| row.ssd.name())
+        .text("mapping", |row| row.map.name())
+        .number("write", Unit::Bytes, |row| row.size)
+        .number("of an erase block", Unit::Ratio, |row| {
+            row.size.0 as f64 / row.erase_block.0 as f64
+        })
+        .number("MB/s", Unit::Ratio, |row| row.rate / 1e6)
+        .number("sequential MB/s", Unit::Ratio, |row| row.sequential / 1e6)
+        .number("of it", Unit::Percent, |row| row.share())
+        .number("WA", Unit::Ratio, |row| row.write_amplification)
+        .table("")
+        .whole()
 }
 
 fn of_segments(found: &Found) -> Section {
@@ -131,28 +118,17 @@ fn of_segments(found: &Found) -> Section {
          {} log blocks.",
         SEGMENT_GROUP.0, SEGMENT_GROUP.1
     );
-    let mut section = Section::new("Segments", lead);
-    section.push(Block::Table(segments(&found.segments)));
-    section
+    Section::new("Segments", lead).with(segments(&found.segments))
 }
 
 fn segments(rows: &[SegmentRow]) -> Table {
-    let columns = vec![
-        Column::text("mapping"),
-        Column::text("stream"),
-        Column::number("WA", Unit::Ratio),
-        Column::number("erases/1000 pages", Unit::Ratio),
-    ];
-    let mut table = Table::new("", columns).whole();
-    for row in rows {
-        table.rows.push(vec![
-            row.map.name().into(),
-            row.stream.name().into(),
-            row.write_amplification.into(),
-            row.erases.into(),
-        ]);
-    }
-    table
+    Table::listing(rows)
+        .text("mapping", |row| row.map.name())
+        .text("stream", |row| row.stream.name())
+        .number("WA", Unit::Ratio, |row| row.write_amplification)
+        .number("erases/1000 pages", Unit::Ratio, |row| row.erases)
+        .table("")
+        .whole()
 }
 
 fn limits(scale: Scale) -> Section {
@@ -164,7 +140,5 @@ fn limits(scale: Scale) -> Section {
     if scale == Scale::Quarter {
         notes.push("Fewer blocks still: the noise is larger.".into());
     }
-    let mut section = Section::new("Limits", "");
-    section.push(Block::Notes(notes));
-    section
+    Section::new("Limits", "").with(Block::Notes(notes))
 }

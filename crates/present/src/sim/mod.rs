@@ -4,66 +4,21 @@
 pub mod fio_json;
 pub mod json;
 
-use prism_base::{Bytes, Latencies};
-use prism_replay::Lifetime;
-use prism_report::{Block, Column, Document, Section, Table, Unit, Value};
+use prism_base::Latencies;
+use prism_report::{Block, Document, Section, Table, Unit};
 use prism_ssd::HostOp;
-use prism_ssd::scale::Scaled;
-use prism_ssd::{DriveHealth, Preparation};
+use prism_workload::fio::Job;
 use prism_workload::fio::job::Engine;
-use prism_workload::fio::run::Row;
-use prism_workload::fio::stats::Dir;
-use prism_workload::fio::{Job, Outcome};
+use prism_workload::fio::stats::{Dir, JobStats};
 
-pub use json::SimObject;
+pub use json::json;
 
-use crate::drive::{Wear, document as drive, faults, lifetime, tables};
-use crate::initial_state::State;
-
-/// Everything that a report is made from.
-pub struct Facts<'a> {
-    /// The jobs, clones counted.
-    pub jobs: &'a [Job],
-    /// The drive, and what was changed to make it fit.
-    pub scaled: &'a Scaled,
-    /// Whether its capacity was asked for.
-    pub chosen: bool,
-    /// What it held at the start.
-    pub state: State,
-    /// What it took to bring that about.
-    pub prepared: &'a Preparation,
-    /// Seed of everything random.
-    pub seed: u64,
-    /// What came out.
-    pub outcome: &'a Outcome,
-    /// What the host wrote and the drive had not yet programmed at the end.
-    pub buffered: Bytes,
-    /// Erases at the end.
-    pub wear: Wear,
-    /// The same of SLC blocks, where the drive has such beside others.
-    pub slc_wear: Option<Wear>,
-    /// What age had left of the drive at the end, if it ages.
-    pub health: Option<DriveHealth>,
-}
-
-impl Facts<'_> {
-    /// Endurance at the measured rate.
-    #[must_use]
-    pub fn lifetime(&self) -> Option<Lifetime> {
-        lifetime(&self.outcome.total, &self.scaled.device)
-    }
-
-    /// The name of a row: its job's, and how many there are.
-    #[must_use]
-    pub fn row_name(&self, row: &Row) -> String {
-        let name = &self.jobs[row.first].name;
-        if row.jobs > 1 { format!("{name} (and {} more)", row.jobs - 1) } else { name.clone() }
-    }
-}
+use crate::drive::{document as drive, faults, tables};
+use crate::simulation::Simulated;
 
 /// The report as a document: the jobs first.
 #[must_use]
-pub fn document(facts: &Facts<'_>) -> Document {
+pub fn document(facts: &Simulated) -> Document {
     let names: Vec<_> = facts.outcome.rows.iter().map(|row| facts.row_name(row)).collect();
     let title = match names.as_slice() {
         [one] => format!("Job {one}"),
@@ -74,59 +29,20 @@ pub fn document(facts: &Facts<'_>) -> Document {
         .with(jobs(facts))
         .with(summary(facts))
         .with(cleaning(facts));
-    let (total, device) = (&facts.outcome.total, &facts.scaled.device);
-    document.sections.extend(faults::section(total, device, facts.health));
+    document.sections.extend(faults::section(facts.run()));
     document.with(limits(facts))
 }
 
-fn jobs(facts: &Facts<'_>) -> Section {
+fn jobs(facts: &Simulated) -> Section {
     let lead = format!(
         "Over a drive {} at the start, in simulated time; latencies from the issue by the job.",
         facts.state.name
     );
-    let mut section = Section::new("Jobs", lead);
-    let nanos = |name: &str| Column::number(name, Unit::Nanos);
-    let mut rates = Table::new(
-        "I/Os by job",
-        vec![
-            Column::text("job"),
-            Column::text("what"),
-            Column::number("I/Os", Unit::Count),
-            Column::number("data", Unit::Bytes),
-            Column::number("IOPS", Unit::PerSec),
-            Column::number("bandwidth", Unit::BytesPerSec),
-        ],
-    );
-    let mut times = Table::new(
-        "Latency by job",
-        vec![
-            Column::text("job"),
-            Column::text("what"),
-            nanos("mean"),
-            nanos("p50"),
-            nanos("p99"),
-            nanos("p99.9"),
-            nanos("p99.99"),
-            nanos("max"),
-        ],
-    );
+    let mut rows: Vec<JobRow> = Vec::new();
     for row in &facts.outcome.rows {
         let name = facts.row_name(row);
-        let mut push = |what: &str, bytes: Option<u64>, latency: &Latencies| {
-            let count = latency.count();
-            rates.rows.push(vec![
-                name.as_str().into(),
-                what.into(),
-                count.into(),
-                bytes.into(),
-                row.stats.per_second(count).into(),
-                bytes.map(|bytes| row.stats.per_second(bytes)).into(),
-            ]);
-            let mut cells: Vec<Value> = vec![name.as_str().into(), what.into()];
-            cells.push(latency.mean_ns().into());
-            cells.extend([0.5, 0.99, 0.999, 0.9999].map(|q| Value::from(latency.quantile(q))));
-            cells.push(latency.max().into());
-            times.rows.push(cells);
+        let mut push = |what, bytes, latency| {
+            rows.push(JobRow { name: name.clone(), what, bytes, latency, stats: &row.stats });
         };
         for dir in Dir::ALL {
             if let Some(stats) = row.stats.dir(dir) {
@@ -137,69 +53,71 @@ fn jobs(facts: &Facts<'_>) -> Section {
             push("flush", None, flushes);
         }
     }
-    section.push(Block::Table(rates));
-    section.push(Block::Table(times));
-    section
+    let named =
+        || Table::listing(&rows).text("job", |row| row.name.as_str()).text("what", |row| row.what);
+    let rates = named()
+        .number("I/Os", Unit::Count, |row| row.latency.count())
+        .number("data", Unit::Bytes, |row| row.bytes)
+        .number("IOPS", Unit::PerSec, |row| row.stats.per_second(row.latency.count()))
+        .number("bandwidth", Unit::BytesPerSec, |row| {
+            row.bytes.map(|bytes| row.stats.per_second(bytes))
+        });
+    let mut times = named().number("mean", Unit::Nanos, |row| row.latency.mean_ns());
+    for (name, q) in [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)] {
+        times = times.number(name, Unit::Nanos, |row| row.latency.quantile(q));
+    }
+    let times = times.number("max", Unit::Nanos, |row| row.latency.max());
+    Section::new("Jobs", lead).with(rates.table("I/Os by job")).with(times.table("Latency by job"))
 }
 
-fn summary(facts: &Facts<'_>) -> Section {
-    let total = &facts.outcome.total;
-    let device = &facts.scaled.device;
+/// What a job did in one direction, or its flushes.
+struct JobRow<'a> {
+    name: String,
+    what: &'static str,
+    bytes: Option<u64>,
+    latency: &'a Latencies,
+    stats: &'a JobStats,
+}
+
+fn summary(facts: &Simulated) -> Section {
     let mut section = Section::new(
         "Write amplification",
         "Of everything that was measured; nobody tested whether it is steady.",
     );
-    section.push(drive::key_figures(total, device, facts.lifetime()));
+    section.push(drive::key_figures(facts.run()));
     if facts.outcome.stages.len() > 1 {
-        section.push(Block::Table(stages(facts)));
+        section.push(stages(facts));
     }
-    drive::push_causes(&mut section, total, device);
-    section.push(Block::Table(tables::latency(total)));
+    drive::push_causes(&mut section, facts.run());
+    section.push(tables::latency(&facts.outcome.total));
     section
 }
 
 /// What the drive did between stonewalls.
-fn stages(facts: &Facts<'_>) -> Table {
-    let columns = vec![
-        Column::text("jobs"),
-        Column::number("write amplification", Unit::Ratio),
-        Column::number("host writes", Unit::Bytes),
-        Column::number("host reads", Unit::Bytes),
-        Column::number("IOPS", Unit::PerSec),
-        Column::number("blocks erased", Unit::Count),
-        Column::number("time", Unit::Nanos),
-    ];
-    let mut table = Table::new("Between stonewalls", columns);
-    for stage in &facts.outcome.stages {
-        let mut names: Vec<&str> =
-            facts.jobs[stage.jobs.clone()].iter().map(|job| job.name.as_str()).collect();
-        names.dedup();
-        let measured = &stage.measured;
-        table.rows.push(vec![
-            names.join(", ").into(),
-            measured.write_amplification().into(),
-            measured.bytes_of(HostOp::Write).into(),
-            measured.bytes_of(HostOp::Read).into(),
-            measured.iops().into(),
-            measured.flash.erases.total().into(),
-            measured.simulated.into(),
-        ]);
-    }
-    table
+fn stages(facts: &Simulated) -> Table {
+    Table::listing(&facts.outcome.stages)
+        .text("jobs", |stage| {
+            let jobs = facts.jobs[stage.jobs.clone()].iter();
+            let mut names: Vec<&str> = jobs.map(|job| job.name.as_str()).collect();
+            names.dedup();
+            names.join(", ")
+        })
+        .number("write amplification", Unit::Ratio, |of| of.measured.write_amplification())
+        .number("host writes", Unit::Bytes, |of| of.measured.bytes_of(HostOp::Write))
+        .number("host reads", Unit::Bytes, |of| of.measured.bytes_of(HostOp::Read))
+        .number("IOPS", Unit::PerSec, |of| of.measured.iops())
+        .number("blocks erased", Unit::Count, |of| of.measured.flash.erases.total())
+        .number("time", Unit::Nanos, |of| of.measured.simulated)
+        .table("Between stonewalls")
 }
 
-fn cleaning(facts: &Facts<'_>) -> Section {
+fn cleaning(facts: &Simulated) -> Section {
     let mut section = Section::new("Cleaning and wear", "");
-    let figures = drive::wear_figures(&facts.outcome.total, &facts.scaled.device, facts.wear);
-    section.push(figures);
-    let (total, device) = (&facts.outcome.total, &facts.scaled.device);
-    if let Some(figures) = drive::slc_figures(total, device, facts.slc_wear) {
-        section.push(figures);
-    }
+    drive::push_wear(&mut section, facts.run());
     section
 }
 
-fn limits(facts: &Facts<'_>) -> Section {
+fn limits(facts: &Simulated) -> Section {
     let total = &facts.outcome.total;
     let mut notes = Vec::new();
     if !facts.scaled.changes.is_empty() {
@@ -229,14 +147,14 @@ fn limits(facts: &Facts<'_>) -> Section {
             files.join(", ")
         ));
     }
-    notes.extend(depth_notes(facts.jobs));
-    notes.extend(drive::measured_notes(total, facts.buffered));
+    notes.extend(depth_notes(&facts.jobs));
+    notes.extend(drive::measured_notes(facts.run()));
     notes.push(
         "The host takes no time: what a real fio shows above these latencies is the software \
          between it and the drive."
             .into(),
     );
-    for job in facts.jobs {
+    for job in &facts.jobs {
         if let Some(description) = &job.description {
             let note = format!("{}: {description}.", job.name);
             if !notes.contains(&note) {
@@ -245,10 +163,8 @@ fn limits(facts: &Facts<'_>) -> Section {
         }
     }
     notes.push(format!("Initial state {}, seed {}.", facts.state.name, facts.seed));
-    notes.extend(facts.state.note(facts.prepared));
-    let mut section = Section::new("What to keep in mind", "");
-    section.push(Block::Notes(notes));
-    section
+    notes.extend(facts.state.note(&facts.prepared));
+    Section::new("What to keep in mind", "").with(Block::Notes(notes))
 }
 
 /// Where the depth in flight may not be the one that the reader expects.

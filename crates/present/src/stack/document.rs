@@ -3,7 +3,7 @@
 
 use prism_contract::rules::{Rule, Verdict};
 use prism_replay::SteadyState;
-use prism_report::{Block, Column, Document, Grade, Section, Table, Unit, Value};
+use prism_report::{Block, Document, Grade, Section, Table, Unit, Value};
 
 use super::{Cell, Combination, Matrix, Measured};
 
@@ -43,94 +43,69 @@ impl Matrix {
                 let (score, verdict) = measured.rules[place];
                 score.map_or(Value::Missing, |score| Value::Graded(score, grade(verdict)))
             };
-            section.push(Block::Table(self.table(rule.name(), Unit::Ratio, score)));
+            section.push(self.table(rule.name(), Unit::Ratio, score));
         }
         section
     }
 
     fn amplification(&self) -> Section {
-        let mut section = Section::new(
-            "Write amplification",
-            "Bytes programmed to flash for each byte written, on a drive as large as the device \
-             that is full when the application starts.",
-        );
+        let lead = "Bytes programmed to flash for each byte written, on a drive as large as the \
+                    device that is full when the application starts.";
         let ratio = |measured: &Measured| measured.write_amplification.into();
-        section.push(Block::Table(self.table("", Unit::Ratio, ratio)));
-        section
+        Section::new("Write amplification", lead).with(self.table("", Unit::Ratio, ratio))
     }
 
     /// A row for each application and pattern, a column for each file system.
     fn table(&self, caption: &str, unit: Unit, value: impl Fn(&Measured) -> Value) -> Table {
-        let mut columns = vec![Column::text("application")];
-        columns.extend(self.setup.file_systems.iter().map(|&name| Column::number(name, unit)));
-        let mut table = Table::new(caption, columns).whole();
-        for (name, row) in self.rows() {
-            let mut cells = vec![name.into()];
-            cells.extend(row.iter().map(|(_, cell)| match cell {
+        let rows: Vec<_> = self.rows().collect();
+        let mut listing = Table::listing(&rows).text("application", |(name, _)| name.as_str());
+        for (place, &name) in self.setup.file_systems.iter().enumerate() {
+            listing = listing.number(name, unit, |(_, row)| match &row[place].1 {
                 Cell::Measured(measured) => value(measured),
                 Cell::Impossible => "not possible".into(),
                 Cell::Failed(_) => "failed".into(),
-            }));
-            table.rows.push(cells);
+            });
         }
-        table
+        listing.table(caption).whole()
+    }
+
+    /// The combinations that were measured.
+    fn measured(&self) -> Vec<(&str, &Measured)> {
+        let measured = self.cells.iter().filter_map(|(combination, cell)| match cell {
+            Cell::Measured(measured) => Some((combination.name.as_str(), &**measured)),
+            Cell::Impossible | Cell::Failed(_) => None,
+        });
+        measured.collect()
     }
 
     fn worst(&self) -> Section {
-        let mut section = Section::new(
-            "Who breaks the rules",
-            "The file, or else the folder, with the largest share of what breaks each rule, \
-             however little that is.",
-        );
-        let mut columns = vec![Column::text("trace")];
-        columns.extend(Rule::ALL.map(|rule| Column::text(rule.short_name())));
-        let mut table = Table::new("", columns).whole();
-        for (combination, cell) in &self.cells {
-            let Cell::Measured(measured) = cell else { continue };
-            let mut row: Vec<Value> = vec![combination.name.as_str().into()];
-            row.extend(measured.worst.iter().map(|worst| match worst {
-                Some(worst) => {
-                    format!("{} ({})", worst.name, Unit::Percent.format(worst.share)).into()
-                }
-                None => Value::Missing,
-            }));
-            table.rows.push(row);
+        let measured = self.measured();
+        let mut listing = Table::listing(&measured).text("trace", |&(name, _)| name);
+        for (place, rule) in Rule::ALL.into_iter().enumerate() {
+            listing = listing.text(rule.short_name(), |(_, measured)| {
+                let worst = measured.worst[place].as_ref()?;
+                Some(format!("{} ({})", worst.name, Unit::Percent.format(worst.share)))
+            });
         }
-        section.push(Block::Table(table));
-        section
+        let lead = "The file, or else the folder, with the largest share of what breaks each rule, \
+                    however little that is.";
+        Section::new("Who breaks the rules", lead).with(listing.table("").whole())
     }
 
     fn captured(&self) -> Section {
-        let mut section = Section::new(
-            "What reached the device",
-            "Counted in the phase of the application alone, with what it left in the page cache.",
-        );
-        let columns = vec![
-            Column::text("trace"),
-            Column::number("read", Unit::Bytes),
-            Column::number("written", Unit::Bytes),
-            Column::number("metadata", Unit::Bytes),
-            Column::number("places", Unit::Bytes),
-            Column::number("flushes", Unit::Count),
-            Column::number("discarded", Unit::Bytes),
-            Column::number("took", Unit::Nanos),
-        ];
-        let mut table = Table::new("", columns).whole();
-        for (combination, cell) in &self.cells {
-            let Cell::Measured(measured) = cell else { continue };
-            table.rows.push(vec![
-                combination.name.as_str().into(),
-                measured.reads.1.into(),
-                measured.writes.1.into(),
-                measured.metadata.into(),
-                measured.unique.into(),
-                measured.flushes.into(),
-                measured.discards.1.into(),
-                measured.took.into(),
-            ]);
-        }
-        section.push(Block::Table(table));
-        section
+        let measured = self.measured();
+        let table = Table::listing(&measured)
+            .text("trace", |&(name, _)| name)
+            .number("read", Unit::Bytes, |(_, measured)| measured.reads.1)
+            .number("written", Unit::Bytes, |(_, measured)| measured.writes.1)
+            .number("metadata", Unit::Bytes, |(_, measured)| measured.metadata)
+            .number("places", Unit::Bytes, |(_, measured)| measured.unique)
+            .number("flushes", Unit::Count, |(_, measured)| measured.flushes)
+            .number("discarded", Unit::Bytes, |(_, measured)| measured.discards.1)
+            .number("took", Unit::Nanos, |(_, measured)| measured.took);
+        let lead =
+            "Counted in the phase of the application alone, with what it left in the page cache.";
+        Section::new("What reached the device", lead).with(table.table("").whole())
     }
 
     /// What limits the numbers.
@@ -165,17 +140,12 @@ impl Matrix {
              differ a little."
                 .into(),
         );
-        let mut section = Section::new("Limits", "");
-        section.push(Block::Notes(notes));
-        section
+        Section::new("Limits", "").with(Block::Notes(notes))
     }
 
-    fn traces(&self, is_so: impl Fn(&Measured) -> bool) -> Vec<String> {
-        let named = self.cells.iter().filter_map(|(combination, cell)| match cell {
-            Cell::Measured(measured) if is_so(measured) => Some(combination.name.clone()),
-            _ => None,
-        });
-        named.collect()
+    fn traces(&self, is_so: impl Fn(&Measured) -> bool) -> Vec<&str> {
+        let measured = self.measured().into_iter();
+        measured.filter(|(_, measured)| is_so(measured)).map(|(name, _)| name).collect()
     }
 }
 

@@ -124,7 +124,7 @@ impl Measured {
         trace: Option<String>,
     ) -> Self {
         let findings = &analysis.contract.findings;
-        let facts = analysis.facts();
+        let facts = &analysis.facts;
         let summary = &facts.trace.summary;
         let of = |op: Op| (summary.op(op).count, Bytes(summary.op(op).bytes));
         Self {

@@ -7,8 +7,8 @@ use crate::curves::{Curve, CurveShape, Curves};
 use crate::ticks::Range;
 use std::collections::BTreeSet;
 
-/// The columns into which a line is divided: each is drawn by its first, lowest, highest and
-/// last point, so nothing that is visible at full width is lost.
+/// In how many columns a stroke is distinguished: each is drawn by its first, lowest, highest
+/// and last point, so nothing that could be seen at full width is lost.
 const COLUMNS_MAX: usize = 400;
 /// How many dots are drawn. With more, those that nearly coincide are drawn as one.
 const DOTS_MAX: usize = 3000;

@@ -10,8 +10,8 @@ use crate::shades::Shades;
 use crate::ticks::Range;
 use crate::unit::Unit;
 
-/// Finer cells would not be visible and would make the file large: at most eight bytes per cell
-/// and layer, a third of a megabyte for three layers.
+/// Finer than this is no longer distinguished, and makes the file large: at most eight
+/// bytes a cell and layer, a third of a megabyte for three layers.
 const COLUMNS_MAX: usize = 256;
 const ROWS_MAX: usize = 64;
 /// How many shades there are. Each is a class of amounts, on a log scale.

@@ -1,7 +1,7 @@
 //! Assigns colours to names: the same colour in every chart of a page, unless another name of
 //! the chart already has it.
 
-/// How many colours readers can distinguish. Further names are grey.
+/// How many colours can be distinguished. Names beyond that are grey.
 pub const COLOURS: usize = 8;
 
 /// The names seen so far; the index of a name is the colour it prefers.

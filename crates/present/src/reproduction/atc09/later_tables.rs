@@ -1,13 +1,13 @@
 //! Tables of ATC'09 from Table 3 on.
 
 use prism_experiments::atc09::{
-    ALIGNED, Alignment, Arrivals, Cleaning, IMPROVEMENT, Macro, MacroResult, PAGES, Priority, Run,
-    SEQUENTIAL, Setting, TIMES, UNALIGNED, closest_depth,
+    ALIGNED, Alignment, Arrivals, Cleaning, IMPROVEMENT, Macro, MacroResult, PAGES, Priority,
+    Responses, SEQUENTIAL, Setting, TIMES, UNALIGNED, closest_depth,
 };
-use prism_report::{Column, Table, Unit, Value};
+use prism_report::{Table, Unit};
 
-fn milliseconds(ms: f64) -> Value {
-    (ms * 1e6).into()
+fn milliseconds(ms: f64) -> f64 {
+    ms * 1e6
 }
 
 /// A setting in a few words.
@@ -21,74 +21,54 @@ pub fn setting_name(setting: &Setting) -> String {
 
 /// The setting nearest to Table 3, and the range over all.
 pub fn alignment(alignment: &Alignment) -> Table {
-    let columns = vec![
-        Column::number("P(sequential)", Unit::Ratio),
-        Column::number("unaligned", Unit::Nanos),
-        Column::number("unaligned, published", Unit::Nanos),
-        Column::number("aligned", Unit::Nanos),
-        Column::number("aligned, published", Unit::Nanos),
-        Column::number("gains from", Unit::Percent),
-        Column::number("gains to", Unit::Percent),
-    ];
     let closest = alignment.closest();
     let name = closest.map(setting_name).unwrap_or_default();
-    let caption = format!("Mean response with {name}; gains over all settings");
-    let mut table = Table::new(caption, columns).whole();
-    let Some(closest) = closest else { return table };
-    let range = alignment.range();
-    for (i, p) in SEQUENTIAL.into_iter().enumerate() {
-        table.rows.push(vec![
-            p.into(),
-            milliseconds(closest.unaligned[i]),
-            milliseconds(UNALIGNED[i]),
-            milliseconds(closest.aligned[i]),
-            milliseconds(ALIGNED[i]),
-            (range[i].0 / 100.0).into(),
-            (range[i].1 / 100.0).into(),
-        ]);
-    }
-    table
+    let rows: Vec<_> = closest.map_or(Vec::new(), |closest| {
+        let places = SEQUENTIAL.into_iter().enumerate();
+        places.map(|(i, p)| (p, i, closest, alignment.range()[i])).collect()
+    });
+    Table::listing(&rows)
+        .number("P(sequential)", Unit::Ratio, |&(p, ..)| p)
+        .number("unaligned", Unit::Nanos, |&(_, i, of, _)| milliseconds(of.unaligned[i]))
+        .number("unaligned, published", Unit::Nanos, |&(_, i, ..)| milliseconds(UNALIGNED[i]))
+        .number("aligned", Unit::Nanos, |&(_, i, of, _)| milliseconds(of.aligned[i]))
+        .number("aligned, published", Unit::Nanos, |&(_, i, ..)| milliseconds(ALIGNED[i]))
+        .number("gains from", Unit::Percent, |(.., range)| range.0 / 100.0)
+        .number("gains to", Unit::Percent, |(.., range)| range.1 / 100.0)
+        .table(format!("Mean response with {name}; gains over all settings"))
+        .whole()
 }
 
 /// Every setting of Table 3.
 pub fn settings(alignment: &Alignment) -> Table {
-    let mut columns = vec![Column::text("setting"), Column::text("writes")];
-    columns.extend(SEQUENTIAL.map(|p| Column::number(format!("P = {p}"), Unit::Nanos)));
-    let mut table = Table::new("Mean response by setting", columns);
-    for setting in &alignment.settings {
-        for (scheme, means) in [("unaligned", setting.unaligned), ("aligned", setting.aligned)] {
-            let mut row = vec![setting_name(setting).into(), scheme.into()];
-            row.extend(means.map(milliseconds));
-            table.rows.push(row);
-        }
+    let both = |setting| [(setting, "unaligned"), (setting, "aligned")];
+    let rows: Vec<(&Setting, &str)> = alignment.settings.iter().flat_map(both).collect();
+    let mut listing = Table::listing(&rows)
+        .text("setting", |(setting, _)| setting_name(setting))
+        .text("writes", |&(_, scheme)| scheme);
+    for (place, p) in SEQUENTIAL.into_iter().enumerate() {
+        listing = listing.number(format!("P = {p}"), Unit::Nanos, |(setting, scheme)| {
+            let aligned = *scheme == "aligned";
+            let means = if aligned { setting.aligned } else { setting.unaligned };
+            milliseconds(means[place])
+        });
     }
-    table
+    listing.table("Mean response by setting")
 }
 
 /// Table 4 at every depth.
 pub fn macros(results: &[MacroResult]) -> Table {
-    let columns = vec![
-        Column::text("benchmark"),
-        Column::number("outstanding", Unit::Count),
-        Column::number("unaligned", Unit::Nanos),
-        Column::number("aligned", Unit::Nanos),
-        Column::number("lower by", Unit::Percent),
-        Column::number("published", Unit::Percent),
-    ];
     let depth = closest_depth(results).unwrap_or_default();
     let caption = format!("Mean response; nearest to the paper with {depth} outstanding");
-    let mut table = Table::new(caption, columns).whole();
-    for one in results {
-        table.rows.push(vec![
-            one.benchmark.name().into(),
-            u64::from(one.depth).into(),
-            milliseconds(one.unaligned),
-            milliseconds(one.aligned),
-            (one.gain() / 100.0).into(),
-            (one.benchmark.published() / 100.0).into(),
-        ]);
-    }
-    table
+    Table::listing(results)
+        .text("benchmark", |one| one.benchmark.name())
+        .number("outstanding", Unit::Count, |one| one.depth)
+        .number("unaligned", Unit::Nanos, |one| milliseconds(one.unaligned))
+        .number("aligned", Unit::Nanos, |one| milliseconds(one.aligned))
+        .number("lower by", Unit::Percent, |one| one.gain() / 100.0)
+        .number("published", Unit::Percent, |one| one.benchmark.published() / 100.0)
+        .table(caption)
+        .whole()
 }
 
 /// What each mixture is made of.
@@ -99,96 +79,63 @@ pub fn macro_notes() -> Vec<String> {
 
 /// The pool nearest to Table 5.
 pub fn informed(cleaning: &Cleaning) -> Table {
-    let columns = vec![
-        Column::number("transactions", Unit::Count),
-        Column::number("moved, default", Unit::Count),
-        Column::number("informed", Unit::Count),
-        Column::number("relative", Unit::Ratio),
-        Column::number("published", Unit::Ratio),
-        Column::number("time, default", Unit::Nanos),
-        Column::number("time, informed", Unit::Nanos),
-        Column::number("relative time", Unit::Ratio),
-        Column::number("published time", Unit::Ratio),
-    ];
-    let Some(run) = cleaning.closest() else { return Table::new("", columns) };
-    let caption = format!(
-        "Pages moved and cleaning time with {} files in {} directories",
-        run.pool.files, run.pool.directories
-    );
-    let mut table = Table::new(caption, columns).whole();
-    for (i, (default, informed)) in run.pairs().enumerate() {
-        table.rows.push(vec![
-            u64::from(default.transactions).into(),
-            default.pages.into(),
-            informed.pages.into(),
-            run.pages()[i].into(),
-            PAGES[i].into(),
-            milliseconds(default.time),
-            milliseconds(informed.time),
-            run.times()[i].into(),
-            TIMES[i].into(),
-        ]);
-    }
-    table
+    let run = cleaning.closest();
+    let caption = run.map_or(String::new(), |run| {
+        let (files, directories) = (run.pool.files, run.pool.directories);
+        format!("Pages moved and cleaning time with {files} files in {directories} directories")
+    });
+    let rows: Vec<_> = run.map_or(Vec::new(), |run| {
+        run.pairs().enumerate().map(|(i, pair)| (i, run, pair)).collect()
+    });
+    let table = Table::listing(&rows)
+        .number("transactions", Unit::Count, |(.., (default, _))| default.transactions)
+        .number("moved, default", Unit::Count, |(.., (default, _))| default.pages)
+        .number("informed", Unit::Count, |(.., (_, informed))| informed.pages)
+        .number("relative", Unit::Ratio, |&(i, run, _)| run.pages()[i])
+        .number("published", Unit::Ratio, |&(i, ..)| PAGES[i])
+        .number("time, default", Unit::Nanos, |(.., (default, _))| milliseconds(default.time))
+        .number("time, informed", Unit::Nanos, |(.., (_, informed))| milliseconds(informed.time))
+        .number("relative time", Unit::Ratio, |&(i, run, _)| run.times()[i])
+        .number("published time", Unit::Ratio, |&(i, ..)| TIMES[i])
+        .table(caption);
+    Table { whole: run.is_some(), ..table }
 }
 
 /// Relative pages and times of every pool.
 pub fn pools(cleaning: &Cleaning) -> Table {
-    let columns = vec![
-        Column::number("files", Unit::Count),
-        Column::number("directories", Unit::Count),
-        Column::number("transactions", Unit::Count),
-        Column::number("written", Unit::Count),
-        Column::number("moved, default", Unit::Count),
-        Column::number("relative", Unit::Ratio),
-        Column::number("relative time", Unit::Ratio),
-    ];
-    let mut table = Table::new("Every pool", columns).whole();
+    let mut rows = Vec::new();
     for run in &cleaning.runs {
-        for (i, (default, _)) in run.pairs().enumerate() {
-            table.rows.push(vec![
-                u64::from(run.pool.files).into(),
-                u64::from(run.pool.directories).into(),
-                u64::from(default.transactions).into(),
-                default.written.into(),
-                default.pages.into(),
-                run.pages()[i].into(),
-                run.times()[i].into(),
-            ]);
-        }
+        rows.extend(run.pairs().enumerate().map(|(i, (default, _))| (run, i, default)));
     }
-    table
+    Table::listing(&rows)
+        .number("files", Unit::Count, |(run, ..)| run.pool.files)
+        .number("directories", Unit::Count, |(run, ..)| run.pool.directories)
+        .number("transactions", Unit::Count, |(.., default)| default.transactions)
+        .number("written", Unit::Count, |(.., default)| default.written)
+        .number("moved, default", Unit::Count, |(.., default)| default.pages)
+        .number("relative", Unit::Ratio, |&(run, i, _)| run.pages()[i])
+        .number("relative time", Unit::Ratio, |&(run, i, _)| run.times()[i])
+        .table("Every pool")
+        .whole()
 }
 
 /// Every run of Figure 3 and Table 6.
 pub fn priority(priority: &Priority) -> Table {
-    let columns = vec![
-        Column::text("places"),
-        Column::number("writes", Unit::Percent),
-        Column::number("priority, agnostic", Unit::Nanos),
-        Column::number("aware", Unit::Nanos),
-        Column::number("lower by", Unit::Percent),
-        Column::number("published", Unit::Percent),
-        Column::number("others, agnostic", Unit::Nanos),
-        Column::number("others, aware", Unit::Nanos),
-        Column::number("erases, agnostic", Unit::Count),
-        Column::number("erases, aware", Unit::Count),
-    ];
-    let mut table = Table::new("Mean response", columns).whole();
-    for (run, published) in priority.runs.iter().zip(IMPROVEMENT.into_iter().cycle()) {
-        let Run { places, writes, agnostic, aware } = run;
-        table.rows.push(vec![
-            places.name().into(),
-            (*writes as f64 / 100.0).into(),
-            agnostic.map(|responses| responses.foreground * 1e6).into(),
-            aware.map(|responses| responses.foreground * 1e6).into(),
-            run.improvement().map(|percent| percent / 100.0).into(),
-            (published / 100.0).into(),
-            agnostic.map(|responses| responses.background * 1e6).into(),
-            aware.map(|responses| responses.background * 1e6).into(),
-            agnostic.map(|responses| responses.erases).into(),
-            aware.map(|responses| responses.erases).into(),
-        ]);
-    }
-    table
+    let rows: Vec<_> = priority.runs.iter().zip(IMPROVEMENT.into_iter().cycle()).collect();
+    let foreground = |of: Option<Responses>| of.map(|of| of.foreground * 1e6);
+    let background = |of: Option<Responses>| of.map(|of| of.background * 1e6);
+    let erases = |of: Option<Responses>| of.map(|of| of.erases);
+    Table::listing(&rows)
+        .text("places", |(run, _)| run.places.name())
+        .number("writes", Unit::Percent, |(run, _)| run.writes as f64 / 100.0)
+        .number("priority, agnostic", Unit::Nanos, |(run, _)| foreground(run.agnostic))
+        .number("aware", Unit::Nanos, |(run, _)| foreground(run.aware))
+        .number("lower by", Unit::Percent, |(run, _)| run.improvement().map(|by| by / 100.0))
+        .number("published", Unit::Percent, |(_, published)| published / 100.0)
+        .number("others, agnostic", Unit::Nanos, |(run, _)| background(run.agnostic))
+        .number("others, aware", Unit::Nanos, |(run, _)| background(run.aware))
+        .number("erases, agnostic", Unit::Count, |(run, _)| erases(run.agnostic))
+        .number("erases, aware", Unit::Count, |(run, _)| erases(run.aware))
+        .table("Mean response")
+        .whole()
 }

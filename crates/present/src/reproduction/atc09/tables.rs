@@ -3,7 +3,7 @@
 use prism_experiments::atc09::{
     Bandwidths, Closest, HDD, PUBLISHED_GAIN, Scheduling, Stripes, gain,
 };
-use prism_report::{Column, Table, Unit, Value};
+use prism_report::{Table, Unit};
 
 pub use super::later_tables::{
     alignment, informed, macro_notes, macros, pools, priority, settings,
@@ -13,126 +13,90 @@ pub use super::term_tables::{ends, idle_reads, term_notes, terms};
 /// The bandwidths that come closest to those of the paper, and with what; of the disk, those of
 /// the paper.
 pub fn bandwidths(all: &[Bandwidths]) -> Table {
-    let columns = vec![
-        Column::text("drive"),
-        Column::text("requests"),
-        Column::number("sequential", Unit::Ratio),
-        Column::number("random", Unit::Ratio),
-        Column::number("ratio", Unit::Ratio),
-        Column::number("published", Unit::Ratio),
-        Column::text("sequential with"),
-        Column::text("random with"),
-    ];
-    let caption = "MB/s, sequential over random, and what was in flight";
-    let mut table = Table::new(caption, columns).whole();
-    let mut row =
-        |drive: &str, op: &str, [sequential, random]: [f64; 2], published, with: [_; 2]| {
-            let [with_sequential, with_random] = with;
-            table.rows.push(vec![
-                drive.into(),
-                op.into(),
-                sequential.into(),
-                random.into(),
-                (sequential / random).into(),
-                published,
-                with_sequential,
-                with_random,
-            ]);
-        };
-    for (op, rates) in [("read", HDD.read), ("write", HDD.write)] {
-        row("disk (quoted)", op, rates, Value::Missing, [Value::Missing, Value::Missing]);
-    }
+    let quoted = |op, rates| ClosestRow { drive: "disk (quoted)", op, rates, paper: None };
+    let mut rows = vec![quoted("read", HDD.read), quoted("write", HDD.write)];
     for one in all {
-        let (published, ours) = (one.drive.published(), one.ours());
-        let sides = [
-            ("read", published.read, ours.read, one.closest_reads()),
-            ("write", published.write, ours.write, one.closest_writes()),
-        ];
-        for (op, [sequential, random], ours, Closest { random: r, sequential: s }) in sides {
-            let with = [
-                format!("{} x {} KiB", s.depth, s.size >> 10).into(),
-                format!("{} x 4 KiB", r.depth).into(),
-            ];
-            row(one.drive.name(), op, ours, (sequential / random).into(), with);
-        }
+        let (published, ours, drive) = (one.drive.published(), one.ours(), one.drive.name());
+        let reads = Some((published.read, one.closest_reads()));
+        let writes = Some((published.write, one.closest_writes()));
+        rows.push(ClosestRow { drive, op: "read", rates: ours.read, paper: reads });
+        rows.push(ClosestRow { drive, op: "write", rates: ours.write, paper: writes });
     }
-    table
+    Table::listing(&rows)
+        .text("drive", |row| row.drive)
+        .text("requests", |row| row.op)
+        .number("sequential", Unit::Ratio, |row| row.rates[0])
+        .number("random", Unit::Ratio, |row| row.rates[1])
+        .number("ratio", Unit::Ratio, |row| row.rates[0] / row.rates[1])
+        .number("published", Unit::Ratio, |row| {
+            row.paper.as_ref().map(|([sequential, random], _)| sequential / random)
+        })
+        .text("sequential with", |row| {
+            let (_, Closest { sequential, .. }) = row.paper.as_ref()?;
+            Some(format!("{} x {} KiB", sequential.depth, sequential.size >> 10))
+        })
+        .text("random with", |row| {
+            let (_, Closest { random, .. }) = row.paper.as_ref()?;
+            Some(format!("{} x 4 KiB", random.depth))
+        })
+        .table("MB/s, sequential over random, and what was in flight")
+        .whole()
+}
+
+/// Reads or writes of a drive.
+struct ClosestRow {
+    drive: &'static str,
+    op: &'static str,
+    /// Sequential and random.
+    rates: [f64; 2],
+    /// The paper's, and the settings that come closest to them; none for what is quoted.
+    paper: Option<([f64; 2], Closest)>,
 }
 
 /// Random requests at every depth.
 pub fn random(all: &[Bandwidths]) -> Table {
-    let columns = vec![
-        Column::text("drive"),
-        Column::number("in flight", Unit::Count),
-        Column::number("reads", Unit::Ratio),
-        Column::number("writes", Unit::Ratio),
-    ];
-    let mut table = Table::new("Random requests of 4 KiB, MB/s", columns).whole();
-    for one in all {
-        table.rows.extend(one.random.iter().map(|random| {
-            let depth = u64::from(random.depth);
-            vec![one.drive.name().into(), depth.into(), random.read.into(), random.write.into()]
-        }));
-    }
-    table
+    let rows: Vec<_> =
+        all.iter().flat_map(|one| one.random.iter().map(move |rates| (one, rates))).collect();
+    Table::listing(&rows)
+        .text("drive", |(one, _)| one.drive.name())
+        .number("in flight", Unit::Count, |(_, rates)| rates.depth)
+        .number("reads", Unit::Ratio, |(_, rates)| rates.read)
+        .number("writes", Unit::Ratio, |(_, rates)| rates.write)
+        .table("Random requests of 4 KiB, MB/s")
+        .whole()
 }
 
 /// Sequential requests at every depth and size.
 pub fn sequential(all: &[Bandwidths]) -> Table {
-    let columns = vec![
-        Column::text("drive"),
-        Column::number("in flight", Unit::Count),
-        Column::number("size", Unit::Bytes),
-        Column::number("reads", Unit::Ratio),
-        Column::number("writes", Unit::Ratio),
-    ];
-    let mut table = Table::new("Sequential requests, MB/s", columns);
-    for one in all {
-        table.rows.extend(one.sequential.iter().map(|sequential| {
-            vec![
-                one.drive.name().into(),
-                u64::from(sequential.depth).into(),
-                sequential.size.into(),
-                sequential.read.into(),
-                sequential.write.into(),
-            ]
-        }));
-    }
-    table
+    let rows: Vec<_> =
+        all.iter().flat_map(|one| one.sequential.iter().map(move |rates| (one, rates))).collect();
+    Table::listing(&rows)
+        .text("drive", |(one, _)| one.drive.name())
+        .number("in flight", Unit::Count, |(_, rates)| rates.depth)
+        .number("size", Unit::Bytes, |(_, rates)| rates.size)
+        .number("reads", Unit::Ratio, |(_, rates)| rates.read)
+        .number("writes", Unit::Ratio, |(_, rates)| rates.write)
+        .table("Sequential requests, MB/s")
 }
 
 /// Both schedulers by load.
 pub fn loads(scheduling: &Scheduling) -> Table {
-    let columns = vec![
-        Column::number("load", Unit::Ratio),
-        Column::number("FCFS", Unit::Nanos),
-        Column::number("SWTF", Unit::Nanos),
-        Column::number("lower by", Unit::Percent),
-        Column::number("published", Unit::Percent),
-    ];
-    let mut table = Table::new("Mean response", columns).whole();
-    for curve in &scheduling.curves {
-        table.rows.push(vec![
-            curve.load.into(),
-            curve.fcfs.into(),
-            curve.swtf.into(),
-            (gain(curve) / 100.0).into(),
-            (PUBLISHED_GAIN / 100.0).into(),
-        ]);
-    }
-    table
+    Table::listing(&scheduling.curves)
+        .number("load", Unit::Ratio, |curve| curve.load)
+        .number("FCFS", Unit::Nanos, |curve| curve.fcfs)
+        .number("SWTF", Unit::Nanos, |curve| curve.swtf)
+        .number("lower by", Unit::Percent, |curve| gain(curve) / 100.0)
+        .number("published", Unit::Percent, |_| PUBLISHED_GAIN / 100.0)
+        .table("Mean response")
+        .whole()
 }
 
 /// Bandwidth by size of writes.
 pub fn stripes(stripes: &Stripes) -> Table {
-    let columns = vec![
-        Column::number("size", Unit::Bytes),
-        Column::number("ours", Unit::Ratio),
-        Column::number("closed form", Unit::Ratio),
-    ];
-    let mut table = Table::new("MB/s", columns).whole();
-    for point in &stripes.points {
-        table.rows.push(vec![point.size.into(), point.ours.into(), point.closed_form.into()]);
-    }
-    table
+    Table::listing(&stripes.points)
+        .number("size", Unit::Bytes, |point| point.size)
+        .number("ours", Unit::Ratio, |point| point.ours)
+        .number("closed form", Unit::Ratio, |point| point.closed_form)
+        .table("MB/s")
+        .whole()
 }

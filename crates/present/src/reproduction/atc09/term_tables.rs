@@ -2,7 +2,7 @@
 
 use prism_contract::terms::Quoted;
 use prism_experiments::atc09::{DriveTerms, Ends, IdleReads};
-use prism_report::{Column, Table, Unit};
+use prism_report::{Table, Unit};
 
 fn quoted(quoted: Quoted) -> &'static str {
     match quoted {
@@ -14,23 +14,20 @@ fn quoted(quoted: Quoted) -> &'static str {
 
 /// The terms: quoted columns, then one for each drive.
 pub fn terms(all: &[DriveTerms]) -> Table {
-    let mut columns = vec![Column::text("term")];
-    columns.extend(["Disk", "RAID", "MEMS", "SSD"].map(Column::text));
-    columns.extend(all.iter().map(|one| Column::text(one.preset)));
-    let mut table = Table::new("T holds, F does not, T~ approximately", columns).whole();
-    let Some(first) = all.first() else { return table };
-    for (place, term) in first.terms.iter().enumerate() {
-        let mut row = vec![format!("{}. {}", term.number, term.name).into()];
-        let columns = [term.disk, term.raid, term.mems, term.ssd];
-        row.extend(columns.map(|column| quoted(column).into()));
-        row.extend(all.iter().map(|one| match one.terms[place].holds {
-            Some(true) => "T".into(),
-            Some(false) => "F".into(),
-            None => prism_report::Value::Missing,
-        }));
-        table.rows.push(row);
+    let terms = all.first().map_or(&[][..], |first| &first.terms);
+    let places: Vec<_> = terms.iter().enumerate().collect();
+    let mut listing = Table::listing(&places)
+        .text("term", |(_, term)| format!("{}. {}", term.number, term.name))
+        .text("Disk", |(_, term)| quoted(term.disk))
+        .text("RAID", |(_, term)| quoted(term.raid))
+        .text("MEMS", |(_, term)| quoted(term.mems))
+        .text("SSD", |(_, term)| quoted(term.ssd));
+    for one in all {
+        listing = listing.text(one.preset, |&(place, _)| {
+            one.terms[place].holds.map(|holds| if holds { "T" } else { "F" })
+        });
     }
-    table
+    listing.table("T holds, F does not, T~ approximately").whole()
 }
 
 /// Why a term is decided otherwise than for the paper's SSDs.
@@ -54,41 +51,29 @@ pub fn term_notes(all: &[DriveTerms]) -> Vec<String> {
 
 /// The two ends of the addresses of each drive.
 pub fn ends(all: &[Ends]) -> Table {
-    let columns = vec![
-        Column::text("drive"),
-        Column::number("reads, first", Unit::Ratio),
-        Column::number("reads, last", Unit::Ratio),
-        Column::number("writes, first", Unit::Ratio),
-        Column::number("writes, last", Unit::Ratio),
-        Column::number("ends differ", Unit::Ratio),
-    ];
     let caption = "Term 3: random 4 KiB, one at a time, MB/s in the first and the last sixteenth";
-    let mut table = Table::new(caption, columns).whole();
-    for one in all {
-        let mut row = vec![one.preset.into()];
-        row.extend([one.reads, one.writes].into_iter().flatten().map(prism_report::Value::from));
-        row.push(one.ratio().into());
-        table.rows.push(row);
-    }
-    table
+    Table::listing(all)
+        .text("drive", |one| one.preset)
+        .number("reads, first", Unit::Ratio, |one| one.reads[0])
+        .number("reads, last", Unit::Ratio, |one| one.reads[1])
+        .number("writes, first", Unit::Ratio, |one| one.writes[0])
+        .number("writes, last", Unit::Ratio, |one| one.writes[1])
+        .number("ends differ", Unit::Ratio, |one| one.ratio())
+        .table(caption)
+        .whole()
 }
 
 /// What a host sees of background activity.
 pub fn idle_reads(reads: &IdleReads) -> Table {
-    let columns = vec![
-        Column::text("drive"),
-        Column::number("mean response", Unit::Nanos),
-        Column::number("longest", Unit::Nanos),
-    ];
-    let caption = "Term 6: reads of 4 KiB, one every 2 ms, by a host that does nothing else";
-    let mut table = Table::new(caption, columns).whole();
     let rows = [
         ("only filled", reads.before),
         ("overwritten at random before, cleaning in idle time", reads.after),
     ];
-    for (name, reads) in rows {
-        let (mean, longest) = (reads.mean * 1e6, reads.longest * 1e6);
-        table.rows.push(vec![name.into(), mean.into(), longest.into()]);
-    }
-    table
+    let caption = "Term 6: reads of 4 KiB, one every 2 ms, by a host that does nothing else";
+    Table::listing(&rows)
+        .text("drive", |&(name, _)| name)
+        .number("mean response", Unit::Nanos, |(_, reads)| reads.mean * 1e6)
+        .number("longest", Unit::Nanos, |(_, reads)| reads.longest * 1e6)
+        .table(caption)
+        .whole()
 }

@@ -29,9 +29,7 @@ pub fn document(result: &LinkedIn) -> Document {
 }
 
 fn with_table(title: &str, lead: &str, table: Table) -> Section {
-    let mut section = Section::new(title, lead);
-    section.push(Block::Table(table));
-    section
+    Section::new(title, lead).with(table)
 }
 
 fn sections(found: &Found) -> Vec<Section> {
@@ -65,7 +63,7 @@ fn sizes(found: &Found) -> Section {
         let rows = found.sizes.iter().filter(move |row| row.threads == threads);
         rows.map(|row: &ThreadsRow| (row.size.0 as f64, row.stretch.rate)).collect()
     };
-    section.push(Block::Chart(Chart::Curves(Curves {
+    section.push(Chart::Curves(Curves {
         title: "Bandwidth by size".into(),
         caption: "One thread and eight, each with one write at a time.".into(),
         x: Axis::log("size", Unit::Bytes),
@@ -75,8 +73,8 @@ fn sizes(found: &Found) -> Section {
             Curve::new("8 threads", CurveShape::Line, of(8)),
         ],
         marks: vec![mark(SMALL.0, "10 KB"), mark(LARGE.0, "10 MB")],
-    })));
-    section.push(Block::Table(tables::threshold(&found.threshold)));
+    }));
+    section.push(tables::threshold(&found.threshold));
     section
 }
 
@@ -104,8 +102,7 @@ fn rates(found: &Found) -> Section {
         "Writes of {RATE_SIZE} at fixed rates; latency counts from when a write is due. Counts of \
          writes that take more than 50 ms are scaled from the time simulated to two hours."
     );
-    let mut section = with_table("Rates", &lead, tables::rates(&found.rates));
-    section.push(Block::Notes(vec![
+    with_table("Rates", &lead, tables::rates(&found.rates)).with(Block::Notes(vec![
         "Cleaning goes a row at a time in turn with the host, so that no write waits for a block \
          to be emptied as a whole, which is several times ten milliseconds of programs on one \
          die. Where the drive cannot follow, what waits grows without end, and with it the \
@@ -114,8 +111,7 @@ fn rates(found: &Found) -> Section {
         "In the background more blocks are cleaned than have to be, with more that is valid in \
          them: write amplification is higher."
             .into(),
-    ]));
-    section
+    ]))
 }
 
 fn full(found: &Found) -> Section {
@@ -126,7 +122,7 @@ fn full(found: &Found) -> Section {
         let points = found.full.iter().map(|row| (row.full, of(row).pages)).collect();
         Curve::new(name, CurveShape::Line, points)
     };
-    section.push(Block::Chart(Chart::Curves(Curves {
+    section.push(Chart::Curves(Curves {
         title: "Pages copied for a free block".into(),
         caption: "By how full the drive is.".into(),
         x: Axis::linear("full", Unit::Percent),
@@ -137,7 +133,7 @@ fn full(found: &Found) -> Section {
             curve("greedy", |row| row.greedy),
         ],
         marks: Vec::new(),
-    })));
+    }));
     section
 }
 
@@ -151,14 +147,12 @@ fn lives(found: &Found) -> Section {
 fn updates(found: &Found) -> Section {
     let lead = "One thread on a drive that such updates have filled. To flash, bare: until the \
                 data is on flash, without write-back and firmware time.";
-    let mut section = with_table("Updates in place", lead, tables::updates(&found.updates));
-    section.push(Block::Notes(vec![
+    with_table("Updates in place", lead, tables::updates(&found.updates)).with(Block::Notes(vec![
         "Published: about 20,000 a second in place and elsewhere on an SSD, 280 and 170 on a hard \
          disk. A write-back cache makes all of them equal; a drive that was asked to have a part \
          of a page on flash would have to read the rest first."
             .into(),
-    ]));
-    section
+    ]))
 }
 
 fn users(found: &Found) -> Section {
@@ -168,14 +162,12 @@ fn users(found: &Found) -> Section {
         100.0 * SKEW.units,
         100.0 * SKEW.writes
     );
-    let mut section = with_table("Hot and cold data", &lead, tables::users(&found.users));
-    section.push(Block::Notes(vec![
+    with_table("Hot and cold data", &lead, tables::users(&found.users)).with(Block::Notes(vec![
         "Pages of hot users take several updates between two checkpoints, so fewer are written. \
          A drive with one open block mixes them with cold pages all the same, and copies more \
          for it; distinguished on flash as well, they leave blocks that are nearly empty."
             .into(),
-    ]));
-    section
+    ]))
 }
 
 fn small_changes(found: &Found) -> Section {
@@ -195,7 +187,5 @@ fn limits(scale: Scale) -> Section {
     if scale == Scale::Quarter {
         notes.push("A quarter of the work: the noise is larger.".into());
     }
-    let mut section = Section::new("Limits", "");
-    section.push(Block::Notes(notes));
-    section
+    Section::new("Limits", "").with(Block::Notes(notes))
 }

@@ -1,101 +1,62 @@
 //! Tables of what was measured.
 
 use prism_experiments::linkedin::{
-    ChangeRow, FullRow, LayoutRow, LifeRow, MechanismRow, Place, RateRow, ThreadsRow, ThresholdRow,
-    UpdateRow, When,
+    ChangeRow, FullRow, LayoutRow, LifeRow, MechanismRow, Place, Price, RateRow, ThreadsRow,
+    ThresholdRow, UpdateRow, When,
 };
-use prism_report::{Column, Table, Unit, Value};
+use prism_report::{Table, Unit};
 
 /// Megabytes (10^6) a second, as the article writes rates.
-fn megabytes(rate: f64) -> Value {
-    Value::from(rate / 1e6)
-}
-
-fn ratio(name: &str) -> Column {
-    Column::number(name, Unit::Ratio)
+fn megabytes(rate: f64) -> f64 {
+    rate / 1e6
 }
 
 /// The article's sizes and threads.
 pub fn threads(rows: &[ThreadsRow]) -> Table {
-    let columns = vec![
-        Column::number("write", Unit::Bytes),
-        Column::number("threads", Unit::Count),
-        ratio("published MB/s"),
-        ratio("ours MB/s"),
-        Column::number("writes", Unit::PerSec),
-        Column::number("mean latency", Unit::Nanos),
-        ratio("WA"),
-    ];
-    let mut table = Table::new("", columns).whole();
-    for row in rows {
-        table.rows.push(vec![
-            row.size.into(),
-            u64::from(row.threads).into(),
-            row.published.into(),
-            megabytes(row.stretch.rate),
-            row.stretch.per_second.into(),
-            row.stretch.latency.into(),
-            row.stretch.write_amplification.into(),
-        ]);
-    }
-    table
+    Table::listing(rows)
+        .number("write", Unit::Bytes, |row| row.size)
+        .number("threads", Unit::Count, |row| row.threads)
+        .number("published MB/s", Unit::Ratio, |row| row.published)
+        .number("ours MB/s", Unit::Ratio, |row| megabytes(row.stretch.rate))
+        .number("writes", Unit::PerSec, |row| row.stretch.per_second)
+        .number("mean latency", Unit::Nanos, |row| row.stretch.latency)
+        .number("WA", Unit::Ratio, |row| row.stretch.write_amplification)
+        .table("")
+        .whole()
 }
 
 /// Sizes by one thread and by eight.
 pub fn sizes(rows: &[ThreadsRow]) -> Table {
-    let columns = vec![
-        Column::number("write", Unit::Bytes),
-        ratio("1 thread MB/s"),
-        ratio("8 threads MB/s"),
-        ratio("8 over 1"),
-    ];
-    let mut table = Table::new("", columns).whole();
-    for pair in rows.chunks(2) {
-        if let [one, eight] = pair {
-            table.rows.push(vec![
-                one.size.into(),
-                megabytes(one.stretch.rate),
-                megabytes(eight.stretch.rate),
-                Value::from(eight.stretch.rate / one.stretch.rate),
-            ]);
-        }
-    }
-    table
+    let pairs: Vec<_> = rows.as_chunks::<2>().0.iter().map(|[one, eight]| (one, eight)).collect();
+    Table::listing(&pairs)
+        .number("write", Unit::Bytes, |(one, _)| one.size)
+        .number("1 thread MB/s", Unit::Ratio, |(one, _)| megabytes(one.stretch.rate))
+        .number("8 threads MB/s", Unit::Ratio, |(_, eight)| megabytes(eight.stretch.rate))
+        .number("8 over 1", Unit::Ratio, |(one, eight)| eight.stretch.rate / one.stretch.rate)
+        .table("")
+        .whole()
 }
 
 /// The drive of the article's example.
 pub fn threshold(rows: &[ThresholdRow]) -> Table {
-    let columns = vec![
-        Column::number("write", Unit::Bytes),
-        ratio("MB/s"),
-        Column::number("of the best", Unit::Percent),
-    ];
-    let mut table = Table::new("", columns).whole();
     let best = rows.iter().map(|row| row.rate).fold(0.0, f64::max);
-    for row in rows {
-        table.rows.push(vec![row.size.into(), megabytes(row.rate), Value::from(row.rate / best)]);
-    }
-    table
+    Table::listing(rows)
+        .number("write", Unit::Bytes, |row| row.size)
+        .number("MB/s", Unit::Ratio, |row| megabytes(row.rate))
+        .number("of the best", Unit::Percent, |row| row.rate / best)
+        .table("")
+        .whole()
 }
 
 /// What could slow eight threads down.
 pub fn mechanisms(rows: &[MechanismRow]) -> Table {
-    let columns = vec![
-        Column::text("mechanism"),
-        Column::number("threads", Unit::Count),
-        ratio("MB/s"),
-        ratio("WA"),
-    ];
-    let mut table = Table::new("", columns).whole();
-    for row in rows {
-        table.rows.push(vec![
-            row.mechanism.name().into(),
-            u64::from(row.threads).into(),
-            megabytes(row.stretch.rate),
-            row.stretch.write_amplification.into(),
-        ]);
-    }
-    table
+    Table::listing(rows)
+        .text("mechanism", |row| row.mechanism.name())
+        .number("threads", Unit::Count, |row| row.threads)
+        .number("MB/s", Unit::Ratio, |row| megabytes(row.stretch.rate))
+        .number("WA", Unit::Ratio, |row| row.stretch.write_amplification)
+        .table("")
+        .whole()
 }
 
 fn place_name(place: Place) -> &'static str {
@@ -114,153 +75,95 @@ fn when_name(when: When) -> &'static str {
 
 /// The longest latencies at each rate.
 pub fn rates(rows: &[RateRow]) -> Table {
-    let columns = vec![
-        ratio("MB/s"),
-        Column::text("places"),
-        Column::text("cleaning"),
-        ratio("done MB/s"),
-        Column::number("longest", Unit::Nanos),
-        Column::number("over 50 ms", Unit::Count),
-        Column::number("in 2 h", Unit::Count),
-        Column::number("simulated", Unit::Nanos),
-        ratio("WA"),
-        Column::number("erases", Unit::Count),
-    ];
-    let mut table = Table::new("", columns).whole();
-    for row in rows {
-        table.rows.push(vec![
-            f64::from(row.rate).into(),
-            place_name(row.place).into(),
-            when_name(row.when).into(),
-            row.done.into(),
-            row.max.into(),
-            row.large.into(),
-            row.large_in_span.round().into(),
-            row.span.into(),
-            row.write_amplification.into(),
-            row.erases.into(),
-        ]);
-    }
-    table
+    Table::listing(rows)
+        .number("MB/s", Unit::Ratio, |row| f64::from(row.rate))
+        .text("places", |row| place_name(row.place))
+        .text("cleaning", |row| when_name(row.when))
+        .number("done MB/s", Unit::Ratio, |row| row.done)
+        .number("longest", Unit::Nanos, |row| row.max)
+        .number("over 50 ms", Unit::Count, |row| row.large)
+        .number("in 2 h", Unit::Count, |row| row.large_in_span.round())
+        .number("simulated", Unit::Nanos, |row| row.span)
+        .number("WA", Unit::Ratio, |row| row.write_amplification)
+        .number("erases", Unit::Count, |row| row.erases)
+        .table("")
+        .whole()
 }
+
+/// One way to reckon a price.
+type PriceOf = fn(&FullRow) -> Price;
 
 /// The price of a free block.
 pub fn full(rows: &[FullRow]) -> Table {
-    let columns = vec![
-        Column::number("full", Unit::Percent),
-        ratio("blocks: formula"),
-        ratio("blocks: random"),
-        ratio("blocks: greedy"),
-        ratio("blocks: greedy, theory"),
-        ratio("pages: formula"),
-        ratio("pages: random"),
-        ratio("pages: greedy"),
-        ratio("pages: greedy, theory"),
+    let prices: [(&str, PriceOf); 4] = [
+        ("formula", |row| row.formula),
+        ("random", |row| row.random),
+        ("greedy", |row| row.greedy),
+        ("greedy, theory", |row| row.greedy_theory),
     ];
-    let mut table = Table::new("", columns).whole();
-    for row in rows {
-        let prices = [row.formula, row.random, row.greedy, row.greedy_theory];
-        let mut cells = vec![Value::from(row.full)];
-        cells.extend(prices.map(|price| Value::from(price.blocks)));
-        cells.extend(prices.map(|price| Value::from(price.pages)));
-        table.rows.push(cells);
+    let mut listing = Table::listing(rows).number("full", Unit::Percent, |row| row.full);
+    for (name, of) in prices {
+        listing = listing.number(format!("blocks: {name}"), Unit::Ratio, |row| of(row).blocks);
     }
-    table
+    for (name, of) in prices {
+        listing = listing.number(format!("pages: {name}"), Unit::Ratio, |row| of(row).pages);
+    }
+    listing.table("").whole()
 }
 
 /// How long drives last.
 pub fn lives(rows: &[LifeRow]) -> Table {
-    let columns = vec![
-        Column::text("cells"),
-        Column::number("cycles", Unit::Count),
-        ratio("WA supposed"),
-        ratio("days published"),
-        ratio("days by formula"),
-        Column::number("spare", Unit::Percent),
-        ratio("WA measured"),
-        ratio("days with it"),
-        ratio("days by erases"),
-    ];
-    let mut table = Table::new("", columns).whole();
-    for row in rows {
-        table.rows.push(vec![
-            row.cell.name().into(),
-            u64::from(row.cycles).into(),
-            row.write_amplification.into(),
-            row.published.into(),
-            row.formula.into(),
-            row.spare.into(),
-            row.measured.into(),
-            row.by_measured.into(),
-            row.by_erases.into(),
-        ]);
-    }
-    table
+    Table::listing(rows)
+        .text("cells", |row| row.cell.name())
+        .number("cycles", Unit::Count, |row| row.cycles)
+        .number("WA supposed", Unit::Ratio, |row| row.write_amplification)
+        .number("days published", Unit::Ratio, |row| row.published)
+        .number("days by formula", Unit::Ratio, |row| row.formula)
+        .number("spare", Unit::Percent, |row| row.spare)
+        .number("WA measured", Unit::Ratio, |row| row.measured)
+        .number("days with it", Unit::Ratio, |row| row.by_measured)
+        .number("days by erases", Unit::Ratio, |row| row.by_erases)
+        .table("")
+        .whole()
 }
 
 /// Updates by one thread.
 pub fn updates(rows: &[UpdateRow]) -> Table {
-    let columns = vec![
-        Column::text("update"),
-        Column::number("rate", Unit::PerSec),
-        Column::number("mean latency", Unit::Nanos),
-        Column::number("longest", Unit::Nanos),
-        ratio("WA"),
-        ratio("pages read/update"),
-        Column::number("to flash, bare", Unit::Nanos),
-    ];
-    let mut table = Table::new("", columns).whole();
-    for UpdateRow { update, stretch, on_flash } in rows {
-        table.rows.push(vec![
-            update.name().into(),
-            stretch.per_second.into(),
-            stretch.latency.into(),
-            stretch.latency_max.into(),
-            stretch.write_amplification.into(),
-            Value::from(stretch.rmw_reads as f64 / stretch.count as f64),
-            (*on_flash).into(),
-        ]);
-    }
-    table
+    Table::listing(rows)
+        .text("update", |row| row.update.name())
+        .number("rate", Unit::PerSec, |row| row.stretch.per_second)
+        .number("mean latency", Unit::Nanos, |row| row.stretch.latency)
+        .number("longest", Unit::Nanos, |row| row.stretch.latency_max)
+        .number("WA", Unit::Ratio, |row| row.stretch.write_amplification)
+        .number("pages read/update", Unit::Ratio, |UpdateRow { stretch, .. }| {
+            stretch.rmw_reads as f64 / stretch.count as f64
+        })
+        .number("to flash, bare", Unit::Nanos, |row| row.on_flash)
+        .table("")
+        .whole()
 }
 
 /// Hot users and cold ones.
 pub fn users(rows: &[LayoutRow]) -> Table {
-    let columns = vec![
-        Column::text("users"),
-        ratio("pages/update"),
-        ratio("WA"),
-        ratio("flash bytes/byte updated"),
-    ];
-    let mut table = Table::new("", columns).whole();
-    for row in rows {
-        table.rows.push(vec![
-            row.layout.name().into(),
-            row.pages.into(),
-            row.write_amplification.into(),
-            row.flash_bytes.into(),
-        ]);
-    }
-    table
+    Table::listing(rows)
+        .text("users", |row| row.layout.name())
+        .number("pages/update", Unit::Ratio, |row| row.pages)
+        .number("WA", Unit::Ratio, |row| row.write_amplification)
+        .number("flash bytes/byte updated", Unit::Ratio, |row| row.flash_bytes)
+        .table("")
+        .whole()
 }
 
 /// What a change costs.
 pub fn changes(rows: &[ChangeRow]) -> Table {
-    let columns = vec![
-        Column::number("change", Unit::Bytes),
-        ratio("pages: written"),
-        ratio("pages: flash"),
-        ratio("sectors: written"),
-        ratio("sectors: flash"),
-        ratio("log: written"),
-        ratio("log: flash"),
-    ];
-    let mut table = Table::new("", columns).whole();
-    for row in rows {
-        let mut cells = vec![Value::from(row.change)];
-        let costs = [row.scattered, row.sectors, row.compact];
-        cells.extend(costs.as_flattened().iter().copied().map(Value::from));
-        table.rows.push(cells);
-    }
-    table
+    Table::listing(rows)
+        .number("change", Unit::Bytes, |row| row.change)
+        .number("pages: written", Unit::Ratio, |row| row.scattered[0])
+        .number("pages: flash", Unit::Ratio, |row| row.scattered[1])
+        .number("sectors: written", Unit::Ratio, |row| row.sectors[0])
+        .number("sectors: flash", Unit::Ratio, |row| row.sectors[1])
+        .number("log: written", Unit::Ratio, |row| row.compact[0])
+        .number("log: flash", Unit::Ratio, |row| row.compact[1])
+        .table("")
+        .whole()
 }
