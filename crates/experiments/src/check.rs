@@ -32,6 +32,17 @@ pub struct Check {
 }
 
 impl Check {
+    /// Ours against the expected value of theory, for numbers without a unit.
+    pub(crate) fn theory(
+        what: impl Into<String>,
+        [expected, ours]: [f64; 2],
+        tolerance: f64,
+        source: &str,
+    ) -> Self {
+        let (what, source, tolerance) = (what.into(), source.into(), Some(tolerance));
+        Self { group: Group::Theory, what, expected, ours, tolerance, source, unit: "" }
+    }
+
     /// (ours - expected) / expected; 0 where both are 0.
     #[must_use]
     pub fn difference(&self) -> f64 {

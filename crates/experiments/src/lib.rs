@@ -4,11 +4,13 @@ mod benches;
 pub mod calculators;
 mod check;
 pub mod comparison;
+mod drives;
 mod load;
 pub mod oracles;
 mod papers;
 mod scale;
 pub mod theory;
+mod untimed;
 
 pub use benches::{calls, judging, levels, preparing, real_time, recovery, speed};
 pub use calculators as calc;

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use prism_base::Slab;
 use prism_base::{Nanos, SimTime};
 use prism_replay::BlockDevice;
-use prism_ssd::{Completion, Device, Drive, InitialState, Request};
+use prism_ssd::{Completion, Drive, Request};
 
 /// What a host does next.
 pub(crate) enum Action {
@@ -358,13 +358,4 @@ pub(crate) fn finish_background_work(drive: &mut Drive) {
     while drive.next_completion(&mut none) {}
     assert!(none.is_empty(), "no request is in flight");
     drive.assert_conserved();
-}
-
-/// A drive in `state`.
-///
-/// # Panics
-/// If the device makes no sense.
-pub(crate) fn prepared(device: Device, state: InitialState, seed: u64) -> Drive {
-    let prepared = Drive::prepared(device, state, seed, |_, _| true);
-    prepared.expect("a sound device").expect("the preparation is not interrupted").0
 }

@@ -1,13 +1,13 @@
 //! Preparing a large drive, for whoever has a clock and can count memory.
 
 use prism_base::{Bytes, Rng};
-use prism_engine::Immediate;
 use prism_ftl::Ftl;
 use prism_nand::Nand;
 use prism_ssd::{Device, DeviceError, Drive, InitialState};
 
 use super::speed::mqsim_like;
-use crate::load::prepared;
+use crate::drives::prepared;
+use crate::untimed::Untimed;
 
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct Ready {
 #[derive(Debug)]
 enum Held {
     Drive(#[expect(dead_code, reason = "kept until its memory was counted")] Box<Drive>),
-    Parts(#[expect(dead_code, reason = "kept until its memory was counted")] Box<(Nand, Ftl)>),
+    Untimed(#[expect(dead_code, reason = "kept until its memory was counted")] Box<Untimed>),
 }
 
 /// Blocks of a plane that make the drive one of 1 TiB of flash.
@@ -98,36 +98,31 @@ const BATCH: u64 = 4096;
 fn overwrite(device: &Device, seed: u64) -> Result<impl FnOnce() -> Ready + use<>, DeviceError> {
     let geometry = device.geometry();
     let (pages, logical) = (u64::from(geometry.units()), u64::from(device.logical_units()));
-    let mut nand = Nand::new(geometry.clone());
-    let mut ftl = Ftl::new(geometry, device.ftl_config(), seed)?;
-    let mut version = 1;
-    let mut filling = Immediate::new(&mut nand, &mut ftl);
+    let nand = Nand::new(geometry.clone());
+    let mut flash = Untimed::new(nand, Ftl::new(geometry, device.ftl_config(), seed)?);
     for start in (0..logical).step_by(BATCH as usize) {
         let batch: Vec<_> = (start as u32..logical.min(start + BATCH) as u32).collect();
-        filling.write_all(&batch, version);
-        version += batch.len() as u64;
+        flash.write_all(&batch);
     }
     Ok(move || {
-        let mut engine = Immediate::new(&mut nand, &mut ftl);
         let mut rng = Rng::stream(seed, "preparing.address");
         let mut batch = Vec::new();
         let batches = (logical / 4).div_ceil(BATCH);
         let mut write_amplification = 0.0;
         for _ in 0..2 {
-            let before = engine.counts().units.total();
+            let before = flash.counts().units.total();
             for _ in 0..batches {
                 batch.clear();
                 batch.extend((0..BATCH).map(|_| rng.below(logical) as u32));
-                engine.write_all(&batch, version);
-                version += BATCH;
+                flash.write_all(&batch);
             }
-            let programmed = engine.counts().units.total() - before;
+            let programmed = flash.counts().units.total() - before;
             write_amplification = programmed as f64 / (batches * BATCH) as f64;
         }
         Ready {
             pages,
             write_amplification: Some(write_amplification),
-            _held: Held::Parts(Box::new((nand, ftl))),
+            _held: Held::Untimed(Box::new(flash)),
         }
     })
 }

@@ -9,7 +9,8 @@ use prism_nand::PageTimes;
 use prism_ssd::device::{Cell, WriteCache};
 use prism_ssd::{Completion, Device, DeviceError, Drive, HostOp, InitialState, Request};
 
-use crate::load::{ClosedLoop, prepared};
+use crate::drives::prepared;
+use crate::load::ClosedLoop;
 
 /// How much a workload did.
 #[derive(Clone, Copy, Debug, PartialEq)]

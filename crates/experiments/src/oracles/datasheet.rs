@@ -5,10 +5,11 @@
 //! see how far to trust the preset.
 
 use prism_base::{Bytes, Rng};
-use prism_ssd::{Device, HostOp, InitialState, Request, fit, scale};
+use prism_ssd::{Device, HostOp, InitialState, Request, scale};
 
 use crate::check::{Check, Group, Pending};
-use crate::load::{Tally, prepared, second_half};
+use crate::drives::{prepared, smaller};
+use crate::load::{Tally, second_half};
 
 /// Random figures are measured on a drive of this size with all its dies: a preset of
 /// terabytes behaves the same and takes longer to fill.
@@ -125,9 +126,7 @@ fn small_blocks(device: &Device) -> Device {
 fn run(device: &Device, load: Load, seed: u64) -> Tally {
     let dies = u64::from(device.geometry().dies());
     let capacity = Bytes((dies * CAPACITY_PER_DIE).min(device.capacity().0));
-    let fitted =
-        fit(&small_blocks(device), capacity).expect("a smaller drive of the same kind").device;
-    let mut drive = prepared(fitted, load.state, seed);
+    let mut drive = prepared(smaller(&small_blocks(device), capacity), load.state, seed);
     let places = drive.device().capacity().0 / load.size;
     let depth = load.depth.min(drive.device().drive.queue_depth);
     let mut rng = Rng::stream(seed, "datasheet.address");

@@ -11,10 +11,11 @@
 
 use prism_base::{Nanos, Rng};
 use prism_nand::Cause;
-use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
+use prism_ssd::{Drive, HostOp, Request};
 
 use crate::check::{Check, Group, Pending};
-use crate::load::{Tally, open_loop, prepared};
+use crate::drives::{filled, preset};
+use crate::load::{Tally, open_loop};
 use crate::scale::Scale;
 
 const PAGE: u64 = 4096;
@@ -146,8 +147,7 @@ pub(super) fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
 
 impl Run {
     fn run(self, seed: u64) -> Vec<Check> {
-        let device = Device::preset("atc08").expect("a preset");
-        let mut drive = prepared(device, InitialState::Filled, seed);
+        let mut drive = filled(preset("atc08"), seed);
         let mut gaps = Rng::stream(seed, "disksim.gap");
         let mut sizes = Rng::stream(seed, "disksim.size");
         let mut places = Rng::stream(seed, "disksim.place");

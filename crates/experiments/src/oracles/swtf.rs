@@ -7,10 +7,11 @@
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::Scheduler;
-use prism_ssd::{Device, HostOp, InitialState, Request, fit};
+use prism_ssd::{HostOp, Request};
 
 use crate::check::{Check, Group, Pending};
-use crate::load::{open_loop, prepared};
+use crate::drives::{filled, preset, smaller};
+use crate::load::open_loop;
 
 /// Requests in service at once: as many as the drive has dies, so that a request for a
 /// busy die keeps another from an idle one.
@@ -60,9 +61,7 @@ pub fn curve(load: f64, count: u64, seed: u64) -> Curve {
 }
 
 fn mean_response(scheduler: Scheduler, load: f64, count: u64, seed: u64) -> f64 {
-    let preset = Device::preset("atc08").expect("a preset");
-    let fitted = fit(&preset, Bytes(2 << 30)).expect("a smaller drive of the same kind");
-    let mut device = fitted.device;
+    let mut device = smaller(&preset("atc08"), Bytes(2 << 30));
     device.drive.scheduler = scheduler;
     device.drive.in_service = IN_SERVICE;
     // What does not get served at once waits in the queue.
@@ -73,7 +72,7 @@ fn mean_response(scheduler: Scheduler, load: f64, count: u64, seed: u64) -> f64 
     let write = flash.t_program.mean().0 as f64 + transfer;
     let service = (2.0 * read + write) / 3.0;
     let gap = service / f64::from(device.geometry().dies()) / load;
-    let mut drive = prepared(device, InitialState::Filled, seed);
+    let mut drive = filled(device, seed);
     let pages = drive.device().capacity().0 / PAGE;
     let mut rng = Rng::stream(seed, "swtf.request");
     open_loop(&mut drive, count, |number| {

@@ -8,10 +8,11 @@
 //! 9.59 of 16 by Baskett and Smith (CACM 19, 1976), 9.62 as measured there.
 
 use prism_base::Rng;
-use prism_ssd::{Device, HostOp, InitialState, Request};
+use prism_ssd::{HostOp, Request};
 
 use crate::check::{Check, Group, Pending};
-use crate::load::{closed_loop, prepared};
+use crate::drives::{filled, preset};
+use crate::load::closed_loop;
 
 const PAGE: u64 = 2048;
 const LARGE: u64 = 128 << 10;
@@ -52,8 +53,7 @@ pub(super) fn checks(seed: u64) -> Vec<Pending> {
 
 /// MiB/s of random aligned requests on a filled drive.
 fn bandwidth(op: HostOp, size: u64, depth: u32, count: u64, seed: u64) -> f64 {
-    let device = Device::preset("wiscsim").expect("a preset");
-    let mut drive = prepared(device, InitialState::Filled, seed);
+    let mut drive = filled(preset("wiscsim"), seed);
     let places = drive.device().capacity().0 / size;
     let mut rng = Rng::stream(seed, "wiscsim.address");
     let tally = closed_loop(&mut drive, depth, count, |number| {

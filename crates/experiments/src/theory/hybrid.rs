@@ -1,18 +1,19 @@
 //! Mappings by block under uniform random writes, beside their closed forms.
 
-use prism_base::{Bytes, Rng};
-use prism_engine::{FlashCounts, Immediate};
+use prism_base::Rng;
+use prism_engine::FlashCounts;
 use prism_ftl::{ConfigError, Ftl, Hybrid, HybridConfig, Logs, VictimPolicy};
 use prism_nand::{Cause, Geometry, Nand};
 
-use crate::check::{Check, Group, Pending};
+use crate::check::{Check, Pending};
 use crate::scale::Scale;
 use crate::theory;
+use crate::untimed::{Untimed, geometry};
 
 /// Logical blocks at full scale: groups of every N here divide them, also at a quarter.
 const LOGICAL_BLOCKS: u32 = 512;
 const UNITS_PER_BLOCK: u32 = 256;
-const DIE_GROUPS: u32 = 4;
+const DIES: u32 = 4;
 /// Capacities written before and while it is measured: whole cycles of every N and K here.
 const WARM_UP: f64 = 4.0;
 const MEASURED: f64 = 16.0;
@@ -63,21 +64,8 @@ impl HybridSetup {
     }
 
     fn geometry(&self) -> Geometry {
-        Geometry {
-            channels: DIE_GROUPS,
-            dies_per_channel: 1,
-            planes: 1,
-            planes_ganged: 1,
-            blocks_per_plane: (self.logical_blocks + self.config.log_blocks + 1)
-                .div_ceil(DIE_GROUPS),
-            pages_per_block: self.block_units,
-            pages_per_program: 1,
-            dies_per_superblock: 1,
-            parity: false,
-            page: Bytes(4096),
-            unit: Bytes(4096),
-            slc: None,
-        }
+        let blocks = self.logical_blocks + self.config.log_blocks + 1;
+        geometry(DIES, blocks, self.block_units)
     }
 }
 
@@ -95,37 +83,26 @@ pub fn measure(
 ) -> Result<(f64, FlashCounts), ConfigError> {
     let geometry = setup.geometry();
     let logical = setup.config.logical_units;
-    let mut nand = Nand::new(geometry.clone()).with_gaps(setup.config.gaps);
-    let mut ftl = Ftl::from(Hybrid::new(geometry, setup.config.clone())?);
-    let mut engine = Immediate::new(&mut nand, &mut ftl);
+    let nand = Nand::new(geometry.clone()).with_gaps(setup.config.gaps);
+    let mut flash = Untimed::new(nand, Ftl::from(Hybrid::new(geometry, setup.config.clone())?));
     let mut rng = Rng::stream(seed, "hybrid.address");
-    let mut version = 0;
-    for lpn in 0..logical {
-        version += 1;
-        engine.write(lpn, version);
-    }
-    let mut overwrite = |engine: &mut Immediate<&mut Nand, &mut Ftl>, capacities: f64| {
+    flash.fill(logical);
+    let mut overwrite = |flash: &mut Untimed, capacities: f64| {
         for _ in 0..(capacities * f64::from(logical)) as u64 {
-            version += 1;
-            engine.write(rng.below(u64::from(logical)) as u32, version);
+            flash.write(rng.below(u64::from(logical)) as u32);
         }
     };
-    overwrite(&mut engine, warm_up);
-    let before = *engine.counts();
-    overwrite(&mut engine, measured);
-    let counts = engine.counts().since(&before);
-    nand.assert_conserved();
-    ftl.assert_consistent();
+    overwrite(&mut flash, warm_up);
+    let before = flash.counts();
+    overwrite(&mut flash, measured);
+    let counts = flash.finish(&before);
     Ok((counts.units.total() as f64 / counts.units[Cause::Host] as f64, counts))
 }
 
 /// Write amplification of the mappings by block against their closed forms.
 #[must_use]
 pub fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
-    let logical_blocks = match scale {
-        Scale::Full => LOGICAL_BLOCKS,
-        Scale::Quarter => LOGICAL_BLOCKS / 4,
-    };
+    let logical_blocks = scale.blocks(LOGICAL_BLOCKS);
     let mut all = Vec::new();
     for (n, k) in GROUPS {
         let setup = HybridSetup::groups(logical_blocks, n, k);
@@ -166,14 +143,6 @@ fn pending((what, setup, (warm_up, measured), expected, source): Row, seed: u64)
     Pending::new(what.clone(), move || {
         let run = measure(&setup, warm_up, measured, seed);
         let (ours, _) = run.expect("the flash is large enough");
-        Check {
-            group: Group::Theory,
-            what,
-            expected,
-            ours,
-            tolerance: Some(TOLERANCE),
-            source: source.into(),
-            unit: "",
-        }
+        Check::theory(what, [expected, ours], TOLERANCE, source)
     })
 }

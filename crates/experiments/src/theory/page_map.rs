@@ -5,7 +5,7 @@ use prism_ftl::{Frontiers, VictimPolicy};
 
 use super::closed_forms::{self as theory, HotCold};
 use super::write_amplification::{Setup, measure};
-use crate::check::{Check, Group, Pending};
+use crate::check::{Check, Pending};
 use crate::scale::Scale;
 
 /// Largest relative difference in write amplification at which simulation and theory agree.
@@ -51,8 +51,7 @@ impl Comparison {
         Pending::new(self.what.clone(), move || {
             let Self { what, setup, expected, tolerance, source } = self;
             let (ours, _) = measure(&setup, seed).expect("the flash is large enough");
-            let (group, source) = (Group::Theory, source.into());
-            Check { group, what, expected, ours, tolerance, source, unit: "" }
+            Check { tolerance, ..Check::theory(what, [expected, ours], TOLERANCE, source) }
         })
     }
 }

@@ -1,14 +1,15 @@
 //! Write amplification of an FTL that loses blocks, beside the closed form at the
 //! over-provisioning that is left.
 
-use prism_base::{Bytes, Rng};
-use prism_engine::{FaultCounts, Immediate};
+use prism_base::Rng;
+use prism_engine::FaultCounts;
 use prism_ftl::{ConfigError, Frontiers, Ftl, PageConfig, PageMap, VictimPolicy};
 use prism_nand::faults::FailureLaw;
-use prism_nand::{FaultModel, Geometry, Nand};
+use prism_nand::{FaultModel, Nand};
 
-use crate::check::{Check, Group, Pending};
+use crate::check::{Check, Pending};
 use crate::theory;
+use crate::untimed::{Untimed, geometry};
 
 /// Blocks of [`UNITS`] units.
 const BLOCKS: u32 = 8192;
@@ -52,7 +53,7 @@ pub fn measure(
     op: f64,
     seed: u64,
 ) -> Result<Retired, ConfigError> {
-    let geometry = geometry(blocks);
+    let geometry = geometry(1, blocks, UNITS);
     let mut config = PageConfig::simple(1, victim, Frontiers::Shared);
     (config.reserve_blocks, config.free_blocks_low, config.free_blocks_high) = (3, 4, 4);
     let usable = config.usable_units(&geometry);
@@ -62,30 +63,23 @@ pub fn measure(
     nand.set_faults(model(), seed);
     let mut map = PageMap::new(geometry.clone(), config, seed)?;
     map.set_aside(nand.bad_blocks())?;
-    let mut ftl = Ftl::from(map);
-    let mut engine = Immediate::new(&mut nand, &mut ftl);
+    let mut flash = Untimed::new(nand, Ftl::from(map));
     let mut rng = Rng::stream(seed, "retirement.address");
+    flash.fill(logical);
     let units = f64::from(geometry.units());
-    let order: Vec<u32> = (0..logical).collect();
-    engine.write_all(&order, 1);
-    let mut version = u64::from(logical);
-    let mut write = |engine: &mut Immediate<_, _>, share: f64| {
-        for _ in 0..(units * share) as u64 {
-            version += 1;
-            engine.write(rng.below(u64::from(logical)) as u32, version);
-        }
-        (units * share) as u64
+    let mut write = |flash: &mut Untimed, share: f64| {
+        let count = (units * share) as u64;
+        (0..count).for_each(|_| flash.write(rng.below(u64::from(logical)) as u32));
+        count
     };
-    write(&mut engine, WARM_UP);
-    let before = *engine.counts();
-    let mut writes = write(&mut engine, MEASURED / 2.0);
-    let bad = bad_blocks(engine.ftl());
-    writes += write(&mut engine, MEASURED / 2.0);
-    assert!(!engine.ftl().is_read_only(), "the spare lasts");
-    let faults = engine.counts().faults;
-    let counts = engine.counts().since(&before);
-    nand.assert_conserved();
-    ftl.assert_consistent();
+    write(&mut flash, WARM_UP);
+    let before = flash.counts();
+    let mut writes = write(&mut flash, MEASURED / 2.0);
+    let bad = bad_blocks(flash.ftl());
+    writes += write(&mut flash, MEASURED / 2.0);
+    assert!(!flash.ftl().is_read_only(), "the spare lasts");
+    let faults = flash.counts().faults;
+    let counts = flash.finish(&before);
     let spare = |units: u64| (units as f64 - f64::from(logical)) / f64::from(logical);
     Ok(Retired {
         write_amplification: counts.units.total() as f64 / writes as f64,
@@ -97,23 +91,6 @@ pub fn measure(
 
 fn bad_blocks(ftl: &Ftl) -> u32 {
     ftl.page().map_or(0, PageMap::bad_blocks)
-}
-
-fn geometry(blocks: u32) -> Geometry {
-    Geometry {
-        channels: 1,
-        dies_per_channel: 1,
-        planes: 1,
-        planes_ganged: 1,
-        blocks_per_plane: blocks,
-        pages_per_block: UNITS,
-        pages_per_program: 1,
-        dies_per_superblock: 1,
-        parity: false,
-        slc: None,
-        page: Bytes(4096),
-        unit: Bytes(4096),
-    }
 }
 
 /// Failures that do not depend on wear, so that the rate is known.
@@ -139,15 +116,9 @@ pub fn checks(seed: u64) -> Vec<Pending> {
                     VictimPolicy::Greedy => theory::greedy(run.effective, UNITS),
                     _ => theory::fifo(run.effective),
                 };
-                Check {
-                    group: Group::Theory,
-                    what: format!("{victim}, blocks that fail, OP 0.28 to {:.3}", run.effective),
-                    expected,
-                    ours: run.write_amplification,
-                    tolerance: Some(TOLERANCE),
-                    source: "the closed form at the over-provisioning that is left".into(),
-                    unit: "",
-                }
+                let what = format!("{victim}, blocks that fail, OP 0.28 to {:.3}", run.effective);
+                let source = "the closed form at the over-provisioning that is left";
+                Check::theory(what, [expected, run.write_amplification], TOLERANCE, source)
             })
         })
         .collect()

@@ -5,10 +5,11 @@ use prism_base::{Bytes, Nanos, SimTime};
 use prism_nand::Cause;
 use prism_nand::timing::transfer_time;
 use prism_ssd::device::SlcSpec;
-use prism_ssd::{Completion, Device, DeviceError, Drive, HostOp, InitialState, Request, fit};
+use prism_ssd::{Completion, Device, DeviceError, Drive, HostOp, Request, fit};
 
-use crate::check::{Check, Group, Pending};
-use crate::load::{ClosedLoop, closed_loop, prepared};
+use crate::check::{Check, Pending};
+use crate::drives::filled;
+use crate::load::{ClosedLoop, closed_loop};
 use crate::scale::Scale;
 
 /// Requests in flight of the sequential writer, and the size of each: enough rows to keep
@@ -155,7 +156,7 @@ pub fn fill(device: &Device, seed: u64) -> Result<Fill, DeviceError> {
 /// # Errors
 /// [`DeviceError`] if the device makes no sense.
 pub fn latency(device: &Device, op: HostOp, offset: u64, seed: u64) -> Nanos {
-    let mut drive = prepared(device.clone(), InitialState::Filled, seed);
+    let mut drive = filled(device.clone(), seed);
     let unit = device.ftl.mapping_unit.0;
     let types = device.flash.t_program.all().len() as u64;
     let count = u64::from(device.geometry().dies()) * types;
@@ -183,10 +184,7 @@ fn expected(device: &Device, op: HostOp, cells: Nanos, transferred: Bytes) -> Na
 /// Cache and region against their closed forms.
 #[must_use]
 pub fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
-    let capacity = match scale {
-        Scale::Full => CAPACITY,
-        Scale::Quarter => CAPACITY / 4,
-    };
+    let capacity = scale.of(CAPACITY);
     let all = move || fill_checks(capacity, seed).expect("the preset is sound");
     let regions = move || region_checks(capacity, seed).expect("the preset is sound");
     vec![
@@ -203,15 +201,7 @@ fn check(
     source: &str,
     unit: &'static str,
 ) -> Check {
-    Check {
-        group: Group::Theory,
-        what: what.into(),
-        expected,
-        ours,
-        tolerance: Some(tolerance),
-        source: source.into(),
-        unit,
-    }
+    Check { unit, ..Check::theory(what, [expected, ours], tolerance, source) }
 }
 
 fn fill_checks(capacity: u64, seed: u64) -> Result<Vec<Check>, DeviceError> {

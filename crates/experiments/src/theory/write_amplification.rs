@@ -1,11 +1,12 @@
 //! Write amplification of a page-mapping FTL under synthetic writes, without time.
 
-use prism_base::{Bytes, Rng};
-use prism_engine::{FlashCounts, Immediate};
+use prism_base::Rng;
+use prism_engine::FlashCounts;
 use prism_ftl::{ConfigError, Frontiers, Ftl, PageConfig, PageMap, VictimPolicy};
 use prism_nand::{Geometry, Nand};
 
-use crate::theory::HotCold;
+use super::closed_forms::HotCold;
+use crate::untimed::{Untimed, geometry};
 
 /// What is simulated.
 #[derive(Clone, Debug)]
@@ -32,20 +33,7 @@ pub struct Setup {
 
 impl Setup {
     fn geometry(&self) -> Geometry {
-        Geometry {
-            channels: 1,
-            dies_per_channel: 1,
-            planes: 1,
-            planes_ganged: 1,
-            blocks_per_plane: self.blocks,
-            pages_per_block: self.units_per_block,
-            pages_per_program: 1,
-            dies_per_superblock: 1,
-            parity: false,
-            page: Bytes(4096),
-            unit: Bytes(4096),
-            slc: None,
-        }
+        geometry(1, self.blocks, self.units_per_block)
     }
 
     /// The configuration whose effective over-provisioning is the one asked for.
@@ -64,46 +52,36 @@ impl Setup {
 pub fn measure(setup: &Setup, seed: u64) -> Result<(f64, FlashCounts), ConfigError> {
     let geometry = setup.geometry();
     let config = setup.config(&geometry);
-    let config_units = config.logical_units;
-    let logical = u64::from(config_units);
+    let logical = config.logical_units;
     let units = f64::from(geometry.units());
-    let mut nand = Nand::new(geometry.clone());
-    let mut ftl = Ftl::from(PageMap::new(geometry, config, seed)?);
-    let mut engine = Immediate::new(&mut nand, &mut ftl);
+    let nand = Nand::new(geometry.clone());
+    let mut flash = Untimed::new(nand, Ftl::from(PageMap::new(geometry, config, seed)?));
     let mut rng = Rng::stream(seed, "wa.address");
     let mut kind = Rng::stream(seed, "wa.kind");
-    let mut version = 0;
-    let address = Addresses::new(config_units, setup.hot);
-    let mut live = LiveSet::new(logical as u32);
-    for lpn in 0..logical {
-        version += 1;
-        engine.write(lpn as u32, version);
-    }
-    let mut before = *engine.counts();
+    let address = Addresses::new(logical, setup.hot);
+    let mut live = LiveSet::new(logical);
+    flash.fill(logical);
+    let mut before = flash.counts();
     let mut writes = 0u64;
     let warm_up = (units * setup.warm_up) as u64;
     let end = warm_up + (units * setup.measured) as u64;
-    for turn in 0..end {
-        if turn == warm_up {
-            before = *engine.counts();
+    for request in 0..end {
+        if request == warm_up {
+            before = flash.counts();
             writes = 0;
         }
-        version += 1;
         if setup.trims > 0.0 && kind.chance(setup.trims) && live.len() > 0 {
-            let lpn = live.remove_random(&mut rng);
-            engine.trim(lpn, lpn + 1, version);
+            flash.trim(live.remove_random(&mut rng));
         } else {
             let lpn = address.draw(&mut rng);
             if setup.trims > 0.0 {
                 live.insert(lpn);
             }
-            engine.write(lpn, version);
+            flash.write(lpn);
             writes += 1;
         }
     }
-    let counts = engine.counts().since(&before);
-    nand.assert_conserved();
-    ftl.assert_consistent();
+    let counts = flash.finish(&before);
     Ok((counts.units.total() as f64 / writes as f64, counts))
 }
 

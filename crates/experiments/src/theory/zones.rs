@@ -5,10 +5,11 @@
 use prism_base::{Bytes, Rng};
 use prism_nand::timing::transfer_time;
 use prism_replay::{BlockDevice, HostLog};
-use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request, fit};
+use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request};
 
-use crate::check::{Check, Group, Pending};
-use crate::load::{ClosedLoop, closed_loop, finish_background_work, prepared, second_half};
+use crate::check::{Check, Pending};
+use crate::drives::{prepared, preset, smaller};
+use crate::load::{ClosedLoop, closed_loop, finish_background_work, second_half};
 use crate::theory;
 
 /// Difference at which bandwidths agree: requests do not end with rows, so that the span that is
@@ -46,8 +47,7 @@ pub fn checks(seed: u64) -> Vec<Pending> {
 
 /// Every zone of a small zn540 is filled, reset and filled again.
 fn amplification() -> Check {
-    let preset = Device::preset("zn540").expect("a preset");
-    let device = fit(&preset, Bytes(1)).expect("a small one").device;
+    let device = smaller(&preset("zn540"), Bytes(1));
     let shape = device.zone_shape().expect("a zoned drive");
     let mut drive = Drive::new(device, 1).expect("a sound drive");
     let chunk = 1 << 20;
@@ -65,15 +65,12 @@ fn amplification() -> Check {
     }
     drive.assert_consistent();
     let written = drive.host_counts().bytes_written / shape.block;
-    Check {
-        group: Group::Theory,
-        what: "zones, programmed per byte written".into(),
-        expected: 1.0,
-        ours: drive.flash_counts().units.total() as f64 / written as f64,
-        tolerance: Some(0.0),
-        source: "the host resets, the drive copies nothing: exact".into(),
-        unit: "",
-    }
+    Check::theory(
+        "zones, programmed per byte written",
+        [1.0, drive.flash_counts().units.total() as f64 / written as f64],
+        0.0,
+        "the host resets, the drive copies nothing: exact",
+    )
 }
 
 /// A change to a preset.
@@ -122,7 +119,7 @@ fn closed_form(device: &Device, zones: u64) -> f64 {
 }
 
 fn bandwidth(what: String, zones: u64, (name, change): (&'static str, Change)) -> Check {
-    let mut device = Device::preset(name).expect("a preset");
+    let mut device = preset(name);
     change(&mut device);
     // A buffer that keeps the dies busy and is full soon.
     device.ftl.max_open_zones = Some(zones as u32);
@@ -138,20 +135,14 @@ fn bandwidth(what: String, zones: u64, (name, change): (&'static str, Change)) -
     let written = second_half(&mut drive, DEPTH, each / row * zones, |number| {
         Request::new(HostOp::ZoneAppend, number % zones * shape.size, row, 0)
     });
-    Check {
-        group: Group::Theory,
-        what,
-        expected: closed_form(drive.device(), zones) / 1e6,
-        ours: written.rate() / 1e6,
-        tolerance: Some(BANDWIDTH_TOLERANCE),
-        source: "least of link, channels, and dies with transfer and tPROG in turn".into(),
-        unit: "MB/s",
-    }
+    let both = [closed_form(drive.device(), zones) / 1e6, written.rate() / 1e6];
+    let source = "least of link, channels, and dies with transfer and tPROG in turn";
+    Check { unit: "MB/s", ..Check::theory(what, both, BANDWIDTH_TOLERANCE, source) }
 }
 
 /// A small drive with zones of [`LOG_UNITS`] units, over two dies.
 fn log_device(zones: u64) -> Device {
-    let mut device = Device::preset("zn540").expect("a preset");
+    let mut device = preset("zn540");
     let unit = device.ftl.mapping_unit.0;
     device.flash.channels = 2;
     device.flash.dies_per_channel = 1;
@@ -185,13 +176,9 @@ fn log(what: String, zones: u64, op: f64, seed: u64) -> Check {
     host.complete(&mut log, 4 * units);
     log.assert_consistent();
     let ours = log.counts().since(&before).write_amplification();
-    Check {
-        group: Group::Theory,
-        what,
-        expected: theory::greedy(log.over_provisioning(), LOG_UNITS as u32),
-        ours: ours.expect("something was written"),
-        tolerance: Some(LOG_TOLERANCE),
-        source: "Van Houdt, SIGMETRICS'13, of the host's own cleaning".into(),
-        unit: "",
-    }
+    let both = [
+        theory::greedy(log.over_provisioning(), LOG_UNITS as u32),
+        ours.expect("something was written"),
+    ];
+    Check::theory(what, both, LOG_TOLERANCE, "Van Houdt, SIGMETRICS'13, of the host's own cleaning")
 }

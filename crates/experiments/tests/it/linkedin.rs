@@ -4,7 +4,7 @@ use prism_base::Nanos;
 use prism_experiments::Scale;
 use prism_experiments::beside::Verdict;
 use prism_experiments::linkedin::{
-    Done, Found, LARGE, Layout, Mechanism, Part, Place, SMALL, Update, When, changes, compare,
+    Found, LARGE, Layout, Mechanism, Part, Place, SMALL, Update, When, changes, compare,
 };
 
 fn found(parts: &[Part]) -> Found {
@@ -83,11 +83,8 @@ fn drives_last_as_long_as_their_cycles() {
 
 #[test]
 fn light_writing_is_never_slow_and_too_much_waits_without_end() {
-    let Done::Rates(rows) = Part::Rates(Place::Anywhere, When::Foreground).run(Scale::Quarter, 1)
-    else {
-        panic!("rates were asked for");
-    };
-    for row in &rows {
+    let found = found(&[Part::Rates(Place::Anywhere, When::Foreground)]);
+    for row in &found.rates {
         let follows = (row.done / f64::from(row.rate) - 1.0).abs() < 0.01;
         assert_eq!(follows, row.large == 0, "{row:?}");
         assert_eq!(follows, row.rate <= 200, "{row:?}");

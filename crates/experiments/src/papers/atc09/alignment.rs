@@ -5,12 +5,12 @@
 //! setting nearest to the ten numbers of the table stands beside it.
 
 use prism_base::{Bytes, Nanos, Rng};
-use prism_ssd::{Device, Drive, HostOp, Request, fit};
+use prism_ssd::{Drive, HostOp, Request};
 
-use super::bandwidth::ready;
 use super::front::{Arrivals, Io, Scheme, mean_response};
 use super::line;
 use crate::comparison::{Beside, Quantity, Why};
+use crate::drives::{filled, preset, smaller};
 use crate::load::closed_loop;
 use crate::scale::Scale;
 
@@ -54,11 +54,11 @@ pub struct Alignment {
 /// The drive of Tables 3 and 4, full; a smaller one has as much spare flash as the writes of a
 /// short run take.
 pub(super) fn gang(scale: Scale, seed: u64) -> Drive {
-    let mut device = Device::preset("atc09-gang").expect("a preset");
+    let mut device = preset("atc09-gang");
     if scale == Scale::Quarter {
-        device = fit(&device, Bytes(2 << 30)).expect("a smaller drive").device;
+        device = smaller(&device, Bytes(2 << 30));
     }
-    ready(device, seed)
+    filled(device, seed)
 }
 
 /// Requests of a run.

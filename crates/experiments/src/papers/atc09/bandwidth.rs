@@ -8,11 +8,12 @@
 //! measured once the spare flash is used up by writes of the same pattern.
 
 use prism_base::{Bytes, Rng};
-use prism_ssd::{Device, Drive as Simulated, HostOp, InitialState, Request, fit};
+use prism_ssd::{Device, Drive as Simulated, HostOp, Request};
 
 use super::{NOT_KNOWN, line};
 use crate::comparison::{Beside, Quantity, Why};
-use crate::load::{Tally, closed_loop, prepared};
+use crate::drives::{filled, preset, smaller, spare_units};
+use crate::load::{Tally, closed_loop};
 use crate::scale::Scale;
 
 /// Bandwidths in 10^6 bytes a second: sequential, then random.
@@ -107,7 +108,7 @@ impl Drive {
     }
 
     pub(super) fn device(self) -> Device {
-        Device::preset(self.preset()).expect("a preset")
+        preset(self.preset())
     }
 }
 
@@ -159,11 +160,6 @@ pub(super) fn megabytes(tally: &Tally) -> f64 {
     tally.rate() / 1e6
 }
 
-/// A drive on which every address was written once, in order.
-pub(super) fn ready(device: Device, seed: u64) -> Simulated {
-    prepared(device, InitialState::Filled, seed)
-}
-
 /// A drive under requests of one pattern.
 struct Bed {
     drive: Simulated,
@@ -180,7 +176,7 @@ impl Bed {
         let unit = device.ftl.mapping_unit.0.max(SIZES[SIZES.len() - 1]);
         let region = device.capacity().0 / REGION / unit * unit;
         let rng = Rng::stream(seed, "atc09.bandwidth");
-        Self { drive: ready(device, seed), region, next: 0, rng, scale }
+        Self { drive: filled(device, seed), region, next: 0, rng, scale }
     }
 
     fn random(&mut self, op: HostOp, depth: u32, count: u64) -> f64 {
@@ -217,17 +213,12 @@ impl Bed {
 
     /// Twice the mapping units that are spare.
     fn wear_units(&self) -> u64 {
-        let device = self.drive.device();
-        2 * device.usable_units().saturating_sub(u64::from(device.logical_units()))
+        2 * spare_units(self.drive.device())
     }
 }
 
 pub(super) fn measure(drive: Drive, scale: Scale, seed: u64) -> Bandwidths {
-    let capacity = match scale {
-        Scale::Full => Bytes(4 << 30),
-        Scale::Quarter => Bytes(1 << 30),
-    };
-    let device = fit(&drive.device(), capacity).expect("a smaller drive of the kind").device;
+    let device = smaller(&drive.device(), Bytes(scale.of(4 << 30)));
     let mut reads = Bed::new(device.clone(), scale, seed);
     let mut random_writes = Bed::new(device.clone(), scale, seed);
     let (wear, fill) = (random_writes.wear_units(), random_writes.buffer_units());

@@ -11,13 +11,13 @@
 
 use prism_base::Bytes;
 use prism_nand::Cause;
-use prism_ssd::{Device, Drive, HostOp, Request, fit};
+use prism_ssd::{Drive, HostOp, Request};
 
-use super::bandwidth::ready;
 use super::ext3::{BLOCK, Step};
 use super::line;
 use super::postmark::{Options, Postmark};
 use crate::comparison::{Beside, Quantity, Why};
+use crate::drives::{filled, preset, smaller};
 use crate::load::closed_loop;
 use crate::scale::Scale;
 
@@ -92,7 +92,7 @@ pub(super) fn pools() -> impl Iterator<Item = Pool> {
 }
 
 /// How many times smaller the drive and all counts are; sizes of files stay.
-fn smaller(scale: Scale) -> u32 {
+fn times_smaller(scale: Scale) -> u32 {
     match scale {
         Scale::Full => 1,
         Scale::Quarter => 8,
@@ -100,31 +100,30 @@ fn smaller(scale: Scale) -> u32 {
 }
 
 pub(super) fn measure(pool: Pool, informed: bool, scale: Scale, seed: u64) -> Vec<Moved> {
-    let smaller = smaller(scale);
-    let preset = Device::preset("atc08").expect("a preset");
-    let capacity = Bytes(CAPACITY / u64::from(smaller));
-    let mut device = fit(&preset, capacity).expect("a smaller drive").device;
+    let times = times_smaller(scale);
+    let capacity = Bytes(CAPACITY / u64::from(times));
+    let mut device = smaller(&preset("atc08"), capacity);
     device.drive.discards = informed;
     // Frees are known at once and cost nothing there: the map survives.
     device.drive.power_loss_protection = true;
     let blocks = (device.capacity().0 / BLOCK) as u32;
-    let mut drive = ready(device, seed);
+    let mut drive = filled(device, seed);
     let mut steps = Vec::new();
     let options = Options {
-        files: pool.files / smaller,
+        files: pool.files / times,
         directories: pool.directories,
         largest: LARGEST,
-        per_commit: PER_COMMIT.div_ceil(smaller),
+        per_commit: PER_COMMIT.div_ceil(times),
     };
     let mut postmark = Postmark::new(blocks, options, seed, &mut steps);
     issue(&mut drive, &mut steps);
     let mut found = Vec::new();
     for transactions in TRANSACTIONS {
-        while postmark.done() * smaller < transactions {
+        while postmark.done() * times < transactions {
             postmark.until_commit(&mut steps);
             issue(&mut drive, &mut steps);
         }
-        found.push(moved(&drive, transactions, smaller));
+        found.push(moved(&drive, transactions, times));
     }
     drive.assert_consistent();
     found

@@ -275,17 +275,14 @@ impl<N> Front<N> {
 mod tests {
     use prism_base::Bytes;
     use prism_nand::Cause;
-    use prism_ssd::{Device, InitialState, fit};
 
     use super::*;
-    use crate::load::prepared;
+    use crate::drives::{filled, preset, smaller};
 
     const PAGE: u64 = 32 << 10;
 
     fn drive() -> Drive {
-        let device = Device::preset("atc09-gang").expect("a preset");
-        let device = fit(&device, Bytes(256 << 20)).expect("a smaller one").device;
-        prepared(device, InitialState::Filled, 1)
+        filled(smaller(&preset("atc09-gang"), Bytes(256 << 20)), 1)
     }
 
     /// Reads to complete pages, and pages written, for writes that are all there at once.

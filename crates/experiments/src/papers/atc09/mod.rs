@@ -18,7 +18,6 @@ mod stripes;
 mod terms;
 
 use crate::comparison::{Beside, Quantity, Why};
-use crate::oracles::Curve;
 use crate::scale::Scale;
 
 pub use alignment::{ALIGNED, Alignment, SEQUENTIAL, Setting, UNALIGNED};
@@ -52,31 +51,30 @@ fn line(
 
 /// A part of the work, for any thread.
 pub struct Pending {
-    run: Box<dyn FnOnce() -> Found + Send>,
+    run: Box<dyn FnOnce() -> Part + Send>,
 }
 
-/// What a part of the work found.
-pub struct Part(Found);
+/// What a part of the work found: it is put into the results by calling it.
+pub struct Part(Box<dyn FnOnce(&mut Results) + Send>);
 
 impl Pending {
+    /// Work whose result `put` puts into the results.
+    fn new<T: Send + 'static>(
+        work: impl FnOnce() -> T + Send + 'static,
+        put: impl FnOnce(&mut Results, T) + Send + 'static,
+    ) -> Self {
+        let run = move || {
+            let found = work();
+            Part(Box::new(move |results: &mut Results| put(results, found)))
+        };
+        Self { run: Box::new(run) }
+    }
+
     /// Does it.
     #[must_use]
     pub fn run(self) -> Part {
-        Part((self.run)())
+        (self.run)()
     }
-}
-
-enum Found {
-    Terms(DriveTerms),
-    Ends(Ends),
-    IdleReads(IdleReads),
-    Bandwidths(Bandwidths),
-    Curve(Curve),
-    Stripes(Stripes),
-    Settings(Vec<Setting>),
-    Macros(Vec<MacroResult>),
-    Cleaned(Pool, bool, Vec<Moved>),
-    Priority(Run),
 }
 
 /// Everything that was found.
@@ -108,38 +106,46 @@ pub struct Results {
 #[must_use]
 pub fn pending(scale: Scale, seed: u64) -> Vec<Pending> {
     let mut all = Vec::new();
-    let mut add = |run: Box<dyn FnOnce() -> Found + Send>| all.push(Pending { run });
     for pool in cleaning::pools() {
         for informed in [false, true] {
-            let run = move || cleaning::measure(pool, informed, scale, seed);
-            add(Box::new(move || Found::Cleaned(pool, informed, run())));
+            let work = move || cleaning::measure(pool, informed, scale, seed);
+            all.push(Pending::new(work, move |results, moved| {
+                results.cleaning.add(pool, informed, moved);
+            }));
         }
     }
     for places in PLACES {
         for writes in WRITES {
-            let run = move || priority::measure(places, writes, scale, seed);
-            add(Box::new(move || Found::Priority(run())));
+            let work = move || priority::measure(places, writes, scale, seed);
+            all.push(Pending::new(work, |results, run| results.priority.runs.push(run)));
         }
     }
     for arrivals in alignment::all_arrivals(seed) {
-        let settings = move || alignment::measure(arrivals, scale, seed);
-        add(Box::new(move || Found::Settings(settings())));
+        let work = move || alignment::measure(arrivals, scale, seed);
+        all.push(Pending::new(work, |results, some| results.alignment.settings.extend(some)));
     }
     for benchmark in Macro::ALL {
-        add(Box::new(move || Found::Macros(macros::measure(benchmark, scale, seed))));
+        let work = move || macros::measure(benchmark, scale, seed);
+        all.push(Pending::new(work, |results, some| results.macros.extend(some)));
     }
     for load in scheduling::LOADS {
-        add(Box::new(move || Found::Curve(scheduling::curve(load, scale, seed))));
+        let work = move || scheduling::curve(load, scale, seed);
+        all.push(Pending::new(work, |results, curve| results.scheduling.curves.push(curve)));
     }
     for preset in terms::judged() {
-        add(Box::new(move || Found::Terms(terms::judge(preset, scale, seed))));
-        add(Box::new(move || Found::Ends(terms::ends(preset, seed))));
+        let work = move || terms::judge(preset, scale, seed);
+        all.push(Pending::new(work, |results, terms| results.terms.push(terms)));
+        let work = move || terms::ends(preset, seed);
+        all.push(Pending::new(work, |results, ends| results.ends.push(ends)));
     }
     for drive in DRIVES {
-        add(Box::new(move || Found::Bandwidths(bandwidth::measure(drive, scale, seed))));
+        let work = move || bandwidth::measure(drive, scale, seed);
+        all.push(Pending::new(work, |results, one| results.bandwidths.push(one)));
     }
-    add(Box::new(move || Found::Stripes(stripes::measure(scale, seed))));
-    add(Box::new(move || Found::IdleReads(terms::idle_reads(seed))));
+    let work = move || stripes::measure(scale, seed);
+    all.push(Pending::new(work, |results, stripes| results.stripes = stripes));
+    let work = move || terms::idle_reads(seed);
+    all.push(Pending::new(work, |results, reads| results.idle_reads = reads));
     all
 }
 
@@ -148,22 +154,7 @@ impl Results {
     #[must_use]
     pub fn of(parts: Vec<Part>) -> Self {
         let mut results = Self::default();
-        for Part(found) in parts {
-            match found {
-                Found::Terms(one) => results.terms.push(one),
-                Found::Ends(one) => results.ends.push(one),
-                Found::IdleReads(one) => results.idle_reads = one,
-                Found::Bandwidths(one) => results.bandwidths.push(one),
-                Found::Curve(one) => results.scheduling.curves.push(one),
-                Found::Stripes(one) => results.stripes = one,
-                Found::Settings(some) => results.alignment.settings.extend(some),
-                Found::Macros(some) => results.macros.extend(some),
-                Found::Cleaned(pool, informed, moved) => {
-                    results.cleaning.add(pool, informed, moved);
-                }
-                Found::Priority(run) => results.priority.runs.push(run),
-            }
-        }
+        parts.into_iter().for_each(|Part(put)| put(&mut results));
         results
     }
 

@@ -10,11 +10,11 @@
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::CleaningMode;
-use prism_ssd::{Completion, Device, HostOp, Request, fit};
+use prism_ssd::{Completion, Device, HostOp, Request};
 
-use super::bandwidth::ready;
 use super::line;
 use crate::comparison::{Beside, Quantity, Why};
+use crate::drives::{filled, preset, smaller, spare_units};
 use crate::load::{OpenLoop, Tally, run};
 use crate::scale::Scale;
 
@@ -93,9 +93,9 @@ pub struct Priority {
 }
 
 pub(super) fn measure(places: Places, writes: u64, scale: Scale, seed: u64) -> Run {
-    let mut device = Device::preset("atc08").expect("a preset");
+    let mut device = preset("atc08");
     if scale == Scale::Quarter {
-        device = fit(&device, Bytes(1 << 30)).expect("a smaller drive").device;
+        device = smaller(&device, Bytes(1 << 30));
     }
     let blocks = device.geometry().blocks_per_die_group();
     device.ftl.free_blocks_low = blocks / LOW;
@@ -112,9 +112,8 @@ pub(super) fn measure(places: Places, writes: u64, scale: Scale, seed: u64) -> R
 }
 
 fn responses(device: &Device, places: Places, writes: u64, seed: u64) -> Option<Responses> {
-    let mut drive = ready(device.clone(), seed);
-    let spare = device.usable_units().saturating_sub(u64::from(device.logical_units()));
-    let count = (LENGTH * spare as f64) as u64;
+    let mut drive = filled(device.clone(), seed);
+    let count = (LENGTH * spare_units(device) as f64) as u64;
     let span = device.capacity().0 / PAGE / places.one_in;
     let stream = |label| Rng::stream(seed, label);
     let (mut gaps, mut kinds) = (stream("atc09.priority.gap"), stream("atc09.priority.kind"));

@@ -24,11 +24,7 @@ pub struct Scheduling {
 }
 
 pub(super) fn curve(load: f64, scale: Scale, seed: u64) -> Curve {
-    let count = match scale {
-        Scale::Full => COUNT,
-        Scale::Quarter => COUNT / 4,
-    };
-    oracles::curve(load, count, seed)
+    oracles::curve(load, scale.of(COUNT), seed)
 }
 
 /// Percent by which shortest wait time first is better.

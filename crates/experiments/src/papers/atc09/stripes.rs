@@ -7,11 +7,12 @@
 //! read out.
 
 use prism_base::Bytes;
-use prism_ssd::{HostOp, Request, fit};
+use prism_ssd::{HostOp, Request};
 
-use super::bandwidth::{Drive, megabytes, ready};
+use super::bandwidth::{Drive, megabytes};
 use super::{NOT_KNOWN, line};
 use crate::comparison::{Beside, Quantity};
+use crate::drives::{filled, smaller};
 use crate::load::closed_loop;
 use crate::scale::Scale;
 
@@ -52,13 +53,10 @@ fn sizes() -> Vec<u64> {
 }
 
 pub(super) fn measure(scale: Scale, seed: u64) -> Stripes {
-    let count = match scale {
-        Scale::Full => 128,
-        Scale::Quarter => 32,
-    };
-    let device = fit(&Drive::S2.device(), Bytes(2 << 30)).expect("a smaller drive").device;
+    let count = scale.of(128);
+    let device = smaller(&Drive::S2.device(), Bytes(2 << 30));
     let end = device.capacity().0 / STRIPE - LARGEST / STRIPE;
-    let mut drive = ready(device, seed);
+    let mut drive = filled(device, seed);
     // In order, so that cleaning finds blocks that hold nothing.
     let mut stripe = 0;
     let mut rate = |size: u64| {

@@ -9,11 +9,12 @@
 use prism_base::{Bytes, Nanos, Rng};
 use prism_contract::terms::{INTERCHANGEABLE, Inputs, Probe, Term, terms};
 use prism_replay::{Options, Pace, Passes, replay};
-use prism_ssd::{Device, Drive, HostOp, Request, fit};
+use prism_ssd::{Drive, HostOp, Request};
 use prism_trace::{Op, Record, VecSource};
 use prism_workload::Silent;
 
-use super::bandwidth::{DRIVES, megabytes, ready};
+use super::bandwidth::{DRIVES, megabytes};
+use crate::drives::{self, filled, smaller, spare_units};
 use crate::load::{Tally, closed_loop, open_loop};
 use crate::scale::Scale;
 
@@ -39,15 +40,14 @@ pub struct DriveTerms {
 }
 
 pub(super) fn judge(preset: &'static str, scale: Scale, seed: u64) -> DriveTerms {
-    let full = Device::preset(preset).expect("a preset");
+    let full = drives::preset(preset);
     let (capacity, most) = match scale {
         Scale::Full => (Bytes(2 << 30), 1 << 18),
         Scale::Quarter => (Bytes(1 << 30), 1 << 15),
     };
-    let device = fit(&full, capacity).expect("a smaller drive").device;
-    let units = device.usable_units().saturating_sub(u64::from(device.logical_units()));
-    let count = (2 * units).min(most);
-    let mut drive = ready(device, seed);
+    let device = smaller(&full, capacity);
+    let count = (2 * spare_units(&device)).min(most);
+    let mut drive = filled(device, seed);
     let mut rng = Rng::stream(seed, "atc09.terms");
     let places = drive.device().capacity().0 / PAGE;
     let write = |rng: &mut Rng| Record::new(Op::Write, 0, rng.below(places) * PAGE, PAGE);
@@ -92,13 +92,12 @@ const END: u64 = 16;
 const END_REQUESTS: u64 = 500;
 
 pub(super) fn ends(preset: &'static str, seed: u64) -> Ends {
-    let full = Device::preset(preset).expect("a preset");
-    let device = fit(&full, Bytes(1 << 30)).expect("a smaller drive").device;
+    let device = smaller(&drives::preset(preset), Bytes(1 << 30));
     let places = device.capacity().0 / PAGE;
     let mut rng = Rng::stream(seed, "atc09.ends");
     let mut rates = |op| {
         [0, places - places / END].map(|first| {
-            let mut drive = ready(device.clone(), seed);
+            let mut drive = filled(device.clone(), seed);
             megabytes(&closed_loop(&mut drive, 1, END_REQUESTS, |number| {
                 let place = first + rng.below(places / END);
                 Request::new(op, place * PAGE, PAGE, number)
@@ -152,17 +151,16 @@ fn reads(drive: &mut Drive, rng: &mut Rng) -> Reads {
 }
 
 pub(super) fn idle_reads(seed: u64) -> IdleReads {
-    let preset = Device::preset("atc08").expect("a preset");
-    let mut device = fit(&preset, Bytes(1 << 30)).expect("a smaller drive").device;
+    let mut device = smaller(&drives::preset("atc08"), Bytes(1 << 30));
     device.ftl.free_blocks_idle = device.ftl.free_blocks_high + IDLE_BLOCKS;
     // Any pause is idle time.
     device.ftl.idle_after = Nanos(100_000);
     device.check().expect("the spare has room for it");
-    let mut drive = ready(device, seed);
+    let mut drive = filled(device, seed);
     let mut rng = Rng::stream(seed, "atc09.idle");
     let before = reads(&mut drive, &mut rng);
     let places = drive.device().capacity().0 / PAGE;
-    let spare = drive.device().usable_units() - u64::from(drive.device().logical_units());
+    let spare = spare_units(drive.device());
     closed_loop(&mut drive, DEPTH, 2 * spare, |number| {
         Request::new(HostOp::Write, rng.below(places) * PAGE, PAGE, number)
     });

@@ -3,11 +3,11 @@
 
 use prism_base::{Bytes, Rng};
 use prism_ssd::device::{MapLoad, Mapping};
-use prism_ssd::{Device, HostOp, InitialState};
+use prism_ssd::{Device, HostOp};
 
 use super::run::Bed;
 use super::{Bench, Comparison, Cost, Metric, PAGE, Published, Rule, SPACE, Side, published};
-use crate::load::prepared;
+use crate::drives::filled;
 
 /// What the map cache covers.
 const COVERED: u64 = SPACE;
@@ -43,7 +43,7 @@ fn measure(bench: Bench, space: u64) -> Cost {
     device.ftl.mapping = Mapping::Dftl;
     device.ftl.map_load = MapLoad::Page;
     device.ftl.map_cache = Some(Bytes(bench.bytes(COVERED) / PAGE * Device::MAP_ENTRY));
-    let mut bed = Bed::on(prepared(device, InitialState::Filled, bench.seed));
+    let mut bed = Bed::on(filled(device, bench.seed));
     let mut rng = Rng::stream(bench.seed, "locality.address");
     let places = bench.bytes(space) / PAGE;
     let mut draw = || -> Vec<u64> {

@@ -19,6 +19,7 @@ mod run;
 use prism_base::{Bytes, Nanos};
 use prism_ssd::{Device, MapCounts};
 
+use crate::drives::preset;
 use crate::scale::Scale;
 
 pub use lifetime::Wear;
@@ -194,7 +195,7 @@ impl Bench {
 
     /// A drive of `capacity` over `flash`, both of the full drive.
     fn device(self, capacity: u64, flash: u64) -> Device {
-        let mut device = Device::preset("wiscsim").expect("a preset");
+        let mut device = preset("wiscsim");
         device.flash.channels = self.channels();
         device.flash.blocks_per_plane = (flash / 16 / BLOCK) as u32;
         device.drive.capacity = Bytes(self.bytes(capacity));

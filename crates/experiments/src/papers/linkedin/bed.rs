@@ -6,6 +6,7 @@ use prism_nand::Cause;
 use prism_ssd::scale::fit_wide;
 use prism_ssd::{Device, Drive, HostOp, Request};
 
+use crate::drives::preset;
 use crate::load::{self, Tally};
 
 /// The drive of the article, made small: all dies, blocks of fewer rows.
@@ -13,8 +14,7 @@ pub(super) const PRESET: &str = "pcie-mlc";
 
 /// The preset with all its dies at `capacity` or a little more.
 pub(super) fn wide(capacity: Bytes) -> Device {
-    let preset = Device::preset(PRESET).expect("a preset");
-    fit_wide(&preset, capacity).expect("a smaller drive of the same kind").device
+    fit_wide(&preset(PRESET), capacity).expect("a smaller drive of the same kind").device
 }
 
 /// A write of `len` bytes.

@@ -6,7 +6,6 @@ use prism_nand::Cause;
 
 use super::Bench;
 use crate::calculators::{Cell, life, usual_cycles};
-use crate::scale::Scale;
 use crate::theory;
 use crate::theory::write_amplification::{Setup, measure};
 
@@ -48,12 +47,8 @@ pub struct FullRow {
 }
 
 fn setup(bench: Bench, victim: VictimPolicy, op: f64) -> Setup {
-    let blocks = match bench.scale {
-        Scale::Full => 4096,
-        Scale::Quarter => 1024,
-    };
     Setup {
-        blocks,
+        blocks: bench.scale.blocks(4096),
         units_per_block: PAGES,
         op,
         victim,

@@ -41,18 +41,12 @@ pub(crate) struct Bench {
 impl Bench {
     /// So many gibibytes at full scale.
     fn bytes(self, gib: u64) -> u64 {
-        match self.scale {
-            Scale::Full => gib * GIB,
-            Scale::Quarter => gib * GIB / 4,
-        }
+        self.scale.of(gib * GIB)
     }
 
     /// So many at full scale.
     fn count(self, full: u64) -> u64 {
-        match self.scale {
-            Scale::Full => full,
-            Scale::Quarter => full / 4,
-        }
+        self.scale.of(full)
     }
 }
 
@@ -94,45 +88,23 @@ impl Part {
         all
     }
 
-    /// Does it.
+    /// Does it; only what this part finds is in the result.
     #[must_use]
-    pub fn run(self, scale: Scale, seed: u64) -> Done {
-        let bench = Bench { scale, seed };
+    pub fn run(self, scale: Scale, seed: u64) -> Found {
+        let (bench, mut found) = (Bench { scale, seed }, Found::default());
         match self {
-            Self::Threads => Done::Threads(threads::published(bench)),
-            Self::Sizes => Done::Sizes(threads::sizes(bench)),
-            Self::Threshold => Done::Threshold(threads::threshold(bench)),
-            Self::Slower(mechanism) => Done::Slower(threads::mechanism(bench, mechanism)),
-            Self::Rates(place, when) => Done::Rates(rates::rows(bench, place, when)),
-            Self::Full(full) => Done::Full(full::row(bench, full)),
-            Self::Updates => Done::Updates(updates::rows(bench)),
-            Self::Users(layout) => Done::Users(users::row(bench, layout)),
-            Self::Lives => Done::Lives(full::lives(bench)),
+            Self::Threads => found.threads = threads::published(bench),
+            Self::Sizes => found.sizes = threads::sizes(bench),
+            Self::Threshold => found.threshold = threads::threshold(bench),
+            Self::Slower(mechanism) => found.slower = threads::mechanism(bench, mechanism),
+            Self::Rates(place, when) => found.rates = rates::rows(bench, place, when),
+            Self::Full(full) => found.full.push(full::row(bench, full)),
+            Self::Updates => found.updates = updates::rows(bench),
+            Self::Users(layout) => found.users.push(users::row(bench, layout)),
+            Self::Lives => found.lives = full::lives(bench),
         }
+        found
     }
-}
-
-/// What a part gave.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Done {
-    /// [`Part::Threads`].
-    Threads(Vec<ThreadsRow>),
-    /// [`Part::Sizes`].
-    Sizes(Vec<ThreadsRow>),
-    /// [`Part::Threshold`].
-    Threshold(Vec<ThresholdRow>),
-    /// [`Part::Slower`].
-    Slower(Vec<MechanismRow>),
-    /// [`Part::Rates`].
-    Rates(Vec<RateRow>),
-    /// [`Part::Full`].
-    Full(FullRow),
-    /// [`Part::Lives`].
-    Lives(Vec<LifeRow>),
-    /// [`Part::Updates`].
-    Updates(Vec<UpdateRow>),
-    /// [`Part::Users`].
-    Users(LayoutRow),
 }
 
 /// All parts together.
@@ -159,26 +131,24 @@ pub struct Found {
 }
 
 impl Found {
-    /// Puts the parts together, in whatever order they come.
+    /// Puts the results of parts together, in whatever order they come.
     #[must_use]
-    pub fn of(parts: Vec<Done>) -> Self {
-        let mut found = Self::default();
+    pub fn of(parts: Vec<Self>) -> Self {
+        let mut all = Self::default();
         for part in parts {
-            match part {
-                Done::Threads(rows) => found.threads = rows,
-                Done::Sizes(rows) => found.sizes = rows,
-                Done::Threshold(rows) => found.threshold = rows,
-                Done::Slower(rows) => found.slower.extend(rows),
-                Done::Rates(rows) => found.rates.extend(rows),
-                Done::Full(row) => found.full.push(row),
-                Done::Lives(rows) => found.lives = rows,
-                Done::Updates(rows) => found.updates = rows,
-                Done::Users(row) => found.users.push(row),
-            }
+            all.threads.extend(part.threads);
+            all.sizes.extend(part.sizes);
+            all.threshold.extend(part.threshold);
+            all.slower.extend(part.slower);
+            all.rates.extend(part.rates);
+            all.full.extend(part.full);
+            all.lives.extend(part.lives);
+            all.updates.extend(part.updates);
+            all.users.extend(part.users);
         }
-        found.slower.sort_by_key(|row| row.mechanism as u32);
-        found.users.sort_by_key(|row| row.layout as u32);
-        found.full.sort_by(|a, b| a.full.total_cmp(&b.full));
-        found
+        all.slower.sort_by_key(|row| row.mechanism as u32);
+        all.users.sort_by_key(|row| row.layout as u32);
+        all.full.sort_by(|a, b| a.full.total_cmp(&b.full));
+        all
     }
 }

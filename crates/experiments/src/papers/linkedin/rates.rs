@@ -4,11 +4,12 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::CleaningMode;
 use prism_nand::Cause;
 use prism_ssd::device::FtlSpec;
-use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request, fit};
+use prism_ssd::{Completion, Device, Drive, HostOp, Request};
 
 use super::bed::PRESET;
 use super::{Bench, GIB};
-use crate::load::{OpenLoop, Tally, closed_loop, prepared, run};
+use crate::drives::{filled, preset, smaller};
+use crate::load::{OpenLoop, Tally, closed_loop, run};
 
 /// What the article counts as a large latency.
 pub const LARGE_LATENCY: Nanos = Nanos(50_000_000);
@@ -76,7 +77,7 @@ pub struct RateRow {
 /// All rates one after another on the same drive, lowest first, written to `place` and
 /// cleaned `when`.
 pub(super) fn rows(bench: Bench, place: Place, when: When) -> Vec<RateRow> {
-    let mut drive = prepared(device(when), InitialState::Filled, bench.seed);
+    let mut drive = filled(device(when), bench.seed);
     let places = drive.device().capacity().0 / SIZE.0;
     let mut rng = Rng::stream(bench.seed, "linkedin.rates");
     let mut turn = 0;
@@ -93,9 +94,9 @@ pub(super) fn rows(bench: Bench, place: Place, when: When) -> Vec<RateRow> {
 }
 
 fn device(when: When) -> Device {
-    let preset = Device::preset(PRESET).expect("a preset");
+    let preset = preset(PRESET);
     let preset = Device { ftl: FtlSpec { mapping_unit: UNIT, ..preset.ftl }, ..preset };
-    let mut device = fit(&preset, CAPACITY).expect("a smaller drive of the same kind").device;
+    let mut device = smaller(&preset, CAPACITY);
     if when == When::Background {
         let ftl = &mut device.ftl;
         ftl.cleaning = CleaningMode::Partial;

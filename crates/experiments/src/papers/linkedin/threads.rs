@@ -6,7 +6,7 @@ use prism_ssd::{Device, InitialState};
 
 use super::bed::{PRESET, Stretch, threads, wide, write};
 use super::{Bench, MIB};
-use crate::load::prepared;
+use crate::drives::{prepared, preset};
 
 /// The small write of the article. It says 10 KB; ten times 1024 bytes is whole sectors.
 pub const SMALL: Bytes = Bytes(10 << 10);
@@ -83,7 +83,7 @@ pub(super) fn threshold(bench: Bench) -> Vec<ThresholdRow> {
 }
 
 fn example(bench: Bench, size: Bytes) -> ThresholdRow {
-    let mut device = Device::preset(PRESET).expect("a preset");
+    let mut device = preset(PRESET);
     let flash = &mut device.flash;
     (flash.channels, flash.dies_per_channel) = (EXAMPLE_PARALLELISM, 1);
     (flash.planes, flash.multi_plane, flash.page) = (1, false, EXAMPLE_PAGE);

@@ -5,7 +5,7 @@ use prism_ssd::{Drive, InitialState};
 
 use super::bed::{Stretch, threads, wide, write};
 use super::{Bench, MIB};
-use crate::load::prepared;
+use crate::drives::prepared;
 
 /// A page of the application.
 pub const PAGE: Bytes = Bytes(4096);

@@ -5,7 +5,7 @@ use prism_ssd::{InitialState, Request};
 
 use super::Bench;
 use super::bed::{threads, wide, write};
-use crate::load::prepared;
+use crate::drives::prepared;
 use crate::theory::HotCold;
 
 /// Bytes of a user's record, of which a page holds sixteen.

@@ -47,24 +47,16 @@ impl Part {
         all
     }
 
-    /// Does it.
+    /// Does it; only what this part finds is in the result.
     #[must_use]
-    pub fn run(self, scale: Scale, seed: u64) -> Done {
-        let bench = Bench { scale, seed };
+    pub fn run(self, scale: Scale, seed: u64) -> Found {
+        let (bench, mut found) = (Bench { scale, seed }, Found::default());
         match self {
-            Self::Sizes(ssd, map) => Done::Sizes(sizes::rows(bench, ssd, map)),
-            Self::Segments(map) => Done::Segments(segments::rows(bench, map)),
+            Self::Sizes(ssd, map) => found.sizes = sizes::rows(bench, ssd, map),
+            Self::Segments(map) => found.segments = segments::rows(bench, map),
         }
+        found
     }
-}
-
-/// What a part gave.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Done {
-    /// [`Part::Sizes`].
-    Sizes(Vec<SizeRow>),
-    /// [`Part::Segments`].
-    Segments(Vec<SegmentRow>),
 }
 
 /// All parts together.
@@ -77,19 +69,17 @@ pub struct Found {
 }
 
 impl Found {
-    /// Puts the parts together, in whatever order they come.
+    /// Puts the results of parts together, in whatever order they come.
     #[must_use]
-    pub fn of(parts: Vec<Done>) -> Self {
-        let mut found = Self::default();
+    pub fn of(parts: Vec<Self>) -> Self {
+        let mut all = Self::default();
         for part in parts {
-            match part {
-                Done::Sizes(rows) => found.sizes.extend(rows),
-                Done::Segments(rows) => found.segments.extend(rows),
-            }
+            all.sizes.extend(part.sizes);
+            all.segments.extend(part.segments);
         }
-        found.sizes.sort_by_key(|row| (row.ssd as u32, row.map as u32, row.size));
-        found.segments.sort_by_key(|row| (row.map as u32, row.stream as u32));
-        found
+        all.sizes.sort_by_key(|row| (row.ssd as u32, row.map as u32, row.size));
+        all.segments.sort_by_key(|row| (row.map as u32, row.stream as u32));
+        all
     }
 
     /// The rows of `ssd` with `map`, the smallest size first.

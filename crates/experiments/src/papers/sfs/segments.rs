@@ -1,12 +1,12 @@
 //! Streams of segments of 32 MB, as a log-structured file system writes them.
 
-use prism_base::{Bytes, Rng};
-use prism_engine::{FlashCounts, Immediate};
+use prism_base::Rng;
+use prism_engine::FlashCounts;
 use prism_ftl::{Frontiers, Ftl, Hybrid, HybridConfig, Logs, PageConfig, PageMap, VictimPolicy};
-use prism_nand::{Cause, Geometry, Nand};
+use prism_nand::{Cause, Nand};
 
 use super::{Bench, Map};
-use crate::scale::Scale;
+use crate::untimed::{Untimed, geometry};
 
 /// Pages of 4 KiB in a block of 512 KiB, and in a segment.
 pub const BLOCK_PAGES: u32 = 128;
@@ -17,7 +17,7 @@ const SEGMENT_BLOCKS: u32 = SEGMENT_PAGES / BLOCK_PAGES;
 const LOG_SHARE: u32 = 10;
 /// N and K of N/K: the logical blocks of a group, and its most log blocks.
 pub const GROUP: (u32, u32) = (8, 4);
-const DIE_GROUPS: u32 = 4;
+const DIES: u32 = 4;
 /// Segments written at once where they are interleaved: the data groups of SFS.
 const WRITERS: usize = 4;
 /// Pages that a writer writes before the next one's turn: 64 KiB.
@@ -72,74 +72,43 @@ pub(super) fn rows(bench: Bench, map: Map) -> Vec<SegmentRow> {
     Stream::ALL.map(|stream| row(bench, map, stream)).into()
 }
 
-fn geometry(blocks: u32) -> Geometry {
-    Geometry {
-        channels: DIE_GROUPS,
-        dies_per_channel: 1,
-        planes: 1,
-        planes_ganged: 1,
-        blocks_per_plane: blocks.div_ceil(DIE_GROUPS),
-        pages_per_block: BLOCK_PAGES,
-        pages_per_program: 1,
-        dies_per_superblock: 1,
-        parity: false,
-        page: Bytes(4096),
-        unit: Bytes(4096),
-        slc: None,
-    }
-}
-
-/// The mapping over `logical_blocks` blocks of data and as many log or spare ones as there
-/// are.
-fn ftl(map: Map, logical_blocks: u32, seed: u64) -> (Nand, Ftl) {
+/// Flash of `logical_blocks` blocks of data, and a tenth as many log or spare blocks, under `map`.
+fn untimed(map: Map, logical_blocks: u32, seed: u64) -> Untimed {
     let logs = logical_blocks / LOG_SHARE;
-    let geometry = geometry(logical_blocks + logs + 1);
+    let geometry = geometry(DIES, logical_blocks + logs + 1, BLOCK_PAGES);
     let logical_units = logical_blocks * BLOCK_PAGES;
     let fast = HybridConfig::fast(logical_units, logs, false);
-    let by_block = match map {
-        Map::Fast => fast,
-        Map::Groups => HybridConfig {
+    let by_block = |config| Hybrid::new(geometry.clone(), config).expect("blocks enough").into();
+    let ftl: Ftl = match map {
+        Map::Fast => by_block(fast),
+        Map::Groups => by_block(HybridConfig {
             logs: Logs::Groups,
             group_blocks: GROUP.0,
             group_log_blocks: GROUP.1,
             ..fast
-        },
-        Map::Bast => HybridConfig::bast(logical_units, logs),
+        }),
+        Map::Bast => by_block(HybridConfig::bast(logical_units, logs)),
         Map::Page => {
-            let mut config =
-                PageConfig::simple(DIE_GROUPS, VictimPolicy::Greedy, Frontiers::Shared);
+            let mut config = PageConfig::simple(DIES, VictimPolicy::Greedy, Frontiers::Shared);
             config.logical_units = logical_units;
-            let ftl = PageMap::new(geometry.clone(), config, seed).expect("spare enough");
-            return (Nand::new(geometry), ftl.into());
+            PageMap::new(geometry.clone(), config, seed).expect("spare enough").into()
         }
     };
-    let ftl = Hybrid::new(geometry.clone(), by_block).expect("blocks enough");
-    (Nand::new(geometry), ftl.into())
+    Untimed::new(Nand::new(geometry), ftl)
 }
 
 fn row(bench: Bench, map: Map, stream: Stream) -> SegmentRow {
-    let segments = match bench.scale {
-        Scale::Full => 32,
-        Scale::Quarter => 8,
-    };
+    let segments = bench.scale.blocks(32);
     let logical_blocks = segments * SEGMENT_BLOCKS;
-    let (mut nand, mut ftl) = ftl(map, logical_blocks, bench.seed);
-    let mut engine = Immediate::new(&mut nand, &mut ftl);
+    let mut flash = untimed(map, logical_blocks, bench.seed);
     let logical = logical_blocks * BLOCK_PAGES;
-    let mut version = 0;
-    let mut write = |engine: &mut Immediate<&mut Nand, &mut Ftl>, page: u32| {
-        version += 1;
-        engine.write(page, version);
-    };
-    (0..logical).for_each(|page| write(&mut engine, page));
+    flash.fill(logical);
     let mut pages = Pages::new(stream, segments, bench.seed);
     // What is mixed has settled after two turns of the drive; so has the log.
-    (0..2 * logical).for_each(|_| write(&mut engine, pages.next()));
-    let before = *engine.counts();
-    (0..2 * logical).for_each(|_| write(&mut engine, pages.next()));
-    let counts = engine.counts().since(&before);
-    nand.assert_conserved();
-    ftl.assert_consistent();
+    (0..2 * logical).for_each(|_| flash.write(pages.next()));
+    let before = flash.counts();
+    (0..2 * logical).for_each(|_| flash.write(pages.next()));
+    let counts = flash.finish(&before);
     result(map, stream, &counts)
 }
 

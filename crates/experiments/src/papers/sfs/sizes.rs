@@ -4,9 +4,10 @@ use prism_base::{Bytes, Rng};
 use prism_ftl::{Frontiers, VictimPolicy};
 use prism_nand::Cause;
 use prism_ssd::device::Mapping;
-use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
+use prism_ssd::{Device, HostOp, InitialState, Request};
 
 use super::Bench;
+use crate::drives::{prepared, preset};
 use crate::load::closed_loop;
 use crate::scale::Scale;
 
@@ -137,7 +138,7 @@ pub(super) fn rows(bench: Bench, ssd: Ssd, map: Map) -> Vec<SizeRow> {
 
 /// The preset with `map` and fewer blocks, as full as it was.
 fn device(bench: Bench, ssd: Ssd, map: Map) -> Device {
-    let mut device = Device::preset(ssd.preset()).expect("a preset");
+    let mut device = preset(ssd.preset());
     let blocks = match bench.scale {
         Scale::Full => 256,
         Scale::Quarter => 96,
@@ -200,8 +201,7 @@ fn run(bench: Bench, device: &Device, size: Bytes, order: Order) -> (f64, f64) {
         (Mapping::Page, Order::Random) if !whole => InitialState::Steady,
         _ => InitialState::Filled,
     };
-    let prepared = Drive::prepared(device.clone(), state, bench.seed, |_, _| true);
-    let mut drive = prepared.expect("a sound device").expect("nobody gives up").0;
+    let mut drive = prepared(device.clone(), state, bench.seed);
     let places = device.capacity().0 / size.0;
     let mut rng = Rng::stream(bench.seed, "sfs.sizes");
     let mut turn = 0;
