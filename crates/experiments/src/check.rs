@@ -1,38 +1,37 @@
-//! One check of a simulation against something known, and simulations that give checks.
+//! Checks of simulated numbers against known ones, and the simulations that give them.
 
-/// What kind of thing is known.
+/// Where the known number of a check comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// A closed form, or a published simulation of the same model.
     Theory,
-    /// What another simulator gives for a drive of the same parameters.
+    /// Another simulator, for a drive of the same parameters.
     Oracle,
-    /// What the maker says.
+    /// The data sheet of the drive.
     DataSheet,
 }
 
-/// One comparison.
+/// A simulated number and the known one that it is compared with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
-    /// What kind of thing is known.
+    /// Where the known number comes from.
     pub group: Group,
     /// What is compared.
     pub what: String,
-    /// What theory, or the data sheet, says.
+    /// The known number.
     pub expected: f64,
-    /// What the simulation says.
+    /// The simulated number.
     pub ours: f64,
-    /// Largest relative difference at which they agree; `None` where the two are shown
-    /// side by side without a claim.
+    /// Largest relative difference at which the two agree; `None` if no agreement is claimed.
     pub tolerance: Option<f64>,
-    /// Where the expected value comes from.
+    /// The source of the known number.
     pub source: String,
-    /// What both count, for display.
+    /// The unit of both numbers, for display.
     pub unit: &'static str,
 }
 
 impl Check {
-    /// Ours against the expected value of theory, for numbers without a unit.
+    /// A check against theory of a number without a unit.
     pub(crate) fn theory(
         what: impl Into<String>,
         [expected, ours]: [f64; 2],
@@ -49,32 +48,32 @@ impl Check {
         if self.ours == self.expected { 0.0 } else { (self.ours - self.expected) / self.expected }
     }
 
-    /// Whether the two agree within the tolerance; true where nothing is claimed.
+    /// Whether the two agree within the tolerance; true if no agreement is claimed.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.tolerance.is_none_or(|t| self.difference().abs() <= t)
     }
 }
 
-/// Checks that one simulation gives, to be run later, with a name to show meanwhile.
-pub struct Pending {
-    /// What it will compare.
+/// A simulation that can be run on any thread, and the checks that it gives.
+pub struct Simulation {
+    /// The name of its checks, to be shown before it has run.
     pub what: String,
     run: Box<dyn FnOnce() -> Vec<Check> + Send>,
 }
 
-impl Pending {
-    /// One check to be run later.
+impl Simulation {
+    /// A simulation that gives one check.
     pub fn new(what: String, run: impl FnOnce() -> Check + Send + 'static) -> Self {
         Self::several(what, move || vec![run()])
     }
 
-    /// Several checks of one simulation, to be run later.
+    /// A simulation that gives several checks.
     pub fn several(what: String, run: impl FnOnce() -> Vec<Check> + Send + 'static) -> Self {
         Self { what, run: Box::new(run) }
     }
 
-    /// Runs it.
+    /// Runs the simulation.
     #[must_use]
     pub fn run(self) -> Vec<Check> {
         (self.run)()

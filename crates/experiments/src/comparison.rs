@@ -1,6 +1,9 @@
-//! A published number beside ours, and what is to be said where the two differ.
+//! Published numbers next to those measured here, with the reason where the two differ.
+//!
+//! Reasons are the authors' judgement: they are attached to a comparison before the run, and apply
+//! to a difference of any size and sign. No experiment removes a cause to test its reason.
 
-/// What a number counts, so that it can be written with its unit.
+/// The quantity that a number measures, from which its unit follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Megabytes (10^6) a second, as the sources give rates.
@@ -9,9 +12,9 @@ pub enum Quantity {
     Milliseconds,
     /// Days.
     Days,
-    /// A number of things.
+    /// A plain count.
     Count,
-    /// A number of things a second.
+    /// Events a second.
     PerSecond,
     /// One number over another.
     Ratio,
@@ -21,25 +24,25 @@ pub enum Quantity {
     Bytes,
 }
 
-/// Why ours is another number than the published one.
+/// The reason that is given if the numbers differ, written before the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Both are computed the same way: there is nothing to explain.
+    /// Both numbers are computed in the same way, so that no difference is expected.
     Same,
-    /// Known.
+    /// The reason is known.
     Explained(&'static str),
-    /// Not known.
+    /// The reason is not known; the text states what was tried or ruled out.
     Unexplained(&'static str),
 }
 
-/// How the two lie to each other.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Within the tolerance.
+    /// The difference is within the tolerance.
     Agrees,
-    /// Not so, and it is known why.
+    /// The numbers differ, and a reason is given.
     Explained,
-    /// Not so, and it is not known why.
+    /// The numbers differ, and no reason is known.
     Unexplained,
 }
 
@@ -47,7 +50,7 @@ impl Verdict {
     /// Every verdict.
     pub const ALL: [Self; 3] = [Self::Agrees, Self::Explained, Self::Unexplained];
 
-    /// The word for it.
+    /// Its name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,28 +61,28 @@ impl Verdict {
     }
 }
 
-/// A published number beside ours.
+/// A published number and the one measured here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Beside {
     /// What is compared.
     pub what: String,
-    /// Where the source says so.
+    /// The part of the source that gives the number.
     pub place: &'static str,
-    /// What both count.
+    /// The quantity of both numbers.
     pub quantity: Quantity,
-    /// The source's number.
+    /// The published number.
     pub published: f64,
-    /// Ours; none where the run had nothing to measure.
+    /// The number measured here; `None` if the run had nothing to measure.
     pub ours: Option<f64>,
-    /// Largest difference, as a share of the published number, at which both agree.
+    /// Largest difference, as a share of the published number, at which the two agree.
     pub tolerance: f64,
-    /// What is said where they do not.
+    /// The reason to be given if they do not agree.
     pub why: Why,
 }
 
 impl Beside {
-    /// Ours less the published one, as a share of it; none without ours, or where the
-    /// published one is 0 and ours is not.
+    /// The difference as a share of the published number; `None` if nothing was measured, or if
+    /// the published number is 0 and the measured one is not.
     #[must_use]
     pub fn difference(&self) -> Option<f64> {
         let ours = self.ours?;
@@ -89,7 +92,7 @@ impl Beside {
         (self.published != 0.0).then(|| (ours - self.published) / self.published)
     }
 
-    /// How the two lie to each other.
+    /// Whether the two agree, and if not, whether the reason is known.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         match (self.difference(), self.why) {
@@ -99,7 +102,7 @@ impl Beside {
         }
     }
 
-    /// What is said about the difference; nothing where there is none.
+    /// The reason for the difference; empty if there is none.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match (self.verdict(), self.why) {

@@ -1,10 +1,10 @@
-//! The loop in which a host issues requests to a drive, and what it measures.
+//! The loop in which a host issues requests to a drive and measures their latencies.
 //!
-//! A [`Host`] decides what is submitted and when; [`run`] lets the drive's events happen in
-//! between. A closed loop and an open loop are hosts; an experiment with a queue of its own is
-//! another. Jobs with fio options have their own runner, `prism_replay::fio`: it generates the
-//! requests from options and keeps distributions for a report, where an experiment has a request
-//! sequence of its own and needs exact sums.
+//! A [`Host`] decides which request is submitted next and when; [`run`] submits it and lets the
+//! drive's events happen in between. A closed loop and an open loop are hosts, and an experiment
+//! may have a host with a queue of its own. Jobs with fio options have their own runner,
+//! `prism_replay::fio`, because it generates the requests from options and collects distributions
+//! for a report; an experiment brings its request sequence and needs exact sums.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use prism_ssd::{Completion, Drive, Request};
 pub(crate) enum Action {
     /// It submits a request now.
     Submit(Request),
-    /// It waits for the drive's next event, but not beyond this time. With [`SimTime::NEVER`] it
+    /// It waits for the drive's next event, at most until this time. With [`SimTime::NEVER`] it
     /// waits for the next completion.
     Wait(SimTime),
     /// It has finished.
@@ -29,7 +29,7 @@ pub(crate) trait Host<D> {
     /// Decides what to do at the device's present time.
     fn next(&mut self, device: &D) -> Action;
 
-    /// Takes note of requests that completed at the same event.
+    /// Learns of the requests that have completed at one event.
     fn completed(&mut self, done: &[Completion]);
 }
 
@@ -68,7 +68,7 @@ fn wait<D: BlockDevice>(device: &mut D, until: SimTime, done: &mut Vec<Completio
     }
 }
 
-/// Sums over completed requests, exact.
+/// Exact sums over completed requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Requests completed.
@@ -85,7 +85,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Nothing completed yet; spans count from `start`.
+    /// A tally of no request, whose span counts from `start`.
     pub(crate) fn starting(start: SimTime) -> Self {
         let (span, max) = (Nanos::ZERO, Nanos::ZERO);
         Self { count: 0, bytes: 0, span, max, start, sum: 0, squares: 0 }
@@ -130,15 +130,15 @@ impl Tally {
     }
 }
 
-/// Threads that each issue one request at a time. `next` returns the next request of a thread,
-/// and `completed` is called with what completed at each event.
+/// Threads that each issue one request at a time. `next` returns the next request of a thread;
+/// `completed` is called with the requests that completed at one event.
 pub(crate) struct ClosedLoop<N, C> {
     threads: u32,
-    /// Threads without a request in flight, in the order in which they go on.
+    /// Threads without a request in flight, in the order in which they issue the next one.
     idle: VecDeque<u32>,
-    /// Requests to be submitted before the loop ends.
+    /// Requests still to be submitted.
     left: u64,
-    /// Whether the loop ends only when every request has completed.
+    /// Whether the loop goes on until every request has completed.
     drains: bool,
     next: N,
     completed: C,
@@ -285,7 +285,7 @@ impl<N, C> OpenLoop<N, C> {
 }
 
 impl<N: FnMut(u64) -> (Nanos, Request), C> OpenLoop<N, C> {
-    /// Learns what arrives next.
+    /// Asks `next` for the next request, if there is one.
     fn generate(&mut self) {
         if self.arriving.is_none() && self.generated < self.count {
             let (gap, request) = (self.next)(self.generated);
@@ -303,7 +303,7 @@ where
 {
     fn next(&mut self, drive: &Drive) -> Action {
         self.generate();
-        // Events of the same time come before an arrival.
+        // The drive's events of the same time come before an arrival.
         let arrives = self.due <= drive.now() && drive.next_event().is_none_or(|at| at > self.due);
         if arrives && let Some(request) = self.arriving.take() {
             self.backlog.push_back((self.due, request));
@@ -352,7 +352,7 @@ pub(crate) fn open_loop(
     tally
 }
 
-/// Lets everything happen that an idle drive still does for earlier requests.
+/// Lets the drive finish what it does in the background for completed requests.
 pub(crate) fn finish_background_work(drive: &mut Drive) {
     let mut none = Vec::new();
     while drive.next_completion(&mut none) {}

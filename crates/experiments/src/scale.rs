@@ -1,16 +1,16 @@
 //! How much an experiment simulates.
 
-/// How much flash is simulated, and how long.
+/// The size of an experiment: of its drives, of its work, or of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// As published, or large enough for chance to average out: the command line's default.
+    /// As published, or so large that chance averages out: the default of the command line.
     Full,
-    /// A quarter of that: tests.
+    /// About a quarter of that, for tests.
     Quarter,
 }
 
 impl Scale {
-    /// `full` at full scale, a quarter of it at the smaller one.
+    /// `full`, or a quarter of it at the smaller scale.
     pub(crate) fn of(self, full: u64) -> u64 {
         match self {
             Self::Full => full,
@@ -18,7 +18,7 @@ impl Scale {
         }
     }
 
-    /// [`Scale::of`] for numbers of blocks.
+    /// As [`Scale::of`], for a number of blocks.
     pub(crate) fn blocks(self, full: u32) -> u32 {
         self.of(full.into()) as u32
     }

@@ -142,7 +142,7 @@ fn measure(args: &Args, call: Call, page_bytes: u32) -> Result<CallRow, Failure>
     for run in 0..=args.runs {
         calls.prepare().map_err(broken)?;
         let start = clock::cpu_seconds();
-        calls.turn().map_err(broken)?;
+        calls.run().map_err(broken)?;
         let middle = clock::cpu_seconds();
         calls.copies();
         let end = clock::cpu_seconds();

@@ -1,54 +1,56 @@
-//! What one call of each level costs, for whoever has a clock.
+//! The CPU time of one call at each level of the flash library; the caller measures it.
 //!
-//! Each is measured on a device in memory without timing, beside a bare copy of the same bytes
-//! within a buffer as large: the difference is what the level costs beyond the copy. The data takes
-//! a quarter of the flash, so that hardly anything is copied by cleaning; erases are included
-//! above the function level.
+//! Calls go to a device in memory without timing. As many plain copies of the same bytes are timed
+//! as well: the difference is what the level costs in addition to the copy. The data takes a
+//! quarter of the flash, so that cleaning copies hardly anything. Above the function level the
+//! measured time includes erases.
 
 use std::hint::black_box;
 
-use prism_base::{Bytes, Rng};
+use prism_base::Rng;
 use prism_flash::function::{Channel, Function, Unit};
 use prism_flash::object::{Attributes, ObjectId, ObjectStore};
 use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
 use prism_flash::raw::Address;
 use prism_flash::{
-    Allocation, Cache, Device, DeviceGeometry, KvStore, MemoryDevice, Options, Raw, Result, Share,
+    Cache, Device, DeviceGeometry, KvStore, MemoryDevice, Options, Raw, Result, Share,
 };
+
+use super::library::share_of_all;
 
 /// Bytes of the flash.
 const FLASH: u64 = 128 << 20;
-/// Bytes that are read and written at the levels that map.
+/// Bytes of the data that is read and written.
 const DATA: u64 = FLASH / 4;
-/// The unit of the policy level and of objects, and about what a pair has.
+/// Bytes of a request at the policy and object levels, and about the size of a key-value pair.
 const UNIT: u64 = 4096;
 
 /// A kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Raw level, a page anywhere.
+    /// Raw level: reads a random page.
     RawRead,
-    /// Raw level, the next page.
+    /// Raw level: writes the next page.
     RawWrite,
-    /// Function level, a page anywhere.
+    /// Function level: reads a random page.
     FunctionRead,
-    /// Function level, the next page; each block is allocated first.
+    /// Function level: writes the next page; each block is allocated first.
     FunctionWrite,
-    /// Policy level, 4 KiB in order.
+    /// Policy level: reads 4 KiB, sequential.
     PolicyReadInOrder,
-    /// Policy level, 4 KiB anywhere.
+    /// Policy level: reads 4 KiB, random.
     PolicyRead,
-    /// Policy level, 4 KiB in order.
+    /// Policy level: writes 4 KiB, sequential.
     PolicyWriteInOrder,
-    /// Policy level, 4 KiB anywhere.
+    /// Policy level: writes 4 KiB, random.
     PolicyWrite,
-    /// 4 KiB anywhere in an object.
+    /// Object level: reads 4 KiB of an object, random.
     ObjectRead,
-    /// 4 KiB anywhere in an object.
+    /// Object level: writes 4 KiB of an object, random.
     ObjectWrite,
-    /// The value of a key, 4,000 bytes.
+    /// Key-value level: reads a value of 4,000 bytes.
     PairsGet,
-    /// A new value of 4,000 bytes for a key.
+    /// Key-value level: writes a value of 4,000 bytes.
     PairsSet,
 }
 
@@ -88,7 +90,7 @@ impl Call {
         }
     }
 
-    /// What it should cost at most beyond the copy, in nanoseconds, if anything was said.
+    /// The target for the cost in addition to the copy, in nanoseconds, if there is one.
     #[must_use]
     pub fn target_ns(self) -> Option<f64> {
         match self {
@@ -113,7 +115,7 @@ impl Call {
         )
     }
 
-    /// Whether its places are drawn.
+    /// Whether its addresses are random.
     fn is_random(self) -> bool {
         use Call::{PolicyReadInOrder, PolicyWriteInOrder};
         let in_order = [Self::RawWrite, Self::FunctionWrite, PolicyReadInOrder, PolicyWriteInOrder];
@@ -121,38 +123,37 @@ impl Call {
     }
 }
 
-/// Calls that can be made again and again.
+/// A run of calls, which can be repeated.
 pub struct Calls {
-    /// How many a turn makes.
+    /// Calls of a run.
     pub count: u64,
-    /// Bytes of each.
+    /// Bytes of each call.
     pub bytes: u64,
-    /// Where each call goes, in `bytes`.
+    /// The address of each call, in multiples of `bytes`.
     places: Vec<u32>,
     is_read: bool,
     buffer: Vec<u8>,
-    level: Box<dyn AtLevel>,
+    level: Box<dyn LevelCalls>,
 }
 
-/// What is done at a level, at the places of a turn.
-trait AtLevel {
-    /// Makes room for a turn, which is not measured.
+/// The calls of one level of the library.
+trait LevelCalls {
+    /// Prepares the flash for the next run; not measured.
     fn prepare(&mut self) -> Result<()> {
         Ok(())
     }
     /// Makes the calls.
-    fn turn(&mut self, places: &[u32], data: &mut [u8]) -> Result<()>;
+    fn run(&mut self, places: &[u32], data: &mut [u8]) -> Result<()>;
 }
 
 impl Calls {
-    /// Prepares calls on pages of `page_size` bytes, with everything to be read written.
+    /// Prepares calls on flash with pages of `page_size` bytes; data to be read is written.
     ///
     /// # Errors
-    /// [`prism_flash::FlashError`] never, unless the page is so large that little of the flash is
-    /// left.
+    /// [`prism_flash::FlashError`] only if pages are so large that little of the flash is usable.
     pub fn new(call: Call, page_size: u32, seed: u64) -> Result<Self> {
         let share = share(page_size)?;
-        let level: Box<dyn AtLevel> = match call {
+        let level: Box<dyn LevelCalls> = match call {
             Call::RawRead | Call::RawWrite => Box::new(RawPages::new(share, call)?),
             Call::FunctionRead | Call::FunctionWrite => {
                 Box::new(FunctionPages::new(share, call, page_size)?)
@@ -175,16 +176,16 @@ impl Calls {
         let buffer = vec![1; (count * bytes) as usize];
         let mut calls = Self { count, bytes, places, is_read: call.is_read(), buffer, level };
         if !calls.is_read {
-            // Memory that the device uses for the first time would be counted as the call's.
+            // Without these runs, memory used for the first time would count as a cost of calls.
             for _ in 0..FLASH / DATA {
                 calls.prepare()?;
-                calls.turn()?;
+                calls.run()?;
             }
         }
         Ok(calls)
     }
 
-    /// Makes room for a turn, which is not to be measured.
+    /// Prepares the flash for the next run; not to be timed.
     ///
     /// # Errors
     /// As [`Calls::new`].
@@ -192,16 +193,16 @@ impl Calls {
         self.level.prepare()
     }
 
-    /// A turn of calls.
+    /// Makes a run of calls.
     ///
     /// # Errors
     /// As [`Calls::new`].
-    pub fn turn(&mut self) -> Result<()> {
+    pub fn run(&mut self) -> Result<()> {
         let mut data = vec![7; self.bytes as usize];
-        self.level.turn(&self.places, &mut data)
+        self.level.run(&self.places, &mut data)
     }
 
-    /// As many bare copies, from or to the same places of a buffer.
+    /// Makes as many plain copies, from or to the same addresses of a buffer.
     pub fn copies(&mut self) {
         let bytes = self.bytes as usize;
         let mut data = vec![7; bytes];
@@ -231,11 +232,10 @@ fn share(page_size: u32) -> Result<Share> {
     };
     let memory = MemoryDevice::new(geometry, Cache::None)?;
     let device = Device::format(Box::new(memory), Options::default())?;
-    let all = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
-    device.allocate("calls", Allocation::new(all, 0))
+    share_of_all(&device, "calls")
 }
 
-/// As many pages as hold the data, block after block.
+/// Calls at the raw level, to pages that lie block after block.
 struct RawPages {
     raw: Raw,
     pages: Vec<Address>,
@@ -257,13 +257,13 @@ impl RawPages {
     }
 }
 
-impl AtLevel for RawPages {
+impl LevelCalls for RawPages {
     fn prepare(&mut self) -> Result<()> {
         let blocks = self.pages.iter().filter(|at| at.page == 0 && !self.is_read);
         blocks.into_iter().try_for_each(|&at| self.raw.erase_block(at))
     }
 
-    fn turn(&mut self, places: &[u32], data: &mut [u8]) -> Result<()> {
+    fn run(&mut self, places: &[u32], data: &mut [u8]) -> Result<()> {
         for &place in places {
             let at = self.pages[place as usize];
             if self.is_read {
@@ -276,7 +276,7 @@ impl AtLevel for RawPages {
     }
 }
 
-/// As many pages as hold the data, allocated block by block.
+/// Calls at the function level, to pages of blocks that are allocated one by one.
 struct FunctionPages {
     function: Function,
     pages_per_block: usize,
@@ -290,12 +290,12 @@ impl FunctionPages {
         let pages_per_block = function.geometry().pages_per_block as usize;
         let mut all = Self { function, pages_per_block, blocks: Vec::new(), is_read: false };
         let places: Vec<_> = (0..(DATA / u64::from(page_size)) as u32).collect();
-        all.turn(&places, &mut vec![1; page_size as usize])?;
+        all.run(&places, &mut vec![1; page_size as usize])?;
         Ok(Self { is_read: call.is_read(), ..all })
     }
 }
 
-impl AtLevel for FunctionPages {
+impl LevelCalls for FunctionPages {
     fn prepare(&mut self) -> Result<()> {
         if !self.is_read {
             for at in self.blocks.drain(..) {
@@ -305,7 +305,7 @@ impl AtLevel for FunctionPages {
         self.function.drain()
     }
 
-    fn turn(&mut self, places: &[u32], data: &mut [u8]) -> Result<()> {
+    fn run(&mut self, places: &[u32], data: &mut [u8]) -> Result<()> {
         for &place in places {
             let (block, page) =
                 (place as usize / self.pages_per_block, place as usize % self.pages_per_block);
@@ -323,7 +323,7 @@ impl AtLevel for FunctionPages {
     }
 }
 
-/// Units of a range.
+/// Calls at the policy level, to a range.
 struct InRange {
     policy: Policy,
     is_read: bool,
@@ -344,8 +344,8 @@ impl InRange {
     }
 }
 
-impl AtLevel for InRange {
-    fn turn(&mut self, places: &[u32], data: &mut [u8]) -> Result<()> {
+impl LevelCalls for InRange {
+    fn run(&mut self, places: &[u32], data: &mut [u8]) -> Result<()> {
         for &place in places {
             let at = u64::from(place) * UNIT;
             if self.is_read {
@@ -358,7 +358,7 @@ impl AtLevel for InRange {
     }
 }
 
-/// Units of an object.
+/// Calls at the object level, to one object.
 struct InObject {
     store: ObjectStore,
     id: ObjectId,
@@ -378,8 +378,8 @@ impl InObject {
     }
 }
 
-impl AtLevel for InObject {
-    fn turn(&mut self, places: &[u32], data: &mut [u8]) -> Result<()> {
+impl LevelCalls for InObject {
+    fn run(&mut self, places: &[u32], data: &mut [u8]) -> Result<()> {
         for &place in places {
             let at = u64::from(place) * UNIT;
             if self.is_read {
@@ -392,10 +392,10 @@ impl AtLevel for InObject {
     }
 }
 
-/// Bytes of a value: with key and header a little less than a unit.
+/// Bytes of a value: with key and header a little less than 4 KiB.
 const VALUE: usize = 4000;
 
-/// Pairs, by number.
+/// Calls at the key-value level, with a number as the key.
 struct Pairs {
     store: KvStore,
     is_read: bool,
@@ -412,8 +412,8 @@ impl Pairs {
     }
 }
 
-impl AtLevel for Pairs {
-    fn turn(&mut self, places: &[u32], data: &mut [u8]) -> Result<()> {
+impl LevelCalls for Pairs {
+    fn run(&mut self, places: &[u32], data: &mut [u8]) -> Result<()> {
         for place in places {
             let key = place.to_be_bytes();
             if self.is_read {
@@ -430,15 +430,15 @@ impl AtLevel for Pairs {
 mod tests {
     use super::*;
 
-    /// Turns can be repeated: what they leave is what the next one needs.
+    /// A run leaves the flash in a state from which the next run can be prepared.
     #[test]
-    fn every_kind_of_call_can_be_made_again() {
+    fn runs_can_be_repeated() {
         for call in Call::ALL {
             let mut calls = Calls::new(call, 16 << 10, 1).unwrap();
             assert_eq!(calls.count * calls.bytes.next_power_of_two(), DATA, "{call:?}");
-            for turn in 0..2 {
-                let done = calls.prepare().and_then(|()| calls.turn());
-                done.unwrap_or_else(|e| panic!("{call:?}, turn {turn}: {e}"));
+            for run in 0..2 {
+                let done = calls.prepare().and_then(|()| calls.run());
+                done.unwrap_or_else(|e| panic!("{call:?}, run {run}: {e}"));
             }
             calls.copies();
         }

@@ -1,25 +1,25 @@
-//! Traces on which the speed of the contract's rules is measured by whoever has a clock.
+//! Traces for measuring how fast the rules of the unwritten contract judge requests.
 
 use prism_base::Rng;
 use prism_contract::rules::{Ranges, Rules, Subject};
 use prism_ssd::{Device, DeviceError, fit};
 use prism_trace::{Flags, Op, OptTime, Record, Symbol};
 
-/// Requests handed out at once, so that making them is not measured with judging them.
+/// Requests generated at once, so that the caller can time the rules without the generator.
 const BATCH: u64 = 1 << 16;
-/// Where requests go: 152 GiB, so that 10 M requests of 16 KiB touch up to 40 M units of
+/// Size of the address space: 152 GiB, so that 10 M requests of 16 KiB touch up to 40 M units of
 /// 4 KiB.
 const SPAN: u64 = 152 << 30;
 
-/// How the requests of a trace lie.
+/// The pattern of the requests of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// Writes of 16 KiB anywhere: no unit near the one before.
+    /// Writes of 16 KiB to random addresses.
     Scattered,
-    /// Writes of 16 KiB one after another.
+    /// Sequential writes of 16 KiB.
     Log,
-    /// Reads and writes of 4 to 28 KiB, nine in ten within a hundredth of the addresses,
-    /// flushes and discards among them.
+    /// Reads and writes of 4 to 28 KiB with some flushes and discards. Nine in ten requests go to
+    /// one percent of the addresses.
     Database,
 }
 
@@ -27,7 +27,7 @@ impl Pattern {
     /// Every pattern.
     pub const ALL: [Self; 3] = [Self::Scattered, Self::Log, Self::Database];
 
-    /// What it is called.
+    /// Its name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl Pattern {
     }
 }
 
-/// A trace that is made while it is read.
+/// A trace that is generated while it is read.
 #[derive(Debug)]
 pub struct Trace {
     pattern: Pattern,
@@ -48,16 +48,16 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// `requests` requests.
+    /// A trace of `requests` requests.
     #[must_use]
     pub fn new(pattern: Pattern, requests: u64, seed: u64) -> Self {
         Self { pattern, requests, made: 0, rng: Rng::stream(seed, "judging") }
     }
 
-    /// The rules, about to judge it on the default drive.
+    /// The rules, ready to judge the trace for the default drive.
     ///
     /// # Errors
-    /// [`DeviceError`] if there is no such drive.
+    /// [`DeviceError`] if the default preset is broken.
     pub fn rules() -> Result<Rules, DeviceError> {
         let full = Device::preset(Device::DEFAULT_PRESET)?;
         let fitted = fit(&full, prism_base::Bytes(SPAN))?;
@@ -65,7 +65,7 @@ impl Trace {
         Ok(Rules::new(subject, Ranges::new(Vec::new(), SPAN)))
     }
 
-    /// Replaces the content of `batch` by the next requests; leaves it empty at the end.
+    /// Replaces the content of `batch` by the next requests; `batch` is empty at the end.
     pub fn next_batch(&mut self, batch: &mut Vec<Record>) {
         batch.clear();
         let end = self.requests.min(self.made + BATCH);
@@ -117,7 +117,7 @@ mod tests {
     use prism_trace::Symbols;
 
     #[test]
-    fn traces_are_what_they_are_called() {
+    fn scores_match_the_pattern() {
         let mut symbols = Symbols::new();
         for name in ["one", "two", "three"] {
             symbols.intern(name);

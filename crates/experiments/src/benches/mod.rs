@@ -1,8 +1,9 @@
-//! Work whose speed the caller measures with a clock.
+//! Benchmarks: work that the caller times with a clock.
 
 pub mod calls;
 pub mod judging;
 pub mod levels;
+mod library;
 pub mod preparing;
 pub mod real_time;
 pub mod recovery;

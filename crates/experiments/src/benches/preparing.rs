@@ -1,4 +1,4 @@
-//! Preparing a large drive, for whoever has a clock and can count memory.
+//! Preparation of a large drive; the caller measures its time and memory.
 
 use prism_base::{Bytes, Rng};
 use prism_ftl::Ftl;
@@ -9,17 +9,17 @@ use super::speed::mqsim_like;
 use crate::drives::prepared;
 use crate::untimed::Untimed;
 
-/// What is done.
+/// A kind of preparation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// An empty drive is made ready for its first request.
+    /// An empty drive is created.
     Ready,
     /// Every unit is written once, in order.
     Fill,
-    /// As many random units as half of a filled drive holds are overwritten, at the end
-    /// of which it is in steady state.
+    /// Random units of a filled drive are overwritten, half as many as it has; the drive is in
+    /// steady state then.
     Overwrite,
-    /// A drive in steady state is laid out.
+    /// A drive is created in steady state, without writing to it.
     Steady,
 }
 
@@ -39,28 +39,28 @@ impl Task {
     }
 }
 
-/// A drive that was prepared.
+/// A prepared drive.
 #[derive(Debug)]
-pub struct Ready {
-    /// Pages of its flash, each of which is a mapping unit.
+pub struct PreparedDrive {
+    /// Pages of its flash. Each page is a mapping unit.
     pub pages: u64,
-    /// Write amplification of the second half of what was overwritten.
+    /// Write amplification of the second half of the overwrites.
     pub write_amplification: Option<f64>,
-    /// What the memory is for.
-    _held: Held,
+    /// Keeps the memory of the drive until the caller has measured it.
+    _memory: DriveMemory,
 }
 
 #[derive(Debug)]
-enum Held {
-    Drive(#[expect(dead_code, reason = "kept until its memory was counted")] Box<Drive>),
-    Untimed(#[expect(dead_code, reason = "kept until its memory was counted")] Box<Untimed>),
+enum DriveMemory {
+    Drive(#[expect(dead_code, reason = "kept until its memory was measured")] Box<Drive>),
+    Untimed(#[expect(dead_code, reason = "kept until its memory was measured")] Box<Untimed>),
 }
 
-/// Blocks of a plane that make the drive one of 1 TiB of flash.
+/// Blocks per plane of a drive with 1 TiB of flash.
 pub const TERABYTE: u32 = 4096;
 
-/// 134 million pages of 8 KiB on 64 dies of two planes, for `TERABYTE` blocks a plane;
-/// effective over-provisioning 0.15.
+/// A drive of 64 dies with two planes and an effective over-provisioning of 0.15. With
+/// [`TERABYTE`] blocks per plane it has 134 million pages of 8 KiB.
 fn device(blocks_per_plane: u32) -> Result<Device, DeviceError> {
     let mut device = mqsim_like(blocks_per_plane, Bytes(1 << 30))?;
     let usable = device.page_config().usable_units(&device.geometry());
@@ -69,15 +69,15 @@ fn device(blocks_per_plane: u32) -> Result<Device, DeviceError> {
     Ok(device)
 }
 
-/// Does what comes before `task`; the returned function does the task itself.
+/// Prepares what `task` starts from; the returned function does the task, and the caller times it.
 ///
 /// # Errors
-/// [`DeviceError`] never, unless the preset it starts from is broken.
+/// [`DeviceError`] only if the preset on which the drive is based is broken.
 pub fn prepare(
     task: Task,
     blocks_per_plane: u32,
     seed: u64,
-) -> Result<Box<dyn FnOnce() -> Ready>, DeviceError> {
+) -> Result<Box<dyn FnOnce() -> PreparedDrive>, DeviceError> {
     let device = device(blocks_per_plane)?;
     let state = match task {
         Task::Ready => InitialState::Empty,
@@ -88,14 +88,21 @@ pub fn prepare(
     let pages = u64::from(device.geometry().units());
     Ok(Box::new(move || {
         let drive = prepared(device, state, seed);
-        Ready { pages, write_amplification: None, _held: Held::Drive(Box::new(drive)) }
+        PreparedDrive {
+            pages,
+            write_amplification: None,
+            _memory: DriveMemory::Drive(Box::new(drive)),
+        }
     }))
 }
 
-/// Units drawn at a time.
+/// Units overwritten in one call.
 const BATCH: u64 = 4096;
 
-fn overwrite(device: &Device, seed: u64) -> Result<impl FnOnce() -> Ready + use<>, DeviceError> {
+fn overwrite(
+    device: &Device,
+    seed: u64,
+) -> Result<impl FnOnce() -> PreparedDrive + use<>, DeviceError> {
     let geometry = device.geometry();
     let (pages, logical) = (u64::from(geometry.units()), u64::from(device.logical_units()));
     let nand = Nand::new(geometry.clone());
@@ -119,10 +126,10 @@ fn overwrite(device: &Device, seed: u64) -> Result<impl FnOnce() -> Ready + use<
             let programmed = flash.counts().units.total() - before;
             write_amplification = programmed as f64 / (batches * BATCH) as f64;
         }
-        Ready {
+        PreparedDrive {
             pages,
             write_amplification: Some(write_amplification),
-            _held: Held::Untimed(Box::new(flash)),
+            _memory: DriveMemory::Untimed(Box::new(flash)),
         }
     })
 }

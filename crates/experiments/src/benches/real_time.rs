@@ -1,31 +1,31 @@
-//! Whether flash in real time behaves as the model says: the same random reads, once in
-//! virtual time and once by the clock of the world.
+//! Whether flash in real time is as fast as the model: the same random reads, once in virtual time
+//! and once by a real clock.
 
-use prism_base::{Bytes, Nanos, Rng, SimTime};
+use prism_base::{Nanos, Rng, SimTime};
 use prism_flash::raw::{Address, Command, Queue, Raw};
-use prism_flash::{
-    Allocation, Cache, Device, DeviceGeometry, FlashError, MemoryDevice, Options, WallClock,
-};
+use prism_flash::{Cache, Device, DeviceGeometry, FlashError, MemoryDevice, WallClock};
 
-/// Depths of the queue.
+use super::library::{share_of_all, timed};
+
+/// Queue depths.
 pub const DEPTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 
 /// Bytes of a page.
 const PAGE: usize = 16_384;
 
-/// Latencies of the same commands, half of them in order of size.
+/// Median latencies of the same commands.
 #[derive(Clone, Copy, Debug)]
 pub struct Medians {
-    /// By the share's clock.
+    /// In virtual time.
     pub model: Nanos,
-    /// By the clock of the world.
+    /// By the real clock.
     pub real: Nanos,
 }
 
-/// Reads `count` pages at random with `depth` in flight, in virtual time and by `clock`.
+/// Reads `count` random pages with `depth` in flight, in virtual time and by `clock`.
 ///
 /// # Errors
-/// [`FlashError`] of the device, which none of this should cause.
+/// [`FlashError`] only if the device fails, which would be a bug.
 pub fn medians(
     depth: usize,
     count: usize,
@@ -52,14 +52,10 @@ fn run(
         oob_size: 64,
         max_open_blocks: None,
     };
-    let preset = prism_ssd::Device::preset("memblaze").expect("a preset that ships with Prism");
-    let options = Options { timing: Some(preset.engine_config().timing), wear: None };
     let memory = MemoryDevice::new(geometry, Cache::None)?;
-    let device = Device::format(Box::new(memory), options)?;
-    let all = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
-    let share = device.allocate("pages", Allocation::new(all, 0))?;
-    let pages = filled(Raw::open(share)?)?;
-    // What was written took virtual time; from here on the world's time counts.
+    let device = Device::format(Box::new(memory), timed())?;
+    let pages = filled(Raw::open(share_of_all(&device, "pages")?)?)?;
+    // The pages were written in virtual time; from here on the real clock counts.
     let device = match clock {
         Some(clock) => device.in_real_time(clock)?,
         None => device,
@@ -93,7 +89,7 @@ fn run(
     Ok(latencies)
 }
 
-/// Writes every page of the share and gives their addresses.
+/// Writes every page of the share and returns their addresses.
 fn filled(raw: Raw) -> Result<Vec<Address>, FlashError> {
     let (data, mut pages) = (vec![7; PAGE], Vec::new());
     for block in raw.blocks().collect::<Vec<_>>() {
@@ -117,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// A world in which nothing takes time but waiting.
+    /// A clock that advances only while the caller waits.
     struct Idle(AtomicU64);
 
     impl WallClock for Idle {
@@ -131,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_world_without_other_work_measures_what_the_model_says() {
+    fn without_other_work_real_time_equals_the_model() {
         static IDLE: Idle = Idle(AtomicU64::new(1_000_000));
         for depth in DEPTHS {
             let Medians { model, real } = medians(depth, 500, 1, &IDLE).expect("it works");

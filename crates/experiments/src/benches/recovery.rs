@@ -1,11 +1,11 @@
-//! How long a share takes to be opened again, by size: the monitor's tables, then the map of
-//! the policy level from the headers of all rows.
+//! The time to open a share again after its process has died, by size: the tables of the monitor
+//! are read, then the policy level rebuilds its map from the headers of all program units.
 
 use prism_base::{Bytes, Nanos};
 use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
-use prism_flash::{
-    Allocation, Cache, Device, DeviceGeometry, FlashError, MemoryDevice, Options, SharedMemory,
-};
+use prism_flash::{Cache, Device, DeviceGeometry, FlashError, MemoryDevice, SharedMemory};
+
+use super::library::{share_of_all, timed};
 
 /// A share that was opened again.
 #[derive(Debug)]
@@ -14,17 +14,17 @@ pub struct Reopened {
     pub mapped: Bytes,
     /// Pages of the device.
     pub pages: u64,
-    /// How long the flash would have been read.
+    /// How long the reads of the flash took, in virtual time.
     pub device_time: Nanos,
-    /// Kept until its memory was counted.
+    /// Keeps the memory of the policy level until the caller has measured it.
     _policy: Policy,
 }
 
 /// Bytes of a page.
 pub const PAGE: u64 = 16_384;
 
-/// Blocks of a LUN, by which the device of 16 LUNs grows: 0.25, 1 and 4 GiB, and what the
-/// monitor keeps.
+/// Blocks per LUN of the devices, which have 16 LUNs: 0.25, 1 and 4 GiB, apart from the blocks that
+/// the monitor keeps for itself.
 pub const SIZES: [u32; 3] = [16, 64, 256];
 
 fn geometry(blocks_per_lun: u32) -> DeviceGeometry {
@@ -39,26 +39,23 @@ fn geometry(blocks_per_lun: u32) -> DeviceGeometry {
     }
 }
 
-/// Fills a device of so many blocks a LUN, with the times of the preset `memblaze`, to seven
-/// tenths and lets its process die; the returned function opens it.
+/// Fills a device of so many blocks per LUN, with the times of the preset `memblaze`, to 70 % and
+/// drops it as a process does that dies. The returned function opens it again; the caller times
+/// it.
 ///
 /// # Errors
 /// [`FlashError`] if the device is too small.
-///
-/// # Panics
-/// If the preset is broken.
 pub fn prepare(
     blocks_per_lun: u32,
 ) -> Result<impl FnOnce() -> Result<Reopened, FlashError>, FlashError> {
     let geometry = geometry(blocks_per_lun);
     let memory: SharedMemory = MemoryDevice::new(geometry, Cache::None)?.into();
-    let preset = prism_ssd::Device::preset("memblaze").expect("a preset that ships with Prism");
-    let options = Options { timing: Some(preset.engine_config().timing), wear: None };
+    let options = timed();
     let device = Device::format(Box::new(memory.clone()), options)?;
-    let all = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
-    let policy = Policy::open(device.allocate("data", Allocation::new(all, 0))?)?;
+    let all = device.lun_capacity().0 * u64::from(device.free_luns());
+    let policy = Policy::open(share_of_all(&device, "data")?)?;
     let unit = u64::from(policy.unit());
-    let end = all.0 * 7 / 10 / unit * unit;
+    let end = all * 7 / 10 / unit * unit;
     let config = RangeConfig {
         over_provisioning: OverProvisioning::Rest,
         ..RangeConfig::new(Mapping::Page, Cleaning::Greedy)

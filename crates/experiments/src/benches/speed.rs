@@ -1,7 +1,7 @@
-//! Workloads whose speed is measured by whoever has a clock.
+//! Closed loops of random requests, to measure the speed of the simulator.
 //!
-//! The geometries are those on which older simulators were measured, so that figures
-//! compare: MQSim's sample drive of 64 GB, and an 8 GB one for cleaning.
+//! The geometries are those on which older simulators were measured, so that the figures can be
+//! compared: the sample drive of MQSim with 64 GB, and one with 8 GB for cleaning.
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_ftl::Frontiers;
@@ -12,21 +12,21 @@ use prism_ssd::{Completion, Device, DeviceError, Drive, HostOp, InitialState, Re
 use crate::drives::prepared;
 use crate::load::ClosedLoop;
 
-/// How much a workload did.
+/// The work that a run has done.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
     /// Requests completed.
     pub requests: u64,
     /// Flash page operations: pages read, pages programmed, blocks erased.
     pub page_operations: u64,
-    /// Write amplification of what was measured; 0 if nothing was written.
+    /// Write amplification of the run; 0 if nothing was written.
     pub write_amplification: f64,
-    /// Simulated time it took.
+    /// Simulated time of the run.
     pub simulated: Nanos,
 }
 
-/// A drive with 8 channels of 8 dies of 2 planes, 8 KiB pages as mapping units, 256 pages
-/// a block: tR 75 us, tPROG 750 us, tBERS 3.8 ms, 333 MB/s a channel.
+/// A drive with 8 channels of 8 dies of 2 planes, mapping units of one page of 8 KiB, 256 pages per
+/// block, tR 75 us, tPROG 750 us, tBERS 3.8 ms, and 333 MB/s per channel.
 pub(crate) fn mqsim_like(blocks_per_plane: u32, capacity: Bytes) -> Result<Device, DeviceError> {
     let mut device = Device::preset("femu")?;
     device.name = "mqsim-like".into();
@@ -54,15 +54,15 @@ pub(crate) fn mqsim_like(blocks_per_plane: u32, capacity: Bytes) -> Result<Devic
     Ok(device)
 }
 
-/// So many requests are announced at once, so many ahead.
-const ANNOUNCED: usize = 8;
+/// Requests whose map entries are prefetched at once, as many requests ahead.
+const PREFETCHED: usize = 8;
 
 /// A closed loop of random single-page requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// For the reader, and to be chosen by.
+    /// Its name in tables, by which it is also selected.
     pub name: &'static str,
-    /// Reads, or writes on a drive that cleans.
+    /// Reads, or writes to a drive that cleans.
     pub op: HostOp,
     /// Requests in flight.
     pub depth: u32,
@@ -75,8 +75,8 @@ impl Workload {
         Self { name, op, depth, size: Bytes(gigabytes << 30) }
     }
 
-    /// All of them: queue depths on the sizes at which older simulators were measured, then
-    /// sizes at one queue depth.
+    /// Every workload: several queue depths with the sizes at which older simulators were measured,
+    /// then several sizes at one queue depth.
     pub const ALL: [Self; 13] = [
         Self::new("reads, QD 1", HostOp::Read, 1, 64),
         Self::new("reads, QD 8", HostOp::Read, 8, 64),
@@ -93,12 +93,12 @@ impl Workload {
         Self::new("writes, 4 TB", HostOp::Write, 64, 4096),
     ];
 
-    /// Prepares the drive, in steady state at an effective over-provisioning of 0.15, where
-    /// theory has a write amplification of 3.96. The function returned is what is to be
-    /// measured: `count` requests.
+    /// Prepares a drive in steady state at an effective over-provisioning of 0.15, for which theory
+    /// gives a write amplification of 3.96. The returned function issues `count` requests; the
+    /// caller times it.
     ///
     /// # Errors
-    /// [`DeviceError`] never, unless the preset it starts from is broken.
+    /// [`DeviceError`] only if the preset on which the drive is based is broken.
     pub fn prepare(&self, count: u64, seed: u64) -> Result<impl FnOnce() -> Work, DeviceError> {
         // 64 dies of 2 planes with blocks of 2 MiB a plane.
         let blocks_per_plane = (self.size.0 >> 28) as u32;
@@ -109,7 +109,7 @@ impl Workload {
     }
 }
 
-/// Prepares the drive; the returned function runs the measured part.
+/// Prepares the drive; the returned function issues the requests.
 fn closed_loop(
     device: Device,
     op: HostOp,
@@ -121,23 +121,23 @@ fn closed_loop(
     let units = u64::from(drive.device().logical_units());
     let mut rng = Rng::stream(seed, "speed.address");
     move || {
-        let mut coming = [0; 2 * ANNOUNCED];
-        let mut announce = |drive: &Drive, coming: &mut [u64]| {
+        let mut coming = [0; 2 * PREFETCHED];
+        let mut prefetch = |drive: &Drive, coming: &mut [u64]| {
             for offset in coming {
                 *offset = rng.below(units) * 8192;
                 drive.prefetch(*offset);
             }
         };
-        announce(&drive, &mut coming[..ANNOUNCED]);
+        prefetch(&drive, &mut coming[..PREFETCHED]);
         let mut place = 0_usize;
         let next = |drive: &Drive, _| {
-            // As a replay does, which knows its trace.
-            if place.is_multiple_of(ANNOUNCED) {
-                let next = ANNOUNCED - place;
-                announce(drive, &mut coming[next..next + ANNOUNCED]);
+            // A replay, which knows its trace, prefetches in the same way.
+            if place.is_multiple_of(PREFETCHED) {
+                let next = PREFETCHED - place;
+                prefetch(drive, &mut coming[next..next + PREFETCHED]);
             }
             let request = Request::new(op, coming[place], 8192, 0);
-            place = (place + 1) % (2 * ANNOUNCED);
+            place = (place + 1) % (2 * PREFETCHED);
             request
         };
         ClosedLoop::new(depth, next, |_: &[Completion]| {}).complete(&mut drive, count);
@@ -162,9 +162,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_meet_the_die_bound() {
-        // At queue depth 512 on 64 dies with one operation a die, channels are the bound:
-        // 8 x 333 MB/s / 8 KiB = 325 k reads/s.
+    fn deep_reads_saturate_the_channels() {
+        // At queue depth 512 on 64 dies, each with one operation at a time, the channels are the
+        // bottleneck: 8 x 333 MB/s / 8 KiB = 325 k reads/s.
         let size = Bytes(64 << 30);
         let reads = Workload { name: "", op: HostOp::Read, depth: 512, size };
         let work = reads.prepare(100_000, 1).unwrap()();
@@ -173,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn writes_clean_as_theory_says() {
+    fn write_amplification_agrees_with_theory() {
         let size = Bytes(8 << 30);
         let writes = Workload { name: "", op: HostOp::Write, depth: 64, size };
         let work = writes.prepare(1_000_000, 1).unwrap()();
         let theory = crate::theory::greedy(0.15, 256);
         let off = work.write_amplification / theory - 1.0;
-        // 64 blocks a die are few: what is open or free holds up to a block more data than
-        // the effective over-provisioning grants it, a sixtieth of the flash.
+        // With only 64 blocks per die, open and free blocks hold up to one block of data more
+        // than the effective over-provisioning counts, which is a sixtieth of the flash.
         assert!((-0.1..0.02).contains(&off), "{} against {theory}", work.write_amplification);
     }
 }

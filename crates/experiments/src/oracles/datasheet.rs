@@ -1,21 +1,21 @@
-//! What a preset's maker says it does, beside what the simulation says.
+//! The figures of a drive's data sheet next to those of the simulation.
 //!
-//! Nothing is claimed here: a preset is fitted to a few of these figures and free in
-//! others, and its inside is not public. The difference is printed so that everybody can
-//! see how far to trust the preset.
+//! No agreement is claimed: a preset is fitted to a few of these figures and not to the others,
+//! and the inside of the drive is not public. The difference shows how far a preset can be
+//! trusted.
 
 use prism_base::{Bytes, Rng};
 use prism_ssd::{Device, HostOp, InitialState, Request, scale};
 
-use crate::check::{Check, Group, Pending};
+use crate::check::{Check, Group, Simulation};
 use crate::drives::{prepared, smaller};
 use crate::load::{Tally, second_half};
 
-/// Random figures are measured on a drive of this size with all its dies: a preset of
-/// terabytes behaves the same and takes longer to fill.
+/// Capacity per die of the simulated drives, which keep all their dies: a drive of terabytes has
+/// the same figures and takes longer to fill.
 const CAPACITY_PER_DIE: u64 = 1 << 30;
 
-/// One synthetic workload.
+/// A synthetic workload.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     op: HostOp,
@@ -26,16 +26,16 @@ struct Load {
     state: InitialState,
 }
 
-/// The checks of every figure in the data sheet of `device`.
+/// A check of every figure in the data sheet of `device`.
 #[must_use]
-pub fn checks(device: &Device, seed: u64) -> Vec<Pending> {
+pub fn checks(device: &Device, seed: u64) -> Vec<Simulation> {
     let sheet = &device.datasheet;
     let mut all = Vec::new();
     let mut add = |what: &str, unit, expected: Option<f64>, load: Load, of: fn(&Tally) -> f64| {
         let Some(expected) = expected else { return };
         let what = format!("{}: {what}", device.name);
         let (device, name) = (device.clone(), what.clone());
-        all.push(Pending::new(what, move || Check {
+        all.push(Simulation::new(what, move || Check {
             group: Group::DataSheet,
             what: name,
             expected,
@@ -99,15 +99,15 @@ pub fn checks(device: &Device, seed: u64) -> Vec<Pending> {
     all
 }
 
-/// Requests that write so many blocks on every die: a worn drive settles within the
-/// first half of eight, and the second half is measured.
+/// The number of requests that write `blocks` blocks on every die. A preconditioned drive settles
+/// within the first half of eight blocks, and the second half is measured.
 fn blocks_written(device: &Device, blocks: u64) -> u64 {
     let geometry = device.geometry();
     u64::from(geometry.dies()) * u64::from(geometry.units_per_block()) * blocks
 }
 
-/// The drive with blocks so small that dies of [`CAPACITY_PER_DIE`] have enough of them
-/// to be kept: all its dies matter to these figures, and the size of blocks hardly does.
+/// The drive with smaller blocks, so that dies of [`CAPACITY_PER_DIE`] still have enough of them.
+/// These figures depend on the number of dies, but hardly on the size of blocks.
 fn small_blocks(device: &Device) -> Device {
     let mut small = device.clone();
     let flash = &mut small.flash;
@@ -122,7 +122,7 @@ fn small_blocks(device: &Device) -> Device {
     small
 }
 
-/// Measures the second half of the requests.
+/// Runs the workload and measures the second half of its requests.
 fn run(device: &Device, load: Load, seed: u64) -> Tally {
     let dies = u64::from(device.geometry().dies());
     let capacity = Bytes((dies * CAPACITY_PER_DIE).min(device.capacity().0));

@@ -1,56 +1,58 @@
-//! The SSD model of DiskSim (Agrawal et al., USENIX ATC 2008): its validation runs.
+//! The validation runs of the SSD model of DiskSim (Agrawal et al., USENIX ATC 2008).
 //!
-//! Requests arrive 0 to 1 ms apart (uniform) in a region of 3.35 GiB of a full drive of 29
-//! GB. Random ones have sizes drawn from an exponential distribution of mean 4 KiB, rounded
-//! up to whole pages; sequential ones have one page.
+//! Requests arrive 0 to 1 ms apart (uniform) and go to a region of 3.35 GiB on a full drive of
+//! 29 GB. The sizes of random requests have an exponential distribution of mean 4 KiB, rounded up
+//! to whole pages; sequential requests have one page.
 //!
-//! Two things are otherwise there. A page goes to the element that its address names; here
-//! it goes to the next in turn, so that writes do not meet each other and wait less. And
-//! a block is cleaned in one operation; here a page at a time, with the host's pages in
-//! between. How much is cleaned and moved depends on neither.
+//! Two things differ. In DiskSim a page goes to the element that its address selects; in Prism
+//! pages go to the dies round robin, so that writes wait less for each other. And DiskSim cleans a
+//! block in one operation, where Prism copies page by page and serves the host in between. The
+//! number of blocks cleaned and pages moved depends on neither.
 
 use prism_base::{Nanos, Rng};
 use prism_nand::Cause;
 use prism_ssd::{Drive, HostOp, Request};
 
-use crate::check::{Check, Group, Pending};
+use crate::check::{Check, Group, Simulation};
 use crate::drives::{filled, preset};
 use crate::load::{Tally, open_loop};
 use crate::scale::Scale;
 
 const PAGE: u64 = 4096;
-/// 7,018,904 sectors.
+/// The region in pages of 4 KiB; DiskSim's has 7,018,904 sectors.
 const REGION_PAGES: u64 = 7_018_904 / 8;
 const GAP_MAX: u64 = 1_000_000;
-/// 1/e: the chance that an exponentially distributed size of mean one page, rounded up,
-/// is a page longer.
+/// 1/e: the probability of each further page if sizes have an exponential distribution of mean one
+/// page and are rounded up.
 const PAGE_MORE: f64 = 0.367_879_441_171_442_3;
-/// The long sequential run programs 5,704,304 pages for its 5 M requests.
+/// Probability of a second page in the long sequential run, which programs 5,704,304 pages for its
+/// 5 M requests.
 const SEQUENTIAL_MORE: f64 = 0.140_860_8;
 const TOLERANCE: f64 = 0.05;
 const SOURCE: &str = "DiskSim SSD model";
-const IN_TURN: &str = "DiskSim SSD model; pages in turn here, by address there: no claim";
-const IN_STEPS: &str = "DiskSim SSD model; cleaning in steps here, as a whole there: no claim";
+const ROUND_ROBIN: &str = "DiskSim SSD model; dies round robin here, by address there: no claim";
+const IN_STEPS: &str =
+    "DiskSim SSD model; cleans page by page here, block by block there: no claim";
 
-/// One of its runs.
+/// A published run.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     name: &'static str,
     op: HostOp,
     random: bool,
     count: u64,
-    /// Chance that a request is a page longer.
+    /// Probability that a request is a page longer.
     more: f64,
-    /// Mean, standard deviation (0 where not given) and maximum of the response in
+    /// Mean, standard deviation (0 if not given) and maximum of the response time in
     /// milliseconds.
     mean: f64,
     deviation: f64,
     max: f64,
-    /// Why the mean is no claim, if it is none.
+    /// The source with the reason why no agreement of the mean is claimed, if none is.
     differs: Option<&'static str>,
     /// Blocks cleaned and pages moved.
     cleaning: Option<(f64, f64)>,
-    /// Pages the host wrote, for write amplification.
+    /// Pages that the host wrote, for write amplification.
     pages: f64,
 }
 
@@ -106,7 +108,7 @@ const RUNS: [Run; 6] = [
         mean: 0.329_458,
         deviation: 0.0689,
         max: 1.579,
-        differs: Some(IN_TURN),
+        differs: Some(ROUND_ROBIN),
         cleaning: None,
         pages: 395_130.0,
     },
@@ -138,11 +140,11 @@ const RUNS: [Run; 6] = [
     },
 ];
 
-pub(super) fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
+pub(super) fn checks(seed: u64, scale: Scale) -> Vec<Simulation> {
     let wanted = |run: &Run| scale == Scale::Full || run.count == SHORT;
-    let pending =
-        |run: Run| Pending::several(format!("atc08: {}", run.name), move || run.run(seed));
-    RUNS.into_iter().filter(wanted).map(pending).collect()
+    let simulation =
+        |run: Run| Simulation::several(format!("atc08: {}", run.name), move || run.run(seed));
+    RUNS.into_iter().filter(wanted).map(simulation).collect()
 }
 
 impl Run {
@@ -195,7 +197,7 @@ impl Run {
             let ours = counts.erases.total() as f64;
             all.push(row("cleans", cleans, ours, Some(TOLERANCE), SOURCE, "blocks"));
             let ours = counts.programs[Cause::Gc] as f64;
-            // Of nothing there is no share: one page moved would be too many.
+            // If no page should move, a single one is too many.
             let tolerance = if moved > 0.0 { TOLERANCE } else { 0.0 };
             all.push(row("moved", moved, ours, Some(tolerance), SOURCE, "pages"));
             let wa = (self.pages + moved) / self.pages;

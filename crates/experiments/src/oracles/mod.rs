@@ -1,8 +1,9 @@
-//! Published results of other simulators, repeated on drives with their parameters.
+//! Published results of other simulators, repeated on drives with the same parameters, and data
+//! sheets.
 //!
-//! An oracle is a number that somebody else's program gave for a configuration that is
-//! known in full. Where both models agree on what a drive is, the numbers must agree;
-//! where they do not, the difference and its reason are part of the check.
+//! An oracle is a number that another program gave for a configuration that is known in full. If
+//! both programs model the drive in the same way, the numbers must agree. If they do not, no
+//! agreement is claimed and the check names the reason.
 
 pub mod datasheet;
 mod disksim;
@@ -11,12 +12,12 @@ mod wiscsim;
 
 pub use swtf::{Curve, curve};
 
-use crate::check::Pending;
+use crate::check::Simulation;
 use crate::scale::Scale;
 
-/// All oracles. At [`Scale::Full`] those of millions of requests are among them.
+/// The checks against other simulators. Those with millions of requests need [`Scale::Full`].
 #[must_use]
-pub fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
+pub fn checks(seed: u64, scale: Scale) -> Vec<Simulation> {
     let mut all = wiscsim::checks(seed);
     all.extend(disksim::checks(seed, scale));
     if scale == Scale::Full {

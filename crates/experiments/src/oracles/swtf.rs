@@ -1,32 +1,32 @@
-//! Shortest wait time first against first come, first served.
+//! Shortest wait time first (SWTF) against first come, first served (FCFS).
 //!
-//! Rajimwale, Prabhakaran and Davis (USENIX ATC 2009, section 3.2) take, of the requests
-//! that wait, the one whose parallel element is free soonest, under random requests of
-//! which two thirds read, and give a mean response 8 % lower. Load and depth are not
-//! given, so this is a curve over load and no claim.
+//! In Rajimwale, Prabhakaran and Davis (USENIX ATC 2009, section 3.2) the scheduler takes the
+//! queued request whose parallel element is free soonest. Under random requests, two thirds of
+//! them reads, the mean response is 8 % lower. The paper gives neither load nor queue depth, so
+//! this module measures a curve over load and claims no agreement.
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::Scheduler;
 use prism_ssd::{HostOp, Request};
 
-use crate::check::{Check, Group, Pending};
+use crate::check::{Check, Group, Simulation};
 use crate::drives::{filled, preset, smaller};
 use crate::load::open_loop;
 
-/// Requests in service at once: as many as the drive has dies, so that a request for a
-/// busy die keeps another from an idle one.
+/// Requests in service at once: as many as the drive has dies, so that a request for a busy die
+/// can keep another request from an idle die.
 const IN_SERVICE: u32 = 8;
-/// Requests of a run: their writes fit into the spare, so that nothing is cleaned.
+/// Requests of a run: their writes fit into the spare flash, so that no block is cleaned.
 const COUNT: u64 = 100_000;
-/// Offered load: requests a second over what all dies together could serve. First come,
-/// first served is saturated near 0.65: of eight requests in service some wait for others.
+/// Offered load: requests a second over what all dies together could serve. FCFS is saturated near
+/// 0.65, because some of the eight requests in service wait for others.
 pub const LOADS: [f64; 5] = [0.3, 0.4, 0.5, 0.55, 0.6];
 const PAGE: u64 = 4096;
 
-/// Mean response by load, in nanoseconds.
+/// Mean response of both schedulers at one load, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Curve {
-    /// The share of what all dies together could serve.
+    /// The load, as a share of what all dies together could serve.
     pub load: f64,
     /// First come, first served.
     pub fcfs: f64,
@@ -34,10 +34,10 @@ pub struct Curve {
     pub swtf: f64,
 }
 
-pub(super) fn checks(seed: u64) -> Vec<Pending> {
+pub(super) fn checks(seed: u64) -> Vec<Simulation> {
     let row = |load: f64| {
         let what = format!("SWTF, 2/3 reads, load {load}: mean response");
-        Pending::new(what.clone(), move || {
+        Simulation::new(what.clone(), move || {
             let Curve { fcfs, swtf, .. } = curve(load, COUNT, seed);
             Check {
                 group: Group::Oracle,
@@ -64,7 +64,7 @@ fn mean_response(scheduler: Scheduler, load: f64, count: u64, seed: u64) -> f64 
     let mut device = smaller(&preset("atc08"), Bytes(2 << 30));
     device.drive.scheduler = scheduler;
     device.drive.in_service = IN_SERVICE;
-    // What does not get served at once waits in the queue.
+    // Requests that are not in service wait in the queue.
     device.drive.queue_depth = 1 << 16;
     let flash = &device.flash;
     let transfer = 102_400.0;
@@ -78,7 +78,7 @@ fn mean_response(scheduler: Scheduler, load: f64, count: u64, seed: u64) -> f64 
     open_loop(&mut drive, count, |number| {
         let op = if rng.below(3) < 2 { HostOp::Read } else { HostOp::Write };
         let request = Request::new(op, rng.below(pages) * PAGE, PAGE, number);
-        // Gaps of 0 to twice the mean, as in the runs of that simulator.
+        // Times between requests are 0 to twice the mean, as in the runs of the paper's simulator.
         (Nanos(rng.below((2.0 * gap) as u64 + 1)), request)
     })
     .mean()

@@ -1,28 +1,29 @@
-//! WiscSim (He et al., EuroSys 2017): bandwidths of its 16-channel drive.
+//! WiscSim (He et al., EuroSys 2017): the bandwidths of its drive with 16 channels.
 //!
-//! A channel is one server that is held for the whole cell operation, and there are no
-//! transfers, so all but one of the numbers are arithmetic: 2 KiB in 20 us are 97.66
-//! MiB/s (their MB is a MiB). The one is random reads at 16 outstanding. Each completed
-//! read is replaced by one of a random channel, all channels work in step, and the number
-//! of channels that are busy is that of memory modules which 16 processors keep busy:
-//! 9.59 of 16 by Baskett and Smith (CACM 19, 1976), 9.62 as measured there.
+//! A channel is one server that is occupied for the whole cell operation, and transfers take no
+//! time. So all but one of the numbers follow by arithmetic: 2 KiB in 20 us are 97.66 MiB/s (the
+//! paper's MB is a MiB). The exception is random reads with 16 in flight. Each completed read is
+//! replaced by a read of a random channel, and all channels work in step, so the number of busy
+//! channels is the number of memory modules that 16 processors keep busy: 9.59 of 16 by Baskett and
+//! Smith (CACM 19, 1976), and 9.62 in the published run.
 
 use prism_base::Rng;
 use prism_ssd::{HostOp, Request};
 
-use crate::check::{Check, Group, Pending};
+use crate::check::{Check, Group, Simulation};
 use crate::drives::{filled, preset};
 use crate::load::closed_loop;
 
 const PAGE: u64 = 2048;
 const LARGE: u64 = 128 << 10;
 const MIB: f64 = 1_048_576.0;
-/// Where the arithmetic is exact: the published numbers have four digits.
+/// Tolerance where arithmetic gives the number: the published numbers have four digits.
 const EXACT: f64 = 0.005;
+/// Tolerance where the number depends on random addresses.
 const CHANCE: f64 = 0.02;
 const SOURCE: &str = "WiscSim";
 
-/// Operation, bytes a request, depth, requests, published MiB/s, tolerance.
+/// Operation, bytes per request, queue depth, requests, published MiB/s, tolerance.
 const RUNS: [(HostOp, u64, u32, u64, f64, f64); 6] = [
     (HostOp::Read, PAGE, 1, 4_000, 97.66, EXACT),
     (HostOp::Read, PAGE, 16, 200_000, 939.0, CHANCE),
@@ -32,13 +33,13 @@ const RUNS: [(HostOp, u64, u32, u64, f64, f64); 6] = [
     (HostOp::Write, LARGE, 1, 1_000, 156.25, EXACT),
 ];
 
-pub(super) fn checks(seed: u64) -> Vec<Pending> {
+pub(super) fn checks(seed: u64) -> Vec<Simulation> {
     RUNS.into_iter()
         .map(|(op, size, depth, count, expected, tolerance)| {
             let name = op.name();
             let what = format!("wiscsim: {} KiB {name}, QD {depth}", size >> 10);
             let shown = what.clone();
-            Pending::new(shown, move || Check {
+            Simulation::new(shown, move || Check {
                 group: Group::Oracle,
                 what,
                 expected,

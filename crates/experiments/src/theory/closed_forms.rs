@@ -1,14 +1,15 @@
 //! Closed forms for write amplification in steady state.
 //!
-//! `op` is effective over-provisioning (T - U) / U with T the pages that can hold data
-//! and U the logical pages; `b` is units a block. All solve small equations by bisection
-//! or iteration in double precision; nothing on a simulation path uses them.
+//! `op` is the effective over-provisioning (T - U) / U, where T is the number of pages that can
+//! hold data and U the number of logical pages; `b` is the number of units per block. The
+//! functions solve small equations by bisection or iteration in double precision. No simulation
+//! depends on their results.
 
 use prism_ftl::MeanField;
 
-/// FIFO (least recently written), exact for any block size under uniform random writes:
-/// A = 1 / (1 - x) with x = exp(-(1 - x)(1 + op)). Source: Menon; Robinson; Desnoyers,
-/// SYSTOR'12; also Xiang and Kurkoski, arXiv 1110.4245, and greedy as b grows.
+/// FIFO victims (the block written longest ago) under uniform random writes, exact for any block
+/// size: A = 1 / (1 - x) with x = exp(-(1 - x)(1 + op)). Greedy victims approach this as b grows.
+/// Source: Menon; Robinson; Desnoyers, SYSTOR'12; also Xiang and Kurkoski, arXiv 1110.4245.
 #[must_use]
 pub fn fifo(op: f64) -> f64 {
     // x - exp(-(1-x)(1+op)) is negative below the root and positive between it and 1.
@@ -16,69 +17,71 @@ pub fn fifo(op: f64) -> f64 {
     1.0 / (1.0 - bisect(0.0, 1.0 - 1e-9, |x| value(x) < 0.0))
 }
 
-/// A random victim, exact: 1 / (1 - U/T).
+/// Random victims, exact: A = 1 / (1 - U/T).
 #[must_use]
 pub fn random(op: f64) -> f64 {
     (1.0 + op) / op
 }
 
-/// Greedy under uniform random writes with blocks of `b` units, by the mean field of Van
-/// Houdt, SIGMETRICS'13, reduced to a recursion: with s the fraction of blocks that have
-/// at least i valid units, s = min(1, s(i+1) + 1/(mu i)), where mu makes the sum over i
-/// equal b U/T; then A = 1 / (mu U/T).
+/// Greedy victims under uniform random writes with blocks of `b` units, by the mean field of Van
+/// Houdt, SIGMETRICS'13. It reduces to a recursion: if s(i) is the fraction of blocks with at
+/// least i valid units, then s(i) = min(1, s(i+1) + 1/(mu i)), where mu is chosen so that the sum
+/// of s over i is b U/T. Then A = 1 / (mu U/T).
 #[must_use]
 pub fn greedy(op: f64, b: u32) -> f64 {
     mean_field(None, op, b)
 }
 
-/// The best of `d` blocks drawn at random, under uniform random writes with blocks of `b`
-/// units. As [`greedy`], where s solves s^d + mu i (s - s(i+1)) = 1: all d blocks drawn
-/// have at least i valid units with probability s^d. One choice is [`random`], and greedy
-/// the limit of many. Source: Van Houdt, SIGMETRICS'13.
+/// The block with fewest valid units among `d` random blocks is the victim, under uniform random
+/// writes with blocks of `b` units. The recursion is that of [`greedy`], except that s(i) solves
+/// s^d + mu i (s - s(i+1)) = 1, because all d blocks have at least i valid units with probability
+/// s^d. With d = 1 the victim is [`random`]; greedy is the limit of large d. Source: Van Houdt,
+/// SIGMETRICS'13.
 #[must_use]
 pub fn d_choices(op: f64, b: u32, d: u32) -> f64 {
     mean_field(Some(d), op, b)
 }
 
-/// Write amplification by the mean field that also lays out a drive in steady state.
+/// Write amplification by the mean field with which drives are also prepared in steady state.
 fn mean_field(choices: Option<u32>, op: f64, b: u32) -> f64 {
     let rho = 1.0 / (1.0 + op);
     1.0 / (MeanField::solve(choices, rho * f64::from(b), b).mu * rho)
 }
 
-/// Writes with a hot and a cold part, each uniform in itself.
+/// Writes to hot and to cold units, uniform within each of the two groups.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HotCold {
     /// Share of the logical units that is hot, between 0 and 1.
     pub units: f64,
-    /// Share of the writes that goes there, between 0 and 1.
+    /// Share of the writes that goes to the hot units, between 0 and 1.
     pub writes: f64,
 }
 
 impl HotCold {
-    /// (share of the units, share of the writes) of both parts.
+    /// (share of the units, share of the writes) of the hot and of the cold group.
     fn parts(self) -> [(f64, f64); 2] {
         [(self.units, self.writes), (1.0 - self.units, 1.0 - self.writes)]
     }
 }
 
-/// FIFO with hot and cold data mixed, exact for any block size, with one frontier or two:
-/// A = sum over the parts of r / (1 - exp(-(r/f)(1 + op)/A)), where a part is a share f of
-/// the units and r of the writes: a unit is still valid when its block's turn comes if it
-/// was not among the U (1 + op) / A writes since. Source: Desnoyers, SYSTOR'12.
+/// FIFO victims with hot and cold data in the same blocks, exact for any block size and for one
+/// or two write frontiers: A is the sum over both groups of r / (1 - exp(-(r/f)(1 + op)/A)), where
+/// a group has the share f of the units and r of the writes. A unit is still valid when its block
+/// becomes the victim if none of the U (1 + op) / A writes since then overwrote it. Source:
+/// Desnoyers, SYSTOR'12.
 #[must_use]
 pub fn fifo_hot_cold(op: f64, hot: HotCold) -> f64 {
     let mixed = |a: f64| {
         let part = |(f, r): (f64, f64)| r / (1.0 - (-(r / f) * (1.0 + op) / a).exp());
         hot.parts().into_iter().map(part).sum::<f64>()
     };
-    // A victim is never emptier than with random ones, which bounds the root.
+    // FIFO victims are not fuller than random ones, which bounds the root.
     bisect(1.0, 2.0 * random(op), |a| a < mixed(a))
 }
 
-/// Hot and cold data in pools of blocks of their own, each cleaned by FIFO (or greedy with
-/// large blocks), the spare divided between them at best: the least that knowing the
-/// temperature of every unit can give. Source: Desnoyers, SYSTOR'12.
+/// Hot and cold data in separate pools of blocks, each with FIFO victims (or greedy ones with
+/// large blocks), and with the spare flash divided between the pools in the best way. This is a
+/// lower bound for drives that know which units are hot. Source: Desnoyers, SYSTOR'12.
 #[must_use]
 pub fn separated_pools(op: f64, hot: HotCold) -> f64 {
     let [(hot_units, hot_writes), (cold_units, cold_writes)] = hot.parts();
@@ -86,37 +89,36 @@ pub fn separated_pools(op: f64, hot: HotCold) -> f64 {
         hot_writes * fifo(op * share / hot_units)
             + cold_writes * fifo(op * (1.0 - share) / cold_units)
     };
-    // Convex in the share: the minimum is where the difference to the next turns positive.
+    // The function is convex in the share, so its minimum is where it begins to rise.
     let step = 1e-5;
     let best = bisect(step, 1.0 - 2.0 * step, |share| divided(share + step) < divided(share));
     divided(best)
 }
 
-/// The effective over-provisioning when a share `q` of the requests trims a random live
-/// unit: (1 - 2q)/(1 - q) of the logical units are live. Source: Frankie, Hughes and
-/// Kreutz-Delgado, arXiv 1208.1794.
+/// The effective over-provisioning if a share `q` of the requests trims a random live unit. Then
+/// (1 - 2q)/(1 - q) of the logical units are live. Source: Frankie, Hughes and Kreutz-Delgado,
+/// arXiv 1208.1794.
 #[must_use]
 pub fn op_with_trims(op: f64, q: f64) -> f64 {
     (1.0 + op) / ((1.0 - 2.0 * q) / (1.0 - q)) - 1.0
 }
 
-/// The hybrid mapping under uniform random writes, with `k` log blocks for each group of `n`
-/// logical blocks: A = 1 + n / k. When the oldest log block of a group is merged, all its
-/// logical blocks have live units there, so each is gathered once, from all the log blocks;
-/// these then hold nothing, and `k` blocks can be written before the next merge. Exact as
-/// long as a block has many more units than a group has logical blocks, and the oldest log
-/// block is not overwritten by the others, k up to about 2 n. With n = 1, k = 1 a logical
-/// block is rewritten for each log block of its own.
+/// Hybrid mapping under uniform random writes, with `k` log blocks for each group of `n` logical
+/// blocks: A = 1 + n / k. When the oldest log block of a group is merged, it has live units of all
+/// logical blocks of the group, so each of these is gathered once from all the log blocks. The log
+/// blocks then hold no live unit, and `k` blocks can be written before the next merge. This is
+/// exact if a block has many more units than a group has logical blocks, and if the younger log
+/// blocks do not overwrite all of the oldest one (k up to about 2 n). With n = 1 and k = 1 a
+/// logical block is rewritten for each log block.
 #[must_use]
 pub fn hybrid(n: u32, k: u32) -> f64 {
     1.0 + f64::from(n) / f64::from(k)
 }
 
-/// A map by blocks under uniform random writes of single units over `w` logical blocks of `b`
-/// units, one of which may be open at a time: A = b / h. Each rewriting programs the whole
-/// block once, and serves h writes: the first, and those that follow to the same block, each
-/// behind the last: h = sum over k of C(b, k) / (b^k w^(k-1)) = w ((1 + 1/(b w))^b - 1).
-/// Exact.
+/// Block-level mapping under uniform random writes of single units over `w` logical blocks of `b`
+/// units, with one open block: A = b / h, exact. Rewriting a block programs all of it once and
+/// serves h writes: the first one, and those that follow it to the same block at rising offsets.
+/// h = sum over k of C(b, k) / (b^k w^(k-1)) = w ((1 + 1/(b w))^b - 1).
 #[must_use]
 pub fn block(b: u32, w: u32) -> f64 {
     let (b, w) = (f64::from(b), f64::from(w));
@@ -125,28 +127,31 @@ pub fn block(b: u32, w: u32) -> f64 {
 }
 
 /// BAST under uniform random writes over `w` logical blocks of `b` units with `l` log blocks:
-/// A = 1 + b (1 - l/w). A write whose block has no log block, 1 - l/w of them as under any
-/// policy that does not look at the future, has another one merged, which copies a block.
-/// Holds while log blocks make room long before they are full, `b` much above w/(w - l), and
-/// counts merges that are partial by chance as full.
+/// A = 1 + b (1 - l/w). Under any replacement policy that cannot see the future, a share 1 - l/w
+/// of the writes goes to a logical block without a log block. Each of these writes forces a merge
+/// for another logical block, which copies one block. The formula holds if log blocks are merged
+/// long before they are full (`b` much larger than w/(w - l)); it counts merges that happen to be
+/// partial as full ones.
 #[must_use]
 pub fn bast(b: u32, w: u32, l: u32) -> f64 {
     1.0 + f64::from(b) * (1.0 - f64::from(l) / f64::from(w))
 }
 
 /// FAST under uniform random writes over `w` logical blocks of `b` units with `r` log blocks
-/// for random writes: A = 1 + full + partial. Time counts host writes, W = w b.
+/// for random writes: A = 1 + full + partial, the copies of full and of partial merges per write.
+/// Time is counted in host writes, and W = w b is the number of logical units.
 ///
-/// A write at offset 0, one in b, begins a run, which the next one ends: b - 1 copies for it,
-/// after which its logical block has nothing in the log (partial). Other writes go to the log;
-/// a logical block with nothing there gets its first unit after 1/a with a = (b-1)/W, and is
-/// merged as a whole when the log block that holds it becomes the oldest and makes room, T
-/// later, unless a run came first, at rate c = 1/W. T is between r - 1 and r blocks of log
-/// writes: T = (r - 1/2) b / (1 - 1/b). If that unit was rewritten meanwhile, which happens at
-/// rate c too, the next one counts, 1/a later. So a logical block is merged as a whole
-/// f = e^(-cT) / ((2 - e^(-cT))/a + (1 - e^(-cT))/c) times a write, and
-/// A = 1 + W f + (b - 1)/b. For blocks much smaller than the log, and without runs, this is
-/// the rule 1 + W/L.
+/// Partial merges: one write in b goes to offset 0 and begins a sequential run. The next such
+/// write ends the run, which takes b - 1 copies; then the logical block has no unit in the log.
+///
+/// Full merges: all other writes go to the log. A logical block without units in the log gets its
+/// first one after a mean time of 1/a with a = (b-1)/W. It is merged when the log block with this
+/// unit is the oldest and is reclaimed, a time T later, unless a run came first (at rate c = 1/W).
+/// T lies between the times in which r - 1 and r log blocks are written: T = (r - 1/2) b /
+/// (1 - 1/b). If the unit was rewritten in the meantime, also at rate c, the next unit counts, 1/a
+/// later. So a logical block has f = e^(-cT) / ((2 - e^(-cT))/a + (1 - e^(-cT))/c) full merges
+/// per write, and A = 1 + W f + (b - 1)/b. If blocks are much smaller than the log and there are
+/// no runs, this is the rule 1 + W/L.
 #[must_use]
 pub fn fast(b: u32, w: u32, r: u32) -> f64 {
     let (b, w, r) = (f64::from(b), f64::from(w), f64::from(r));
@@ -158,7 +163,7 @@ pub fn fast(b: u32, w: u32, r: u32) -> f64 {
     1.0 + units * full + (b - 1.0) / b
 }
 
-/// Where `below` turns from true to false between `low` and `high`.
+/// The point between `low` and `high` at which `below` changes from true to false.
 fn bisect(mut low: f64, mut high: f64, below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..200 {
         let middle = f64::midpoint(low, high);

@@ -1,50 +1,50 @@
-//! Mappings by block under uniform random writes, beside their closed forms.
+//! Block-level and hybrid mappings under uniform random writes, checked against closed forms.
 
 use prism_base::Rng;
 use prism_engine::FlashCounts;
 use prism_ftl::{ConfigError, Ftl, Hybrid, HybridConfig, Logs, VictimPolicy};
 use prism_nand::{Cause, Geometry, Nand};
 
-use crate::check::{Check, Pending};
+use crate::check::{Check, Simulation};
 use crate::scale::Scale;
 use crate::theory;
 use crate::untimed::{Untimed, geometry};
 
-/// Logical blocks at full scale: groups of every N here divide them, also at a quarter.
+/// Logical blocks at full scale: a multiple of every N below, also at a quarter.
 const LOGICAL_BLOCKS: u32 = 512;
 const UNITS_PER_BLOCK: u32 = 256;
 const DIES: u32 = 4;
-/// Capacities written before and while it is measured: whole cycles of every N and K here.
+/// Capacities written before and during the measurement: whole cycles for every N and K below.
 const WARM_UP: f64 = 4.0;
 const MEASURED: f64 = 16.0;
-/// Largest relative difference in write amplification at which both agree.
+/// Largest relative difference in write amplification at which simulation and theory agree.
 const TOLERANCE: f64 = 0.01;
 const SOURCE: &str = "1 + N/K, exact while a log block has units of all N blocks";
 
-/// Logical blocks of a group and its most log blocks. With K up to 2 N the oldest log block
-/// of a group has live units of all its logical blocks when it is merged.
+/// N and K: the logical blocks of a group and the maximum of its log blocks. With K up to 2 N the
+/// oldest log block of a group has live units of all its logical blocks when it is merged.
 const GROUPS: [(u32, u32); 8] = [(1, 1), (4, 1), (8, 2), (2, 2), (8, 4), (4, 4), (8, 8), (4, 8)];
 
-/// Units a block and logical blocks for the map by blocks alone, each write of which rewrites
-/// a block, and for BAST and its log blocks: few writes are enough.
+/// Units per block and logical blocks for block-level mapping, where almost every write rewrites a
+/// block, so that few writes are enough; then the same for BAST with its log blocks.
 const BLOCK: [(u32, u32); 3] = [(64, 512), (256, 64), (128, 16)];
 const BAST: [(u32, u32, u32); 3] = [(64, 512, 64), (64, 512, 256), (256, 64, 8)];
-/// The same for FAST, with its log blocks for random writes: the share of a log of 10 %.
+/// The same for FAST, with its log blocks for random writes.
 const FAST: [(u32, u32, u32); 4] = [(64, 480, 48), (64, 240, 48), (128, 240, 24), (64, 96, 48)];
 
-/// What is simulated.
+/// A drive with a block-level or hybrid mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HybridSetup {
     /// Logical blocks.
     pub logical_blocks: u32,
-    /// Units of a block, each with a row of its own.
+    /// Units of a block, each of which is a program unit.
     pub block_units: u32,
-    /// Log blocks, capacity and policies; as many blocks of flash are there as that needs.
+    /// Log blocks, capacity and policies, from which the number of flash blocks follows.
     pub config: HybridConfig,
 }
 
 impl HybridSetup {
-    /// A drive with room for the K log blocks of every group.
+    /// A drive with K log blocks for every group.
     #[must_use]
     pub fn groups(logical_blocks: u32, group_blocks: u32, group_log_blocks: u32) -> Self {
         let log_blocks = logical_blocks.div_ceil(group_blocks) * group_log_blocks;
@@ -69,12 +69,12 @@ impl HybridSetup {
     }
 }
 
-/// Fills a drive and overwrites it at random, `warm_up` capacities before and `measured` ones
-/// while it is measured; returns write amplification in steady state, and what was done while
-/// it was measured.
+/// Fills a drive and overwrites random units: `warm_up` capacities before the measurement and
+/// `measured` capacities during it. Returns the write amplification and the flash operations of
+/// the measured part.
 ///
 /// # Errors
-/// [`ConfigError`] if the numbers make no drive.
+/// [`ConfigError`] if no drive has these numbers.
 pub fn measure(
     setup: &HybridSetup,
     warm_up: f64,
@@ -99,9 +99,9 @@ pub fn measure(
     Ok((counts.units.total() as f64 / counts.units[Cause::Host] as f64, counts))
 }
 
-/// Write amplification of the mappings by block against their closed forms.
+/// Checks of the write amplification of block-level and hybrid mappings.
 #[must_use]
-pub fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
+pub fn checks(seed: u64, scale: Scale) -> Vec<Simulation> {
     let logical_blocks = scale.blocks(LOGICAL_BLOCKS);
     let mut all = Vec::new();
     for (n, k) in GROUPS {
@@ -130,7 +130,7 @@ pub fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
         let what = format!("fast, {b} units, {w} blocks, {r} log blocks");
         all.push((what, setup, (2.0, 8.0), theory::fast(b, w, r), "1 + W/L with runs and blocks"));
     }
-    all.into_iter().map(|row| pending(row, seed)).collect()
+    all.into_iter().map(|row| simulation(row, seed)).collect()
 }
 
 fn by_block(block_units: u32, logical_blocks: u32, config: HybridConfig) -> HybridSetup {
@@ -139,8 +139,8 @@ fn by_block(block_units: u32, logical_blocks: u32, config: HybridConfig) -> Hybr
 
 type Row = (String, HybridSetup, (f64, f64), f64, &'static str);
 
-fn pending((what, setup, (warm_up, measured), expected, source): Row, seed: u64) -> Pending {
-    Pending::new(what.clone(), move || {
+fn simulation((what, setup, (warm_up, measured), expected, source): Row, seed: u64) -> Simulation {
+    Simulation::new(what.clone(), move || {
         let run = measure(&setup, warm_up, measured, seed);
         let (ours, _) = run.expect("the flash is large enough");
         Check::theory(what, [expected, ours], TOLERANCE, source)

@@ -1,4 +1,4 @@
-//! What theory says of drives: closed forms, and simulations that are compared with them.
+//! Closed forms of theory, and the simulations that are checked against them.
 
 mod closed_forms;
 mod hybrid;
@@ -11,7 +11,7 @@ mod zones;
 
 pub use closed_forms::*;
 
-use crate::check::Pending;
+use crate::check::Simulation;
 use crate::scale::Scale;
 
 /// Write amplification without time against closed forms: of a page map, under uniform writes
@@ -19,8 +19,8 @@ use crate::scale::Scale;
 /// blocks; of block-level mappings; of two mappings on one drive; and of zoned drives and host
 /// FTLs over them.
 #[must_use]
-pub fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
-    let mut all: Vec<Pending> = page_map::checks(seed, scale).collect();
+pub fn checks(seed: u64, scale: Scale) -> Vec<Simulation> {
+    let mut all: Vec<Simulation> = page_map::checks(seed, scale).collect();
     all.extend(retirement::checks(seed));
     all.extend(hybrid::checks(seed, scale));
     all.extend(ranges::checks(seed, scale));

@@ -5,20 +5,21 @@ use prism_ftl::{Frontiers, VictimPolicy};
 
 use super::closed_forms::{self as theory, HotCold};
 use super::write_amplification::{Setup, measure};
-use crate::check::{Check, Pending};
+use crate::check::{Check, Simulation};
 use crate::scale::Scale;
 
 /// Largest relative difference in write amplification at which simulation and theory agree.
 const TOLERANCE: f64 = 0.01;
 /// Effective over-provisioning at which everything is compared.
 const SPARES: [f64; 3] = [0.07, 0.15, 0.28];
-/// Units a block, where nothing else is said.
+/// Units per block, unless a check says otherwise.
 const UNITS: u32 = 64;
-/// Blocks of [`UNITS`]: with this many the mean field holds within 0.2 %.
+/// Blocks of [`UNITS`]: enough for the mean field to hold within 0.2 %.
 const BLOCKS: u32 = 16_384;
-/// Larger blocks (units, blocks): fewer do, since each has less chance in it.
+/// Larger blocks as (units per block, blocks). Fewer of them are needed, because their number of
+/// valid units varies less.
 const LARGE_BLOCKS: [(u32, u32); 4] = [(128, 16_384), (256, 8192), (512, 4096), (1024, 2048)];
-/// Blocks under hot and cold writes, of which there are many runs.
+/// Blocks of the simulations with hot and cold writes, of which there are many.
 const HOT_BLOCKS: u32 = 8192;
 const VAN_HOUDT: &str = "Van Houdt, SIGMETRICS'13";
 const DESNOYERS: &str = "Desnoyers, SYSTOR'12";
@@ -26,14 +27,14 @@ const PUBLISHED_RUN: &str = "simulation of an independent program";
 const PUBLISHED_TIES: &str =
     "simulation of an independent program whose greedy breaks ties otherwise: no claim";
 
-/// Victim policies under uniform writes, large blocks, trims, and hot and cold writes.
-pub(super) fn checks(seed: u64, scale: Scale) -> impl Iterator<Item = Pending> {
+/// Checks of victim policies under uniform writes, of large blocks, trims, and hot and cold data.
+pub(super) fn checks(seed: u64, scale: Scale) -> impl Iterator<Item = Simulation> {
     let table = [uniform(), large_blocks(), trims(), hot_cold_theory(), hot_cold_published(scale)];
-    table.into_iter().flatten().map(move |comparison| comparison.pending(seed, scale))
+    table.into_iter().flatten().map(move |check| check.simulation(seed, scale))
 }
 
-/// A simulation and what should come out.
-struct Comparison {
+/// A simulation and the write amplification that it should have.
+struct PlannedCheck {
     what: String,
     setup: Setup,
     expected: f64,
@@ -41,14 +42,14 @@ struct Comparison {
     source: &'static str,
 }
 
-impl Comparison {
+impl PlannedCheck {
     fn claim(what: String, setup: Setup, expected: f64, source: &'static str) -> Self {
         Self { what, setup, expected, tolerance: Some(TOLERANCE), source }
     }
 
-    fn pending(mut self, seed: u64, scale: Scale) -> Pending {
+    fn simulation(mut self, seed: u64, scale: Scale) -> Simulation {
         self.setup.blocks = scale.blocks(self.setup.blocks);
-        Pending::new(self.what.clone(), move || {
+        Simulation::new(self.what.clone(), move || {
             let Self { what, setup, expected, tolerance, source } = self;
             let (ours, _) = measure(&setup, seed).expect("the flash is large enough");
             Check { tolerance, ..Check::theory(what, [expected, ours], TOLERANCE, source) }
@@ -56,7 +57,7 @@ impl Comparison {
     }
 }
 
-/// Uniform writes with one frontier, long enough for the mean field to settle.
+/// Uniform writes to one frontier, for long enough that the mean field settles.
 fn setup(victim: VictimPolicy, op: f64) -> Setup {
     Setup {
         blocks: BLOCKS,
@@ -71,12 +72,12 @@ fn setup(victim: VictimPolicy, op: f64) -> Setup {
     }
 }
 
-fn uniform() -> Vec<Comparison> {
+fn uniform() -> Vec<PlannedCheck> {
     let mut all = Vec::new();
     let mut add = |victim: VictimPolicy, source, expected: &dyn Fn(f64) -> f64| {
         for op in SPARES {
             let what = format!("{victim}, OP {op}");
-            all.push(Comparison::claim(what, setup(victim, op), expected(op), source));
+            all.push(PlannedCheck::claim(what, setup(victim, op), expected(op), source));
         }
     };
     add(VictimPolicy::Greedy, VAN_HOUDT, &|op| theory::greedy(op, UNITS));
@@ -89,7 +90,7 @@ fn uniform() -> Vec<Comparison> {
     all
 }
 
-fn large_blocks() -> Vec<Comparison> {
+fn large_blocks() -> Vec<PlannedCheck> {
     let mut all = Vec::new();
     for (units_per_block, blocks) in LARGE_BLOCKS {
         for op in SPARES {
@@ -97,22 +98,22 @@ fn large_blocks() -> Vec<Comparison> {
             let setup = setup(VictimPolicy::Greedy, op);
             let setup = Setup { blocks, units_per_block, warm_up: 1.0, measured: 1.0, ..setup };
             let expected = theory::greedy(op, units_per_block);
-            all.push(Comparison::claim(what, setup, expected, VAN_HOUDT));
+            all.push(PlannedCheck::claim(what, setup, expected, VAN_HOUDT));
         }
     }
     all
 }
 
-fn trims() -> Vec<Comparison> {
+fn trims() -> Vec<PlannedCheck> {
     let mut all = Vec::new();
     for op in [0.07, 0.15] {
         for trims in [0.1, 0.2, 0.3] {
             let what = format!("greedy, trims {trims}, OP {op}");
-            // With trims write amplification is low, so that the flash turns over slowly.
+            // With trims write amplification is low, so that blocks are reclaimed slowly.
             let setup = Setup { trims, warm_up: 12.0, ..setup(VictimPolicy::Greedy, op) };
             let expected = theory::greedy(theory::op_with_trims(op, trims), UNITS);
             let source = "Frankie et al., arXiv 1208.1794";
-            all.push(Comparison::claim(what, setup, expected, source));
+            all.push(PlannedCheck::claim(what, setup, expected, source));
         }
     }
     all
@@ -122,35 +123,35 @@ fn hot_cold(victim: VictimPolicy, frontiers: Frontiers, op: f64, hot: HotCold) -
     let (f, r) = (100.0 * hot.units, 100.0 * hot.writes);
     let count = match frontiers {
         Frontiers::Shared => "1 frontier",
-        // One stream of host data here, so that its copies have one frontier as well.
+        // There is one stream of host data, so its copies have one frontier in both cases.
         Frontiers::Separate | Frontiers::PerStream => "2 frontiers",
     };
     let what = format!("{victim}, hot {r:.0}/{f:.0}, {count}, OP {op}");
     let hot = Some(hot);
-    // Cold data settles as blocks are cleaned through, which takes as many more writes as
-    // there is more spare.
+    // Cold data settles when every block has been cleaned, which takes more writes the more
+    // spare flash there is.
     let warm_up = 45.0 * op;
     (what, Setup { blocks: HOT_BLOCKS, frontiers, hot, warm_up, ..setup(victim, op) })
 }
 
-fn hot_cold_theory() -> Vec<Comparison> {
+fn hot_cold_theory() -> Vec<PlannedCheck> {
     let mut all = Vec::new();
     for row in &HOT_COLD {
         let hot = row.hot();
         let (what, setup) = hot_cold(VictimPolicy::Fifo, Frontiers::Shared, row.op, hot);
         let expected = theory::fifo_hot_cold(row.op, hot);
-        all.push(Comparison::claim(what, setup, expected, DESNOYERS));
+        all.push(PlannedCheck::claim(what, setup, expected, DESNOYERS));
     }
     all
 }
 
-/// Write amplification with 64 units a block, published with the closed forms: a share of
-/// the units takes all but the same share of the writes, and with two frontiers host
-/// writes go to one and copies to the other.
+/// Write amplification with 64 units per block, published with the closed forms. A share of the
+/// units is hot and takes all but the same share of the writes. With two frontiers host writes go
+/// to one and copies to the other.
 struct Published {
     op: f64,
     hot_units: f64,
-    /// Greedy, then the best of ten, each with one frontier and with two.
+    /// Greedy victims, then the best of ten random blocks, each with one and with two frontiers.
     simulated: [[f64; 2]; 2],
 }
 
@@ -175,21 +176,21 @@ impl Published {
         HotCold { units: self.hot_units, writes: 1.0 - self.hot_units }
     }
 
-    /// Whether greedy with two frontiers depends on which of several blocks with equally
-    /// few valid units it takes. The hotter the hot data, the more they differ in what
-    /// they would still lose: at OP 0.07 and 5 % hot, simulations of 16,384 blocks give
-    /// 7.60 with ties to the block sealed first, 7.95 with lots, 8.16 with the lowest
-    /// index (as here), 8.35 with the block changed last, and 9.01 with the one sealed
-    /// last. Ties to the block changed last give the published values within 1 %, and so
-    /// does the lowest index where the hot data is less hot, if there are as many blocks as
-    /// there: the fewer blocks, the fewer ties. So the smaller scale leaves greedy with two
-    /// frontiers out.
+    /// Whether greedy with two frontiers depends on how ties are broken, that is on which of
+    /// several blocks with equally few valid units becomes the victim. The hotter the hot data,
+    /// the more these blocks differ in the units that they would still lose. At OP 0.07 and 5 %
+    /// hot, simulations of 16,384 blocks give 7.60 if ties go to the block that was sealed first,
+    /// 7.95 if to a random one, 8.16 if to the lowest index (as here), 8.35 if to the block that
+    /// changed last, and 9.01 if to the block that was sealed last. Ties to the block that changed
+    /// last reproduce the published values within 1 %. With less hot data the lowest index does so
+    /// as well, but only with as many blocks as published, because there are fewer ties among
+    /// fewer blocks. So the smaller scale leaves out greedy with two frontiers.
     fn depends_on_ties(&self) -> bool {
         self.hot_units < 0.06 && self.op < 0.2
     }
 }
 
-fn hot_cold_published(scale: Scale) -> Vec<Comparison> {
+fn hot_cold_published(scale: Scale) -> Vec<PlannedCheck> {
     let mut all = Vec::new();
     let policies = [VictimPolicy::Greedy, VictimPolicy::DChoices { d: 10 }];
     for row in &HOT_COLD {
@@ -198,18 +199,18 @@ fn hot_cold_published(scale: Scale) -> Vec<Comparison> {
                 [Frontiers::Shared, Frontiers::Separate].into_iter().zip(simulated)
             {
                 let (what, setup) = hot_cold(victim, frontiers, row.op, row.hot());
-                let mut comparison = Comparison::claim(what, setup, expected, PUBLISHED_RUN);
+                let mut check = PlannedCheck::claim(what, setup, expected, PUBLISHED_RUN);
                 if victim == VictimPolicy::Greedy && frontiers == Frontiers::Separate {
                     if scale == Scale::Quarter {
                         continue;
                     }
-                    comparison.setup.blocks = BLOCKS;
+                    check.setup.blocks = BLOCKS;
                     if row.depends_on_ties() {
-                        comparison.tolerance = None;
-                        comparison.source = PUBLISHED_TIES;
+                        check.tolerance = None;
+                        check.source = PUBLISHED_TIES;
                     }
                 }
-                all.push(comparison);
+                all.push(check);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Two mappings on one drive, each beside its own closed form.
+//! Two mappings on one drive, checked against the closed forms of both.
 
 use prism_base::Rng;
 use prism_ftl::{
@@ -6,24 +6,24 @@ use prism_ftl::{
 };
 use prism_nand::{Cause, Nand};
 
-use crate::check::{Check, Pending};
+use crate::check::{Check, Simulation};
 use crate::scale::Scale;
 use crate::theory;
 use crate::untimed::{Untimed, geometry};
 
 /// Units of a block.
 const UNITS: u32 = 64;
-/// Logical blocks of the range that FAST maps, and its log blocks for random writes.
+/// The range mapped by FAST: its logical blocks, and its log blocks for random writes.
 const FAST: (u32, u32) = (240, 48);
-/// Blocks of the range that is mapped by unit at full scale, and its effective spare.
+/// The range with a page map: its blocks at full scale, and its effective over-provisioning.
 const BY_UNIT: (u32, f64) = (16_384, 0.28);
-/// Shares of the writes that go to the first range.
+/// Shares of the writes that go to the range of FAST.
 const SHARES: [f64; 3] = [0.0, 0.05, 1.0];
-/// Largest relative difference in write amplification at which both agree.
+/// Largest relative difference in write amplification at which simulation and theory agree.
 const TOLERANCE: f64 = 0.01;
 
-/// Write amplification of a drive of two ranges under uniform random writes of which `share`
-/// goes to the first, after as many writes as either needs to settle.
+/// Write amplification of a drive with two ranges under uniform random writes, of which `share`
+/// goes to the first range. The warm-up is long enough for both ranges to settle.
 fn measure(share: f64, by_unit_blocks: u32, seed: u64) -> f64 {
     let (logical_blocks, logs) = FAST;
     let fast = HybridConfig::fast(logical_blocks * UNITS, logs + 1, false);
@@ -58,13 +58,13 @@ fn measure(share: f64, by_unit_blocks: u32, seed: u64) -> f64 {
     counts.units.total() as f64 / counts.units[Cause::Host] as f64
 }
 
-/// Write amplification of two ranges against the mean of their closed forms.
+/// Checks of two ranges against the mean of their closed forms, weighted by their writes.
 #[must_use]
-pub fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
+pub fn checks(seed: u64, scale: Scale) -> Vec<Simulation> {
     let blocks = scale.blocks(BY_UNIT.0);
-    let pending = |share: f64| {
-        let what = format!("fast beside greedy, {:.0} % of writes to fast", 100.0 * share);
-        Pending::new(what.clone(), move || {
+    let simulation = |share: f64| {
+        let what = format!("fast next to greedy, {:.0} % of writes to fast", 100.0 * share);
+        Simulation::new(what.clone(), move || {
             let (logical_blocks, logs) = FAST;
             let fast = theory::fast(UNITS, logical_blocks, logs);
             let greedy = theory::greedy(BY_UNIT.1, UNITS);
@@ -73,5 +73,5 @@ pub fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
             Check::theory(what, [expected, ours], TOLERANCE, "each range as if alone")
         })
     };
-    SHARES.into_iter().map(pending).collect()
+    SHARES.into_iter().map(simulation).collect()
 }

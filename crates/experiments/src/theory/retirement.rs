@@ -1,5 +1,5 @@
-//! Write amplification of an FTL that loses blocks, beside the closed form at the
-//! over-provisioning that is left.
+//! Write amplification of an FTL whose blocks fail, checked against the closed form at the
+//! remaining over-provisioning.
 
 use prism_base::Rng;
 use prism_engine::FaultCounts;
@@ -7,7 +7,7 @@ use prism_ftl::{ConfigError, Frontiers, Ftl, PageConfig, PageMap, VictimPolicy};
 use prism_nand::faults::FailureLaw;
 use prism_nand::{FaultModel, Nand};
 
-use crate::check::{Check, Pending};
+use crate::check::{Check, Simulation};
 use crate::theory;
 use crate::untimed::{Untimed, geometry};
 
@@ -16,37 +16,37 @@ const BLOCKS: u32 = 8192;
 const UNITS: u32 = 64;
 /// Share of blocks that are bad from the factory.
 const FACTORY_BAD: f64 = 0.05;
-/// Probability that an erase fails, and that a program does, at any wear: some hundredths of
+/// Probability that an erase fails, and that a program fails, whatever the wear. A few percent of
 /// the blocks fail in a run.
 const ERASE_FAILURE: f64 = 3e-3;
 const PROGRAM_FAILURE: f64 = 3e-6;
-/// Writes before and while it is measured, as multiples of the flash.
+/// Writes before and during the measurement, as multiples of the flash.
 const WARM_UP: f64 = 2.5;
 const MEASURED: f64 = 0.75;
-/// Largest relative difference at which both agree.
+/// Largest relative difference at which simulation and theory agree.
 const TOLERANCE: f64 = 0.01;
 
-/// What came out of a run.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Retired {
     /// Units programmed over units written.
     pub write_amplification: f64,
-    /// Effective over-provisioning with the blocks that were bad half way through what was
-    /// measured.
+    /// Effective over-provisioning with the blocks that were left at the middle of the
+    /// measurement.
     pub effective: f64,
-    /// Effective over-provisioning if none were.
+    /// Effective over-provisioning if no block were bad.
     pub effective_at_first: f64,
-    /// What failed.
+    /// The failures.
     pub faults: FaultCounts,
 }
 
-/// Writes at random to an FTL over `blocks` blocks that fail, and measures.
+/// Writes random units to `blocks` blocks that may fail, and measures.
 ///
 /// # Errors
 /// [`ConfigError`] if the flash is too small.
 ///
 /// # Panics
-/// If the FTL becomes read-only meanwhile: the spare is to last.
+/// If the FTL becomes read-only: the spare flash has to last.
 pub fn measure(
     victim: VictimPolicy,
     blocks: u32,
@@ -93,7 +93,7 @@ fn bad_blocks(ftl: &Ftl) -> u32 {
     ftl.page().map_or(0, PageMap::bad_blocks)
 }
 
-/// Failures that do not depend on wear, so that the rate is known.
+/// Failures that do not depend on wear, so that their rate is known.
 fn model() -> FaultModel {
     let mut model = FaultModel::of_kind("tlc", 3000).expect("a kind of cell");
     model.factory_bad = FACTORY_BAD;
@@ -102,15 +102,16 @@ fn model() -> FaultModel {
     model
 }
 
-/// Greedy and FIFO with the blocks that are left, against theory at that over-provisioning. On
-/// fewer blocks those that fail while it is measured tell too much.
+/// Checks of greedy and FIFO against theory at the over-provisioning that is left. The size does
+/// not depend on the scale: on fewer blocks the failures during the measurement would matter too
+/// much.
 #[must_use]
-pub fn checks(seed: u64) -> Vec<Pending> {
+pub fn checks(seed: u64) -> Vec<Simulation> {
     [VictimPolicy::Greedy, VictimPolicy::Fifo]
         .into_iter()
         .map(|victim| {
             let what = format!("{victim}, blocks that fail, OP 0.28 at first");
-            Pending::new(what.clone(), move || {
+            Simulation::new(what.clone(), move || {
                 let run = measure(victim, BLOCKS, 0.28, seed).expect("the flash is large enough");
                 let expected = match victim {
                     VictimPolicy::Greedy => theory::greedy(run.effective, UNITS),

@@ -1,5 +1,5 @@
-//! Two kinds of flash in one drive, beside closed forms: the cliff of a write cache, what
-//! folding costs, and the times of each region.
+//! Drives with SLC blocks, checked against closed forms: where the rate of a write cache falls,
+//! what folding costs, and the latencies of an SLC region.
 
 use prism_base::{Bytes, Nanos, SimTime};
 use prism_nand::Cause;
@@ -7,51 +7,52 @@ use prism_nand::timing::transfer_time;
 use prism_ssd::device::SlcSpec;
 use prism_ssd::{Completion, Device, DeviceError, Drive, HostOp, Request, fit};
 
-use crate::check::{Check, Pending};
+use crate::check::{Check, Simulation};
 use crate::drives::filled;
 use crate::load::{ClosedLoop, closed_loop};
 use crate::scale::Scale;
 
-/// Requests in flight of the sequential writer, and the size of each: enough rows to keep
-/// every die busy.
+/// Requests that the sequential writer keeps in flight, and the size of each: enough program units
+/// to keep every die busy.
 const DEPTH: u32 = 64;
 const REQUEST: u64 = 128 << 10;
-/// Sequential writes go on for so many times the size of the cache.
+/// What is written sequentially, as a multiple of the size of the cache.
 const CACHES: u64 = 3;
-/// Time in which everything in the background ends.
+/// Idle time in which all background work ends.
 const REST: Nanos = Nanos(1_000_000_000);
-/// Largest relative difference of a bandwidth, over the parts of a run in which it does not
-/// change. Dies end their last rows one after another.
+/// Largest relative difference of a bandwidth, measured over parts of a run in which it is
+/// constant. Dies finish their last program units one after another.
 const BANDWIDTH_TOLERANCE: f64 = 0.02;
-/// Of the position of the cliff.
+/// Largest relative difference of the position at which the rate falls.
 const CLIFF_TOLERANCE: f64 = 0.02;
-/// Of the folded share: the last row may still be in the buffer.
+/// Largest relative difference of the folded share: the last program unit may still be buffered.
 const FOLDED_TOLERANCE: f64 = 0.01;
-/// Of what is counted or timed exactly.
+/// Largest relative difference of numbers that are counted or timed exactly.
 const EXACT: f64 = 1e-9;
-/// Units at the end of the region that are looked at: more than are asked for.
+/// Units before the end of the region from which its last addresses are counted: more than there
+/// are requests.
 const LAST: u64 = 64;
-/// Capacity at full scale of the drives that are simulated.
+/// Capacity of the simulated drives at full scale.
 const CAPACITY: u64 = 16 << 30;
 
-/// What a sequential fill of a cache shows.
+/// The result of writing sequentially past the end of a write cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fill {
+pub struct CacheFill {
     /// Size of the cache in bytes.
     pub cache: u64,
-    /// Bytes a second while it has room.
+    /// Bytes a second while the cache has erased blocks.
     pub before: f64,
     /// Bytes a second after that.
     pub after: f64,
     /// Bytes that were written when the rate changed.
     pub cliff: f64,
-    /// Units programmed over units written, after a rest.
+    /// Units programmed over units written, after an idle time.
     pub write_amplification: f64,
     /// Units folded over units written.
     pub folded: f64,
 }
 
-/// The preset with a cache, on a link and with firmware that bound nothing.
+/// The preset with a write cache, with a link and firmware that do not limit the rate.
 ///
 /// # Errors
 /// [`DeviceError`] never, unless the preset is broken.
@@ -63,7 +64,7 @@ pub fn cached(capacity: u64) -> Result<Device, DeviceError> {
     Ok(device)
 }
 
-/// The preset with a region of addresses.
+/// The preset with an SLC region of addresses.
 ///
 /// # Errors
 /// [`DeviceError`] never, unless the preset is broken.
@@ -75,15 +76,15 @@ fn slc_of(device: &Device) -> &SlcSpec {
     device.slc.as_ref().expect("a preset with [slc]")
 }
 
-/// Bytes a second into the cache: each die takes the pages of a row one after another, after
-/// all of them have come over the channel.
+/// Bytes a second into the cache: each die programs the pages of a program unit one after another,
+/// after all of them have crossed the channel.
 #[must_use]
 pub fn rate_in_cache(device: &Device) -> f64 {
     let levels = u64::from(device.flash.pages_per_program);
     rate(device, Nanos(slc_of(device).t_program.0 * levels))
 }
 
-/// Bytes a second past it.
+/// Bytes a second past the end of the cache.
 #[must_use]
 pub fn rate_past_cache(device: &Device) -> f64 {
     rate(device, device.flash.t_program.mean())
@@ -94,22 +95,23 @@ fn rate(device: &Device, cells: Nanos) -> f64 {
     let row = geometry.program_unit_bytes();
     let bus = device.flash.channel_bandwidth.map_or(Nanos::ZERO, |r| transfer_time(row, r));
     let dies = f64::from(geometry.dies()) * row.0 as f64 / (cells + bus).as_secs_f64();
-    // A channel that is always busy is the bound where its dies are many.
+    // With many dies on a channel, the channel is the bottleneck.
     let channels = device.flash.channel_bandwidth.map_or(f64::INFINITY, |r| r as f64);
     dies.min(channels * f64::from(geometry.channels))
 }
 
-/// Bytes of the cache of a drive.
+/// Size of the cache of a drive in bytes.
 #[must_use]
 pub fn cache_bytes(device: &Device) -> u64 {
     device.geometry().slc_raw().0
 }
 
-/// Writes [`CACHES`] times the cache in order to an empty drive, then lets it rest.
+/// Writes three times the size of the cache sequentially to an empty drive, then leaves the drive
+/// idle for an hour.
 ///
 /// # Errors
 /// [`DeviceError`] if the device makes no sense.
-pub fn fill(device: &Device, seed: u64) -> Result<Fill, DeviceError> {
+pub fn fill(device: &Device, seed: u64) -> Result<CacheFill, DeviceError> {
     let mut drive = Drive::new(device.clone(), seed)?;
     let cache = cache_bytes(device);
     let count = CACHES * cache / REQUEST;
@@ -122,14 +124,14 @@ pub fn fill(device: &Device, seed: u64) -> Result<Fill, DeviceError> {
     let completed =
         |done: &[Completion]| times.extend(done.iter().map(|completion| completion.completed));
     ClosedLoop::new(DEPTH, next, completed).complete(&mut drive, count);
-    // Parts of the run well away from its ends and from the cliff.
+    // Parts of the run well away from its ends and from the end of the cache.
     let part = |from: f64, to: f64| {
         let place = |share: f64| (share * cache as f64 / REQUEST as f64) as usize;
         let (from, to) = (place(from), place(to));
         ((to - from) as u64 * REQUEST) as f64 / times[to].since(times[from]).as_secs_f64()
     };
     let (before, after) = (part(0.2, 0.9), part(1.2, 2.8));
-    // Two straight lines through the parts meet where the rate changes.
+    // Bytes over time are two straight lines, which meet where the rate changes.
     let place = |share: f64| (share * cache as f64 / REQUEST as f64) as usize;
     let at = |index: usize| times[index].since(SimTime::ZERO).as_secs_f64();
     let bytes = |index: usize| (index as u64 * REQUEST) as f64;
@@ -140,7 +142,7 @@ pub fn fill(device: &Device, seed: u64) -> Result<Fill, DeviceError> {
     drive.assert_consistent();
     let counts = drive.flash_counts();
     let written = counts.units[Cause::Host] as f64;
-    Ok(Fill {
+    Ok(CacheFill {
         cache,
         before,
         after,
@@ -150,11 +152,9 @@ pub fn fill(device: &Device, seed: u64) -> Result<Fill, DeviceError> {
     })
 }
 
-/// Mean latency of requests of one unit from `offset` on, to a filled drive that rests before
-/// each: as many as let every die program a page of each type once.
-///
-/// # Errors
-/// [`DeviceError`] if the device makes no sense.
+/// Mean latency of requests of one unit each, to consecutive units from `offset` on. The drive is
+/// filled and idle before each request. There are so many requests that every die programs a page
+/// of each type once.
 pub fn latency(device: &Device, op: HostOp, offset: u64, seed: u64) -> Nanos {
     let mut drive = filled(device.clone(), seed);
     let unit = device.ftl.mapping_unit.0;
@@ -169,8 +169,7 @@ pub fn latency(device: &Device, op: HostOp, offset: u64, seed: u64) -> Nanos {
     Nanos(sum / count)
 }
 
-/// The closed form of [`latency`] on a drive that writes through, for cells with this tR or
-/// tPROG.
+/// The closed form of [`latency`] on a drive with a write-through cache; `cells` is tR or tPROG.
 fn expected(device: &Device, op: HostOp, cells: Nanos, transferred: Bytes) -> Nanos {
     let over = |bytes, rate: Option<u64>| rate.map_or(Nanos::ZERO, |r| transfer_time(bytes, r));
     let firmware = match op {
@@ -181,15 +180,15 @@ fn expected(device: &Device, op: HostOp, cells: Nanos, transferred: Bytes) -> Na
     firmware + link + over(transferred, device.flash.channel_bandwidth) + cells
 }
 
-/// Cache and region against their closed forms.
+/// Checks of the write cache and of the SLC region.
 #[must_use]
-pub fn checks(seed: u64, scale: Scale) -> Vec<Pending> {
+pub fn checks(seed: u64, scale: Scale) -> Vec<Simulation> {
     let capacity = scale.of(CAPACITY);
     let all = move || fill_checks(capacity, seed).expect("the preset is sound");
     let regions = move || region_checks(capacity, seed).expect("the preset is sound");
     vec![
-        Pending::several("write cache, sequential fill".into(), all),
-        Pending::several("SLC region, latencies".into(), regions),
+        Simulation::several("write cache, sequential fill".into(), all),
+        Simulation::several("SLC region, latencies".into(), regions),
     ]
 }
 
@@ -230,11 +229,11 @@ fn fill_checks(capacity: u64, seed: u64) -> Result<Vec<Check>, DeviceError> {
             mb((fill.cache + device.drive.write_buffer.0) as f64),
             mb(fill.cliff),
             CLIFF_TOLERANCE,
-            "size of the cache, and of the buffer before it",
+            "size of the cache and of the write buffer",
             "MB",
         ),
         check(
-            "consumer-tlc: write amplification of a fill, after a rest",
+            "consumer-tlc: write amplification of a fill, after idle time",
             1.0 + fill.folded,
             fill.write_amplification,
             EXACT,
@@ -246,7 +245,7 @@ fn fill_checks(capacity: u64, seed: u64) -> Result<Vec<Check>, DeviceError> {
             1.0 / CACHES as f64,
             fill.folded,
             FOLDED_TOLERANCE,
-            "all that the cache took",
+            "all that was written to the cache",
             "",
         ),
     ])
@@ -288,8 +287,8 @@ mod tests {
 
     #[test]
     fn a_small_drive_agrees_with_the_closed_forms() {
-        for pending in checks(1, Scale::Quarter) {
-            for check in pending.run() {
+        for simulation in checks(1, Scale::Quarter) {
+            for check in simulation.run() {
                 assert!(check.passed(), "{check:?}");
             }
         }

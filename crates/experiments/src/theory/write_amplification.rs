@@ -1,4 +1,4 @@
-//! Write amplification of a page-mapping FTL under synthetic writes, without time.
+//! Write amplification of a page map under synthetic writes, without time.
 
 use prism_base::Rng;
 use prism_engine::FlashCounts;
@@ -8,24 +8,24 @@ use prism_nand::{Geometry, Nand};
 use super::closed_forms::HotCold;
 use crate::untimed::{Untimed, geometry};
 
-/// What is simulated.
+/// A drive and its writes.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Blocks, all on one die, so that victims are global.
+    /// Blocks. All are on one die, so that victims are chosen among all of them.
     pub blocks: u32,
-    /// Units a block.
+    /// Units per block.
     pub units_per_block: u32,
     /// Effective over-provisioning.
     pub op: f64,
     /// Victim policy.
     pub victim: VictimPolicy,
-    /// Open blocks: whether copies go to one of their own.
+    /// Whether copies have an open block of their own.
     pub frontiers: Frontiers,
-    /// Hot and cold units; `None` if every unit is written as often as any other.
+    /// Hot and cold units; `None` if all units are written equally often.
     pub hot: Option<HotCold>,
     /// Share of the requests that trim a random live unit.
     pub trims: f64,
-    /// Writes before measuring, as a multiple of the flash.
+    /// Writes before the measurement, as a multiple of the flash.
     pub warm_up: f64,
     /// Writes measured, as a multiple of the flash.
     pub measured: f64,
@@ -36,7 +36,7 @@ impl Setup {
         geometry(1, self.blocks, self.units_per_block)
     }
 
-    /// The configuration whose effective over-provisioning is the one asked for.
+    /// The configuration with the effective over-provisioning `op`.
     fn config(&self, geometry: &Geometry) -> PageConfig {
         let mut config = PageConfig::simple(1, self.victim, self.frontiers);
         config.logical_units = (config.usable_units(geometry) as f64 / (1.0 + self.op)) as u32;
@@ -44,8 +44,8 @@ impl Setup {
     }
 }
 
-/// Writes (and trims) uniformly at random until past the warm-up, then measures.
-/// Returns write amplification and what was done meanwhile.
+/// Fills the drive, writes and trims random units until the end of the warm-up, and measures from
+/// there on. Returns the write amplification and the flash operations of the measured part.
 ///
 /// # Errors
 /// [`ConfigError`] if the flash is too small for the over-provisioning.
@@ -85,10 +85,10 @@ pub fn measure(setup: &Setup, seed: u64) -> Result<(f64, FlashCounts), ConfigErr
     Ok((counts.units.total() as f64 / writes as f64, counts))
 }
 
-/// Where writes go.
+/// The distribution of the addresses of writes.
 struct Addresses {
     logical: u64,
-    /// Hot units, the first ones, and the share of the writes that goes there.
+    /// The number of hot units, which are the first ones, and their share of the writes.
     hot: Option<(u64, f64)>,
 }
 
@@ -108,10 +108,10 @@ impl Addresses {
     }
 }
 
-/// The live units, with a random member in constant time.
+/// The set of live units, from which a random one is removed in constant time.
 struct LiveSet {
     members: Vec<u32>,
-    /// Place of each unit in `members`, or [`LiveSet::ABSENT`].
+    /// Index of each unit in `members`, or [`LiveSet::ABSENT`].
     place: Vec<u32>,
 }
 

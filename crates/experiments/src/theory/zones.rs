@@ -1,46 +1,48 @@
-//! Zoned drives beside what is exact about them: nothing is written but what the host writes, a
-//! zone is as fast as its dies, channels and link, and a log of the host's over zones copies as
-//! much as a drive of as much spare flash.
+//! Zoned drives, checked against what is known exactly: a zoned drive programs only what the host
+//! writes, zones are as fast as their dies, channels and link, and a host FTL over zones copies as
+//! much as a drive with the same spare flash.
 
 use prism_base::{Bytes, Rng};
 use prism_nand::timing::transfer_time;
 use prism_replay::{BlockDevice, HostLog};
 use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request};
 
-use crate::check::{Check, Pending};
+use crate::check::{Check, Simulation};
 use crate::drives::{prepared, preset, smaller};
 use crate::load::{ClosedLoop, closed_loop, finish_background_work, second_half};
 use crate::theory;
 
-/// Difference at which bandwidths agree: requests do not end with rows, so that the span that is
-/// measured may be a row longer or shorter.
+/// Largest relative difference at which bandwidths agree: requests do not end with program units,
+/// so that the measured span may be one program unit longer or shorter.
 const BANDWIDTH_TOLERANCE: f64 = 0.01;
-/// Difference at which the log agrees with greedy cleaning: its zones are few, and one of those
-/// that count as spare is at times half written.
+/// Largest relative difference at which the host FTL agrees with greedy cleaning: it has few
+/// zones, and one of those that count as spare is at times half written.
 const LOG_TOLERANCE: f64 = 0.05;
-/// Zones of a log and units of each.
+/// Zones of the host FTL, and units of each zone.
 const LOG_ZONES: u64 = 256;
 const LOG_UNITS: u64 = 256;
-/// Effective over-provisioning at which it is compared.
+/// Effective over-provisioning at which the host FTL is compared.
 const LOG_SPARES: [f64; 3] = [0.1, 0.2, 0.4];
 /// Requests in flight.
 const DEPTH: u32 = 32;
-/// Rows of the buffer for each die that is written: one runs, one waits, and as many come in.
+/// Program units of the write buffer for each die that is written: one is programmed, one waits,
+/// and two more arrive.
 const ROWS_PER_DIE: u64 = 4;
-/// Most of the drive that a bandwidth is measured over, in write buffers: of these the first
-/// half only fills the buffer and the dies.
+/// The most that is written to measure a bandwidth, as a multiple of the write buffer. The first
+/// half of it only fills the buffer and the dies.
 const BUFFERS: u64 = 24;
 
-/// All of it. Fewer zones of the log than these would differ more from many.
+/// Checks of zoned drives. The size does not depend on the scale: with fewer zones a host FTL would
+/// differ more from theory, which supposes many.
 #[must_use]
-pub fn checks(seed: u64) -> Vec<Pending> {
-    let mut all = vec![Pending::new("zones, programmed per byte written".into(), amplification)];
+pub fn checks(seed: u64) -> Vec<Simulation> {
+    let mut all = vec![Simulation::new("zones, programmed per byte written".into(), amplification)];
     for (what, zones, change) in bandwidths() {
-        all.push(Pending::new(what.clone(), move || bandwidth(what, zones, change)));
+        all.push(Simulation::new(what.clone(), move || bandwidth(what, zones, change)));
     }
     for op in LOG_SPARES {
-        let what = format!("log over zones, greedy, OP {op}");
-        all.push(Pending::new(what.clone(), move || log(what, LOG_ZONES, op, seed)));
+        let what = format!("host FTL over zones, greedy, OP {op}");
+        all.push(Simulation::new(what.clone(), move || log(what, LOG_ZONES, op, seed)));
     }
     all
 }
@@ -69,14 +71,15 @@ fn amplification() -> Check {
         "zones, programmed per byte written",
         [1.0, drive.flash_counts().units.total() as f64 / written as f64],
         0.0,
-        "the host resets, the drive copies nothing: exact",
+        "the host resets zones, the drive copies nothing: exact",
     )
 }
 
 /// A change to a preset.
 type Change = fn(&mut Device);
 
-/// What is measured: a preset, zones written at once, and what of it is lifted.
+/// The bandwidths that are measured: a preset, the number of zones written at once, and the
+/// limits that are removed.
 fn bandwidths() -> Vec<(String, u64, (&'static str, Change))> {
     let row = |name, zones: u64, without: &str, change: Change| {
         let many = if zones == 1 { "a zone".into() } else { format!("{zones} zones") };
@@ -95,15 +98,15 @@ fn bandwidths() -> Vec<(String, u64, (&'static str, Change))> {
     ]
 }
 
-/// Dies that `zones` open zones stand on.
+/// Dies that hold `zones` open zones.
 fn dies_of(device: &Device, zones: u64) -> u64 {
     let geometry = device.geometry();
     (zones * u64::from(geometry.dies_per_superblock)).min(u64::from(geometry.dies()))
 }
 
-/// Bytes a second that `zones` open zones of `device` take: link, channels or dies, whichever
-/// are slowest. A die programs one row while the next one waits: it takes the transfer and
-/// the program, one after the other.
+/// Bytes a second that can be written to `zones` open zones of `device`: the rate of the link, of
+/// the channels or of the dies, whichever is lowest. Transfer and program of a die follow each
+/// other, so a program unit takes the sum of their times.
 fn closed_form(device: &Device, zones: u64) -> f64 {
     let geometry = device.geometry();
     let row = geometry.program_unit_bytes();
@@ -121,7 +124,7 @@ fn closed_form(device: &Device, zones: u64) -> f64 {
 fn bandwidth(what: String, zones: u64, (name, change): (&'static str, Change)) -> Check {
     let mut device = preset(name);
     change(&mut device);
-    // A buffer that keeps the dies busy and is full soon.
+    // A write buffer that keeps the dies busy and is full soon.
     device.ftl.max_open_zones = Some(zones as u32);
     device.ftl.max_active_zones = Some(zones as u32);
     let rows = ROWS_PER_DIE * dies_of(&device, zones) + zones + 1;
@@ -136,7 +139,7 @@ fn bandwidth(what: String, zones: u64, (name, change): (&'static str, Change)) -
         Request::new(HostOp::ZoneAppend, number % zones * shape.size, row, 0)
     });
     let both = [closed_form(drive.device(), zones) / 1e6, written.rate() / 1e6];
-    let source = "least of link, channels, and dies with transfer and tPROG in turn";
+    let source = "least of link, channels, and dies with transfer, then tPROG";
     Check { unit: "MB/s", ..Check::theory(what, both, BANDWIDTH_TOLERANCE, source) }
 }
 
@@ -157,11 +160,11 @@ fn log_device(zones: u64) -> Device {
     device
 }
 
-/// Uniform random writes of single units through a log, against greedy cleaning.
+/// Uniform random writes of single units through a host FTL, against greedy cleaning.
 fn log(what: String, zones: u64, op: f64, seed: u64) -> Check {
     let device = log_device(zones);
     let unit = device.ftl.mapping_unit.0;
-    // So many that the effective over-provisioning is what is asked for.
+    // So many units that the effective over-provisioning is `op`.
     let kept = HostLog::KEPT_ZONES;
     let units = (((zones - kept) * LOG_UNITS) as f64 / (1.0 + op)).round() as u64;
     let state = HostLog::drive_state(&device, units * unit, InitialState::Filled);
@@ -170,7 +173,7 @@ fn log(what: String, zones: u64, op: f64, seed: u64) -> Check {
     let mut rng = Rng::stream(seed, "zones.log");
     let next = |_: &HostLog, _| Request::new(HostOp::Write, rng.below(units) * unit, unit, 0);
     let mut host = ClosedLoop::new(DEPTH, next, |_: &[Completion]| {});
-    // Three times over it settles, as theory's mean field does.
+    // After so many writes it has settled, as theory's mean field supposes.
     host.issue(&mut log, 4 * units);
     let before = *log.counts();
     host.complete(&mut log, 4 * units);

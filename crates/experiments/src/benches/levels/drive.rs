@@ -1,4 +1,4 @@
-//! The store on a conventional drive, which does everything itself.
+//! The store on a conventional drive, whose firmware maps, cleans and erases.
 
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ impl DriveStore {
 }
 
 impl Store for DriveStore {
-    /// The drive keeps a version for each page in place of bytes.
+    /// The drive keeps a version number for each page instead of bytes.
     fn write(&mut self, page: usize, _data: Vec<u8>, tag: u64) -> Result<()> {
         self.submit(HostOp::Write, page, tag);
         Ok(())

@@ -1,8 +1,8 @@
-//! The store at the function level: it maps pages and cleans; blocks come from the library,
-//! which erases and levels.
+//! The store at the function level: it maps pages and cleans. The library allocates and erases
+//! blocks and levels their wear.
 //!
-//! Cleaning is that of Algorithm IV.2 of the Prism-SSD paper with a greedy choice: when few
-//! blocks are left, what is valid on a block is copied elsewhere and the block is trimmed.
+//! Cleaning is Algorithm IV.2 of the Prism-SSD paper with greedy victims: when few blocks are free,
+//! the valid pages of a block are copied to other blocks and the block is trimmed.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use prism_flash::raw::Address;
 
 use super::{Done, Store};
 
-/// The tag of the store's own commands.
+/// The tag of commands that the store issues for cleaning.
 const OWN: u64 = u64::MAX;
 
-/// A channel is cleaned when so few blocks are left for each of its LUNs, those included that
-/// wait for their erase.
+/// Blocks per LUN below which a channel is cleaned: free blocks, and blocks waiting for their
+/// erase.
 const LEFT: u32 = 4;
 
-/// A block: the owner of each page written, and how many of them are still there.
+/// A block: the store's page in each page written, and how many of them are still valid.
 #[derive(Default)]
 struct Block {
     owners: Vec<usize>,
     valid: usize,
 }
 
-/// Where the next page goes: what users write, what cleaning copies.
+/// Why a page is written. Users' pages and copies go to separate blocks.
 #[derive(Clone, Copy)]
 enum Kind {
     User,
@@ -37,12 +37,12 @@ pub(super) struct FunctionStore {
     pub(super) function: Function,
     pages_per_block: usize,
     page_size: usize,
-    /// Blocks that are left, by channel.
+    /// Blocks that are free or waiting for their erase, by channel.
     left: Vec<u32>,
     left_min: u32,
     map: Vec<Option<Address>>,
     blocks: BTreeMap<Address, Block>,
-    /// As many as there are LUNs, of the channels in turn.
+    /// Open blocks by kind: one per LUN, on the channels round robin.
     open: [Vec<Option<Address>>; 2],
     turn: [usize; 2],
     pub(super) copies: u64,
@@ -66,7 +66,7 @@ impl FunctionStore {
         }
     }
 
-    /// The next open block, a new one if it is full.
+    /// The next open block, or a new one if it is full.
     fn open_block(&mut self, kind: Kind) -> Result<Address> {
         let turn = self.turn[kind as usize];
         self.turn[kind as usize] = (turn + 1) % self.open[0].len();
@@ -83,7 +83,7 @@ impl FunctionStore {
         Ok(at)
     }
 
-    /// Gives `page` a new place.
+    /// Maps `page` to the next free page.
     fn place(&mut self, page: usize, kind: Kind) -> Result<Address> {
         let at = self.open_block(kind)?;
         let block = self.blocks.get_mut(&at).expect("a block that is mapped");

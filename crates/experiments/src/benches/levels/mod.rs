@@ -1,51 +1,51 @@
-//! One program at each level of abstraction: a store of pages of fixed size, measured in
-//! virtual time and in lines.
+//! The same program written at each level of the flash library: a store of pages of fixed size. It
+//! is measured in virtual time and in lines of code.
 //!
-//! The levels are those of Prism-SSD (Shen et al., ICDCS'19), section IV, and beside them a
-//! conventional drive over as many blocks of the same flash. What each does by itself:
+//! The levels are those of Prism-SSD (Shen et al., ICDCS'19), section IV. A conventional drive with
+//! as many blocks of the same flash is measured as well.
 //!
-//! | level | the program | commands at once |
+//! | level | work of the program | commands in flight |
 //! |---|---|---|
-//! | raw | maps, allocates over LUNs, cleans, erases | [`DEPTH`], and copies, in its queue |
-//! | function | maps and cleans | [`DEPTH`], and copies, in the library's queues |
-//! | policy | nothing | a read at a time; writes are posted until their LUN takes them |
-//! | drive | nothing | [`DEPTH`] in the drive's queue |
+//! | raw | maps, allocates blocks of LUNs, cleans, erases | [`DEPTH`] and copies, in its queue |
+//! | function | maps and cleans | [`DEPTH`] and copies, in the queues of the library |
+//! | policy | none | one read; writes are posted until their LUN takes them |
+//! | drive | none | [`DEPTH`] in the queue of the drive |
 
 mod drive;
 mod function;
 mod policy;
 mod raw;
-mod world;
+mod setup;
 
 use prism_base::{Latencies, Nanos, Rng, SimTime};
 use prism_flash::Result;
 
-use world::Metered;
+use setup::MeasuredStore;
 
-/// Requests of the user in flight.
+/// Requests that the user of the store keeps in flight.
 pub const DEPTH: u64 = 16;
-/// How often the user writes the store's capacity after it was filled.
+/// What the user writes after the store was filled, as a multiple of its capacity.
 const TURNS: u64 = 3;
 
-/// A request that is done.
+/// A completed request.
 pub(crate) struct Done {
-    /// What it was begun with.
+    /// The tag with which it was begun.
     pub(crate) tag: u64,
-    /// When it was done.
+    /// When it completed.
     pub(crate) end: SimTime,
-    /// Its buffer, if the level has kept it.
+    /// Its buffer, or empty if the level keeps no bytes.
     pub(crate) data: Vec<u8>,
 }
 
-/// A store of pages, by number.
+/// A store of numbered pages.
 pub(crate) trait Store {
     /// Begins to write a page.
     fn write(&mut self, page: usize, data: Vec<u8>, tag: u64) -> Result<()>;
     /// Begins to read a page that was written.
     fn read(&mut self, page: usize, data: Vec<u8>, tag: u64) -> Result<()>;
-    /// Waits for the next request that is done; `None` if none is in flight.
+    /// Waits for the next completion; `None` if no request is in flight.
     fn complete(&mut self) -> Result<Option<Done>>;
-    /// With no request in flight: waits until everything written is on flash.
+    /// Waits until everything written is on flash; no request may be in flight.
     fn flush(&mut self) -> Result<()>;
 }
 
@@ -54,7 +54,7 @@ pub(crate) trait Store {
 pub enum Level {
     /// Pages and blocks.
     Raw,
-    /// Allocation, erases and levelling by the library.
+    /// The library allocates and erases blocks and levels their wear.
     Function,
     /// A block device in the library.
     Policy,
@@ -77,7 +77,7 @@ impl Level {
         }
     }
 
-    /// Lines of the store at this level that are neither blank nor comment.
+    /// Lines of the store at this level, without blank lines and comments.
     #[must_use]
     pub fn lines(self) -> usize {
         let text = match self {
@@ -90,22 +90,22 @@ impl Level {
     }
 }
 
-/// Lines before the unit tests that are neither blank nor comment.
+/// Lines before the unit tests, without blank lines and comments.
 fn lines_of_code(text: &str) -> usize {
     let code = text.lines().map(str::trim).take_while(|line| *line != "#[cfg(test)]");
     code.filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }
 
-/// What the user of the store does, a page at a time, after the store was filled in order.
+/// The requests of the user, of a page each, after the store was filled in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// Writes in order, again and again.
+    /// Sequential writes, over and over.
     Sequential,
-    /// Writes anywhere.
+    /// Random writes.
     Random,
-    /// Seven reads to three writes, anywhere.
+    /// Random requests, of which 70 % are reads.
     Mixed,
-    /// Nine of ten writes go to a tenth of the pages.
+    /// Random writes, of which 90 % go to 10 % of the pages.
     HotCold,
 }
 
@@ -124,7 +124,7 @@ impl Pattern {
         }
     }
 
-    /// The page of the next request, and whether that is a write; `written` pages were.
+    /// The page of the next request, and whether it is a write; `written` pages have been written.
     fn next(self, rng: &mut Rng, pages: u64, written: u64) -> (u64, bool) {
         let hot = pages / 10;
         match self {
@@ -137,15 +137,14 @@ impl Pattern {
     }
 }
 
-/// The flash; what a block of the store is copied to, and its times, are those of the preset
-/// `memblaze`.
+/// The size of the flash, whose times are those of the preset `memblaze`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Blocks of a LUN, those for failed blocks and the library's tables included.
+    /// Blocks per LUN, including those for failed blocks and for the tables of the library.
     pub blocks_per_lun: u32,
-    /// Pages of a block.
+    /// Pages per block.
     pub pages_per_block: u32,
-    /// Bytes of a page.
+    /// Bytes per page.
     pub page_size: u32,
 }
 
@@ -154,38 +153,38 @@ impl Size {
     pub const FULL: Self = Self { blocks_per_lun: 128, pages_per_block: 32, page_size: 16 << 10 };
 }
 
-/// How a level did. Everything was counted after the store had been filled.
+/// The measurements of a level, which begin after the store was filled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
     /// Bytes that the user wrote and read.
     pub bytes: u64,
-    /// Time it took, to the end of the last program.
+    /// Virtual time until the end of the last program.
     pub time: Nanos,
     /// Pages that the user wrote.
     pub written: u64,
-    /// Pages programmed for that.
+    /// Pages programmed with data of the user.
     pub host: u64,
-    /// Pages programmed as copies, and to fill up others.
+    /// Pages programmed as copies and as padding.
     pub copies: u64,
-    /// Pages that the library programmed for its tables.
+    /// Pages programmed for the tables of the library.
     pub tables: u64,
-    /// Blocks erased, those of the tables included.
+    /// Blocks erased, including those of the tables.
     pub erases: u64,
-    /// From when a read was begun until it was done.
+    /// Latencies of reads.
     pub reads: Response,
-    /// The same of writes. At the policy level and on the drive a write is done when its data
-    /// was taken, at the others when it is on flash.
+    /// Latencies of writes. At the policy level and on the drive a write completes when its data is
+    /// buffered, at the other levels when it is on flash.
     pub writes: Response,
 }
 
-/// How long requests took.
+/// Latencies of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Response {
-    /// How many there were.
+    /// Number of requests.
     pub count: u64,
-    /// Their mean, in nanoseconds.
+    /// Mean latency in nanoseconds.
     pub mean_ns: f64,
-    /// Below or at which 99 of 100 lie.
+    /// 99th percentile.
     pub p99: Nanos,
 }
 
@@ -196,7 +195,7 @@ impl From<&Latencies> for Response {
 }
 
 impl Outcome {
-    /// Pages programmed for each that the user wrote.
+    /// Pages programmed per page that the user wrote.
     #[must_use]
     pub fn write_amplification(&self) -> f64 {
         (self.host + self.copies + self.tables) as f64 / self.written as f64
@@ -209,37 +208,37 @@ impl Outcome {
     }
 }
 
-/// Fills a store at `level`, lets its user go through `pattern`, and reads everything.
+/// Fills a store at `level`, runs `pattern` on it, and reads everything back.
 ///
 /// # Errors
-/// [`prism_flash::FlashError`] never, unless `size` is too small for a level.
+/// [`prism_flash::FlashError`] only if `size` is too small for a level.
 ///
 /// # Panics
 /// If a page does not hold what was written to it last.
 pub fn run(level: Level, pattern: Pattern, size: Size, seed: u64) -> Result<Outcome> {
-    world::with_store(level, size, |store, pages| User::new(store, pages, size).run(pattern, seed))
+    setup::with_store(level, size, |store, pages| User::new(store, pages, size).run(pattern, seed))
 }
 
-/// Who uses the store: stamps each page with its number and version, and knows them.
+/// The user of the store. It stamps each page with its number and version, and remembers them.
 struct User<'a> {
-    store: &'a mut dyn Metered,
+    store: &'a mut dyn MeasuredStore,
     page_size: usize,
     versions: Vec<u64>,
     written: u64,
-    /// By tag, of requests in flight: the page, the version to be read, when it was begun.
-    under_way: Vec<Option<(usize, Option<u64>, SimTime)>>,
+    /// Requests in flight by tag: the page, the version to be read, and the start.
+    in_flight: Vec<Option<(usize, Option<u64>, SimTime)>>,
     buffers: Vec<Vec<u8>>,
     reads: Latencies,
     writes: Latencies,
 }
 
 impl<'a> User<'a> {
-    fn new(store: &'a mut dyn Metered, pages: usize, size: Size) -> Self {
+    fn new(store: &'a mut dyn MeasuredStore, pages: usize, size: Size) -> Self {
         Self {
             page_size: size.page_size as usize,
             versions: vec![0; pages],
             written: 0,
-            under_way: vec![None; DEPTH as usize],
+            in_flight: vec![None; DEPTH as usize],
             buffers: Vec::new(),
             reads: Latencies::new(),
             writes: Latencies::new(),
@@ -277,10 +276,10 @@ impl<'a> User<'a> {
         })
     }
 
-    /// Begins a request; if as many as may be are in flight, waits for one first.
+    /// Begins a request; if [`DEPTH`] requests are in flight, waits for a completion first.
     fn begin(&mut self, page: usize, is_write: bool) -> Result<()> {
         let tag = loop {
-            match self.under_way.iter().position(Option::is_none) {
+            match self.in_flight.iter().position(Option::is_none) {
                 Some(tag) => break tag,
                 None => assert!(self.complete()?, "requests are in flight"),
             }
@@ -291,19 +290,19 @@ impl<'a> User<'a> {
             self.written += 1;
             self.versions[page] = self.written;
             stamp(&mut data, page, self.written);
-            self.under_way[tag] = Some((page, None, now));
+            self.in_flight[tag] = Some((page, None, now));
             self.store.write(page, data, tag as u64)
         } else {
-            self.under_way[tag] = Some((page, Some(self.versions[page]), now));
+            self.in_flight[tag] = Some((page, Some(self.versions[page]), now));
             self.store.read(page, data, tag as u64)
         }
     }
 
-    /// Waits for a request and checks what it has read; `false` if none is in flight.
+    /// Waits for a completion and checks what was read; `false` if no request is in flight.
     fn complete(&mut self) -> Result<bool> {
         let Some(done) = self.store.complete()? else { return Ok(false) };
-        let under_way = self.under_way[done.tag as usize].take();
-        let (page, version, begun) = under_way.expect("a request that was begun");
+        let in_flight = self.in_flight[done.tag as usize].take();
+        let (page, version, begun) = in_flight.expect("a request that was begun");
         let latency = done.end.since(begun);
         match version {
             None => self.writes.record(latency),
@@ -325,7 +324,7 @@ impl<'a> User<'a> {
         self.store.flush()
     }
 
-    /// Every page holds what was written to it last.
+    /// Checks that every page holds what was written to it last.
     fn check_all(&mut self) -> Result<()> {
         for page in 0..self.versions.len() {
             if self.store.keeps_bytes() {
@@ -339,7 +338,7 @@ impl<'a> User<'a> {
     }
 }
 
-/// Number and version at both ends of a page.
+/// Writes number and version to both ends of a page.
 fn stamp(data: &mut [u8], page: usize, version: u64) {
     let mut mark = [0; 16];
     mark[..8].copy_from_slice(&(page as u64).to_le_bytes());
@@ -361,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_those_of_code() {
+    fn lines_of_code_exclude_blanks_and_comments() {
         let text =
             "//! Why.\n\nfn a() {\n    // Because.\n    b();\n}\n\n#[cfg(test)]\nmod tests {}\n";
         assert_eq!(lines_of_code(text), 3);

@@ -1,4 +1,4 @@
-//! The store at the policy level: a range mapped by pages and cleaned greedily.
+//! The store at the policy level: a range with page-level mapping and greedy cleaning.
 
 use std::collections::VecDeque;
 

@@ -1,9 +1,9 @@
-//! The store at the raw level: it maps pages, allocates blocks over LUNs and cleans.
+//! The store at the raw level: it maps pages, allocates blocks of the LUNs and cleans.
 //!
-//! Pages go to the LUN with the least to do, what users write apart from what cleaning copies.
-//! Cleaning is Algorithm IV.1 of the Prism-SSD paper, with LUNs in place of channels: where fewest
-//! blocks are erased, the one with the least valid data; the reads of a victim are begun at once
-//! and waited for, its copies and its erase are queued.
+//! A page goes to the LUN with the fewest commands in flight. Users' pages and copies go to separate
+//! blocks. Cleaning is Algorithm IV.1 of the Prism-SSD paper with LUNs instead of channels: the
+//! victim is the block with the least valid data on the LUN with the fewest erased blocks. The store
+//! waits for the reads of a victim, which are issued together; its copies and its erase are queued.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,19 +12,20 @@ use prism_flash::raw::{Address, Command, Queue, Raw};
 
 use super::{Done, Store};
 
-/// Commands in flight: those of the user, and copies beside them.
+/// Commands in flight: those of the user, and copies.
 const DEPTH: usize = 64;
-/// The tag of the store's own commands. In the queue, the LUN stands above the tag.
+/// The tag of commands that the store issues for cleaning. In the queue, the upper half of a tag is
+/// the LUN.
 const OWN: u64 = u32::MAX as u64;
 
-/// A block: the owner of each page written, and how many of them are still there.
+/// A block: the store's page in each page written, and how many of them are still valid.
 #[derive(Default)]
 struct Block {
     owners: Vec<usize>,
     valid: usize,
 }
 
-/// Who writes a page.
+/// Why a page is written.
 #[derive(Clone, Copy)]
 enum Kind {
     User,
@@ -32,10 +33,10 @@ enum Kind {
 }
 
 struct Lun {
-    /// Its first page.
+    /// The address of its first page.
     at: Address,
     erased: VecDeque<Address>,
-    /// Where the next page goes, by kind.
+    /// Open blocks, by kind.
     open: [Option<Address>; 2],
     /// Commands in flight.
     busy: u32,
@@ -47,7 +48,7 @@ pub(super) struct RawStore<'a> {
     map: Vec<Option<Address>>,
     blocks: BTreeMap<Address, Block>,
     luns: Vec<Lun>,
-    /// The LUN whose turn it is, among those that have as little to do.
+    /// The LUN that comes first among those with equally few commands in flight.
     turn: usize,
     done: VecDeque<Done>,
     pub(super) copies: u64,
@@ -83,7 +84,7 @@ impl<'a> RawStore<'a> {
         self.blocks[&at].owners.len() == self.raw.geometry().pages_per_block as usize
     }
 
-    /// A block with room on the least busy LUN that has one.
+    /// A block with free pages on the least busy LUN that has one.
     fn open_block(&mut self, kind: Kind) -> Address {
         let open = |lun: &Lun| lun.open[kind as usize].filter(|&at| !self.is_full(at));
         let block = |lun: &Lun| open(lun).or_else(|| lun.erased.front().copied());
@@ -101,7 +102,7 @@ impl<'a> RawStore<'a> {
         at
     }
 
-    /// Gives `page` a new place.
+    /// Maps `page` to the next free page.
     fn place(&mut self, page: usize, kind: Kind) -> Address {
         let at = self.open_block(kind);
         let block = self.blocks.get_mut(&at).expect("a block of the share");
@@ -152,7 +153,7 @@ impl<'a> RawStore<'a> {
         Ok(())
     }
 
-    /// Waits for the next command; whether there was one.
+    /// Waits for the next completion; `false` if no command is in flight.
     fn take_done(&mut self) -> Result<bool> {
         let Some(done) = self.queue.complete() else { return Ok(false) };
         done.result?;

@@ -1,11 +1,9 @@
-//! What the stores stand on: flash with times, and the same as a conventional drive.
+//! Set-up of the stores: flash with times, or a conventional drive with the same flash.
 
 use prism_base::{Bytes, SimTime};
 use prism_flash::function::Function;
 use prism_flash::policy::Policy;
-use prism_flash::{
-    Allocation, Cache, Device, DeviceGeometry, MemoryDevice, Options, Raw, Result, Share,
-};
+use prism_flash::{Cache, Device, DeviceGeometry, MemoryDevice, Raw, Result, Share};
 use prism_nand::{Cause, Nand};
 use prism_ssd::Drive;
 
@@ -14,35 +12,37 @@ use super::function::FunctionStore;
 use super::policy::PolicyStore;
 use super::raw::RawStore;
 use super::{Level, Size, Store};
+use crate::benches::library::{share_of_all, timed};
+use crate::drives::preset;
 
-/// LUNs: enough for requests in the queue to be done side by side, each with enough blocks
-/// for its cleaning to have a choice.
+/// LUNs: enough for queued requests to run in parallel, and few enough for each to have many
+/// blocks from which cleaning can choose.
 const CHANNELS: u32 = 4;
 const LUNS_PER_CHANNEL: u32 = 2;
 /// Spare flash, in percent of the store: the paper's default.
 const OVER_PROVISIONING: u64 = 25;
 
-/// The drive's write buffer: for each LUN a few pages, as the preset has.
+/// The write buffer of the drive: a few pages per LUN, as in the preset.
 const BUFFER_PAGES: u64 = 48;
 
-/// Operations on flash, in pages and blocks.
+/// Pages programmed and blocks erased.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Flash {
+pub(super) struct FlashWork {
     pub(super) host: u64,
     pub(super) copies: u64,
     pub(super) tables: u64,
     pub(super) erases: u64,
 }
 
-/// A store whose clock and operations can be read.
-pub(super) trait Metered: Store {
+/// A store whose time and flash operations can be read.
+pub(super) trait MeasuredStore: Store {
     fn now(&self) -> SimTime;
-    fn flash(&self) -> Flash;
-    /// The number of the write that a page holds, of a store that keeps no bytes.
+    fn flash(&self) -> FlashWork;
+    /// The version that a page holds, for a store that keeps no bytes.
     fn version_of(&self, _page: usize) -> Option<u64> {
         unreachable!("a store that keeps bytes is read")
     }
-    /// Whether what is read can be looked at.
+    /// Whether reads return the bytes that were written.
     fn keeps_bytes(&self) -> bool {
         true
     }
@@ -52,13 +52,13 @@ fn clock(share: &Share) -> SimTime {
     share.now().expect("the share is not released")
 }
 
-/// Operations of a share and of the device below it. `copies` are those that the library takes
-/// for the host's.
-fn flash_of(share: &Share, copies: u64) -> Flash {
+/// Operations of a share and of the device below it. `copies` are programs that the library counts
+/// as host writes, because the store copies pages itself.
+fn flash_of(share: &Share, copies: u64) -> FlashWork {
     let counts = share.counts().expect("the share is not released");
     let own = share.device().own_counts();
     let host = counts.programs[Cause::Host] - copies;
-    Flash {
+    FlashWork {
         host,
         copies: counts.programs.total() - host,
         tables: own.programs.total(),
@@ -66,47 +66,47 @@ fn flash_of(share: &Share, copies: u64) -> Flash {
     }
 }
 
-impl Metered for RawStore<'_> {
+impl MeasuredStore for RawStore<'_> {
     fn now(&self) -> SimTime {
         clock(self.raw.share())
     }
 
-    fn flash(&self) -> Flash {
+    fn flash(&self) -> FlashWork {
         flash_of(self.raw.share(), self.copies)
     }
 }
 
-impl Metered for FunctionStore {
+impl MeasuredStore for FunctionStore {
     fn now(&self) -> SimTime {
         clock(&self.function.share())
     }
 
-    fn flash(&self) -> Flash {
+    fn flash(&self) -> FlashWork {
         flash_of(&self.function.share(), self.copies)
     }
 }
 
-impl Metered for PolicyStore {
+impl MeasuredStore for PolicyStore {
     fn now(&self) -> SimTime {
         clock(&self.policy.share())
     }
 
-    fn flash(&self) -> Flash {
+    fn flash(&self) -> FlashWork {
         flash_of(&self.policy.share(), 0)
     }
 }
 
-impl Metered for DriveStore {
+impl MeasuredStore for DriveStore {
     fn now(&self) -> SimTime {
         self.drive.now()
     }
 
-    fn flash(&self) -> Flash {
+    fn flash(&self) -> FlashWork {
         // A mapping unit is a page.
         let counts = self.drive.flash_counts();
         let host = counts.units[Cause::Host];
         let copies = counts.units.total() - host;
-        Flash { host, copies, tables: 0, erases: counts.erases.total() }
+        FlashWork { host, copies, tables: 0, erases: counts.erases.total() }
     }
 
     fn version_of(&self, page: usize) -> Option<u64> {
@@ -123,7 +123,7 @@ impl Metered for DriveStore {
 pub(super) fn with_store<T>(
     level: Level,
     size: Size,
-    user: impl FnOnce(&mut dyn Metered, usize) -> Result<T>,
+    user: impl FnOnce(&mut dyn MeasuredStore, usize) -> Result<T>,
 ) -> Result<T> {
     let share = share(size)?;
     let geometry = share.geometry()?;
@@ -149,10 +149,6 @@ pub(super) fn with_store<T>(
     }
 }
 
-fn preset() -> prism_ssd::Device {
-    prism_ssd::Device::preset("memblaze").expect("a preset that ships with Prism")
-}
-
 /// A share of all LUNs.
 fn share(size: Size) -> Result<Share> {
     let geometry = DeviceGeometry {
@@ -165,15 +161,13 @@ fn share(size: Size) -> Result<Share> {
         max_open_blocks: None,
     };
     let memory = MemoryDevice::new(geometry, Cache::None)?;
-    let options = Options { timing: Some(preset().engine_config().timing), wear: None };
-    let device = Device::format(Box::new(memory), options)?;
-    let all = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
-    device.allocate("store", Allocation::new(all, 0))
+    let device = Device::format(Box::new(memory), timed())?;
+    share_of_all(&device, "store")
 }
 
-/// A drive of as many blocks as the share has, with the preset's firmware and link.
+/// A drive with as many blocks as the share, and with the firmware and link of the preset.
 fn drive(size: Size, blocks_per_lun: u32, pages: u64) -> Drive {
-    let mut device = preset();
+    let mut device = preset("memblaze");
     device.flash.channels = CHANNELS;
     device.flash.dies_per_channel = LUNS_PER_CHANNEL;
     device.flash.planes = 1;
