@@ -139,7 +139,7 @@ fn unwritten_contract(args: &Args) -> Result<(), Failure> {
 fn atc09(args: &Args) -> Result<(), Failure> {
     let files = ReportFiles::open(paths(args))?;
     let (scale, seed) = (args.scale, args.seed);
-    let pending = prism_experiments::atc09::pending(scale, seed);
+    let pending = prism_experiments::atc09::jobs(scale, seed);
     let parts = run_parts(pending.into_iter().map(|part| || part.run()).collect());
     let found = Atc09 { seed, scale, results: Results::of(parts) };
     let document = reproduction::atc09::document(&found);

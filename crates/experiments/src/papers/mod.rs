@@ -1,4 +1,4 @@
-//! Published experiments, repeated on simulated drives.
+//! Published experiments, repeated on simulated drives and compared with the published numbers.
 
 pub mod atc09;
 pub mod contract_micro;

@@ -1,20 +1,20 @@
-//! The experiments of ATC'09 have the shape that the paper found, on small drives.
+//! On small drives the experiments of ATC'09 have results of the same shape as in the paper.
 
 use prism_experiments::Scale;
 use prism_experiments::atc09::{
-    Bandwidths, Drive, Ends, MacroResult, Results, STRIPE, closest_depth, gain, pending,
+    Bandwidths, Drive, Ends, MacroResult, Results, STRIPE, closest_depth, gain, jobs,
 };
 use prism_experiments::beside::Verdict;
 
 fn results() -> Results {
-    Results::of(pending(Scale::Quarter, 1).into_iter().map(|part| part.run()).collect())
+    Results::of(jobs(Scale::Quarter, 1).into_iter().map(|part| part.run()).collect())
 }
 
 fn ratio([sequential, random]: [f64; 2]) -> f64 {
     sequential / random
 }
 
-/// Order, and order of magnitude, of the ratios of sequential to random bandwidth.
+/// The ratios of sequential to random bandwidth have the published order and magnitude.
 fn bandwidths(all: &[Bandwidths]) {
     let of = |drive: Drive| all.iter().find(|one| one.drive == drive).expect("every drive");
     for one in all {
@@ -26,8 +26,8 @@ fn bandwidths(all: &[Bandwidths]) {
     }
     let writes = [Drive::S4, Drive::S5, Drive::S1, Drive::S3, Drive::S2];
     let ratios = writes.map(|drive| ratio(of(drive).ours().write));
-    assert!(ratios.is_sorted(), "mapped by the page, by 16, by 256 and by 1024 KiB: {ratios:?}");
-    // Whatever the depth, a write of 4 KiB costs S2 and S3 the whole of a unit.
+    assert!(ratios.is_sorted(), "mapping units of a page, 16, 256 and 1024 KiB: {ratios:?}");
+    // At any depth a write of 4 KiB costs S2 and S3 a whole mapping unit.
     for (drive, least) in [(Drive::S2, 200.0), (Drive::S3, 50.0)] {
         let one = of(drive);
         let fastest = one.sequential.iter().map(|s| s.write).fold(0.0, f64::max);
@@ -40,12 +40,12 @@ fn every_experiment_has_the_shape_of_the_paper() {
     let results = results();
     bandwidths(&results.bandwidths);
 
-    // SWTF gains with load, and never loses.
+    // The gain of SWTF rises with load and is never a loss.
     let gains: Vec<f64> = results.scheduling.curves.iter().map(gain).collect();
     assert!(gains.iter().all(|&gain| gain > -1.0), "{gains:?}");
     assert!(gains.is_sorted() && gains[gains.len() - 1] > 5.0, "{gains:?}");
 
-    // The saw-tooth: best for whole stripes, half or less a sector behind the first.
+    // The saw-tooth: whole stripes are best, and a sector more costs a whole stripe more.
     let stripes = &results.stripes;
     assert_eq!(stripes.best(), Some(STRIPE));
     let at = |size| stripes.at(size).expect("it was measured");
@@ -54,7 +54,7 @@ fn every_experiment_has_the_shape_of_the_paper() {
         assert!(at(n * STRIPE) > 0.97 * at(STRIPE), "{stripes:?}");
     }
     for point in &stripes.points {
-        // The closed form leaves the reads out, which takes at most as long as the writes.
+        // The closed form leaves out the reads, which take at most as long as the writes.
         let share = point.ours / point.closed_form;
         assert!((0.5..1.01).contains(&share), "{point:?}");
     }
@@ -70,8 +70,8 @@ fn every_experiment_has_the_shape_of_the_paper() {
     assert!(unexplained * 20 < lines.len() && agree * 2 > lines.len(), "{lines:#?}");
 }
 
-/// Table 1: F for SSDs, but for random writes of drives with large units (3.1) and for
-/// addresses as long as all flash is of one type (3.3).
+/// Table 1: no term holds for SSDs, except the one on random writes for drives with large mapping
+/// units (3.1) and the one on addresses if all flash is of one type (3.3).
 fn terms_hold_where_the_paper_says(results: &Results) {
     for drive in &results.terms {
         let holds: Vec<_> = drive.terms.iter().map(|term| term.holds).collect();
@@ -88,8 +88,8 @@ fn terms_hold_where_the_paper_says(results: &Results) {
     assert!(reads.after.longest > 3.0 * reads.before.longest, "{reads:?}");
 }
 
-/// Table 3: nothing to gain at random, about half where four of five follow the last; Table 4:
-/// large sequential writes gain most by far.
+/// Table 3: random writes gain nothing by alignment, and writes of which 80 % are sequential about
+/// half. Table 4: large sequential writes gain by far the most.
 fn alignment(results: &Results) {
     let closest = results.alignment.closest().expect("settings were tried");
     let gains = closest.gains();
@@ -102,8 +102,8 @@ fn alignment(results: &Results) {
     assert!(gains.is_sorted() && gains[3] > 4.0 * gains[2], "in the paper's order: {gains:?}");
 }
 
-/// Table 5: about half of the pages or fewer are moved, cleaning takes a third less; the more
-/// has been written, the more is moved.
+/// Table 5: the informed drive moves about half of the pages or fewer and spends a third less time
+/// on cleaning; the default drive moves more pages the more was written.
 fn informed_cleaning(results: &Results) {
     let run = results.cleaning.closest().expect("pools were tried");
     assert!(run.pages().iter().all(|&share| share < 0.65), "{run:?}");
@@ -117,7 +117,7 @@ fn informed_cleaning(results: &Results) {
     }
 }
 
-/// Table 6: no cleaning, and so no gain, with 20 % writes; gains with more.
+/// Table 6: with 20 % writes there is no cleaning and no gain; with more writes there is a gain.
 fn priorities(results: &Results) {
     let places = results.priority.closest().expect("the drive keeps up somewhere");
     let runs: Vec<_> = results.priority.of(places).collect();

@@ -1,4 +1,4 @@
-//! Breaking a rule of the contract costs what the rule says, on a quarter of the drive.
+//! Breaking a rule of the contract has the cost that the rule predicts, at a quarter of the scale.
 
 use prism_experiments::Scale;
 use prism_experiments::contract_micro::{Benchmark, Comparison, Metric, Side};
@@ -15,16 +15,17 @@ fn price(comparison: &Comparison, metric: Metric) -> f64 {
     comparison.price(metric).expect("both sides have one")
 }
 
-/// Writes over a quarter of the channels gain all of them; reads meet on channels.
+/// Writes gain the number of channels, which is 4 here; reads gain less, because some meet on a
+/// channel.
 #[test]
-fn scale_reaches_all_channels() {
+fn request_scale_uses_all_channels() {
     for benchmark in [Benchmark::RequestScaleCount, Benchmark::RequestScaleSize] {
         check(benchmark, |c| (2.0..=4.001).contains(&price(c, Metric::Bandwidth)));
     }
 }
 
 #[test]
-fn a_map_that_does_not_fit_costs_more_the_wider_the_addresses() {
+fn map_misses_cost_more_the_wider_the_addresses() {
     let all = Benchmark::Locality.run(Scale::Quarter, 1);
     let prices: Vec<f64> = all.iter().map(|c| price(c, Metric::Latency)).collect();
     assert!(prices[0] > 1.2 && prices.is_sorted(), "{prices:?}");
@@ -34,7 +35,7 @@ fn a_map_that_does_not_fit_costs_more_the_wider_the_addresses() {
 }
 
 #[test]
-fn halves_in_the_wrong_order_are_copied() {
+fn blocks_written_second_half_first_are_copied() {
     check(Benchmark::Alignment, |c| {
         let amplification =
             |side: &Side| side.cost.write_amplification.expect("something is written");
@@ -45,7 +46,7 @@ fn halves_in_the_wrong_order_are_copied() {
 }
 
 #[test]
-fn data_that_dies_apart_is_copied() {
+fn data_that_dies_at_different_times_is_copied() {
     for benchmark in [Benchmark::GroupInTime, Benchmark::GroupInSpace] {
         check(benchmark, |c| {
             price(c, Metric::Bandwidth) > 1.2
@@ -56,12 +57,16 @@ fn data_that_dies_apart_is_copied() {
 }
 
 #[test]
-fn blocks_wear_apart_and_what_stays_is_moved() {
+fn uneven_overwrites_wear_blocks_unevenly() {
     let all = Benchmark::Lifetime.run(Scale::Quarter, 1);
     let even = all[0].conform.cost.wear.clone().unwrap();
     let uneven: Vec<_> = all.iter().map(|c| c.violate.cost.wear.clone().unwrap()).collect();
     assert!(uneven.iter().all(|wear| wear.variation > 1.5 * even.variation), "{all:#?}");
     let moved: Vec<f64> = uneven.iter().map(|wear| wear.levelling_writes).collect();
-    assert_eq!((even.levelling_writes, moved[0]), (0.0, 0.0), "zipf rewrites all, if rarely");
+    assert_eq!(
+        (even.levelling_writes, moved[0]),
+        (0.0, 0.0),
+        "zipf overwrites all data, if rarely"
+    );
     assert!(moved[1] > 0.0 && moved[2] > 10.0 * moved[1], "{moved:?}");
 }

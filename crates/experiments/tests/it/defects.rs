@@ -1,5 +1,5 @@
-//! Defects of other simulators in steady states and ceilings, one test each that they are
-//! not shared. Others are in `crates/ssd/tests/it/defects.rs`.
+//! Defects of other simulators in steady states and peak rates: one test for each shows that Prism
+//! does not have it. Others are in `crates/ssd/tests/it/defects.rs`.
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_experiments::speed::Workload;
@@ -9,9 +9,9 @@ use prism_ftl::{Frontiers, VictimPolicy};
 use prism_nand::PageTimes;
 use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
 
-/// The erased blocks that cleaning keeps were counted as spare, so that a drive with 7 %
-/// nominal had some 2 % and a write amplification that no formula explained. Here the
-/// effective over-provisioning is the one that theory is about, whatever is kept.
+/// A simulator counted the erased blocks that cleaning keeps as spare flash. Its drive with 7 %
+/// nominal over-provisioning had about 2 % and a write amplification that no formula explained. In
+/// Prism the effective over-provisioning agrees with theory, however many blocks are kept.
 #[test]
 fn effective_over_provisioning_is_what_theory_needs() {
     for kept in [2, 20, 60] {
@@ -35,8 +35,8 @@ fn effective_over_provisioning_is_what_theory_needs() {
         for _ in 0..count {
             let request = Request::new(HostOp::Write, rng.below(places) * 2048, 2048, 0);
             drive.submit(request, drive.now()).unwrap();
-            // Time enough for a whole cleaning. A host that leaves none takes what is
-            // kept, down to the last block, and has it as spare.
+            // Time for a whole cleaning. Without it the host would use the kept blocks, down to
+            // the last one, as spare flash.
             drive.advance(drive.now() + Nanos(50_000_000), &mut done);
         }
         assert_eq!(done.len() as u64, count);
@@ -48,19 +48,19 @@ fn effective_over_provisioning_is_what_theory_needs() {
     }
 }
 
-/// At queue depth 1024 random reads reached 56 % of what the channels carry and 28 % of
-/// what the dies read, without an explanation. 8 channels of 333 MB/s carry 325 k pages of
-/// 8 KiB a second.
+/// At queue depth 1024 the random reads of a simulator reached 56 % of the rate of its channels and
+/// 28 % of the rate of its dies, without an explanation. 8 channels of 333 MB/s carry 325 k pages
+/// of 8 KiB a second.
 #[test]
-fn random_reads_reach_the_channels_at_depth_1024() {
+fn random_reads_saturate_the_channels_at_depth_1024() {
     let (name, op, size) = ("deep reads", HostOp::Read, Bytes(64 << 30));
     let work = Workload { name, op, depth: 1024, size }.prepare(200_000, 1).unwrap()();
     let share = work.requests as f64 / work.simulated.as_secs_f64() / 325_195.0;
     assert!((0.95..1.0).contains(&share), "{share}");
 }
 
-/// The steady state of random victims was computed from the wrong power. It is 1/(1 - u)
-/// exactly, with u the share of the flash that holds data.
+/// A simulator computed the steady state of random victims with a wrong exponent. It is exactly
+/// 1/(1 - u), where u is the share of the flash that holds data.
 #[test]
 fn random_victims_have_the_exact_steady_state() {
     for op in [0.15, 0.28, 1.0] {

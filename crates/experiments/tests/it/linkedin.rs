@@ -1,4 +1,5 @@
-//! The shape of what the article on SSD-friendly applications says, on a quarter of the work.
+//! At a quarter of the scale the results have the shape that the article on SSD-friendly
+//! applications describes.
 
 use prism_base::Nanos;
 use prism_experiments::Scale;
@@ -25,7 +26,7 @@ fn small_writes_need_threads_and_large_ones_do_not() {
     }
     assert!(rate(LARGE, 2) > 1.7 * rate(LARGE, 1), "data crosses the link before it is written");
     assert!((rate(LARGE, 8) / rate(LARGE, 2) - 1.0).abs() < 0.05, "two are enough");
-    // All that the drive is fitted to agrees; the drop at eight threads does not come.
+    // The rates to which the drive is fitted agree; the drop at eight threads is not reproduced.
     let unlike: Vec<_> = compare(&found)
         .into_iter()
         .filter(|one| one.place == "change 6" || one.place == "change 7")
@@ -47,7 +48,7 @@ fn the_threshold_is_pages_times_dies() {
 }
 
 #[test]
-fn cleaning_slows_any_number_of_threads() {
+fn cleaning_slows_down_any_number_of_threads() {
     let found = found(&[Part::Slower(Mechanism::Nothing), Part::Slower(Mechanism::Cleaning)]);
     let [free, used] = [&found.slower[..3], &found.slower[3..]];
     for (free, used) in free.iter().zip(used).skip(1) {
@@ -57,7 +58,7 @@ fn cleaning_slows_any_number_of_threads() {
 }
 
 #[test]
-fn a_full_drive_copies_as_the_formula_says_and_greedy_less() {
+fn random_victims_agree_with_the_formula_and_greedy_copies_less() {
     let found = found(&[Part::Full(95), Part::Full(50), Part::Full(80)]);
     let full: Vec<f64> = found.full.iter().map(|row| row.full).collect();
     assert_eq!(full, [0.5, 0.8, 0.95]);
@@ -71,18 +72,18 @@ fn a_full_drive_copies_as_the_formula_says_and_greedy_less() {
 }
 
 #[test]
-fn drives_last_as_long_as_their_cycles() {
+fn lifetimes_follow_from_cycles_and_write_amplification() {
     for row in found(&[Part::Lives]).lives {
         let off = row.measured / row.write_amplification - 1.0;
         assert!(off.abs() < 0.02, "{row:?}");
-        // Each block wears as often, those of the spare as well.
+        // Blocks wear evenly, including those of the spare flash.
         let expected = row.by_measured * (1.0 + row.spare);
         assert!((row.by_erases / expected - 1.0).abs() < 0.01, "{row:?} for {expected}");
     }
 }
 
 #[test]
-fn light_writing_is_never_slow_and_too_much_waits_without_end() {
+fn latencies_are_large_only_at_rates_the_drive_cannot_follow() {
     let found = found(&[Part::Rates(Place::Anywhere, When::Foreground)]);
     for row in &found.rates {
         let follows = (row.done / f64::from(row.rate) - 1.0).abs() < 0.01;
@@ -93,7 +94,7 @@ fn light_writing_is_never_slow_and_too_much_waits_without_end() {
 }
 
 #[test]
-fn in_place_gains_nothing_and_parts_of_pages_are_read_first() {
+fn updates_in_place_gain_nothing_and_sectors_read_the_rest_of_the_page() {
     let found = found(&[Part::Updates]);
     let of = |update| found.updates.iter().find(|row| row.update == update).unwrap();
     let (place, anywhere) = (of(Update::InPlace), of(Update::Anywhere));
@@ -105,19 +106,19 @@ fn in_place_gains_nothing_and_parts_of_pages_are_read_first() {
     let reads = sectors.stretch.rmw_reads as f64 / sectors.stretch.count as f64;
     assert!((0.9..=1.0).contains(&reads), "{reads}");
     assert!(sectors.on_flash > anywhere.on_flash, "{sectors:?} {anywhere:?}");
-    // The smaller a change, the more a compact log saves.
+    // A compact log saves more the smaller a change is.
     let saved: Vec<f64> =
         changes(&found.updates).iter().map(|row| row.scattered[1] / row.compact[1]).collect();
     assert!(saved.is_sorted_by(|small, large| small > large), "{saved:?}");
 }
 
 #[test]
-fn hot_users_apart_are_written_less() {
+fn separate_pages_for_hot_users_reduce_writes() {
     let found = found(&Layout::ALL.map(Part::Users));
-    let [mixed, apart, told] = &found.users[..] else { panic!("three layouts") };
+    let [mixed, apart, on_flash] = &found.users[..] else { panic!("three layouts") };
     assert!(apart.pages < 0.8 * mixed.pages, "{mixed:?} {apart:?}");
-    let pages = told.pages / apart.pages;
+    let pages = on_flash.pages / apart.pages;
     assert!((pages - 1.0).abs() < 0.01, "the pages are the same: {pages}");
-    assert!(told.write_amplification < apart.write_amplification, "{apart:?} {told:?}");
-    assert!(told.flash_bytes < apart.flash_bytes && apart.flash_bytes < mixed.flash_bytes);
+    assert!(on_flash.write_amplification < apart.write_amplification, "{apart:?} {on_flash:?}");
+    assert!(on_flash.flash_bytes < apart.flash_bytes && apart.flash_bytes < mixed.flash_bytes);
 }

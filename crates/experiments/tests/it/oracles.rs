@@ -1,10 +1,10 @@
-//! Published results of other simulators come out of drives with their parameters: what
-//! `prism validate` claims of them, but for the runs of millions of requests.
+//! Drives with the parameters of other simulators reproduce their published results: the claims of
+//! `prism validate`, without the runs of millions of requests.
 
 use prism_experiments::{Check, Scale, oracles};
 
 #[test]
-fn other_simulators_are_repeated() {
+fn results_of_other_simulators_are_reproduced() {
     let checks: Vec<Check> =
         oracles::checks(1, Scale::Quarter).into_iter().flat_map(|pending| pending.run()).collect();
     let claims = checks.iter().filter(|check| check.tolerance.is_some()).count();
@@ -13,8 +13,8 @@ fn other_simulators_are_repeated() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-/// SWTF must not lose anywhere, and gain where requests meet busy dies often while some
-/// die is idle; the published gain is about 8 %.
+/// SWTF is not slower at any load, and it is faster where many requests meet busy dies while another
+/// die is idle. The published gain is about 8 %.
 #[test]
 fn shortest_wait_first_is_no_worse_than_first_come() {
     let curves: Vec<_> =

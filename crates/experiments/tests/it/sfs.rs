@@ -1,4 +1,4 @@
-//! The shape of what SFS says of drives, on a quarter of the work.
+//! At a quarter of the scale the results have the shape that SFS describes.
 
 use prism_experiments::sfs::{Found, Map, Part, SegmentRow, SizeRow, Ssd, Stream};
 use prism_experiments::{Scale, theory};
@@ -32,14 +32,14 @@ fn random_writes_of_an_erase_block_are_as_fast_as_sequential_ones() {
 }
 
 #[test]
-fn a_map_by_pages_is_faster_where_writes_are_small() {
+fn page_level_mapping_is_faster_with_small_writes() {
     let (page, fast) = (sizes(Ssd::M, Map::Page), sizes(Ssd::M, Map::Fast));
     assert!(page[0].rate > 3.0 * fast[0].rate, "{:?} {:?}", page[0], fast[0]);
     assert!((page[0].sequential / fast[0].sequential - 1.0).abs() < 0.1);
 }
 
 #[test]
-fn segments_of_whole_blocks_are_switched() {
+fn aligned_segments_cost_no_copies() {
     let found = found(&Map::SEGMENTS.map(Part::Segments));
     let row = |map, stream| {
         let same = |row: &&SegmentRow| (row.map, row.stream) == (map, stream);
@@ -50,13 +50,13 @@ fn segments_of_whole_blocks_are_switched() {
         assert!((aligned.write_amplification - 1.0).abs() < 1e-3, "{aligned:?}");
         assert!((aligned.erases - 7.8125).abs() < 0.02, "{aligned:?}");
     }
-    // A block at either end of a segment of 64 is copied in part.
+    // The blocks at both ends of a segment of 64 blocks are copied in part.
     let shifted = row(Map::Fast, Stream::Misaligned);
     assert!((1.01..1.02).contains(&shifted.write_amplification), "{shifted:?}");
-    // The log of runs has one block, and a group's log has several.
+    // FAST has one log block for runs; the log of a group has several blocks.
     assert!(row(Map::Fast, Stream::Interleaved).write_amplification > 2.0);
     assert!(row(Map::Groups, Stream::Interleaved).write_amplification < 1.01);
-    // 512 blocks of data, 51 log blocks of which one is for runs.
+    // There are 512 blocks of data and 51 log blocks, of which one is for runs.
     let random = row(Map::Fast, Stream::Pages).write_amplification;
     let expected = theory::fast(128, 512, 50);
     assert!((random / expected - 1.0).abs() < 0.05, "{random} for {expected}");

@@ -1,5 +1,5 @@
-//! Simulated write amplification agrees with theory: all that `prism validate` claims of
-//! it, on less flash and all cores, and a small part for the short loop.
+//! Simulated write amplification agrees with theory: all such claims of `prism validate` on less
+//! flash and on all cores, and a small part of them for quick runs.
 
 use std::sync::Mutex;
 
@@ -17,7 +17,7 @@ fn write_amplification_agrees_with_theory() {
         for _ in 0..cores {
             scope.spawn(|| {
                 loop {
-                    // Bound apart, so that the lock is free while the check runs.
+                    // A separate statement, so that the lock is free while the check runs.
                     let next = waiting.lock().unwrap().pop();
                     let Some(pending) = next else { return };
                     let mut finished = pending.run();
@@ -38,7 +38,7 @@ fn line(check: &Check) -> String {
     format!("{}: theory {expected:.3}, ours {ours:.3} ({percent:+.2} %)", check.what)
 }
 
-/// The same on flash an eighth the size, where chance has more of a say.
+/// The same on flash of an eighth of the size, with a larger tolerance, because chance matters more.
 #[test]
 fn theory_fast() {
     let run = |victim: &str, op, trims: f64, hot: Option<HotCold>, expected: f64| {
@@ -68,8 +68,8 @@ fn theory_fast() {
     run("greedy", 0.15, 0.2, None, theory::greedy(live, 64));
 }
 
-/// What each policy is for: a window is between FIFO and greedy, and cost-benefit beats
-/// greedy where hot data is apart from copies.
+/// Victim policies have the published order: a window lies between FIFO and greedy, and cost-benefit
+/// is better than greedy if hot data and copies have separate frontiers.
 #[test]
 fn policies_order_as_published() {
     let run = |victim: &str, frontiers, hot| {
@@ -101,12 +101,12 @@ fn policies_order_as_published() {
     assert!(rosenblum < 0.7 * greedy, "{rosenblum} for {greedy}");
     let apart = theory::separated_pools(0.15, HotCold { units: 0.1, writes: 0.9 });
     let least = kawaguchi.min(rosenblum);
-    assert!(least > apart, "{least} is less than knowing what is hot gives, {apart}");
+    assert!(least > apart, "{least} is less than the bound for known temperatures, {apart}");
 }
 
-/// Blocks that fail take their share of the over-provisioning, and no more.
+/// Failed blocks reduce the over-provisioning by their size and by no more.
 #[test]
-fn blocks_that_fail_cost_what_their_room_is_worth() {
+fn failed_blocks_cost_their_over_provisioning() {
     let run = retirement::measure(VictimPolicy::Greedy, 1024, 0.28, 3).unwrap();
     let expected = theory::greedy(run.effective, 64);
     let off = run.write_amplification / expected - 1.0;

@@ -1,5 +1,5 @@
-//! Every rule of the observations, on made-up numbers that speak for it, against it, and
-//! not at all.
+//! The rule of every observation, on invented numbers that support it, contradict it, or cannot
+//! decide.
 
 use prism_base::Bytes;
 use prism_experiments::unwritten::{
@@ -7,7 +7,7 @@ use prism_experiments::unwritten::{
 };
 use prism_trace::{Op, OptTime, Record, Symbols, VecSource};
 
-/// Numbers of no application.
+/// Invented numbers of a pair.
 fn facts(app: App, fs: Fs) -> Facts {
     let counts = WriteCounts { writes: 100, units: 100 };
     Facts {
@@ -36,7 +36,7 @@ fn facts(app: App, fs: Fs) -> Facts {
     }
 }
 
-/// Requests of one size, each issued with as many outstanding before it.
+/// Requests of one size, each issued with `before` requests in flight.
 fn scale(requests: u64, size: u64, before: u64) -> Scale {
     Scale {
         requests,
@@ -48,7 +48,7 @@ fn scale(requests: u64, size: u64, before: u64) -> Scale {
     }
 }
 
-/// All pairs, each changed by `change`, and what comes of observation `number`.
+/// Checks the verdict on observation `number` for all pairs, each changed by `change`.
 fn check(number: u32, expected: Outcome, change: impl Fn(&mut Facts)) {
     let mut all: Vec<Facts> = Pair::all().map(|pair| facts(pair.app, pair.fs)).collect();
     all.iter_mut().for_each(change);
@@ -57,7 +57,7 @@ fn check(number: u32, expected: Outcome, change: impl Fn(&mut Facts)) {
     assert_eq!(judged.outcome, expected, "{judged:#?}");
     assert_eq!(judged.why.is_empty(), expected == Outcome::Reproduced, "{judged:#?}");
     all.reverse();
-    assert_eq!(observation.judge(&all).outcome, expected, "the order of pairs means nothing");
+    assert_eq!(observation.judge(&all).outcome, expected, "the order of pairs has no effect");
 }
 
 fn holds(number: u32, change: impl Fn(&mut Facts)) {
@@ -68,7 +68,7 @@ fn fails(number: u32, change: impl Fn(&mut Facts)) {
     check(number, Outcome::NotReproduced, change);
 }
 
-fn silent(number: u32, change: impl Fn(&mut Facts)) {
+fn undecided(number: u32, change: impl Fn(&mut Facts)) {
     check(number, Outcome::NotTestable, change);
 }
 
@@ -97,7 +97,7 @@ fn observations_are_numbered_and_need_traces() {
         assert!(!judged.why.is_empty(), "{judged:#?}");
     }
     for number in [9, 16, 20] {
-        silent(number, |_| {});
+        undecided(number, |_| {});
     }
 }
 
@@ -115,7 +115,7 @@ fn request_scale() {
     let read = |before| move |f: &mut Facts| f.reads = scale(100, 4096, before);
     holds(2, read(1));
     fails(2, read(2));
-    silent(2, |f| f.reads = scale(49, 4096, 0));
+    undecided(2, |f| f.reads = scale(49, 4096, 0));
     let rocks = |score| {
         move |f: &mut Facts| {
             f.scores[0] = Some(score);
@@ -155,11 +155,11 @@ fn request_scale() {
         }
     });
     fails(7, |_| {});
-    silent(7, |f| f.reads = scale(6, 4096, 0));
+    undecided(7, |f| f.reads = scale(6, 4096, 0));
     let discards = |log| move |f: &mut Facts| f.discards = if is_f2fs(f) { log } else { 100 };
     holds(8, discards(9));
     fails(8, discards(10));
-    silent(8, |_| {});
+    undecided(8, |_| {});
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn alignment_and_grouping() {
     fails(17, mixed(0.09));
     holds(18, mixed(0.5));
     fails(18, mixed(0.49));
-    silent(18, |f| f.mixed = [None; 2]);
+    undecided(18, |f| f.mixed = [None; 2]);
     holds(19, |f| f.density = [Some(0.5), Some(0.51)]);
     fails(19, |f| f.density = [Some(0.5), Some(if is_f2fs(f) { 0.5 } else { 0.6 })]);
     holds(21, |f| f.dead = Bytes(if is_f2fs(f) { 2 } else { 1 }));
@@ -235,19 +235,19 @@ fn lifetime() {
     holds(22, own(200));
     holds(22, own(50));
     fails(22, own(199));
-    silent(22, |f| f.metadata = WriteCounts::default());
+    undecided(22, |f| f.metadata = WriteCounts::default());
     let bias =
         |log: f64| move |f: &mut Facts| f.bias.most_over_mean = if is_f2fs(f) { log } else { 2.0 };
     holds(23, bias(2.0));
     fails(23, bias(1.9));
-    silent(23, |f| f.bias.ranges = 1);
+    undecided(23, |f| f.bias.ranges = 1);
     let in_place =
         |top| move |f: &mut Facts| f.top_tenth = Some(if is_f2fs(f) { 0.5 } else { top });
     holds(24, in_place(0.51));
     fails(24, in_place(0.5));
 }
 
-/// A trace of five requests becomes the numbers that can be worked out by hand.
+/// The numbers of a trace of five requests match those worked out by hand.
 #[test]
 fn a_trace_becomes_facts() {
     let record = |op, issue, done, offset, len| Record {

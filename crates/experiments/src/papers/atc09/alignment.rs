@@ -1,13 +1,15 @@
-//! Table 3: writes of 4 KiB as they arrive, and merged and aligned to logical pages of 32 KiB.
+//! Table 3: writes of 4 KiB, issued as they arrive, or merged and aligned to logical pages of
+//! 32 KiB.
 //!
-//! The paper gives the drive and the probability that a write follows the last one, but not how
-//! requests arrive, nor how long a write may wait for its neighbours: both are swept, and the
-//! setting nearest to the ten numbers of the table stands beside it.
+//! The paper gives the drive and the probability that a write is sequential to the one before. It
+//! does not say how requests arrive, nor how long a write may wait for its neighbours. Both are
+//! swept, and the setting whose results are closest to the ten numbers of the table is compared
+//! with it.
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_ssd::{Drive, HostOp, Request};
 
-use super::front::{Arrivals, Io, Scheme, mean_response};
+use super::host_queue::{Arrivals, Io, Scheme, mean_response};
 use super::line;
 use crate::comparison::{Beside, Quantity, Why};
 use crate::drives::{filled, preset, smaller};
@@ -16,19 +18,19 @@ use crate::scale::Scale;
 
 /// The probabilities that a write is sequential.
 pub const SEQUENTIAL: [f64; 5] = [0.0, 0.2, 0.4, 0.6, 0.8];
-/// Published mean response in milliseconds, as they arrive.
+/// Published mean response in milliseconds of writes issued as they arrive.
 pub const UNALIGNED: [f64; 5] = [10.6, 10.6, 10.5, 10.2, 10.5];
-/// The same, merged and aligned.
+/// Published mean response in milliseconds of merged and aligned writes.
 pub const ALIGNED: [f64; 5] = [10.6, 10.4, 8.9, 7.6, 5.6];
 
-/// How requests may arrive: so many outstanding, or as a share of what the drive can do of
-/// random writes.
+/// How requests may arrive: in a closed loop with so many in flight, or in an open loop at a rate
+/// that is such a share of the drive's rate of random writes.
 const DEPTHS: [u32; 5] = [4, 5, 6, 7, 8];
 const LOADS: [f64; 4] = [0.8, 0.9, 0.95, 0.98];
 /// How long a write may wait for its neighbours, in milliseconds.
 const WAITS: [u64; 6] = [0, 1, 2, 3, 5, 10];
 const WRITE: u64 = 4096;
-/// Writes so far apart never meet in a logical page.
+/// Bytes between writes that never share a logical page.
 const STRIDE: u64 = 1 << 20;
 
 /// Mean responses in milliseconds, by [`SEQUENTIAL`].
@@ -38,21 +40,21 @@ pub struct Setting {
     pub arrivals: Arrivals,
     /// How long a write may wait for its neighbours.
     pub wait: Nanos,
-    /// As they arrive.
+    /// Of writes issued as they arrive.
     pub unaligned: [f64; 5],
-    /// Merged and aligned.
+    /// Of merged and aligned writes.
     pub aligned: [f64; 5],
 }
 
-/// All settings.
+/// The results of all settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Alignment {
     /// In the order in which they were tried.
     pub settings: Vec<Setting>,
 }
 
-/// The drive of Tables 3 and 4, full; a smaller one has as much spare flash as the writes of a
-/// short run take.
+/// The drive of Tables 3 and 4, filled. At the smaller scale the spare flash is just enough for the
+/// writes of the shorter run.
 pub(super) fn gang(scale: Scale, seed: u64) -> Drive {
     let mut device = preset("atc09-gang");
     if scale == Scale::Quarter {
@@ -69,7 +71,7 @@ pub(super) fn count(scale: Scale) -> u64 {
     }
 }
 
-/// Time of a random write of 4 KiB alone, in nanoseconds.
+/// Latency of a random write of 4 KiB on an idle drive, in nanoseconds.
 fn service(seed: u64) -> f64 {
     let mut drive = gang(Scale::Quarter, seed);
     let write = |number: u64| Request::new(HostOp::Write, number * STRIDE, WRITE, number);
@@ -88,7 +90,7 @@ fn mean(arrivals: Arrivals, scheme: Scheme, sequential: f64, scale: Scale, seed:
     })
 }
 
-/// Ways in which requests arrive.
+/// All tried ways in which requests arrive.
 pub(super) fn all_arrivals(seed: u64) -> Vec<Arrivals> {
     let closed = DEPTHS.into_iter().map(|depth| Arrivals::Closed { depth });
     let service = service(seed);
@@ -113,7 +115,7 @@ impl Setting {
         std::array::from_fn(|i| 100.0 * (1.0 - self.aligned[i] / self.unaligned[i]))
     }
 
-    /// The sum over the ten numbers of the factors to the published ones, in logarithms.
+    /// The distance from the table: the sum of the logarithms of ours over published.
     fn distance(&self) -> f64 {
         let off = |ours: &[f64; 5], published: [f64; 5]| -> f64 {
             ours.iter().zip(published).map(|(ours, p)| (ours / p).ln().abs()).sum()
@@ -123,13 +125,13 @@ impl Setting {
 }
 
 impl Alignment {
-    /// The setting nearest to the table.
+    /// The setting closest to the table.
     #[must_use]
     pub fn closest(&self) -> Option<&Setting> {
         self.settings.iter().min_by(|a, b| a.distance().total_cmp(&b.distance()))
     }
 
-    /// The least and the most that alignment gains over all settings, in percent, by
+    /// The smallest and the largest gain by alignment over all settings, in percent, by
     /// [`SEQUENTIAL`].
     #[must_use]
     pub fn range(&self) -> [(f64, f64); 5] {

@@ -1,11 +1,12 @@
 //! Table 2: sequential and random bandwidth of a disk and five SSDs.
 //!
-//! The paper states neither queue depth nor request size nor the state of the drives. Random
-//! requests have 4 KiB here, sequential ones 4 KiB to 1 MiB, at several depths; the two are
-//! chosen each for itself, since a real drive and its host read ahead, which makes a sequential
-//! stream deeper, and neither is modelled. Drives are full; reads and writes go to an eighth
-//! of the addresses, as in the validation runs of the paper's simulator, and writes are
-//! measured once the spare flash is used up by writes of the same pattern.
+//! The paper gives neither queue depth nor request size nor the state of the drives. Here random
+//! requests have 4 KiB and sequential ones 4 KiB to 1 MiB, at several queue depths. The closest
+//! setting is chosen separately for random and for sequential requests: a real host and a real drive
+//! read ahead, which deepens the queue of a sequential stream, and read-ahead is not modelled.
+//! Drives are filled. Requests go to one eighth of the addresses, as in the validation runs of the
+//! paper's simulator. Writes are measured after writes of the same pattern have used up the spare
+//! flash.
 
 use prism_base::{Bytes, Rng};
 use prism_ssd::{Device, Drive as Simulated, HostOp, Request};
@@ -16,38 +17,38 @@ use crate::drives::{filled, preset, smaller, spare_units};
 use crate::load::{Tally, closed_loop};
 use crate::scale::Scale;
 
-/// Bandwidths in 10^6 bytes a second: sequential, then random.
+/// Bandwidths in 10^6 bytes a second, each as sequential, then random.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Four {
-    /// Of reads.
+    /// Reads.
     pub read: [f64; 2],
-    /// Of writes.
+    /// Writes.
     pub write: [f64; 2],
 }
 
-/// The disk, a Seagate Barracuda 7200.11: quoted, not simulated.
+/// The disk, a Seagate Barracuda 7200.11, as published; it is not simulated.
 pub const HDD: Four = Four { read: [86.2, 0.6], write: [86.8, 1.3] };
 
 /// The SSDs of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drive {
-    /// SLC; logical pages of 16 KiB here.
+    /// SLC; modelled with logical pages of 16 KiB.
     S1,
-    /// SLC; logical pages of 1 MiB over a gang.
+    /// SLC; modelled with logical pages of 1 MiB over all dies of a gang.
     S2,
-    /// SLC; mapped by blocks of 256 KiB here, 16 MB of buffer.
+    /// SLC; modelled with mapping units of 256 KiB and a buffer of 16 MB.
     S3,
-    /// SLC: the simulator of the paper.
+    /// SLC; the paper's simulator.
     S4,
-    /// MLC; mapped by the page here.
+    /// MLC; modelled with a page map.
     S5,
 }
 
-/// All of them.
+/// Every SSD of the table.
 pub const DRIVES: [Drive; 5] = [Drive::S1, Drive::S2, Drive::S3, Drive::S4, Drive::S5];
 
 impl Drive {
-    /// As the paper calls it.
+    /// Its name in the paper.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -59,7 +60,7 @@ impl Drive {
         }
     }
 
-    /// The preset that stands for it.
+    /// The preset that models it.
     #[must_use]
     pub fn preset(self) -> &'static str {
         match self {
@@ -71,7 +72,7 @@ impl Drive {
         }
     }
 
-    /// What Table 2 says.
+    /// Its bandwidths in Table 2.
     #[must_use]
     pub fn published(self) -> Four {
         match self {
@@ -83,25 +84,24 @@ impl Drive {
         }
     }
 
-    /// Why writes differ, where they do.
+    /// The reason if bandwidths differ.
     fn reason(self) -> Why {
         match self {
             Self::S1 => Why::Unexplained(
-                "S1: what keeps sequential writes below sequential reads is not known; the link \
-                 is as fast both ways here",
+                "S1: it is not known what keeps sequential writes below sequential reads; the \
+                 modelled link has the same rate in both directions",
             ),
             Self::S2 => Why::Explained(
-                "S2: random writes are printed with one digit, 0.1, which stands for 0.05 to \
-                 0.15 and ratios of 219 to 656",
+                "S2: random writes are printed with one digit, 0.1, which means 0.05 to 0.15 and \
+                 ratios of 219 to 656",
             ),
             Self::S3 => Why::Explained(
-                "S3: random writes are printed with one digit, 0.5, which stands for 0.45 to \
-                 0.55 and ratios of 138 to 168; erases go on beside transfers of the other die \
-                 here",
+                "S3: random writes are printed with one digit, 0.5, which means 0.45 to 0.55 and \
+                 ratios of 138 to 168; in the model, one die erases while the other transfers",
             ),
             Self::S4 => Why::Explained(
-                "S4: cleaning takes a block in one operation there and goes in steps here, which \
-                 costs random writes less",
+                "S4: the paper's simulator cleans a block in one operation; Prism cleans in steps, \
+                 which delays random writes less",
             ),
             Self::S5 => NOT_KNOWN,
         }
@@ -117,13 +117,13 @@ pub const DEPTHS: [u32; 5] = [1, 2, 4, 8, 32];
 /// Sizes of sequential requests.
 pub const SIZES: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 const PAGE: u64 = 4096;
-/// The part of the addresses that is used: one in so many.
+/// Requests go to one part in so many of the addresses.
 const REGION: u64 = 8;
 
-/// Random requests of 4 KiB, 10^6 bytes a second.
+/// Bandwidth of random requests of 4 KiB, in 10^6 bytes a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Random {
-    /// In flight.
+    /// Requests in flight.
     pub depth: u32,
     /// Reads.
     pub read: f64,
@@ -131,12 +131,12 @@ pub struct Random {
     pub write: f64,
 }
 
-/// Sequential requests, 10^6 bytes a second.
+/// Bandwidth of sequential requests, in 10^6 bytes a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sequential {
-    /// In flight.
+    /// Requests in flight.
     pub depth: u32,
-    /// Bytes of each.
+    /// Bytes of each request.
     pub size: u64,
     /// Reads.
     pub read: f64,
@@ -144,7 +144,7 @@ pub struct Sequential {
     pub write: f64,
 }
 
-/// What was measured of a drive.
+/// The measured bandwidths of a drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bandwidths {
     /// The drive.
@@ -155,23 +155,23 @@ pub struct Bandwidths {
     pub sequential: Vec<Sequential>,
 }
 
-/// Bytes a second as the paper gives them.
+/// Bandwidth in the unit of the paper, 10^6 bytes a second.
 pub(super) fn megabytes(tally: &Tally) -> f64 {
     tally.rate() / 1e6
 }
 
-/// A drive under requests of one pattern.
-struct Bed {
+/// A drive and the state of its request pattern.
+struct PatternDrive {
     drive: Simulated,
-    /// Bytes of the region, whole mapping units.
+    /// Bytes of addresses that are used: a multiple of the mapping unit.
     region: u64,
-    /// The next sequential request begins here.
+    /// Offset of the next sequential request.
     next: u64,
     rng: Rng,
     scale: Scale,
 }
 
-impl Bed {
+impl PatternDrive {
     fn new(device: Device, scale: Scale, seed: u64) -> Self {
         let unit = device.ftl.mapping_unit.0.max(SIZES[SIZES.len() - 1]);
         let region = device.capacity().0 / REGION / unit * unit;
@@ -188,7 +188,7 @@ impl Bed {
     fn sequential(&mut self, op: HostOp, depth: u32, size: u64, count: u64) -> f64 {
         let (region, at) = (self.region, &mut self.next);
         let next = |number| {
-            // Requests of any size begin at multiples of it.
+            // A request begins at a multiple of its size.
             let begin = at.div_ceil(size) * size % region;
             *at = begin + size;
             Request::new(op, begin, size, number)
@@ -196,7 +196,7 @@ impl Bed {
         megabytes(&closed_loop(&mut self.drive, depth, count, next))
     }
 
-    /// Requests of `size` that are enough for a rate.
+    /// The number of requests of `size` bytes for a measurement.
     fn count(&self, size: u64) -> u64 {
         let (bytes, most) = match self.scale {
             Scale::Full => (256 << 20, 8192),
@@ -205,24 +205,24 @@ impl Bed {
         (bytes / size).min(most).max(64)
     }
 
-    /// What fills the write buffer, in mapping units.
+    /// Size of the write buffer in mapping units.
     fn buffer_units(&self) -> u64 {
         let device = self.drive.device();
         device.drive.write_buffer.0 / device.ftl.mapping_unit.0
     }
 
-    /// Twice the mapping units that are spare.
-    fn wear_units(&self) -> u64 {
+    /// Mapping units of writes that use up the spare flash: twice its size.
+    fn warm_up_units(&self) -> u64 {
         2 * spare_units(self.drive.device())
     }
 }
 
 pub(super) fn measure(drive: Drive, scale: Scale, seed: u64) -> Bandwidths {
     let device = smaller(&drive.device(), Bytes(scale.of(4 << 30)));
-    let mut reads = Bed::new(device.clone(), scale, seed);
-    let mut random_writes = Bed::new(device.clone(), scale, seed);
-    let (wear, fill) = (random_writes.wear_units(), random_writes.buffer_units());
-    random_writes.random(HostOp::Write, 32, wear.max(1));
+    let mut reads = PatternDrive::new(device.clone(), scale, seed);
+    let mut random_writes = PatternDrive::new(device.clone(), scale, seed);
+    let (warm_up, fill) = (random_writes.warm_up_units(), random_writes.buffer_units());
+    random_writes.random(HostOp::Write, 32, warm_up.max(1));
     let random = |depth| {
         let count = reads.count(PAGE);
         let read = reads.random(HostOp::Read, depth, count);
@@ -230,10 +230,10 @@ pub(super) fn measure(drive: Drive, scale: Scale, seed: u64) -> Bandwidths {
         Random { depth, read, write: random_writes.random(HostOp::Write, depth, count) }
     };
     let random = DEPTHS.into_iter().map(random).collect();
-    let mut writes = Bed::new(device, scale, seed);
+    let mut writes = PatternDrive::new(device, scale, seed);
     let unit = writes.drive.device().ftl.mapping_unit.0;
     let large = SIZES[3];
-    writes.sequential(HostOp::Write, 32, large, (wear * unit / large).max(1));
+    writes.sequential(HostOp::Write, 32, large, (warm_up * unit / large).max(1));
     let settings = DEPTHS.into_iter().flat_map(|depth| SIZES.map(|size| (depth, size)));
     let sequential = |(depth, size)| {
         let count = reads.count(size);
@@ -245,18 +245,18 @@ pub(super) fn measure(drive: Drive, scale: Scale, seed: u64) -> Bandwidths {
     Bandwidths { drive, random, sequential: settings.map(sequential).collect() }
 }
 
-/// How many times one number is the other, in logarithms.
+/// The distance of two numbers: the logarithm of their ratio.
 fn distance(ours: f64, published: f64) -> f64 {
     (ours / published).ln().abs()
 }
 
-/// The setting of `all` whose `rate` is nearest to `published`.
+/// The setting of `all` whose `rate` is closest to `published`.
 fn nearest<T: Copy>(all: &[T], published: f64, rate: impl Fn(&T) -> f64) -> T {
     let off = |one: &&T| distance(rate(one), published);
     *all.iter().min_by(|a, b| off(a).total_cmp(&off(b))).expect("settings were tried")
 }
 
-/// The settings that come closest to the table, for one direction.
+/// The settings closest to the table, for reads or for writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Closest {
     /// Of random requests.
@@ -266,7 +266,7 @@ pub struct Closest {
 }
 
 impl Bandwidths {
-    /// For reads. Reads and writes are runs of their own, so each has its closest setting.
+    /// The closest settings for reads. Reads and writes are separate runs with separate settings.
     #[must_use]
     pub fn closest_reads(&self) -> Closest {
         let [sequential, random] = self.drive.published().read;
@@ -276,7 +276,7 @@ impl Bandwidths {
         }
     }
 
-    /// For writes.
+    /// The closest settings for writes.
     #[must_use]
     pub fn closest_writes(&self) -> Closest {
         let [sequential, random] = self.drive.published().write;
@@ -286,7 +286,7 @@ impl Bandwidths {
         }
     }
 
-    /// What stands beside the table.
+    /// The bandwidths that are compared with the table.
     #[must_use]
     pub fn ours(&self) -> Four {
         let (reads, writes) = (self.closest_reads(), self.closest_writes());

@@ -1,13 +1,13 @@
-//! Table 5: cleaning that knows which blocks the file system has freed.
+//! Table 5: cleaning with and without knowledge of the blocks that the file system has freed.
 //!
-//! Postmark on ext3 writes a drive of 8 GB that is full at the beginning, as in the paper's
-//! simulator; the drive listens to frees or does not. The paper gives the number of
-//! transactions and nothing of their files. What it prints of the default drive tells their
-//! size: cleaning takes 225 us a page moved (copy-back) and 1.5 ms a block, so 88,159 pages in
-//! 49,147 ms and 284,409 in 116,185 ms mean 19,540 and 34,795 blocks, which were written with
-//! 1.14 and 1.91 M pages beside those moved: 260 pages, or 1 MiB, a transaction. A transaction
-//! of files uniform up to L writes 3/8 L, so that L is 2.8 MB. (The table's "in 1000s" for pages
-//! and "seconds" for times cannot be: 88 M pages are 336 GiB.)
+//! Postmark on ext3 writes to a drive of 8 GB that is full at the beginning, as in the paper's
+//! simulator. The drive uses the file system's discards, or ignores them. The paper gives the
+//! number of transactions and no sizes of files. These follow from the results of the default
+//! drive: cleaning takes 225 us per moved page (copy-back) and 1.5 ms per block, so 88,159 pages in
+//! 49,147 ms and 284,409 pages in 116,185 ms mean 19,540 and 34,795 blocks. They held 1.14 and
+//! 1.91 M pages of host writes in addition to the moved ones: 260 pages, or 1 MiB, per transaction.
+//! If file sizes are uniform up to L, a transaction writes 3/8 L, so L is 2.8 MB. (The table's "in
+//! 1000s" for pages and "seconds" for times cannot be right: 88 M pages are 336 GiB.)
 
 use prism_base::Bytes;
 use prism_nand::Cause;
@@ -34,14 +34,14 @@ pub const DEFAULT_TIMES: [f64; 4] = [49_147.0, 71_975.0, 93_569.0, 116_185.0];
 
 const CAPACITY: u64 = 8_000_000_000;
 const LARGEST: u64 = 2_800_000;
-/// Transactions between two commits of the file system: ours. A commit is due every 5 s, and
-/// 20 transactions of a megabyte a second are what a drive of the time takes.
+/// Transactions between two commits of the file system: our assumption. A commit is due every 5 s,
+/// and drives of the time took about 20 transactions of a megabyte a second.
 const PER_COMMIT: u32 = 96;
-/// Largest request, and how many are in flight: as the block layer sends writeback.
+/// Bytes of the largest request, and requests in flight, as in writeback by the block layer.
 const REQUEST: u64 = 128 << 10;
 const DEPTH: u32 = 32;
 
-/// What a drive cleaned until so many transactions were done.
+/// The cleaning of a drive up to a number of transactions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moved {
     /// Transactions.
@@ -50,48 +50,49 @@ pub struct Moved {
     pub pages: u64,
     /// Blocks erased.
     pub blocks: u64,
-    /// Time that both take, in milliseconds.
+    /// Time of the moves and erases, in milliseconds.
     pub time: f64,
     /// Pages that the host wrote.
     pub written: u64,
-    /// How many times smaller than the paper's the drive is, and with it all of these.
+    /// How many times smaller than the paper's drive the simulated one is. All numbers here are
+    /// smaller by the same factor.
     pub smaller: u32,
 }
 
-/// Both drives with one pool, by [`TRANSACTIONS`].
+/// The cleaning of both drives with one pool of files, by [`TRANSACTIONS`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolRun {
     /// Files and directories.
     pub pool: Pool,
-    /// The drive that does not listen to frees.
+    /// The drive that ignores discards.
     pub default: Vec<Moved>,
-    /// The drive that does.
+    /// The drive that uses discards.
     pub informed: Vec<Moved>,
 }
 
-/// All pools.
+/// The results of all pools.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cleaning {
-    /// One for each of those that are tried.
+    /// One for each pool that was tried.
     pub runs: Vec<PoolRun>,
 }
 
-/// Files and directories of a run.
+/// The pool of files of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool {
     /// Files at the beginning.
     pub files: u32,
-    /// Directories, which ext3 spreads over the drive.
+    /// Directories, which ext3 spreads over its block groups.
     pub directories: u32,
 }
 
-/// Those that are tried: fewer files leave nothing to be moved, as whole blocks of them die.
+/// All pools that are tried. With fewer files, blocks die as a whole and no page is moved.
 pub(super) fn pools() -> impl Iterator<Item = Pool> {
     let of = |files| [1, 4, 10, 60].map(|directories| Pool { files, directories });
     [1000, 1500, 2000].into_iter().flat_map(of)
 }
 
-/// How many times smaller the drive and all counts are; sizes of files stay.
+/// How many times smaller the drive and all counts are. Sizes of files stay the same.
 fn times_smaller(scale: Scale) -> u32 {
     match scale {
         Scale::Full => 1,
@@ -104,7 +105,7 @@ pub(super) fn measure(pool: Pool, informed: bool, scale: Scale, seed: u64) -> Ve
     let capacity = Bytes(CAPACITY / u64::from(times));
     let mut device = smaller(&preset("atc08"), capacity);
     device.drive.discards = informed;
-    // Frees are known at once and cost nothing there: the map survives.
+    // In the paper's simulator a discard takes effect at once and costs nothing.
     device.drive.power_loss_protection = true;
     let blocks = (device.capacity().0 / BLOCK) as u32;
     let mut drive = filled(device, seed);
@@ -129,7 +130,7 @@ pub(super) fn measure(pool: Pool, informed: bool, scale: Scale, seed: u64) -> Ve
     found
 }
 
-/// Hands the drive what the file system did.
+/// Issues the writes and discards of the file system to the drive.
 fn issue(drive: &mut Drive, steps: &mut Vec<Step>) {
     let mut requests = Vec::new();
     for step in steps.drain(..) {
@@ -158,17 +159,17 @@ fn moved(drive: &Drive, transactions: u32, smaller: u32) -> Moved {
 }
 
 impl PoolRun {
-    /// Default and informed drive after the same transactions.
+    /// The cleaning of the default and of the informed drive after the same transactions.
     pub fn pairs(&self) -> impl Iterator<Item = (&Moved, &Moved)> {
         self.default.iter().zip(&self.informed)
     }
 
-    /// Of default and informed drive, by [`TRANSACTIONS`].
+    /// A number computed from both drives, by [`TRANSACTIONS`].
     fn of(&self, ours: fn(&Moved, &Moved) -> f64) -> [f64; 4] {
         std::array::from_fn(|n| ours(&self.default[n], &self.informed[n]))
     }
 
-    /// Pages moved, informed over default; what is not moved at all counts as one page.
+    /// Pages moved, informed over default; 0 pages count as 1.
     #[must_use]
     pub fn pages(&self) -> [f64; 4] {
         self.of(|default, informed| informed.pages.max(1) as f64 / default.pages.max(1) as f64)
@@ -180,7 +181,7 @@ impl PoolRun {
         self.of(|default, informed| informed.time / default.time)
     }
 
-    /// The sum over the table's ratios of the factors to ours, in logarithms.
+    /// The distance from the table: the sum of the logarithms of ours over published.
     fn distance(&self) -> f64 {
         let off = |ours: [f64; 4], published: [f64; 4]| -> f64 {
             ours.iter().zip(published).map(|(ours, p)| (ours / p).ln().abs()).sum()
@@ -192,15 +193,15 @@ impl PoolRun {
 impl Cleaning {
     pub(super) fn add(&mut self, pool: Pool, informed: bool, moved: Vec<Moved>) {
         if informed {
-            let run = self.runs.last_mut().expect("the default drive comes first");
-            assert_eq!(run.pool, pool, "both drives of a pool come after each other");
+            let run = self.runs.last_mut().expect("the default drive runs first");
+            assert_eq!(run.pool, pool, "the two drives of a pool run one after the other");
             run.informed = moved;
         } else {
             self.runs.push(PoolRun { pool, default: moved, informed: Vec::new() });
         }
     }
 
-    /// The pool whose ratios come nearest to the table.
+    /// The pool whose ratios are closest to the table.
     #[must_use]
     pub fn closest(&self) -> Option<&PoolRun> {
         self.runs.iter().min_by(|a, b| a.distance().total_cmp(&b.distance()))
@@ -209,7 +210,7 @@ impl Cleaning {
     pub(super) fn lines(&self) -> Vec<Beside> {
         let reason = Why::Explained(
             "files, directories, memory and rate of the runs are not given; sizes of files are \
-             inferred from what the default drive cleaned, the others are swept",
+             inferred from the cleaning of the default drive, the others are swept",
         );
         let Some(run) = self.closest() else { return Vec::new() };
         let mut lines = Vec::new();

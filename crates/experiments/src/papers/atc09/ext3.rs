@@ -1,41 +1,47 @@
-//! Where ext3 puts files, and what it writes and frees.
+//! A model of ext3: where it allocates files, and which blocks it writes and frees.
 //!
-//! A model of what decides the addresses of Table 5: block groups of 128 MiB with their bitmaps
-//! and inode tables, a file's blocks first-fit from the group of its inode on, spilling into the
-//! next group, inodes beside their directory or, once its group is full, by a hash over the
-//! groups, directories of the root spread over the groups; a journal written round and round;
-//! ordered mode, so that data goes out with the commit of its transaction and freed blocks are
-//! free, and told to the drive, only then. As in Linux 2.6 (`ext3_find_goal`,
-//! `find_group_other`, `mke2fs`' sizes). Left out: directories that grow, reservation windows
-//! (one process writes one file at a time), the page cache beyond a commit.
+//! The model has what decides the addresses of Table 5:
+//!
+//! * block groups of 128 MiB with bitmaps and inode tables;
+//! * blocks of a file are allocated first-fit from the group of its inode on, and continue in the
+//!   next group;
+//! * an inode is allocated in the group of its directory or, once that group is full, in a group
+//!   chosen by a hash; directories of the root are spread over the groups;
+//! * the journal is a ring;
+//! * in ordered mode data is written at the commit of its transaction, and only then are freed
+//!   blocks free and discarded.
+//!
+//! Source: Linux 2.6 (`ext3_find_goal`, `find_group_other`, sizes of `mke2fs`). Left out: directories
+//! that grow, reservation windows (one process writes one file at a time), and dirty pages that
+//! outlive a commit.
 
 use std::collections::BTreeSet;
 
 /// Bytes of a block.
 pub(super) const BLOCK: u64 = 4096;
-/// Blocks of a group: as many as a bitmap of one block has bits.
+/// Blocks of a group: the bits of a bitmap of one block.
 const GROUP: u32 = 32_768;
-/// Inodes of a group: one for each 8 KiB, 32 of 128 bytes in a block.
+/// Inodes of a group: one for each 8 KiB, with 32 inodes of 128 bytes in a block.
 const INODES: u32 = 16_384;
 const INODES_PER_BLOCK: u32 = 32;
-/// Before the inode table: superblock, group descriptors and two bitmaps.
+/// Blocks before the inode table: superblock, group descriptors and two bitmaps.
 const HEAD: u32 = 4;
 /// Blocks of a directory.
 const DIRECTORY: u32 = 4;
-/// A file has an indirect block for so many blocks behind its first ones.
+/// A file has an indirect block for each so many blocks after its first [`DIRECT`] ones.
 const INDIRECT: u64 = 1024;
 const DIRECT: u64 = 12;
-/// Commits from one writing of metadata to its own place to the next: 30 s of 5 s each.
+/// Commits, of 5 s each, between two checkpoints, which write metadata in place every 30 s.
 const CHECKPOINT: u32 = 6;
 
-/// Blocks that follow each other.
+/// Contiguous blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
     pub(super) start: u32,
     pub(super) len: u32,
 }
 
-/// What reaches the drive.
+/// A request to the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Write(Extent),
@@ -50,7 +56,7 @@ pub(super) struct File {
     /// First block of its directory.
     directory: u32,
     extents: Vec<Extent>,
-    /// Not written since the last commit.
+    /// Extents changed since the last commit.
     dirty: Vec<Extent>,
 }
 
@@ -58,7 +64,7 @@ pub(super) struct File {
 #[derive(Debug)]
 pub(super) struct Ext3 {
     blocks: u32,
-    /// A bit for each block that is taken, and blocks of each group that are free.
+    /// A bit for each allocated block, and the number of free blocks of each group.
     taken: Vec<u64>,
     group_free: Vec<u32>,
     inodes: BTreeSet<u32>,
@@ -66,7 +72,7 @@ pub(super) struct Ext3 {
     directories: Vec<u32>,
     journal: Extent,
     journal_at: u32,
-    /// Metadata changed since the last commit, and since it was last written to its place.
+    /// Metadata blocks changed since the last commit, and since the last checkpoint.
     changed: BTreeSet<u32>,
     unwritten: BTreeSet<u32>,
     freed: Vec<Extent>,
@@ -74,7 +80,7 @@ pub(super) struct Ext3 {
 }
 
 impl Ext3 {
-    /// An empty one on a device of so many blocks, with so many directories.
+    /// An empty file system on a device of so many blocks, with so many directories.
     pub(super) fn new(blocks: u32, directories: u32) -> Self {
         let groups = blocks.div_ceil(GROUP);
         let mut fs = Self {
@@ -95,7 +101,7 @@ impl Ext3 {
             let here = table.min(fs.group_free[group as usize]);
             (0..here).for_each(|block| fs.take(group * GROUP + block));
         }
-        // Spread evenly, where Linux begins to look at a random group for each.
+        // Spread evenly; Linux starts from a random group for each directory.
         for number in 0..u64::from(directories) {
             let group = (number * u64::from(groups) / u64::from(directories)) as u32;
             let extents = fs.allocate(group * GROUP, DIRECTORY.into());
@@ -108,7 +114,7 @@ impl Ext3 {
             524_288..1_048_576 => 16_384,
             _ => 32_768,
         };
-        // In an empty file system one extent, but for the heads of groups: it ends there.
+        // Contiguous up to the metadata of the next group at most, where the journal ends.
         fs.journal = fs.allocate(0, len)[0];
         fs
     }
@@ -135,8 +141,8 @@ impl Ext3 {
         None
     }
 
-    /// `want` blocks, first-fit from `goal` on: behind it in its group, before it, then in the
-    /// groups that follow.
+    /// Allocates `want` blocks, first-fit from `goal` on: to the end of its group, then from the start
+    /// of its group, then in the following groups.
     ///
     /// # Panics
     /// If the file system is full.
@@ -171,18 +177,18 @@ impl Ext3 {
         extents
     }
 
-    /// The group of a new file: that of its directory, or the first with room by a hash.
+    /// The group of a new file: that of its directory, or else the first by a hash with free blocks.
     fn group(&self, directory: u32) -> u32 {
         let groups = self.group_free.len() as u32;
-        let has_room = |group: &u32| self.group_free[*group as usize] > 0;
+        let has_free = |group: &u32| self.group_free[*group as usize] > 0;
         let parent = directory / GROUP;
         // The directory is the first inode of its group that is not reserved.
         let hashed = (0..31).map(|i| (2 * parent + 11 + (1u32 << i) - 1) % groups);
         let mut all = std::iter::once(parent).chain(hashed).chain(0..groups);
-        all.find(has_room).expect("a file system that is larger than its files")
+        all.find(has_free).expect("a file system that is larger than its files")
     }
 
-    /// A new file of `bytes`, in the directory of a number that goes round.
+    /// A new file of `bytes` in the directory with this number, modulo the number of directories.
     pub(super) fn create(&mut self, directory: u64, bytes: u64) -> File {
         let directory = self.directories[(directory % self.directories.len() as u64) as usize];
         let group = self.group(directory);
@@ -198,7 +204,7 @@ impl Ext3 {
     /// Appends to a file.
     pub(super) fn append(&mut self, file: &mut File, bytes: u64) {
         self.touch(file);
-        // The last block is written again if it was not full.
+        // A last block that is not full is written again.
         let partly = !file.bytes.is_multiple_of(BLOCK);
         if let Some(last) = file.extents.last().filter(|_| partly) {
             file.dirty.push(Extent { start: last.start + last.len - 1, len: 1 });
@@ -222,21 +228,22 @@ impl Ext3 {
         file.dirty.extend(new);
     }
 
-    /// Deletes a file; its blocks are free after the next commit.
+    /// Deletes a file. Its blocks are free after the next commit.
     pub(super) fn delete(&mut self, file: File) {
         self.touch(&file);
         self.inodes.remove(&file.inode);
         self.freed.extend(file.extents);
     }
 
-    /// Inode and directory entry change.
+    /// Marks the inode and the directory entry of a file as changed.
     fn touch(&mut self, file: &File) {
         let (group, place) = (file.inode / INODES, file.inode % INODES);
         self.changed.insert(group * GROUP + HEAD + place / INODES_PER_BLOCK);
         self.changed.insert(file.directory + file.inode % DIRECTORY);
     }
 
-    /// Ends the transaction: data, journal, from time to time metadata, then what is free.
+    /// Commits the transaction: writes data and journal, at a checkpoint also metadata, and frees
+    /// blocks.
     pub(super) fn commit<'a>(
         &mut self,
         files: impl Iterator<Item = &'a mut File>,
@@ -268,7 +275,7 @@ impl Ext3 {
             for block in extent.start..extent.start + extent.len {
                 self.taken[block as usize / 64] &= !(1 << (block % 64));
             }
-            // An extent ends with its group at the latest, or continues in the next.
+            // An extent may continue in the next group.
             for block in extent.start..extent.start + extent.len {
                 self.group_free[(block / GROUP) as usize] += 1;
             }

@@ -1,19 +1,20 @@
-//! Table 4: what stripe-aligned writes gain under four macro benchmarks.
+//! Table 4: the gain of stripe-aligned writes in four macro benchmarks.
 //!
-//! The paper ran traces of them, of which it prints nothing. Here each is a mixture of requests
-//! with the figures that are known of such workloads; what is ours is said in [`Macro::source`].
-//! Improvement is of the mean response of all requests, on the drive of Table 3.
+//! The paper ran traces of them and gives no figures of the traces. Here each benchmark is a mixture
+//! of requests with the figures that are known of such workloads; [`Macro::source`] states which
+//! figures are assumptions. The improvement is that of the mean response of all requests, on the
+//! drive of Table 3.
 
 use prism_base::{Nanos, Rng};
 use prism_ssd::HostOp;
 
 use super::alignment::{count, gang};
-use super::front::{Arrivals, Io, Scheme, mean_response};
+use super::host_queue::{Arrivals, Io, Scheme, mean_response};
 use super::line;
 use crate::comparison::{Beside, Quantity, Why};
 use crate::scale::Scale;
 
-/// The benchmarks.
+/// A macro benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Macro {
     /// Small files of a mail server.
@@ -26,22 +27,22 @@ pub enum Macro {
     Iozone,
 }
 
-/// What one is made of.
+/// The mixture of requests of a benchmark.
 #[derive(Clone, Copy, Debug)]
 struct Mixture {
     /// Share of reads.
     reads: f64,
-    /// Sizes in KiB, each as likely as the others.
+    /// Sizes in KiB, all equally likely.
     sizes: &'static [u64],
-    /// Probability that a request follows the last one of its kind.
+    /// Probability that a request is sequential to the last read or write, respectively.
     sequential: f64,
 }
 
 impl Macro {
-    /// All of them, in the order of the table.
+    /// Every benchmark, in the order of the table.
     pub const ALL: [Self; 4] = [Self::Postmark, Self::Tpcc, Self::Exchange, Self::Iozone];
 
-    /// As the paper calls it.
+    /// Its name in the paper.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,7 +53,7 @@ impl Macro {
         }
     }
 
-    /// Improvement in percent (Table 4).
+    /// Published improvement in percent (Table 4).
     #[must_use]
     pub fn published(self) -> f64 {
         match self {
@@ -63,7 +64,7 @@ impl Macro {
         }
     }
 
-    /// Where the figures of the mixture come from.
+    /// The sources of the figures of the mixture; "ours" marks assumptions.
     #[must_use]
     pub fn source(self) -> &'static str {
         match self {
@@ -77,7 +78,7 @@ impl Macro {
             }
             Self::Iozone => {
                 "writes alone, in order: the IOzone trace of the simulator's validation; records \
-                 of 64 to 256 KiB that begin 4 KiB behind a logical page: ours"
+                 of 64 to 256 KiB that begin 4 KiB after a logical page boundary: ours"
             }
         }
     }
@@ -96,19 +97,19 @@ impl Macro {
     }
 }
 
-/// Requests outstanding.
+/// Requests in flight.
 pub const DEPTHS: [u32; 5] = [2, 3, 4, 8, 16];
 
-/// Mean responses in milliseconds of one benchmark.
+/// Mean responses of a benchmark in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MacroResult {
-    /// Which.
+    /// The benchmark.
     pub benchmark: Macro,
-    /// Requests outstanding.
+    /// Requests in flight.
     pub depth: u32,
-    /// As they arrive.
+    /// With requests issued as they arrive.
     pub unaligned: f64,
-    /// Merged and aligned.
+    /// With merged and aligned writes.
     pub aligned: f64,
 }
 
@@ -128,7 +129,7 @@ fn mean(benchmark: Macro, depth: u32, scheme: Scheme, scale: Scale, seed: u64) -
     let mixture = benchmark.mixture();
     let pages = drive.device().capacity().0 / PAGE;
     let mut rng = Rng::stream(seed, benchmark.name());
-    // Where the last read and the last write ended, in pages of 4 KiB.
+    // The ends of the last write and of the last read, in pages of 4 KiB.
     let mut ends = [1, 1];
     mean_response(drive, scheme, Arrivals::Closed { depth }, count(scale), seed, || {
         let read = rng.chance(mixture.reads);
@@ -151,12 +152,12 @@ impl MacroResult {
     }
 }
 
-/// The depth at which the four together come nearest to the table.
+/// The depth at which the four benchmarks together are closest to the table.
 #[must_use]
 pub fn closest_depth(results: &[MacroResult]) -> Option<u32> {
     let off = |depth: &u32| -> f64 {
         let all = results.iter().filter(|one| one.depth == *depth);
-        // A gain of nothing is as far off as one of a hundredth of a percent.
+        // Gains below a hundredth of a percent count as that much.
         all.map(|one| (one.gain().max(0.01) / one.benchmark.published()).ln().abs()).sum()
     };
     let tried = DEPTHS.into_iter().filter(|depth| results.iter().any(|one| one.depth == *depth));
@@ -165,8 +166,8 @@ pub fn closest_depth(results: &[MacroResult]) -> Option<u32> {
 
 pub(super) fn lines(results: &[MacroResult]) -> Vec<Beside> {
     let reason = Why::Explained(
-        "the traces are not printed; the mixtures that stand for them have the order of the \
-         four, but not their sizes and bursts",
+        "the traces are not published; the mixtures that replace them reproduce the order of the \
+         four gains, but not their sizes and bursts",
     );
     let depth = closest_depth(results);
     let line = |one: &MacroResult| {

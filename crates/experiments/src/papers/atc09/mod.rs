@@ -1,15 +1,16 @@
-//! "Block management in solid-state devices" (Rajimwale, Prabhakaran, Davis, USENIX ATC 2009):
-//! its experiments, repeated on simulated drives, beside what it printed.
+//! The experiments of "Block management in solid-state devices" (Rajimwale, Prabhakaran, Davis,
+//! USENIX ATC 2009), repeated on simulated drives and compared with its numbers.
 //!
-//! Where the paper leaves a parameter open (depth of queues, sizes, rates), it is swept and the
-//! setting that comes closest is named, with the range over the others. Drives are presets
-//! whose files say which number is published and which is inferred.
+//! The paper leaves parameters open: queue depths, sizes, rates. Such a parameter is swept, and the
+//! setting whose results are closest to the paper is reported together with the range over all
+//! settings. Drives are presets, whose files say which numbers are published and which are
+//! inferred.
 
 mod alignment;
 mod bandwidth;
 mod cleaning;
 mod ext3;
-mod front;
+mod host_queue;
 mod macros;
 mod postmark;
 mod priority;
@@ -23,21 +24,21 @@ use crate::scale::Scale;
 pub use alignment::{ALIGNED, Alignment, SEQUENTIAL, Setting, UNALIGNED};
 pub use bandwidth::{Bandwidths, Closest, DRIVES, Drive, Four, HDD, Random, Sequential};
 pub use cleaning::{Cleaning, Moved, PAGES, Pool, PoolRun, TIMES};
-pub use front::Arrivals;
+pub use host_queue::Arrivals;
 pub use macros::{Macro, MacroResult, closest_depth};
 pub use priority::{IMPROVEMENT, Order, PLACES, Places, Priority, Responses, Run, WRITES};
 pub use scheduling::{PUBLISHED_GAIN, Scheduling, gain};
 pub use stripes::{Point, STRIPE, Stripes};
 pub use terms::{DriveTerms, Ends, IdleReads, Reads};
 
-/// A difference of less than this share of the published number needs no reason: the paper
-/// prints two or three digits, and sweeps here go in steps.
+/// Numbers that differ by less than this share of the published one agree: the paper prints two or
+/// three digits, and parameters are swept in steps.
 pub const NEAR: f64 = 0.15;
 
-/// Said where nothing is.
+/// The reason given if no reason is known.
 const NOT_KNOWN: Why = Why::Unexplained("nothing is known that would explain it");
 
-/// What the paper says beside what came out here.
+/// Compares a published number with ours, which is not finite if nothing was measured.
 fn line(
     place: &'static str,
     what: impl Into<String>,
@@ -49,42 +50,42 @@ fn line(
     Beside { what: what.into(), place, quantity, published, ours, tolerance: NEAR, why }
 }
 
-/// A part of the work, for any thread.
-pub struct Pending {
-    run: Box<dyn FnOnce() -> Part + Send>,
+/// One of the experiments, which can run on any thread.
+pub struct Job {
+    run: Box<dyn FnOnce() -> JobResult + Send>,
 }
 
-/// What a part of the work found: it is put into the results by calling it.
-pub struct Part(Box<dyn FnOnce(&mut Results) + Send>);
+/// The result of a job: a function that adds it to the results of all jobs.
+pub struct JobResult(Box<dyn FnOnce(&mut Results) + Send>);
 
-impl Pending {
-    /// Work whose result `put` puts into the results.
+impl Job {
+    /// A job that does `work` and adds what it returns by `put`.
     fn new<T: Send + 'static>(
         work: impl FnOnce() -> T + Send + 'static,
         put: impl FnOnce(&mut Results, T) + Send + 'static,
     ) -> Self {
         let run = move || {
-            let found = work();
-            Part(Box::new(move |results: &mut Results| put(results, found)))
+            let result = work();
+            JobResult(Box::new(move |results: &mut Results| put(results, result)))
         };
         Self { run: Box::new(run) }
     }
 
-    /// Does it.
+    /// Runs the experiment.
     #[must_use]
-    pub fn run(self) -> Part {
+    pub fn run(self) -> JobResult {
         (self.run)()
     }
 }
 
-/// Everything that was found.
+/// The results of all jobs.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     /// Table 1, drive by drive.
     pub terms: Vec<DriveTerms>,
     /// Whether the two ends of the addresses differ, for the third term.
     pub ends: Vec<Ends>,
-    /// What a host sees of background activity.
+    /// Background activity as a host observes it.
     pub idle_reads: IdleReads,
     /// Table 2, drive by drive.
     pub bandwidths: Vec<Bandwidths>,
@@ -102,14 +103,14 @@ pub struct Results {
     pub priority: Priority,
 }
 
-/// The work, in parts that do not depend on each other, long ones first.
+/// All experiments as independent jobs, the longest first.
 #[must_use]
-pub fn pending(scale: Scale, seed: u64) -> Vec<Pending> {
+pub fn jobs(scale: Scale, seed: u64) -> Vec<Job> {
     let mut all = Vec::new();
     for pool in cleaning::pools() {
         for informed in [false, true] {
             let work = move || cleaning::measure(pool, informed, scale, seed);
-            all.push(Pending::new(work, move |results, moved| {
+            all.push(Job::new(work, move |results, moved| {
                 results.cleaning.add(pool, informed, moved);
             }));
         }
@@ -117,48 +118,48 @@ pub fn pending(scale: Scale, seed: u64) -> Vec<Pending> {
     for places in PLACES {
         for writes in WRITES {
             let work = move || priority::measure(places, writes, scale, seed);
-            all.push(Pending::new(work, |results, run| results.priority.runs.push(run)));
+            all.push(Job::new(work, |results, run| results.priority.runs.push(run)));
         }
     }
     for arrivals in alignment::all_arrivals(seed) {
         let work = move || alignment::measure(arrivals, scale, seed);
-        all.push(Pending::new(work, |results, some| results.alignment.settings.extend(some)));
+        all.push(Job::new(work, |results, some| results.alignment.settings.extend(some)));
     }
     for benchmark in Macro::ALL {
         let work = move || macros::measure(benchmark, scale, seed);
-        all.push(Pending::new(work, |results, some| results.macros.extend(some)));
+        all.push(Job::new(work, |results, some| results.macros.extend(some)));
     }
     for load in scheduling::LOADS {
         let work = move || scheduling::curve(load, scale, seed);
-        all.push(Pending::new(work, |results, curve| results.scheduling.curves.push(curve)));
+        all.push(Job::new(work, |results, curve| results.scheduling.curves.push(curve)));
     }
     for preset in terms::judged() {
         let work = move || terms::judge(preset, scale, seed);
-        all.push(Pending::new(work, |results, terms| results.terms.push(terms)));
+        all.push(Job::new(work, |results, terms| results.terms.push(terms)));
         let work = move || terms::ends(preset, seed);
-        all.push(Pending::new(work, |results, ends| results.ends.push(ends)));
+        all.push(Job::new(work, |results, ends| results.ends.push(ends)));
     }
     for drive in DRIVES {
         let work = move || bandwidth::measure(drive, scale, seed);
-        all.push(Pending::new(work, |results, one| results.bandwidths.push(one)));
+        all.push(Job::new(work, |results, one| results.bandwidths.push(one)));
     }
     let work = move || stripes::measure(scale, seed);
-    all.push(Pending::new(work, |results, stripes| results.stripes = stripes));
+    all.push(Job::new(work, |results, stripes| results.stripes = stripes));
     let work = move || terms::idle_reads(seed);
-    all.push(Pending::new(work, |results, reads| results.idle_reads = reads));
+    all.push(Job::new(work, |results, reads| results.idle_reads = reads));
     all
 }
 
 impl Results {
-    /// What all of [`pending`] found, in its order.
+    /// Puts the results of all of [`jobs`] together, in their order.
     #[must_use]
-    pub fn of(parts: Vec<Part>) -> Self {
+    pub fn of(parts: Vec<JobResult>) -> Self {
         let mut results = Self::default();
-        parts.into_iter().for_each(|Part(put)| put(&mut results));
+        parts.into_iter().for_each(|JobResult(put)| put(&mut results));
         results
     }
 
-    /// Each published number beside ours, in the order of the paper.
+    /// Every comparison with a published number, in the order of the paper.
     #[must_use]
     pub fn lines(&self) -> Vec<Beside> {
         let mut lines: Vec<Beside> = self.bandwidths.iter().flat_map(Bandwidths::lines).collect();

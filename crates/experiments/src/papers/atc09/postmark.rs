@@ -1,23 +1,24 @@
 //! Postmark (Katcher, 1997): a pool of files that are created, deleted, read and appended to.
 //!
-//! A transaction is a pair: create or delete, and read or append, each as likely as the other.
-//! Reads do nothing to the flash that Table 5 measures, and are left out.
+//! A transaction creates or deletes a file, and reads or appends to another; both alternatives are
+//! equally likely. Reads are left out, because they have no effect on the cleaning that Table 5 is
+//! about.
 
 use prism_base::Rng;
 
 use super::ext3::{Ext3, File, Step};
 
-/// The smallest file in bytes: Postmark's default.
+/// Size of the smallest file in bytes: the default of Postmark.
 const SMALLEST: u64 = 500;
 
-/// What it is told.
+/// The options of Postmark.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Options {
     /// Files at the beginning.
     pub(super) files: u32,
-    /// Directories that they are spread over.
+    /// Directories among which the files are distributed.
     pub(super) directories: u32,
-    /// The largest file in bytes.
+    /// Size of the largest file in bytes.
     pub(super) largest: u64,
     /// Transactions between two commits of the file system.
     pub(super) per_commit: u32,
@@ -33,7 +34,7 @@ pub(super) struct Postmark {
 }
 
 impl Postmark {
-    /// The pool, made on an empty file system of `blocks`; what is written goes to `out`.
+    /// Creates the pool on an empty file system of `blocks` blocks; its requests are added to `out`.
     pub(super) fn new(blocks: u32, options: Options, seed: u64, out: &mut Vec<Step>) -> Self {
         let rng = Rng::stream(seed, "atc09.postmark");
         let fs = Ext3::new(blocks, options.directories);
@@ -49,17 +50,17 @@ impl Postmark {
 
     fn create(&mut self) {
         let bytes = SMALLEST + self.rng.below(self.options.largest - SMALLEST + 1);
-        // Postmark draws the directory.
+        // Postmark chooses a random directory.
         let directory = self.rng.below(self.options.directories.into());
         self.files.push(self.fs.create(directory, bytes));
     }
 
-    /// Transactions so far.
+    /// Transactions done.
     pub(super) fn done(&self) -> u32 {
         self.done
     }
 
-    /// Transactions up to and including the next commit.
+    /// Runs transactions up to the next commit and commits; the requests are added to `out`.
     pub(super) fn until_commit(&mut self, out: &mut Vec<Step>) {
         for _ in 0..self.options.per_commit {
             self.transaction();
@@ -79,7 +80,7 @@ impl Postmark {
         if self.rng.chance(0.5) && !self.files.is_empty() {
             let which = self.rng.below(self.files.len() as u64) as usize;
             let file = &mut self.files[which];
-            // As much as keeps it below the largest size.
+            // The file stays below the largest size.
             if file.bytes < self.options.largest {
                 let bytes = 1 + self.rng.below(self.options.largest - file.bytes);
                 self.fs.append(file, bytes);

@@ -1,12 +1,12 @@
-//! Figure 3 and Table 6: cleaning that waits while priority requests are in the drive.
+//! Figure 3 and Table 6: cleaning that is postponed while priority requests are in flight.
 //!
-//! Requests come 0 to 0.1 ms apart (uniform), a tenth of them have priority; cleaning begins
-//! below 5 % of free pages, and priority-aware cleaning waits down to 2 % while a priority
-//! request is outstanding. The paper gives neither sizes nor places nor the length of a run.
-//! That nothing improves with 20 % writes, because "cleaning does not happen frequently", bounds
-//! the length: those runs end before the spare pages above 5 % are used up, and runs with 40 %
-//! do not. So here a run has [`LENGTH`] times as many requests as there are such pages. Requests
-//! have 4 KiB; their places are swept.
+//! Requests arrive 0 to 0.1 ms apart (uniform), and a tenth of them have priority. Cleaning begins
+//! below 5 % of free pages; priority-aware cleaning is postponed down to 2 % while a priority
+//! request is in flight. The paper gives neither sizes nor addresses of requests, nor the length of
+//! a run. The length is bounded by the statement that nothing improves with 20 % writes, because
+//! "cleaning does not happen frequently": those runs end before the spare pages above 5 % are used
+//! up, and runs with 40 % writes do not. So here a run has [`LENGTH`] times as many requests as
+//! there are such pages. Requests have 4 KiB; their addresses are swept.
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::CleaningMode;
@@ -20,9 +20,9 @@ use crate::scale::Scale;
 
 /// Percent of writes (Table 6).
 pub const WRITES: [u64; 5] = [20, 40, 50, 60, 80];
-/// Improvement of the response of priority requests in percent (Table 6).
+/// Published improvement of the response of priority requests in percent (Table 6).
 pub const IMPROVEMENT: [f64; 5] = [0.0, 9.56, 10.27, 9.61, 9.47];
-/// Requests of a run over spare pages above the low threshold.
+/// Requests of a run, as a multiple of the spare pages above the low threshold.
 pub const LENGTH: f64 = 3.5;
 
 const GAP_MAX: u64 = 100_000;
@@ -30,28 +30,29 @@ const PRIORITY: f64 = 0.1;
 const LOW: u32 = 20;
 const CRITICAL: u32 = 50;
 const PAGE: u64 = 4096;
-/// Requests that may be outstanding; a drive that is behind by more cannot keep up.
+/// Requests that may be in flight; a drive with a longer queue cannot keep up.
 const OUTSTANDING_MAX: u32 = 1 << 14;
 
-/// Where requests of 4 KiB go.
+/// The addresses of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// The part of the addresses that is used: one in so many.
+    /// Requests go to one part in so many of the addresses.
     pub one_in: u64,
-    /// In which order.
+    /// The order of the addresses.
     pub order: Order,
 }
 
-/// The order of places.
+/// The order of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Uniform over the part that is used.
+    /// Random, uniform over the part that is used.
     Random,
-    /// One after the other.
+    /// Sequential.
     Sequential,
 }
 
-/// Those that are tried; the first is that of the validation runs of the paper's simulator.
+/// All addresses that are tried. The first are those of the validation runs of the paper's
+/// simulator.
 pub const PLACES: [Places; 6] = [
     Places { one_in: 8, order: Order::Random },
     Places { one_in: 7, order: Order::Random },
@@ -64,31 +65,31 @@ pub const PLACES: [Places; 6] = [
 /// Mean responses in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Responses {
-    /// Of priority requests.
+    /// Mean response of priority requests.
     pub foreground: f64,
-    /// Of the others.
+    /// Mean response of the other requests.
     pub background: f64,
     /// Blocks erased in the run.
     pub erases: u64,
 }
 
-/// One share of writes.
+/// The runs with one share of writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Run {
-    /// Where.
+    /// The addresses.
     pub places: Places,
-    /// Percent.
+    /// Percent of writes.
     pub writes: u64,
-    /// Cleaning begins at the low threshold; `None` if the drive cannot keep up.
+    /// With cleaning that begins at the low threshold; `None` if the drive cannot keep up.
     pub agnostic: Option<Responses>,
-    /// It waits for priority requests down to the critical one.
+    /// With cleaning that is postponed for priority requests, down to the critical threshold.
     pub aware: Option<Responses>,
 }
 
 /// All runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Priority {
-    /// By places, then by share of writes.
+    /// By addresses, then by share of writes.
     pub runs: Vec<Run>,
 }
 
@@ -143,7 +144,7 @@ fn responses(device: &Device, places: Places, writes: u64, seed: u64) -> Option<
 }
 
 impl Places {
-    /// In a few words: the part of the addresses, and the order.
+    /// Its name in tables: the part of the addresses, and the order.
     #[must_use]
     pub fn name(&self) -> String {
         let order = match self.order {
@@ -158,7 +159,7 @@ impl Places {
 }
 
 impl Run {
-    /// Percent by which priority requests are faster with aware cleaning.
+    /// Percent by which priority-aware cleaning lowers the mean response of priority requests.
     #[must_use]
     pub fn improvement(&self) -> Option<f64> {
         let (agnostic, aware) = (self.agnostic?, self.aware?);
@@ -167,12 +168,12 @@ impl Run {
 }
 
 impl Priority {
-    /// The runs of one kind of places.
+    /// The runs with one kind of addresses.
     pub fn of(&self, places: Places) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(move |run| run.places == places)
     }
 
-    /// The places that come nearest to the table among those where the drive keeps up.
+    /// The addresses with the results closest to the table, among those where the drive keeps up.
     #[must_use]
     pub fn closest(&self) -> Option<Places> {
         let off = |places: &Places| -> f64 {
@@ -187,8 +188,8 @@ impl Priority {
 
     pub(super) fn lines(&self) -> Vec<Beside> {
         let reason = Why::Explained(
-            "places, sizes and lengths of the runs are not given, and the gain grows with how \
-             near cleaning brings the drive to its limit: see the runs",
+            "addresses, sizes and lengths of the runs are not given, and the gain depends on how \
+             close to saturation cleaning brings the drive: see the runs",
         );
         let Some(places) = self.closest() else { return Vec::new() };
         let mut lines = Vec::new();

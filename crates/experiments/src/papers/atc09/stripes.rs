@@ -1,10 +1,10 @@
-//! Figure 2: the bandwidth of writes over their size on S2, a saw-tooth.
+//! Figure 2: the bandwidth of writes on S2 over their size, which is a saw-tooth.
 //!
-//! Each write begins at a logical page of its own, one at a time. Where it ends inside a
-//! logical page, the rest of that page is read and written with it, so that bandwidth is
-//! highest for whole pages and falls behind each. The figure has no numbers in print but for
-//! where the maximum is; beside ours stands the closed form s / ceil(s / S), which leaves the
-//! read out.
+//! There is one write at a time, and each begins at the boundary of a new logical page. If a write
+//! ends inside a logical page, the rest of that page is read and written again. So the bandwidth is
+//! highest for whole pages and drops just above each multiple. The paper prints no numbers of the
+//! figure except the position of the maximum. The simulation is compared with the closed form
+//! s / ceil(s / S), which leaves out the reads.
 
 use prism_base::Bytes;
 use prism_ssd::{HostOp, Request};
@@ -16,32 +16,33 @@ use crate::drives::{filled, smaller};
 use crate::load::closed_loop;
 use crate::scale::Scale;
 
-/// The stripe, which is the logical page.
+/// The stripe, which is the logical page, in bytes.
 pub const STRIPE: u64 = 1 << 20;
-/// Largest write.
+/// The largest write in bytes.
 const LARGEST: u64 = 4 << 20;
-/// Writes before those that are measured: they fill the buffer.
+/// Writes before the measured ones, which fill the buffer.
 const BEFORE: u64 = 8;
 
-/// One size of writes.
+/// The bandwidth of one size of writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Bytes of each write.
     pub size: u64,
-    /// 10^6 bytes a second.
+    /// The simulated bandwidth in 10^6 bytes a second.
     pub ours: f64,
-    /// The same by the closed form, scaled to the bandwidth of one whole stripe.
+    /// The closed form, scaled to the simulated bandwidth of one whole stripe.
     pub closed_form: f64,
 }
 
-/// Bandwidth over size.
+/// The bandwidth over the size of writes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stripes {
     /// By size, ascending.
     pub points: Vec<Point>,
 }
 
-/// Powers of two to a stripe, then quarters of stripes, and a sector more than whole ones.
+/// The measured sizes: powers of two below a stripe, multiples of a quarter stripe, and whole
+/// stripes plus a sector.
 fn sizes() -> Vec<u64> {
     let powers = (9..20).map(|shift| 1 << shift);
     let quarters = (1..=LARGEST / STRIPE * 4).map(|n| n * STRIPE / 4);
@@ -57,7 +58,7 @@ pub(super) fn measure(scale: Scale, seed: u64) -> Stripes {
     let device = smaller(&Drive::S2.device(), Bytes(2 << 30));
     let end = device.capacity().0 / STRIPE - LARGEST / STRIPE;
     let mut drive = filled(device, seed);
-    // In order, so that cleaning finds blocks that hold nothing.
+    // Writes are sequential, so that cleaning finds blocks without valid data.
     let mut stripe = 0;
     let mut rate = |size: u64| {
         let mut write = |number| {
@@ -77,13 +78,14 @@ pub(super) fn measure(scale: Scale, seed: u64) -> Stripes {
 }
 
 impl Stripes {
-    /// Bandwidth of writes of `size`, if it was measured.
+    /// The bandwidth of writes of `size`, if it was measured.
     #[must_use]
     pub fn at(&self, size: u64) -> Option<f64> {
         self.points.iter().find(|point| point.size == size).map(|point| point.ours)
     }
 
-    /// The smallest size that is within 1 % of the best: the stripe, if writes are striped.
+    /// The smallest size whose bandwidth is within 1 % of the highest: the stripe, if writes are
+    /// striped.
     #[must_use]
     pub fn best(&self) -> Option<u64> {
         let most = self.points.iter().map(|point| point.ours).fold(0.0, f64::max);

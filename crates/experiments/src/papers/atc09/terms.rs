@@ -1,10 +1,10 @@
-//! Table 1: the six terms of the unwritten contract, decided by measurement.
+//! Table 1: the six terms of the unwritten contract, judged by measurement.
 //!
 //! Each term is judged as `prism report` judges it for a trace ([`prism_contract::terms`]): by
-//! small jobs on drives of the kind, and by what random writes of 4 KiB, once the spare flash is
-//! used up, do to a full drive. The paper's column for SSDs is one for all drives; here each has
-//! its own. For the last term there is also what a host sees of background activity: reads, one
-//! at a time, after it has stopped writing.
+//! small jobs on such drives, and by the effects of random writes of 4 KiB on a filled drive whose
+//! spare flash is used up. The paper judges all SSDs together; here each drive is judged on its own.
+//! For the last term, reads after the host has stopped writing show what a host observes of
+//! background activity.
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_contract::terms::{INTERCHANGEABLE, Inputs, Probe, Term, terms};
@@ -22,10 +22,10 @@ const PAGE: u64 = 4096;
 /// Writes in flight.
 const DEPTH: u32 = 8;
 
-/// A drive of two kinds of flash, as section 3.3 expects them.
+/// A drive with SLC and MLC flash, as section 3.3 expects them.
 const MIXED: &str = "slc-mlc";
 
-/// The presets that are judged: the drives of Table 2, and one of two kinds of flash.
+/// The presets that are judged: the drives of Table 2, and one with SLC and MLC flash.
 pub(super) fn judged() -> Vec<&'static str> {
     DRIVES.map(|drive| drive.preset()).into_iter().chain([MIXED]).collect()
 }
@@ -35,7 +35,7 @@ pub(super) fn judged() -> Vec<&'static str> {
 pub struct DriveTerms {
     /// The preset.
     pub preset: &'static str,
-    /// In the order of the paper.
+    /// The terms in the order of the paper.
     pub terms: Vec<Term>,
 }
 
@@ -60,7 +60,8 @@ pub(super) fn judge(preset: &'static str, scale: Scale, seed: u64) -> DriveTerms
     let measured = run().measured;
     let inputs = Inputs::of(&measured, drive.device(), Probe::of(&full, seed));
     let mut terms = terms(&inputs);
-    // A report reads at both ends; what is of two kinds of flash differs most when it writes.
+    // A report compares reads at both ends of the addresses. Two kinds of flash differ more in
+    // writes.
     let ends = ends(preset, seed);
     if let Some(term) = terms.iter_mut().find(|term| term.number == 3)
         && ends.ratio() >= INTERCHANGEABLE
@@ -75,20 +76,20 @@ pub(super) fn judge(preset: &'static str, scale: Scale, seed: u64) -> DriveTerms
     DriveTerms { preset, terms }
 }
 
-/// Speeds at the two ends of a drive's addresses, 10^6 bytes a second.
+/// Bandwidths at the two ends of a drive's addresses, in 10^6 bytes a second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ends {
     /// The preset.
     pub preset: &'static str,
-    /// Random reads of 4 KiB among the first sixteenth of the addresses, and the last.
+    /// Random reads of 4 KiB in the first and in the last sixteenth of the addresses.
     pub reads: [f64; 2],
-    /// The same of writes.
+    /// Random writes of 4 KiB in the first and in the last sixteenth of the addresses.
     pub writes: [f64; 2],
 }
 
-/// The part of the addresses at an end: one in so many.
+/// An end is one part in so many of the addresses.
 const END: u64 = 16;
-/// Requests of a run, one at a time: few enough that nothing is cleaned.
+/// Requests of a run with one in flight: so few that no block is cleaned.
 const END_REQUESTS: u64 = 500;
 
 pub(super) fn ends(preset: &'static str, seed: u64) -> Ends {
@@ -108,8 +109,8 @@ pub(super) fn ends(preset: &'static str, seed: u64) -> Ends {
 }
 
 impl Ends {
-    /// How many times faster one end is than the other, for reads or for writes, whichever is
-    /// more.
+    /// How many times faster one end is than the other: the larger of the ratios of reads and of
+    /// writes.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         let ratio = |[first, last]: [f64; 2]| f64::max(first / last, last / first);
@@ -117,7 +118,7 @@ impl Ends {
     }
 }
 
-/// Reads of 4 KiB, one every two milliseconds in the mean, in milliseconds.
+/// Responses of reads of 4 KiB that arrive every two milliseconds on average, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reads {
     /// Mean response.
@@ -126,19 +127,19 @@ pub struct Reads {
     pub longest: f64,
 }
 
-/// Reads of a host that has stopped writing.
+/// Reads by a host that does not write.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct IdleReads {
-    /// On a drive that was never written but to fill it.
+    /// On a drive that was only filled.
     pub before: Reads,
-    /// On one that was overwritten at random, and cleans in idle time.
+    /// On a drive that was overwritten at random and cleans in idle time.
     pub after: Reads,
 }
 
 const READS: u64 = 2000;
 const READ_GAP_MAX: u64 = 4_000_000;
-/// Erased blocks of each die up to which the drive cleans in idle time, over those at which it
-/// must.
+/// In idle time the drive cleans until each die has so many more erased blocks than it keeps
+/// otherwise.
 const IDLE_BLOCKS: u32 = 16;
 
 fn reads(drive: &mut Drive, rng: &mut Rng) -> Reads {
@@ -153,9 +154,9 @@ fn reads(drive: &mut Drive, rng: &mut Rng) -> Reads {
 pub(super) fn idle_reads(seed: u64) -> IdleReads {
     let mut device = smaller(&drives::preset("atc08"), Bytes(1 << 30));
     device.ftl.free_blocks_idle = device.ftl.free_blocks_high + IDLE_BLOCKS;
-    // Any pause is idle time.
+    // The time between two reads counts as idle.
     device.ftl.idle_after = Nanos(100_000);
-    device.check().expect("the spare has room for it");
+    device.check().expect("the spare flash is large enough");
     let mut drive = filled(device, seed);
     let mut rng = Rng::stream(seed, "atc09.idle");
     let before = reads(&mut drive, &mut rng);

@@ -1,16 +1,16 @@
-//! Aligned sequentiality: a drive that maps by the block makes a log block a data block as
-//! it is, if it was written from its beginning and in order; else it copies.
+//! Aligned sequentiality: a drive with block-level mapping turns a log block into a data block
+//! without copies if it was written sequentially from its beginning; otherwise it copies.
 
 use prism_ssd::HostOp;
 use prism_ssd::device::Mapping;
 
-use super::run::Bed;
+use super::measured::MeasuredDrive;
 use super::{BLOCK, Bench, Comparison, FLASH, Rule, SPACE, Side};
 
-/// Logical blocks of a group, and twice as many log blocks.
+/// Logical blocks of a group, which has twice as many log blocks.
 const GROUP_BLOCKS: u32 = 4;
-/// The most of all blocks that are log blocks: few beside what is written, so that merging
-/// is part of what is measured.
+/// Maximal share of log blocks: few compared with what is written, so that the measurement
+/// includes merges.
 const LOG_SHARE: f64 = 0.05;
 
 pub(super) fn run(bench: Bench) -> Vec<Comparison> {
@@ -25,12 +25,12 @@ pub(super) fn run(bench: Bench) -> Vec<Comparison> {
         device.ftl.group_log_blocks = Some(2 * GROUP_BLOCKS);
         device.ftl.log_share = Some(LOG_SHARE);
         device.ftl.victim = prism_ftl::VictimPolicy::Fifo;
-        // Merging begins where log blocks are asked for.
+        // Merges begin only when no log block is free.
         (device.ftl.free_blocks_low, device.ftl.free_blocks_high) = (0, 0);
         device.drive.power_loss_protection = true;
-        let mut bed = Bed::empty(device, bench.seed);
-        bed.run(HostOp::Write, half, 1, &offsets);
-        Side { what: what.into(), cost: bed.run(HostOp::Write, half, 1, &offsets) }
+        let mut drive = MeasuredDrive::empty(device, bench.seed);
+        drive.run(HostOp::Write, half, 1, &offsets);
+        Side { what: what.into(), cost: drive.run(HostOp::Write, half, 1, &offsets) }
     };
     vec![Comparison {
         rule: Rule::AlignedSequentiality,

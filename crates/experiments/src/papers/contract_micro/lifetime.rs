@@ -1,27 +1,27 @@
-//! Uniform data lifetime: where some data is overwritten far more often than other, blocks
-//! wear apart, and wear levelling copies what would stay.
+//! Uniform data lifetime: if some data is overwritten far more often than other data, blocks wear
+//! unevenly, and wear levelling copies the data that is not overwritten.
 
 use prism_base::Rng;
 use prism_base::distribution::{Scatter, Zipf};
 use prism_nand::Cause;
 use prism_ssd::HostOp;
 
-use super::run::Bed;
+use super::measured::MeasuredDrive;
 use super::{Bench, Comparison, FLASH, Metric, PAGE, Published, Rule, SPACE, Side, published};
 
-/// How blocks wore over a run.
+/// The wear of blocks over a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wear {
     /// Bytes moved by wear levelling over bytes written by the host.
     pub levelling_writes: f64,
-    /// Erases a block, mean.
+    /// Mean number of erases of a block.
     pub mean: f64,
-    /// Their standard deviation over their mean.
+    /// Standard deviation of the erases of a block over their mean.
     pub variation: f64,
-    /// Erases of the block that was erased most.
+    /// Erases of the block that was erased most often.
     pub max: u32,
-    /// Distinct numbers of erases, ascending, each with the share of the blocks that were
-    /// erased so often or less.
+    /// The distribution of erases: each distinct number, ascending, with the share of the blocks
+    /// that were erased at most so often.
     pub distribution: Vec<(u32, f64)>,
 }
 
@@ -51,33 +51,33 @@ impl Wear {
     }
 }
 
-/// How often data is overwritten.
+/// The distribution of overwrites.
 #[derive(Clone, Copy, Debug)]
-enum Pattern {
+enum OverwritePattern {
     Uniform,
     Zipf,
     HotCold,
     Pinned,
 }
 
-/// Exponent of the skewed pattern.
+/// Exponent of the Zipf distribution.
 const THETA: f64 = 1.0;
-/// Share of the units, and of the writes that go to them.
+/// Share of the units that is hot, and the share of the writes that goes to it.
 const HOT: (f64, f64) = (0.1, 0.9);
-/// What is written, as a multiple of the capacity; all of it goes to one half, every unit of
-/// which is written once at first.
+/// Bytes written, as a multiple of the capacity. All writes go to one half of the addresses; first
+/// every unit of it is written once.
 const TRAFFIC: u64 = 20;
-/// Blocks further than this behind the mean of their die are moved.
+/// Wear levelling moves the data of blocks with so many erases less than the mean of their die.
 const BEHIND_MEAN: u32 = 5;
 const PUBLISHED: &[Published] = &[published(Metric::Latency, 1.6)];
 
 pub(super) fn run(bench: Bench) -> Vec<Comparison> {
     let side = |what: &str, pattern| measure(bench, what, pattern);
-    let conform = side("uniform", Pattern::Uniform);
+    let conform = side("uniform", OverwritePattern::Uniform);
     let skewed = [
-        ("zipf 1", side("zipf 1", Pattern::Zipf)),
-        ("hot and cold", side("90 % to 10 %", Pattern::HotCold)),
-        ("hot and fixed", side("all to 10 %", Pattern::Pinned)),
+        ("zipf 1", side("zipf 1", OverwritePattern::Zipf)),
+        ("hot and cold", side("90 % to 10 %", OverwritePattern::HotCold)),
+        ("hot and fixed", side("all to 10 %", OverwritePattern::Pinned)),
     ];
     skewed
         .into_iter()
@@ -91,21 +91,21 @@ pub(super) fn run(bench: Bench) -> Vec<Comparison> {
         .collect()
 }
 
-fn measure(bench: Bench, what: &str, pattern: Pattern) -> Side {
+fn measure(bench: Bench, what: &str, pattern: OverwritePattern) -> Side {
     let mut device = bench.device(SPACE, FLASH);
     device.ftl.wear_least_worn_first = true;
     device.ftl.wear_move_behind_mean = Some(BEHIND_MEAN);
-    let mut bed = Bed::empty(device, bench.seed);
+    let mut drive = MeasuredDrive::empty(device, bench.seed);
     let units = bench.bytes(SPACE) / 2 / PAGE;
     let offsets = addresses(pattern, units, TRAFFIC * 2 * units, bench.seed);
-    let mut cost = bed.run(HostOp::Write, PAGE, bench.depth(), &offsets);
-    let moved = bed.drive.flash_counts().units[Cause::Wear];
-    let ftl = bed.drive.engine().ftl();
+    let mut cost = drive.run(HostOp::Write, PAGE, bench.depth(), &offsets);
+    let moved = drive.drive.flash_counts().units[Cause::Wear];
+    let ftl = drive.drive.engine().ftl();
     cost.wear = Some(Wear::of(ftl.erases(), moved, offsets.len() as u64));
     Side { what: what.into(), cost }
 }
 
-fn addresses(pattern: Pattern, units: u64, count: u64, seed: u64) -> Vec<u64> {
+fn addresses(pattern: OverwritePattern, units: u64, count: u64, seed: u64) -> Vec<u64> {
     let mut rng = Rng::stream(seed, "lifetime.address");
     let zipf = Zipf::new(units, THETA);
     let scatter = Scatter::new(units, &mut Rng::stream(seed, "lifetime.scatter"));
@@ -116,11 +116,11 @@ fn addresses(pattern: Pattern, units: u64, count: u64, seed: u64) -> Vec<u64> {
                 return number * PAGE;
             }
             let rank = match pattern {
-                Pattern::Uniform => rng.below(units),
-                Pattern::Zipf => zipf.draw(&mut rng),
-                Pattern::HotCold if rng.chance(HOT.1) => rng.below(hot),
-                Pattern::Pinned => rng.below(hot),
-                Pattern::HotCold => hot + rng.below(units - hot),
+                OverwritePattern::Uniform => rng.below(units),
+                OverwritePattern::Zipf => zipf.draw(&mut rng),
+                OverwritePattern::HotCold if rng.chance(HOT.1) => rng.below(hot),
+                OverwritePattern::Pinned => rng.below(hot),
+                OverwritePattern::HotCold => hot + rng.below(units - hot),
             };
             scatter.place(rank) * PAGE
         })

@@ -1,19 +1,19 @@
-//! Locality: a drive that caches a part of its map reads the map from flash for what lies
-//! outside, and writes it back.
+//! Locality: a drive that caches a part of its map reads the map from flash for addresses outside
+//! that part, and writes changed parts back.
 
 use prism_base::{Bytes, Rng};
 use prism_ssd::device::{MapLoad, Mapping};
 use prism_ssd::{Device, HostOp};
 
-use super::run::Bed;
+use super::measured::MeasuredDrive;
 use super::{Bench, Comparison, Cost, Metric, PAGE, Published, Rule, SPACE, Side, published};
 use crate::drives::filled;
 
-/// What the map cache covers.
+/// Bytes of addresses that the map cache covers.
 const COVERED: u64 = SPACE;
-/// Flash enough that nothing is cleaned.
+/// Bytes of flash: so many that no block is cleaned.
 const FLASH: u64 = 8 << 30;
-/// Addresses that are used, as multiples of what the cache covers.
+/// The addresses used, as multiples of what the cache covers.
 const WIDER: [(u64, &str); 4] =
     [(2, "2 x the cache"), (4, "4 x the cache"), (16, "16 x the cache"), (32, "32 x the cache")];
 const PUBLISHED: &[Published] = &[published(Metric::Latency, 2.2)];
@@ -36,20 +36,20 @@ pub(super) fn run(bench: Bench) -> Vec<Comparison> {
         .collect()
 }
 
-/// Random writes over a filled drive of `space`, with a cache that an equal number of
-/// writes has filled before.
+/// Random writes to a filled drive of `space` bytes. As many writes before the measurement fill the
+/// cache.
 fn measure(bench: Bench, space: u64) -> Cost {
     let mut device = bench.device(space, FLASH);
     device.ftl.mapping = Mapping::Dftl;
     device.ftl.map_load = MapLoad::Page;
     device.ftl.map_cache = Some(Bytes(bench.bytes(COVERED) / PAGE * Device::MAP_ENTRY));
-    let mut bed = Bed::on(filled(device, bench.seed));
+    let mut drive = MeasuredDrive::on(filled(device, bench.seed));
     let mut rng = Rng::stream(bench.seed, "locality.address");
     let places = bench.bytes(space) / PAGE;
     let mut draw = || -> Vec<u64> {
         let writes = bench.bytes(SPACE) / PAGE;
         (0..writes).map(|_| rng.below(places) * PAGE).collect()
     };
-    bed.run(HostOp::Write, PAGE, bench.depth(), &draw());
-    bed.run(HostOp::Write, PAGE, bench.depth(), &draw())
+    drive.run(HostOp::Write, PAGE, bench.depth(), &draw());
+    drive.run(HostOp::Write, PAGE, bench.depth(), &draw())
 }

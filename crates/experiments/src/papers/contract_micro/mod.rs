@@ -1,20 +1,20 @@
-//! The micro-benchmarks of the unwritten contract: for each rule a workload that keeps it,
-//! one that breaks it and is the same otherwise, and the price of the difference on a
-//! simulated drive.
+//! The micro-benchmarks of the unwritten contract. For each rule there is a workload that keeps
+//! it and one that breaks it and is otherwise the same; the result is the cost of breaking the
+//! rule on a simulated drive.
 //!
 //! Source: He, Kannan, Arpaci-Dusseau, Arpaci-Dusseau, "The unwritten contract of solid
 //! state drives", EuroSys'17, and the benchmarks of its simulator. Drive: the preset
-//! `wiscsim` (16 channels that are one server each, 2 KiB pages, 64 pages a block, writes
-//! complete on flash). Differs: cleaning is not called for but comes when room is needed,
-//! on a drive with a quarter more flash than addresses, so that its cost shows in the
-//! bandwidth of what is written next.
+//! `wiscsim` (16 channels that are one server each, 2 KiB pages, 64 pages per block, writes
+//! complete on flash). Differs: the benchmark does not trigger cleaning. The drive, which has a
+//! quarter more flash than addresses, cleans when it needs erased blocks, so that the cost shows in
+//! the bandwidth of the writes that follow.
 
 mod alignment;
 mod grouping;
 mod lifetime;
 mod locality;
+mod measured;
 mod request_scale;
-mod run;
 
 use prism_base::{Bytes, Nanos};
 use prism_ssd::{Device, MapCounts};
@@ -25,52 +25,51 @@ use crate::scale::Scale;
 pub use lifetime::Wear;
 pub use prism_contract::rules::Rule;
 
-/// What one workload got, and what it cost the flash, to the end of the work that it left
-/// behind.
+/// The performance of a workload and the flash operations that it caused, including background
+/// work after its last request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
     /// Bytes a second, from the first submission to the last completion.
     pub bandwidth: f64,
     /// Mean latency.
     pub latency: Nanos,
-    /// Units programmed over units written by the host; `None` if it wrote none.
+    /// Units programmed over units written by the host; `None` if the host wrote none.
     pub write_amplification: Option<f64>,
     /// Blocks erased.
     pub erases: u64,
-    /// Looks at a cached map, where the map is on flash.
+    /// Lookups of the map cache, if the drive has its map on flash.
     pub map: Option<MapCounts>,
-    /// How blocks wore, where that is looked at.
+    /// The wear of blocks, if the benchmark is about it.
     pub wear: Option<Wear>,
 }
 
-/// One workload.
+/// A workload and its cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
-    /// What is done, in a few words.
+    /// The workload in a few words.
     pub what: String,
-    /// What came of it.
+    /// Its cost.
     pub cost: Cost,
 }
 
-/// What a published price is a ratio of.
+/// The quantity of which a published price is a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// Bytes a second, kept over broken.
+    /// Bytes a second, with the rule kept over with the rule broken.
     Bandwidth,
-    /// Requests a second, kept over broken.
+    /// Requests a second, with the rule kept over with the rule broken.
     Throughput,
-    /// Mean latency, broken over kept.
+    /// Mean latency, with the rule broken over with the rule kept.
     Latency,
-    /// Blocks erased, broken over kept.
+    /// Blocks erased, with the rule broken over with the rule kept.
     Erases,
 }
 
-/// A price that the paper names in its introduction of a rule. Its source is most likely the
-/// literature that it cites there, and not a run of its simulator, so that a difference
-/// proves nothing.
+/// A price that the paper gives where it introduces a rule. It most likely comes from the
+/// literature cited there and not from the paper's simulator, so a difference proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Published {
-    /// What it is a ratio of.
+    /// The quantity of which it is a ratio.
     pub metric: Metric,
     /// How many times worse it is to break the rule.
     pub price: f64,
@@ -80,23 +79,23 @@ const fn published(metric: Metric, price: f64) -> Published {
     Published { metric, price }
 }
 
-/// A workload that keeps a rule beside one that breaks it.
+/// A workload that keeps a rule compared with one that breaks it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// The rule.
     pub rule: Rule,
-    /// The benchmark and what of it is measured.
+    /// The benchmark and the part of it that is measured.
     pub name: &'static str,
-    /// The rule is kept.
+    /// The workload that keeps the rule.
     pub conform: Side,
-    /// The rule is broken.
+    /// The workload that breaks the rule.
     pub violate: Side,
-    /// What the paper names.
+    /// The prices that the paper gives.
     pub published: &'static [Published],
 }
 
 impl Comparison {
-    /// How many times worse the broken rule is; `None` where that has no meaning.
+    /// How many times worse it is to break the rule; `None` if one of the numbers is 0.
     #[must_use]
     pub fn price(&self, metric: Metric) -> Option<f64> {
         let (kept, broken) = (&self.conform.cost, &self.violate.cost);
@@ -110,22 +109,22 @@ impl Comparison {
     }
 }
 
-/// The benchmarks: each is a run of a few seconds at full scale.
+/// The benchmarks. Each takes a few seconds at full scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Benchmark {
-    /// Sixteen small requests at once beside one.
+    /// Sixteen small requests in flight, or one.
     RequestScaleCount,
-    /// Large requests beside small ones, one at a time.
+    /// Large or small requests, one in flight.
     RequestScaleSize,
-    /// Addresses that the cached part of the map covers beside wider ones.
+    /// Addresses that the map cache covers, or a wider range.
     Locality,
-    /// Blocks written whole and in order beside their second half first.
+    /// Blocks written from the beginning, or the second half first.
     Alignment,
-    /// Two kinds of data one after the other beside both in turn.
+    /// Two kinds of data written one after the other, or alternately.
     GroupInTime,
-    /// Two kinds of data in places of their own beside shared places.
+    /// Two kinds of data at separate addresses, or at alternating ones.
     GroupInSpace,
-    /// All data overwritten as often beside some far more often.
+    /// All data overwritten equally often, or some far more often.
     Lifetime,
 }
 
@@ -141,7 +140,7 @@ impl Benchmark {
         Self::Lifetime,
     ];
 
-    /// Runs it.
+    /// Runs the benchmark.
     #[must_use]
     pub fn run(self, scale: Scale, seed: u64) -> Vec<Comparison> {
         let bench = Bench { scale, seed };
@@ -159,14 +158,14 @@ impl Benchmark {
 
 const PAGE: u64 = 2048;
 const BLOCK: u64 = 64 * PAGE;
-/// A large request, and the piece in which kinds of data take turns.
+/// Bytes of a large request, and of the pieces in which two kinds of data alternate.
 const CHUNK: u64 = 128 << 10;
-/// What the benchmarks write, unless they say otherwise, and the addresses they use.
+/// Bytes that a benchmark writes, and of the addresses it uses, unless it says otherwise.
 const SPACE: u64 = 128 << 20;
-/// Flash over addresses where cleaning is to be seen.
+/// Bytes of flash for [`SPACE`] bytes of addresses in the benchmarks with cleaning.
 const FLASH: u64 = SPACE / 4 * 5;
 
-/// How a benchmark is run.
+/// Scale and seed of a benchmark.
 #[derive(Clone, Copy, Debug)]
 struct Bench {
     scale: Scale,
@@ -174,8 +173,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// A smaller drive has fewer channels and as much on each, so that blocks on a die, and
-    /// with them cleaning, stay as they are.
+    /// Channels of the drive. A smaller drive has fewer channels with as many blocks on each, so
+    /// that cleaning, which depends on the blocks of a die, is the same.
     fn channels(self) -> u32 {
         match self.scale {
             Scale::Full => 16,
@@ -183,17 +182,17 @@ impl Bench {
         }
     }
 
-    /// Requests that keep all channels busy: one for each.
+    /// Requests in flight that keep all channels busy: one per channel.
     fn depth(self) -> u32 {
         self.channels()
     }
 
-    /// `full` bytes of the full drive.
+    /// `full` bytes at full scale, reduced with the number of channels.
     fn bytes(self, full: u64) -> u64 {
         full / 16 * u64::from(self.channels())
     }
 
-    /// A drive of `capacity` over `flash`, both of the full drive.
+    /// A drive of `capacity` bytes with `flash` bytes of flash, both given for full scale.
     fn device(self, capacity: u64, flash: u64) -> Device {
         let mut device = preset("wiscsim");
         device.flash.channels = self.channels();

@@ -1,9 +1,9 @@
-//! Request scale: many requests at once, or large ones, reach all channels.
+//! Request scale: many requests in flight, or large ones, keep all channels busy.
 
 use prism_base::Rng;
 use prism_ssd::HostOp;
 
-use super::run::{Bed, shuffled};
+use super::measured::{MeasuredDrive, shuffled};
 use super::{
     Bench, CHUNK, Comparison, Cost, FLASH, Metric, PAGE, Published, Rule, SPACE, Side, published,
 };
@@ -11,7 +11,7 @@ use super::{
 const WRITE: &[Published] = &[published(Metric::Bandwidth, 10.0)];
 const READ: &[Published] = &[published(Metric::Bandwidth, 18.0)];
 
-/// Small requests, many or one at a time.
+/// Small requests, with many or one in flight.
 pub(super) fn count(bench: Bench) -> Vec<Comparison> {
     let depth = bench.depth();
     let name = |depth| format!("2 KiB, {depth} at once");
@@ -20,7 +20,7 @@ pub(super) fn count(bench: Bench) -> Vec<Comparison> {
     compare(bench, sides, names)
 }
 
-/// Large or small requests, one at a time.
+/// Large or small requests, with one in flight.
 pub(super) fn size(bench: Bench) -> Vec<Comparison> {
     let sides = [("128 KiB, 1 at once".into(), CHUNK, 1), ("2 KiB, 1 at once".into(), PAGE, 1)];
     compare(bench, sides, ["size: write", "size: read", "size: cleaning"])
@@ -46,17 +46,17 @@ fn compare(
         .collect()
 }
 
-/// Every address is written once in a random order and read once in another; a random half
-/// is discarded, and written again.
+/// Writes every address once in random order, reads every address once in another order, discards a
+/// random half, and writes that half again. Returns the costs of both writes and of the reads.
 fn phases(bench: Bench, size: u64, depth: u32) -> [Cost; 3] {
-    let mut bed = Bed::empty(bench.device(SPACE, FLASH), bench.seed);
+    let mut drive = MeasuredDrive::empty(bench.device(SPACE, FLASH), bench.seed);
     let space = bench.bytes(SPACE);
     let order = |label| shuffled(space, size, &mut Rng::stream(bench.seed, label));
-    let write = bed.run(HostOp::Write, size, depth, &order("request-scale.write"));
-    let read = bed.run(HostOp::Read, size, depth, &order("request-scale.read"));
+    let write = drive.run(HostOp::Write, size, depth, &order("request-scale.write"));
+    let read = drive.run(HostOp::Read, size, depth, &order("request-scale.read"));
     let mut half = order("request-scale.discard");
     half.truncate(half.len() / 2);
-    bed.run(HostOp::Discard, size, depth, &half);
-    let again = bed.run(HostOp::Write, size, depth, &half);
+    drive.run(HostOp::Discard, size, depth, &half);
+    let again = drive.run(HostOp::Write, size, depth, &half);
     [write, read, again]
 }

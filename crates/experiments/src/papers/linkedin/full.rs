@@ -1,4 +1,4 @@
-//! What a free block costs on a full drive, and how long a drive lasts.
+//! The cost of a free block on a full drive, and the lifetime of a drive.
 
 use prism_base::Bytes;
 use prism_ftl::{Frontiers, VictimPolicy};
@@ -9,40 +9,40 @@ use crate::calculators::{Cell, life, usual_cycles};
 use crate::theory;
 use crate::theory::write_amplification::{Setup, measure};
 
-/// Pages a block in the article's example of cleaning.
+/// Pages per block in the article's example of cleaning.
 pub const PAGES: u32 = 128;
-/// Shares of the drive that hold valid data, in hundredths.
+/// Shares of the drive that hold valid data, in percent.
 pub const FULL: [u32; 10] = [10, 20, 30, 40, 50, 60, 70, 80, 90, 95];
 
-/// What it takes to free one block, net.
+/// The cost of freeing one block net.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
-    /// Blocks that are cleaned.
+    /// Blocks cleaned.
     pub blocks: f64,
-    /// Pages that are copied.
+    /// Pages copied.
     pub pages: f64,
 }
 
 impl Price {
-    /// Where victims have the share `valid` of valid pages.
+    /// The cost if victims have the share `valid` of valid pages.
     fn of(valid: f64) -> Self {
         let blocks = 1.0 / (1.0 - valid);
         Self { blocks, pages: f64::from(PAGES) * valid * blocks }
     }
 }
 
-/// The price on a drive that is so full, under uniform random writes.
+/// The cost of a free block on a drive that is `full`, under uniform random writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FullRow {
-    /// A: the share of the flash that holds valid data.
+    /// The share of the flash that holds valid data, A.
     pub full: f64,
-    /// The article's: 1 / (1 - A) blocks and P A / (1 - A) pages.
+    /// The article's formula: 1 / (1 - A) blocks and P A / (1 - A) pages.
     pub formula: Price,
-    /// Simulated, a random block being the victim.
+    /// Simulated with random victims.
     pub random: Price,
-    /// Simulated, the block with fewest valid pages being the victim.
+    /// Simulated with greedy victims.
     pub greedy: Price,
-    /// Greedy in the mean field.
+    /// Greedy victims in theory.
     pub greedy_theory: Price,
 }
 
@@ -60,12 +60,13 @@ fn setup(bench: Bench, victim: VictimPolicy, op: f64) -> Setup {
     }
 }
 
-/// The price at `full` hundredths.
+/// The cost at `full` percent.
 pub(super) fn row(bench: Bench, full: u32) -> FullRow {
     let full = f64::from(full) / 100.0;
     let op = 1.0 / full - 1.0;
     let simulated = |victim| {
-        let (_, counts) = measure(&setup(bench, victim, op), bench.seed).expect("room enough");
+        let (_, counts) =
+            measure(&setup(bench, victim, op), bench.seed).expect("the flash is large enough");
         let cleaned = counts.erases[Cause::Gc] as f64 * f64::from(PAGES);
         Price::of(counts.units[Cause::Gc] as f64 / cleaned)
     };
@@ -78,28 +79,28 @@ pub(super) fn row(bench: Bench, full: u32) -> FullRow {
     }
 }
 
-/// How long a drive lasts.
+/// The lifetime of a drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LifeRow {
-    /// Bits a cell.
+    /// Bits per cell.
     pub cell: Cell,
-    /// Cycles that a block is good for.
+    /// P/E cycles that a block endures.
     pub cycles: u32,
-    /// The write amplification that the article supposes.
+    /// The write amplification that the article assumes.
     pub write_amplification: f64,
-    /// Days in the article: 10 months and one.
+    /// Days in the article, which gives 10 months and 1 month.
     pub published: f64,
-    /// Days by its formula.
+    /// Days by the formula of the article.
     pub formula: f64,
-    /// Spare over capacity at which greedy cleaning under uniform random writes has that
+    /// Spare flash over capacity at which greedy cleaning under uniform random writes has this
     /// write amplification in theory.
     pub spare: f64,
-    /// What it is when simulated with that.
+    /// The write amplification simulated with this spare flash.
     pub measured: f64,
-    /// Days by the formula with what was measured.
+    /// Days by the formula with the simulated write amplification.
     pub by_measured: f64,
-    /// Days until blocks are erased so often in the mean: the spare flash, which the
-    /// formula leaves out, wears as well.
+    /// Days until the mean number of erases reaches `cycles`. The formula leaves out the spare
+    /// flash, which wears as well.
     pub by_erases: f64,
 }
 
@@ -116,12 +117,11 @@ pub(super) fn lives(bench: Bench) -> Vec<LifeRow> {
 
 fn one_life(bench: Bench, cell: Cell, write_amplification: f64, months: f64) -> LifeRow {
     let cycles = usual_cycles(cell);
-    let days = |amplification| {
-        life(SIZE, cycles, amplification, RATE).expect("nothing of it is zero").days
-    };
+    let days =
+        |amplification| life(SIZE, cycles, amplification, RATE).expect("no quantity is 0").days;
     let spare = spare_of(write_amplification);
     let setup = setup(bench, VictimPolicy::Greedy, spare);
-    let (measured, counts) = measure(&setup, bench.seed).expect("room enough");
+    let (measured, counts) = measure(&setup, bench.seed).expect("the flash is large enough");
     let written = counts.units[Cause::Host] as f64;
     let logical = f64::from(setup.blocks * PAGES) / (1.0 + spare);
     let erases_a_capacity =
@@ -141,7 +141,7 @@ fn one_life(bench: Bench, cell: Cell, write_amplification: f64, months: f64) -> 
     }
 }
 
-/// The spare at which greedy has this write amplification in theory.
+/// The spare flash over capacity at which greedy has this write amplification in theory.
 fn spare_of(write_amplification: f64) -> f64 {
     let (mut low, mut high) = (0.01, 2.0);
     for _ in 0..50 {
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_prices_of_the_article_come_out() {
+    fn costs_of_the_article_are_reproduced() {
         for (full, blocks, pages) in [(0.5, 2.0, 128.0), (0.8, 5.0, 512.0), (0.95, 20.0, 2432.0)] {
             let price = Price::of(full);
             assert!((price.blocks - blocks).abs() < 1e-9, "{price:?}");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spare_is_found_for_a_write_amplification() {
+    fn spare_flash_is_found_for_a_write_amplification() {
         for wanted in [1.5, 4.0, 10.0] {
             let found = theory::greedy(spare_of(wanted), PAGES);
             assert!((found / wanted - 1.0).abs() < 1e-3, "{found} for {wanted}");

@@ -1,23 +1,22 @@
-//! "Designing SSD-Friendly Applications" (2016): its figures beside those of a simulated
+//! The figures of "Designing SSD-Friendly Applications" (2016), compared with those of a simulated
 //! drive.
 //!
-//! Source: the article of 3 May 2016; its longer version is in IEEE COMPSAC 2016. The
-//! article does not name its drive, the sizes of its queries, or how its writes were paced;
-//! what is supposed here stands where it is supposed. Drive: the preset `pcie-mlc`, made
-//! small with all its dies. Differs: the host is no more than threads that wait for their
-//! writes. File system, page cache and processors are in the time that a write takes.
+//! Source: the article of 3 May 2016; its longer version is in IEEE COMPSAC 2016. The article does
+//! not name its drive, the sizes of its queries, or how its writes were paced; each module states
+//! its assumptions. Drive: the preset `pcie-mlc`, made smaller with all its dies. Differs: the host
+//! consists only of threads that wait for their writes. The time of a write includes that of file
+//! system, page cache and CPU.
 
-mod bed;
 mod full;
 mod published;
 mod rates;
 mod threads;
 mod updates;
 mod users;
+mod writers;
 
 use crate::scale::Scale;
 
-pub use bed::Stretch;
 pub use full::{FULL, FullRow, LifeRow, PAGES, Price};
 pub use published::compare;
 pub use rates::{LARGE_LATENCY, Place, RATES, RateRow, SIZE as RATE_SIZE, SPAN, When};
@@ -27,11 +26,12 @@ pub use threads::{
 };
 pub use updates::{CHANGES, ChangeRow, Update, UpdateRow, changes};
 pub use users::{Layout, LayoutRow, RECORD, SKEW};
+pub use writers::Stretch;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// How an experiment is run.
+/// Scale and seed of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bench {
     pub(crate) scale: Scale,
@@ -39,42 +39,42 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// So many gibibytes at full scale.
+    /// `gib` gibibytes at full scale, in bytes.
     fn bytes(self, gib: u64) -> u64 {
         self.scale.of(gib * GIB)
     }
 
-    /// So many at full scale.
+    /// `full` at full scale.
     fn count(self, full: u64) -> u64 {
         self.scale.of(full)
     }
 }
 
-/// A part of the work that can be done on its own.
+/// An experiment, independent of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Both sizes of the article with its threads.
+    /// Both sizes of writes of the article with its numbers of threads.
     Threads,
-    /// Sizes from a page to a large write.
+    /// Sizes of writes from a page to a large write.
     Sizes,
-    /// The threshold of the article's example.
+    /// The size from which writes keep all dies busy, for the article's example.
     Threshold,
-    /// What could slow eight threads down.
+    /// A mechanism that could slow eight threads down.
     Slower(Mechanism),
-    /// The longest latencies at each rate of writing.
+    /// The longest latencies at several rates of writing.
     Rates(Place, When),
-    /// The price of a free block on a drive so full, in hundredths.
+    /// The cost of a free block on a drive that is full to this percentage.
     Full(u32),
-    /// How long the drives of the article last.
+    /// The lifetimes of the drives of the article.
     Lives,
     /// Updates in place, out of place and in a log.
     Updates,
-    /// Hot users and cold ones.
+    /// Hot and cold users.
     Users(Layout),
 }
 
 impl Part {
-    /// Every part, the longest first.
+    /// Every experiment, the longest first.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let mut all = Vec::new();
@@ -88,7 +88,7 @@ impl Part {
         all
     }
 
-    /// Does it; only what this part finds is in the result.
+    /// Runs the experiment. Only its own rows are in the result.
     #[must_use]
     pub fn run(self, scale: Scale, seed: u64) -> Found {
         let (bench, mut found) = (Bench { scale, seed }, Found::default());
@@ -107,31 +107,31 @@ impl Part {
     }
 }
 
-/// All parts together.
+/// The rows of the experiments.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
-    /// Both sizes of the article with its threads.
+    /// Both sizes of writes of the article with its numbers of threads.
     pub threads: Vec<ThreadsRow>,
-    /// Sizes from a page to a large write, by one thread and by eight.
+    /// Sizes of writes from a page to a large write, by one thread and by eight.
     pub sizes: Vec<ThreadsRow>,
-    /// The threshold of the article's example.
+    /// The size from which writes keep all dies busy, for the article's example.
     pub threshold: Vec<ThresholdRow>,
-    /// What could slow eight threads down.
+    /// Mechanisms that could slow eight threads down.
     pub slower: Vec<MechanismRow>,
-    /// The longest latencies at each rate of writing.
+    /// The longest latencies at several rates of writing.
     pub rates: Vec<RateRow>,
-    /// The price of a free block, emptiest drive first.
+    /// The cost of a free block, for the emptiest drive first.
     pub full: Vec<FullRow>,
-    /// How long the drives of the article last.
+    /// The lifetimes of the drives of the article.
     pub lives: Vec<LifeRow>,
     /// Updates in place, out of place and in a log.
     pub updates: Vec<UpdateRow>,
-    /// Hot users and cold ones.
+    /// Hot and cold users.
     pub users: Vec<LayoutRow>,
 }
 
 impl Found {
-    /// Puts the results of parts together, in whatever order they come.
+    /// Puts the rows of experiments together, in any order.
     #[must_use]
     pub fn of(parts: Vec<Self>) -> Self {
         let mut all = Self::default();

@@ -1,22 +1,22 @@
-//! Every number that the article gives and a simulation can have, beside ours.
+//! Comparison of the simulations with every number of the article that they can produce.
 
 use prism_base::{Bytes, Nanos};
 
 use super::{ChangeRow, Found, Place, RateRow, SMALL, ThreadsRow, Update, When, changes};
 use crate::comparison::{Beside, Quantity, Why};
 
-/// Rates of a drive that is fitted to some of them.
+/// Tolerance of rates, to some of which the drive is fitted.
 const RATE_TOLERANCE: f64 = 0.1;
-/// Random victims against the formula that supposes them.
+/// Tolerance of simulated random victims against the formula, which assumes random victims.
 const RANDOM_TOLERANCE: f64 = 0.02;
-/// The article rounds to whole months.
+/// Tolerance of lifetimes, which the article rounds to whole months.
 const MONTHS_TOLERANCE: f64 = 0.2;
 
-/// A page, beside which queries are put.
+/// The size of the writes with which queries are compared.
 const PAGE: Bytes = Bytes(4096);
 
-/// Where the article says what: its seven design changes by number, and what stands before
-/// them under "Better application performance" and "Longer SSD life".
+/// The parts of the article: its seven design changes by number, and the sections "Better
+/// application performance" and "Longer SSD life" before them.
 const SMALL_PLACE: &str = "change 6";
 const LARGE_PLACE: &str = "change 7";
 const FULL_PLACE: &str = "change 5";
@@ -24,7 +24,7 @@ const LIFE_PLACE: &str = "life";
 const RATES_PLACE: &str = "change 4";
 const QUERIES_PLACE: &str = "intro";
 
-/// Everything that can be compared, in the order of the article.
+/// Every comparison, in the order of the article.
 #[must_use]
 pub fn compare(found: &Found) -> Vec<Beside> {
     let mut all = queries(found);
@@ -43,8 +43,8 @@ fn rate(row: &ThreadsRow) -> Option<Beside> {
     let (size, place) = if small { ("10 KB", SMALL_PLACE) } else { ("10 MB", LARGE_PLACE) };
     let why = match (small, row.threads) {
         (false, 8) => Why::Unexplained(
-            "nothing in the drive slows eight threads that write files in order; what was tried \
-             stands in the table of mechanisms",
+            "no modelled part of the drive slows eight threads that write files in order; the \
+             table of mechanisms lists what was tried",
         ),
         _ => Why::Explained("the drive is fitted to seven such rates with five numbers"),
     };
@@ -60,9 +60,9 @@ fn rate(row: &ThreadsRow) -> Option<Beside> {
     })
 }
 
-/// Queries a second of the application: 142 on a hard disk, 20,000 on an SSD, 100,000 with
-/// several threads. What a query writes is not said, so that of ours the ratio is what can
-/// be compared; beside the numbers stand the writes of one page.
+/// Queries a second of the application: 142 on a hard disk, 20,000 on an SSD, 100,000 with several
+/// threads. The article does not say what a query writes, so only the ratio can be compared. Next to
+/// the absolute numbers are writes of one page a second.
 fn queries(found: &Found) -> Vec<Beside> {
     let find = |rows: &[ThreadsRow], size, threads| {
         rows.iter().find(|row| (row.size, row.threads) == (size, threads)).map(|row| row.stretch)
@@ -77,8 +77,8 @@ fn queries(found: &Found) -> Vec<Beside> {
         ours,
         tolerance: RATE_TOLERANCE,
         why: Why::Explained(
-            "a query is no write: the article's 115 and 500 MB/s are 11,200 and 49,000 writes of \
-             10 KB a second, so that about two queries share a write",
+            "a query is not a write: the article's 115 and 500 MB/s are 11,200 and 49,000 writes \
+             of 10 KB a second, so about two queries share a write",
         ),
     };
     let ratio = Beside {
@@ -96,7 +96,7 @@ fn queries(found: &Found) -> Vec<Beside> {
     vec![number("one thread", 20_000.0, page(1)), number("several", 100_000.0, page(8)), ratio]
 }
 
-/// The longest write at the lowest and at the highest rate, and how many were large.
+/// The longest latency at the lowest and at the highest rate, and the number of large latencies.
 fn rates(found: &Found) -> Vec<Beside> {
     let wanted = |rate| {
         let written = |row: &&RateRow| {
@@ -123,11 +123,11 @@ fn rates(found: &Found) -> Vec<Beside> {
         let what = format!("writes over 50 ms in 2 h, {rate} MB/s, log");
         beside(what, Quantity::Count, published, ours, why)
     };
-    let light = "neither the size of its writes is given nor what the file system adds; a larger \
-                 write takes longer";
-    let heavy = "here cleaning takes turns with the host row by row, and a log leaves nothing to \
-                 copy; whether the article's drive emptied blocks in one go, or copied at all, is \
-                 not said";
+    let light = "the article gives neither the size of its writes nor the time of the file system; \
+                 a larger write takes longer";
+    let heavy = "in the simulation cleaning alternates with host writes after each program unit, \
+                 and a log leaves no valid data to copy; the article does not say whether its \
+                 drive cleaned whole blocks in one operation, or whether it copied";
     vec![
         longest(10, 8.0, light),
         longest(800, 92.0, heavy),
@@ -159,14 +159,15 @@ fn lives(found: &Found) -> Vec<Beside> {
             days(
                 "by erases",
                 row.by_erases,
-                Why::Explained("spare flash wears as well, and the formula leaves it out"),
+                Why::Explained("spare flash wears as well; the formula leaves it out"),
             ),
         ]
     });
     rows.collect()
 }
 
-/// The article names two drives, one four fifths and one nineteen twentieths full.
+/// The examples of the article: share of valid data, blocks cleaned and pages copied per free
+/// block.
 const NAMED: [(f64, f64, f64); 2] = [(0.80, 5.0, 512.0), (0.95, 20.0, 2432.0)];
 
 fn full(found: &Found) -> Vec<Beside> {
@@ -186,7 +187,7 @@ fn full(found: &Found) -> Vec<Beside> {
         };
         let copied = "pages copied";
         let greedy = Why::Explained(
-            "the formula supposes victims as full as the drive; greedy takes emptier ones",
+            "the formula assumes victims as full as the drive; greedy takes emptier ones",
         );
         add("random victims", "blocks for one", blocks, row.random.blocks, Why::Same);
         add("random victims", copied, pages, row.random.pages, Why::Same);
@@ -196,7 +197,7 @@ fn full(found: &Found) -> Vec<Beside> {
     all
 }
 
-/// About 20,000 updates a second either way on an SSD (280 in place and 170 elsewhere on a
+/// Updates in place and at random addresses: about 20,000 a second each on an SSD (280 and 170 on a
 /// hard disk).
 fn in_place(found: &Found) -> Option<Beside> {
     let rate = |update| {
@@ -214,7 +215,7 @@ fn in_place(found: &Found) -> Option<Beside> {
     })
 }
 
-/// "Even a single-bit update will result in at least a 4KB SSD write": a byte here.
+/// "Even a single-bit update will result in at least a 4KB SSD write"; the simulation changes a byte.
 fn change(cheapest: &ChangeRow) -> Beside {
     Beside {
         what: "bytes of flash for a change of one byte, at least".into(),
@@ -224,13 +225,13 @@ fn change(cheapest: &ChangeRow) -> Beside {
         ours: Some(cheapest.scattered[1]),
         tolerance: RATE_TOLERANCE,
         why: Why::Explained(
-            "the article's is the least; cleaning of a full drive under random writes adds its \
+            "the article gives the minimum; on a full drive under random writes, cleaning adds its \
              write amplification",
         ),
     }
 }
 
-/// The smallest size at which one thread gets nine tenths of what larger writes get.
+/// The smallest size at which one thread reaches 90 % of the rate of larger writes.
 fn threshold(found: &Found) -> Option<Beside> {
     let best = found.threshold.iter().map(|row| row.rate).reduce(f64::max)?;
     let reached = found.threshold.iter().find(|row| row.rate >= 0.9 * best);

@@ -1,4 +1,4 @@
-//! Rates of writing: how long the longest write takes, and how often one takes long.
+//! Writes at a constant rate: the longest latency, and the number of large latencies.
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::CleaningMode;
@@ -6,76 +6,75 @@ use prism_nand::Cause;
 use prism_ssd::device::FtlSpec;
 use prism_ssd::{Completion, Device, Drive, HostOp, Request};
 
-use super::bed::PRESET;
+use super::writers::PRESET;
 use super::{Bench, GIB};
 use crate::drives::{filled, preset, smaller};
 use crate::load::{OpenLoop, Tally, closed_loop, run};
 
-/// What the article counts as a large latency.
+/// A longer latency counts as large, as in the article.
 pub const LARGE_LATENCY: Nanos = Nanos(50_000_000);
-/// How long it wrote at each rate.
+/// The time of the article's runs at each rate.
 pub const SPAN: Nanos = Nanos(2 * 3600 * 1_000_000_000);
 /// The rates of the article in megabytes a second.
 pub const RATES: [u32; 6] = [10, 50, 100, 200, 400, 800];
-/// Size of a write, which the article does not give: smaller ones than 16 KiB cannot reach
-/// 800 MB/s on the drive, whose commands are counted.
+/// Size of a write, which the article does not give. With writes below 16 KiB the drive, which
+/// limits commands per second, cannot reach 800 MB/s.
 pub const SIZE: Bytes = Bytes(1 << 20);
-/// The drive: whole blocks, all dies.
+/// Capacity of the drive, which keeps the size of its blocks and all its dies.
 const CAPACITY: Bytes = Bytes(12 * GIB);
-/// A unit is a row of a die, since no write here is smaller or lies across two.
+/// The mapping unit is a program unit of a die: writes are multiples of it and aligned to it.
 const UNIT: Bytes = Bytes(16 << 10);
-/// What is written before it is measured, as a multiple of the capacity: the drive is used,
-/// and cleaning in flight.
+/// Bytes written before the measurement, as a multiple of the capacity, so that the drive is
+/// cleaning when it begins.
 const WARM_UP: u64 = 1;
 
-/// Where writes go.
+/// The addresses of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// One after another, round the drive: a block dies as a whole.
+    /// Sequential, over and over through the drive, so that the data of a block dies together.
     Log,
-    /// Anywhere, so that cleaning copies.
+    /// Random, so that cleaning copies.
     Anywhere,
 }
 
 /// When the drive cleans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// When a die runs out of erased blocks, in turn with writes.
+    /// When a die runs out of erased blocks, alternating with writes.
     Foreground,
-    /// From a larger number of erased blocks on, a step at a time while nothing of the host
-    /// waits for the die, and in idle time; in turn with writes only when a die runs out.
+    /// Earlier, in single steps while no host request waits for the die, and in idle time.
+    /// Cleaning alternates with writes only when a die runs out of erased blocks.
     Background,
 }
 
-/// One rate.
+/// The measurements at one rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateRow {
-    /// Megabytes a second that the host writes.
+    /// Rate at which the host writes, in megabytes a second.
     pub rate: u32,
-    /// Where.
+    /// The addresses of writes.
     pub place: Place,
     /// When the drive cleans.
     pub when: When,
-    /// Time simulated.
+    /// Simulated time.
     pub span: Nanos,
-    /// Writes.
+    /// Number of writes.
     pub writes: u64,
-    /// The longest latency, since a write was due.
+    /// The longest latency, counted from when a write is due.
     pub max: Nanos,
     /// Writes that took longer than 50 ms.
     pub large: u64,
-    /// The same for two hours.
+    /// The number of such writes, extrapolated to two hours.
     pub large_in_span: f64,
-    /// Megabytes a second that the drive did: less than `rate` where it cannot follow.
+    /// Rate that the drive reached, in megabytes a second: less than `rate` if it cannot keep up.
     pub done: f64,
-    /// Units programmed for each that the host wrote.
+    /// Units programmed per unit that the host wrote.
     pub write_amplification: f64,
     /// Blocks erased.
     pub erases: u64,
 }
 
-/// All rates one after another on the same drive, lowest first, written to `place` and
-/// cleaned `when`.
+/// All rates one after another on the same drive, the lowest first.
 pub(super) fn rows(bench: Bench, place: Place, when: When) -> Vec<RateRow> {
     let mut drive = filled(device(when), bench.seed);
     let places = drive.device().capacity().0 / SIZE.0;
@@ -133,14 +132,20 @@ fn row(
     }
 }
 
-struct Paced {
+/// The latencies of writes at a constant rate.
+struct PacedWrites {
     tally: Tally,
     large: u64,
 }
 
-/// Writes are due every `gap`. One that finds the queue full waits in the host, and its
+/// Issues a write every `gap`. A write that finds the queue of the drive full waits in the host; its
 /// latency counts from when it was due.
-fn paced(drive: &mut Drive, gap: Nanos, writes: u64, mut next: impl FnMut() -> Request) -> Paced {
+fn paced(
+    drive: &mut Drive,
+    gap: Nanos,
+    writes: u64,
+    mut next: impl FnMut() -> Request,
+) -> PacedWrites {
     let (mut tally, mut large) = (Tally::starting(drive.now()), 0);
     let completed = |completion: &Completion, _: &Request, due| {
         tally.add(completion, due);
@@ -148,5 +153,5 @@ fn paced(drive: &mut Drive, gap: Nanos, writes: u64, mut next: impl FnMut() -> R
     };
     let next = |number| (if number == 0 { Nanos::ZERO } else { gap }, next());
     run(drive, &mut OpenLoop::new(drive.now(), writes, usize::MAX, next, completed));
-    Paced { tally, large }
+    PacedWrites { tally, large }
 }

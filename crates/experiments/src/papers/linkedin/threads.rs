@@ -1,38 +1,38 @@
-//! Threads and sizes: small writes need several threads, large ones do not.
+//! Threads and sizes: small writes need several threads to use a drive, large ones do not.
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_ssd::device::{MapLoad, Mapping, WriteCache};
 use prism_ssd::{Device, InitialState};
 
-use super::bed::{PRESET, Stretch, threads, wide, write};
+use super::writers::{PRESET, Stretch, threads, wide, write};
 use super::{Bench, MIB};
 use crate::drives::{prepared, preset};
 
-/// The small write of the article. It says 10 KB; ten times 1024 bytes is whole sectors.
+/// Size of a small write. The article says 10 KB; here it is 10 KiB, a multiple of the sector.
 pub const SMALL: Bytes = Bytes(10 << 10);
-/// The large one.
+/// Size of a large write.
 pub const LARGE: Bytes = Bytes(10 * MIB);
 
-/// Threads of the article, and the megabytes a second that it gives for each.
+/// Threads with small writes, and the megabytes a second that the article gives for them.
 pub const SMALL_THREADS: [(u32, f64); 4] = [(1, 115.0), (2, 230.0), (4, 460.0), (8, 500.0)];
-/// The same of large writes.
+/// Threads with large writes, and the megabytes a second that the article gives for them.
 pub const LARGE_THREADS: [(u32, f64); 3] = [(1, 414.0), (2, 816.0), (8, 500.0)];
 
-/// A number of threads that write requests of one size.
+/// The measurements with a number of threads and a size of writes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadsRow {
     /// Size of each write.
     pub size: Bytes,
-    /// Threads, each with one write at a time.
+    /// Threads, each with one write in flight.
     pub threads: u32,
-    /// What came of it.
+    /// The measurements.
     pub stretch: Stretch,
-    /// Megabytes a second in the article.
+    /// Megabytes a second in the article, if it has this row.
     pub published: Option<f64>,
 }
 
-/// Both sizes with the threads of the article; each thread appends to a place of its own, to
-/// files that are new.
+/// Both sizes with the threads of the article. Each thread writes new files sequentially to a part
+/// of the drive of its own.
 pub(super) fn published(bench: Bench) -> Vec<ThreadsRow> {
     let sizes = [(SMALL, &SMALL_THREADS[..]), (LARGE, &LARGE_THREADS[..])];
     let each = sizes.into_iter().flat_map(|(size, all)| all.iter().map(move |one| (size, one)));
@@ -49,7 +49,7 @@ fn row(bench: Bench, size: Bytes, count: u32, published: Option<f64>) -> Threads
     let mut drive = prepared(wide(Bytes(bench.bytes(8))), InitialState::Empty, bench.seed);
     let written = bench.bytes(1) / 4;
     let writes = (written / size.0).max(32 * u64::from(count));
-    // Whole places of the size, so that a thread comes round to where it began.
+    // A multiple of the size, so that a thread wraps around to its first address.
     let places = drive.device().capacity().0 / u64::from(count) / size.0;
     let mut turns = vec![0; count as usize];
     let stretch = threads(&mut drive, count, writes, |thread| {
@@ -61,23 +61,23 @@ fn row(bench: Bench, size: Bytes, count: u32, published: Option<f64>) -> Threads
     ThreadsRow { size, threads: count, stretch, published }
 }
 
-/// Page and dies of the article's example of a threshold.
+/// Page size of the article's example of a threshold.
 pub const EXAMPLE_PAGE: Bytes = Bytes(4096);
-/// Pages that are written at once there.
+/// Pages that the drive of this example writes in parallel.
 pub const EXAMPLE_PARALLELISM: u32 = 16;
 
-/// One size on the drive of the example.
+/// The rate of one size of writes on the drive of the example.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThresholdRow {
-    /// Size of each write, one at a time.
+    /// Size of each write; one is in flight.
     pub size: Bytes,
     /// Bytes a second.
     pub rate: f64,
 }
 
-/// Writes of each size, one at a time, on a drive with the parallelism of the example, where
-/// nothing but its dies decides: a write is complete on flash, firmware and link take no
-/// time. The rate rises with the size as long as a write leaves dies idle.
+/// Writes of several sizes with one in flight, on a drive with the parallelism of the example.
+/// Writes complete on flash, and firmware and link take no time, so that only the dies limit the
+/// rate. It rises with the size as long as a write leaves dies idle.
 pub(super) fn threshold(bench: Bench) -> Vec<ThresholdRow> {
     (0..8).map(|power| Bytes(EXAMPLE_PAGE.0 << power)).map(|size| example(bench, size)).collect()
 }
@@ -104,27 +104,28 @@ fn example(bench: Bench, size: Bytes) -> ThresholdRow {
     ThresholdRow { size, rate: stretch.rate }
 }
 
-/// A thing that could slow eight threads of large writes down, tried on the drive.
+/// A mechanism that could slow down eight threads of large writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
-    /// Nothing: the drive as it is, files written in order.
+    /// None: files are written sequentially.
     Nothing,
-    /// Files at random places of a drive in steady state, so that there is cleaning.
+    /// Files are written to random addresses of a drive in steady state, so that it cleans.
     Cleaning,
-    /// The same, in requests of 128 KiB, in which threads take turns: blocks hold pieces of
-    /// more files, which die apart.
+    /// The same in requests of 128 KiB, so that requests of several threads are interleaved: a block
+    /// holds pieces of several files, which die at different times.
     CleaningInPieces,
-    /// A map on flash of which four translation pages are cached, and pieces as before on a
-    /// drive that is filled: with more threads than pages each piece misses.
+    /// The map is on flash, and four of its translation pages are cached. Files are written in
+    /// requests of 128 KiB to a filled drive: with more threads than cached pages each request
+    /// misses.
     MapCache,
 }
 
 impl Mechanism {
-    /// Every one.
+    /// Every mechanism.
     pub const ALL: [Self; 4] =
         [Self::Nothing, Self::Cleaning, Self::CleaningInPieces, Self::MapCache];
 
-    /// What it is, in a few words.
+    /// Its name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -140,14 +141,14 @@ impl Mechanism {
     }
 }
 
-/// One mechanism with one number of threads.
+/// The measurements of a mechanism with a number of threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MechanismRow {
-    /// What is tried.
+    /// The mechanism.
     pub mechanism: Mechanism,
     /// Threads.
     pub threads: u32,
-    /// What came of it.
+    /// The measurements.
     pub stretch: Stretch,
 }
 
@@ -178,7 +179,7 @@ fn under(bench: Bench, mechanism: Mechanism, count: u32) -> Stretch {
     let size = if mechanism.in_pieces() { PIECE } else { LARGE.0 };
     let files = capacity / LARGE.0;
     let mut rng = Rng::stream(bench.seed, "linkedin.files");
-    // By thread: the file it writes, and how much of it.
+    // By thread: the file it writes, and the bytes of the file written so far.
     let mut at: Vec<_> =
         (0..count).map(|thread| (u64::from(thread) * files / u64::from(count), LARGE.0)).collect();
     let mut next = |thread: u32| {
@@ -191,7 +192,7 @@ fn under(bench: Bench, mechanism: Mechanism, count: u32) -> Stretch {
         *done += size;
         write(offset, size)
     };
-    // As many turns of the drive as it takes for large files to replace small pieces.
+    // So many overwrites of the drive that large files have replaced the small pieces.
     let warm_up = match state {
         InitialState::Steady => 3 * capacity / size,
         _ => 0,

@@ -1,31 +1,31 @@
-//! Updates in place, out of place and in a log, and what a small change costs.
+//! Updates in place, out of place and in a log, and the cost of a small change.
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_ssd::{Drive, InitialState};
 
-use super::bed::{Stretch, threads, wide, write};
+use super::writers::{Stretch, threads, wide, write};
 use super::{Bench, MIB};
 use crate::drives::prepared;
 
 /// A page of the application.
 pub const PAGE: Bytes = Bytes(4096);
-/// The least that a drive is written.
+/// The smallest write to a drive.
 pub const SECTOR: Bytes = Bytes(512);
-/// The file that is updated in place.
+/// Size of the file that is updated in place.
 const FILE: u64 = 16 * MIB;
 /// Updates of one kind at full scale.
 const UPDATES: u64 = 400_000;
 
-/// How something is updated.
+/// A kind of update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// Pages of a small file, over and over in order: what needs no seek on a hard disk.
+    /// Pages of a small file, sequentially and over and over, which needs no seeks on a hard disk.
     InPlace,
-    /// Pages anywhere on the drive.
+    /// Pages at random addresses of the drive.
     Anywhere,
-    /// Pages of a log that goes round the drive.
+    /// Pages of a log that wraps around the drive.
     Log,
-    /// Sectors anywhere: the rest of the page has to be read.
+    /// Sectors at random addresses; the rest of the page must be read.
     SectorAnywhere,
     /// Sectors of a log.
     SectorLog,
@@ -36,7 +36,7 @@ impl Update {
     pub const ALL: [Self; 5] =
         [Self::InPlace, Self::Anywhere, Self::Log, Self::SectorAnywhere, Self::SectorLog];
 
-    /// What it is, in a few words.
+    /// Its name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl Update {
         }
     }
 
-    /// Bytes of a write.
+    /// Size of a write.
     #[must_use]
     pub fn size(self) -> Bytes {
         match self {
@@ -58,15 +58,16 @@ impl Update {
     }
 }
 
-/// One kind of update by one thread on a drive in the state that such updates lead to.
+/// The measurements of a kind of update by one thread, on a drive in the state to which such updates
+/// lead.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpdateRow {
     /// The kind.
     pub update: Update,
-    /// What came of it.
+    /// The measurements.
     pub stretch: Stretch,
-    /// Mean time from a write's submission until all its data is on flash, where nothing is
-    /// buffered and firmware takes no time: what reading the rest of a page adds.
+    /// Mean time from the submission of a write until its data is on flash, on a drive without a
+    /// write-back cache and firmware time. It shows the cost of reading the rest of a page.
     pub on_flash: Nanos,
 }
 
@@ -80,15 +81,15 @@ fn row(bench: Bench, update: Update) -> UpdateRow {
     let count = bench.count(UPDATES);
     let state = match update {
         Update::Anywhere | Update::SectorAnywhere => InitialState::Steady,
-        // Written in order before, and in order now.
+        // The data was written sequentially and is updated sequentially.
         Update::InPlace | Update::Log | Update::SectorLog => InitialState::Filled,
     };
     let mut drive = prepared(device.clone(), state, bench.seed);
     let stretch = run(bench, &mut drive, update, count);
-    let mut bare = device;
-    bare.drive.firmware_write = Nanos::ZERO;
-    bare.drive.write_cache = prism_ssd::device::WriteCache::WriteThrough;
-    let mut drive = prepared(bare, InitialState::Filled, bench.seed);
+    let mut write_through = device;
+    write_through.drive.firmware_write = Nanos::ZERO;
+    write_through.drive.write_cache = prism_ssd::device::WriteCache::WriteThrough;
+    let mut drive = prepared(write_through, InitialState::Filled, bench.seed);
     let on_flash = run(bench, &mut drive, update, count / 20).latency;
     UpdateRow { update, stretch, on_flash }
 }
@@ -115,20 +116,20 @@ fn run(bench: Bench, drive: &mut Drive, update: Update, count: u64) -> Stretch {
 /// Bytes that an application changes at a time.
 pub const CHANGES: [u64; 5] = [1, 8, 64, 512, 4096];
 
-/// What changing so many bytes costs: bytes written for each byte changed.
+/// The cost of a change: bytes written per byte changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangeRow {
     /// Bytes of a change.
     pub change: u64,
-    /// Scattered: each change is a page of its own. To the drive, and to flash.
+    /// Bytes written to the drive and to flash if each change is a write of a page.
     pub scattered: [f64; 2],
-    /// Scattered, in whole sectors.
+    /// Bytes written to the drive and to flash if each change is a write of a sector.
     pub sectors: [f64; 2],
-    /// Compact: as many changes as there is room for share a page of a log.
+    /// Bytes written to the drive and to flash if changes are packed into pages of a log.
     pub compact: [f64; 2],
 }
 
-/// The costs that follow from what writes of each kind cost in `updates`.
+/// The costs of changes that follow from `updates`; empty if one of the kinds is missing.
 #[must_use]
 pub fn changes(updates: &[UpdateRow]) -> Vec<ChangeRow> {
     let of = |update| updates.iter().find(|row| row.update == update);
@@ -176,11 +177,12 @@ mod tests {
         let rows =
             [row(Update::Anywhere, 2.0), row(Update::SectorAnywhere, 16.0), row(Update::Log, 1.0)];
         let costs = changes(&rows);
-        // A byte: a page of 4096 and twice that on flash; a sector of 512 and, since a unit
-        // is eight sectors and cleaning doubles it, 8192; a 4096th of a page of the log.
+        // A byte costs a page of 4096 bytes, and twice as much on flash; a sector of 512 bytes,
+        // and 8192 on flash, since a unit is eight sectors and cleaning doubles it; or a 4096th
+        // of a page of the log.
         assert_eq!((costs[0].change, costs[0].scattered), (1, [4096.0, 8192.0]));
         assert_eq!((costs[0].sectors, costs[0].compact), ([512.0, 8192.0], [1.0, 1.0]));
-        // A page: each is written once, in one write or in eight.
+        // A page costs one write of a page or eight writes of a sector.
         let page = costs.last().unwrap();
         assert_eq!((page.scattered, page.sectors), ([1.0, 2.0], [1.0, 16.0]));
         assert_eq!(page.compact, [1.0, 1.0]);

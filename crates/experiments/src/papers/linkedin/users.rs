@@ -1,42 +1,42 @@
-//! Hot users and cold ones, in the same pages or apart.
+//! Records of hot and cold users, in the same pages or in separate ones.
 
 use prism_base::{Bytes, Rng};
 use prism_ssd::{InitialState, Request};
 
 use super::Bench;
-use super::bed::{threads, wide, write};
+use super::writers::{threads, wide, write};
 use crate::drives::prepared;
 use crate::theory::HotCold;
 
-/// Bytes of a user's record, of which a page holds sixteen.
+/// Bytes of a user's record; a page holds sixteen.
 pub const RECORD: Bytes = Bytes(256);
 const RECORDS: u64 = 4096 / RECORD.0;
-/// One user in ten gets nine updates in ten. The article gives no numbers.
+/// 10 % of the users get 90 % of the updates. The article gives no numbers.
 pub const SKEW: HotCold = HotCold { units: 0.1, writes: 0.9 };
-/// Updates that are gathered in memory before the pages they touch are written: one for
-/// eight pages of the drive.
+/// Updates are gathered in memory before the pages with them are written: one update for so many
+/// pages of the drive.
 const PAGES_PER_UPDATE: u64 = 8;
-/// Pages written before and while it is measured, as multiples of the drive.
+/// Pages written before and during the measurement, as multiples of the drive.
 const WARM_UP: u64 = 3;
 const MEASURED: u64 = 2;
 
-/// Where users are kept.
+/// The placement of users in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// By the time at which they registered: hot ones anywhere.
+    /// In the order of registration, so that every page has hot users.
     Mixed,
-    /// Hot ones in pages of their own.
+    /// Hot users are in separate pages.
     Apart,
-    /// The same, and the drive is told which writes are hot (a placement handle), so that
-    /// they are apart on flash as well.
+    /// Hot users are in separate pages, and a placement handle marks hot writes, so that the drive
+    /// separates them on flash as well.
     ApartOnFlash,
 }
 
 impl Layout {
-    /// Every one.
+    /// Every layout.
     pub const ALL: [Self; 3] = [Self::Mixed, Self::Apart, Self::ApartOnFlash];
 
-    /// What it is, in a few words.
+    /// Its name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -47,25 +47,25 @@ impl Layout {
     }
 }
 
-/// What one layout costs.
+/// The cost of a layout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayoutRow {
     /// The layout.
     pub layout: Layout,
-    /// Pages written for each update of a user.
+    /// Pages written per update of a user.
     pub pages: f64,
-    /// Units programmed for each page written.
+    /// Units programmed per page written.
     pub write_amplification: f64,
-    /// Bytes programmed for each byte updated.
+    /// Bytes programmed per byte updated.
     pub flash_bytes: f64,
 }
 
-/// The users who are updated, and the pages they are in.
+/// A generator of updates and of the page writes that they cause.
 struct Users {
     layout: Layout,
     pages: u64,
     rng: Rng,
-    /// By page: the checkpoint at which it was last touched.
+    /// The checkpoint at which each page was last updated.
     touched: Vec<u32>,
     checkpoint: u32,
     dirty: Vec<u64>,
@@ -89,19 +89,19 @@ impl Users {
         (self.pages as f64 * SKEW.units) as u64
     }
 
-    /// The page of the next user who is updated.
+    /// The page of the next updated user.
     fn draw(&mut self) -> u64 {
         let hot = self.rng.chance(SKEW.writes);
         let (all, some) = (self.pages * RECORDS, self.hot_pages() * RECORDS);
         let user = if hot { self.rng.below(some) } else { some + self.rng.below(all - some) };
         match self.layout {
-            // Users of the same heat are spread by a step that meets every place once.
+            // Hot users are spread evenly over all pages.
             Layout::Mixed => user % self.pages,
             Layout::Apart | Layout::ApartOnFlash => user / RECORDS,
         }
     }
 
-    /// The next page to write; users are updated when all that were dirty are written.
+    /// The next page to write. When all dirty pages have been written, more users are updated.
     fn next_page(&mut self) -> u64 {
         if self.dirty.is_empty() {
             self.checkpoint += 1;
@@ -115,17 +115,17 @@ impl Users {
                 self.updates += 1;
             }
         }
-        self.dirty.pop().expect("somebody was updated")
+        self.dirty.pop().expect("an update makes a page dirty")
     }
 }
 
-/// What `layout` costs on a drive that is as good as full of users.
+/// The cost of `layout` on a drive that is full of users.
 pub(super) fn row(bench: Bench, layout: Layout) -> LayoutRow {
     let mut device = wide(Bytes(bench.bytes(4)));
     if layout == Layout::ApartOnFlash {
         device.ftl.placement_handles = 2;
         device.ftl.frontiers = prism_ftl::Frontiers::PerStream;
-        // The second open block of a die comes out of what the users have.
+        // The second open block of each die takes flash from the users.
         let usable = device.usable_units();
         let spare = 1.0 + wide(Bytes(bench.bytes(4))).over_provisioning().effective;
         device.drive.capacity = Bytes((usable as f64 / spare) as u64 * device.ftl.mapping_unit.0);

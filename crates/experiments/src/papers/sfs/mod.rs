@@ -1,12 +1,12 @@
 //! The drives of SFS (Min, Kim, Cho, Lee, Eom, "SFS: random write considered harmful in solid
-//! state drives", FAST 2012), without the file system: what random writes cost them by size,
-//! and what a log in large segments leaves to be merged.
+//! state drives", FAST 2012), without the file system: the cost of random writes by size, and the
+//! cost of merges under a log that writes large segments.
 //!
-//! The paper names its drives SSD-H, SSD-M and SSD-L and gives two rates of each; its figures
-//! of what happens inside come from simulated FAST and page mappings. Drives here: the presets
-//! `sfs-slc`, `sfs-mlc` and `sfs-usb` with fewer blocks. Differs: which mapping the real ones
-//! had is not known, so that several are tried, and mappings by block have one block over all
-//! dies, since with blocks of single dies a sequential write would use one die at a time.
+//! The paper calls its drives SSD-H, SSD-M and SSD-L and gives two rates of each. Its figures about
+//! the inside of drives come from simulations of FAST and of page-level mapping. Drives: the presets
+//! `sfs-slc`, `sfs-mlc` and `sfs-usb` with fewer blocks. Differs: the mappings of the real drives
+//! are not known, so several are tried. With block-level mappings a block spans all dies, because
+//! with blocks of single dies a sequential write would use one die at a time.
 
 mod published;
 mod segments;
@@ -18,24 +18,24 @@ pub use published::compare;
 pub use segments::{BLOCK_PAGES, GROUP as SEGMENT_GROUP, SEGMENT_PAGES, SegmentRow, Stream};
 pub use sizes::{GROUP as SIZE_GROUP, Map, SizeRow, Ssd};
 
-/// How an experiment is run.
+/// Scale and seed of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bench {
     pub(crate) scale: Scale,
     pub(crate) seed: u64,
 }
 
-/// A part of the work that can be done on its own.
+/// An experiment, independent of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Random writes of every size on a drive with a mapping.
     Sizes(Ssd, Map),
-    /// Streams of segments on a mapping.
+    /// Streams of segments on a drive with a mapping.
     Segments(Map),
 }
 
 impl Part {
-    /// Every part, the longest first.
+    /// Every experiment, the longest first.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let on = |ssd| move |map| Self::Sizes(ssd, map);
@@ -47,7 +47,7 @@ impl Part {
         all
     }
 
-    /// Does it; only what this part finds is in the result.
+    /// Runs the experiment. Only its own rows are in the result.
     #[must_use]
     pub fn run(self, scale: Scale, seed: u64) -> Found {
         let (bench, mut found) = (Bench { scale, seed }, Found::default());
@@ -59,17 +59,17 @@ impl Part {
     }
 }
 
-/// All parts together.
+/// The rows of the experiments.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
-    /// Random writes by size, for each drive and mapping the smallest first.
+    /// Random writes by size; for each drive and mapping the smallest size first.
     pub sizes: Vec<SizeRow>,
     /// Streams of segments.
     pub segments: Vec<SegmentRow>,
 }
 
 impl Found {
-    /// Puts the results of parts together, in whatever order they come.
+    /// Puts the rows of experiments together, in any order.
     #[must_use]
     pub fn of(parts: Vec<Self>) -> Self {
         let mut all = Self::default();

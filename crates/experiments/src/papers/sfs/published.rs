@@ -1,4 +1,4 @@
-//! What the paper and its slides say of drives, beside ours.
+//! Comparison with what the paper and its slides state about drives.
 
 use super::segments::{SEGMENT_PAGES, SegmentRow, Stream};
 use super::sizes::{Map, Ssd};
@@ -9,7 +9,7 @@ const TABLE: &str = "table of SSDs";
 const CHARACTERISTICS: &str = "characteristics";
 const ARITHMETIC: &str = "arithmetic";
 
-/// Everything that can be compared.
+/// Every comparison.
 #[must_use]
 pub fn compare(found: &Found) -> Vec<Beside> {
     let mut all: Vec<Beside> = Ssd::ALL.into_iter().flat_map(|ssd| table(found, ssd)).collect();
@@ -18,7 +18,7 @@ pub fn compare(found: &Found) -> Vec<Beside> {
     all
 }
 
-/// The two rates of the paper, beside those of each mapping.
+/// The two rates of a drive in the paper, compared with each mapping.
 fn table(found: &Found, ssd: Ssd) -> Vec<Beside> {
     let (sequential, random) = ssd.published();
     let mut all = Vec::new();
@@ -34,7 +34,7 @@ fn table(found: &Found, ssd: Ssd) -> Vec<Beside> {
             tolerance: 0.1,
             why,
         };
-        let block = Why::Explained("the preset's dies are fitted with blocks of single dies");
+        let block = Why::Explained("the times of the preset are fitted with blocks of single dies");
         all.push(rate("sequential", sequential, row.sequential, block));
         all.push(rate("random 4 KB", random, row.rate, why_random(map)));
     }
@@ -44,15 +44,16 @@ fn table(found: &Found, ssd: Ssd) -> Vec<Beside> {
 fn why_random(map: Map) -> Why {
     match map {
         Map::Page => Why::Explained(
-            "a map by pages copies little; so slow a drive does not have one, or not of pages",
+            "page-level mapping copies little; a drive with such a low rate does not have it, or has \
+             larger mapping units",
         ),
         Map::Groups | Map::Fast => Why::Unexplained(
-            "neither the mapping of the real drive is known nor its log, with the inverse of \
-             which the cost of random writes goes",
+            "neither the mapping of the real drive is known nor the size of its log, to which the \
+             cost of random writes is inversely proportional",
         ),
         Map::Bast => Why::Unexplained(
-            "each write has a block merged here as well; one of the real drive takes as long as \
-             writing 76 MB, so that its blocks are larger, or merged more than once",
+            "each write merges a block in the simulation as well; a write of the real drive takes \
+             as long as writing 76 MB, so its blocks are larger, or are merged more than once",
         ),
     }
 }
@@ -73,13 +74,17 @@ fn meets(found: &Found) -> Vec<Beside> {
         published: 1.0,
         ours: Some(row.share()),
         tolerance: 0.1,
-        why: Why::Unexplained("whole blocks should be switched, or die as a whole, at no cost"),
+        why: Why::Unexplained(
+            "writes of whole blocks should cost no copies: a switch merge, or a block without \
+             valid data",
+        ),
     };
     rows.map(beside).collect()
 }
 
-/// With segments that are whole blocks nothing is to be copied, and a block of 128 pages is
-/// erased for every 128 pages written. One that begins inside a block may cost one block more.
+/// Write amplification and erases of a stream against arithmetic. If segments are whole blocks, no
+/// page is copied and a block of 128 pages is erased for every 128 pages written. A segment that
+/// begins inside a block may cost one more block.
 fn segment(row: &SegmentRow) -> Vec<Beside> {
     let extra = match row.stream {
         Stream::Aligned => 0.0,
@@ -95,12 +100,12 @@ fn segment(row: &SegmentRow) -> Vec<Beside> {
         tolerance: 0.02,
         why: match row.map {
             Map::Groups => Why::Explained(
-                "a group's log takes what comes, so that a segment which begins inside a block \
-                 shifts the log blocks of its first group against its logical blocks: they are \
-                 merged and not switched",
+                "the log of a group is written in the order of arrival, so a segment that begins \
+                 inside a block shifts the log blocks of its first group against the logical \
+                 blocks: they need full merges, not switch merges",
             ),
             Map::Page | Map::Fast | Map::Bast => {
-                Why::Unexplained("whole blocks should die, at no cost")
+                Why::Unexplained("blocks should die as a whole and cost no copies")
             }
         },
     };

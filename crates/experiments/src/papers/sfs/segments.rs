@@ -1,4 +1,4 @@
-//! Streams of segments of 32 MB, as a log-structured file system writes them.
+//! Streams of segments of 32 MiB, as a log-structured file system writes them.
 
 use prism_base::Rng;
 use prism_engine::FlashCounts;
@@ -8,41 +8,41 @@ use prism_nand::{Cause, Nand};
 use super::{Bench, Map};
 use crate::untimed::{Untimed, geometry};
 
-/// Pages of 4 KiB in a block of 512 KiB, and in a segment.
+/// Pages of 4 KiB in a block of 512 KiB.
 pub const BLOCK_PAGES: u32 = 128;
 /// Pages of a segment.
 pub const SEGMENT_PAGES: u32 = 8192;
 const SEGMENT_BLOCKS: u32 = SEGMENT_PAGES / BLOCK_PAGES;
-/// One block in ten beside those that hold data is a log block.
+/// There is one log block for so many blocks of data.
 const LOG_SHARE: u32 = 10;
-/// N and K of N/K: the logical blocks of a group, and its most log blocks.
+/// N and K of the N/K mapping: the logical blocks of a group, and the maximum of its log blocks.
 pub const GROUP: (u32, u32) = (8, 4);
 const DIES: u32 = 4;
-/// Segments written at once where they are interleaved: the data groups of SFS.
+/// Segments that are written interleaved: one for each data group of SFS.
 const WRITERS: usize = 4;
-/// Pages that a writer writes before the next one's turn: 64 KiB.
+/// Pages that a writer writes before the next writer continues: 64 KiB.
 const TURN: u32 = 16;
-/// Pages by which segments are off the blocks where they are not aligned.
+/// Offset of misaligned segments from the start of a block, in pages.
 const SHIFT: u32 = BLOCK_PAGES / 2 + 1;
 
-/// What is written.
+/// A stream of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Whole segments that begin at blocks.
     Aligned,
     /// Whole segments that begin in the middle of a block.
     Misaligned,
-    /// Four aligned segments at once, 64 KiB of each in turn.
+    /// Four aligned segments, interleaved in pieces of 64 KiB.
     Interleaved,
-    /// Single pages anywhere, for comparison.
+    /// Random pages, for comparison.
     Pages,
 }
 
 impl Stream {
-    /// Every one.
+    /// Every stream.
     pub const ALL: [Self; 4] = [Self::Aligned, Self::Misaligned, Self::Interleaved, Self::Pages];
 
-    /// What it is, in a few words.
+    /// Its name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -54,16 +54,16 @@ impl Stream {
     }
 }
 
-/// One stream on one mapping.
+/// The cost of a stream on a mapping.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SegmentRow {
     /// The mapping.
     pub map: Map,
     /// The stream.
     pub stream: Stream,
-    /// Pages programmed for each written.
+    /// Pages programmed per page written.
     pub write_amplification: f64,
-    /// Blocks erased for a thousand pages written: 1000/128 = 7.81 without copies.
+    /// Blocks erased per 1000 pages written: 1000/128 = 7.81 without copies.
     pub erases: f64,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn rows(bench: Bench, map: Map) -> Vec<SegmentRow> {
     Stream::ALL.map(|stream| row(bench, map, stream)).into()
 }
 
-/// Flash of `logical_blocks` blocks of data, and a tenth as many log or spare blocks, under `map`.
+/// Flash with `map`: `logical_blocks` blocks of data, and a tenth as many log blocks or spare blocks.
 fn untimed(map: Map, logical_blocks: u32, seed: u64) -> Untimed {
     let logs = logical_blocks / LOG_SHARE;
     let geometry = geometry(DIES, logical_blocks + logs + 1, BLOCK_PAGES);
@@ -104,7 +104,7 @@ fn row(bench: Bench, map: Map, stream: Stream) -> SegmentRow {
     let logical = logical_blocks * BLOCK_PAGES;
     flash.fill(logical);
     let mut pages = Pages::new(stream, segments, bench.seed);
-    // What is mixed has settled after two turns of the drive; so has the log.
+    // Two overwrites of the drive are enough for data and log to settle.
     (0..2 * logical).for_each(|_| flash.write(pages.next()));
     let before = flash.counts();
     (0..2 * logical).for_each(|_| flash.write(pages.next()));
@@ -122,12 +122,12 @@ fn result(map: Map, stream: Stream, counts: &FlashCounts) -> SegmentRow {
     }
 }
 
-/// The pages of a stream, one after another.
+/// A generator of the pages of a stream.
 struct Pages {
     stream: Stream,
     segments: u32,
     rng: Rng,
-    /// By writer: the segment it writes, and how many pages of it are written.
+    /// By writer: the segment it writes, and the pages of the segment written so far.
     writers: Vec<(u32, u32)>,
     turn: usize,
 }
@@ -157,7 +157,7 @@ impl Pages {
         next
     }
 
-    /// A segment that no writer has; where they are shifted the last is not whole.
+    /// A random segment that no writer has. With misaligned segments the last one is not whole.
     fn free_segment(&mut self) -> u32 {
         let whole = self.segments - u32::from(self.stream == Stream::Misaligned);
         loop {
@@ -179,14 +179,14 @@ mod tests {
         let first = pages.next();
         assert_eq!(first % SEGMENT_PAGES, SHIFT);
         assert!((1..SEGMENT_PAGES).all(|page| pages.next() == first + page));
-        assert_ne!(pages.next(), first, "another segment than the one before");
+        assert_ne!(pages.next(), first, "a segment other than the one before");
 
         let mut pages = Pages::new(Stream::Interleaved, 8, 1);
         let turns: Vec<u32> = (0..8 * TURN).map(|_| pages.next()).collect();
         let starts: Vec<u32> = turns.iter().copied().step_by(TURN as usize).collect();
         for (writer, &start) in starts[..4].iter().enumerate() {
             assert_eq!(start % SEGMENT_PAGES, 0);
-            assert_eq!(starts[writer + 4], start + TURN, "it goes on where it was");
+            assert_eq!(starts[writer + 4], start + TURN, "the writer continues its segment");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Random writes by size: where they become as fast as sequential ones.
+//! Random writes by size: the size at which they become as fast as sequential ones.
 
 use prism_base::{Bytes, Rng};
 use prism_ftl::{Frontiers, VictimPolicy};
@@ -23,10 +23,10 @@ pub enum Ssd {
 }
 
 impl Ssd {
-    /// Every one.
+    /// Every drive.
     pub const ALL: [Self; 3] = [Self::H, Self::M, Self::L];
 
-    /// The paper's name.
+    /// Its name in the paper.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl Ssd {
         }
     }
 
-    /// The preset.
+    /// The preset that models it.
     #[must_use]
     pub fn preset(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl Ssd {
         }
     }
 
-    /// Megabytes a second in the paper: written in order, and 4 KB at random.
+    /// Megabytes a second in the paper: sequential writes, and random writes of 4 KB.
     #[must_use]
     pub fn published(self) -> (f64, f64) {
         match self {
@@ -57,21 +57,22 @@ impl Ssd {
     }
 }
 
-/// How a drive maps.
+/// The mapping of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Map {
-    /// By unit.
+    /// Page-level mapping.
     Page,
-    /// By block, with log blocks that groups share.
+    /// N/K: block-level mapping with log blocks that the logical blocks of a group share.
     Groups,
-    /// By block, with log blocks that all share and one for a run.
+    /// FAST: block-level mapping with log blocks that all logical blocks share, and one for
+    /// sequential runs.
     Fast,
-    /// By block, with log blocks that belong to one logical block each.
+    /// BAST: block-level mapping with log blocks that belong to one logical block each.
     Bast,
 }
 
 impl Map {
-    /// Those of the paper's simulations, and N/K.
+    /// The mappings of the paper's simulations, and N/K.
     pub const SEGMENTS: [Self; 3] = [Self::Fast, Self::Groups, Self::Page];
     /// Its name.
     #[must_use]
@@ -85,41 +86,41 @@ impl Map {
     }
 }
 
-/// Random writes of one size.
+/// The measurements of random writes of one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SizeRow {
     /// The drive.
     pub ssd: Ssd,
-    /// How it maps.
+    /// The mapping.
     pub map: Map,
-    /// A block of every die: what is erased at once where blocks are mapped.
+    /// The size of a block of all dies, which block-level mappings erase together.
     pub erase_block: Bytes,
     /// Size of each write, at a random multiple of it.
     pub size: Bytes,
     /// Bytes a second.
     pub rate: f64,
-    /// Bytes a second of writes of a block each, in order.
+    /// Bytes a second of sequential writes of a block each.
     pub sequential: f64,
-    /// Units programmed for each that the host wrote.
+    /// Units programmed per unit that the host wrote.
     pub write_amplification: f64,
 }
 
 impl SizeRow {
-    /// The rate over the sequential one.
+    /// The rate over the sequential rate.
     #[must_use]
     pub fn share(&self) -> f64 {
         self.rate / self.sequential
     }
 }
 
-/// N and K: the logical blocks of a group, and its most log blocks; fewer groups than log
-/// blocks, so that random writes do not close log blocks before they are full.
+/// N and K: the logical blocks of a group, and the maximum of its log blocks. There are fewer groups
+/// than log blocks, so that random writes do not close log blocks before they are full.
 pub const GROUP: (u32, u32) = (32, 8);
-/// Shares of all blocks that are log blocks at most: chosen, about half of the spare.
+/// Maximal share of log blocks among all blocks: about half of the spare flash, our assumption.
 const LOG_SHARE: f64 = 0.05;
-/// Writes in flight: NCQ is on in the paper.
+/// Writes in flight: the paper uses NCQ.
 const DEPTH: u32 = 4;
-/// Writes before it is measured where each costs the merge of a block, and as many while.
+/// Writes before the measurement, and again during it, if each write merges a block.
 const MERGED_WRITES: u64 = 800;
 
 /// Every size on `ssd` with `map`.
@@ -136,7 +137,7 @@ pub(super) fn rows(bench: Bench, ssd: Ssd, map: Map) -> Vec<SizeRow> {
         .collect()
 }
 
-/// The preset with `map` and fewer blocks, as full as it was.
+/// The preset with `map` and fewer blocks, and the same share of spare flash.
 fn device(bench: Bench, ssd: Ssd, map: Map) -> Device {
     let mut device = preset(ssd.preset());
     let blocks = match bench.scale {
@@ -146,8 +147,8 @@ fn device(bench: Bench, ssd: Ssd, map: Map) -> Device {
     let full = u64::from(device.flash.blocks_per_plane);
     let capacity = device.drive.capacity.0 / full * u64::from(blocks);
     device.flash.blocks_per_plane = blocks;
-    // Whole erase blocks: the log of a group that a fill leaves in the middle of one stays
-    // shifted against its logical blocks, and is merged for it, as long as the drive lives.
+    // The capacity is a multiple of the erase block. If a fill ended inside one, the log of that
+    // group would stay shifted against its logical blocks and would always need full merges.
     let block = erase_block(&device).0;
     device.drive.capacity = Bytes(capacity / block * block);
     if map == Map::Page {
@@ -175,8 +176,8 @@ fn erase_block(device: &Device) -> Bytes {
     Bytes(u64::from(geometry.units_per_block() * geometry.die_groups()) * geometry.unit.0)
 }
 
-/// Powers of four from a page on as long as they are far below a block, and parts and
-/// multiples of it.
+/// The sizes of writes: powers of four from a page up to well below a block, then fractions and
+/// multiples of a block.
 fn sizes(block: Bytes) -> Vec<Bytes> {
     let small = (0..).map(|power| 4096 << (2 * power)).take_while(|&size| size < block.0 / 6);
     let parts = [block.0 / 4, block.0 / 2, block.0, 2 * block.0, 4 * block.0];
@@ -189,13 +190,13 @@ enum Order {
     Random,
 }
 
-/// Bytes a second and write amplification of writes of `size`, once the drive has seen enough
-/// of them for its spare or its log to have gone round: from the steady state of small random
-/// writes where pages are mapped, and from a fill in order where blocks are, or whole ones are
-/// written.
+/// Bytes a second and write amplification of writes of `size`, after as many writes as use up the
+/// spare flash or the log. With page-level mapping the drive starts in the steady state of small
+/// random writes; with block-level mappings, or if whole blocks are written, it starts after a
+/// sequential fill.
 fn run(bench: Bench, device: &Device, size: Bytes, order: Order) -> (f64, f64) {
-    // Whole erase blocks after a fill in order stay whole. After other writes a drive that maps
-    // pages begins each of them in the middle of a block, and does so for good.
+    // After a sequential fill, writes of whole erase blocks stay aligned to blocks. After other
+    // writes a drive with page-level mapping begins each of them inside a block, for good.
     let whole = size.0.is_multiple_of(erase_block(device).0);
     let state = match (device.ftl.mapping, order) {
         (Mapping::Page, Order::Random) if !whole => InitialState::Steady,
@@ -219,8 +220,8 @@ fn run(bench: Bench, device: &Device, size: Bytes, order: Order) -> (f64, f64) {
     (tally.rate(), amplification)
 }
 
-/// Writes before it is measured, and while: the capacity where pages are cleaned, one and a
-/// half times what the log holds where log blocks are merged once they are full.
+/// The number of writes before the measurement, and again during it: the capacity with page-level
+/// mapping, one and a half times the log if log blocks are merged when they are full.
 fn writes(device: &Device, size: Bytes) -> u64 {
     let unit = device.ftl.mapping_unit;
     let units = match device.ftl.mapping {

@@ -1,4 +1,4 @@
-//! One pair's numbers.
+//! The numbers of a pair from which verdicts follow.
 
 use prism_base::Bytes;
 use prism_contract::rules::{Findings, Ranges, Rule, Rules, Side, Subject};
@@ -8,33 +8,32 @@ use super::figure1::Figure1;
 use super::writes::{RangeBias, UNIT, WriteCounts, Writes};
 use super::{Pair, TRACED};
 
-/// The drive of the paper's runs of the whole: 16 channels, pages of 2 KiB, a map of which
-/// a tenth is cached, half as much flash again as addresses. Writes are counted in blocks
-/// of the file system, where the paper counts pages: half as many, and no unit is the half
-/// of another.
+/// Channels of the drive of the paper's trace runs. It has pages of 2 KiB, caches a tenth of its map
+/// and has 50 % more flash than addresses. Writes are counted in blocks of the file system, where
+/// the paper counts pages of half the size.
 const CHANNELS: u32 = 16;
 const FLASH_PAGE: Bytes = Bytes(2048);
-/// 512 entries of 4 bytes for pages of 2 KiB.
+/// Bytes of addresses that a translation page maps: 512 entries of 4 bytes, for pages of 2 KiB.
 const MAP_REACH: Bytes = Bytes(1 << 20);
 const SPARE: f64 = 0.5;
-/// Shares of the map that are cached, in hundredths.
+/// Cached shares of the map, in percent.
 const CACHED: [u64; 2] = [1, 10];
 
-/// Sizes and numbers of the reads, or of the writes.
+/// Sizes and queue depths of the reads, or of the writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scale {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Their bytes.
+    /// Bytes of the requests.
     pub bytes: u64,
-    /// Quartiles of their sizes; zeros if there is none.
+    /// Quartiles of the sizes; zeros if there are no requests.
     pub sizes: [u64; 3],
-    /// The largest.
+    /// The largest size.
     pub size_max: u64,
-    /// Quartiles of the requests outstanding just before each; none if no completion is
-    /// known.
+    /// Quartiles of the requests in flight just before each request; `None` if the trace has no
+    /// completions.
     pub before: Option<[u64; 3]>,
-    /// Median of the requests of the same kind outstanding just before each.
+    /// Median of the requests of the same kind in flight just before each request.
     pub before_same: Option<u64>,
 }
 
@@ -58,14 +57,14 @@ impl Scale {
         self.sizes[1]
     }
 
-    /// Median of the requests outstanding, the one that is issued included: what the
-    /// published medians count, since none is below 1.
+    /// Median of the requests in flight, including the issued one. The published medians count in
+    /// the same way, since none is below 1.
     #[must_use]
     pub fn depth(&self) -> Option<u64> {
         self.before.map(|before| before[1] + 1)
     }
 
-    /// The same over requests of the same kind.
+    /// As [`Scale::depth`], over requests of the same kind.
     #[must_use]
     pub fn depth_same(&self) -> Option<u64> {
         self.before_same.map(|before| before + 1)
@@ -75,10 +74,10 @@ impl Scale {
 /// The numbers of a pair that verdicts rest on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts {
-    /// Whose they are.
+    /// The pair.
     pub pair: Pair,
-    /// Scores of the five rules, in the order of [`Rule::ALL`]; none where the trace does
-    /// not tell.
+    /// Scores of the five rules, in the order of [`Rule::ALL`]; `None` if the trace does not allow
+    /// a score.
     pub scores: [Option<f64>; 5],
     /// Reads.
     pub reads: Scale,
@@ -86,48 +85,48 @@ pub struct Facts {
     pub writes: Scale,
     /// Discards while the application ran.
     pub discards: u64,
-    /// Discards that came after it.
+    /// Discards after the application had ended.
     pub discards_later: u64,
     /// Flushes.
     pub flushes: u64,
-    /// Writes that are durable by themselves or have a flush before them.
+    /// Writes that are themselves durable (FUA) or begin with a flush.
     pub durable_writes: u64,
-    /// Median bytes written from one barrier to the next.
+    /// Median of the bytes written between two barriers.
     pub between_barriers: Option<Bytes>,
-    /// Misses over visits with 1 % and with 10 % of the map cached.
+    /// Misses over visits of the map cache, with 1 % and with 10 % of the map cached.
     pub misses: [Option<f64>; 2],
-    /// Misses over units looked up, as the paper counts, with 1 % and with 10 %.
+    /// Misses over units looked up, as the paper counts, with 1 % and with 10 % of the map cached.
     pub misses_by_lookups: [Option<f64>; 2],
-    /// Bytes of addresses that the translation pages touched map, over bytes written at
-    /// different places.
+    /// Bytes of addresses mapped by the touched translation pages, over the bytes of distinct
+    /// addresses written.
     pub spread: Option<f64>,
-    /// Bytes merged at the end over bytes that are live then, with logical blocks of 128 KiB
-    /// and of 1 MiB: the paper's unaligned ratio. It exceeds 1 where much of what is mapped,
-    /// and merged, is dead.
+    /// The paper's unaligned ratio: bytes merged at the end over bytes that are live at the end,
+    /// with logical blocks of 128 KiB and of 1 MiB. It exceeds 1 if many of the mapped and merged
+    /// bytes are dead.
     pub unaligned: [Option<f64>; 2],
-    /// Valid bytes over bytes of blocks that hold any, of a drive with one open block, and
-    /// with one for each segment of 128 MiB.
+    /// Valid bytes over the bytes of all blocks with valid data, for a drive with one open block and
+    /// for one with an open block for each segment of 128 MiB.
     pub density: [Option<f64>; 2],
-    /// Share of the blocks holding data that hold garbage as well, of the same two drives.
+    /// Share of the blocks with valid data that also hold garbage, for the same two drives.
     pub mixed: [Option<f64>; 2],
     /// Bytes that hold data at the end.
     pub mapped: Bytes,
-    /// Of these, bytes that the file system discards only after the application is done.
+    /// Bytes of these that the file system discards only after the application has ended.
     pub dead: Bytes,
     /// Share of the bytes written that overwrites data.
     pub overwritten: Option<f64>,
-    /// Share of the writes that the tenth of the units takes that is written most.
+    /// Share of the writes that go to the 10 % of the units written most often.
     pub top_tenth: Option<f64>,
-    /// What the application wrote.
+    /// Writes of application data.
     pub data: WriteCounts,
-    /// What the file system wrote for itself.
+    /// Writes of file system metadata.
     pub metadata: WriteCounts,
-    /// Ranges of addresses by how often their units are written.
+    /// How unevenly ranges of addresses are written.
     pub bias: RangeBias,
 }
 
 impl Facts {
-    /// Writes for each barrier (a flush, or a write with one); none without barriers.
+    /// Writes per barrier (a flush, or a durable write); `None` without barriers.
     #[must_use]
     pub fn writes_per_barrier(&self) -> Option<f64> {
         let barriers = self.flushes + self.durable_writes;
@@ -141,7 +140,7 @@ impl Facts {
         (all > 0).then(|| self.discards as f64 / all as f64)
     }
 
-    /// Share of the mapped bytes that nothing needs any more.
+    /// Share of the mapped bytes that are dead; `None` if no byte is mapped.
     #[must_use]
     pub fn dead_share(&self) -> Option<f64> {
         (self.mapped.0 > 0).then(|| self.dead.0 as f64 / self.mapped.0 as f64)
@@ -191,19 +190,19 @@ impl Facts {
     }
 }
 
-/// What one trace shows.
+/// The numbers and findings of a trace.
 #[derive(Debug)]
 pub struct Observed {
-    /// Its numbers.
+    /// The numbers from which verdicts follow.
     pub facts: Facts,
-    /// All that the rules found.
+    /// The findings of the rules.
     pub findings: Findings,
-    /// The window for Figure 1, if there is one.
+    /// The window of Figure 1, if the trace has one.
     pub figure1: Option<Figure1>,
 }
 
-/// Observes the trace of `pair`: `source` is what happened while the application ran,
-/// `later` the discards that came after it, `symbols` the names in both.
+/// Observes the trace of `pair`. `source` has the requests while the application ran, `later` the
+/// discards after it, and `symbols` the names in both.
 ///
 /// # Errors
 /// [`SourceError`] if the stored trace cannot be read again.

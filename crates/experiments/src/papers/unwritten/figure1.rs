@@ -1,52 +1,51 @@
-//! Figure 1: how many requests are outstanding while a log-structured store compacts.
+//! Figure 1: the number of requests in flight while a log-structured store compacts.
 
 use prism_base::{Bytes, Nanos};
 use prism_trace::summary::Sizes;
 use prism_trace::{Op, Record};
 
-/// How much time the figure shows.
+/// The time span of the figure.
 pub const WINDOW: Nanos = Nanos(200_000_000);
 /// Windows begin at multiples of this since the first request.
 const STEP: Nanos = Nanos(50_000_000);
 /// Steps of a window.
 const STEPS: usize = (WINDOW.0 / STEP.0) as usize;
-/// A trace longer than a day is looked at for its first day only.
+/// Windows are searched in the first day of a trace only.
 const STEPS_MAX: usize = 20 * 86_400;
 
-/// The requests outstanding from a time on.
+/// The requests in flight from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// Since the start of the window.
+    /// The time since the start of the window.
     pub at: Nanos,
-    /// Reads issued and not done.
+    /// Reads in flight.
     pub reads: u32,
-    /// Writes issued and not done.
+    /// Writes in flight.
     pub writes: u32,
 }
 
-/// One window.
+/// The window that the figure shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure1 {
-    /// Its start, since the first request.
+    /// Its start, counted from the first request.
     pub start: Nanos,
-    /// Bytes read in it.
+    /// Bytes read in the window.
     pub read: Bytes,
-    /// Bytes written in it.
+    /// Bytes written in the window.
     pub written: Bytes,
-    /// What is outstanding, whenever that changes; the first point is the window's start.
+    /// The requests in flight at each change; the first point is the start of the window.
     pub points: Vec<Point>,
-    /// Most reads outstanding.
+    /// Maximum of the reads in flight.
     pub reads_max: u32,
-    /// Most writes outstanding.
+    /// Maximum of the writes in flight.
     pub writes_max: u32,
-    /// Median size of the reads issued in it.
+    /// Median size of the reads issued in the window.
     pub read_median: Option<Bytes>,
 }
 
 impl Figure1 {
-    /// The window in which the lesser of bytes read and bytes written is largest, the first
-    /// of equal ones: the application both reads and writes most there, as a compaction
-    /// does. None if there is no window with both.
+    /// The window in which the smaller of bytes read and bytes written is largest, as during a
+    /// compaction; the first of equal ones. `None` if no window has both reads and writes.
     ///
     /// `records` are the reads and writes in the order of issue.
     #[must_use]
@@ -81,7 +80,7 @@ impl Figure1 {
         let from = origin.saturating_add_unsigned(start.0);
         let end = from.saturating_add_unsigned(WINDOW.0);
         let mut sizes = Sizes::default();
-        // (time, whether it is an issue, side); what ends goes before what begins.
+        // (time, whether it is an issue, side). At the same time, completions sort before issues.
         let mut changes = Vec::new();
         for record in records {
             let Some(side) = side_of(record).filter(|_| record.issue_ns < end) else { continue };
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_where_both_move_most() {
+    fn the_window_has_the_most_reads_and_writes() {
         let records = [
             record(Op::Write, 0, 10, 1 << 20),
             record(Op::Read, 400, 410, 4096),
@@ -157,7 +156,7 @@ mod tests {
             record(Op::Write, 1190, 1900, 4096),
         ];
         let figure = Figure1::of(&records).unwrap();
-        // From 850 ms on 8 KiB were written; from 1000 ms on less.
+        // 8 KiB were written in the window from 850 ms, and less in that from 1000 ms.
         assert_eq!(figure.start, Nanos(850 * MS as u64));
         assert_eq!((figure.read, figure.written), (Bytes(24576), Bytes(8192)));
         let points: Vec<_> =
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn without_both_there_is_no_window() {
+    fn there_is_no_window_without_both_reads_and_writes() {
         assert_eq!(Figure1::of(&[]), None);
         assert_eq!(Figure1::of(&[record(Op::Read, 0, 1, 4096)]), None);
     }

@@ -1,20 +1,20 @@
-//! Rules of the observations on request scale and locality (1 to 13). What each asks for is
-//! written in [`super::observation::OBSERVATIONS`].
+//! The rules that decide on observations 1 to 13, on request scale and locality.
+//! [`super::observation::OBSERVATIONS`] states each rule in words.
 
 use prism_base::Bytes;
 
 use super::observation::{Decision, Evidence, Needed, Pairs};
 use super::{App, Facts, Fs, Scale};
 
-/// Fewer reads say nothing of an application.
+/// With fewer reads a trace is not evaluated for reads.
 const READS_MIN: u64 = 50;
-/// Linux reads ahead so much, where nothing else is set.
+/// The default read-ahead of Linux in bytes.
 const READ_AHEAD: u64 = 128 << 10;
-/// Outstanding requests of a reader that waits for each and has one read ahead.
+/// Requests in flight of a reader that waits for each read, with one read-ahead.
 const SERIAL: u64 = 2;
-/// Request scale from which the rule counts as kept.
+/// Score from which the rule of request scale counts as kept.
 const SCALE_KEPT: f64 = 0.8;
-/// Share of the written bytes above which overwriting is no exception.
+/// Share of the written bytes from which overwriting is not an exception.
 const OVERWRITTEN: f64 = 0.1;
 const BOTH_KINDS: &str = "a log-structured store and SQLite on one file system are needed";
 pub(super) const THREE_SYSTEMS: &str = "traces of one application on f2fs, ext4 and xfs are needed";
@@ -28,7 +28,7 @@ fn enough(reads: &Scale) -> bool {
     reads.requests >= READS_MIN
 }
 
-/// The least and the greatest of `values`; none if there is none.
+/// The smallest and the largest of `values`; `None` if there are none.
 fn ends<T: Copy + PartialOrd>(values: impl Iterator<Item = T>) -> Option<(T, T)> {
     values.fold(None, |ends, value| match ends {
         None => Some((value, value)),
@@ -99,8 +99,8 @@ pub(super) fn application_barriers(pairs: &Pairs) -> Decision {
             (sqlite, stores)
         {
             let text = format!(
-                "{}: SQLite up to {often:.1} writes a barrier and {shallow} outstanding, stores \
-                 from {rare:.1} and {deep} on",
+                "{}: SQLite at most {often:.1} writes per barrier and {shallow} in flight, stores \
+                 at least {rare:.1} and {deep}",
                 fs.name()
             );
             evidence.add(often < rare && shallow <= deep, text);
@@ -185,12 +185,12 @@ pub(super) fn delayed_discards(pairs: &Pairs) -> Decision {
 
 pub(super) fn prefetching(_: &Pairs) -> Decision {
     Decision::untestable(
-        "every trace was taken at the same read-ahead; prefetching changes what is issued, \
-         which a replay cannot",
+        "every trace was taken with the same read-ahead; prefetching changes the requests of the \
+         application, which a replay cannot do",
     )
 }
 
-/// A comparison, for each application, of `number` on f2fs with the others.
+/// Compares `number` on f2fs with the other file systems, for each application.
 pub(super) fn against_f2fs(
     pairs: &Pairs,
     number: impl Fn(&Facts) -> Option<f64>,
@@ -216,8 +216,9 @@ pub(super) fn block_groups(pairs: &Pairs) -> Decision {
     let mut evidence = Evidence::default();
     let spread = |fs| pairs.get(App::Varmail, fs).and_then(|facts| facts.spread);
     if let (Some(ext4), Some(xfs)) = (spread(Fs::Ext4), spread(Fs::Xfs)) {
-        let text =
-            format!("bytes mapped by what is touched over bytes written: {ext4:.2}, {xfs:.2}");
+        let text = format!(
+            "bytes mapped by touched translation pages over bytes written: ext4 {ext4:.2}, xfs {xfs:.2}"
+        );
         evidence.add(ext4 > xfs, text);
     }
     evidence.decide(Needed::All, "Varmail on ext4 and xfs is needed")

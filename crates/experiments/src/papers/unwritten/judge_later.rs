@@ -1,23 +1,23 @@
-//! Rules of the observations on alignment, grouping and lifetime (14 to 24). What each asks
-//! for is written in [`super::observation::OBSERVATIONS`].
+//! The rules that decide on observations 14 to 24, on alignment, grouping and lifetime.
+//! [`super::observation::OBSERVATIONS`] states each rule in words.
 
 use super::judge::{THREE_SYSTEMS, against_f2fs, name};
 use super::observation::{Decision, Evidence, Needed, Pairs};
 use super::{App, Facts, Fs};
 
-/// Merged over kept from which alignment is no longer kept: a score of 0.8.
+/// Bytes merged over live bytes from which data counts as unaligned: a score of 0.8.
 const UNALIGNED: f64 = 0.25;
-/// Share of zombie blocks that cleaning would notice.
+/// Share of zombie blocks (blocks with valid data and garbage) that matters to cleaning.
 const ZOMBIES: f64 = 0.1;
-/// Share of zombie blocks where garbage is everywhere.
+/// Share of zombie blocks from which data of different death times counts as mixed.
 const ZOMBIES_HALF: f64 = 0.5;
-/// How many times as often is another class of lifetime.
+/// Data overwritten so many times as often has another lifetime.
 const FACTOR: f64 = 2.0;
-/// With fewer blocks written there is no lifetime of its own.
+/// With fewer written units of one kind the lifetimes are not compared.
 const UNITS_MIN: u64 = 16;
 const ONE_PATTERN: &str = "each application was traced with one access pattern, alone";
 
-/// One number of each of `facts`, and whether it is as claimed.
+/// Evidence from one number of each of `facts`: whether it satisfies `holds`.
 fn each<'a>(
     facts: impl Iterator<Item = &'a Facts>,
     number: impl Fn(&Facts) -> Option<f64>,
@@ -32,7 +32,7 @@ fn each<'a>(
     evidence
 }
 
-/// On each file system, whether `holds` for most applications.
+/// Evidence from each file system: whether `holds` is true for most of its applications.
 fn most_on_every_fs(pairs: &Pairs, holds: impl Fn(&Facts) -> Option<(bool, String)>) -> Evidence {
     let mut evidence = Evidence::default();
     for fs in Fs::ALL {
@@ -91,7 +91,7 @@ pub(super) fn directories(_: &Pairs) -> Decision {
     Decision::untestable(ONE_PATTERN)
 }
 
-/// The share of what is mapped that is dead, on f2fs and the others.
+/// Compares the dead share of the mapped bytes on f2fs and on the other file systems.
 pub(super) fn late_discards(pairs: &Pairs) -> Decision {
     against_f2fs(pairs, Facts::dead_share, |log, other| log > other)
         .decide(Needed::Most, THREE_SYSTEMS)

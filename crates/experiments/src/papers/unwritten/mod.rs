@@ -1,10 +1,9 @@
 //! "The unwritten contract of solid state drives" (He, Kannan, Arpaci-Dusseau,
 //! Arpaci-Dusseau, EuroSys'17) repeated on traces of the same applications and file
-//! systems: what its figures, its tables of medians and its observations become here.
+//! systems: its figures, its tables of medians and its observations.
 //!
-//! A pair of application and file system is one trace. It becomes [`Facts`], plain numbers
-//! from which every verdict follows by a rule that is written down beside it
-//! ([`observations`]).
+//! There is one trace for each pair of application and file system. It is reduced to [`Facts`], the
+//! numbers from which every verdict on an observation follows by its rule ([`OBSERVATIONS`]).
 
 mod facts;
 mod figure1;
@@ -25,9 +24,9 @@ pub use writes::{RangeBias, WriteCounts};
 /// The applications of the paper, one with two settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum App {
-    /// LevelDB: a log-structured merge tree.
+    /// LevelDB, a log-structured merge tree.
     LevelDb,
-    /// RocksDB: LevelDB made over for SSDs.
+    /// RocksDB, a successor of LevelDB for SSDs.
     RocksDb,
     /// SQLite with a rollback journal.
     SqliteRb,
@@ -40,11 +39,11 @@ pub enum App {
 /// The file systems of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fs {
-    /// Updates in place, a journal.
+    /// ext4: updates in place and a journal.
     Ext4,
-    /// Log-structured, made for flash.
+    /// F2FS: log-structured, made for flash.
     F2fs,
-    /// Updates in place, a journal, extents.
+    /// XFS: updates in place, a journal and extents.
     Xfs,
 }
 
@@ -52,12 +51,12 @@ impl App {
     /// Every application, in the order of tables.
     pub const ALL: [Self; 5] =
         [Self::LevelDb, Self::RocksDb, Self::SqliteRb, Self::SqliteWal, Self::Varmail];
-    /// Those that write logs of their own and merge them.
+    /// The log-structured stores, which write logs of their own and merge them.
     pub const LOG_STRUCTURED: [Self; 2] = [Self::LevelDb, Self::RocksDb];
     /// SQLite in both settings.
     pub const SQLITE: [Self; 2] = [Self::SqliteRb, Self::SqliteWal];
 
-    /// The name in names of files and in tables.
+    /// Its name in file names and tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -73,10 +72,10 @@ impl App {
 impl Fs {
     /// Every file system, in the order of tables.
     pub const ALL: [Self; 3] = [Self::Ext4, Self::F2fs, Self::Xfs];
-    /// Those that write data where it was.
+    /// The file systems that update data in place.
     pub const IN_PLACE: [Self; 2] = [Self::Ext4, Self::Xfs];
 
-    /// The name in names of files and in tables.
+    /// Its name in file names and tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -97,19 +96,19 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Every pair, by application.
+    /// Every pair, ordered by application.
     pub fn all() -> impl Iterator<Item = Self> {
         App::ALL.into_iter().flat_map(|app| Fs::ALL.into_iter().map(move |fs| Self { app, fs }))
     }
 
-    /// `FS-APP`, as files of traces are called.
+    /// `FS-APP`, the name of its trace file without the ending.
     #[must_use]
     pub fn name(self) -> String {
         format!("{}-{}", self.fs.name(), self.app.name())
     }
 }
 
-/// The device that the pairs were traced on.
+/// The size of the device on which the pairs were traced.
 pub const TRACED: Bytes = Bytes(4 << 30);
 /// The phase of the traces in which the application runs.
 pub const PHASE: &str = "app";

@@ -1,29 +1,30 @@
-//! The paper's 24 observations, each with the rule by which the numbers decide on it.
+//! The 24 observations of the paper, each with the rule by which numbers of the traces decide on it.
 //!
-//! Source: the titles are those of the paper's section 4 as notes on it give them; which
-//! number decides is our choice, written down as `rule`. A rule asks for what the title
-//! claims of these applications and file systems, and not for the paper's own values.
+//! Source: the titles are those of the paper's section 4 as notes on it give them. Which number
+//! decides is our choice; the field `rule` states it. A rule tests what the title claims about these
+//! applications and file systems, and not the paper's own values. The rule of
+//! observation 14 was changed after its numbers were known, and says so.
 
 use super::judge;
 use super::judge_later as later;
 use super::{App, Facts, Fs};
 
-/// What became of an observation.
+/// The verdict on an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The numbers are as the observation says.
+    /// The numbers confirm the observation.
     Reproduced,
-    /// They are not.
+    /// The numbers contradict the observation.
     NotReproduced,
-    /// These traces do not tell.
+    /// These traces cannot decide.
     NotTestable,
 }
 
 impl Outcome {
-    /// Every outcome.
+    /// Every verdict.
     pub const ALL: [Self; 3] = [Self::Reproduced, Self::NotReproduced, Self::NotTestable];
 
-    /// The words for it.
+    /// Its name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,37 +38,37 @@ impl Outcome {
 /// An observation of the paper.
 #[derive(Clone, Copy)]
 pub struct Observation {
-    /// Its number there.
+    /// Its number in the paper.
     pub number: u32,
-    /// What it says.
+    /// Its title in the paper.
     pub title: &'static str,
-    /// When it counts as reproduced.
+    /// The condition under which it counts as reproduced.
     pub rule: &'static str,
-    /// What explains it if it is not; `unexplained` where nothing is known to.
+    /// The explanation if it is not reproduced; `unexplained` if none is known.
     pub otherwise: &'static str,
     decide: fn(&Pairs) -> Decision,
 }
 
-/// An observation and what the numbers say of it.
+/// An observation with its verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
-    /// The observation's number.
+    /// The number of the observation.
     pub number: u32,
-    /// What it says.
+    /// Its title in the paper.
     pub title: &'static str,
-    /// When it counts as reproduced.
+    /// The condition under which it counts as reproduced.
     pub rule: &'static str,
-    /// What became of it.
+    /// The verdict.
     pub outcome: Outcome,
-    /// The numbers that speak for it.
+    /// The numbers that support it.
     pub supporting: Vec<String>,
-    /// The numbers that speak against it.
+    /// The numbers that contradict it.
     pub opposing: Vec<String>,
-    /// Why it is not reproduced, or not testable; empty if it is reproduced.
+    /// Why it is not reproduced or not testable; empty if it is reproduced.
     pub why: String,
 }
 
-/// The pairs whose traces are there.
+/// The facts of all pairs with a trace.
 pub(super) struct Pairs<'a>(pub(super) &'a [Facts]);
 
 impl Pairs<'_> {
@@ -75,21 +76,21 @@ impl Pairs<'_> {
         self.0.iter().find(|facts| facts.pair.app == app && facts.pair.fs == fs)
     }
 
-    /// Those of `apps`.
+    /// The facts of `apps`.
     pub(super) fn of(&self, apps: &[App]) -> impl Iterator<Item = &Facts> {
         self.0.iter().filter(move |facts| apps.contains(&facts.pair.app))
     }
 
-    /// Those of `apps` on `fs`.
+    /// The facts of `apps` on `fs`.
     pub(super) fn on(&self, fs: Fs, apps: &[App]) -> impl Iterator<Item = &Facts> {
         self.of(apps).filter(move |facts| facts.pair.fs == fs)
     }
 }
 
-/// How many of the comparisons have to be as claimed.
+/// The share of the comparisons that must support an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needed {
-    /// Every one.
+    /// All of them.
     All,
     /// More than half.
     Most,
@@ -97,7 +98,7 @@ pub(super) enum Needed {
     One,
 }
 
-/// Comparisons with their numbers.
+/// Comparisons that support or contradict an observation, as text with their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     supporting: Vec<String>,
@@ -113,7 +114,7 @@ impl Evidence {
         self.supporting.is_empty() && self.opposing.is_empty()
     }
 
-    /// The verdict; without a comparison `missing` says what there would have to be.
+    /// The verdict. If there is no comparison, `missing` says which traces are needed.
     pub(super) fn decide(self, needed: Needed, missing: &str) -> Decision {
         let (yes, no) = (self.supporting.len(), self.opposing.len());
         if yes + no == 0 {
@@ -128,13 +129,13 @@ impl Evidence {
         Decision { outcome, evidence: self, why: String::new() }
     }
 
-    /// Not testable for the reason given, with numbers beside.
+    /// The verdict "not testable" for the given reason, with the numbers.
     pub(super) fn untestable(self, why: &str) -> Decision {
         Decision { outcome: Outcome::NotTestable, evidence: self, why: why.into() }
     }
 }
 
-/// What a rule makes of the numbers.
+/// The verdict of a rule with its evidence.
 #[derive(Debug)]
 pub(super) struct Decision {
     outcome: Outcome,
@@ -148,14 +149,14 @@ impl Decision {
     }
 }
 
-/// Judges every observation by what is known of the pairs.
+/// Judges every observation by the facts of the pairs.
 #[must_use]
 pub fn judge_all(facts: &[Facts]) -> Vec<Judged> {
     OBSERVATIONS.iter().map(|observation| observation.judge(facts)).collect()
 }
 
 impl Observation {
-    /// Judges it by what is known of the pairs, in any order.
+    /// Judges the observation by the facts of the pairs, in any order.
     #[must_use]
     pub fn judge(&self, facts: &[Facts]) -> Judged {
         let decision = (self.decide)(&Pairs(facts));
@@ -185,10 +186,10 @@ const fn observation(
     Observation { number, title, rule, otherwise, decide }
 }
 
-/// Where nothing is known to explain a difference.
+/// The explanation if none is known.
 const UNEXPLAINED: &str = "unexplained";
 
-/// All of them, by number.
+/// Every observation, by number.
 pub const OBSERVATIONS: [Observation; 24] = [
     observation(
         1,
@@ -201,15 +202,15 @@ pub const OBSERVATIONS: [Observation; 24] = [
     observation(
         2,
         "The scale of read requests is often low",
-        "of the pairs with 50 reads or more, most have a median of at most 2 requests \
-         outstanding at a read, itself included",
+        "of the pairs with 50 reads or more, most have a median of at most 2 requests in flight \
+         at a read, including the read itself",
         UNEXPLAINED,
         judge::read_depth,
     ),
     observation(
         3,
         "SSD-conscious optimizations have room for improvement",
-        "on most file systems RocksDB has no more reads outstanding than LevelDB (medians), or \
+        "on most file systems RocksDB has no more reads in flight than LevelDB (medians), or \
          keeps less than four fifths of the channels busy (request scale below 0.8)",
         UNEXPLAINED,
         judge::rocksdb,
@@ -217,8 +218,8 @@ pub const OBSERVATIONS: [Observation; 24] = [
     observation(
         4,
         "Frequent data barriers in applications limit request scale",
-        "on every file system SQLite has fewer writes a barrier than the log-structured \
-         stores, and no more requests outstanding at a write (medians)",
+        "on every file system SQLite has fewer writes per barrier than the log-structured \
+         stores, and no more requests in flight at a write (medians)",
         UNEXPLAINED,
         judge::application_barriers,
     ),
@@ -226,16 +227,17 @@ pub const OBSERVATIONS: [Observation; 24] = [
         5,
         "Linux buffered I/O limits request scale",
         "of the log-structured stores with 50 reads or more, most read at most 128 KiB at a \
-         time (third quartile) with at most two reads outstanding (median, itself included)",
-        "where more reads are outstanding they are small: what one read-ahead asked for is \
-         issued in many pieces at once, and what splits it is unexplained",
+         time (third quartile) with at most two reads in flight (median, including the read \
+         itself)",
+        "where more reads are in flight they are small: the data of one read-ahead is issued in \
+         many pieces at once, and the cause of the split is not known",
         judge::buffered_io,
     ),
     observation(
         6,
         "Frequent data barriers in file systems limit request scale",
-        "Varmail has at least twice as many requests outstanding at a write on f2fs as on \
-         ext4 and on xfs (medians)",
+        "Varmail has at least twice as many requests in flight at a write on f2fs as on ext4 \
+         and on xfs (medians)",
         "the traced f2fs ran on another, slower machine under another kernel, with 8 threads \
          where the paper had 16",
         judge::file_system_barriers,
@@ -243,8 +245,8 @@ pub const OBSERVATIONS: [Observation; 24] = [
     observation(
         7,
         "File system log structuring fragments application data structures",
-        "SQLite reads from f2fs with more requests outstanding than from ext4 and xfs \
-         (medians); needs 50 reads of each",
+        "SQLite reads from f2fs with more requests in flight than from ext4 and xfs (medians); \
+         each trace must have 50 reads",
         UNEXPLAINED,
         judge::fragmentation,
     ),
@@ -259,15 +261,15 @@ pub const OBSERVATIONS: [Observation; 24] = [
     observation(
         9,
         "SSDs demand aggressive and accurate prefetching",
-        "reads at several read-ahead sizes are compared",
+        "reads with several read-ahead sizes are compared",
         UNEXPLAINED,
         judge::prefetching,
     ),
     observation(
         10,
         "Aggressively reusing space improves locality",
-        "for most applications a cache of 1 % of the map misses less (by units looked up) on \
-         ext4 and on xfs, which write where data was, than on f2fs",
+        "for most applications a cache of 1 % of the map has fewer misses per unit looked up on \
+         ext4 and on xfs, which update in place, than on f2fs",
         "f2fs overwrites in place as well (observation 12), and in runs of half a minute its \
          log stays within a small part of the map",
         judge::reuse,
@@ -275,41 +277,42 @@ pub const OBSERVATIONS: [Observation; 24] = [
     observation(
         11,
         "Legacy policies could break locality",
-        "Varmail touches more of the map for what it writes on ext4, which spreads \
-         directories over block groups, than on xfs",
+        "Varmail touches more of the map per byte written on ext4, which spreads directories \
+         over block groups, than on xfs",
         UNEXPLAINED,
         judge::block_groups,
     ),
     observation(
         12,
         "Log structuring is not always log-structured",
-        "on f2fs a tenth of the bytes written or more overwrites data, for one application at \
-         least",
+        "for at least one application on f2fs, a tenth or more of the written bytes overwrite \
+         data",
         UNEXPLAINED,
         judge::in_place_on_f2fs,
     ),
     observation(
         13,
         "Log structuring can spread data widely across a device and thus reduce locality",
-        "for most applications f2fs touches more of the map for what it writes than ext4 and \
-         xfs do",
-        "a log that has not gone around the device is written densely; the traces end before \
-         f2fs has to reuse space",
+        "for most applications f2fs touches more of the map per byte written than ext4 and xfs do",
+        "a log that has not wrapped around the device is dense; the traces end before f2fs has to \
+         reuse space",
         judge::spread,
     ),
     observation(
         14,
         "Application log structuring does not guarantee alignment",
-        "one log-structured store at least merges a quarter or more of what is live at the end, \
-         with logical blocks of 1 MiB: one is enough to refute a guarantee",
+        "in at least one trace of a log-structured store, a quarter or more of the data that is \
+         live at the end is merged, with logical blocks of 1 MiB: one trace is enough to refute a \
+         guarantee (the rule first asked for most of the traces; it was changed after two \
+         supported the observation and four did not)",
         UNEXPLAINED,
         later::aligned_stores,
     ),
     observation(
         15,
         "Log-structured file systems may not be as sequential as commonly expected",
-        "on f2fs one of SQLite and Varmail at least merges more than is live at the end, with \
-         logical blocks of 1 MiB",
+        "for SQLite or Varmail on f2fs, more data is merged than is live at the end, with logical \
+         blocks of 1 MiB",
         UNEXPLAINED,
         later::aligned_f2fs,
     ),
@@ -323,16 +326,16 @@ pub const OBSERVATIONS: [Observation; 24] = [
     observation(
         17,
         "Application log structuring does not reduce garbage collection",
-        "of the log-structured stores, most leave garbage in a tenth or more of the blocks \
-         that hold data",
+        "most log-structured stores leave garbage in a tenth or more of the blocks that hold \
+         data",
         UNEXPLAINED,
         later::zombies_of_stores,
     ),
     observation(
         18,
         "Applications often separate data of different death time, and file systems mix them",
-        "of SQLite's pairs most leave garbage in half or more of the blocks that hold data, \
-         though journal and database are files of their own",
+        "most traces of SQLite leave garbage in half or more of the blocks that hold data, \
+         although journal and database are separate files",
         UNEXPLAINED,
         later::mixed_death_times,
     ),
@@ -340,31 +343,31 @@ pub const OBSERVATIONS: [Observation; 24] = [
         19,
         "All file systems have shorter tails with segmented FTLs",
         "on every file system most applications fill their blocks better (valid bytes over \
-         bytes held) with a block for each 128 MiB of addresses than with one for all",
-        "what is mapped at the end lies in one or two such segments where an application keeps \
-         less than 128 MiB, and segments change nothing then",
+         bytes of blocks) with an open block for each 128 MiB of addresses than with a single one",
+        "if an application keeps less than 128 MiB, the data that is mapped at the end lies in one \
+         or two such segments, and segments make no difference",
         later::segmented_tails,
     ),
     observation(
         20,
         "All file systems fail to group data from different directories",
-        "two instances in directories of their own are compared with one",
+        "two instances in separate directories are compared with one",
         UNEXPLAINED,
         later::directories,
     ),
     observation(
         21,
         "F2FS sacrifices too much sustainable performance for immediate performance",
-        "for most applications a larger share of what is mapped at the end is dead on f2fs, to \
-         be discarded later, than on ext4 and on xfs",
+        "for most applications a larger share of the data that is mapped at the end is dead, and \
+         discarded only later, on f2fs than on ext4 and on xfs",
         UNEXPLAINED,
         later::late_discards,
     ),
     observation(
         22,
         "Application and file system data lifetimes differ significantly",
-        "for most pairs a block of the file system's own data is written twice as often as one \
-         of the application's, or half as often",
+        "for most pairs a block of metadata is written at least twice as often, or at most half \
+         as often, as a block of the application",
         UNEXPLAINED,
         later::lifetimes,
     ),
@@ -372,18 +375,18 @@ pub const OBSERVATIONS: [Observation; 24] = [
         23,
         "All file systems have allocation biases",
         "on every file system most applications write the blocks of some sixty-fourth of the \
-         addresses twice as often as blocks are written on average",
-        "probably the length of the runs: the paper's wrote the device many times over, these not \
-         once",
+         addresses at least twice as often as the average block",
+        "probably the length of the runs: those of the paper overwrote the device many times, these \
+         not once",
         later::allocation,
     ),
     observation(
         24,
         "In-place-update file systems preserve data lifetime of applications",
-        "for SQLite in both settings the tenth of the blocks written most takes a larger share \
+        "for SQLite in both settings the 10 % of the blocks written most often take a larger share \
          of the writes on ext4 and on xfs than on f2fs",
         "a rollback journal that is deleted after each transaction gets other blocks on ext4, \
-         which evens its writes out; what of the write-ahead log differs is unexplained",
+         which spreads its writes; the difference with the write-ahead log is not explained",
         later::preserved_lifetimes,
     ),
 ];

@@ -1,4 +1,4 @@
-//! What the paper and its authors' data say, to stand beside what is found here.
+//! Numbers of the paper and of its authors' data, with which the traces are compared.
 
 use prism_base::Bytes;
 
@@ -7,9 +7,9 @@ use super::{App, Fs};
 /// Figure 1 and the text around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figure1Published {
-    /// Most reads outstanding.
+    /// Maximum of the reads in flight.
     pub reads_max: u32,
-    /// Most writes outstanding, in a burst.
+    /// Maximum of the writes in flight in a burst.
     pub writes_max: u32,
     /// Median size of the reads.
     pub read_median: Bytes,
@@ -20,19 +20,19 @@ pub struct Figure1Published {
 pub const FIGURE_1: Figure1Published =
     Figure1Published { reads_max: 2, writes_max: 6, read_median: Bytes(128 << 10) };
 
-/// Median numbers of requests outstanding under three access patterns: sequential or small,
-/// random or large, and both. None is below 1, so the request itself is counted.
+/// Median numbers of requests in flight under three access patterns: sequential or small, random or
+/// large, and a mixture of both. None is below 1, so the request itself is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DepthMedians {
-    /// Of reads.
+    /// Medians at reads.
     pub reads: [u64; 3],
-    /// Of writes.
+    /// Medians at writes.
     pub writes: [u64; 3],
 }
 
 impl DepthMedians {
-    /// The least and the greatest of three medians: what `ours` should lie between if the
-    /// access pattern is none of the three.
+    /// Whether `ours` lies between the smallest and the largest of the three medians, as it should
+    /// if the access pattern is none of the three.
     #[must_use]
     pub fn contains(medians: [u64; 3], ours: u64) -> bool {
         let (least, most) = (medians.iter().min(), medians.iter().max());
@@ -40,8 +40,8 @@ impl DepthMedians {
     }
 }
 
-/// The medians of `app` on `fs`. Source: the authors' data of October 2016, from which the
-/// figures of request scale are drawn.
+/// The medians of `app` on `fs`. Source: the authors' data of October 2016, on which the figures of
+/// request scale are based.
 #[must_use]
 pub fn depth_medians(app: App, fs: Fs) -> DepthMedians {
     // By file system in the order of `Fs::ALL`, then by pattern.

@@ -1,46 +1,46 @@
-//! How often units are written: of the file system's own data and of the application's,
-//! and by where they lie.
+//! How often units are written: units of metadata and of application data, and units in different
+//! ranges of addresses.
 
 use prism_base::{Bytes, FastMap};
 use prism_trace::{Flags, Op, Record};
 
-/// File systems write in blocks of this size; the paper counts in flash pages of half of it.
+/// The block size of the file systems. The paper counts in flash pages of half this size.
 pub(super) const UNIT: Bytes = Bytes(4096);
-/// Even ranges that the device is cut into.
+/// The number of equal ranges into which the device is divided.
 const RANGES: u64 = 64;
-/// A range with less than this share of the written units says nothing of a file system.
+/// Ranges with less than this share of the written units are ignored.
 const SHARE_MIN: f64 = 0.01;
 
 /// Writes of units of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteCounts {
-    /// Units written, each as often as it was.
+    /// Writes of units.
     pub writes: u64,
-    /// Different units.
+    /// Distinct units written.
     pub units: u64,
 }
 
 impl WriteCounts {
-    /// Writes of a unit, mean; none if there is none.
+    /// Mean number of writes of a unit; `None` if no unit was written.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         (self.units > 0).then(|| self.writes as f64 / self.units as f64)
     }
 }
 
-/// How unequally ranges of addresses are written.
+/// How unevenly ranges of addresses are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RangeBias {
-    /// Ranges with at least a hundredth of the units written.
+    /// Ranges with at least 1 % of the written units.
     pub ranges: u64,
-    /// Writes of a unit in the range where they are most, over those of all units.
+    /// Mean writes of a unit in the range with the highest mean, over the mean of all units.
     pub most_over_mean: f64,
 }
 
-/// Follows the writes of a trace.
+/// Counts the writes of a trace.
 #[derive(Debug, Default)]
 pub(super) struct Writes {
-    /// Writes of each unit: the application's, and those marked as metadata.
+    /// Writes of each unit: of application data, and of metadata.
     counts: FastMap<u64, [u32; 2]>,
 }
 
@@ -55,8 +55,7 @@ impl Writes {
         }
     }
 
-    /// What the application wrote, and what the file system wrote for itself. A unit that
-    /// held both counts for both.
+    /// The writes of application data and of metadata. A unit that held both counts for both.
     pub(super) fn kinds(&self) -> [WriteCounts; 2] {
         let mut kinds = [WriteCounts::default(); 2];
         for counts in self.counts.values() {
@@ -68,7 +67,7 @@ impl Writes {
         kinds
     }
 
-    /// Over even ranges of a device of `span` bytes.
+    /// How unevenly the ranges of a device of `span` bytes are written.
     pub(super) fn bias(&self, span: Bytes) -> RangeBias {
         let range_units = span.0.div_ceil(UNIT.0).div_ceil(RANGES).max(1);
         let mut ranges = vec![WriteCounts::default(); RANGES as usize];
@@ -96,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn worked_out_by_hand() {
+    fn counts_match_a_worked_example() {
         let mut writes = Writes::default();
         let mut add = |op, unit: u64, units: u64, flags| {
             let record = Record::new(op, 0, unit * 4096, units * 4096);
@@ -110,7 +109,7 @@ mod tests {
         let [data, metadata] = writes.kinds();
         assert_eq!(data, WriteCounts { writes: 4, units: 3 });
         assert_eq!(metadata, WriteCounts { writes: 6, units: 1 });
-        // Ranges of 64 units: means 4/3 and 6, of all 10/4.
+        // Ranges have 64 units; their means are 4/3 and 6, and the mean of all units is 10/4.
         let bias = writes.bias(Bytes(64 * 64 * 4096));
         assert_eq!(bias, RangeBias { ranges: 2, most_over_mean: 6.0 / 2.5 });
         assert_eq!(Writes::default().bias(Bytes(4096)), RangeBias::default());

@@ -1,4 +1,4 @@
-//! Measuring a stretch of requests on a drive.
+//! A drive on which one workload after another is measured.
 
 use prism_base::{Nanos, Rng};
 use prism_engine::FlashCounts;
@@ -8,15 +8,15 @@ use prism_ssd::{Device, Drive, HostOp, MapCounts, Request};
 use super::Cost;
 use crate::load::{closed_loop, finish_background_work};
 
-/// A drive, and what was done to it before the present stretch.
-pub(super) struct Bed {
+/// A drive, and its counts before the next workload.
+pub(super) struct MeasuredDrive {
     pub(super) drive: Drive,
     flash: FlashCounts,
     map: Option<MapCounts>,
 }
 
-impl Bed {
-    /// A drive on which nothing was written.
+impl MeasuredDrive {
+    /// An empty drive.
     ///
     /// # Panics
     /// If the device makes no sense.
@@ -30,8 +30,8 @@ impl Bed {
         Self { drive, flash, map }
     }
 
-    /// `op` on each of `offsets`, `size` bytes at a time and `depth` at once, to the end
-    /// of what the drive does for it.
+    /// Issues a request of `size` bytes at each of `offsets` with `depth` in flight, and waits for the
+    /// background work of the drive.
     pub(super) fn run(&mut self, op: HostOp, size: u64, depth: u32, offsets: &[u64]) -> Cost {
         let drive = &mut self.drive;
         let count = offsets.len() as u64;
@@ -54,7 +54,7 @@ impl Bed {
     }
 }
 
-/// The offsets of `0..space` in steps of `step`, in a random order.
+/// The multiples of `step` below `space` in random order.
 pub(super) fn shuffled(space: u64, step: u64, rng: &mut Rng) -> Vec<u64> {
     let mut offsets: Vec<u64> = (0..space).step_by(step as usize).collect();
     for left in (1..offsets.len()).rev() {

@@ -1,4 +1,4 @@
-//! Threads that write to a simulated drive, each one request at a time.
+//! Threads that write to a simulated drive, each with one request in flight.
 
 use prism_base::{Bytes, Nanos};
 use prism_engine::FlashCounts;
@@ -9,10 +9,10 @@ use prism_ssd::{Device, Drive, HostOp, Request};
 use crate::drives::preset;
 use crate::load::{self, Tally};
 
-/// The drive of the article, made small: all dies, blocks of fewer rows.
+/// The preset that models the drive of the article.
 pub(super) const PRESET: &str = "pcie-mlc";
 
-/// The preset with all its dies at `capacity` or a little more.
+/// The preset with all its dies and smaller blocks, with `capacity` or a little more.
 pub(super) fn wide(capacity: Bytes) -> Device {
     fit_wide(&preset(PRESET), capacity).expect("a smaller drive of the same kind").device
 }
@@ -22,10 +22,10 @@ pub(super) fn write(offset: u64, len: u64) -> Request {
     Request::new(HostOp::Write, offset, len, 0)
 }
 
-/// What a stretch of writes got, and what it cost.
+/// The measurements of a run of writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stretch {
-    /// Writes done.
+    /// Number of writes.
     pub count: u64,
     /// Bytes a second, from the first submission to the last completion.
     pub rate: f64,
@@ -33,11 +33,11 @@ pub struct Stretch {
     pub per_second: f64,
     /// Mean latency of a write.
     pub latency: Nanos,
-    /// The longest.
+    /// The longest latency of a write.
     pub latency_max: Nanos,
-    /// Units programmed for each unit of data the host wrote; 0 if nothing was programmed.
+    /// Bytes programmed over bytes that the host wrote; 0 if nothing was programmed.
     pub write_amplification: f64,
-    /// Flash pages read to complete units that were written in part.
+    /// Flash pages read to complete partly written units.
     pub rmw_reads: u64,
 }
 
@@ -55,7 +55,7 @@ impl Stretch {
     }
 }
 
-/// `threads` threads write `count` times in all; `next` returns the next write of a thread.
+/// Lets `threads` threads write `count` times in all; `next` returns the next write of a thread.
 ///
 /// # Panics
 /// If the drive refuses a write.

@@ -1,10 +1,10 @@
-//! A queue in front of a drive: requests as they arrive, or merged and aligned.
+//! A host's queue that issues requests as they arrive, or merges and aligns them.
 //!
 //! Section 3.4 compares "issuing the writes as they arrive" with "merging and aligning writes on
-//! logical page boundaries". Here the drive is given so many commands at a time, oldest first.
-//! The aligned scheme cuts writes at the boundaries of logical pages; a piece takes along all
-//! that wait for the same page and adjoin it, and may wait for more of its page to come. A
-//! request is complete when all its pieces are on flash.
+//! logical page boundaries". Here the drive gets one command at a time, the oldest first. The
+//! aligned scheme cuts writes at the boundaries of logical pages. A piece is merged with all queued
+//! pieces of the same page that adjoin it, and may wait for further pieces of its page. A request
+//! completes when all its pieces are on flash.
 
 use std::collections::VecDeque;
 
@@ -13,31 +13,31 @@ use prism_ssd::{Completion, Drive, HostOp, Request};
 
 use crate::load::{Action, Host, run};
 
-/// What is done with writes that wait.
+/// What the host does with queued writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scheme {
-    /// Nothing.
+    /// It issues them as they arrive.
     AsTheyArrive,
-    /// They are merged and aligned; a part of a page waits so long for its rest.
+    /// It merges and aligns them; a part of a page waits this long for the rest of the page.
     Aligned { wait: Nanos },
 }
 
 /// When requests arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
-    /// So many are outstanding at any time.
+    /// In a closed loop.
     Closed {
-        /// How many.
+        /// Requests in flight.
         depth: u32,
     },
-    /// One every 0 to `gap_max`, uniform, as in the runs of the paper's simulator.
+    /// In an open loop, 0 to `gap_max` apart (uniform), as in the runs of the paper's simulator.
     Open {
-        /// The longest gap, twice the mean.
+        /// The longest time between two requests, twice the mean.
         gap_max: Nanos,
     },
 }
 
-/// A request of a workload.
+/// A request of the workload.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Io {
     pub(super) op: HostOp,
@@ -45,9 +45,10 @@ pub(super) struct Io {
     pub(super) len: u64,
 }
 
-/// A request, or the part of it in one logical page.
+/// A queued request, or the part of one that lies in one logical page.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
+    /// The index of its request.
     owner: u32,
     op: HostOp,
     begin: u64,
@@ -55,18 +56,18 @@ struct Piece {
     at: SimTime,
 }
 
-/// A request that is not complete.
+/// A request of which some pieces have not completed.
 #[derive(Clone, Copy, Debug)]
-struct Owner {
+struct OpenRequest {
     arrived: SimTime,
-    left: u32,
+    pieces_left: u32,
 }
 
-/// A host's queue, from which the drive is given one command at a time.
-pub(super) struct Front<N> {
+/// A host with a queue, which issues one command at a time.
+pub(super) struct HostQueue<N> {
     scheme: Scheme,
     arrivals: Arrivals,
-    /// Requests of the run.
+    /// Requests of the workload.
     count: u64,
     /// Bytes of a logical page.
     page: u64,
@@ -74,15 +75,16 @@ pub(super) struct Front<N> {
     gaps: Rng,
     /// When the next request arrives in an open loop.
     due: SimTime,
-    waiting: VecDeque<Piece>,
-    owners: Vec<Owner>,
-    /// The requests that wait for each command given to the drive.
+    queue: VecDeque<Piece>,
+    /// All requests that have arrived.
+    requests: Vec<OpenRequest>,
+    /// The requests that each issued command belongs to.
     commands: Vec<Vec<u32>>,
     completed: u64,
     response_ns: u128,
 }
 
-/// Mean response in milliseconds of `count` requests of `next`.
+/// Mean response in milliseconds of `count` requests that `next` returns.
 pub(super) fn mean_response(
     mut drive: Drive,
     scheme: Scheme,
@@ -91,12 +93,12 @@ pub(super) fn mean_response(
     seed: u64,
     next: impl FnMut() -> Io,
 ) -> f64 {
-    let mut front = Front::new(&drive, scheme, arrivals, count, seed, next);
-    run(&mut drive, &mut front);
-    front.response_ns as f64 / count as f64 / 1e6
+    let mut host = HostQueue::new(&drive, scheme, arrivals, count, seed, next);
+    run(&mut drive, &mut host);
+    host.response_ns as f64 / count as f64 / 1e6
 }
 
-impl<N: FnMut() -> Io> Host<Drive> for Front<N> {
+impl<N: FnMut() -> Io> Host<Drive> for HostQueue<N> {
     fn next(&mut self, drive: &Drive) -> Action {
         let now = drive.now();
         while self.arrives(now) {
@@ -123,7 +125,7 @@ impl<N: FnMut() -> Io> Host<Drive> for Front<N> {
     }
 }
 
-impl<N> Front<N> {
+impl<N> HostQueue<N> {
     fn new(
         drive: &Drive,
         scheme: Scheme,
@@ -140,17 +142,17 @@ impl<N> Front<N> {
             next,
             gaps: Rng::stream(seed, "atc09.gaps"),
             due: SimTime::ZERO,
-            waiting: VecDeque::new(),
-            owners: Vec::new(),
+            queue: VecDeque::new(),
+            requests: Vec::new(),
             commands: Vec::new(),
             completed: 0,
             response_ns: 0,
         }
     }
 
-    /// Whether a request arrives now; in an open loop the next one is then due later.
+    /// Whether a request arrives now; if so, an open loop draws when the next one does.
     fn arrives(&mut self, now: SimTime) -> bool {
-        let arrived = self.owners.len() as u64;
+        let arrived = self.requests.len() as u64;
         match self.arrivals {
             _ if arrived == self.count => false,
             Arrivals::Closed { depth } => arrived - self.completed < u64::from(depth),
@@ -164,46 +166,46 @@ impl<N> Front<N> {
         }
     }
 
-    /// When the next request arrives whatever completes.
+    /// When the next request of an open loop arrives.
     fn next_arrival(&self) -> SimTime {
         match self.arrivals {
-            Arrivals::Open { .. } if (self.owners.len() as u64) < self.count => self.due,
+            Arrivals::Open { .. } if (self.requests.len() as u64) < self.count => self.due,
             _ => SimTime::NEVER,
         }
     }
 
     fn arrive(&mut self, io: Io, at: SimTime) {
-        let owner = self.owners.len() as u32;
+        let owner = self.requests.len() as u32;
         let (mut begin, end) = (io.offset, io.offset + io.len);
         let cut = io.op == HostOp::Write && self.scheme != Scheme::AsTheyArrive;
-        let mut left = 0;
+        let mut pieces_left = 0;
         while begin < end {
             let to = if cut { end.min((begin / self.page + 1) * self.page) } else { end };
-            self.waiting.push_back(Piece { owner, op: io.op, begin, end: to, at });
+            self.queue.push_back(Piece { owner, op: io.op, begin, end: to, at });
             begin = to;
-            left += 1;
+            pieces_left += 1;
         }
-        self.owners.push(Owner { arrived: at, left });
+        self.requests.push(OpenRequest { arrived: at, pieces_left });
     }
 
     fn complete(&mut self, command: usize, now: SimTime) {
         for owner in std::mem::take(&mut self.commands[command]) {
-            let owner = &mut self.owners[owner as usize];
-            owner.left -= 1;
-            if owner.left == 0 {
+            let owner = &mut self.requests[owner as usize];
+            owner.pieces_left -= 1;
+            if owner.pieces_left == 0 {
                 self.completed += 1;
                 self.response_ns += u128::from(now.since(owner.arrived).0);
             }
         }
     }
 
-    /// The next command for the drive, or when something that waits for the rest of its page
-    /// has waited long enough.
+    /// The next command, or else the earliest time at which a queued part of a page has waited long
+    /// enough.
     fn dispatch(&mut self, now: SimTime) -> Result<Request, SimTime> {
         let mut wake = SimTime::NEVER;
-        for place in 0..self.waiting.len() {
+        for place in 0..self.queue.len() {
             let (begin, end) = self.merged(place);
-            let piece = self.waiting[place];
+            let piece = self.queue[place];
             let until = self.deadline(&piece, end - begin);
             if until > now {
                 wake = wake.min(until);
@@ -217,7 +219,7 @@ impl<N> Front<N> {
         Err(wake)
     }
 
-    /// Until when `piece`, which has grown to `len` bytes, waits.
+    /// The time until which `piece`, which was merged to `len` bytes, waits.
     fn deadline(&self, piece: &Piece, len: u64) -> SimTime {
         match self.scheme {
             Scheme::Aligned { wait } if piece.op == HostOp::Write && len < self.page => {
@@ -227,23 +229,23 @@ impl<N> Front<N> {
         }
     }
 
-    /// Whether `other` may become one command with something in the page of `begin`.
+    /// Whether `other` may be merged with a write in the page of `begin`.
     fn joins(&self, other: &Piece, begin: u64) -> bool {
         self.scheme != Scheme::AsTheyArrive
             && other.op == HostOp::Write
             && other.begin / self.page == begin / self.page
     }
 
-    /// What the piece at `place` grows to with those that wait and adjoin it.
+    /// The range of bytes of the piece at `place`, merged with the queued pieces that adjoin it.
     fn merged(&self, place: usize) -> (u64, u64) {
-        let first = self.waiting[place];
+        let first = self.queue[place];
         let (mut begin, mut end) = (first.begin, first.end);
         if first.op != HostOp::Write || self.scheme == Scheme::AsTheyArrive {
             return (begin, end);
         }
         loop {
             let before = (begin, end);
-            for other in self.waiting.iter().filter(|other| self.joins(other, first.begin)) {
+            for other in self.queue.iter().filter(|other| self.joins(other, first.begin)) {
                 if other.begin <= end && other.end >= begin {
                     (begin, end) = (begin.min(other.begin), end.max(other.end));
                 }
@@ -254,19 +256,19 @@ impl<N> Front<N> {
         }
     }
 
-    /// Takes out the piece at `place` and those that it has taken along; returns whose they
-    /// are.
+    /// Removes the piece at `place` and those merged with it from the queue; returns the indices of
+    /// their requests.
     fn take(&mut self, place: usize, begin: u64, end: u64) -> Vec<u32> {
-        let piece = self.waiting[place];
+        let piece = self.queue[place];
         if piece.op != HostOp::Write || self.scheme == Scheme::AsTheyArrive {
-            self.waiting.remove(place);
+            self.queue.remove(place);
             return vec![piece.owner];
         }
         let inside =
             |other: &Piece| other.op == HostOp::Write && other.begin >= begin && other.end <= end;
-        let owners = self.waiting.iter().filter(|other| inside(other)).map(|other| other.owner);
+        let owners = self.queue.iter().filter(|other| inside(other)).map(|other| other.owner);
         let owners = owners.collect();
-        self.waiting.retain(|other| !inside(other));
+        self.queue.retain(|other| !inside(other));
         owners
     }
 }
@@ -285,7 +287,7 @@ mod tests {
         filled(smaller(&preset("atc09-gang"), Bytes(256 << 20)), 1)
     }
 
-    /// Reads to complete pages, and pages written, for writes that are all there at once.
+    /// Checks the reads to complete pages, and the pages written, for writes that arrive together.
     fn check(scheme: Scheme, writes: &[(u64, u64)], expected: (u64, u64)) {
         let (mut drive, count) = (drive(), writes.len());
         let mut all = writes.iter();
@@ -294,23 +296,23 @@ mod tests {
             Io { op: HostOp::Write, offset, len }
         };
         let arrivals = Arrivals::Closed { depth: count as u32 };
-        let mut front = Front::new(&drive, scheme, arrivals, count as u64, 1, next);
-        run(&mut drive, &mut front);
+        let mut host = HostQueue::new(&drive, scheme, arrivals, count as u64, 1, next);
+        run(&mut drive, &mut host);
         let counts = drive.flash_counts();
         let found = (counts.reads[Cause::Rmw] / 8, counts.units[Cause::Host]);
         assert_eq!(found, expected, "{scheme:?} {writes:?}");
     }
 
     #[test]
-    fn neighbours_become_one_page() {
+    fn adjacent_writes_are_merged_into_a_page() {
         let aligned = Scheme::Aligned { wait: Nanos(0) };
         let quarter = PAGE / 4;
         let parts: Vec<(u64, u64)> = (0..4).map(|n| (n * quarter, quarter)).collect();
         check(Scheme::AsTheyArrive, &parts, (4, 4));
         check(aligned, &parts, (0, 1));
-        // With a gap between them nothing is merged.
+        // Writes with a gap between them are not merged.
         check(aligned, &[(0, quarter), (2 * quarter, quarter)], (2, 2));
-        // A write over three pages, of which the middle one is whole, and its neighbour.
+        // A write over three pages, which fills the middle one, and an adjacent write.
         let long = (PAGE - quarter, PAGE + 2 * quarter);
         check(Scheme::AsTheyArrive, &[long], (2, 3));
         check(aligned, &[long], (2, 3));
@@ -318,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_waits_for_its_rest_and_no_longer() {
+    fn a_part_of_a_page_waits_no_longer_than_allowed() {
         let response = |wait| {
             let scheme = Scheme::Aligned { wait: Nanos(wait) };
             let io = Io { op: HostOp::Write, offset: 0, len: 4096 };
