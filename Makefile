@@ -62,6 +62,12 @@ fuzz:
 	  rounds=$$((rounds + 1)); \
 	done; echo "$$rounds rounds found nothing"
 
+# Plants bugs in the files of .cargo/mutants.toml and names those that no test finds. A tool, not
+# a gate: it takes hours; `make mutants ARGS="--file PATH"` takes one file.
+mutants:
+	@cargo mutants --version >/dev/null 2>&1 || cargo install cargo-mutants --locked
+	cargo mutants --workspace --output $(dir $(PRISM_SKIPPED)) $(ARGS)
+
 # What tests use besides Rust and a C compiler, as packages of Debian. The version of RocksDB's
 # library is part of its name.
 DEPS := g++ python3-venv pkg-config valgrind chromium e2fsprogs xfsprogs btrfs-progs libsqlite3-0 \
