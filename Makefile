@@ -88,9 +88,9 @@ CAPI_MAJOR := $(firstword $(subst ., ,$(CAPI_VERSION)))
 ifdef CAPI_BUILT
 capi:
 else
-CAPI_BUILT := $(or $(CARGO_TARGET_DIR),target)/release
+CAPI_BUILT := $(or $(CARGO_TARGET_DIR),target)/dist
 capi:
-	cargo build --release -p prism-capi
+	cargo build --profile dist -p prism-capi
 endif
 
 install: capi
