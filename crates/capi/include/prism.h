@@ -417,7 +417,7 @@ typedef struct prism_policy prism_policy;
 typedef struct prism_raw prism_raw;
 
 /**
- * Commands of the raw level that are under way together. Threads may use it at once.
+ * Commands of the raw level that are in flight together. Threads may use it at once.
  */
 typedef struct prism_raw_queue prism_raw_queue;
 
@@ -928,7 +928,7 @@ typedef struct prism_range_info {
   /**
    * Blocks that are written side by side, as data of one kind.
    */
-  uint32_t lanes;
+  uint32_t die_groups;
   /**
    * One of `prism_mapping`.
    */
@@ -1785,7 +1785,7 @@ int prism_raw_erase_blocks(struct prism_raw *raw,
                            size_t *failed);
 
 /**
- * Opens a queue, `depth` of whose commands may be under way: 1 to 65536.
+ * Opens a queue, `depth` of whose commands may be in flight: 1 to 65536.
  */
 int prism_raw_queue_open(struct prism_raw *raw, uint32_t depth, struct prism_raw_queue **queue);
 
@@ -1818,7 +1818,7 @@ int prism_raw_queue_write(struct prism_raw_queue *queue,
 int prism_raw_queue_erase(struct prism_raw_queue *queue, struct prism_address at, uint64_t tag);
 
 /**
- * Returns how many commands are under way: submitted, and their completion not taken.
+ * Returns how many commands are in flight: submitted, and their completion not taken.
  */
 int prism_raw_queue_length(struct prism_raw_queue *queue);
 

@@ -82,8 +82,8 @@ fn a_sweep_has_a_row_for_each_share_and_the_same_seed_the_same_numbers() {
 fn what_makes_no_sense_is_refused_with_what_to_do() {
     let life = "lifetime --capacity 1TB --rate 100MB/s --write-amplification";
     for (args, says) in [
-        (format!("{life} 0 --cycles 1000"), "no number above 0"),
-        (format!("{life} NaN --cycles 1000"), "no number above 0"),
+        (format!("{life} 0 --cycles 1000"), "is not a number above 0"),
+        (format!("{life} NaN --cycles 1000"), "is not a number above 0"),
         (format!("{life} 4 --cycles 0"), "the number of cycles is 0"),
         (format!("{life} 4 --cell plc"), "slc mlc tlc qlc"),
         (format!("{life} 4"), "required"),
