@@ -44,6 +44,12 @@ pub const REFUSED: &[Word] = &[
     word(r"\bon rereading\b", "review:", "On rereading: fixed"),
     word(r"\basks? ahead\b", "prefetches", "asks ahead"),
     word(r"\bhandle that is good\b", "a valid handle", "a handle that is good"),
+    word(r"\breason in words\b", "reason as text", "the reason in words"),
+    word(r"\bgoes? home\b", "is written to its final place", "what the journal held goes home"),
+    word(r"\bpolite kill\b", "SIGTERM", "Ctrl-C, or a polite kill"),
+    word(r"\blow byte first\b", "little-endian", "all numbers have their low byte first"),
+    word(r"\bhigh byte first\b", "big-endian", "all numbers have their high byte first"),
+    word(r"\bone file a processor\b", "one file per CPU", "one file a processor"),
 ];
 
 /// Words of which some are left. A word that is gone moves to [`REFUSED`]; in the end this
@@ -129,9 +135,20 @@ pub const NOT_YET: &[Word] = &[
         "it stands in the header",
     ),
     word(r"\bwhat (?:waits|comes|asks|wants)\b", "the queue, the next request", "what waits"),
+    word(r"\bpassed over\b", "skipped, ignored", "worn blocks are passed over"),
+    word(r"\bput(?:s|ting)? together\b", "assembled, built", "values are put together here"),
+    word(
+        r"\b(?:of|every|after|below|above|with|by|at) so many\b",
+        "of this many, of N; name the number",
+        "a header of so many bytes",
+    ),
     word(r"\bthe like\b", "such as ..., similar", "and the like"),
     word(r"\bnothing of\b", "no part of; nothing about", "says nothing of it"),
 ];
 
 /// Files that may have a word.
-pub const EXCEPTIONS: &[Exception] = &[];
+pub const EXCEPTIONS: &[Exception] = &[Exception {
+    path: "crates/host/bpf/capture.bpf.c",
+    found: r"\btold\b",
+    reason: "capture.bpf.o has the digest of this text, so a change needs the BPF compiler",
+}];
