@@ -219,7 +219,8 @@ mod tests {
         );
         check(
             HostError::Write { file: "o".into(), source: io(io::ErrorKind::StorageFull) },
-            "o: the disk is full; nothing was kept of the output; free some space, or write elsewhere",
+            "o: the disk is full; nothing was kept of the output; free some space, or write \
+             elsewhere",
         );
         let known = |count: usize| (0..count).map(|i| format!("p{i}")).collect::<Vec<_>>();
         check(

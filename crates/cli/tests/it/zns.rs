@@ -47,7 +47,8 @@ fn a_trace_goes_through_a_log_of_the_hosts() {
     assert!(log["over_provisioning"].as_f64().unwrap() >= 0.1, "{log}");
     let run = prism(&["report", &trace, "--device", "zn540", "--passes", "1", "--what-if", "none"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    for part in ["On zones", "would fail on the zoned drive alone", "the host puts a log before it"] {
+    for part in ["On zones", "would fail on the zoned drive alone", "the host puts a log before it"]
+    {
         assert!(run.stdout.contains(part), "{part} in {}", run.stdout);
     }
     // Drives without zones say nothing of them.

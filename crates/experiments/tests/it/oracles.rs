@@ -13,8 +13,8 @@ fn results_of_other_simulators_are_reproduced() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
-/// SWTF is not slower at any load, and it is faster where many requests meet busy dies while another
-/// die is idle. The published gain is about 8 %.
+/// SWTF is not slower at any load, and it is faster where many requests meet busy dies while
+/// another die is idle. The published gain is about 8 %.
 #[test]
 fn shortest_wait_first_is_no_worse_than_first_come() {
     let curves: Vec<_> =

@@ -38,7 +38,8 @@ fn line(check: &Check) -> String {
     format!("{}: theory {expected:.3}, ours {ours:.3} ({percent:+.2} %)", check.what)
 }
 
-/// The same on flash of an eighth of the size, with a larger tolerance, because chance matters more.
+/// The same on flash of an eighth of the size, with a larger tolerance, because chance matters
+/// more.
 #[test]
 fn theory_fast() {
     let run = |victim: &str, op, trims: f64, hot: Option<HotCold>, expected: f64| {
@@ -68,8 +69,8 @@ fn theory_fast() {
     run("greedy", 0.15, 0.2, None, theory::greedy(live, 64));
 }
 
-/// Victim policies have the published order: a window lies between FIFO and greedy, and cost-benefit
-/// is better than greedy if hot data and copies have separate frontiers.
+/// Victim policies have the published order: a window lies between FIFO and greedy, and
+/// cost-benefit is better than greedy if hot data and copies have separate frontiers.
 #[test]
 fn policies_order_as_published() {
     let run = |victim: &str, frontiers, hot| {

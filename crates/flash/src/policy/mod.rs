@@ -40,10 +40,10 @@
 //! assert_eq!(read, [0; 5]);
 //!
 //! // Parts of a range by how long their data lives.
-//! let program units = policy.create_container(1 << 20, "program units", 1 << 20, Lifetime::Long)?;
-//! program units.write(4096, b"a program unit")?;
-//! program units.read(4096, &mut read)?;
-//! assert_eq!(&read, b"a program unit");
+//! let rows = policy.create_container(1 << 20, "rows", 1 << 20, Lifetime::Long)?;
+//! rows.write(4096, b"a row")?;
+//! rows.read(4096, &mut read)?;
+//! assert_eq!(&read, b"a row");
 //! # Ok::<(), prism_flash::FlashError>(())
 //! ```
 

@@ -100,8 +100,8 @@ pub fn section(run: Run<'_>) -> Option<Section> {
     figures.extend(health.slc.map(|slc| {
         let grown = slc.bad.failed_programs + slc.bad.failed_erases;
         Figure::new("SLC blocks bad", Unit::Count, slc.bad.factory_bad + grown).note(format!(
-            "of these, {grown} grown; {} of {} of a die group may still fail before none is written \
-                 there",
+            "of these, {grown} grown; {} of {} of a die group may still fail before none is \
+             written there",
             slc.spare_blocks, slc.die_group_blocks
         ))
     }));

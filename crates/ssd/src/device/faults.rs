@@ -248,7 +248,7 @@ impl Device {
     fn check_slc_faults(&self, faults: &FaultSpec) -> Result<(), DeviceError> {
         let Some(own) = &faults.slc else { return Ok(()) };
         let Some(slc) = &self.slc else {
-            let why = "[faults.slc] is for SLC blocks beside others ([slc])";
+            let why = "[faults.slc] is for drives with SLC and other blocks ([slc])";
             return bad("faults.slc.kind", &own.kind, why);
         };
         if own.slc.is_some() {

@@ -338,7 +338,7 @@ fn what_makes_no_sense_under_faults_is_named() {
         let text = format!("{aged}\n[faults.slc]\n{lines}");
         Device::from_toml(&text).unwrap_err().to_string()
     };
-    assert!(slc("kind = \"slc\"\n").contains("faults.slc.kind = slc: [faults.slc] is for blocks"));
+    assert!(slc("kind = \"slc\"\n").contains("faults.slc.kind = slc: [faults.slc] is for drives"));
     let hybrid = format!("{}\n[faults]\nkind = \"tlc\"\n", hybrid_example());
     assert!(Device::from_toml(&hybrid).unwrap().faults.is_some(), "whatever the mapping");
 }

@@ -271,7 +271,7 @@ mod tests {
         check("[a]\niodpeth=3", "j.fio:2: iodpeth is no fio option (did you mean iodepth?)");
         check("[a]\n\nlatency_target=1ms", "j.fio:3: latency_target is a fio option that Prism");
         check("[a]\ninclude x.fio", "j.fio:2: include is not supported");
-        check("[a]\nbuffered=1", "j.fio:2: buffered=1 is refused: there is no page cache");
+        check("[a]\nbuffered=1", "j.fio:2: buffered=1 is refused: no page cache is simulated");
         check("[a]\ndirect=0", "j.fio:2: direct=0 is refused");
         check("[a]\nthinktime_spin=10", "j.fio:2: thinktime_spin=10 is refused");
         check("[a]\nrandrepeat=0", "--seed or randseed");

@@ -1,9 +1,10 @@
 //! The store at the raw level: it maps pages, allocates blocks of the LUNs and cleans.
 //!
-//! A page goes to the LUN with the fewest commands in flight. Users' pages and copies go to separate
-//! blocks. Cleaning is Algorithm IV.1 of the Prism-SSD paper with LUNs instead of channels: the
-//! victim is the block with the least valid data on the LUN with the fewest erased blocks. The store
-//! waits for the reads of a victim, which are issued together; its copies and its erase are queued.
+//! A page goes to the LUN with the fewest commands in flight. Users' pages and copies go to
+//! separate blocks. Cleaning is Algorithm IV.1 of the Prism-SSD paper with LUNs instead of
+//! channels: the victim is the block with the least valid data on the LUN with the fewest erased
+//! blocks. The store waits for the reads of a victim, which are issued together; its copies and
+//! its erase are queued.
 
 use std::collections::{BTreeMap, VecDeque};
 

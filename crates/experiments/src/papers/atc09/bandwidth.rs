@@ -2,11 +2,11 @@
 //!
 //! The paper gives neither queue depth nor request size nor the state of the drives. Here random
 //! requests have 4 KiB and sequential ones 4 KiB to 1 MiB, at several queue depths. The closest
-//! setting is chosen separately for random and for sequential requests: a real host and a real drive
-//! read ahead, which deepens the queue of a sequential stream, and read-ahead is not modelled.
-//! Drives are filled. Requests go to one eighth of the addresses, as in the validation runs of the
-//! paper's simulator. Writes are measured after writes of the same pattern have used up the spare
-//! flash.
+//! setting is chosen separately for random and for sequential requests: a real host and a real
+//! drive read ahead, which deepens the queue of a sequential stream, and read-ahead is not
+//! modelled. Drives are filled. Requests go to one eighth of the addresses, as in the validation
+//! runs of the paper's simulator. Writes are measured after writes of the same pattern have used
+//! up the spare flash.
 
 use prism_base::{Bytes, Rng};
 use prism_ssd::{Device, Drive as Simulated, HostOp, Request};

@@ -11,9 +11,9 @@
 //! * in ordered mode data is written at the commit of its transaction, and only then are freed
 //!   blocks free and discarded.
 //!
-//! Source: Linux 2.6 (`ext3_find_goal`, `find_group_other`, sizes of `mke2fs`). Left out: directories
-//! that grow, reservation windows (one process writes one file at a time), and dirty pages that
-//! outlive a commit.
+//! Source: Linux 2.6 (`ext3_find_goal`, `find_group_other`, sizes of `mke2fs`). Left out:
+//! directories that grow, reservation windows (one process writes one file at a time), and dirty
+//! pages that outlive a commit.
 
 use std::collections::BTreeSet;
 
@@ -141,8 +141,8 @@ impl Ext3 {
         None
     }
 
-    /// Allocates `want` blocks, first-fit from `goal` on: to the end of its group, then from the start
-    /// of its group, then in the following groups.
+    /// Allocates `want` blocks, first-fit from `goal` on: to the end of its group, then from the
+    /// start of its group, then in the following groups.
     ///
     /// # Panics
     /// If the file system is full.
@@ -177,7 +177,8 @@ impl Ext3 {
         extents
     }
 
-    /// The group of a new file: that of its directory, or else the first by a hash with free blocks.
+    /// The group of a new file: that of its directory, or else the first by a hash with free
+    /// blocks.
     fn group(&self, directory: u32) -> u32 {
         let groups = self.group_free.len() as u32;
         let has_free = |group: &u32| self.group_free[*group as usize] > 0;

@@ -1,9 +1,9 @@
 //! Table 4: the gain of stripe-aligned writes in four macro benchmarks.
 //!
-//! The paper ran traces of them and gives no figures of the traces. Here each benchmark is a mixture
-//! of requests with the figures that are known of such workloads; [`Macro::source`] states which
-//! figures are assumptions. The improvement is that of the mean response of all requests, on the
-//! drive of Table 3.
+//! The paper ran traces of them and gives no figures of the traces. Here each benchmark is a
+//! mixture of requests with the figures that are known of such workloads; [`Macro::source`]
+//! states which figures are assumptions. The improvement is that of the mean response of all
+//! requests, on the drive of Table 3.
 
 use prism_base::{Nanos, Rng};
 use prism_ssd::HostOp;

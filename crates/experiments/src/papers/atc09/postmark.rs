@@ -34,7 +34,8 @@ pub(super) struct Postmark {
 }
 
 impl Postmark {
-    /// Creates the pool on an empty file system of `blocks` blocks; its requests are added to `out`.
+    /// Creates the pool on an empty file system of `blocks` blocks; its requests are added to
+    /// `out`.
     pub(super) fn new(blocks: u32, options: Options, seed: u64, out: &mut Vec<Step>) -> Self {
         let rng = Rng::stream(seed, "atc09.postmark");
         let fs = Ext3::new(blocks, options.directories);

@@ -1,7 +1,8 @@
 //! Section 3.2: shortest wait time first against first come, first served, over load.
 //!
-//! The paper gives one number: under random requests, two thirds of them reads, the mean response is
-//! about 8 % lower. It gives neither load nor queue depth nor drive; see [`crate::oracles::curve`].
+//! The paper gives one number: under random requests, two thirds of them reads, the mean response
+//! is about 8 % lower. It gives neither load nor queue depth nor drive; see
+//! [`crate::oracles::curve`].
 
 use super::line;
 use crate::comparison::{Beside, Quantity, Why};
@@ -10,8 +11,8 @@ use crate::scale::Scale;
 
 /// Percent by which the mean response is lower (section 3.2: "about 8 %").
 pub const PUBLISHED_GAIN: f64 = 8.0;
-/// Loads, up to near the saturation of first come, first served, which is at 0.65 of the rate of all
-/// dies, because eight requests in service do not keep eight dies busy.
+/// Loads, up to near the saturation of first come, first served, which is at 0.65 of the rate of
+/// all dies, because eight requests in service do not keep eight dies busy.
 pub(super) const LOADS: [f64; 7] = [0.3, 0.4, 0.5, 0.55, 0.6, 0.62, 0.64];
 /// Requests of a run at full scale: their writes fit into the spare flash.
 const COUNT: u64 = 100_000;

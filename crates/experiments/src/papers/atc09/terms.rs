@@ -1,10 +1,10 @@
 //! Table 1: the six terms of the unwritten contract, judged by measurement.
 //!
 //! Each term is judged as `prism report` judges it for a trace ([`prism_contract::terms`]): by
-//! small jobs on such drives, and by the effects of random writes of 4 KiB on a filled drive whose
-//! spare flash is used up. The paper judges all SSDs together; here each drive is judged on its own.
-//! For the last term, reads after the host has stopped writing show what a host observes of
-//! background activity.
+//! small jobs on such drives, and by the effects of random writes of 4 KiB on a filled drive
+//! whose spare flash is used up. The paper judges all SSDs together; here each drive is judged on
+//! its own. For the last term, reads after the host has stopped writing show what a host observes
+//! of background activity.
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_contract::terms::{INTERCHANGEABLE, Inputs, Probe, Term, terms};

@@ -30,8 +30,8 @@ impl MeasuredDrive {
         Self { drive, flash, map }
     }
 
-    /// Issues a request of `size` bytes at each of `offsets` with `depth` in flight, and waits for the
-    /// background work of the drive.
+    /// Issues a request of `size` bytes at each of `offsets` with `depth` in flight, and waits
+    /// for the background work of the drive.
     pub(super) fn run(&mut self, op: HostOp, size: u64, depth: u32, offsets: &[u64]) -> Cost {
         let drive = &mut self.drive;
         let count = offsets.len() as u64;

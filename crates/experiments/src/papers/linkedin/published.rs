@@ -60,9 +60,9 @@ fn rate(row: &ThreadsRow) -> Option<Beside> {
     })
 }
 
-/// Queries a second of the application: 142 on a hard disk, 20,000 on an SSD, 100,000 with several
-/// threads. The article does not say what a query writes, so only the ratio can be compared. Next to
-/// the absolute numbers are writes of one page a second.
+/// Queries a second of the application: 142 on a hard disk, 20,000 on an SSD, 100,000 with
+/// several threads. The article does not say what a query writes, so only the ratio can be
+/// compared. Next to the absolute numbers are writes of one page a second.
 fn queries(found: &Found) -> Vec<Beside> {
     let find = |rows: &[ThreadsRow], size, threads| {
         rows.iter().find(|row| (row.size, row.threads) == (size, threads)).map(|row| row.stretch)
@@ -215,7 +215,8 @@ fn in_place(found: &Found) -> Option<Beside> {
     })
 }
 
-/// "Even a single-bit update will result in at least a 4KB SSD write"; the simulation changes a byte.
+/// "Even a single-bit update will result in at least a 4KB SSD write"; the simulation changes a
+/// byte.
 fn change(cheapest: &ChangeRow) -> Beside {
     Beside {
         what: "bytes of flash for a change of one byte, at least".into(),

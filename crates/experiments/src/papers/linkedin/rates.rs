@@ -138,8 +138,8 @@ struct PacedWrites {
     large: u64,
 }
 
-/// Issues a write every `gap`. A write that finds the queue of the drive full waits in the host; its
-/// latency counts from when it was due.
+/// Issues a write every `gap`. A write that finds the queue of the drive full waits in the host;
+/// its latency counts from when it was due.
 fn paced(
     drive: &mut Drive,
     gap: Nanos,

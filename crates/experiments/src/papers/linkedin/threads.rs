@@ -111,8 +111,8 @@ pub enum Mechanism {
     Nothing,
     /// Files are written to random addresses of a drive in steady state, so that it cleans.
     Cleaning,
-    /// The same in requests of 128 KiB, so that requests of several threads are interleaved: a block
-    /// holds pieces of several files, which die at different times.
+    /// The same in requests of 128 KiB, so that requests of several threads are interleaved: a
+    /// block holds pieces of several files, which die at different times.
     CleaningInPieces,
     /// The map is on flash, and four of its translation pages are cached. Files are written in
     /// requests of 128 KiB to a filled drive: with more threads than cached pages each request

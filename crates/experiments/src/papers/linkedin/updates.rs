@@ -58,8 +58,8 @@ impl Update {
     }
 }
 
-/// The measurements of a kind of update by one thread, on a drive in the state to which such updates
-/// lead.
+/// The measurements of a kind of update by one thread, on a drive in the state to which such
+/// updates lead.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpdateRow {
     /// The kind.

@@ -2,11 +2,11 @@
 //! state drives", FAST 2012), without the file system: the cost of random writes by size, and the
 //! cost of merges under a log that writes large segments.
 //!
-//! The paper calls its drives SSD-H, SSD-M and SSD-L and gives two rates of each. Its figures about
-//! the inside of drives come from simulations of FAST and of page-level mapping. Drives: the presets
-//! `sfs-slc`, `sfs-mlc` and `sfs-usb` with fewer blocks. Differs: the mappings of the real drives
-//! are not known, so several are tried. With block-level mappings a block spans all dies, because
-//! with blocks of single dies a sequential write would use one die at a time.
+//! The paper calls its drives SSD-H, SSD-M and SSD-L and gives two rates of each. Its figures
+//! about the inside of drives come from simulations of FAST and of page-level mapping. Drives:
+//! the presets `sfs-slc`, `sfs-mlc` and `sfs-usb` with fewer blocks. Differs: the mappings of the
+//! real drives are not known, so several are tried. With block-level mappings a block spans all
+//! dies, because with blocks of single dies a sequential write would use one die at a time.
 
 mod published;
 mod segments;

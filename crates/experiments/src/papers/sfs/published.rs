@@ -44,8 +44,8 @@ fn table(found: &Found, ssd: Ssd) -> Vec<Beside> {
 fn why_random(map: Map) -> Why {
     match map {
         Map::Page => Why::Explained(
-            "page-level mapping copies little; a drive with such a low rate does not have it, or has \
-             larger mapping units",
+            "page-level mapping copies little; a drive with such a low rate does not have it, or \
+             has larger mapping units",
         ),
         Map::Groups | Map::Fast => Why::Unexplained(
             "neither the mapping of the real drive is known nor the size of its log, to which the \

@@ -72,7 +72,8 @@ pub(super) fn rows(bench: Bench, map: Map) -> Vec<SegmentRow> {
     Stream::ALL.map(|stream| row(bench, map, stream)).into()
 }
 
-/// Flash with `map`: `logical_blocks` blocks of data, and a tenth as many log blocks or spare blocks.
+/// Flash with `map`: `logical_blocks` blocks of data, and a tenth as many log blocks or spare
+/// blocks.
 fn untimed(map: Map, logical_blocks: u32, seed: u64) -> Untimed {
     let logs = logical_blocks / LOG_SHARE;
     let geometry = geometry(DIES, logical_blocks + logs + 1, BLOCK_PAGES);

@@ -113,8 +113,8 @@ impl SizeRow {
     }
 }
 
-/// N and K: the logical blocks of a group, and the maximum of its log blocks. There are fewer groups
-/// than log blocks, so that random writes do not close log blocks before they are full.
+/// N and K: the logical blocks of a group, and the maximum of its log blocks. There are fewer
+/// groups than log blocks, so that random writes do not close log blocks before they are full.
 pub const GROUP: (u32, u32) = (32, 8);
 /// Maximal share of log blocks among all blocks: about half of the spare flash, our assumption.
 const LOG_SHARE: f64 = 0.05;

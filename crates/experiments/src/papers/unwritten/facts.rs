@@ -8,9 +8,9 @@ use super::figure1::Figure1;
 use super::writes::{RangeBias, UNIT, WriteCounts, Writes};
 use super::{Pair, TRACED};
 
-/// Channels of the drive of the paper's trace runs. It has pages of 2 KiB, caches a tenth of its map
-/// and has 50 % more flash than addresses. Writes are counted in blocks of the file system, where
-/// the paper counts pages of half the size.
+/// Channels of the drive of the paper's trace runs. It has pages of 2 KiB, caches a tenth of its
+/// map and has 50 % more flash than addresses. Writes are counted in blocks of the file system,
+/// where the paper counts pages of half the size.
 const CHANNELS: u32 = 16;
 const FLASH_PAGE: Bytes = Bytes(2048);
 /// Bytes of addresses that a translation page maps: 512 entries of 4 bytes, for pages of 2 KiB.
@@ -104,8 +104,8 @@ pub struct Facts {
     /// with logical blocks of 128 KiB and of 1 MiB. It exceeds 1 if many of the mapped and merged
     /// bytes are dead.
     pub unaligned: [Option<f64>; 2],
-    /// Valid bytes over the bytes of all blocks with valid data, for a drive with one open block and
-    /// for one with an open block for each segment of 128 MiB.
+    /// Valid bytes over the bytes of all blocks with valid data, for a drive with one open block
+    /// and for one with an open block for each segment of 128 MiB.
     pub density: [Option<f64>; 2],
     /// Share of the blocks with valid data that also hold garbage, for the same two drives.
     pub mixed: [Option<f64>; 2],

@@ -217,7 +217,8 @@ pub(super) fn block_groups(pairs: &Pairs) -> Decision {
     let spread = |fs| pairs.get(App::Varmail, fs).and_then(|facts| facts.spread);
     if let (Some(ext4), Some(xfs)) = (spread(Fs::Ext4), spread(Fs::Xfs)) {
         let text = format!(
-            "bytes mapped by touched translation pages over bytes written: ext4 {ext4:.2}, xfs {xfs:.2}"
+            "bytes mapped by touched translation pages over bytes written: ext4 {ext4:.2}, \
+             xfs {xfs:.2}"
         );
         evidence.add(ext4 > xfs, text);
     }

@@ -1,9 +1,10 @@
-//! The 24 observations of the paper, each with the rule by which numbers of the traces decide on it.
+//! The 24 observations of the paper, each with the rule by which numbers of the traces decide on
+//! it.
 //!
 //! Source: the titles are those of the paper's section 4 as notes on it give them. Which number
-//! decides is our choice; the field `rule` states it. A rule tests what the title claims about these
-//! applications and file systems, and not the paper's own values. The rule of
-//! observation 14 was changed after its numbers were known, and says so.
+//! decides is our choice; the field `rule` states it. A rule tests what the title claims about
+//! these applications and file systems, and not the paper's own values. The rule of observation
+//! 14 was changed after its numbers were known, and says so.
 
 use super::judge;
 use super::judge_later as later;
@@ -376,8 +377,8 @@ pub const OBSERVATIONS: [Observation; 24] = [
         "All file systems have allocation biases",
         "on every file system most applications write the blocks of some sixty-fourth of the \
          addresses at least twice as often as the average block",
-        "probably the length of the runs: those of the paper overwrote the device many times, these \
-         not once",
+        "probably the length of the runs: those of the paper overwrote the device many times, \
+         these not once",
         later::allocation,
     ),
     observation(
