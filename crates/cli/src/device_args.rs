@@ -7,7 +7,7 @@ use prism_base::Nanos;
 use prism_present::DriveChoice;
 use prism_present::drive_choice::{Capacity, Override, parse_capacity, parse_kind, parse_override};
 use prism_present::initial_state::{State, parse_state, parse_state_file};
-use prism_ssd::Device;
+use prism_ssd::DriveSpec;
 
 use crate::quantities;
 
@@ -15,7 +15,7 @@ use crate::quantities;
 #[derive(Clone, Debug, Args)]
 pub struct DeviceArgs {
     /// The drive: a preset or a TOML file
-    #[arg(long, value_name = "PRESET|FILE.toml", default_value = Device::DEFAULT_PRESET,
+    #[arg(long, value_name = "PRESET|FILE.toml", default_value = DriveSpec::DEFAULT_PRESET,
         help = device_help())]
     pub device: String,
     /// What the host may write, as 64GiB, or `device` for the drive's own size
@@ -68,6 +68,6 @@ impl DeviceArgs {
 }
 
 fn device_help() -> String {
-    let names: Vec<_> = Device::preset_names().chain(Device::zoned_preset_names()).collect();
+    let names: Vec<_> = DriveSpec::preset_names().chain(DriveSpec::zoned_preset_names()).collect();
     format!("The drive: a preset ({}) or a TOML file", names.join(", "))
 }

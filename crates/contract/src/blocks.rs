@@ -88,11 +88,12 @@ fn blocks_by_contents(drive: &Drive) -> (Zombies, Zombies) {
 mod tests {
     use super::*;
     use prism_base::Bytes;
-    use prism_ssd::device::Mapping;
-    use prism_ssd::{Device, HostOp, InitialState, Request, fit};
+    use prism_ssd::spec::Mapping;
+    use prism_ssd::{DriveSpec, HostOp, InitialState, Request, fit};
 
     fn drive(mapping: Mapping) -> Drive {
-        let mut device = fit(&Device::preset("wiscsim").unwrap(), Bytes(64 << 20)).unwrap().device;
+        let mut device =
+            fit(&DriveSpec::preset("wiscsim").unwrap(), Bytes(64 << 20)).unwrap().device;
         device.ftl.mapping = mapping;
         device.ftl.map_cache = (mapping == Mapping::Dftl).then_some(Bytes(4096));
         let keep_going = |_, _| true;

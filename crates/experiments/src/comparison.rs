@@ -63,7 +63,7 @@ impl Verdict {
 
 /// A published number and the one measured here.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Beside {
+pub struct Comparison {
     /// What is compared.
     pub what: String,
     /// The part of the source that gives the number.
@@ -80,7 +80,7 @@ pub struct Beside {
     pub why: Why,
 }
 
-impl Beside {
+impl Comparison {
     /// The difference as a share of the published number; `None` if nothing was measured, or if
     /// the published number is 0 and the measured one is not.
     #[must_use]
@@ -122,8 +122,13 @@ mod tests {
             let quantity = Quantity::Ratio;
             let what = "a number".into();
             let place = "there";
-            let beside = Beside { what, place, quantity, published, ours, tolerance: 0.1, why };
-            assert_eq!((beside.verdict(), beside.reason()), (verdict, reason), "{beside:?}");
+            let comparison =
+                Comparison { what, place, quantity, published, ours, tolerance: 0.1, why };
+            assert_eq!(
+                (comparison.verdict(), comparison.reason()),
+                (verdict, reason),
+                "{comparison:?}"
+            );
         };
         let known = Why::Explained("so");
         check(10.0, Some(11.0), known, Verdict::Agrees, "");

@@ -28,7 +28,6 @@ mod untimed;
 pub use benches::{calls, judging, levels, preparing, real_time, recovery, speed};
 pub use calculators as calc;
 pub use check::{Check, Group};
-pub use comparison as beside;
 pub use oracles::datasheet;
 pub use papers::{atc09, contract_micro, linkedin, sfs, unwritten};
 pub use scale::Scale;

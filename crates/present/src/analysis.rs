@@ -10,10 +10,10 @@ use prism_contract::what_if::{
     simulate,
 };
 use prism_replay::{
-    BareWrites, BlockDevice, HostLog, LaidOut, Layout, LogError, Options, Outcome, Pace, Passes,
+    BareWrites, BlockDevice, HostFtl, LaidOut, Layout, LogError, Options, Outcome, Pace, Passes,
     ReplayError,
 };
-use prism_ssd::{Device, Drive, HostOp, Preparation, Scaled};
+use prism_ssd::{Drive, DriveSpec, HostOp, Preparation, Scaled};
 use prism_trace::{Records, Source, TraceInfo};
 use prism_workload::{Finished, Silent};
 
@@ -198,11 +198,11 @@ fn check_source(options: Options, trace: &TraceInfo) -> Result<(), PresentError>
 }
 
 /// The drive, made to fit the trace, or the log that the trace needs on a zoned one.
-fn scaled(choice: &DriveChoice, full: &Device, span: u64) -> Result<Scaled, PresentError> {
+fn scaled(choice: &DriveChoice, full: &DriveSpec, span: u64) -> Result<Scaled, PresentError> {
     if !full.is_zoned() {
         return choice.scaled(full.clone(), span);
     }
-    let addresses = HostLog::addresses_for(full, span);
+    let addresses = HostFtl::addresses_for(full, span);
     let addresses = addresses.map_err(|error| choice.refused(error))?;
     choice.scaled(full.clone(), addresses)
 }
@@ -210,7 +210,7 @@ fn scaled(choice: &DriveChoice, full: &Device, span: u64) -> Result<Scaled, Pres
 /// The drive in the state that was asked for; a zoned one so that a log over it is.
 fn prepared(
     asked: Question<'_>,
-    device: &Device,
+    device: &DriveSpec,
     span: u64,
     env: &impl Env,
 ) -> Result<(Drive, Preparation), PresentError> {
@@ -218,7 +218,7 @@ fn prepared(
         return asked.drive.prepared(device, asked.seed, env);
     }
     let state = match asked.drive.state.source {
-        StateSource::Prepared(state) => HostLog::drive_state(device, span, state),
+        StateSource::Prepared(state) => HostFtl::drive_state(device, span, state),
         StateSource::File(_) => None,
     };
     let Some(state) = state else { return Err(asked.drive.refused(LogError::State)) };
@@ -245,7 +245,7 @@ struct Work<'a, E> {
     layout: Layout,
     records: Box<dyn Records>,
     /// The drive before it is made to fit.
-    full: Device,
+    full: DriveSpec,
 }
 
 impl<E: Env> Work<'_, E> {
@@ -261,8 +261,8 @@ impl<E: Env> Work<'_, E> {
         };
         let bare = BareWrites::of(&mut LaidOut::new(&mut *self.records, &self.layout), shape)?;
         let log = match self.asked.drive.capacity {
-            None => HostLog::fitted(drive, self.layout.span()),
-            Some(_) => HostLog::new(drive, self.layout.span()),
+            None => HostFtl::fitted(drive, self.layout.span()),
+            Some(_) => HostFtl::new(drive, self.layout.span()),
         };
         let mut log = log.map_err(|error| self.asked.drive.refused(error))?;
         let over_provisioning = log.over_provisioning();

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use prism_base::{Bytes, Nanos};
 use prism_nand::FaultModel;
 use prism_ssd::scale::Scaled;
-use prism_ssd::{Device, DeviceError, fit};
-use prism_workload::fio::words;
+use prism_ssd::{DriveSpec, DriveSpecError, fit};
+use prism_workload::fio::options;
 
 use crate::env::Env;
 use crate::error::PresentError;
@@ -62,7 +62,7 @@ impl DriveChoice {
     ///
     /// # Errors
     /// [`PresentError`] naming the file or the preset, and the field.
-    pub fn device(&self, env: &impl Env) -> Result<Device, PresentError> {
+    pub fn device(&self, env: &impl Env) -> Result<DriveSpec, PresentError> {
         let mut device = self.described(env)?;
         if self.wear.is_none() && self.retention.is_none() {
             return Ok(device);
@@ -81,7 +81,7 @@ impl DriveChoice {
     }
 
     /// The device as it is described, before it is aged.
-    fn described(&self, env: &impl Env) -> Result<Device, PresentError> {
+    fn described(&self, env: &impl Env) -> Result<DriveSpec, PresentError> {
         let kind = self.faults.iter().map(|kind| Override::new("faults.kind", kind));
         let overrides: Vec<_> = kind.chain(self.overrides.iter().cloned()).collect();
         described(&self.name, &overrides, env)
@@ -92,7 +92,7 @@ impl DriveChoice {
     ///
     /// # Errors
     /// [`PresentError`] naming the file or the preset.
-    pub fn scaled(&self, device: Device, span: u64) -> Result<Scaled, PresentError> {
+    pub fn scaled(&self, device: DriveSpec, span: u64) -> Result<Scaled, PresentError> {
         let fitted = |capacity| {
             fit(&device, capacity).map_err(|error| {
                 self.refused(format!("no drive of this kind holds {capacity}: {error}"))
@@ -122,24 +122,24 @@ pub fn described(
     name: &str,
     overrides: &[Override],
     env: &impl Env,
-) -> Result<Device, PresentError> {
+) -> Result<DriveSpec, PresentError> {
     let wrong = |error| PresentError::Refused(format!("{name}: {error}"));
-    let of_preset = |error: DeviceError| PresentError::Refused(error.to_string());
+    let of_preset = |error: DriveSpecError| PresentError::Refused(error.to_string());
     let is_file = Path::new(name).extension().is_some_and(|e| e == "toml");
     if !is_file && overrides.is_empty() {
-        return Device::preset(name).map_err(of_preset);
+        return DriveSpec::preset(name).map_err(of_preset);
     }
     let text = if is_file {
         env.device_text(Path::new(name)).map_err(PresentError::Outside)?
     } else {
         // Names the presets where it is none of them.
-        Device::preset_text(name).map_err(of_preset)?.to_owned()
+        DriveSpec::preset_text(name).map_err(of_preset)?.to_owned()
     };
     let device = if overrides.is_empty() {
-        Device::from_toml(&text)
+        DriveSpec::from_toml(&text)
     } else {
         let text = overridden(&text, overrides).map_err(PresentError::Refused)?;
-        Device::from_toml(&text)
+        DriveSpec::from_toml(&text)
     };
     device.map_err(wrong)
 }
@@ -148,7 +148,7 @@ pub fn described(
 #[must_use]
 pub fn is_device(text: &str) -> bool {
     let is_file = Path::new(text).extension().is_some_and(|e| e == "toml");
-    let mut presets = Device::preset_names().chain(Device::zoned_preset_names());
+    let mut presets = DriveSpec::preset_names().chain(DriveSpec::zoned_preset_names());
     is_file || presets.any(|name| name == text)
 }
 
@@ -172,7 +172,7 @@ fn overridden(text: &str, overrides: &[Override]) -> Result<String, String> {
             Some(section) => table.get_mut(section).and_then(toml::Value::as_table_mut),
         };
         let Some(place) = place.filter(|_| !name.contains('.')) else {
-            let near = words::near(field, known.iter().map(String::as_str));
+            let near = options::near(field, known.iter().map(String::as_str));
             return Err(wrong(&format!("a device has no such field{near}")));
         };
         if matches!(place.get(name), Some(toml::Value::Table(_))) {
@@ -182,10 +182,10 @@ fn overridden(text: &str, overrides: &[Override]) -> Result<String, String> {
         place.insert(name.to_owned(), other);
         let changed = toml::to_string(&table).map_err(|error| error.to_string())?;
         // The whole is checked once every change is in.
-        if let Err(DeviceError::Syntax(error)) = Device::from_toml(&changed) {
+        if let Err(DriveSpecError::Syntax(error)) = DriveSpec::from_toml(&changed) {
             let what = error.split_once("): ").map_or(error.as_str(), |(_, what)| what);
             let near = if what.starts_with("unknown field") {
-                words::near(field, known.iter().map(String::as_str))
+                options::near(field, known.iter().map(String::as_str))
             } else {
                 String::new()
             };
@@ -265,10 +265,10 @@ mod tests {
     fn fields_are_changed_and_unknown_ones_named() {
         let change = |field: &str, value: &str| {
             let change = Override::new(field, value);
-            overridden(Device::preset_text("dc-tlc").unwrap(), &[change])
+            overridden(DriveSpec::preset_text("dc-tlc").unwrap(), &[change])
         };
-        let device = |text: &str| Device::from_toml(text).unwrap();
-        let preset = device(Device::preset_text("dc-tlc").unwrap());
+        let device = |text: &str| DriveSpec::from_toml(text).unwrap();
+        let preset = device(DriveSpec::preset_text("dc-tlc").unwrap());
         let mut other = device(&change("ftl.victim", "fifo").unwrap());
         assert_ne!(other, preset);
         other.ftl.victim = preset.ftl.victim;

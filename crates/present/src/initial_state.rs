@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use prism_ssd::{Device, Drive, InitialState, Preparation};
+use prism_ssd::{Drive, DriveSpec, InitialState, Preparation};
 
 use crate::drive_choice::DriveChoice;
 use crate::env::{Env, Step};
@@ -69,7 +69,7 @@ impl DriveChoice {
     /// file cannot be read or written.
     pub fn prepared(
         &self,
-        device: &Device,
+        device: &DriveSpec,
         seed: u64,
         env: &impl Env,
     ) -> Result<(Drive, Preparation), PresentError> {
@@ -86,7 +86,7 @@ impl DriveChoice {
 
     fn brought_about(
         &self,
-        device: &Device,
+        device: &DriveSpec,
         state: InitialState,
         seed: u64,
         env: &impl Env,
@@ -113,7 +113,7 @@ fn named(path: &Path, error: impl std::fmt::Display) -> PresentError {
     PresentError::Refused(format!("{}: {error}", path.display()))
 }
 
-fn loaded(device: &Device, path: &Path, env: &impl Env) -> Result<Drive, PresentError> {
+fn loaded(device: &DriveSpec, path: &Path, env: &impl Env) -> Result<Drive, PresentError> {
     let bytes = env.read_state(path).map_err(PresentError::Outside)?;
     Drive::from_saved(device.clone(), &bytes).map_err(|error| named(path, error))
 }

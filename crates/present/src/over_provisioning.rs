@@ -1,13 +1,13 @@
 //! A drive of the same capacity with another amount of spare flash.
 
-use prism_ssd::Device;
+use prism_ssd::DriveSpec;
 
 /// Changes the number of blocks so that the effective over-provisioning is the least that
 /// is not below `share` (0.07 is 7 %).
 ///
 /// # Errors
 /// What is wrong, if no number of blocks gives it.
-pub fn set(device: &mut Device, share: f64) -> Result<(), String> {
+pub fn set(device: &mut DriveSpec, share: f64) -> Result<(), String> {
     let wrong = |error| format!("op={}%: {error}", share * 100.0);
     device.set_over_provisioning(share).map_err(wrong)
 }
@@ -34,8 +34,8 @@ mod tests {
 
     #[test]
     fn the_least_that_is_enough() {
-        for name in Device::preset_names() {
-            let preset = Device::preset(name).unwrap();
+        for name in DriveSpec::preset_names() {
+            let preset = DriveSpec::preset(name).unwrap();
             let fitted = prism_ssd::fit(&preset, Bytes(4 << 30)).unwrap().device;
             for share in [0.07, 0.15, 0.28] {
                 let mut device = fitted.clone();
@@ -47,7 +47,7 @@ mod tests {
                 assert!(device.over_provisioning().effective < share, "{name}");
             }
         }
-        let mut device = Device::preset("dc-tlc").unwrap();
+        let mut device = DriveSpec::preset("dc-tlc").unwrap();
         set(&mut device, 0.2).unwrap();
         assert!((device.over_provisioning().effective - 0.2).abs() < 0.001);
     }

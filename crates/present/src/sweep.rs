@@ -7,7 +7,7 @@
 use prism_base::Latencies;
 use prism_report::{Document, Listing, Section as Part, Table, Unit};
 use prism_workload::fio::jobfile::setting;
-use prism_workload::fio::words::{self, Role};
+use prism_workload::fio::options::{self, Role};
 use prism_workload::fio::{Section, stats::Dir};
 use serde::Serialize;
 
@@ -29,7 +29,7 @@ const SHORT: [(&str, &str); 4] = [
     ("frontiers", "ftl.frontiers"),
     ("mapping", "ftl.mapping"),
 ];
-/// Axes that are neither a field nor a word.
+/// Axes that are neither a field nor a option.
 const OWN: [&str; 5] = ["op", "device", "capacity", "state", "seed"];
 
 /// One axis.
@@ -139,7 +139,7 @@ fn canonical(name: &str) -> &str {
     if let Some((_, field)) = SHORT.iter().find(|(short, _)| *short == name) {
         return field;
     }
-    words::find(name).map_or(name, |word| word.name)
+    options::find(name).map_or(name, |option| option.name)
 }
 
 /// The product of all axes, the last one changing fastest.
@@ -190,16 +190,16 @@ fn set(plan: &mut Plan, field: &str, value: &str) {
 
 fn word(plan: &mut Plan, name: &str, value: &str) -> Result<(), PresentError> {
     let wrong = |what: String| PresentError::Refused(format!("--sweep {name}={value}: {what}"));
-    let simulated = words::find(name).is_some_and(|word| word.role == Role::Simulated);
-    if !simulated && words::find(name).is_some() {
+    let simulated = options::find(name).is_some_and(|option| option.role == Role::Simulated);
+    if !simulated && options::find(name).is_some() {
         return Err(wrong("it changes nothing".into()));
     }
     if ["name", "description", "stonewall", "new_group", "group_reporting"].contains(&name) {
         return Err(wrong("it is part of how jobs are written, not an axis".into()));
     }
-    if words::find(name).is_none() && !words::fio_has(name) {
+    if options::find(name).is_none() && !options::fio_has(name) {
         let known = OWN.into_iter().chain(SHORT.iter().map(|(short, _)| *short));
-        let near = words::near(name, known.chain(words::names()));
+        let near = options::near(name, known.chain(options::names()));
         return Err(wrong(format!(
             "no axis of this name{near}; axes are gc, op, scheduler, frontiers, mapping, device, \
              capacity, state, seed, a field of the device such as flash.channels, or a fio option"

@@ -1,5 +1,5 @@
 //! What a report says of a trace on a zoned drive: what the drive itself would refuse, and what
-//! the host's log before it makes of it.
+//! the host FTL before it makes of it.
 
 use prism_replay::{BareWrites, LogCounts};
 use prism_report::{Figure, Section, Table, Unit};
@@ -41,7 +41,7 @@ impl ZonedFacts {
                 "beyond_zone": bare.beyond_zone,
                 "too_many_zones": bare.limits,
             },
-            "host_log": {
+            "host_ftl": {
                 "over_provisioning": over_provisioning,
                 "write_amplification": log.write_amplification(),
                 "units_written": log.written,

@@ -4,7 +4,7 @@ use prism_base::SimTime;
 use prism_nand::DieGroupId;
 use prism_ssd::{Completion, Drive, HostCounts, ReadOnly, Request, SubmitError};
 
-use crate::host_log::LogCounts;
+use crate::host_ftl::LogCounts;
 
 /// Something that takes requests to any address in any order.
 pub trait BlockDevice {

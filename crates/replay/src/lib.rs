@@ -6,7 +6,7 @@
 //! unknown here. Design: docs/design/replay.md.
 
 pub mod block_device;
-pub mod host_log;
+pub mod host_ftl;
 pub mod layout;
 pub mod lifetime;
 pub mod options;
@@ -17,7 +17,7 @@ pub mod steady;
 mod dependency;
 
 pub use block_device::BlockDevice;
-pub use host_log::{BareWrites, HostLog, LogCounts, LogError};
+pub use host_ftl::{BareWrites, HostFtl, LogCounts, LogError};
 pub use layout::{LaidOut, Layout, Place};
 pub use lifetime::Lifetime;
 pub use options::{Options, Pace, Passes};

@@ -7,7 +7,7 @@ use prism_workload::{Finished, Issuer, Measured, Observer, Progress};
 
 use crate::block_device::BlockDevice;
 use crate::dependency::Dependencies;
-use crate::host_log::LogCounts;
+use crate::host_ftl::LogCounts;
 use crate::options::Pace;
 use crate::run::ReplayError;
 

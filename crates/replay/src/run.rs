@@ -6,7 +6,7 @@ use prism_trace::{Source, SourceError};
 use prism_workload::{Measured, Observer};
 
 use crate::block_device::BlockDevice;
-use crate::host_log::LogCounts;
+use crate::host_ftl::LogCounts;
 use crate::options::{Options, Pace, Passes};
 use crate::pass::Player;
 use crate::steady;

@@ -5,15 +5,15 @@ use prism_ftl::Ftl;
 use prism_nand::{Nand, NandError, UnitTag};
 
 use crate::buffer::State;
-use crate::device::{Device, DeviceError};
 use crate::drive::Drive;
+use crate::spec::{DriveSpec, DriveSpecError};
 use crate::zones::Zones;
 
 /// What is left of a drive without power: the flash, and, with power-loss protection,
 /// what the capacitors had time to save.
 #[derive(Debug)]
 pub struct CrashImage {
-    device: Device,
+    device: DriveSpec,
     nand: Nand,
     saved: Option<Saved>,
     /// The drive wrote no more.
@@ -75,11 +75,11 @@ impl Drive {
     /// Brings a drive back from what was left of it. Its clock starts anew.
     ///
     /// # Errors
-    /// [`DeviceError`] if the description makes no sense.
+    /// [`DriveSpecError`] if the description makes no sense.
     ///
     /// # Panics
     /// If the flash keeps no content: nothing could be found on it.
-    pub fn recover(image: CrashImage, seed: u64) -> Result<Self, DeviceError> {
+    pub fn recover(image: CrashImage, seed: u64) -> Result<Self, DriveSpecError> {
         let CrashImage { device, nand, saved, read_only } = image;
         let mut units = Vec::new();
         let (mut unmapped, mut map, mut zones, mut next_version) = (Vec::new(), None, None, 0);

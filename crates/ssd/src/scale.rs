@@ -10,7 +10,7 @@ mod zoned;
 use prism_base::Bytes;
 use prism_ftl::FtlConfig;
 
-use crate::device::{Device, DeviceError};
+use crate::spec::{DriveSpec, DriveSpecError};
 
 /// Blocks a die keeps. Below, the blocks that cleaning holds back are more than the
 /// spare, and victims are too few to choose from.
@@ -24,7 +24,7 @@ const BUFFER_PROGRAM_UNITS_MIN: u64 = 3;
 #[derive(Clone, Debug)]
 pub struct Scaled {
     /// The device.
-    pub device: Device,
+    pub device: DriveSpec,
     /// The capacity it had before.
     pub full_capacity: Bytes,
     /// What was changed, for the report.
@@ -40,8 +40,8 @@ const TURNS_MAX: u32 = 8;
 /// Fits `device` to `capacity`, rounded up to whole mapping units.
 ///
 /// # Errors
-/// [`DeviceError`] if no drive of this kind can have that capacity.
-pub fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
+/// [`DriveSpecError`] if no drive of this kind can have that capacity.
+pub fn fit(device: &DriveSpec, capacity: Bytes) -> Result<Scaled, DriveSpecError> {
     if device.is_zoned() {
         return zoned::fit(device, capacity);
     }
@@ -61,7 +61,7 @@ pub fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
 }
 
 /// `device` with the watermarks it has where its dies are smallest.
-fn smallest(device: &Device) -> Device {
+fn smallest(device: &DriveSpec) -> DriveSpec {
     let mut small = device.clone();
     let full = device.geometry().blocks_per_die_group();
     scale_watermarks(&mut small, device, BLOCKS_PER_DIE_MIN as u32, full);
@@ -70,7 +70,7 @@ fn smallest(device: &Device) -> Device {
 
 /// Sets the watermarks of `marked` to what they are on `device`, or to as large a share
 /// of `blocks` blocks a die group as of `full` ones there.
-fn scale_watermarks(marked: &mut Device, device: &Device, blocks: u32, full: u32) {
+fn scale_watermarks(marked: &mut DriveSpec, device: &DriveSpec, blocks: u32, full: u32) {
     let share = |value: u32| {
         let part = u64::from(value) * u64::from(blocks) / u64::from(full);
         value.min((part as u32).max(value.min(WATERMARK_MAX)))
@@ -89,8 +89,8 @@ fn scale_watermarks(marked: &mut Device, device: &Device, blocks: u32, full: u32
 /// cannot answer; it erases more often than the real one.
 ///
 /// # Errors
-/// [`DeviceError`] if no drive of this kind can have that capacity.
-pub fn fit_wide(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
+/// [`DriveSpecError`] if no drive of this kind can have that capacity.
+pub fn fit_wide(device: &DriveSpec, capacity: Bytes) -> Result<Scaled, DriveSpecError> {
     if device.is_zoned() {
         return zoned::fit(device, capacity);
     }
@@ -112,7 +112,11 @@ pub fn fit_wide(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError>
 }
 
 /// Fits `marked`, which is `device` with other watermarks, to `capacity`.
-fn fit_with(device: &Device, marked: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
+fn fit_with(
+    device: &DriveSpec,
+    marked: &DriveSpec,
+    capacity: Bytes,
+) -> Result<Scaled, DriveSpecError> {
     let mut fitted = marked.clone();
     let mut changes = Vec::new();
     let full = device.geometry();
@@ -181,7 +185,7 @@ fn fit_with(device: &Device, marked: &Device, capacity: Bytes) -> Result<Scaled,
 
 /// The write buffer of `device` on `dies` dies. A buffer of the full size would absorb all
 /// writes to a small drive.
-fn buffer_of(device: &Device, dies: u64) -> Bytes {
+fn buffer_of(device: &DriveSpec, dies: u64) -> Bytes {
     let full = device.geometry();
     let program_unit = u64::from(full.units_per_program_unit()) * device.ftl.mapping_unit.0;
     let all = device.drive.write_buffer.0;
@@ -191,7 +195,7 @@ fn buffer_of(device: &Device, dies: u64) -> Bytes {
 }
 
 /// Blocks of a die group that cleaning and frontiers keep from holding data.
-fn kept(device: &Device) -> u64 {
+fn kept(device: &DriveSpec) -> u64 {
     kept_by(&device.ftl_config())
 }
 
@@ -208,7 +212,7 @@ fn kept_by(config: &FtlConfig) -> u64 {
 }
 
 /// The smallest capacity at which `device` keeps all its dies.
-fn capacity_of_all_dies(device: &Device) -> Bytes {
+fn capacity_of_all_dies(device: &DriveSpec) -> Bytes {
     let geometry = device.geometry();
     let kept = kept(&smallest(device));
     let blocks = BLOCKS_PER_DIE_MIN.saturating_sub(kept) * u64::from(geometry.dies());
@@ -220,12 +224,12 @@ fn capacity_of_all_dies(device: &Device) -> Bytes {
 }
 
 /// Logical units over those that do not live in SLC blocks.
-fn all_of_main(device: &Device) -> f64 {
+fn all_of_main(device: &DriveSpec) -> f64 {
     let logical = f64::from(device.logical_units());
     logical / (logical - device.units_apart() as f64).max(1.0)
 }
 
-fn describe(full: &Device, fitted: &Device, changes: &mut Vec<String>) {
+fn describe(full: &DriveSpec, fitted: &DriveSpec, changes: &mut Vec<String>) {
     let (a, b) = (full.geometry(), fitted.geometry());
     if a.dies() != b.dies() {
         changes.push(format!(
@@ -260,7 +264,7 @@ fn describe(full: &Device, fitted: &Device, changes: &mut Vec<String>) {
     if now != before {
         changes.push(format!("{now} of them with SLC instead of {before}"));
     }
-    let below = |device: &Device| device.slc.as_ref().and_then(|slc| slc.below);
+    let below = |device: &DriveSpec| device.slc.as_ref().and_then(|slc| slc.below);
     if let (Some(now), Some(before)) = (below(fitted), below(full))
         && now != before
     {
@@ -280,8 +284,8 @@ mod tests {
 
     #[test]
     fn all_dies_are_kept_from_the_named_capacity_on() {
-        for name in Device::preset_names() {
-            let preset = Device::preset(name).unwrap();
+        for name in DriveSpec::preset_names() {
+            let preset = DriveSpec::preset(name).unwrap();
             let capacity = capacity_of_all_dies(&preset);
             let dies = |capacity| fit(&preset, capacity).unwrap().device.geometry().dies();
             assert_eq!(dies(capacity), preset.geometry().dies(), "{name}");
@@ -292,8 +296,8 @@ mod tests {
 
     #[test]
     fn a_wide_drive_has_all_dies_and_is_small() {
-        for name in Device::preset_names() {
-            let preset = Device::preset(name).unwrap();
+        for name in DriveSpec::preset_names() {
+            let preset = DriveSpec::preset(name).unwrap();
             for capacity in [Bytes(1 << 20), Bytes(10 << 30)] {
                 let wide = fit_wide(&preset, capacity).unwrap().device;
                 assert_eq!(wide.geometry().dies(), preset.geometry().dies(), "{name}");
@@ -307,8 +311,8 @@ mod tests {
 
     #[test]
     fn every_size_keeps_blocks_and_spare() {
-        for name in Device::preset_names() {
-            let preset = Device::preset(name).unwrap();
+        for name in DriveSpec::preset_names() {
+            let preset = DriveSpec::preset(name).unwrap();
             let spare = preset.over_provisioning().effective;
             for shift in 12..45 {
                 let capacity = Bytes((1 << shift) + 4096);

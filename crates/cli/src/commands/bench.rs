@@ -115,7 +115,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn measure(args: &Args, workload: Workload) -> Result<Row, Failure> {
-    let broken = |e: prism_ssd::DeviceError| Failure::Usage(e.to_string());
+    let broken = |e: prism_ssd::DriveSpecError| Failure::Usage(e.to_string());
     let mut seconds = Vec::new();
     let mut work = None;
     for _ in 0..args.runs {
@@ -148,7 +148,7 @@ fn measure_task(args: &Args, task: Task) -> Result<PrepareRow, Failure> {
     // What a filled drive holds already belongs to it.
     let bare = memory::held_and_peak().map(|(held, _)| held);
     for _ in 0..args.runs {
-        let broken = |e: prism_ssd::DeviceError| Failure::Usage(e.to_string());
+        let broken = |e: prism_ssd::DriveSpecError| Failure::Usage(e.to_string());
         let work = preparing::prepare(task, preparing::TERABYTE, args.seed).map_err(broken)?;
         let counted = memory::forget_peak();
         let start = clock::cpu_seconds();

@@ -17,7 +17,7 @@ use prism_present::drive_choice::{Capacity, DriveChoice};
 use prism_present::initial_state::parse_state;
 use prism_present::stack::{self, Cell, Matrix, Measured};
 use prism_replay::{Options, Pace, Passes};
-use prism_ssd::Device;
+use prism_ssd::DriveSpec;
 
 use super::stack_worker;
 use crate::failure::Failure;
@@ -64,7 +64,7 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes)]
     memory: Option<Bytes>,
     /// The drive on which the traces are judged: a preset or a TOML file, made as large as --size
-    #[arg(long, value_name = "PRESET|FILE.toml", default_value = Device::DEFAULT_PRESET)]
+    #[arg(long, value_name = "PRESET|FILE.toml", default_value = DriveSpec::DEFAULT_PRESET)]
     device: String,
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -7,7 +7,7 @@ use prism_present::drive::charts::with_charts;
 use prism_present::sim::{self, fio_json};
 use prism_present::simulation::Plan;
 use prism_present::sweep;
-use prism_workload::fio::{self, JobReader, Section, words};
+use prism_workload::fio::{self, JobReader, Section, options};
 
 use crate::device_args::DeviceArgs;
 use crate::failure::Failure;
@@ -75,11 +75,11 @@ pub enum OutputFormat {
 fn help() -> String {
     let mut lines = vec![String::from("fio options (docs/spec/fio-options.md describes each):")];
     let mut line = String::from(" ");
-    for word in words::WORDS.iter().filter(|word| word.role != words::Role::Harmless) {
-        if line.len() + 1 + word.name.len() > 90 {
+    for option in options::OPTIONS.iter().filter(|option| option.role != options::Role::Harmless) {
+        if line.len() + 1 + option.name.len() > 90 {
             lines.push(std::mem::replace(&mut line, " ".into()));
         }
-        line = format!("{line} {}", word.name);
+        line = format!("{line} {}", option.name);
     }
     lines.push(line);
     format!(

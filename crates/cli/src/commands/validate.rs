@@ -5,7 +5,7 @@ use prism_experiments::{Check, Scale, checks, datasheet, oracles, tiers};
 use prism_host::Progress;
 use prism_host::jobs::run_all;
 use prism_present::validation::{document, failed, json};
-use prism_ssd::Device;
+use prism_ssd::DriveSpec;
 
 use crate::failure::Failure;
 use crate::output::JsonArg;
@@ -33,8 +33,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut pending = checks(args.seed, Scale::Full);
     pending.extend(tiers::checks(args.seed, Scale::Full));
     pending.extend(oracles::checks(args.seed, Scale::Full));
-    for name in Device::preset_names() {
-        let device = Device::preset(name).map_err(|e| Failure::Usage(e.to_string()))?;
+    for name in DriveSpec::preset_names() {
+        let device = DriveSpec::preset(name).map_err(|e| Failure::Usage(e.to_string()))?;
         pending.extend(datasheet::checks(&device, args.seed));
     }
     if let Some(part) = &args.only {

@@ -49,7 +49,7 @@ fn every_byte_that_was_written_belongs_to_its_file() {
                   dd if=renamed of=/dev/null iflag=direct bs=1M 2>/dev/null";
     for file_system in ["ext4", "xfs", "btrfs"] {
         let Some(disk) = LoopDisk::with(file_system, &turn) else { continue };
-        let out = disk.beside("t.parquet");
+        let out = disk.sibling("t.parquet");
         let run = capture(&disk, &out, &["--backend", "bpf"], script);
         assert_eq!(run.code, 0, "{file_system}: {}", run.stderr);
         let info = info(&out, None);
@@ -98,7 +98,7 @@ END"
     );
     for file_system in ["ext4", "xfs", "btrfs"] {
         let Some(disk) = LoopDisk::with(file_system, &turn) else { continue };
-        let out = disk.beside("t.parquet");
+        let out = disk.sibling("t.parquet");
         let run = capture(&disk, &out, &["--backend", "bpf"], &script);
         assert_eq!(run.code, 0, "{file_system}: {}", run.stderr);
         let expected = std::fs::read_to_string(disk.folder().join("expected")).expect("written");
@@ -128,7 +128,7 @@ for hint in (2, 3, 4, 5):
     fcntl.fcntl(file, 1036, struct.pack('Q', hint))
     os.write(file, bytes(65536))
     os.fsync(file)\"";
-    let out = disk.beside("t.parquet");
+    let out = disk.sibling("t.parquet");
     let run = capture(&disk, &out, &["--backend", "bpf"], script);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let spec = LoadSpec {
@@ -163,7 +163,7 @@ for hint in (2, 3, 4, 5):
 fn two_captures_at_once_see_the_same() {
     let Some(turn) = can_capture("two captures at once") else { return };
     let Some(disk) = LoopDisk::with("ext4", &turn) else { return };
-    let (outer, inner) = (disk.beside("outer.parquet"), disk.beside("inner.parquet"));
+    let (outer, inner) = (disk.sibling("outer.parquet"), disk.sibling("inner.parquet"));
     for (first, second) in [("bpf", "bpf"), ("ftrace", "bpf"), ("bpf", "ftrace")] {
         let work = "for i in 1 2 3 4 5 6 7 8; do
                       dd if=/dev/zero of=f$i bs=8k count=5 conv=fsync 2>/dev/null; done";
@@ -196,7 +196,7 @@ fn the_kernel_is_left_as_it_was_found() {
     for backend in ["bpf", "ftrace", "blk"] {
         for signal in ["INT", "TERM", "KILL"] {
             let before = kernel_state();
-            let out = disk.beside(&format!("{backend}-{signal}.parquet"));
+            let out = disk.sibling(&format!("{backend}-{signal}.parquet"));
             let mut child = Command::new(PRISM)
                 .args(["capture", disk.device(), "--backend", backend, "-o"])
                 .arg(&out)
@@ -216,7 +216,7 @@ fn the_kernel_is_left_as_it_was_found() {
         }
     }
     // The next capture removes the doors of those that were killed.
-    let out = disk.beside("last.parquet");
+    let out = disk.sibling("last.parquet");
     assert_eq!(capture(&disk, &out, &[], "true").code, 0);
     let doors = std::fs::read_dir("/run").expect("a folder").flatten();
     let gone = doors.filter(|door| {
@@ -305,7 +305,7 @@ fn a_command_that_fails_leaves_its_trace() {
 fn what_the_kernel_had_no_room_for_is_counted() {
     let Some(turn) = can_capture("lost events") else { return };
     let Some(disk) = LoopDisk::with("ext4", &turn) else { return };
-    let out = disk.beside("t.parquet");
+    let out = disk.sibling("t.parquet");
     // Each write is queued, issued and completed: 4 x 1000 x 3 events at the least.
     let work = "for i in 1 2 3 4; do
                   dd if=/dev/zero of=f$i bs=4k count=1000 oflag=direct 2>/dev/null & done; wait";
@@ -313,7 +313,7 @@ fn what_the_kernel_had_no_room_for_is_counted() {
         // A machine that is busy with other things may be slow enough to lose nothing.
         let mut lost = 0;
         for _ in 0..10 {
-            let json = disk.beside("t.json");
+            let json = disk.sibling("t.json");
             let json = json.to_str().expect("UTF-8");
             let more = ["--backend", backend, "--buffer", "4KiB", "--json", json];
             let run = capture(&disk, &out, &more, work);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use prism_ssd::Device;
+use prism_ssd::DriveSpec;
 
 /// A line of the README's output that stands for lines that are left out.
 const CUT: &str = "[...]";
@@ -45,7 +45,7 @@ fn the_readme_shows_the_beginning_of_the_real_report() {
 fn the_presets_page_names_every_preset() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/presets.md");
     let text = std::fs::read_to_string(page).unwrap();
-    for name in Device::preset_names().chain(Device::zoned_preset_names()) {
+    for name in DriveSpec::preset_names().chain(DriveSpec::zoned_preset_names()) {
         assert!(text.contains(&format!("| `{name}` |")), "docs/presets.md lacks {name}");
     }
 }

@@ -190,7 +190,7 @@ fn a_saved_state_is_the_state() {
 
 #[test]
 fn every_preset_takes_the_trace_at_any_capacity_that_holds_it() {
-    for preset in prism_ssd::Device::preset_names() {
+    for preset in prism_ssd::DriveSpec::preset_names() {
         let flags = ["--device", preset, "--capacity", "5GiB", "--passes", "1"];
         let json = report(&[&[sample(SMALL).as_str()], &flags[..]].concat());
         assert_lawful(&json);

@@ -262,7 +262,7 @@ fn device_files_that_make_no_sense() {
     fs::remove_file(&path).unwrap();
     refused(&[&trace, "--device", device], b"", device, "there is no such file");
     let run = prism(&["report", &trace, "--device", "fast"]);
-    let known = prism_ssd::Device::preset_names().chain(["there is no preset \"fast\""]);
+    let known = prism_ssd::DriveSpec::preset_names().chain(["there is no preset \"fast\""]);
     for known in known {
         assert!(run.stderr.contains(known), "{}", run.stderr);
     }

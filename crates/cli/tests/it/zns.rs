@@ -1,4 +1,4 @@
-//! Zoned drives on the command line: jobs by zones, a trace through the host's log, and what is
+//! Zoned drives on the command line: jobs by zones, a trace through the host FTL, and what is
 //! refused with a word on what to do.
 
 use crate::common::{prism, report, sample};
@@ -42,7 +42,7 @@ fn a_trace_goes_through_a_log_of_the_hosts() {
     let bare = &zoned["bare_drive"];
     let (writes, failed) = (bare["writes"].as_u64().unwrap(), bare["failed"].as_u64().unwrap());
     assert!(failed > 0 && failed <= writes, "{bare}");
-    let log = &zoned["host_log"];
+    let log = &zoned["host_ftl"];
     assert!(log["write_amplification"].as_f64().unwrap() >= 1.0, "{log}");
     assert!(log["over_provisioning"].as_f64().unwrap() >= 0.1, "{log}");
     let run = prism(&["report", &trace, "--device", "zn540", "--passes", "1", "--what-if", "none"]);

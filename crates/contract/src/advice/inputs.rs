@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use prism_base::{Bytes, Nanos};
 use prism_nand::Cause;
-use prism_ssd::{Device, Drive, HostOp};
+use prism_ssd::{Drive, DriveSpec, HostOp};
 use prism_trace::summary::Sizes;
 use prism_workload::Measured;
 
@@ -138,7 +138,7 @@ fn below(sizes: &Sizes, unit: Bytes) -> u64 {
 }
 
 /// Bytes per second that all dies can program, divided by the write amplification.
-fn sustained(measured: &Measured, device: &Device) -> Option<f64> {
+fn sustained(measured: &Measured, device: &DriveSpec) -> Option<f64> {
     let geometry = device.geometry();
     let program = device.flash.t_program.mean().as_secs_f64();
     let all = f64::from(geometry.dies()) * geometry.program_unit_bytes().0 as f64 / program;
@@ -148,7 +148,7 @@ fn sustained(measured: &Measured, device: &Device) -> Option<f64> {
 
 /// Units copied by cleaning / units of the blocks that it erased. Merges of a block-level
 /// mapping choose no victims and are not counted.
-fn still_valid(measured: &Measured, device: &Device) -> Option<f64> {
+fn still_valid(measured: &Measured, device: &DriveSpec) -> Option<f64> {
     let geometry = device.geometry();
     // Erases are counted in blocks of one plane of one die.
     let parts = u64::from(geometry.planes_ganged * geometry.dies_per_superblock);

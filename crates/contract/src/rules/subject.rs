@@ -1,7 +1,7 @@
 //! The properties of a drive that the rules depend on.
 
 use prism_base::Bytes;
-use prism_ssd::Device;
+use prism_ssd::DriveSpec;
 
 /// The properties of the drive for which a trace is judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,12 +30,12 @@ impl Subject {
     /// The properties of `device`, which was scaled to the trace from a drive with `channels`
     /// channels.
     #[must_use]
-    pub fn of(device: &Device, channels: u32) -> Self {
+    pub fn of(device: &DriveSpec, channels: u32) -> Self {
         let unit = device.ftl.mapping_unit;
         let entries = u64::from(device.entries_per_translation_page());
         let map_pages = u64::from(device.logical_units()).div_ceil(entries).max(1);
         let cached = match device.ftl.map_cache {
-            Some(cache) => cache.0 / (Device::MAP_ENTRY * entries),
+            Some(cache) => cache.0 / (DriveSpec::MAP_ENTRY * entries),
             None => (map_pages as f64 * COVERAGE).round() as u64,
         };
         Self {

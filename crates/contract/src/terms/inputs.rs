@@ -3,7 +3,7 @@
 use prism_base::{Bytes, Latencies, Nanos};
 use prism_nand::Counts;
 use prism_replay::lifetime::lifetime_of;
-use prism_ssd::{Device, HostOp};
+use prism_ssd::{DriveSpec, HostOp};
 use prism_workload::Measured;
 
 use super::probe::{Probe, ProbeError};
@@ -37,7 +37,7 @@ pub struct Inputs {
 impl Inputs {
     /// The figures of a replay that was `measured` on `device`, and of `probe`.
     #[must_use]
-    pub fn of(measured: &Measured, device: &Device, probe: Result<Probe, ProbeError>) -> Self {
+    pub fn of(measured: &Measured, device: &DriveSpec, probe: Result<Probe, ProbeError>) -> Self {
         let mut operations = measured.flash.reads;
         operations.add(&measured.flash.programs);
         operations.add(&measured.flash.erases);

@@ -10,7 +10,7 @@
 use prism_base::{Bytes, Rng};
 use prism_replay::{Options, Pace, Passes, ReplayError, replay};
 use prism_ssd::scale::fit_wide;
-use prism_ssd::{Device, DeviceError, Drive, HostOp, InitialState, fit};
+use prism_ssd::{Drive, DriveSpec, DriveSpecError, HostOp, InitialState, fit};
 use prism_trace::{Op, Record, VecSource};
 use prism_workload::{Measured, Silent};
 
@@ -82,7 +82,7 @@ pub struct Probe {
 pub enum ProbeError {
     /// The small drive of this kind is not valid.
     #[error("no small drive of this kind is possible: {0}")]
-    Device(#[from] DeviceError),
+    Device(#[from] DriveSpecError),
     /// The drive is zoned, and zones take no random writes.
     #[error("the jobs write at random addresses, which a zoned drive does not allow")]
     Zoned,
@@ -97,7 +97,7 @@ impl Probe {
     /// # Errors
     /// [`ProbeError`] if no small drive of the kind is possible, if the drive is zoned, or if a
     /// job fails.
-    pub fn of(full: &Device, seed: u64) -> Result<Self, ProbeError> {
+    pub fn of(full: &DriveSpec, seed: u64) -> Result<Self, ProbeError> {
         if full.is_zoned() {
             return Err(ProbeError::Zoned);
         }
@@ -127,7 +127,7 @@ struct ReadProbe {
 }
 
 impl ReadProbe {
-    fn new(full: &Device, seed: u64) -> Result<Self, ProbeError> {
+    fn new(full: &DriveSpec, seed: u64) -> Result<Self, ProbeError> {
         let device = fit_wide(full, REQUEST)?.device;
         let capacity = device.capacity();
         let area = AREA.min(capacity);
@@ -161,7 +161,7 @@ impl ReadProbe {
 /// writes. The drive is first overwritten with the same pattern: as many writes as use up its
 /// spare flash, plus the writes of one run.
 fn write_rates(
-    full: &Device,
+    full: &DriveSpec,
     seed: u64,
     mut positions: impl FnMut(u64, u64, u64) -> Vec<u64>,
 ) -> Result<[f64; 2], ProbeError> {
@@ -180,7 +180,7 @@ fn write_rates(
     Ok(rates)
 }
 
-fn prepared(device: Device, state: InitialState, seed: u64) -> Result<Drive, ProbeError> {
+fn prepared(device: DriveSpec, state: InitialState, seed: u64) -> Result<Drive, ProbeError> {
     let made = Drive::prepared(device, state, seed, |_, _| true)?;
     Ok(made.ok_or(ReplayError::Interrupted)?.0)
 }
@@ -247,8 +247,8 @@ mod tests {
 
     #[test]
     fn all_presets_can_be_probed_and_have_no_seek_times() {
-        for name in Device::preset_names() {
-            let probe = Probe::of(&Device::preset(name).unwrap(), 1).unwrap();
+        for name in DriveSpec::preset_names() {
+            let probe = Probe::of(&DriveSpec::preset(name).unwrap(), 1).unwrap();
             let ratio = probe.distant_ns / probe.near_ns;
             assert!((0.7..1.3).contains(&ratio), "{name}: {probe:?}");
             let ends = probe.first / probe.last;
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_results() {
-        let device = Device::preset("dc-tlc").unwrap();
+        let device = DriveSpec::preset("dc-tlc").unwrap();
         assert_eq!(Probe::of(&device, 5), Probe::of(&device, 5));
     }
 }

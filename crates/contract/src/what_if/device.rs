@@ -9,8 +9,8 @@
 use prism_base::Bytes;
 use prism_ftl::{Frontiers, VictimPolicy};
 use prism_replay::Pace;
-use prism_ssd::device::{FtlSpec, Mapping};
-use prism_ssd::{Device, DeviceError};
+use prism_ssd::spec::{FtlSpec, Mapping};
+use prism_ssd::{DriveSpec, DriveSpecError};
 
 use super::change::Change;
 use super::simulate::Run;
@@ -30,8 +30,8 @@ impl Change {
     /// rewrite the trace return it unmodified.
     ///
     /// # Errors
-    /// [`DeviceError`] if the changed drive is not valid.
-    pub fn applied(&self, base: &Run) -> Result<Run, DeviceError> {
+    /// [`DriveSpecError`] if the changed drive is not valid.
+    pub fn applied(&self, base: &Run) -> Result<Run, DriveSpecError> {
         let mut run = base.clone();
         match *self {
             Self::Depth { requests } => run.options.pace = Pace::Closed { depth: requests },
@@ -58,7 +58,7 @@ impl Change {
 }
 
 /// `device` with placement handles, and a write buffer with space for a program unit of each.
-fn with_handles(device: &Device, handles: u16) -> Result<Device, DeviceError> {
+fn with_handles(device: &DriveSpec, handles: u16) -> Result<DriveSpec, DriveSpecError> {
     let spare = device.over_provisioning().effective;
     let mut other = device.clone();
     other.ftl.placement_handles = u32::from(handles);
@@ -70,7 +70,10 @@ fn with_handles(device: &Device, handles: u16) -> Result<Device, DeviceError> {
 }
 
 /// `device` with its map on flash and a map cache of `bytes`.
-pub(super) fn with_map_cache(device: &Device, bytes: Bytes) -> Result<Device, DeviceError> {
+pub(super) fn with_map_cache(
+    device: &DriveSpec,
+    bytes: Bytes,
+) -> Result<DriveSpec, DriveSpecError> {
     let mut other = device.clone();
     other.ftl.map_cache = Some(bytes);
     if device.ftl.mapping != Mapping::Dftl {
@@ -81,13 +84,13 @@ pub(super) fn with_map_cache(device: &Device, bytes: Bytes) -> Result<Device, De
 }
 
 /// The size of a cache that holds the whole map.
-pub(super) fn whole_map(device: &Device) -> Bytes {
-    Bytes(u64::from(device.logical_units()) * Device::MAP_ENTRY)
+pub(super) fn whole_map(device: &DriveSpec) -> Bytes {
+    Bytes(u64::from(device.logical_units()) * DriveSpec::MAP_ENTRY)
 }
 
 /// `device` with a block-level mapping with log blocks, and with power-loss protection, which
 /// this mapping needs.
-pub(super) fn hybrid(device: &Device) -> Result<Device, DeviceError> {
+pub(super) fn hybrid(device: &DriveSpec) -> Result<DriveSpec, DriveSpecError> {
     let spare = device.over_provisioning().effective;
     let mut other = device.clone();
     other.ftl = FtlSpec {

@@ -3,9 +3,9 @@
 
 use prism_base::{Bytes, Nanos};
 use prism_replay::{Options, Outcome, Pace, Passes, SteadyState};
-use prism_ssd::device::Mapping;
 use prism_ssd::scale::fit_wide;
-use prism_ssd::{Device, DeviceError, HostOp, InitialState};
+use prism_ssd::spec::Mapping;
+use prism_ssd::{DriveSpec, DriveSpecError, HostOp, InitialState};
 use prism_workload::Measured;
 
 use super::change::{Boundary, Change};
@@ -133,7 +133,7 @@ pub struct Comparison {
 /// `outcome`. `full` is the drive before it was scaled to the trace. The changes of the
 /// queue depth and of request sizes are simulated on a drive with all of its dies.
 #[must_use]
-pub fn plan(facts: &TraceFacts, main: &Run, full: &Device, outcome: &Outcome) -> Plan {
+pub fn plan(facts: &TraceFacts, main: &Run, full: &DriveSpec, outcome: &Outcome) -> Plan {
     let mut planner = Planner::new(facts, main, full, outcome);
     planner.request_scale();
     planner.locality();
@@ -213,7 +213,7 @@ fn passes(outcome: &Outcome) -> u32 {
 struct Planner<'a> {
     facts: &'a TraceFacts,
     main: &'a Run,
-    full: &'a Device,
+    full: &'a DriveSpec,
     outcome: &'a Outcome,
     /// The queue depth of a closed loop that resembles the trace.
     depth: u32,
@@ -221,7 +221,12 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(facts: &'a TraceFacts, main: &'a Run, full: &'a Device, outcome: &'a Outcome) -> Self {
+    fn new(
+        facts: &'a TraceFacts,
+        main: &'a Run,
+        full: &'a DriveSpec,
+        outcome: &'a Outcome,
+    ) -> Self {
         let depth = match (main.options.pace, facts.median_depth) {
             (Pace::Closed { depth }, _) => depth,
             (_, Some(depth)) => depth,
@@ -351,7 +356,7 @@ impl<'a> Planner<'a> {
             (Mapping::Page | Mapping::Dftl, _) => {
                 let change = Change::MapCache { bytes: whole };
                 // A tenth of the map, but at least 64 entries.
-                let least = 64 * Device::MAP_ENTRY;
+                let least = 64 * DriveSpec::MAP_ENTRY;
                 let tenth = Bytes(((whole.0 as f64 * CACHED) as u64).max(least));
                 let note = format!(
                     "Both on a drive with its map on flash, which caches {:.0} % of the map before \
@@ -497,6 +502,6 @@ const NOTHING_WRITTEN: &str = "nothing is written";
 const NO_DISCARDS: &str = "the trace discards nothing";
 const HOT_COLD: Change = Change::HotCold { classes: HEATS };
 
-fn no_drive(error: &DeviceError) -> String {
+fn no_drive(error: &DriveSpecError) -> String {
     format!("the drive that this change needs is not possible: {error}")
 }

@@ -2,7 +2,7 @@
 
 use prism_base::{Bytes, Nanos};
 use prism_replay::{Options, ReplayError, replay};
-use prism_ssd::{Device, DeviceError, Drive, InitialState};
+use prism_ssd::{Drive, DriveSpec, DriveSpecError, InitialState};
 use prism_trace::{Source, SourceError};
 use prism_workload::{Observer, Progress};
 
@@ -22,7 +22,7 @@ pub(super) const STRIPE_WINDOW: Nanos = Nanos(10_000_000);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// The drive, already scaled to the trace.
-    pub device: Device,
+    pub device: DriveSpec,
     /// The amount of flash that lifetimes are computed from. A change can add blocks to a
     /// drive that was scaled down, so that its spare flash stays the same; those blocks are
     /// not included.
@@ -38,7 +38,7 @@ pub struct Run {
 impl Run {
     /// A run on `device`; lifetimes are computed from all of its flash.
     #[must_use]
-    pub fn new(device: Device, options: Options, state: InitialState, seed: u64) -> Self {
+    pub fn new(device: DriveSpec, options: Options, state: InitialState, seed: u64) -> Self {
         let raw = device.geometry().raw();
         Self { device, raw, options, state, seed }
     }
@@ -50,7 +50,7 @@ impl Run {
 pub enum WhatIfError {
     /// The drive that the change needs is not valid.
     #[error("the drive that this change needs is not possible: {0}")]
-    Device(#[from] DeviceError),
+    Device(#[from] DriveSpecError),
     /// The changed trace cannot be replayed, or the caller interrupted the replay.
     #[error(transparent)]
     Replay(#[from] ReplayError),
@@ -74,7 +74,7 @@ pub enum WhatIfError {
 /// and read all of it here.
 pub fn rewritten<'a>(
     change: Option<&Change>,
-    device: &Device,
+    device: &DriveSpec,
     source: &'a mut dyn Source,
 ) -> Result<impl Source + 'a, WhatIfError> {
     let rewrite: Option<Box<dyn Rewrite>> = match change {
@@ -105,7 +105,7 @@ pub(super) fn changes_trace(change: &Change) -> bool {
 
 fn rewriting(
     change: &Change,
-    device: &Device,
+    device: &DriveSpec,
     source: &mut dyn Source,
 ) -> Result<Option<Box<dyn Rewrite>>, WhatIfError> {
     let unit = device.ftl.mapping_unit;

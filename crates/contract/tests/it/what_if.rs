@@ -4,7 +4,7 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_contract::what_if::{Boundary, Change, Figures, Original, Run, WhatIfError, simulate};
 use prism_replay::{Options, Pace, Passes, ReplayError, replay};
 use prism_ssd::scale::fit_wide;
-use prism_ssd::{Device, Drive, InitialState, fit};
+use prism_ssd::{Drive, DriveSpec, InitialState, fit};
 use prism_trace::{Op, Record, VecSource};
 use prism_workload::{Finished, Observer, Progress, Silent};
 
@@ -16,7 +16,7 @@ const WINDOW: Nanos = Nanos(10_000_000);
 
 /// A run on a small drive, with 8 requests always in flight.
 fn run(preset: &str) -> Run {
-    let device = fit(&Device::preset(preset).unwrap(), Bytes(UNITS * UNIT)).unwrap().device;
+    let device = fit(&DriveSpec::preset(preset).unwrap(), Bytes(UNITS * UNIT)).unwrap().device;
     let options = Options { pace: Pace::Closed { depth: 8 }, passes: Passes::Steady };
     Run::new(device, options, InitialState::Filled, 1)
 }
@@ -135,7 +135,7 @@ fn small_writes(per_flush: u64) -> Vec<Record> {
 
 /// A run on a drive of eight dies, with `depth` requests in flight.
 fn wide(preset: &str, depth: u32) -> Run {
-    let mut device = Device::preset(preset).unwrap();
+    let mut device = DriveSpec::preset(preset).unwrap();
     let dies = device.geometry().dies();
     (device.flash.channels, device.flash.dies_per_channel) = (8, 1);
     device.drive.capacity = Bytes(device.drive.capacity.0 / u64::from(dies) * 8);

@@ -6,15 +6,15 @@ use prism_contract::what_if::{
     Change, FigureSource, Figures, Original, Plan, Run, TraceFacts, WhatIfError, plan,
 };
 use prism_replay::{Options, Outcome, Pace, Passes, ReplayError, replay};
-use prism_ssd::{Device, Drive, InitialState, fit};
+use prism_ssd::{Drive, DriveSpec, InitialState, fit};
 use prism_trace::{Op, OptTime, Record, VecSource};
 use prism_workload::Silent;
 
 const UNIT: u64 = 4096;
 const UNITS: u64 = 8192;
 
-fn full() -> Device {
-    Device::preset("dc-tlc").unwrap()
+fn full() -> DriveSpec {
+    DriveSpec::preset("dc-tlc").unwrap()
 }
 
 fn run() -> Run {

@@ -2,7 +2,7 @@
 
 use prism_base::Rng;
 use prism_contract::rules::{Ranges, Rules, Subject};
-use prism_ssd::{Device, DeviceError, fit};
+use prism_ssd::{DriveSpec, DriveSpecError, fit};
 use prism_trace::{Flags, Op, OptTime, Record, Symbol};
 
 /// Requests generated at once, so that the caller can time the rules without the generator.
@@ -57,9 +57,9 @@ impl Trace {
     /// The rules, ready to judge the trace for the default drive.
     ///
     /// # Errors
-    /// [`DeviceError`] if the default preset is broken.
-    pub fn rules() -> Result<Rules, DeviceError> {
-        let full = Device::preset(Device::DEFAULT_PRESET)?;
+    /// [`DriveSpecError`] if the default preset is broken.
+    pub fn rules() -> Result<Rules, DriveSpecError> {
+        let full = DriveSpec::preset(DriveSpec::DEFAULT_PRESET)?;
         let fitted = fit(&full, prism_base::Bytes(SPAN))?;
         let subject = Subject::of(&fitted.device, full.flash.channels);
         Ok(Rules::new(subject, Ranges::new(Vec::new(), SPAN)))

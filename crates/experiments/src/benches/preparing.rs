@@ -3,7 +3,7 @@
 use prism_base::{Bytes, Rng};
 use prism_ftl::Ftl;
 use prism_nand::Nand;
-use prism_ssd::{Device, DeviceError, Drive, InitialState};
+use prism_ssd::{Drive, DriveSpec, DriveSpecError, InitialState};
 
 use super::speed::mqsim_like;
 use crate::drives::prepared;
@@ -61,7 +61,7 @@ pub const TERABYTE: u32 = 4096;
 
 /// A drive of 64 dies with two planes and an effective over-provisioning of 0.15. With
 /// [`TERABYTE`] blocks per plane it has 134 million pages of 8 KiB.
-fn device(blocks_per_plane: u32) -> Result<Device, DeviceError> {
+fn device(blocks_per_plane: u32) -> Result<DriveSpec, DriveSpecError> {
     let mut device = mqsim_like(blocks_per_plane, Bytes(1 << 30))?;
     let usable = device.page_config().usable_units(&device.geometry());
     device.drive.capacity = Bytes((usable as f64 / 1.15) as u64 * device.ftl.mapping_unit.0);
@@ -72,12 +72,12 @@ fn device(blocks_per_plane: u32) -> Result<Device, DeviceError> {
 /// Prepares what `task` starts from; the returned function does the task, and the caller times it.
 ///
 /// # Errors
-/// [`DeviceError`] only if the preset on which the drive is based is broken.
+/// [`DriveSpecError`] only if the preset on which the drive is based is broken.
 pub fn prepare(
     task: Task,
     blocks_per_plane: u32,
     seed: u64,
-) -> Result<Box<dyn FnOnce() -> PreparedDrive>, DeviceError> {
+) -> Result<Box<dyn FnOnce() -> PreparedDrive>, DriveSpecError> {
     let device = device(blocks_per_plane)?;
     let state = match task {
         Task::Ready => InitialState::Empty,
@@ -100,9 +100,9 @@ pub fn prepare(
 const BATCH: u64 = 4096;
 
 fn overwrite(
-    device: &Device,
+    device: &DriveSpec,
     seed: u64,
-) -> Result<impl FnOnce() -> PreparedDrive + use<>, DeviceError> {
+) -> Result<impl FnOnce() -> PreparedDrive + use<>, DriveSpecError> {
     let geometry = device.geometry();
     let (pages, logical) = (u64::from(geometry.units()), u64::from(device.logical_units()));
     let nand = Nand::new(geometry.clone());

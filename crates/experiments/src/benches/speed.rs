@@ -6,8 +6,8 @@
 use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_ftl::Frontiers;
 use prism_nand::PageTimes;
-use prism_ssd::device::{Cell, WriteCache};
-use prism_ssd::{Completion, Device, DeviceError, Drive, HostOp, InitialState, Request};
+use prism_ssd::spec::{Cell, WriteCache};
+use prism_ssd::{Completion, Drive, DriveSpec, DriveSpecError, HostOp, InitialState, Request};
 
 use crate::drives::prepared;
 use crate::load::ClosedLoop;
@@ -27,8 +27,11 @@ pub struct Work {
 
 /// A drive with 8 channels of 8 dies of 2 planes, mapping units of one page of 8 KiB, 256 pages per
 /// block, tR 75 us, tPROG 750 us, tBERS 3.8 ms, and 333 MB/s per channel.
-pub(crate) fn mqsim_like(blocks_per_plane: u32, capacity: Bytes) -> Result<Device, DeviceError> {
-    let mut device = Device::preset("femu")?;
+pub(crate) fn mqsim_like(
+    blocks_per_plane: u32,
+    capacity: Bytes,
+) -> Result<DriveSpec, DriveSpecError> {
+    let mut device = DriveSpec::preset("femu")?;
     device.name = "mqsim-like".into();
     device.flash.cell = Cell::Mlc;
     device.flash.planes = 2;
@@ -98,8 +101,8 @@ impl Workload {
     /// caller times it.
     ///
     /// # Errors
-    /// [`DeviceError`] only if the preset on which the drive is based is broken.
-    pub fn prepare(&self, count: u64, seed: u64) -> Result<impl FnOnce() -> Work, DeviceError> {
+    /// [`DriveSpecError`] only if the preset on which the drive is based is broken.
+    pub fn prepare(&self, count: u64, seed: u64) -> Result<impl FnOnce() -> Work, DriveSpecError> {
         // 64 dies of 2 planes with blocks of 2 MiB a plane.
         let blocks_per_plane = (self.size.0 >> 28) as u32;
         let mut device = mqsim_like(blocks_per_plane, Bytes(1 << 30))?;
@@ -111,7 +114,7 @@ impl Workload {
 
 /// Prepares the drive; the returned function issues the requests.
 fn closed_loop(
-    device: Device,
+    device: DriveSpec,
     op: HostOp,
     count: u64,
     depth: u32,

@@ -2,7 +2,7 @@
 
 use prism_base::{Bytes, Nanos};
 use prism_replay::lifetime::{Lifetime, lifetime};
-pub use prism_ssd::device::Cell;
+pub use prism_ssd::spec::Cell;
 
 use super::CalcError;
 

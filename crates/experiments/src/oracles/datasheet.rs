@@ -5,7 +5,7 @@
 //! trusted.
 
 use prism_base::{Bytes, Rng};
-use prism_ssd::{Device, HostOp, InitialState, Request, scale};
+use prism_ssd::{DriveSpec, HostOp, InitialState, Request, scale};
 
 use crate::check::{Check, Group, Simulation};
 use crate::drives::{prepared, smaller};
@@ -28,7 +28,7 @@ struct Load {
 
 /// A check of every figure in the data sheet of `device`.
 #[must_use]
-pub fn checks(device: &Device, seed: u64) -> Vec<Simulation> {
+pub fn checks(device: &DriveSpec, seed: u64) -> Vec<Simulation> {
     let sheet = &device.datasheet;
     let mut all = Vec::new();
     let mut add = |what: &str, unit, expected: Option<f64>, load: Load, of: fn(&Tally) -> f64| {
@@ -101,14 +101,14 @@ pub fn checks(device: &Device, seed: u64) -> Vec<Simulation> {
 
 /// The number of requests that write `blocks` blocks on every die. A preconditioned drive settles
 /// within the first half of eight blocks, and the second half is measured.
-fn blocks_written(device: &Device, blocks: u64) -> u64 {
+fn blocks_written(device: &DriveSpec, blocks: u64) -> u64 {
     let geometry = device.geometry();
     u64::from(geometry.dies()) * u64::from(geometry.units_per_block()) * blocks
 }
 
 /// The drive with smaller blocks, so that dies of [`CAPACITY_PER_DIE`] still have enough of them.
 /// These figures depend on the number of dies, but hardly on the size of blocks.
-fn small_blocks(device: &Device) -> Device {
+fn small_blocks(device: &DriveSpec) -> DriveSpec {
     let mut small = device.clone();
     let flash = &mut small.flash;
     let planes = if flash.multi_plane { flash.planes } else { 1 };
@@ -123,7 +123,7 @@ fn small_blocks(device: &Device) -> Device {
 }
 
 /// Runs the workload and measures the second half of its requests.
-fn run(device: &Device, load: Load, seed: u64) -> Tally {
+fn run(device: &DriveSpec, load: Load, seed: u64) -> Tally {
     let dies = u64::from(device.geometry().dies());
     let capacity = Bytes((dies * CAPACITY_PER_DIE).min(device.capacity().0));
     let mut drive = prepared(smaller(&small_blocks(device), capacity), load.state, seed);

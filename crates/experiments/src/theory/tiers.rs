@@ -4,8 +4,8 @@
 use prism_base::{Bytes, Nanos, SimTime};
 use prism_nand::Cause;
 use prism_nand::timing::transfer_time;
-use prism_ssd::device::SlcSpec;
-use prism_ssd::{Completion, Device, DeviceError, Drive, HostOp, Request, fit};
+use prism_ssd::spec::SlcSpec;
+use prism_ssd::{Completion, Drive, DriveSpec, DriveSpecError, HostOp, Request, fit};
 
 use crate::check::{Check, Simulation};
 use crate::drives::filled;
@@ -55,9 +55,9 @@ pub struct CacheFill {
 /// The preset with a write cache, with a link and firmware that do not limit the rate.
 ///
 /// # Errors
-/// [`DeviceError`] never, unless the preset is broken.
-pub fn cached(capacity: u64) -> Result<Device, DeviceError> {
-    let mut device = fit(&Device::preset("consumer-tlc")?, Bytes(capacity))?.device;
+/// [`DriveSpecError`] never, unless the preset is broken.
+pub fn cached(capacity: u64) -> Result<DriveSpec, DriveSpecError> {
+    let mut device = fit(&DriveSpec::preset("consumer-tlc")?, Bytes(capacity))?.device;
     device.drive.link_bandwidth = None;
     device.drive.firmware_write = Nanos::ZERO;
     device.drive.queue_depth = DEPTH;
@@ -67,30 +67,30 @@ pub fn cached(capacity: u64) -> Result<Device, DeviceError> {
 /// The preset with an SLC region of addresses.
 ///
 /// # Errors
-/// [`DeviceError`] never, unless the preset is broken.
-pub fn mixed(capacity: u64) -> Result<Device, DeviceError> {
-    Ok(fit(&Device::preset("slc-mlc")?, Bytes(capacity))?.device)
+/// [`DriveSpecError`] never, unless the preset is broken.
+pub fn mixed(capacity: u64) -> Result<DriveSpec, DriveSpecError> {
+    Ok(fit(&DriveSpec::preset("slc-mlc")?, Bytes(capacity))?.device)
 }
 
-fn slc_of(device: &Device) -> &SlcSpec {
+fn slc_of(device: &DriveSpec) -> &SlcSpec {
     device.slc.as_ref().expect("a preset with [slc]")
 }
 
 /// Bytes a second into the cache: each die programs the pages of a program unit one after another,
 /// after all of them have crossed the channel.
 #[must_use]
-pub fn rate_in_cache(device: &Device) -> f64 {
+pub fn rate_in_cache(device: &DriveSpec) -> f64 {
     let levels = u64::from(device.flash.pages_per_program);
     rate(device, Nanos(slc_of(device).t_program.0 * levels))
 }
 
 /// Bytes a second past the end of the cache.
 #[must_use]
-pub fn rate_past_cache(device: &Device) -> f64 {
+pub fn rate_past_cache(device: &DriveSpec) -> f64 {
     rate(device, device.flash.t_program.mean())
 }
 
-fn rate(device: &Device, cells: Nanos) -> f64 {
+fn rate(device: &DriveSpec, cells: Nanos) -> f64 {
     let geometry = device.geometry();
     let row = geometry.program_unit_bytes();
     let bus = device.flash.channel_bandwidth.map_or(Nanos::ZERO, |r| transfer_time(row, r));
@@ -102,7 +102,7 @@ fn rate(device: &Device, cells: Nanos) -> f64 {
 
 /// Size of the cache of a drive in bytes.
 #[must_use]
-pub fn cache_bytes(device: &Device) -> u64 {
+pub fn cache_bytes(device: &DriveSpec) -> u64 {
     device.geometry().slc_raw().0
 }
 
@@ -110,8 +110,8 @@ pub fn cache_bytes(device: &Device) -> u64 {
 /// idle for an hour.
 ///
 /// # Errors
-/// [`DeviceError`] if the device makes no sense.
-pub fn fill(device: &Device, seed: u64) -> Result<CacheFill, DeviceError> {
+/// [`DriveSpecError`] if the device makes no sense.
+pub fn fill(device: &DriveSpec, seed: u64) -> Result<CacheFill, DriveSpecError> {
     let mut drive = Drive::new(device.clone(), seed)?;
     let cache = cache_bytes(device);
     let count = CACHES * cache / REQUEST;
@@ -155,7 +155,7 @@ pub fn fill(device: &Device, seed: u64) -> Result<CacheFill, DeviceError> {
 /// Mean latency of requests of one unit each, to consecutive units from `offset` on. The drive is
 /// filled and idle before each request. There are so many requests that every die programs a page
 /// of each type once.
-pub fn latency(device: &Device, op: HostOp, offset: u64, seed: u64) -> Nanos {
+pub fn latency(device: &DriveSpec, op: HostOp, offset: u64, seed: u64) -> Nanos {
     let mut drive = filled(device.clone(), seed);
     let unit = device.ftl.mapping_unit.0;
     let types = device.flash.t_program.all().len() as u64;
@@ -170,7 +170,7 @@ pub fn latency(device: &Device, op: HostOp, offset: u64, seed: u64) -> Nanos {
 }
 
 /// The closed form of [`latency`] on a drive with a write-through cache; `cells` is tR or tPROG.
-fn expected(device: &Device, op: HostOp, cells: Nanos, transferred: Bytes) -> Nanos {
+fn expected(device: &DriveSpec, op: HostOp, cells: Nanos, transferred: Bytes) -> Nanos {
     let over = |bytes, rate: Option<u64>| rate.map_or(Nanos::ZERO, |r| transfer_time(bytes, r));
     let firmware = match op {
         HostOp::Write => device.drive.firmware_write,
@@ -203,7 +203,7 @@ fn check(
     Check { unit, ..Check::theory(what, [expected, ours], tolerance, source) }
 }
 
-fn fill_checks(capacity: u64, seed: u64) -> Result<Vec<Check>, DeviceError> {
+fn fill_checks(capacity: u64, seed: u64) -> Result<Vec<Check>, DriveSpecError> {
     let device = cached(capacity)?;
     let fill = fill(&device, seed)?;
     let mb = |bytes: f64| bytes / 1e6;
@@ -251,7 +251,7 @@ fn fill_checks(capacity: u64, seed: u64) -> Result<Vec<Check>, DeviceError> {
     ])
 }
 
-fn region_checks(capacity: u64, seed: u64) -> Result<Vec<Check>, DeviceError> {
+fn region_checks(capacity: u64, seed: u64) -> Result<Vec<Check>, DriveSpecError> {
     let device = mixed(capacity)?;
     let slc = slc_of(&device);
     let below = slc.below.map_or(0, |below| below.0);

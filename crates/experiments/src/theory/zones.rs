@@ -4,8 +4,8 @@
 
 use prism_base::{Bytes, Rng};
 use prism_nand::timing::transfer_time;
-use prism_replay::{BlockDevice, HostLog};
-use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request};
+use prism_replay::{BlockDevice, HostFtl};
+use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request};
 
 use crate::check::{Check, Simulation};
 use crate::drives::{prepared, preset, smaller};
@@ -76,7 +76,7 @@ fn amplification() -> Check {
 }
 
 /// A change to a preset.
-type Change = fn(&mut Device);
+type Change = fn(&mut DriveSpec);
 
 /// The bandwidths that are measured: a preset, the number of zones written at once, and the
 /// limits that are removed.
@@ -99,7 +99,7 @@ fn bandwidths() -> Vec<(String, u64, (&'static str, Change))> {
 }
 
 /// Dies that hold `zones` open zones.
-fn dies_of(device: &Device, zones: u64) -> u64 {
+fn dies_of(device: &DriveSpec, zones: u64) -> u64 {
     let geometry = device.geometry();
     (zones * u64::from(geometry.dies_per_superblock)).min(u64::from(geometry.dies()))
 }
@@ -107,7 +107,7 @@ fn dies_of(device: &Device, zones: u64) -> u64 {
 /// Bytes a second that can be written to `zones` open zones of `device`: the rate of the link, of
 /// the channels or of the dies, whichever is lowest. Transfer and program of a die follow each
 /// other, so a program unit takes the sum of their times.
-fn closed_form(device: &Device, zones: u64) -> f64 {
+fn closed_form(device: &DriveSpec, zones: u64) -> f64 {
     let geometry = device.geometry();
     let row = geometry.program_unit_bytes();
     let dies = dies_of(device, zones);
@@ -144,7 +144,7 @@ fn bandwidth(what: String, zones: u64, (name, change): (&'static str, Change)) -
 }
 
 /// A small drive with zones of [`LOG_UNITS`] units, over two dies.
-fn log_device(zones: u64) -> Device {
+fn log_device(zones: u64) -> DriveSpec {
     let mut device = preset("zn540");
     let unit = device.ftl.mapping_unit.0;
     device.flash.channels = 2;
@@ -165,13 +165,13 @@ fn log(what: String, zones: u64, op: f64, seed: u64) -> Check {
     let device = log_device(zones);
     let unit = device.ftl.mapping_unit.0;
     // So many units that the effective over-provisioning is `op`.
-    let kept = HostLog::KEPT_ZONES;
+    let kept = HostFtl::KEPT_ZONES;
     let units = (((zones - kept) * LOG_UNITS) as f64 / (1.0 + op)).round() as u64;
-    let state = HostLog::drive_state(&device, units * unit, InitialState::Filled);
+    let state = HostFtl::drive_state(&device, units * unit, InitialState::Filled);
     let drive = prepared(device, state.expect("filled is one"), seed);
-    let mut log = HostLog::new(drive, units * unit).expect("it fits");
+    let mut log = HostFtl::new(drive, units * unit).expect("it fits");
     let mut rng = Rng::stream(seed, "zones.log");
-    let next = |_: &HostLog, _| Request::new(HostOp::Write, rng.below(units) * unit, unit, 0);
+    let next = |_: &HostFtl, _| Request::new(HostOp::Write, rng.below(units) * unit, unit, 0);
     let mut host = ClosedLoop::new(DEPTH, next, |_: &[Completion]| {});
     // After so many writes it has settled, as theory's mean field supposes.
     host.issue(&mut log, 4 * units);

@@ -7,7 +7,7 @@ use prism_experiments::theory;
 use prism_experiments::write_amplification::{Setup, measure};
 use prism_ftl::{Frontiers, VictimPolicy};
 use prism_nand::PageTimes;
-use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
+use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, Request};
 
 /// A simulator counted the erased blocks that cleaning keeps as spare flash. Its drive with 7 %
 /// nominal over-provisioning had about 2 % and a write amplification that no formula explained. In
@@ -15,7 +15,7 @@ use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
 #[test]
 fn effective_over_provisioning_is_what_theory_needs() {
     for kept in [2, 20, 60] {
-        let mut device = Device::preset("wiscsim").unwrap();
+        let mut device = DriveSpec::preset("wiscsim").unwrap();
         device.flash.channels = 1;
         device.flash.blocks_per_plane = 2048;
         device.flash.t_read = PageTimes::uniform(Nanos(1));

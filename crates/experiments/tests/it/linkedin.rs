@@ -3,7 +3,7 @@
 
 use prism_base::Nanos;
 use prism_experiments::Scale;
-use prism_experiments::beside::Verdict;
+use prism_experiments::comparison::Verdict;
 use prism_experiments::linkedin::{
     Found, LARGE, Layout, Mechanism, Part, Place, SMALL, Update, When, changes, compare,
 };

@@ -187,7 +187,7 @@ pub fn price(price: &Comparison) -> String {
     let mut text = format!(
         "{what}{bound}, {}: {}.",
         price.change.sentence(),
-        beside(&price.before, &price.after)
+        comparison(&price.before, &price.after)
     );
     if let Some(note) = &price.note {
         text.push(' ');
@@ -196,7 +196,7 @@ pub fn price(price: &Comparison) -> String {
     text
 }
 
-fn beside(before: &Figures, after: &Figures) -> String {
+fn comparison(before: &Figures, after: &Figures) -> String {
     let show = |compared: &Compared| {
         let Compared { name, unit, .. } = compared;
         let (a, b) = (compared.shown(before)?, compared.shown(after)?);

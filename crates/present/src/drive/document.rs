@@ -3,8 +3,8 @@
 use prism_nand::Cause;
 use prism_replay::SteadyState;
 use prism_report::{Block, Chart, Document, Figure, Section, Segment, Stacked, Unit};
-use prism_ssd::device::SlcUsage;
-use prism_ssd::{Device, HostOp};
+use prism_ssd::spec::SlcUsage;
+use prism_ssd::{DriveSpec, HostOp};
 use prism_trace::{Op, TraceInfo};
 use prism_workload::Measured;
 
@@ -78,7 +78,7 @@ pub fn brief(facts: &Facts) -> Section {
 
 /// What the drive is, in one sentence.
 #[must_use]
-pub fn drive(device: &Device) -> String {
+pub fn drive(device: &DriveSpec) -> String {
     let spare = device.over_provisioning();
     let slc = device.slc.as_ref().map_or(String::new(), |slc| {
         let what = match slc.below {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use prism_report::{Figure, Section, Unit};
-use prism_ssd::{Device, DriveHealth, HostOp};
+use prism_ssd::{DriveHealth, DriveSpec, HostOp};
 use serde_json::{Value, json};
 
 use super::Run;
@@ -123,7 +123,7 @@ pub fn section(run: Run<'_>) -> Option<Section> {
 }
 
 /// What may still fail before the host feels it.
-fn spare(health: &DriveHealth, device: &Device) -> Figure {
+fn spare(health: &DriveHealth, device: &DriveSpec) -> Figure {
     let figure = Figure::new("Spare left", Unit::Count, health.spare_blocks);
     if health.zones.is_some() {
         return figure.note("blocks that may still fail before a zone goes offline");

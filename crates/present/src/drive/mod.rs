@@ -12,7 +12,7 @@ pub use prism_contract::what_if::Wear;
 use prism_base::Bytes;
 use prism_replay::{Layout, Lifetime, Options, Outcome};
 use prism_ssd::scale::Scaled;
-use prism_ssd::{Device, Drive, DriveHealth, HostOp, Preparation, ReadOnly};
+use prism_ssd::{Drive, DriveHealth, DriveSpec, HostOp, Preparation, ReadOnly};
 use prism_trace::TraceInfo;
 use prism_workload::Measured;
 
@@ -85,7 +85,7 @@ pub struct Run<'a> {
     /// What was measured.
     pub measured: &'a Measured,
     /// The drive.
-    pub device: &'a Device,
+    pub device: &'a DriveSpec,
     /// How it was left.
     pub end: &'a End,
 }

@@ -2,7 +2,7 @@
 //! modules of their own the others.
 
 pub mod atc09;
-mod beside_tables;
+mod comparison_tables;
 mod contract_tables;
 mod document;
 pub mod linkedin;

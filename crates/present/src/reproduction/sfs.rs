@@ -1,7 +1,7 @@
 //! What `prism reproduce sfs` found, as a document and as JSON.
 
 use prism_experiments::Scale;
-use prism_experiments::beside::Beside;
+use prism_experiments::comparison::Comparison;
 use prism_experiments::sfs::{
     Found, Map, SEGMENT_GROUP, SIZE_GROUP, SegmentRow, SizeRow, Ssd, compare,
 };
@@ -9,7 +9,7 @@ use prism_report::json::table;
 use prism_report::{Axis, Block, Chart, Curve, CurveShape, Curves, Document, Section, Table, Unit};
 use serde_json::{Value as Json, json};
 
-use super::{beside_tables, scale_name};
+use super::{comparison_tables, scale_name};
 
 /// Everything that was computed.
 pub struct Sfs {
@@ -20,7 +20,7 @@ pub struct Sfs {
     /// What was measured.
     pub found: Found,
     /// The paper's numbers beside ours.
-    pub compared: Vec<Beside>,
+    pub compared: Vec<Comparison>,
 }
 
 impl Sfs {
@@ -39,7 +39,7 @@ pub fn json(result: &Sfs) -> Json {
         "id": "sfs",
         "seed": result.seed,
         "scale": scale_name(result.scale),
-        "compared": beside_tables::json(&result.compared),
+        "compared": comparison_tables::json(&result.compared),
         "sizes": table(&sizes(&result.found.sizes)),
         "segments": table(&segments(&result.found.segments)),
     })
@@ -57,7 +57,7 @@ pub fn document(result: &Sfs) -> Document {
     let lead = "What the paper and its slides say of drives beside what simulated ones give.";
     let mut document = Document::new(title, subtitle);
     document.sections = vec![
-        beside_tables::section("Compared", lead, &result.compared),
+        comparison_tables::section("Compared", lead, &result.compared),
         by_size(&result.found),
         of_segments(&result.found),
         limits(result.scale),

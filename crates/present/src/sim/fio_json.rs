@@ -22,7 +22,7 @@ use crate::simulation::Simulated;
 #[must_use]
 pub fn output(facts: &Simulated, sections: &[Section], bins: bool) -> Value {
     let global = &sections[0].settings[..sections[0].defaults];
-    let global: BTreeMap<_, _> = global.iter().map(|s| (s.word, s.value.as_str())).collect();
+    let global: BTreeMap<_, _> = global.iter().map(|s| (s.option, s.value.as_str())).collect();
     let object = json!({
         "fio version": format!("fio-3.33 (simulated by prism-{})", env!("CARGO_PKG_VERSION")),
         "timestamp": 0,

@@ -3,15 +3,15 @@
 use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_nand::Cause;
 use prism_replay::{Options, Outcome, Pace, Passes, ReplayError, SteadyState, replay};
-use prism_ssd::device::Mapping;
-use prism_ssd::{Device, Drive, HostOp, InitialState, SubmitError, fit};
+use prism_ssd::spec::Mapping;
+use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, SubmitError, fit};
 use prism_trace::{Op, OptTime, Record, VecSource};
 use prism_workload::{Finished, Observer, Progress, Silent};
 
 const UNIT: u64 = 4096;
 
-fn device(mib: u64) -> Device {
-    fit(&Device::preset("dc-tlc").unwrap(), Bytes(mib << 20)).unwrap().device
+fn device(mib: u64) -> DriveSpec {
+    fit(&DriveSpec::preset("dc-tlc").unwrap(), Bytes(mib << 20)).unwrap().device
 }
 
 fn drive(mib: u64, state: InitialState) -> Drive {

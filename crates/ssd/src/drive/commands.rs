@@ -11,8 +11,8 @@ use prism_engine::Scheduler;
 
 use super::slots::{Slot, Then};
 use super::{Completion, Drive};
-use crate::device::DriveSpec;
 use crate::request::{HostOp, Request, Status, SubmitError};
+use crate::spec::ControllerSpec;
 
 /// The submission queues, and how many commands are where.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct Queues {
 }
 
 impl Queues {
-    pub(crate) fn new(spec: &DriveSpec) -> Self {
+    pub(crate) fn new(spec: &ControllerSpec) -> Self {
         let queues = spec.queues as usize;
         let weights = match spec.queue_weights.is_empty() {
             true => vec![1; queues],

@@ -4,8 +4,8 @@ use prism_base::{Bytes, Nanos, SimTime};
 use prism_nand::Health;
 
 use super::Drive;
-use crate::device::WriteCache;
 use crate::request::{Completion, HostOp, Status};
+use crate::spec::WriteCache;
 use crate::zones::ZoneState;
 
 /// How long a refusal takes beside firmware, so that a host that asks again at once gets

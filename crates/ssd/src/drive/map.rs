@@ -15,8 +15,8 @@ use prism_nand::Cause;
 
 use super::{Drive, FILL, MAP};
 use crate::buffer::State;
-use crate::device::{Device, MapLoad, Mapping};
 use crate::request::{Completion, HostOp, Request};
+use crate::spec::{DriveSpec, MapLoad, Mapping};
 
 /// Pages that may wait to be rewritten before commands have to wait for them: the cache
 /// could otherwise promise more than flash can take.
@@ -39,12 +39,12 @@ pub(crate) struct MapState {
 
 impl MapState {
     /// What `device` needs; `None` if its map is in memory.
-    pub(crate) fn new(device: &Device) -> Option<Box<Self>> {
+    pub(crate) fn new(device: &DriveSpec) -> Option<Box<Self>> {
         if device.ftl.mapping != Mapping::Dftl {
             return None;
         }
         let bytes = device.ftl.map_cache.map_or(0, |cache| cache.0);
-        let entries = usize::try_from(bytes / Device::MAP_ENTRY).unwrap_or(usize::MAX);
+        let entries = usize::try_from(bytes / DriveSpec::MAP_ENTRY).unwrap_or(usize::MAX);
         Some(Box::new(Self {
             cache: MapCache::new(entries, device.entries_per_translation_page()),
             whole_pages: device.ftl.map_load == MapLoad::Page,

@@ -24,8 +24,8 @@ use prism_nand::Nand;
 use prism_nand::timing::transfer_time;
 
 use crate::buffer::Buffer;
-use crate::device::{Device, DeviceError};
 use crate::request::Completion;
+use crate::spec::{DriveSpec, DriveSpecError};
 use commands::Queues;
 pub use health::{DriveHealth, ReadOnly, SlcHealth, ZoneHealth};
 use map::MapState;
@@ -54,7 +54,7 @@ pub struct HostCounts {
 /// A simulated drive.
 #[derive(Debug)]
 pub struct Drive {
-    pub(crate) device: Device,
+    pub(crate) device: DriveSpec,
     pub(crate) engine: Engine,
     pub(crate) buffer: Buffer,
     capacity: u64,
@@ -110,19 +110,19 @@ impl Drive {
     /// An empty drive. `seed` feeds policies that choose at random.
     ///
     /// # Errors
-    /// [`DeviceError`] if the description makes no sense.
-    pub fn new(device: Device, seed: u64) -> Result<Self, DeviceError> {
+    /// [`DriveSpecError`] if the description makes no sense.
+    pub fn new(device: DriveSpec, seed: u64) -> Result<Self, DriveSpecError> {
         Self::with_nand(device.clone(), device.erased(), seed)
     }
 
     /// An empty drive over erased flash, which may keep content.
     ///
     /// # Errors
-    /// [`DeviceError`] if the description makes no sense.
+    /// [`DriveSpecError`] if the description makes no sense.
     ///
     /// # Panics
     /// If the flash has another shape than the description says, or is not erased.
-    pub fn with_nand(device: Device, nand: Nand, seed: u64) -> Result<Self, DeviceError> {
+    pub fn with_nand(device: DriveSpec, nand: Nand, seed: u64) -> Result<Self, DriveSpecError> {
         device.check()?;
         assert!(*nand.geometry() == device.geometry(), "flash of another shape");
         assert!(nand.has_gaps() == device.flash.program_gaps, "flash of another kind");
@@ -134,14 +134,14 @@ impl Drive {
         Ok(Self::assemble(device, nand, ftl, 1))
     }
 
-    pub(crate) fn assemble(device: Device, mut nand: Nand, ftl: Ftl, next_version: u64) -> Self {
+    pub(crate) fn assemble(device: DriveSpec, mut nand: Nand, ftl: Ftl, next_version: u64) -> Self {
         nand.pair_program_units(device.program_units_per_wordline());
         let engine = Engine::new(nand, ftl, device.engine_config());
         Self::around(device, engine, next_version)
     }
 
     /// An idle drive around an engine.
-    pub(crate) fn around(device: Device, engine: Engine, next_version: u64) -> Self {
+    pub(crate) fn around(device: DriveSpec, engine: Engine, next_version: u64) -> Self {
         let unit = device.ftl.mapping_unit.0;
         let buffer_units = (device.drive.write_buffer.0 / unit).min(1 << 30) as u32;
         let units_per_program_unit = engine.nand().layout().units_per_program_unit() as usize;
@@ -187,7 +187,7 @@ impl Drive {
 
     /// What the drive is.
     #[must_use]
-    pub fn device(&self) -> &Device {
+    pub fn device(&self) -> &DriveSpec {
         &self.device
     }
 

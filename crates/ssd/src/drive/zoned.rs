@@ -16,8 +16,8 @@ use prism_nand::DieGroupId;
 
 use super::Drive;
 use super::slots::Slot;
-use crate::device::Device;
 use crate::request::{Completion, HostOp, Request, Status, SubmitError};
+use crate::spec::DriveSpec;
 use crate::zones::{ZoneFault, ZoneInfo, ZoneShape, ZoneState, Zones};
 
 /// Program units of padding for each die of a zone that may wait or run at once: those of the
@@ -54,7 +54,7 @@ impl Ending {
 
 impl ZoneWork {
     /// What `device` needs; `None` if it is no zoned drive. Data on flash is that of `map`.
-    pub(crate) fn new(device: &Device, map: Option<&Zoned>) -> Option<Box<Self>> {
+    pub(crate) fn new(device: &DriveSpec, map: Option<&Zoned>) -> Option<Box<Self>> {
         let (shape, map) = (device.zone_shape()?, map?);
         let written =
             |zone: u32| (!map.is_padded(zone)).then(|| u64::from(map.written(zone)) * shape.block);

@@ -6,7 +6,7 @@
 use prism_base::Bytes;
 
 use super::{PROGRAM_UNITS_PER_BLOCK_MIN, Scaled, many};
-use crate::device::{Device, DeviceError};
+use crate::spec::{DriveSpec, DriveSpecError};
 
 /// Zones a drive keeps: with fewer, a log over them has no choice of what to clean.
 const ZONES_MIN: u64 = 64;
@@ -14,7 +14,7 @@ const ZONES_MIN: u64 = 64;
 const ZONES_PER_DIE_GROUP_MIN: u64 = 2;
 
 /// Fits `device` to `capacity`, which counts addresses, rounded up to whole zones.
-pub(super) fn fit(device: &Device, capacity: Bytes) -> Result<Scaled, DeviceError> {
+pub(super) fn fit(device: &DriveSpec, capacity: Bytes) -> Result<Scaled, DriveSpecError> {
     let full = device.geometry();
     let shape = device.zone_shape().expect("a zoned drive");
     let zones_min = ZONES_MIN.max(ZONES_PER_DIE_GROUP_MIN * u64::from(full.die_groups()));

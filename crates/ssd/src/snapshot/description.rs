@@ -1,13 +1,13 @@
 //! A device as text, one field a line, to tell whether two are the same.
 
-use crate::device::Device;
+use crate::spec::DriveSpec;
 
 /// Fields that say nothing about how the drive works.
 const NAMES: [&str; 4] = ["name", "title", "source", "datasheet"];
 
 /// Every field of `device` that matters, as `flash.channels = 12`, in the order of the
 /// device's sections. Quantities are in their smallest unit.
-pub(super) fn describe(device: &Device) -> String {
+pub(super) fn describe(device: &DriveSpec) -> String {
     let mut lines = String::new();
     let mut path: Vec<String> = Vec::new();
     // The pretty form has one value a line, and its nesting in brackets.
@@ -69,13 +69,13 @@ mod tests {
 
     #[test]
     fn every_field_that_matters_is_named() {
-        let device = Device::preset("femu").unwrap();
+        let device = DriveSpec::preset("femu").unwrap();
         let text = describe(&device);
         for field in ["flash.channels = 8", "ftl.frontiers = ", "drive.queue_depth = "] {
             assert!(text.lines().any(|line| line.starts_with(field)), "{field} in {text}");
         }
         assert!(!text.contains("title") && !text.contains("datasheet"), "{text}");
-        let check = |change: fn(&mut Device), field: &str| {
+        let check = |change: fn(&mut DriveSpec), field: &str| {
             let mut other = device.clone();
             change(&mut other);
             let found = first_difference(&text, &describe(&other)).unwrap();

@@ -9,8 +9,8 @@ use prism_engine::Engine;
 use prism_ftl::Ftl;
 use twox_hash::XxHash64;
 
-use crate::device::{Device, DeviceError};
 use crate::drive::{Drive, ZoneWork};
+use crate::spec::{DriveSpec, DriveSpecError};
 use description::{describe, first_difference};
 
 /// The first bytes of a saved state.
@@ -63,12 +63,12 @@ pub enum SnapshotError {
     },
     /// The device itself makes no sense.
     #[error("{0}")]
-    Device(String),
+    Spec(String),
 }
 
-impl From<DeviceError> for SnapshotError {
-    fn from(error: DeviceError) -> Self {
-        Self::Device(error.to_string())
+impl From<DriveSpecError> for SnapshotError {
+    fn from(error: DriveSpecError) -> Self {
+        Self::Spec(error.to_string())
     }
 }
 
@@ -131,7 +131,7 @@ impl Drive {
     ///
     /// # Errors
     /// [`SnapshotError`] if the bytes are no state, are damaged, or are another drive's.
-    pub fn from_saved(device: Device, bytes: &[u8]) -> Result<Self, SnapshotError> {
+    pub fn from_saved(device: DriveSpec, bytes: &[u8]) -> Result<Self, SnapshotError> {
         device.check()?;
         let head = MAGIC.len() + 4;
         if bytes.len() < head + CHECKSUM_BYTES || !bytes.starts_with(MAGIC) {
@@ -157,7 +157,7 @@ impl Drive {
     }
 
     /// What follows the description.
-    fn decode(device: Device, from: &mut Decoder<'_>) -> Result<Self, SnapshotError> {
+    fn decode(device: DriveSpec, from: &mut Decoder<'_>) -> Result<Self, SnapshotError> {
         let next_version = from.u64()?;
         let mut nand = device.erased();
         // Its luck is that of the state.

@@ -4,12 +4,12 @@ use prism_base::{Bytes, Rng};
 use prism_ftl::{Frontiers, VictimPolicy};
 
 use super::*;
-use crate::device::{FaultSpec, Mapping};
 use crate::request::{Completion, HostOp, Request};
+use crate::spec::{FaultSpec, Mapping};
 use crate::state::InitialState;
 
-fn device(change: impl FnOnce(&mut Device)) -> Device {
-    let mut device = Device::preset("femu").unwrap();
+fn device(change: impl FnOnce(&mut DriveSpec)) -> DriveSpec {
+    let mut device = DriveSpec::preset("femu").unwrap();
     device.flash.channels = 2;
     device.flash.dies_per_channel = 2;
     device.flash.planes = 1;
@@ -17,7 +17,7 @@ fn device(change: impl FnOnce(&mut Device)) -> Device {
     device.flash.pages_per_block = 32;
     device.flash.page = Bytes(4096);
     device.drive.write_buffer = Bytes(1 << 20);
-    device.drive.write_cache = crate::device::WriteCache::WriteBack;
+    device.drive.write_cache = crate::spec::WriteCache::WriteBack;
     device.drive.power_loss_protection = true;
     device.drive.capacity = Bytes(12 << 20);
     change(&mut device);
@@ -25,7 +25,7 @@ fn device(change: impl FnOnce(&mut Device)) -> Device {
     device
 }
 
-fn map_on_flash() -> Device {
+fn map_on_flash() -> DriveSpec {
     device(|d| {
         d.ftl.mapping = Mapping::Dftl;
         d.ftl.map_cache = Some(Bytes(4096));
@@ -33,7 +33,7 @@ fn map_on_flash() -> Device {
 }
 
 /// What is saved from: every policy that chooses at random or looks at ages, and every layout.
-fn devices() -> Vec<(&'static str, Device)> {
+fn devices() -> Vec<(&'static str, DriveSpec)> {
     vec![
         ("plain", device(|_| {})),
         ("random victims", device(|d| d.ftl.victim = VictimPolicy::Random)),
@@ -93,7 +93,7 @@ fn work(drive: &mut Drive, requests: u64, seed: u64) -> Vec<Completion> {
     done
 }
 
-fn prepared(device: &Device, state: InitialState) -> Drive {
+fn prepared(device: &DriveSpec, state: InitialState) -> Drive {
     let prepared = Drive::prepared(device.clone(), state, 7, |_, _| true);
     prepared.unwrap().expect("nobody gives up").0
 }
@@ -154,7 +154,7 @@ fn another_device_is_refused_by_field() {
 
 /// Drives with something of everything that a state has: one for each kind of FTL, with a map
 /// cache, a buffer, and flash that fails.
-fn kinds() -> Vec<(&'static str, Device)> {
+fn kinds() -> Vec<(&'static str, DriveSpec)> {
     let by_block = |mapping| {
         device(|d| {
             d.ftl.mapping = mapping;
@@ -168,7 +168,7 @@ fn kinds() -> Vec<(&'static str, Device)> {
             d.faults = Some(failing());
         })
     };
-    let mut zoned = Device::preset("zns-small").unwrap();
+    let mut zoned = DriveSpec::preset("zns-small").unwrap();
     (zoned.flash.channels, zoned.flash.dies_per_channel) = (2, 2);
     zoned.flash.superblock_dies = 2;
     zoned.flash.blocks_per_plane = 12;
@@ -213,7 +213,7 @@ fn damaged_bytes_are_refused_and_never_panic() {
     }
 }
 
-fn damage(name: &str, device: &Device, bytes: &[u8]) {
+fn damage(name: &str, device: &DriveSpec, bytes: &[u8]) {
     let load = |bytes: &[u8]| Drive::from_saved(device.clone(), bytes).map(|_| ());
     load(bytes).unwrap();
     let mut rng = Rng::stream(4, "damage");

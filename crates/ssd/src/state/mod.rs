@@ -10,8 +10,8 @@ use prism_engine::{FlashCounts, Immediate};
 use prism_ftl::{Ftl, FtlConfig, HostPlace, PageConfig, PageMap, SteadyError};
 use prism_nand::{BlockId, Nand};
 
-use crate::device::{Device, DeviceError};
 use crate::drive::Drive;
+use crate::spec::{DriveSpec, DriveSpecError};
 use crate::zones::ZoneShape;
 use rounds::Rounds;
 
@@ -73,20 +73,20 @@ impl Drive {
     /// of the drive's own counts.
     ///
     /// # Errors
-    /// [`DeviceError`] if the description makes no sense, or the state cannot be laid out.
+    /// [`DriveSpecError`] if the description makes no sense, or the state cannot be laid out.
     pub fn prepared(
-        device: Device,
+        device: DriveSpec,
         state: InitialState,
         seed: u64,
         progress: impl FnMut(u64, u64) -> bool,
-    ) -> Result<Option<(Self, Preparation)>, DeviceError> {
+    ) -> Result<Option<(Self, Preparation)>, DriveSpecError> {
         device.check()?;
         let overwrites = !matches!(
             state,
             InitialState::Empty | InitialState::Filled | InitialState::FilledTo { .. }
         );
         if device.is_zoned() && overwrites {
-            return Err(DeviceError::Overwrites);
+            return Err(DriveSpecError::Overwrites);
         }
         let config = device.page_config();
         let mut nand = device.erased();

@@ -6,11 +6,11 @@ use prism_ftl::{Frontiers, Ftl, PageMap, VictimPolicy};
 use prism_nand::{DieGroupId, Geometry, Nand};
 
 use super::*;
-use crate::device::Mapping;
+use crate::spec::Mapping;
 
 /// Two die groups of `blocks` blocks of 64 units, nearly as full as `op` says.
-fn device(blocks: u32, op: f64) -> Device {
-    let mut device = Device::preset("femu").unwrap();
+fn device(blocks: u32, op: f64) -> DriveSpec {
+    let mut device = DriveSpec::preset("femu").unwrap();
     device.flash.channels = 2;
     device.flash.dies_per_channel = 1;
     device.flash.planes = 1;
@@ -25,7 +25,7 @@ fn device(blocks: u32, op: f64) -> Device {
 }
 
 /// The same with the capacity whose effective over-provisioning is `op`.
-fn with_op(mut device: Device, op: f64) -> Device {
+fn with_op(mut device: DriveSpec, op: f64) -> DriveSpec {
     device.drive.capacity = Bytes(1 << 20);
     let usable = device.page_config().usable_units(&device.geometry());
     let unit = device.ftl.mapping_unit.0;
@@ -38,7 +38,7 @@ fn with_op(mut device: Device, op: f64) -> Device {
 }
 
 /// Flash and FTL of `device` in `state`, which may then be written without time.
-fn parts(device: &Device, state: InitialState, seed: u64) -> (Nand, Ftl, Preparation) {
+fn parts(device: &DriveSpec, state: InitialState, seed: u64) -> (Nand, Ftl, Preparation) {
     let prepared = Drive::prepared(device.clone(), state, seed, |_, _| true);
     let (drive, preparation) = prepared.unwrap().expect("nobody gives up");
     drive.assert_consistent();
@@ -114,9 +114,9 @@ fn a_steady_drive_is_one_that_was_overwritten_for_long() {
 }
 
 /// Devices of every kind of layout, each with a name.
-fn kinds() -> Vec<(&'static str, Device)> {
+fn kinds() -> Vec<(&'static str, DriveSpec)> {
     let plain = device(64, 0.3);
-    let change = |name, change: fn(&mut Device)| {
+    let change = |name, change: fn(&mut DriveSpec)| {
         let mut device = plain.clone();
         change(&mut device);
         (name, with_op(device, 0.3))
@@ -203,7 +203,7 @@ fn as_full_as_allowed_still_works() {
 
 #[test]
 fn what_has_no_closed_form_is_refused_by_name() {
-    let refused = |change: fn(&mut Device)| {
+    let refused = |change: fn(&mut DriveSpec)| {
         let mut device = device(64, 0.3);
         change(&mut device);
         let error = Drive::prepared(device, InitialState::Steady, 1, |_, _| true).unwrap_err();
@@ -218,7 +218,7 @@ fn what_has_no_closed_form_is_refused_by_name() {
 }
 
 /// The same flash under a hybrid mapping, half full.
-fn hybrid() -> Device {
+fn hybrid() -> DriveSpec {
     let mut device = device(64, 1.0);
     device.ftl.mapping = Mapping::Hybrid;
     device.ftl.frontiers = Frontiers::Separate;

@@ -6,11 +6,11 @@
 use crate::common::lab::{self, FIRMWARE, READ, UNIT, channel, lab, link, request, serve, times};
 use prism_base::{Bytes, Nanos};
 use prism_nand::{Cause, Nand};
-use prism_ssd::device::{FaultSpec, WriteCache};
-use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Status};
+use prism_ssd::spec::{FaultSpec, WriteCache};
+use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Status};
 
 /// The drive of [`lab`] whose flash fails in no way.
-fn ageing() -> Device {
+fn ageing() -> DriveSpec {
     let mut device = lab();
     let mut faults = FaultSpec::of_kind("tlc");
     faults.factory_bad = Some(0.0);
@@ -22,11 +22,11 @@ fn ageing() -> Device {
     device
 }
 
-fn spec(device: &mut Device) -> &mut FaultSpec {
+fn spec(device: &mut DriveSpec) -> &mut FaultSpec {
     device.faults.as_mut().expect("it ages")
 }
 
-fn filled(device: &Device) -> Drive {
+fn filled(device: &DriveSpec) -> Drive {
     let prepared = Drive::prepared(device.clone(), InitialState::Filled, 1, |_, _| true);
     prepared.unwrap().unwrap().0
 }

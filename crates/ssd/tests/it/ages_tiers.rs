@@ -4,8 +4,8 @@
 use crate::common::lab::*;
 use prism_base::{Bytes, Nanos};
 use prism_nand::Cause;
-use prism_ssd::device::{FaultSpec, SlcUsage};
-use prism_ssd::{Completion, Device, Drive, HostOp, Status};
+use prism_ssd::spec::{FaultSpec, SlcUsage};
+use prism_ssd::{Completion, Drive, DriveSpec, HostOp, Status};
 
 /// Cells of `kind` that fail in no way.
 fn sound(kind: &str) -> FaultSpec {
@@ -20,7 +20,7 @@ fn sound(kind: &str) -> FaultSpec {
 }
 
 /// The drive of two kinds of blocks, of which the SLC blocks fail as `change` says.
-fn ageing(usage: SlcUsage, change: impl FnOnce(&mut FaultSpec)) -> Device {
+fn ageing(usage: SlcUsage, change: impl FnOnce(&mut FaultSpec)) -> DriveSpec {
     let mut device = tiers(usage);
     let mut slc = sound("slc");
     change(&mut slc);

@@ -5,13 +5,13 @@ use crate::common::zoned::{
     self, CAPACITY_UNITS, UNIT, ZONE_UNITS, ZONES, finish_all, request, serve, try_serve,
 };
 use prism_nand::Nand;
-use prism_ssd::device::FaultSpec;
-use prism_ssd::{Device, DeviceError, Drive, HostOp, Status, SubmitError, ZoneState};
+use prism_ssd::spec::FaultSpec;
+use prism_ssd::{Drive, DriveSpec, DriveSpecError, HostOp, Status, SubmitError, ZoneState};
 use prism_testkit::{all_seeds, seeds};
 
 /// The small zoned drive, over so many dies a zone, whose programs and erases fail with these
 /// chances.
-fn ageing(members: u32, program: f64, erase: f64) -> Device {
+fn ageing(members: u32, program: f64, erase: f64) -> DriveSpec {
     let mut device = zoned::device(members);
     let mut faults = FaultSpec::of_kind("tlc");
     faults.factory_bad = Some(0.0);
@@ -23,7 +23,7 @@ fn ageing(members: u32, program: f64, erase: f64) -> Device {
     device
 }
 
-fn drive(device: Device, seed: u64) -> Drive {
+fn drive(device: DriveSpec, seed: u64) -> Drive {
     let nand = Nand::with_content(device.geometry());
     Drive::with_nand(device, nand, seed).unwrap()
 }
@@ -182,7 +182,7 @@ fn random_factory_bad_blocks_leave_zones_as_large() {
     }
     assert!(!all_seeds() || bad >= 5, "{bad} are bad");
     let refused = with(0.9, 1).unwrap_err();
-    assert!(matches!(refused, DeviceError::Ftl(_)), "{refused}");
+    assert!(matches!(refused, DriveSpecError::Ftl(_)), "{refused}");
 }
 
 /// A prepared drive may begin with zones that have failed while it was filled.

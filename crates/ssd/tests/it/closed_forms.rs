@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use crate::common::tiny;
 use prism_base::{Bytes, Nanos, SimTime};
 use prism_nand::timing::transfer_time;
-use prism_ssd::device::{Cell, SlcUsage, WriteCache};
-use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
+use prism_ssd::spec::{Cell, SlcUsage, WriteCache};
+use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, Request};
 
 fn request(op: HostOp, unit: u64, units: u64) -> Request {
     Request::new(op, unit * 4096, units * 4096, 0)
@@ -33,7 +33,7 @@ fn run(drive: &mut Drive, requests: impl IntoIterator<Item = Request>) -> (f64, 
     (sum as f64 / count as f64, max)
 }
 
-fn filled(device: &Device) -> Drive {
+fn filled(device: &DriveSpec) -> Drive {
     let prepared = Drive::prepared(device.clone(), InitialState::Filled, 1, |_, _| true);
     prepared.unwrap().unwrap().0
 }
@@ -43,15 +43,15 @@ fn latencies(drive: &mut Drive, requests: impl Iterator<Item = Request>) -> BTre
     requests.map(|request| run(drive, [request]).1).collect()
 }
 
-fn check(device: &Device, requests: Vec<Request>, expected: Nanos) {
+fn check(device: &DriveSpec, requests: Vec<Request>, expected: Nanos) {
     let (mean, max) = run(&mut filled(device), requests);
     assert_eq!((mean, max), (expected.0 as f64, expected), "{}", device.name);
 }
 
 #[test]
 fn reads_are_firmware_cell_bus_and_link() {
-    for name in Device::preset_names() {
-        let preset = Device::preset(name).unwrap();
+    for name in DriveSpec::preset_names() {
+        let preset = DriveSpec::preset(name).unwrap();
         let device = prism_ssd::fit(&preset, Bytes(64 << 20)).unwrap().device;
         let (f, d) = (&device.flash, &device.drive);
         let part = 4096.min(device.ftl.mapping_unit.0);
@@ -89,7 +89,7 @@ fn cached_writes_are_link_and_firmware() {
 
 /// The time of the programs that make a program unit of a fresh wordline durable: its own and,
 /// without protection, those of the padding that fills up the wordline.
-fn wordline(device: &Device) -> Nanos {
+fn wordline(device: &DriveSpec) -> Nanos {
     let flash = &device.flash;
     let program_unit = transfer_time(Bytes(2 * 8192), flash.channel_bandwidth.unwrap());
     let program_units = 0..device.program_units_per_wordline();

@@ -4,8 +4,8 @@
 use crate::common::lab::*;
 use prism_base::{Bytes, Nanos, Rng};
 use prism_nand::Cause;
-use prism_ssd::device::{Mapping, WriteCache};
-use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request, fit};
+use prism_ssd::spec::{Mapping, WriteCache};
+use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request, fit};
 
 /// A rate over whole seconds is infinite below one, and wrong by up to two for a few; a
 /// rate of requests submitted counts what was never done.
@@ -84,8 +84,8 @@ fn few_blocks_can_be_preconditioned() {
 /// known: here it does not ask for one, and any requests may follow.
 #[test]
 fn preconditioning_knows_nothing_of_the_requests_that_follow() {
-    for name in Device::preset_names() {
-        let device = fit(&Device::preset(name).unwrap(), Bytes(64 << 20)).unwrap().device;
+    for name in DriveSpec::preset_names() {
+        let device = fit(&DriveSpec::preset(name).unwrap(), Bytes(64 << 20)).unwrap().device;
         let state = InitialState::Preconditioned { overwrites: 0.5 };
         let (mut drive, _) = Drive::prepared(device, state, 1, |_, _| true).unwrap().unwrap();
         let mut rng = Rng::stream(1, "defects.trace");
@@ -136,7 +136,7 @@ fn counters_agree_and_are_numbers() {
 #[test]
 fn two_runs_are_the_same() {
     let run = |seed: u64| {
-        let preset = Device::preset("dc-tlc").unwrap();
+        let preset = DriveSpec::preset("dc-tlc").unwrap();
         let mut device = fit(&preset, Bytes(64 << 20)).unwrap().device;
         device.ftl.victim = prism_ftl::VictimPolicy::Random;
         let state = InitialState::Preconditioned { overwrites: 1.0 };

@@ -3,7 +3,7 @@
 
 use prism_base::Bytes;
 use prism_ftl::VictimPolicy;
-use prism_ssd::Device;
+use prism_ssd::DriveSpec;
 
 const DOCUMENT: &str = include_str!("../../../../docs/spec/device-file.md");
 
@@ -23,7 +23,7 @@ fn aged_example() -> String {
 
 #[test]
 fn the_example_is_what_the_document_says() {
-    let device = Device::from_toml(example()).unwrap();
+    let device = DriveSpec::from_toml(example()).unwrap();
     let geometry = device.geometry();
     let program_unit = Bytes(u64::from(geometry.units_per_program_unit()) * geometry.unit.0);
     let block = Bytes(u64::from(geometry.units_per_block()) * geometry.unit.0);
@@ -45,7 +45,7 @@ fn sections() -> Vec<(&'static str, Vec<String>)> {
             "" => format!("{with}{}", aged_example()),
             _ => aged_example().replacen(heading, &with, 1),
         };
-        let message = Device::from_toml(&text).unwrap_err().to_string();
+        let message = DriveSpec::from_toml(&text).unwrap_err().to_string();
         let (_, list) = message.split_once("expected one of ").expect(&message);
         (heading, list.split('`').skip(1).step_by(2).map(str::to_owned).collect())
     };
@@ -101,7 +101,7 @@ fn a_field_without_a_default_is_required() {
                 continue;
             };
             let without = example.replacen(&format!("{line}\n"), "", 1);
-            match Device::from_toml(&without) {
+            match DriveSpec::from_toml(&without) {
                 Ok(_) => assert!(optional, "{field} may be left out"),
                 Err(error) => {
                     let message = error.to_string();
@@ -127,11 +127,11 @@ fn ranges_are_described_and_read() {
         text.replace("power_loss_protection = false", "power_loss_protection = true")
     };
     let range = part("```toml range\n");
-    let device = Device::from_toml(&with(range)).unwrap();
-    let shares: Vec<_> = device.range_devices().iter().map(Device::logical_units).collect();
+    let device = DriveSpec::from_toml(&with(range)).unwrap();
+    let shares: Vec<_> = device.range_devices().iter().map(DriveSpec::logical_units).collect();
     assert_eq!(shares, [7 << 18, 21 << 18], "a quarter of 28 GiB, and what is left");
 
-    let message = Device::from_toml(&with(&format!("{range}unheard_of = 1\n"))).unwrap_err();
+    let message = DriveSpec::from_toml(&with(&format!("{range}unheard_of = 1\n"))).unwrap_err();
     let message = message.to_string();
     let (_, list) = message.split_once("expected one of ").expect(&message);
     let mut read: Vec<_> = list.split('`').skip(1).step_by(2).map(str::to_owned).collect();
@@ -145,7 +145,8 @@ fn ranges_are_described_and_read() {
         assert!(needed != default, "{field} has a default, or is required");
         let line = range.lines().find(|line| line.starts_with(&format!("{field} = ")));
         if let Some(line) = line.filter(|_| needed) {
-            let error = Device::from_toml(&with(&range.replace(line, ""))).unwrap_err().to_string();
+            let error =
+                DriveSpec::from_toml(&with(&range.replace(line, ""))).unwrap_err().to_string();
             assert!(error.contains(&format!("missing field `{field}`")), "{error}");
         }
     }
@@ -164,18 +165,18 @@ fn hybrid_example() -> String {
 #[test]
 fn the_hybrid_fields_are_described_required_and_apart() {
     let text = hybrid_example();
-    let device = Device::from_toml(&text).unwrap();
+    let device = DriveSpec::from_toml(&text).unwrap();
     assert_eq!(device.usable_units(), 4095 * 2048, "all blocks but one");
     let message = |from: &str, to: &str| {
         assert!(text.contains(from), "{from}");
-        Device::from_toml(&text.replace(from, to)).unwrap_err().to_string()
+        DriveSpec::from_toml(&text.replace(from, to)).unwrap_err().to_string()
     };
     for field in ["group_blocks", "group_log_blocks", "log_share"] {
         assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no program unit");
         let line = text.lines().find(|line| line.starts_with(field)).expect("the field");
         assert!(message(&format!("{line}\n"), "").contains(&format!("ftl.{field} = nothing")));
         let page = example().replace("[ftl]", &format!("[ftl]\n{line}"));
-        let refused = Device::from_toml(&page).unwrap_err().to_string();
+        let refused = DriveSpec::from_toml(&page).unwrap_err().to_string();
         assert!(refused.contains(&format!("ftl.{field}")), "{refused}");
     }
     let check = |from: &str, to: &str, expected: &str| {
@@ -200,7 +201,7 @@ fn every_victim_policy_is_described_and_read() {
     for policy in VictimPolicy::EXAMPLES {
         assert!(DOCUMENT.contains(&format!("\n| `{policy}` |")), "{policy} has no program unit");
         let text = example().replace("victim = \"greedy\"", &format!("victim = \"{policy}\""));
-        assert_eq!(Device::from_toml(&text).unwrap().page_config().victim, policy);
+        assert_eq!(DriveSpec::from_toml(&text).unwrap().page_config().victim, policy);
     }
 }
 
@@ -221,18 +222,18 @@ fn zoned_example() -> String {
 #[test]
 fn the_fields_of_zones_are_described_required_and_apart() {
     let text = zoned_example();
-    let shape = Device::from_toml(&text).unwrap().zone_shape().unwrap();
+    let shape = DriveSpec::from_toml(&text).unwrap().zone_shape().unwrap();
     assert_eq!((shape.count, shape.size, shape.capacity), (3584, 16 << 20, 8 << 20));
     let message = |from: &str, to: &str| {
         assert!(text.contains(from), "{from}");
-        Device::from_toml(&text.replace(from, to)).unwrap_err().to_string()
+        DriveSpec::from_toml(&text.replace(from, to)).unwrap_err().to_string()
     };
     for field in ["zone_size", "max_open_zones", "max_active_zones"] {
         assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no program unit");
         let line = text.lines().find(|line| line.starts_with(field)).expect("the field");
         assert!(message(&format!("{line}\n"), "").contains("mapping \"zns\" needs"));
         let page = example().replace("[ftl]", &format!("[ftl]\n{line}"));
-        let refused = Device::from_toml(&page).unwrap_err().to_string();
+        let refused = DriveSpec::from_toml(&page).unwrap_err().to_string();
         assert!(refused.contains(&format!("ftl.{field}")), "{refused}");
     }
     let check = |from: &str, to: &str, expected: &str| {
@@ -264,7 +265,7 @@ fn the_slc_fields_are_described_and_required() {
         .replace("capacity = \"28GiB\"", "capacity = \"18GiB\"")
         .replace("[drive]\n", "free_blocks_critical = 3\n\n[drive]\n")
         .replace("[datasheet]\n", &format!("[slc]\n{section}\n[datasheet]\n"));
-    let device = Device::from_toml(&text).unwrap();
+    let device = DriveSpec::from_toml(&text).unwrap();
     let geometry = device.geometry();
     assert_eq!(
         (geometry.slc_blocks_per_die_group(), geometry.slc_program_units_per_block()),
@@ -274,7 +275,7 @@ fn the_slc_fields_are_described_and_required() {
     for line in section.lines() {
         let field = line.split(" = ").next().expect("a field");
         assert!(DOCUMENT.contains(&format!("\n| `{field}` |")), "{field} has no program unit");
-        let message = Device::from_toml(&text.replace(&format!("\n{line}\n"), "\n"));
+        let message = DriveSpec::from_toml(&text.replace(&format!("\n{line}\n"), "\n"));
         let message = message.unwrap_err().to_string();
         assert!(message.contains(field), "{field}: {message}");
     }
@@ -286,7 +287,7 @@ fn the_slc_fields_are_described_and_required() {
 #[test]
 fn what_makes_no_sense_of_slc_blocks_that_fail_is_named() {
     let with = |lines: &str| {
-        let mut device = Device::preset("slc-mlc").unwrap();
+        let mut device = DriveSpec::preset("slc-mlc").unwrap();
         let faults = format!("kind = \"mlc\"\nwear = 2500\n{lines}");
         device.faults = Some(toml::from_str(&faults).unwrap());
         device.check().map(|()| device.slc_fault_model().unwrap())
@@ -308,18 +309,19 @@ fn what_makes_no_sense_of_slc_blocks_that_fail_is_named() {
 #[test]
 fn what_makes_no_sense_under_faults_is_named() {
     let aged = aged_example();
-    let device = Device::from_toml(&aged).unwrap();
+    let device = DriveSpec::from_toml(&aged).unwrap();
     let model = device.fault_model().unwrap();
     assert_eq!((model.wear, model.factory_bad, model.ecc.retries), (2500, 0.01, 5));
     // Two more erased blocks of each die group are kept.
-    let (ours, other) = (device.page_config(), Device::from_toml(example()).unwrap().page_config());
+    let (ours, other) =
+        (device.page_config(), DriveSpec::from_toml(example()).unwrap().page_config());
     assert_eq!(ours.reserve_blocks, other.reserve_blocks + 2);
     assert_eq!(ours.free_blocks_low, other.free_blocks_low + 2);
     let check = |line: &str, expected: &str| {
         let field = line.split(" = ").next().unwrap();
         let others = aged.lines().filter(|other| !other.starts_with(&format!("{field} = ")));
         let text = others.chain([line]).collect::<Vec<_>>().join("\n");
-        let message = Device::from_toml(&text).unwrap_err().to_string();
+        let message = DriveSpec::from_toml(&text).unwrap_err().to_string();
         assert!(message.contains(expected), "{line}: {message}");
     };
     check("kind = \"plc\"", "faults.kind = plc: kinds are slc, mlc, tlc and qlc");
@@ -336,9 +338,9 @@ fn what_makes_no_sense_under_faults_is_named() {
     check("retry_factor = nan", "faults.retry_factor = NaN");
     let slc = |lines: &str| {
         let text = format!("{aged}\n[faults.slc]\n{lines}");
-        Device::from_toml(&text).unwrap_err().to_string()
+        DriveSpec::from_toml(&text).unwrap_err().to_string()
     };
     assert!(slc("kind = \"slc\"\n").contains("faults.slc.kind = slc: [faults.slc] is for drives"));
     let hybrid = format!("{}\n[faults]\nkind = \"tlc\"\n", hybrid_example());
-    assert!(Device::from_toml(&hybrid).unwrap().faults.is_some(), "whatever the mapping");
+    assert!(DriveSpec::from_toml(&hybrid).unwrap().faults.is_some(), "whatever the mapping");
 }

@@ -11,8 +11,8 @@ use crate::common::failing;
 use crate::common::swarm::{self, Kind};
 use prism_base::Rng;
 use prism_engine::FaultCounts;
-use prism_ssd::Device;
-use prism_ssd::device::Mapping;
+use prism_ssd::DriveSpec;
+use prism_ssd::spec::Mapping;
 use prism_testkit::{all_seeds, seeds};
 
 /// What lives of failing drives have met.
@@ -35,7 +35,7 @@ impl Met {
 
 /// Lives of drives that `draw` draws, one for each seed: filled, then written, read, trimmed and
 /// flushed, and if they are protected without power now and then.
-fn lives(count: u64, draw: impl Fn(&mut Rng) -> Device) -> Met {
+fn lives(count: u64, draw: impl Fn(&mut Rng) -> DriveSpec) -> Met {
     let mut met = Met::default();
     for seed in seeds(0..count) {
         let mut rng = Rng::stream(seed, "faults.device");

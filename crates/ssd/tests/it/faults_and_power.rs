@@ -11,8 +11,8 @@ use crate::common::harness::Harness;
 use crate::common::swarm::{self, Kind};
 use prism_base::Rng;
 use prism_engine::FaultCounts;
-use prism_ssd::Device;
-use prism_ssd::device::Mapping;
+use prism_ssd::DriveSpec;
+use prism_ssd::spec::Mapping;
 use prism_testkit::{all_seeds, seeds};
 
 /// Lives of each kind of drive, with so many cuts each.
@@ -20,7 +20,7 @@ const LIVES: u64 = 60;
 const CUTS: u64 = 40;
 
 /// A drive of `kind` whose programs and erases fail often, and whose bits do not flip.
-fn failing(kind: Kind, rng: &mut Rng) -> Device {
+fn failing(kind: Kind, rng: &mut Rng) -> DriveSpec {
     let mut device = failing::device(rng, |rng| kind.draw(rng));
     let faults = device.faults.as_mut().expect("it ages");
     faults.rber_fresh = Some(0.0);

@@ -8,13 +8,13 @@ use crate::common::harness::Harness;
 use crate::common::swarm;
 use prism_base::{Bytes, Rng};
 use prism_engine::FaultCounts;
-use prism_ssd::device::{FaultSpec, SlcUsage};
-use prism_ssd::{Device, Drive};
+use prism_ssd::spec::{FaultSpec, SlcUsage};
+use prism_ssd::{Drive, DriveSpec};
 use prism_testkit::{all_seeds, seeds};
 
 /// A drive with an SLC region or cache whose blocks of both kinds fail often, with room for
 /// some of them to be retired.
-fn faulty(rng: &mut Rng, usage: SlcUsage) -> Device {
+fn faulty(rng: &mut Rng, usage: SlcUsage) -> DriveSpec {
     loop {
         let mut device = swarm::tiers(rng, usage);
         let more = swarm::one_of(rng, &[8, 16, 32]);

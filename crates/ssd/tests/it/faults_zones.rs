@@ -7,8 +7,8 @@ use crate::common::zoned::{self, CAPACITY_UNITS, UNIT, ZONE_UNITS, request};
 use prism_base::{Bytes, Rng};
 use prism_engine::FaultCounts;
 use prism_nand::Nand;
-use prism_ssd::device::FaultSpec;
-use prism_ssd::{Completion, Device, Drive, HostOp, Request, Status, ZoneState};
+use prism_ssd::spec::FaultSpec;
+use prism_ssd::{Completion, Drive, DriveSpec, HostOp, Request, Status, ZoneState};
 use prism_testkit::{all_seeds, seeds};
 
 /// Zones of the drives.
@@ -19,7 +19,7 @@ fn one_of<T: Copy>(rng: &mut Rng, items: &[T]) -> T {
 }
 
 /// A zoned drive whose flash fails often, with some blocks to spare.
-fn faulty(rng: &mut Rng) -> Device {
+fn faulty(rng: &mut Rng) -> DriveSpec {
     let members = one_of(rng, &[1, 2, 4]);
     let mut device = zoned::device(members);
     let die_groups = 4 / members;
@@ -67,7 +67,7 @@ struct Host {
 
 impl Host {
     /// `None` if too many blocks are bad from the factory.
-    fn new(device: Device, seed: u64) -> Option<Self> {
+    fn new(device: DriveSpec, seed: u64) -> Option<Self> {
         let nand = Nand::with_content(device.geometry());
         Some(Self {
             drive: Drive::with_nand(device, nand, seed).ok()?,

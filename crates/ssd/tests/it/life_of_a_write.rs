@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use prism_base::{Bytes, SimTime};
 use prism_nand::{Cause, PageTimes};
-use prism_ssd::device::Mapping;
-use prism_ssd::{Device, Drive, HostOp, InitialState, Request};
+use prism_ssd::spec::Mapping;
+use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, Request};
 
 const PICTURE: &str = include_str!("../../../../docs/mappings/dftl.svg");
 
@@ -20,7 +20,7 @@ const CACHED: u64 = 64;
 /// Units of the host: two translation pages.
 const UNITS: u64 = 2 * ENTRIES;
 
-fn device() -> Device {
+fn device() -> DriveSpec {
     let mut device = common::tiny(96, 8000, true);
     device.flash.dies_per_channel = 1;
     device.flash.planes = 1;
@@ -31,7 +31,7 @@ fn device() -> Device {
     device.flash.page = Bytes(UNIT);
     device.ftl.mapping_unit = Bytes(UNIT);
     device.ftl.mapping = Mapping::Dftl;
-    device.ftl.map_cache = Some(Bytes(CACHED * Device::MAP_ENTRY));
+    device.ftl.map_cache = Some(Bytes(CACHED * DriveSpec::MAP_ENTRY));
     device.drive.capacity = Bytes(UNITS * UNIT);
     device.drive.write_buffer = Bytes(8 * UNIT);
     device.check().unwrap();

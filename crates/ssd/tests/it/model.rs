@@ -11,8 +11,8 @@ use crate::common::swarm;
 use prism_base::{Bytes, Rng};
 use prism_ftl::{Frontiers, VictimPolicy};
 use prism_nand::Cause;
-use prism_ssd::Device;
-use prism_ssd::device::{SlcUsage, WriteCache};
+use prism_ssd::DriveSpec;
+use prism_ssd::spec::{SlcUsage, WriteCache};
 use prism_testkit::{all_seeds, seeds};
 
 #[test]
@@ -104,14 +104,14 @@ fn every_tiny_geometry_works_or_is_refused() {
 }
 
 /// The geometry and the policies that `number` stands for, digit by digit.
-fn tiny_geometry(number: u32, blocks: u32) -> Device {
+fn tiny_geometry(number: u32, blocks: u32) -> DriveSpec {
     let mut rest = number;
     let mut digit = |base: u32| {
         let digit = rest % base;
         rest /= base;
         digit
     };
-    let mut device = Device::preset("consumer-nvme").unwrap();
+    let mut device = DriveSpec::preset("consumer-nvme").unwrap();
     device.flash.channels = 1 + digit(2);
     device.flash.dies_per_channel = 1 + digit(2);
     let planes = digit(3);

@@ -7,12 +7,12 @@ use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_ftl::{Frontiers, VictimPolicy};
 use prism_nand::Cause;
 use prism_nand::timing::transfer_time;
-use prism_ssd::device::{MapLoad, Mapping};
-use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request};
+use prism_ssd::spec::{MapLoad, Mapping};
+use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request};
 
 const UNIT: u64 = 4096;
 
-fn prepared(device: &Device, state: InitialState) -> Drive {
+fn prepared(device: &DriveSpec, state: InitialState) -> Drive {
     let prepared = Drive::prepared(device.clone(), state, 1, |_, _| true);
     prepared.unwrap().unwrap().0
 }
@@ -99,10 +99,10 @@ fn segments_group_by_place() {
     assert!(apart * 5 < mixed, "{apart} against {mixed}");
 }
 
-fn dftl(blocks: u32, units: u64, entries: u64) -> Device {
+fn dftl(blocks: u32, units: u64, entries: u64) -> DriveSpec {
     let mut device = tiny(blocks, units, true);
     device.ftl.mapping = Mapping::Dftl;
-    device.ftl.map_cache = Some(Bytes(entries * Device::MAP_ENTRY));
+    device.ftl.map_cache = Some(Bytes(entries * DriveSpec::MAP_ENTRY));
     device.check().unwrap();
     device
 }

@@ -5,11 +5,11 @@ use crate::common::lab::*;
 use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::{CleaningMode, Scheduler};
 use prism_nand::{Cause, DieGroupId};
-use prism_ssd::device::WriteCache;
-use prism_ssd::{Device, Drive, HostOp, Request};
+use prism_ssd::spec::WriteCache;
+use prism_ssd::{Drive, DriveSpec, HostOp, Request};
 
 /// A drive on which nothing but firmware takes time: reads find nothing mapped.
-fn firmware_only(cores: u32, in_service: u32) -> Device {
+fn firmware_only(cores: u32, in_service: u32) -> DriveSpec {
     let mut device = lab();
     device.drive.link_bandwidth = None;
     device.drive.firmware_read = Nanos(5_000);
@@ -172,7 +172,7 @@ fn parts_that_come_in_time_are_merged_without_a_read() {
 }
 
 /// A drive with eight erased blocks beside what cleaning holds back, worn to the brink.
-fn worn(device: &mut Device) -> Drive {
+fn worn(device: &mut DriveSpec) -> Drive {
     device.drive.capacity = Bytes(800 * UNIT);
     let mut drive = filled(device);
     let mut rng = Rng::stream(3, "policies.wear");
@@ -272,7 +272,7 @@ fn cleaning_that_gives_way_does_not_below_the_critical_number() {
 
 /// Erases of a block: least, mean and most after many writes, nine of ten to a tenth of
 /// the units, the others to the first `touched`.
-fn erases(touched: u64, change: impl Fn(&mut Device)) -> (u32, f64, u32) {
+fn erases(touched: u64, change: impl Fn(&mut DriveSpec)) -> (u32, f64, u32) {
     let mut device = lab();
     device.drive.write_cache = WriteCache::WriteBack;
     device.drive.power_loss_protection = true;
@@ -295,7 +295,7 @@ fn static_levelling_leaves_no_block_behind() {
     let (least, _, most) = erases(100, |_| ());
     assert!(least == 0 && most > 50, "cold blocks are never erased: {least} to {most}");
     for behind in [2, 4, 8] {
-        let level = |device: &mut Device| device.ftl.wear_move_behind_mean = Some(behind);
+        let level = |device: &mut DriveSpec| device.ftl.wear_move_behind_mean = Some(behind);
         let (levelled, mean, worn) = erases(100, level);
         // A block is moved after an erase if it lies behind, one at a time, while others
         // fall behind.
@@ -306,7 +306,7 @@ fn static_levelling_leaves_no_block_behind() {
 
 #[test]
 fn other_levelling_narrows_the_spread() {
-    let spread = |change: &dyn Fn(&mut Device)| {
+    let spread = |change: &dyn Fn(&mut DriveSpec)| {
         let (least, _, most) = erases(800, change);
         most - least
     };

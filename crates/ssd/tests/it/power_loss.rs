@@ -8,8 +8,8 @@
 use crate::common::harness::Harness;
 use crate::common::swarm::{self, Kind};
 use prism_base::Rng;
-use prism_ssd::device::SlcUsage;
-use prism_ssd::{Device, Drive};
+use prism_ssd::spec::SlcUsage;
+use prism_ssd::{Drive, DriveSpec};
 use prism_testkit::{all_seeds, seeds};
 
 /// Cuts of the power in all tests of this file, and in the tests of one kind of drive alone:
@@ -58,7 +58,7 @@ impl Lives {
     }
 }
 
-fn device(seed: u64) -> Device {
+fn device(seed: u64) -> DriveSpec {
     swarm::device(&mut Rng::stream(seed, "power.device"))
 }
 
@@ -80,7 +80,7 @@ fn random_cuts_after_every_operation() {
 /// A life with cuts mostly close together, at times long enough for cleaning to be in full
 /// swing, and at times before the drive has done anything at all, as if power went while it
 /// came back. Then the drive works, and no block is lost. Returns the number of cuts.
-fn many_cuts(device: Device, seed: u64, cuts: u64) -> u64 {
+fn many_cuts(device: DriveSpec, seed: u64, cuts: u64) -> u64 {
     let mut harness = Harness::new(device, seed);
     if seed.is_multiple_of(2) {
         harness.fill();

@@ -11,9 +11,9 @@ use crate::common::zoned;
 use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_engine::FlashCounts;
 use prism_ftl::MergeCounts;
-use prism_ssd::device::{Mapping, SlcUsage};
+use prism_ssd::spec::{Mapping, SlcUsage};
 use prism_ssd::{
-    Completion, Device, Drive, HostOp, InitialState, MapCounts, Request, SnapshotError, Status,
+    Completion, Drive, DriveSpec, HostOp, InitialState, MapCounts, Request, SnapshotError, Status,
 };
 use prism_testkit::{all_seeds, seeds};
 
@@ -134,7 +134,7 @@ fn work(drive: &mut Drive, requests: u64, seed: u64) -> WorkResult {
 }
 
 /// One life: saved after each stretch of work, and carried on beside the drive that was loaded.
-fn live(device: &Device, seed: u64, seen: &mut Seen) {
+fn live(device: &DriveSpec, seed: u64, seen: &mut Seen) {
     let mut rng = Rng::stream(seed, "saved.life");
     let states = [
         InitialState::Empty,
@@ -179,7 +179,7 @@ fn live(device: &Device, seed: u64, seen: &mut Seen) {
 }
 
 /// Lives of drives that `draw` draws, half of them on flash that fails.
-fn lives(count: u64, draw: impl Fn(&mut Rng) -> Device) -> Seen {
+fn lives(count: u64, draw: impl Fn(&mut Rng) -> DriveSpec) -> Seen {
     let mut seen = Seen::default();
     for seed in seeds(0..count) {
         let mut rng = Rng::stream(seed, "saved.device");

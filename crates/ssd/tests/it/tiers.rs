@@ -4,18 +4,18 @@ use crate::common::lab::*;
 use prism_base::{Bytes, Nanos, Rng};
 use prism_ftl::{ConfigError, SteadyError};
 use prism_nand::Cause;
-use prism_ssd::device::{Cell, SlcSpec, SlcUsage, WriteCache};
-use prism_ssd::{Device, DeviceError, Drive, HostOp, InitialState, Request};
+use prism_ssd::spec::{Cell, SlcSpec, SlcUsage, WriteCache};
+use prism_ssd::{Drive, DriveSpec, DriveSpecError, HostOp, InitialState, Request};
 
 /// A region of the first `units` units.
-fn below(units: u64) -> Device {
+fn below(units: u64) -> DriveSpec {
     let mut device = tiers(SlcUsage::Region);
     device.slc.as_mut().unwrap().below = Some(Bytes(units * UNIT));
     device.check().unwrap();
     device
 }
 
-fn cache() -> Device {
+fn cache() -> DriveSpec {
     let device = tiers(SlcUsage::Cache);
     device.check().unwrap();
     device
@@ -210,18 +210,18 @@ fn a_prepared_drive_has_rested() {
     assert_eq!(prepared.counts.slc_overflow, 600 - size);
     drive.assert_consistent();
     let refused = Drive::prepared(cache(), InitialState::Steady, 1, |_, _| true).map(|_| ());
-    assert_eq!(refused, Err(DeviceError::Steady(SteadyError::Slc)));
+    assert_eq!(refused, Err(DriveSpecError::Steady(SteadyError::Slc)));
 }
 
 #[test]
 fn a_bad_section_is_named_by_field() {
-    let check = |device: &Device, change: fn(&mut Device), expected: &str| {
+    let check = |device: &DriveSpec, change: fn(&mut DriveSpec), expected: &str| {
         let mut device = device.clone();
         change(&mut device);
         let message = device.check().unwrap_err().to_string();
         assert!(message.contains(expected), "{expected}: {message}");
     };
-    fn slc(device: &mut Device) -> &mut SlcSpec {
+    fn slc(device: &mut DriveSpec) -> &mut SlcSpec {
         device.slc.as_mut().unwrap()
     }
     let (region, cache) = (below(60), cache());
@@ -252,17 +252,17 @@ fn a_bad_section_is_named_by_field() {
     check(&region, |d| slc(d).below = Some(Bytes(120 * UNIT)), "120 units are to live");
     check(&region, |d| slc(d).free_blocks_low = 1, "slc.free_blocks_low");
     check(&region, |d| d.drive.power_loss_protection = false, "power_loss_protection");
-    let handle = |d: &mut Device| (slc(d).below, slc(d).handle) = (None, Some(3));
+    let handle = |d: &mut DriveSpec| (slc(d).below, slc(d).handle) = (None, Some(3));
     check(&region, handle, "slc.handle is 3, but there are 0 placement handles");
 }
 
 /// The region of addresses adds what it holds to the capacity; other uses add nothing.
 #[test]
 fn capacity_counts_what_lives_apart() {
-    let most = |mut device: Device| {
+    let most = |mut device: DriveSpec| {
         device.drive.capacity = Bytes(1 << 40);
         match device.check() {
-            Err(DeviceError::Ftl(ConfigError::NoSpare { usable, .. })) => usable,
+            Err(DriveSpecError::Ftl(ConfigError::NoSpare { usable, .. })) => usable,
             other => panic!("too much was promised: {other:?}"),
         }
     };

@@ -5,23 +5,23 @@ use crate::common::lab::*;
 use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::Scheduler;
 use prism_nand::{Cause, PageTimes};
-use prism_ssd::device::SuspendSpec;
-use prism_ssd::{Device, Drive, HostOp};
+use prism_ssd::spec::SuspendSpec;
+use prism_ssd::{Drive, DriveSpec, HostOp};
 
 /// Latency of reading units 0 to `units` of a drive that was filled in order.
-fn read_latency(device: &Device, units: u64) -> Nanos {
+fn read_latency(device: &DriveSpec, units: u64) -> Nanos {
     serve(&mut filled(device), request(HostOp::Read, 0, units))
 }
 
 /// Latency of writing units 0 to `units` of an empty drive, through to flash.
-fn write_latency(device: &Device, units: u64) -> Nanos {
+fn write_latency(device: &DriveSpec, units: u64) -> Nanos {
     serve(&mut empty(device), request(HostOp::Write, 0, units))
 }
 
 /// What a wordline with three types of pages takes.
 const TYPES: [Nanos; 3] = [Nanos(40_000), Nanos(60_000), Nanos(90_000)];
 
-fn one_shot() -> Device {
+fn one_shot() -> DriveSpec {
     let mut device = lab();
     device.flash.pages_per_block = 48;
     device.flash.pages_per_program = 3;
@@ -29,7 +29,7 @@ fn one_shot() -> Device {
     device
 }
 
-fn two_planes() -> Device {
+fn two_planes() -> DriveSpec {
     let mut device = lab();
     device.flash.planes = 2;
     device.flash.multi_plane = true;
@@ -97,7 +97,7 @@ fn a_cache_read_hides_transfers_behind_cells() {
 }
 
 /// Random reads at depth 64 times the dies, and the bound in reads a second.
-fn saturated_reads(device: &Device) -> f64 {
+fn saturated_reads(device: &DriveSpec) -> f64 {
     let mut drive = filled(device);
     let units = u64::from(device.page_config().logical_units);
     let mut rng = Rng::stream(7, "timing.reads");
@@ -134,7 +134,7 @@ fn saturated_reads_meet_the_bound_of_the_bottleneck() {
 }
 
 /// Programs a second of sequential writes on an empty drive, after the start.
-fn saturated_programs(device: &Device) -> f64 {
+fn saturated_programs(device: &DriveSpec) -> f64 {
     let mut drive = empty(device);
     let first = closed_loop(&mut drive, 32, 200, write);
     let all = first + closed_loop(&mut drive, 32, 2000, |n| write(200 + n));
@@ -191,7 +191,7 @@ fn copy_back_saves_both_transfers() {
 
 const STOP: Nanos = Nanos(20_000);
 
-fn suspending(what: SuspendSpec) -> Device {
+fn suspending(what: SuspendSpec) -> DriveSpec {
     let mut device = lab();
     device.flash.suspend = what;
     device.flash.t_suspend = STOP;
@@ -200,7 +200,7 @@ fn suspending(what: SuspendSpec) -> Device {
 }
 
 /// Latency of a read that comes while a program runs, and of the write.
-fn read_during_program(device: &Device) -> (Nanos, Nanos) {
+fn read_during_program(device: &DriveSpec) -> (Nanos, Nanos) {
     let mut drive = filled(device);
     drive.submit(write(5), drive.now()).unwrap();
     rest(&mut drive, Nanos(200_000));
@@ -346,7 +346,7 @@ fn the_slowest_flash_there_may_be_works_and_a_slower_one_is_refused() {
     }
     drive.assert_conserved();
 
-    let refused = |change: fn(&mut Device), field: &str| {
+    let refused = |change: fn(&mut DriveSpec), field: &str| {
         let mut slower = device.clone();
         change(&mut slower);
         let message = slower.check().unwrap_err().to_string();

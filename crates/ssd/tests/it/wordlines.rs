@@ -7,14 +7,14 @@ use crate::common::lab::*;
 use prism_base::{Bytes, Rng};
 use prism_ftl::{Frontiers, VictimPolicy};
 use prism_nand::Cause;
-use prism_ssd::device::{Cell, WriteCache};
-use prism_ssd::{Device, Drive, HostOp, Request};
+use prism_ssd::spec::{Cell, WriteCache};
+use prism_ssd::{Drive, DriveSpec, HostOp, Request};
 
 /// Units of the drive.
 const UNITS: u64 = 5600;
 
 /// The drive of [`lab`] with cells of so many bits, and more of it.
-fn drive(cell: Cell, cache: WriteCache) -> Device {
+fn drive(cell: Cell, cache: WriteCache) -> DriveSpec {
     let mut device = lab();
     device.flash.cell = cell;
     device.flash.dies_per_channel = 2;
@@ -121,8 +121,8 @@ fn cleaning_fills_up_half_a_wordline_a_victim() {
 
 #[test]
 fn what_cannot_keep_its_promises_is_refused() {
-    let unprotected = |mapping, change: fn(&mut Device)| {
-        let mut device = Device::preset(mapping).unwrap();
+    let unprotected = |mapping, change: fn(&mut DriveSpec)| {
+        let mut device = DriveSpec::preset(mapping).unwrap();
         device.drive.power_loss_protection = false;
         device.drive.discards = false;
         change(&mut device);
@@ -133,7 +133,7 @@ fn what_cannot_keep_its_promises_is_refused() {
         let refused = unprotected(preset, |device| device.drive.discards = true).unwrap_err();
         assert!(refused.contains("drive.discards = true"), "{preset}: {refused}");
     }
-    let two_bits: fn(&mut Device) = |device| {
+    let two_bits: fn(&mut DriveSpec) = |device| {
         device.flash.cell = Cell::Mlc;
         device.flash.program_gaps = false;
     };

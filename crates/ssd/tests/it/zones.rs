@@ -4,8 +4,8 @@ use crate::common::zoned::{self, UNIT, device, finish_all, request, serve, try_s
 use prism_base::{Bytes, Nanos, Rng};
 use prism_nand::{Cause, Nand};
 use prism_ssd::{
-    Completion, Device, DeviceError, Drive, HostOp, InitialState, Request, SubmitError, ZoneFault,
-    ZoneState, fit,
+    Completion, Drive, DriveSpec, DriveSpecError, HostOp, InitialState, Request, SubmitError,
+    ZoneFault, ZoneState, fit,
 };
 use prism_testkit::seeds;
 
@@ -173,7 +173,7 @@ fn what_zones_do_not_take_is_refused_with_its_reason() {
     check(HostOp::ZoneAppend, UNIT, UNIT, "not the first of zone 0");
     check(HostOp::ZoneClose, 0, 0, "zone 0 is empty, which allows no zone_close");
     check(HostOp::ZoneReset, ZONE * 1000 * UNIT, 0, "beyond the drive");
-    let mut other = Drive::new(Device::preset("femu").unwrap(), 1).unwrap();
+    let mut other = Drive::new(DriveSpec::preset("femu").unwrap(), 1).unwrap();
     let error = other.submit(Request::new(HostOp::ZoneReset, 0, 0, 0), other.now()).unwrap_err();
     assert_eq!(error, SubmitError::NoZones { op: "zone_reset" });
 }
@@ -204,8 +204,8 @@ fn a_failed_zone_can_be_read_or_is_gone() {
 
 #[test]
 fn presets_are_sound_and_scale() {
-    for name in Device::zoned_preset_names() {
-        let preset = Device::preset(name).unwrap();
+    for name in DriveSpec::zoned_preset_names() {
+        let preset = DriveSpec::preset(name).unwrap();
         assert_eq!(preset.name, name);
         let shape = preset.zone_shape().unwrap();
         assert!(shape.capacity <= shape.size);
@@ -219,9 +219,9 @@ fn presets_are_sound_and_scale() {
             assert!(fitted.capacity <= fitted.size && fitted.size < 3 * fitted.capacity);
         }
     }
-    let zn540 = Device::preset("zn540").unwrap().zone_shape().unwrap();
+    let zn540 = DriveSpec::preset("zn540").unwrap().zone_shape().unwrap();
     assert_eq!((zn540.count, zn540.size, zn540.capacity), (904, 2 << 30, 1077 << 20));
-    let small = Device::preset("zns-small").unwrap().zone_shape().unwrap();
+    let small = DriveSpec::preset("zns-small").unwrap().zone_shape().unwrap();
     assert_eq!((small.size, small.capacity), (96 << 20, 96 << 20));
 }
 
@@ -237,7 +237,7 @@ fn a_drive_begins_filled_by_zones_and_not_overwritten() {
     assert_eq!(serve(&mut drive, request(HostOp::Read, 0, 4)).cost.unmapped, 0);
     let overwritten = InitialState::Preconditioned { overwrites: 1.0 };
     for state in [InitialState::Settled, InitialState::Steady, overwritten] {
-        assert_eq!(prepared(state).unwrap_err(), DeviceError::Overwrites);
+        assert_eq!(prepared(state).unwrap_err(), DriveSpecError::Overwrites);
     }
 }
 

@@ -4,52 +4,52 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FioError {
-    /// No word of this name.
-    #[error("{at}: {word} is no fio option{near}")]
+    /// No option of this name.
+    #[error("{at}: {option} is no fio option{near}")]
     Unknown {
         /// Where.
         at: String,
-        /// The word.
-        word: String,
+        /// The option.
+        option: String,
         /// Words like it, as a sentence part.
         near: String,
     },
-    /// fio has the word; it would change the result and is not simulated.
+    /// fio has the option; it would change the result and is not simulated.
     #[error(
-        "{at}: {word} is a fio option that Prism does not simulate, and leaving it out would \
+        "{at}: {option} is a fio option that Prism does not simulate, and leaving it out would \
          change what the jobs mean; see `prism sim --help` for those it does"
     )]
     NotSimulated {
         /// Where.
         at: String,
-        /// The word.
-        word: String,
+        /// The option.
+        option: String,
     },
     /// A value that is not simulated.
-    #[error("{at}: {word}={value} is refused: {why}")]
+    #[error("{at}: {option}={value} is refused: {why}")]
     Refused {
         /// Where.
         at: String,
-        /// The word.
-        word: String,
+        /// The option.
+        option: String,
         /// Its value.
         value: String,
         /// Why, and what to do.
         why: String,
     },
     /// A value that cannot be read.
-    #[error("{at}: {word}={value:?}: {allowed}")]
+    #[error("{at}: {option}={value:?}: {allowed}")]
     Value {
         /// Where.
         at: String,
-        /// The word.
-        word: String,
+        /// The option.
+        option: String,
         /// Its value.
         value: String,
         /// What is allowed.
         allowed: String,
     },
-    /// A line or argument that is neither a section, nor a word, nor a comment.
+    /// A line or argument that is neither a section, nor an option, nor a comment.
     #[error("{at}: {what}")]
     Syntax {
         /// Where.
@@ -66,6 +66,6 @@ pub enum FioError {
         what: String,
     },
     /// There is nothing to do.
-    #[error("no job: give a job file, or --name=NAME and words such as --rw=randwrite")]
+    #[error("no job: give a job file, or --name=NAME and options such as --rw=randwrite")]
     NoJob,
 }

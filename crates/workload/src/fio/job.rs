@@ -1,4 +1,4 @@
-//! Jobs as they run: every word read, every amount in bytes of the drive.
+//! Jobs as they run: every option read, every amount in bytes of the drive.
 
 use std::ops::Range;
 

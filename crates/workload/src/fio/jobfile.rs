@@ -8,13 +8,13 @@
 //! Source: fio's HOWTO, "Job file format" and "Command line options".
 
 use super::error::FioError;
-use super::words::{self, Role, Takes, Word};
+use super::options::{self, JobOption, Role, Takes};
 
-/// A word with its value, and where it stands.
+/// An option with its value, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The word's name in [`words::WORDS`].
-    pub word: &'static str,
+    /// The option's name in [`options::OPTIONS`].
+    pub option: &'static str,
     /// Its value; `1` for a flag without one.
     pub value: String,
     /// For messages.
@@ -85,7 +85,7 @@ impl JobReader {
             let (name, value) = match body.split_once('=') {
                 Some((name, value)) => (name, Some(value.to_owned())),
                 None => {
-                    let takes = words::find(body).map_or(Takes::Flag, |word| word.takes);
+                    let takes = options::find(body).map_or(Takes::Flag, |option| option.takes);
                     let value = if takes == Takes::Value { rest.next().cloned() } else { None };
                     (body, value)
                 }
@@ -96,9 +96,9 @@ impl JobReader {
         Ok(files)
     }
 
-    /// A word of the command line.
+    /// An option of the command line.
     fn take(&mut self, setting: Setting, into: Into) -> Into {
-        if setting.word == "name" {
+        if setting.option == "name" {
             if setting.value == "global" {
                 return Into::Defaults;
             }
@@ -143,19 +143,19 @@ impl JobReader {
             }
             if line.split_whitespace().next() == Some("include") {
                 return Err(syntax(
-                    "include is not supported: put the words of the included file here",
+                    "include is not supported: put the options of the included file here",
                 ));
             }
-            let (word, value) = match line.split_once('=') {
-                Some((word, value)) => (word.trim(), Some(value.trim())),
+            let (option, value) = match line.split_once('=') {
+                Some((option, value)) => (option.trim(), Some(value.trim())),
                 None => (line, None),
             };
-            let setting = setting(at.clone(), word, value)?;
-            if setting.word == "name" {
+            let setting = setting(at.clone(), option, value)?;
+            if setting.option == "name" {
                 return Err(syntax("in a file a job is named by its section, as [NAME]"));
             }
             match into {
-                Into::Nothing => return Err(syntax("a word before the first [section]")),
+                Into::Nothing => return Err(syntax("an option before the first [section]")),
                 Into::Defaults => defaults.push(setting),
                 Into::Job => {
                     self.sections.last_mut().expect("a job has begun").settings.push(setting);
@@ -187,15 +187,15 @@ impl JobReader {
 /// # Errors
 /// [`FioError`] names `at`.
 pub fn setting(at: String, name: &str, value: Option<&str>) -> Result<Setting, FioError> {
-    let Some(word) = words::find(name) else {
-        let word = name.to_owned();
-        if words::fio_has(name) {
-            return Err(FioError::NotSimulated { at, word });
+    let Some(option) = options::find(name) else {
+        let option = name.to_owned();
+        if options::fio_has(name) {
+            return Err(FioError::NotSimulated { at, option });
         }
-        let near = words::near(name, words::names());
-        return Err(FioError::Unknown { at, word, near });
+        let near = options::near(name, options::names());
+        return Err(FioError::Unknown { at, option, near });
     };
-    let value = match (value, word.takes) {
+    let value = match (value, option.takes) {
         (Some(value), _) => value.to_owned(),
         (None, Takes::Flag) => "1".into(),
         (None, Takes::Value) => {
@@ -203,18 +203,18 @@ pub fn setting(at: String, name: &str, value: Option<&str>) -> Result<Setting, F
             return Err(FioError::Syntax { at, what });
         }
     };
-    if let Some(why) = refused(word, &value) {
-        return Err(FioError::Refused { at, word: name.into(), value, why });
+    if let Some(why) = refused(option, &value) {
+        return Err(FioError::Refused { at, option: name.into(), value, why });
     }
-    Ok(Setting { word: word.name, value, at })
+    Ok(Setting { option: option.name, value, at })
 }
 
-fn refused(word: &Word, value: &str) -> Option<String> {
+fn refused(option: &JobOption, value: &str) -> Option<String> {
     if ["${", "$ncpus", "$mb_memory", "$pagesize"].iter().any(|name| value.contains(name)) {
         return Some("a run depends on its options alone: write the value itself".into());
     }
-    match word.role {
-        Role::Only(values) if !values.contains(&value) => Some(word.differs.into()),
+    match option.role {
+        Role::Only(values) if !values.contains(&value) => Some(option.differs.into()),
         _ => None,
     }
 }
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     fn words_of(section: &Section) -> Vec<(&str, &str)> {
-        section.settings.iter().map(|s| (s.word, s.value.as_str())).collect()
+        section.settings.iter().map(|s| (s.option, s.value.as_str())).collect()
     }
 
     fn arguments(line: &str) -> Result<(Vec<Section>, Vec<String>), FioError> {
@@ -281,8 +281,11 @@ mod tests {
         check("rw=read", "before the first [section]");
         check("[a\nrw=read", "a section is [NAME]");
         check("[a]\nname=b", "named by its section");
-        for word in words::NOT_SIMULATED.split_whitespace() {
-            check(&format!("[a]\nrw=read\n{word}=1"), &format!("j.fio:3: {word} is a fio option"));
+        for option in options::NOT_SIMULATED.split_whitespace() {
+            check(
+                &format!("[a]\nrw=read\n{option}=1"),
+                &format!("j.fio:3: {option} is a fio option"),
+            );
         }
     }
 

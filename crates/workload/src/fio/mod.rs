@@ -8,19 +8,19 @@ pub mod address;
 pub mod error;
 pub mod job;
 pub mod jobfile;
+pub mod options;
 pub mod random;
 pub mod resolve;
 pub mod run;
 pub mod sizes;
 pub mod stats;
 pub mod value;
-pub mod words;
 pub mod zbd;
 
-mod placement_words;
+mod placement_options;
 mod settings;
 mod worker;
-mod zone_words;
+mod zone_options;
 
 pub use error::FioError;
 pub use job::{Job, Rw};

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use prism_base::Nanos;
-use prism_ssd::{Device, ZoneShape};
+use prism_ssd::{DriveSpec, ZoneShape};
 
 use super::error::FioError;
 use super::job::{
@@ -30,7 +30,7 @@ pub struct Target {
 impl Target {
     /// The drive that `device` describes.
     #[must_use]
-    pub fn of(device: &Device) -> Self {
+    pub fn of(device: &DriveSpec) -> Self {
         Self {
             capacity: device.capacity().0,
             zones: device.zone_shape(),
@@ -71,7 +71,7 @@ pub fn jobs(
             group += u32::from(wall || settings.flag("new_group")?);
         }
         let mut job = named.job(&target, seed)?;
-        job.options.extend(overrides.iter().map(|s| (s.word, s.value.clone())));
+        job.options.extend(overrides.iter().map(|s| (s.option, s.value.clone())));
         (job.stage, job.group) = (stage, group);
         job.wait_for = named.waits_for(&jobs)?;
         let clones = settings.count("numjobs", 1, JOBS_MAX as u64, 1)?;
@@ -144,7 +144,7 @@ impl Named<'_> {
             group_reporting: s.flag("group_reporting")?,
             zbd: None,
             percentiles: self.percentiles()?,
-            options: own.iter().map(|s| (s.word, s.value.clone())).collect(),
+            options: own.iter().map(|s| (s.option, s.value.clone())).collect(),
         })
     }
 
@@ -178,7 +178,7 @@ impl Named<'_> {
         let s = self.settings;
         let read = s.count("rwmixread", 0, 100, 50)?;
         let write = s.count("rwmixwrite", 0, 100, 50)?;
-        Ok(match s.last_of(&["rwmixread", "rwmixwrite"]).map(|s| s.word) {
+        Ok(match s.last_of(&["rwmixread", "rwmixwrite"]).map(|s| s.option) {
             Some("rwmixwrite") => 100 - write as u32,
             _ => read as u32,
         })
@@ -189,7 +189,7 @@ impl Named<'_> {
         let integer = self.settings.to_integer();
         let given = self.settings.last_of(&["bs", "bsrange", "bssplit"]);
         let Some(setting) = given else { return Ok([(); 3].map(|()| Sizes::One(4096))) };
-        let read = |text: &str| match setting.word {
+        let read = |text: &str| match setting.option {
             "bs" => Sizes::parse_one(text, &integer),
             "bsrange" => Sizes::parse_range(text, &integer),
             _ => Sizes::parse_split(text, &integer),
@@ -240,7 +240,7 @@ impl Named<'_> {
     fn rate(&self, sizes: &[Sizes; 3]) -> Result<[Option<Rate>; 3], FioError> {
         let s = self.settings;
         let integer = s.to_integer();
-        let list = |word| s.read(word, |text| triple(text, &integer));
+        let list = |option| s.read(option, |text| triple(text, &integer));
         let bytes = list("rate")?.unwrap_or([None; 3]);
         let ios = list("rate_iops")?.unwrap_or([None; 3]);
         let process = s.read("rate_process", |text| match text {
@@ -381,8 +381,8 @@ impl Named<'_> {
             self.wrong(format!("its offset lies beyond the drive's {capacity} bytes"))
         })?;
         let rest = capacity - start;
-        let word = if s.has("filesize") { "filesize" } else { "size" };
-        let len = match s.amount(word)? {
+        let option = if s.has("filesize") { "filesize" } else { "size" };
+        let len = match s.amount(option)? {
             None => rest,
             Some(Amount::Percent(percent)) => {
                 let share = share(capacity, percent).min(rest);
@@ -391,8 +391,8 @@ impl Named<'_> {
             Some(Amount::Bytes(bytes)) if bytes <= rest => bytes,
             Some(Amount::Bytes(bytes)) => {
                 return Err(self.wrong(format!(
-                    "{word}={bytes} from byte {start} on reaches beyond the drive's {capacity} \
-                     bytes; use a larger --capacity, or a share such as {word}=100%"
+                    "{option}={bytes} from byte {start} on reaches beyond the drive's {capacity} \
+                     bytes; use a larger --capacity, or a share such as {option}=100%"
                 )));
             }
         };
@@ -410,8 +410,8 @@ impl Named<'_> {
     fn finish(&self, job: &mut Job) -> Result<(), FioError> {
         let s = self.settings;
         let len = job.region.end - job.region.start;
-        let amount = |word| -> Result<Option<u64>, FioError> {
-            Ok(s.amount(word)?.map(|amount| match amount {
+        let amount = |option| -> Result<Option<u64>, FioError> {
+            Ok(s.amount(option)?.map(|amount| match amount {
                 Amount::Bytes(bytes) => bytes,
                 Amount::Percent(percent) => share(len, percent),
             }))

@@ -28,51 +28,51 @@ impl<'a> Settings<'a> {
 
     /// The last of `words` that is given.
     pub fn last_of(&self, words: &[&str]) -> Option<&'a Setting> {
-        self.settings.iter().rev().find(|setting| words.contains(&setting.word)).copied()
+        self.settings.iter().rev().find(|setting| words.contains(&setting.option)).copied()
     }
 
-    pub fn has(&self, word: &str) -> bool {
-        self.last_of(&[word]).is_some()
+    pub fn has(&self, option: &str) -> bool {
+        self.last_of(&[option]).is_some()
     }
 
     /// Reads the last value of `word`.
     pub fn read<T>(
         &self,
-        word: &str,
+        option: &str,
         read: impl FnOnce(&str) -> Result<T, String>,
     ) -> Result<Option<T>, FioError> {
-        let Some(setting) = self.last_of(&[word]) else { return Ok(None) };
+        let Some(setting) = self.last_of(&[option]) else { return Ok(None) };
         read(&setting.value).map(Some).map_err(|allowed| wrong(setting, allowed))
     }
 
-    pub fn text(&self, word: &str) -> Option<&'a str> {
-        self.last_of(&[word]).map(|setting| setting.value.as_str())
+    pub fn text(&self, option: &str) -> Option<&'a str> {
+        self.last_of(&[option]).map(|setting| setting.value.as_str())
     }
 
-    pub fn integer(&self, word: &str) -> Result<Option<u64>, FioError> {
-        self.read(word, |text| value::integer(text, self.base))
+    pub fn integer(&self, option: &str) -> Result<Option<u64>, FioError> {
+        self.read(option, |text| value::integer(text, self.base))
     }
 
     /// An integer between `low` and `high`, or `default`.
-    pub fn count(&self, word: &str, low: u64, high: u64, default: u64) -> Result<u64, FioError> {
-        let read = self.read(word, |text| match value::integer(text, self.base)? {
+    pub fn count(&self, option: &str, low: u64, high: u64, default: u64) -> Result<u64, FioError> {
+        let read = self.read(option, |text| match value::integer(text, self.base)? {
             number if (low..=high).contains(&number) => Ok(number),
             _ => Err(format!("a number from {low} to {high} is expected")),
         })?;
         Ok(read.unwrap_or(default))
     }
 
-    pub fn amount(&self, word: &str) -> Result<Option<Amount>, FioError> {
-        self.read(word, |text| value::amount(text, self.base))
+    pub fn amount(&self, option: &str) -> Result<Option<Amount>, FioError> {
+        self.read(option, |text| value::amount(text, self.base))
     }
 
-    pub fn flag(&self, word: &str) -> Result<bool, FioError> {
-        Ok(self.read(word, value::flag)?.unwrap_or(false))
+    pub fn flag(&self, option: &str) -> Result<bool, FioError> {
+        Ok(self.read(option, value::flag)?.unwrap_or(false))
     }
 
     /// A span of time; a bare number is in `unit`.
-    pub fn time(&self, word: &str, unit: Nanos) -> Result<Option<Nanos>, FioError> {
-        self.read(word, |text| value::time(text, unit))
+    pub fn time(&self, option: &str, unit: Nanos) -> Result<Option<Nanos>, FioError> {
+        self.read(option, |text| value::time(text, unit))
     }
 
     /// How integers are read.
@@ -86,7 +86,7 @@ impl<'a> Settings<'a> {
 pub(super) fn wrong(setting: &Setting, allowed: String) -> FioError {
     FioError::Value {
         at: setting.at.clone(),
-        word: setting.word.into(),
+        option: setting.option.into(),
         value: setting.value.clone(),
         allowed,
     }

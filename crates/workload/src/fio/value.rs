@@ -25,7 +25,7 @@ pub enum Amount {
 const INTEGER: &str = "a whole number such as 4096, 0x1000, 4k, 64m or 8g is expected";
 const TIME: &str = "a time such as 30, 30s, 5m, 2h, 500ms or 20us is expected, at most 366 days";
 
-/// The longest time that any word may ask for.
+/// The longest time that any option may ask for.
 pub const TIME_MAX: Nanos = Nanos(366 * 86_400 * 1_000_000_000);
 
 /// Reads an integer with an optional prefix `0x` and an optional unit: `4k`, `4kb`,
@@ -99,7 +99,7 @@ pub fn time(text: &str, default: Nanos) -> Result<Nanos, String> {
     span.filter(|&span| span <= TIME_MAX).ok_or_else(|| TIME.to_owned())
 }
 
-/// Reads 0 or 1; a word without a value is 1.
+/// Reads 0 or 1; an option without a value is 1.
 ///
 /// # Errors
 /// What is expected instead.

@@ -357,8 +357,10 @@ fn real_time_reads_go_before_others_where_the_scheduler_knows_them() {
 #[test]
 fn synchronous_writes_wait_for_flash_where_the_cache_is_volatile() {
     let mean = |words: &str| {
-        let device =
-            prism_ssd::fit(&prism_ssd::Device::preset("consumer-nvme").unwrap(), Bytes(CAPACITY));
+        let device = prism_ssd::fit(
+            &prism_ssd::DriveSpec::preset("consumer-nvme").unwrap(),
+            Bytes(CAPACITY),
+        );
         let mut drive = prism_ssd::Drive::new(device.unwrap().device, 1).unwrap();
         let jobs = one(words);
         let outcome =

@@ -4,13 +4,13 @@
 use crate::common::{parse, run};
 use prism_base::Latencies;
 use prism_testkit::cases;
-use prism_workload::fio::words::names;
+use prism_workload::fio::options::names;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 /// Words with values, good and bad.
-const WORDS: &[&str] = &[
+const OPTIONS: &[&str] = &[
     "rw=read",
     "rw=randwrite",
     "rw=randrw",
@@ -83,7 +83,7 @@ const WORDS: &[&str] = &[
 ];
 
 fn job() -> impl Strategy<Value = Vec<&'static str>> {
-    prop::collection::vec(prop::sample::select(WORDS), 0..9)
+    prop::collection::vec(prop::sample::select(OPTIONS), 0..9)
 }
 
 /// Two jobs with these words. A bound that keeps each case short comes first, so that
@@ -143,6 +143,6 @@ proptest! {
         word in prop::sample::select(names().collect::<Vec<_>>()),
         value in "[0-9a-z%:/,.-]{0,12}",
     ) {
-        let _ = parse(&format!("[a]\nrw=randrw\n{word}={value}\n"));
+        let _ = parse(&format!("[a]\nrw=randrw\n{option}={value}\n"));
     }
 }

@@ -3,12 +3,12 @@
 
 use crate::common::Log;
 use prism_base::{Bytes, SimTime};
-use prism_ssd::{Device, Drive, HostOp, InitialState, fit};
+use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, fit};
 use prism_workload::fio::{self, FioError, Job, JobReader, Outcome, Target, jobs};
 use prism_workload::{Finished, Observer, Progress};
 
-fn device(handles: u32) -> Device {
-    let mut preset = Device::preset("dc-tlc").unwrap();
+fn device(handles: u32) -> DriveSpec {
+    let mut preset = DriveSpec::preset("dc-tlc").unwrap();
     preset.ftl.placement_handles = handles;
     fit(&preset, Bytes(64 << 20)).unwrap().device
 }
@@ -130,7 +130,7 @@ fn what_cannot_be_meant_is_refused() {
     check("fdp=1", 0, "job j: fdp=1 needs a drive with placement handles");
     check("dataplacement=fdp", 0, "--set ftl.placement_handles=8");
     check("fdp=2", 4, "0 or 1");
-    check("dataplacement=streams", 4, "for which fdp is the word");
+    check("dataplacement=streams", 4, "for which fdp is the option");
     check("dataplacement=yes", 4, "none or fdp");
     check("fdp=1 plids=4", 4, "names handle 4, but the drive has 4, from 0 on");
     check("fdp=1 plids=1-9", 4, "names handle 9");

@@ -3,8 +3,8 @@
 
 use crate::common::Log;
 use prism_base::Bytes;
-use prism_ssd::device::FaultSpec;
-use prism_ssd::{Device, Drive, HostOp, InitialState, ZoneState};
+use prism_ssd::spec::FaultSpec;
+use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, ZoneState};
 use prism_testkit::{all_seeds, seeds};
 use prism_workload::fio::{self, FioError, Job, JobReader, Outcome, Target, jobs};
 
@@ -14,8 +14,8 @@ const CAPACITY: u64 = 64 * UNIT;
 const ZONES: u64 = 8;
 
 /// Eight zones of 320 KiB that hold 256 KiB; three may be open.
-fn device() -> Device {
-    let mut device = Device::preset("zn540").unwrap();
+fn device() -> DriveSpec {
+    let mut device = DriveSpec::preset("zn540").unwrap();
     device.flash.channels = 2;
     device.flash.dies_per_channel = 1;
     device.flash.superblock_dies = 2;

@@ -4,6 +4,6 @@ mod common;
 mod fio;
 mod fio_any_jobs;
 mod fio_bad_input;
+mod fio_options;
 mod fio_placement;
-mod fio_words;
 mod fio_zbd;

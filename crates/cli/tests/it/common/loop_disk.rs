@@ -70,7 +70,7 @@ impl LoopDisk {
     }
 
     /// A place for a file that is not on it.
-    pub fn beside(&self, name: &str) -> PathBuf {
+    pub fn sibling(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 }

@@ -11,7 +11,7 @@ use prism_ssd::{Drive, HostOp, Request};
 
 use super::host_queue::{Arrivals, Io, Scheme, mean_response};
 use super::line;
-use crate::comparison::{Beside, Quantity, Why};
+use crate::comparison::{Comparison, Quantity, Why};
 use crate::drives::{filled, preset, smaller};
 use crate::load::closed_loop;
 use crate::scale::Scale;
@@ -142,7 +142,7 @@ impl Alignment {
         })
     }
 
-    pub(super) fn lines(&self) -> Vec<Beside> {
+    pub(super) fn lines(&self) -> Vec<Comparison> {
         let reason = Why::Explained(
             "how writes arrive, how many are looked at to be merged and how long they wait is \
              not given; one setting has to serve all probabilities",

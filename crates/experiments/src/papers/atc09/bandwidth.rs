@@ -9,10 +9,10 @@
 //! up the spare flash.
 
 use prism_base::{Bytes, Rng};
-use prism_ssd::{Device, Drive as Simulated, HostOp, Request};
+use prism_ssd::{Drive as Simulated, DriveSpec, HostOp, Request};
 
 use super::{NOT_KNOWN, line};
-use crate::comparison::{Beside, Quantity, Why};
+use crate::comparison::{Comparison, Quantity, Why};
 use crate::drives::{filled, preset, smaller, spare_units};
 use crate::load::{Tally, closed_loop};
 use crate::scale::Scale;
@@ -107,7 +107,7 @@ impl Drive {
         }
     }
 
-    pub(super) fn device(self) -> Device {
+    pub(super) fn device(self) -> DriveSpec {
         preset(self.preset())
     }
 }
@@ -172,7 +172,7 @@ struct PatternDrive {
 }
 
 impl PatternDrive {
-    fn new(device: Device, scale: Scale, seed: u64) -> Self {
+    fn new(device: DriveSpec, scale: Scale, seed: u64) -> Self {
         let unit = device.ftl.mapping_unit.0.max(SIZES[SIZES.len() - 1]);
         let region = device.capacity().0 / REGION / unit * unit;
         let rng = Rng::stream(seed, "atc09.bandwidth");
@@ -296,7 +296,7 @@ impl Bandwidths {
         }
     }
 
-    pub(super) fn lines(&self) -> Vec<Beside> {
+    pub(super) fn lines(&self) -> Vec<Comparison> {
         let (ours, published) = (self.ours(), self.drive.published());
         let mut lines = Vec::new();
         let sides = [("read", ours.read, published.read), ("write", ours.write, published.write)];

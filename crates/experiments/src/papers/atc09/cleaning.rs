@@ -16,7 +16,7 @@ use prism_ssd::{Drive, HostOp, Request};
 use super::ext3::{BLOCK, Step};
 use super::line;
 use super::postmark::{Options, Postmark};
-use crate::comparison::{Beside, Quantity, Why};
+use crate::comparison::{Comparison, Quantity, Why};
 use crate::drives::{filled, preset, smaller};
 use crate::load::closed_loop;
 use crate::scale::Scale;
@@ -207,7 +207,7 @@ impl Cleaning {
         self.runs.iter().min_by(|a, b| a.distance().total_cmp(&b.distance()))
     }
 
-    pub(super) fn lines(&self) -> Vec<Beside> {
+    pub(super) fn lines(&self) -> Vec<Comparison> {
         let reason = Why::Explained(
             "files, directories, memory and rate of the runs are not given; sizes of files are \
              inferred from the cleaning of the default drive, the others are swept",

@@ -11,7 +11,7 @@ use prism_ssd::HostOp;
 use super::alignment::{count, gang};
 use super::host_queue::{Arrivals, Io, Scheme, mean_response};
 use super::line;
-use crate::comparison::{Beside, Quantity, Why};
+use crate::comparison::{Comparison, Quantity, Why};
 use crate::scale::Scale;
 
 /// A macro benchmark.
@@ -164,7 +164,7 @@ pub fn closest_depth(results: &[MacroResult]) -> Option<u32> {
     tried.min_by(|a, b| off(a).total_cmp(&off(b)))
 }
 
-pub(super) fn lines(results: &[MacroResult]) -> Vec<Beside> {
+pub(super) fn lines(results: &[MacroResult]) -> Vec<Comparison> {
     let reason = Why::Explained(
         "the traces are not published; the mixtures that replace them reproduce the order of the \
          four gains, but not their sizes and bursts",

@@ -18,7 +18,7 @@ mod scheduling;
 mod stripes;
 mod terms;
 
-use crate::comparison::{Beside, Quantity, Why};
+use crate::comparison::{Comparison, Quantity, Why};
 use crate::scale::Scale;
 
 pub use alignment::{ALIGNED, Alignment, SEQUENTIAL, Setting, UNALIGNED};
@@ -45,9 +45,9 @@ fn line(
     quantity: Quantity,
     [published, ours]: [f64; 2],
     why: Why,
-) -> Beside {
+) -> Comparison {
     let ours = ours.is_finite().then_some(ours);
-    Beside { what: what.into(), place, quantity, published, ours, tolerance: NEAR, why }
+    Comparison { what: what.into(), place, quantity, published, ours, tolerance: NEAR, why }
 }
 
 /// One of the experiments, which can run on any thread.
@@ -161,8 +161,9 @@ impl Results {
 
     /// Every comparison with a published number, in the order of the paper.
     #[must_use]
-    pub fn lines(&self) -> Vec<Beside> {
-        let mut lines: Vec<Beside> = self.bandwidths.iter().flat_map(Bandwidths::lines).collect();
+    pub fn lines(&self) -> Vec<Comparison> {
+        let mut lines: Vec<Comparison> =
+            self.bandwidths.iter().flat_map(Bandwidths::lines).collect();
         lines.extend(self.scheduling.lines());
         lines.extend(self.stripes.lines());
         lines.extend(self.alignment.lines());

@@ -10,10 +10,10 @@
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::CleaningMode;
-use prism_ssd::{Completion, Device, HostOp, Request};
+use prism_ssd::{Completion, DriveSpec, HostOp, Request};
 
 use super::line;
-use crate::comparison::{Beside, Quantity, Why};
+use crate::comparison::{Comparison, Quantity, Why};
 use crate::drives::{filled, preset, smaller, spare_units};
 use crate::load::{OpenLoop, Tally, run};
 use crate::scale::Scale;
@@ -112,7 +112,7 @@ pub(super) fn measure(places: Places, writes: u64, scale: Scale, seed: u64) -> R
     Run { places, writes, agnostic, aware: run(CleaningMode::PriorityAware) }
 }
 
-fn responses(device: &Device, places: Places, writes: u64, seed: u64) -> Option<Responses> {
+fn responses(device: &DriveSpec, places: Places, writes: u64, seed: u64) -> Option<Responses> {
     let mut drive = filled(device.clone(), seed);
     let count = (LENGTH * spare_units(device) as f64) as u64;
     let span = device.capacity().0 / PAGE / places.one_in;
@@ -186,7 +186,7 @@ impl Priority {
         kept_up.min_by(|a, b| off(a).total_cmp(&off(b)))
     }
 
-    pub(super) fn lines(&self) -> Vec<Beside> {
+    pub(super) fn lines(&self) -> Vec<Comparison> {
         let reason = Why::Explained(
             "addresses, sizes and lengths of the runs are not given, and the gain depends on how \
              close to saturation cleaning brings the drive: see the runs",

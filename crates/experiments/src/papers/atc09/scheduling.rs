@@ -5,7 +5,7 @@
 //! [`crate::oracles::curve`].
 
 use super::line;
-use crate::comparison::{Beside, Quantity, Why};
+use crate::comparison::{Comparison, Quantity, Why};
 use crate::oracles::{self, Curve};
 use crate::scale::Scale;
 
@@ -42,7 +42,7 @@ impl Scheduling {
         self.curves.iter().min_by(|a, b| off(a).total_cmp(&off(b)))
     }
 
-    pub(super) fn lines(&self) -> Vec<Beside> {
+    pub(super) fn lines(&self) -> Vec<Comparison> {
         let reason =
             Why::Explained("the load is not given, and the gain depends on it: see the curve");
         let line = |curve: &Curve| {

@@ -11,7 +11,7 @@ use prism_ssd::{HostOp, Request};
 
 use super::bandwidth::{Drive, megabytes};
 use super::{NOT_KNOWN, line};
-use crate::comparison::{Beside, Quantity};
+use crate::comparison::{Comparison, Quantity};
 use crate::drives::{filled, smaller};
 use crate::load::closed_loop;
 use crate::scale::Scale;
@@ -92,7 +92,7 @@ impl Stripes {
         self.points.iter().find(|point| point.ours > 0.99 * most).map(|point| point.size)
     }
 
-    pub(super) fn lines(&self) -> Vec<Beside> {
+    pub(super) fn lines(&self) -> Vec<Comparison> {
         let size = |best| {
             let both = [STRIPE as f64, best as f64];
             let what = "S2: smallest write of highest bandwidth";

@@ -2,7 +2,7 @@
 //! without copies if it was written sequentially from its beginning; otherwise it copies.
 
 use prism_ssd::HostOp;
-use prism_ssd::device::Mapping;
+use prism_ssd::spec::Mapping;
 
 use super::measured::MeasuredDrive;
 use super::{BLOCK, Bench, Comparison, FLASH, Rule, SPACE, Side};

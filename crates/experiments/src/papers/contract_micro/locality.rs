@@ -2,8 +2,8 @@
 //! that part, and writes changed parts back.
 
 use prism_base::{Bytes, Rng};
-use prism_ssd::device::{MapLoad, Mapping};
-use prism_ssd::{Device, HostOp};
+use prism_ssd::spec::{MapLoad, Mapping};
+use prism_ssd::{DriveSpec, HostOp};
 
 use super::measured::MeasuredDrive;
 use super::{Bench, Comparison, Cost, Metric, PAGE, Published, Rule, SPACE, Side, published};
@@ -42,7 +42,7 @@ fn measure(bench: Bench, space: u64) -> Cost {
     let mut device = bench.device(space, FLASH);
     device.ftl.mapping = Mapping::Dftl;
     device.ftl.map_load = MapLoad::Page;
-    device.ftl.map_cache = Some(Bytes(bench.bytes(COVERED) / PAGE * Device::MAP_ENTRY));
+    device.ftl.map_cache = Some(Bytes(bench.bytes(COVERED) / PAGE * DriveSpec::MAP_ENTRY));
     let mut drive = MeasuredDrive::on(filled(device, bench.seed));
     let mut rng = Rng::stream(bench.seed, "locality.address");
     let places = bench.bytes(space) / PAGE;

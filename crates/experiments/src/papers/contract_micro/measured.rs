@@ -3,7 +3,7 @@
 use prism_base::{Nanos, Rng};
 use prism_engine::FlashCounts;
 use prism_nand::Cause;
-use prism_ssd::{Device, Drive, HostOp, MapCounts, Request};
+use prism_ssd::{Drive, DriveSpec, HostOp, MapCounts, Request};
 
 use super::Cost;
 use crate::load::{closed_loop, finish_background_work};
@@ -20,7 +20,7 @@ impl MeasuredDrive {
     ///
     /// # Panics
     /// If the device makes no sense.
-    pub(super) fn empty(device: Device, seed: u64) -> Self {
+    pub(super) fn empty(device: DriveSpec, seed: u64) -> Self {
         Self::on(Drive::new(device, seed).expect("a sound device"))
     }
 

@@ -17,7 +17,7 @@ mod measured;
 mod request_scale;
 
 use prism_base::{Bytes, Nanos};
-use prism_ssd::{Device, MapCounts};
+use prism_ssd::{DriveSpec, MapCounts};
 
 use crate::drives::preset;
 use crate::scale::Scale;
@@ -193,7 +193,7 @@ impl Bench {
     }
 
     /// A drive of `capacity` bytes with `flash` bytes of flash, both given for full scale.
-    fn device(self, capacity: u64, flash: u64) -> Device {
+    fn device(self, capacity: u64, flash: u64) -> DriveSpec {
         let mut device = preset("wiscsim");
         device.flash.channels = self.channels();
         device.flash.blocks_per_plane = (flash / 16 / BLOCK) as u32;

@@ -3,7 +3,7 @@
 use prism_base::{Bytes, Nanos};
 
 use super::{ChangeRow, Found, Place, RateRow, SMALL, ThreadsRow, Update, When, changes};
-use crate::comparison::{Beside, Quantity, Why};
+use crate::comparison::{Comparison, Quantity, Why};
 
 /// Tolerance of rates, to some of which the drive is fitted.
 const RATE_TOLERANCE: f64 = 0.1;
@@ -26,7 +26,7 @@ const QUERIES_PLACE: &str = "intro";
 
 /// Every comparison, in the order of the article.
 #[must_use]
-pub fn compare(found: &Found) -> Vec<Beside> {
+pub fn compare(found: &Found) -> Vec<Comparison> {
     let mut all = queries(found);
     all.extend(lives(found));
     all.extend(rates(found));
@@ -38,7 +38,7 @@ pub fn compare(found: &Found) -> Vec<Beside> {
     all
 }
 
-fn rate(row: &ThreadsRow) -> Option<Beside> {
+fn rate(row: &ThreadsRow) -> Option<Comparison> {
     let small = row.size == SMALL;
     let (size, place) = if small { ("10 KB", SMALL_PLACE) } else { ("10 MB", LARGE_PLACE) };
     let why = match (small, row.threads) {
@@ -49,7 +49,7 @@ fn rate(row: &ThreadsRow) -> Option<Beside> {
         _ => Why::Explained("the drive is fitted to seven such rates with five numbers"),
     };
     let many = if row.threads == 1 { "" } else { "s" };
-    Some(Beside {
+    Some(Comparison {
         what: format!("writes of {size}, {} thread{many}", row.threads),
         place,
         quantity: Quantity::MegabytesPerSecond,
@@ -63,13 +63,13 @@ fn rate(row: &ThreadsRow) -> Option<Beside> {
 /// Queries a second of the application: 142 on a hard disk, 20,000 on an SSD, 100,000 with
 /// several threads. The article does not say what a query writes, so only the ratio can be
 /// compared. Next to the absolute numbers are writes of one page a second.
-fn queries(found: &Found) -> Vec<Beside> {
+fn queries(found: &Found) -> Vec<Comparison> {
     let find = |rows: &[ThreadsRow], size, threads| {
         rows.iter().find(|row| (row.size, row.threads) == (size, threads)).map(|row| row.stretch)
     };
     let small = |threads| find(&found.threads, SMALL, threads).map(|stretch| stretch.rate);
     let page = |threads| find(&found.sizes, PAGE, threads).map(|stretch| stretch.per_second);
-    let number = |what: &str, published, ours| Beside {
+    let number = |what: &str, published, ours| Comparison {
         what: format!("queries a second, {what}; ours 4 KiB writes"),
         place: QUERIES_PLACE,
         quantity: Quantity::PerSecond,
@@ -81,7 +81,7 @@ fn queries(found: &Found) -> Vec<Beside> {
              of 10 KB a second, so about two queries share a write",
         ),
     };
-    let ratio = Beside {
+    let ratio = Comparison {
         what: "queries a second, threads over one; ours 10 KB".into(),
         place: QUERIES_PLACE,
         quantity: Quantity::Ratio,
@@ -97,14 +97,14 @@ fn queries(found: &Found) -> Vec<Beside> {
 }
 
 /// The longest latency at the lowest and at the highest rate, and the number of large latencies.
-fn rates(found: &Found) -> Vec<Beside> {
+fn rates(found: &Found) -> Vec<Comparison> {
     let wanted = |rate| {
         let written = |row: &&RateRow| {
             (row.rate, row.place, row.when) == (rate, Place::Log, When::Foreground)
         };
         found.rates.iter().find(written)
     };
-    let beside = |what: String, quantity, published, ours, why| Beside {
+    let comparison = |what: String, quantity, published, ours, why| Comparison {
         what,
         place: RATES_PLACE,
         quantity,
@@ -116,12 +116,12 @@ fn rates(found: &Found) -> Vec<Beside> {
     let longest = |rate, published, why| {
         let ours = wanted(rate).map(|row| milliseconds(row.max));
         let what = format!("longest write, {rate} MB/s, log");
-        beside(what, Quantity::Milliseconds, published, ours, why)
+        comparison(what, Quantity::Milliseconds, published, ours, why)
     };
     let large = |rate, published, why| {
         let ours = wanted(rate).map(|row| row.large_in_span.round());
         let what = format!("writes over 50 ms in 2 h, {rate} MB/s, log");
-        beside(what, Quantity::Count, published, ours, why)
+        comparison(what, Quantity::Count, published, ours, why)
     };
     let light = "the article gives neither the size of its writes nor the time of the file system; \
                  a larger write takes longer";
@@ -141,10 +141,10 @@ fn milliseconds(time: Nanos) -> f64 {
     time.0 as f64 / 1e6
 }
 
-fn lives(found: &Found) -> Vec<Beside> {
+fn lives(found: &Found) -> Vec<Comparison> {
     let rows = found.lives.iter().flat_map(|row| {
         let (cell, wa) = (row.cell.name(), row.write_amplification);
-        let days = |what: &str, ours, why| Beside {
+        let days = |what: &str, ours, why| Comparison {
             what: format!("life, {cell}, WA {wa}: {what}"),
             place: LIFE_PLACE,
             quantity: Quantity::Days,
@@ -170,12 +170,12 @@ fn lives(found: &Found) -> Vec<Beside> {
 /// block.
 const NAMED: [(f64, f64, f64); 2] = [(0.80, 5.0, 512.0), (0.95, 20.0, 2432.0)];
 
-fn full(found: &Found) -> Vec<Beside> {
+fn full(found: &Found) -> Vec<Comparison> {
     let mut all = Vec::new();
     for (full, blocks, pages) in NAMED {
         let Some(row) = found.full.iter().find(|row| row.full == full) else { continue };
         let mut add = |victim: &str, what: &str, published, ours, why| {
-            all.push(Beside {
+            all.push(Comparison {
                 what: format!("{:.0} % full, {victim}: {what}", 100.0 * full),
                 place: FULL_PLACE,
                 quantity: Quantity::Count,
@@ -199,12 +199,12 @@ fn full(found: &Found) -> Vec<Beside> {
 
 /// Updates in place and at random addresses: about 20,000 a second each on an SSD (280 and 170 on a
 /// hard disk).
-fn in_place(found: &Found) -> Option<Beside> {
+fn in_place(found: &Found) -> Option<Comparison> {
     let rate = |update| {
         let row = found.updates.iter().find(|row| row.update == update)?;
         Some(row.stretch.per_second)
     };
-    Some(Beside {
+    Some(Comparison {
         what: "updates a second, in place over random".into(),
         place: "change 1",
         quantity: Quantity::Ratio,
@@ -217,8 +217,8 @@ fn in_place(found: &Found) -> Option<Beside> {
 
 /// "Even a single-bit update will result in at least a 4KB SSD write"; the simulation changes a
 /// byte.
-fn change(cheapest: &ChangeRow) -> Beside {
-    Beside {
+fn change(cheapest: &ChangeRow) -> Comparison {
+    Comparison {
         what: "bytes of flash for a change of one byte, at least".into(),
         place: "change 3",
         quantity: Quantity::Count,
@@ -233,10 +233,10 @@ fn change(cheapest: &ChangeRow) -> Beside {
 }
 
 /// The smallest size at which one thread reaches 90 % of the rate of larger writes.
-fn threshold(found: &Found) -> Option<Beside> {
+fn threshold(found: &Found) -> Option<Comparison> {
     let best = found.threshold.iter().map(|row| row.rate).reduce(f64::max)?;
     let reached = found.threshold.iter().find(|row| row.rate >= 0.9 * best);
-    Some(Beside {
+    Some(Comparison {
         what: "KiB a write that keep 16 dies busy".into(),
         place: SMALL_PLACE,
         quantity: Quantity::Count,

@@ -3,8 +3,8 @@
 use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::CleaningMode;
 use prism_nand::Cause;
-use prism_ssd::device::FtlSpec;
-use prism_ssd::{Completion, Device, Drive, HostOp, Request};
+use prism_ssd::spec::FtlSpec;
+use prism_ssd::{Completion, Drive, DriveSpec, HostOp, Request};
 
 use super::writers::PRESET;
 use super::{Bench, GIB};
@@ -92,9 +92,9 @@ pub(super) fn rows(bench: Bench, place: Place, when: When) -> Vec<RateRow> {
     RATES.map(|rate| row(bench, &mut drive, (rate, place, when), &mut next)).into()
 }
 
-fn device(when: When) -> Device {
+fn device(when: When) -> DriveSpec {
     let preset = preset(PRESET);
-    let preset = Device { ftl: FtlSpec { mapping_unit: UNIT, ..preset.ftl }, ..preset };
+    let preset = DriveSpec { ftl: FtlSpec { mapping_unit: UNIT, ..preset.ftl }, ..preset };
     let mut device = smaller(&preset, CAPACITY);
     if when == When::Background {
         let ftl = &mut device.ftl;

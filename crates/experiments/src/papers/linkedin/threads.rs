@@ -1,8 +1,8 @@
 //! Threads and sizes: small writes need several threads to use a drive, large ones do not.
 
 use prism_base::{Bytes, Nanos, Rng};
-use prism_ssd::device::{MapLoad, Mapping, WriteCache};
-use prism_ssd::{Device, InitialState};
+use prism_ssd::spec::{MapLoad, Mapping, WriteCache};
+use prism_ssd::{DriveSpec, InitialState};
 
 use super::writers::{PRESET, Stretch, threads, wide, write};
 use super::{Bench, MIB};
@@ -170,7 +170,7 @@ fn under(bench: Bench, mechanism: Mechanism, count: u32) -> Stretch {
         Mechanism::Cleaning | Mechanism::CleaningInPieces => InitialState::Steady,
     };
     if mechanism == Mechanism::MapCache {
-        let page = u64::from(device.entries_per_translation_page()) * Device::MAP_ENTRY;
+        let page = u64::from(device.entries_per_translation_page()) * DriveSpec::MAP_ENTRY;
         device.ftl.mapping = Mapping::Dftl;
         (device.ftl.map_load, device.ftl.map_cache) = (MapLoad::Page, Some(Bytes(4 * page)));
     }

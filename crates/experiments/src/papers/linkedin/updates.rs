@@ -88,7 +88,7 @@ fn row(bench: Bench, update: Update) -> UpdateRow {
     let stretch = run(bench, &mut drive, update, count);
     let mut write_through = device;
     write_through.drive.firmware_write = Nanos::ZERO;
-    write_through.drive.write_cache = prism_ssd::device::WriteCache::WriteThrough;
+    write_through.drive.write_cache = prism_ssd::spec::WriteCache::WriteThrough;
     let mut drive = prepared(write_through, InitialState::Filled, bench.seed);
     let on_flash = run(bench, &mut drive, update, count / 20).latency;
     UpdateRow { update, stretch, on_flash }

@@ -4,7 +4,7 @@ use prism_base::{Bytes, Nanos};
 use prism_engine::FlashCounts;
 use prism_nand::Cause;
 use prism_ssd::scale::fit_wide;
-use prism_ssd::{Device, Drive, HostOp, Request};
+use prism_ssd::{Drive, DriveSpec, HostOp, Request};
 
 use crate::drives::preset;
 use crate::load::{self, Tally};
@@ -13,7 +13,7 @@ use crate::load::{self, Tally};
 pub(super) const PRESET: &str = "pcie-mlc";
 
 /// The preset with all its dies and smaller blocks, with `capacity` or a little more.
-pub(super) fn wide(capacity: Bytes) -> Device {
+pub(super) fn wide(capacity: Bytes) -> DriveSpec {
     fit_wide(&preset(PRESET), capacity).expect("a smaller drive of the same kind").device
 }
 

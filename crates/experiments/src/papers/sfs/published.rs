@@ -3,7 +3,7 @@
 use super::segments::{SEGMENT_PAGES, SegmentRow, Stream};
 use super::sizes::{Map, Ssd};
 use super::{Found, segments};
-use crate::comparison::{Beside, Quantity, Why};
+use crate::comparison::{Comparison, Quantity, Why};
 
 const TABLE: &str = "table of SSDs";
 const CHARACTERISTICS: &str = "characteristics";
@@ -11,21 +11,21 @@ const ARITHMETIC: &str = "arithmetic";
 
 /// Every comparison.
 #[must_use]
-pub fn compare(found: &Found) -> Vec<Beside> {
-    let mut all: Vec<Beside> = Ssd::ALL.into_iter().flat_map(|ssd| table(found, ssd)).collect();
+pub fn compare(found: &Found) -> Vec<Comparison> {
+    let mut all: Vec<Comparison> = Ssd::ALL.into_iter().flat_map(|ssd| table(found, ssd)).collect();
     all.extend(meets(found));
     all.extend(found.segments.iter().flat_map(segment));
     all
 }
 
 /// The two rates of a drive in the paper, compared with each mapping.
-fn table(found: &Found, ssd: Ssd) -> Vec<Beside> {
+fn table(found: &Found, ssd: Ssd) -> Vec<Comparison> {
     let (sequential, random) = ssd.published();
     let mut all = Vec::new();
     for map in [Map::Page, Map::Groups, Map::Fast, Map::Bast] {
         let Some(row) = found.sizes_of(ssd, map).next() else { continue };
         let name = format!("{}, {}", ssd.name(), map.name());
-        let rate = |what: &str, published, ours: f64, why| Beside {
+        let rate = |what: &str, published, ours: f64, why| Comparison {
             what: format!("{name}: {what}"),
             place: TABLE,
             quantity: Quantity::MegabytesPerSecond,
@@ -60,9 +60,9 @@ fn why_random(map: Map) -> Why {
 
 /// "Random write performance becomes same as sequential write performance when the request
 /// size is same as erase block size."
-fn meets(found: &Found) -> Vec<Beside> {
+fn meets(found: &Found) -> Vec<Comparison> {
     let rows = found.sizes.iter().filter(|row| row.size == row.erase_block);
-    let beside = |row: &super::SizeRow| Beside {
+    let comparison = |row: &super::SizeRow| Comparison {
         what: format!(
             "{}, {}: random writes of {} over sequential",
             row.ssd.name(),
@@ -79,19 +79,19 @@ fn meets(found: &Found) -> Vec<Beside> {
              valid data",
         ),
     };
-    rows.map(beside).collect()
+    rows.map(comparison).collect()
 }
 
 /// Write amplification and erases of a stream against arithmetic. If segments are whole blocks, no
 /// page is copied and a block of 128 pages is erased for every 128 pages written. A segment that
 /// begins inside a block may cost one more block.
-fn segment(row: &SegmentRow) -> Vec<Beside> {
+fn segment(row: &SegmentRow) -> Vec<Comparison> {
     let extra = match row.stream {
         Stream::Aligned => 0.0,
         Stream::Misaligned => f64::from(segments::BLOCK_PAGES) / f64::from(SEGMENT_PAGES),
         Stream::Interleaved | Stream::Pages => return Vec::new(),
     };
-    let beside = |what: &str, published: f64, ours| Beside {
+    let comparison = |what: &str, published: f64, ours| Comparison {
         what: format!("{}, {}: {what}", row.map.name(), row.stream.name()),
         place: ARITHMETIC,
         quantity: Quantity::Ratio,
@@ -111,7 +111,7 @@ fn segment(row: &SegmentRow) -> Vec<Beside> {
     };
     let erases = 1000.0 / f64::from(segments::BLOCK_PAGES);
     vec![
-        beside("write amplification", 1.0 + extra, row.write_amplification),
-        beside("erases of 1000 pages", erases * (1.0 + extra), row.erases),
+        comparison("write amplification", 1.0 + extra, row.write_amplification),
+        comparison("erases of 1000 pages", erases * (1.0 + extra), row.erases),
     ]
 }

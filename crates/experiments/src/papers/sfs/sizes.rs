@@ -3,8 +3,8 @@
 use prism_base::{Bytes, Rng};
 use prism_ftl::{Frontiers, VictimPolicy};
 use prism_nand::Cause;
-use prism_ssd::device::Mapping;
-use prism_ssd::{Device, HostOp, InitialState, Request};
+use prism_ssd::spec::Mapping;
+use prism_ssd::{DriveSpec, HostOp, InitialState, Request};
 
 use super::Bench;
 use crate::drives::{prepared, preset};
@@ -138,7 +138,7 @@ pub(super) fn rows(bench: Bench, ssd: Ssd, map: Map) -> Vec<SizeRow> {
 }
 
 /// The preset with `map` and fewer blocks, and the same share of spare flash.
-fn device(bench: Bench, ssd: Ssd, map: Map) -> Device {
+fn device(bench: Bench, ssd: Ssd, map: Map) -> DriveSpec {
     let mut device = preset(ssd.preset());
     let blocks = match bench.scale {
         Scale::Full => 256,
@@ -171,7 +171,7 @@ fn device(bench: Bench, ssd: Ssd, map: Map) -> Device {
 }
 
 /// The bytes of a block of every die.
-fn erase_block(device: &Device) -> Bytes {
+fn erase_block(device: &DriveSpec) -> Bytes {
     let geometry = device.geometry();
     Bytes(u64::from(geometry.units_per_block() * geometry.die_groups()) * geometry.unit.0)
 }
@@ -194,7 +194,7 @@ enum Order {
 /// spare flash or the log. With page-level mapping the drive starts in the steady state of small
 /// random writes; with block-level mappings, or if whole blocks are written, it starts after a
 /// sequential fill.
-fn run(bench: Bench, device: &Device, size: Bytes, order: Order) -> (f64, f64) {
+fn run(bench: Bench, device: &DriveSpec, size: Bytes, order: Order) -> (f64, f64) {
     // After a sequential fill, writes of whole erase blocks stay aligned to blocks. After other
     // writes a drive with page-level mapping begins each of them inside a block, for good.
     let whole = size.0.is_multiple_of(erase_block(device).0);
@@ -222,7 +222,7 @@ fn run(bench: Bench, device: &Device, size: Bytes, order: Order) -> (f64, f64) {
 
 /// The number of writes before the measurement, and again during it: the capacity with page-level
 /// mapping, one and a half times the log if log blocks are merged when they are full.
-fn writes(device: &Device, size: Bytes) -> u64 {
+fn writes(device: &DriveSpec, size: Bytes) -> u64 {
     let unit = device.ftl.mapping_unit;
     let units = match device.ftl.mapping {
         Mapping::Page | Mapping::Dftl | Mapping::Zns => u64::from(device.logical_units()),

@@ -11,7 +11,7 @@ use prism_report::json::{chart, table};
 use prism_report::{Block, Document, Section, Table};
 use serde_json::Value;
 
-use super::{beside_tables, scale_name};
+use super::{comparison_tables, scale_name};
 
 /// Everything that was computed, and how.
 pub struct Atc09 {
@@ -183,7 +183,7 @@ pub fn json(found: &Atc09) -> Value {
     all.insert("id".into(), "atc09".into());
     all.insert("seed".into(), found.seed.into());
     all.insert("scale".into(), scale_name(found.scale).into());
-    all.insert("comparisons".into(), beside_tables::json(&found.results.lines()));
+    all.insert("comparisons".into(), comparison_tables::json(&found.results.lines()));
     for experiment in experiments(&found.results) {
         let mut part = serde_json::Map::new();
         for (key, one) in &experiment.tables {
@@ -206,7 +206,7 @@ pub fn document(found: &Atc09) -> Document {
     let mut document = Document::new("Block management in solid-state devices", subtitle);
     let lead = "Every number that the paper prints, in its order. Agreement is within 15 %.";
     let lines = found.results.lines();
-    document.sections.push(beside_tables::section("Published and ours", lead, &lines));
+    document.sections.push(comparison_tables::section("Published and ours", lead, &lines));
     for experiment in experiments(&found.results) {
         let mut section = Section::new(experiment.title, experiment.lead);
         section.blocks.extend(experiment.tables.into_iter().map(|(_, table)| Block::Table(table)));

@@ -9,7 +9,7 @@ use prism_report::{
 };
 
 use super::{LinkedIn, tables};
-use crate::reproduction::{beside_tables, scale_name};
+use crate::reproduction::{comparison_tables, scale_name};
 
 /// What was found, for people.
 #[must_use]
@@ -22,7 +22,7 @@ pub fn document(result: &LinkedIn) -> Document {
     let lead = "What the article says, by the heading under which it says so, beside what a \
                 simulated drive gives.";
     let mut document = Document::new("Designing SSD-friendly applications", subtitle);
-    document.sections = vec![beside_tables::section("Compared", lead, &result.compared)];
+    document.sections = vec![comparison_tables::section("Compared", lead, &result.compared)];
     document.sections.extend(sections(&result.found));
     document.sections.push(limits(result.scale));
     document

@@ -4,12 +4,12 @@ mod document;
 mod tables;
 
 use prism_experiments::Scale;
-use prism_experiments::beside::Beside;
+use prism_experiments::comparison::Comparison;
 use prism_experiments::linkedin::{Found, changes, compare};
 use prism_report::json::table;
 use serde_json::{Value, json};
 
-use super::{beside_tables, scale_name};
+use super::{comparison_tables, scale_name};
 
 pub use document::document;
 
@@ -22,7 +22,7 @@ pub struct LinkedIn {
     /// What was measured.
     pub found: Found,
     /// The article's numbers beside ours.
-    pub compared: Vec<Beside>,
+    pub compared: Vec<Comparison>,
 }
 
 impl LinkedIn {
@@ -42,7 +42,7 @@ pub fn json(result: &LinkedIn) -> Value {
         "id": "linkedin",
         "seed": result.seed,
         "scale": scale_name(result.scale),
-        "compared": beside_tables::json(&result.compared),
+        "compared": comparison_tables::json(&result.compared),
         "threads": table(&tables::threads(&found.threads)),
         "sizes": table(&tables::sizes(&found.sizes)),
         "threshold": table(&tables::threshold(&found.threshold)),

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use prism_base::{Bytes, Rng};
 use prism_engine::FaultCounts;
-use prism_ssd::device::FaultSpec;
-use prism_ssd::{Completion, Device, Drive, HostOp, Request, Status};
+use prism_ssd::spec::FaultSpec;
+use prism_ssd::{Completion, Drive, DriveSpec, HostOp, Request, Status};
 
 use super::swarm;
 
@@ -53,7 +53,7 @@ pub struct Model {
 }
 
 impl Model {
-    pub fn new(device: Device, seed: u64) -> Option<Self> {
+    pub fn new(device: DriveSpec, seed: u64) -> Option<Self> {
         let nand = device.erased_with_content();
         let units = vec![Unit::default(); device.page_config().logical_units as usize];
         let unit = device.ftl.mapping_unit.0;

@@ -1,12 +1,12 @@
 //! Drives whose flash fails often, drawn at random.
 
 use prism_base::{Bytes, Rng};
-use prism_ssd::Device;
+use prism_ssd::DriveSpec;
 
 use super::{aged, swarm};
 
 /// A drive of any kind whose flash fails often, with room for blocks to be retired.
-pub fn device(rng: &mut Rng, draw: impl Fn(&mut Rng) -> Device) -> Device {
+pub fn device(rng: &mut Rng, draw: impl Fn(&mut Rng) -> DriveSpec) -> DriveSpec {
     loop {
         let mut device = draw(rng);
         let more = swarm::one_of(rng, &[2, 4, 8]);

@@ -3,8 +3,8 @@
 use prism_base::Rng;
 use prism_engine::FaultCounts;
 use prism_nand::{BlockId, DieGroupId};
-use prism_ssd::device::WriteCache;
-use prism_ssd::{Completion, Device, DeviceError, Drive, HostOp, Request, Status};
+use prism_ssd::spec::WriteCache;
+use prism_ssd::{Completion, Drive, DriveSpec, DriveSpecError, HostOp, Request, Status};
 
 /// What may be found at a mapping unit: `None` is nothing.
 type Content = Option<u64>;
@@ -56,12 +56,12 @@ pub struct Harness {
 }
 
 impl Harness {
-    pub fn new(device: Device, seed: u64) -> Self {
+    pub fn new(device: DriveSpec, seed: u64) -> Self {
         Self::made(device, seed).unwrap()
     }
 
     /// The same, unless too many blocks are bad from the factory.
-    pub fn made(device: Device, seed: u64) -> Result<Self, DeviceError> {
+    pub fn made(device: DriveSpec, seed: u64) -> Result<Self, DriveSpecError> {
         let nand = device.erased_with_content();
         let mut rng = Rng::stream(seed, "power");
         Ok(Self {

@@ -3,8 +3,8 @@
 use prism_base::{Bytes, Nanos};
 use prism_nand::PageTimes;
 use prism_nand::timing::transfer_time;
-use prism_ssd::device::{Cell, SlcSpec, SlcUsage, WriteCache};
-use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request};
+use prism_ssd::spec::{Cell, SlcSpec, SlcUsage, WriteCache};
+use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request};
 
 pub const UNIT: u64 = 4096;
 pub const READ: Nanos = Nanos(50_000);
@@ -16,8 +16,8 @@ const LINK: u64 = 2_000_000_000;
 
 /// One channel, one die, one plane, pages of one unit, 64 blocks of 16 pages; writes are
 /// complete on flash.
-pub fn lab() -> Device {
-    let mut device = Device::preset("wiscsim").unwrap();
+pub fn lab() -> DriveSpec {
+    let mut device = DriveSpec::preset("wiscsim").unwrap();
     device.name = "lab".into();
     device.flash.channels = 1;
     device.flash.dies_per_channel = 1;
@@ -44,7 +44,7 @@ pub const SLC_PROGRAM: Nanos = Nanos(150_000);
 pub const SLC_BLOCKS: u32 = 16;
 
 /// The drive of [`lab`] with two-bit cells and a part with one.
-pub fn tiers(usage: SlcUsage) -> Device {
+pub fn tiers(usage: SlcUsage) -> DriveSpec {
     let mut device = lab();
     device.flash.cell = Cell::Mlc;
     device.ftl.free_blocks_low = 4;
@@ -100,11 +100,11 @@ pub fn urgent(request: Request) -> Request {
     Request { urgent: true, ..request }
 }
 
-pub fn empty(device: &Device) -> Drive {
+pub fn empty(device: &DriveSpec) -> Drive {
     Drive::new(device.clone(), 1).unwrap()
 }
 
-pub fn filled(device: &Device) -> Drive {
+pub fn filled(device: &DriveSpec) -> Drive {
     let prepared = Drive::prepared(device.clone(), InitialState::Filled, 1, |_, _| true);
     prepared.unwrap().unwrap().0
 }

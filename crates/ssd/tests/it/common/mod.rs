@@ -11,13 +11,13 @@ pub mod zoned;
 use prism_base::{Bytes, Nanos};
 use prism_ftl::{Frontiers, VictimPolicy};
 use prism_nand::PageTimes;
-use prism_ssd::Device;
-use prism_ssd::device::WriteCache;
+use prism_ssd::DriveSpec;
+use prism_ssd::spec::WriteCache;
 
 /// A drive of `blocks` blocks a die with two dies, 2 pages of 2 units a program unit: small enough
 /// for thousands of runs, large enough for every mechanism.
-pub fn tiny(blocks: u32, capacity_units: u64, protected: bool) -> Device {
-    let mut device = Device::preset("consumer-nvme").unwrap();
+pub fn tiny(blocks: u32, capacity_units: u64, protected: bool) -> DriveSpec {
+    let mut device = DriveSpec::preset("consumer-nvme").unwrap();
     device.flash.channels = 1;
     device.flash.dies_per_channel = 2;
     device.flash.planes = 2;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use prism_base::{Rng, SimTime};
 use prism_nand::Cause;
-use prism_ssd::device::Mapping;
-use prism_ssd::{Completion, Device, Drive, HostOp, Request, SubmitError};
+use prism_ssd::spec::Mapping;
+use prism_ssd::{Completion, Drive, DriveSpec, HostOp, Request, SubmitError};
 
 /// How often each kind of request comes; drawn anew for every run, so that some runs
 /// are all of a kind.
@@ -90,7 +90,7 @@ pub struct Model {
 
 impl Model {
     /// An empty drive.
-    pub fn new(device: Device, weights: Weights, seed: u64) -> Self {
+    pub fn new(device: DriveSpec, weights: Weights, seed: u64) -> Self {
         let nand = device.erased_with_content();
         Self {
             unit: device.ftl.mapping_unit.0,

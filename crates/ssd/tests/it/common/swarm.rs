@@ -5,10 +5,10 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::{CleaningMode, Scheduler};
 use prism_ftl::{ConfigError, Frontiers, VictimPolicy};
 use prism_nand::PageTimes;
-use prism_ssd::device::{
+use prism_ssd::spec::{
     Cell, MapLoad, Mapping, RangeSpec, SlcSpec, SlcUsage, SuspendSpec, WriteCache,
 };
-use prism_ssd::{Device, DeviceError};
+use prism_ssd::{DriveSpec, DriveSpecError};
 
 /// One of `items`, each equally likely.
 pub fn one_of<T: Copy>(rng: &mut Rng, items: &[T]) -> T {
@@ -16,13 +16,13 @@ pub fn one_of<T: Copy>(rng: &mut Rng, items: &[T]) -> T {
 }
 
 /// The largest capacity in mapping units that `device` may have; 0 if none.
-pub fn most_units(device: &Device) -> u64 {
+pub fn most_units(device: &DriveSpec) -> u64 {
     let mut huge = device.clone();
     huge.drive.capacity = Bytes(u64::from(device.geometry().units()) * device.ftl.mapping_unit.0);
     match huge.check() {
-        Err(DeviceError::Ftl(ConfigError::NoSpare { usable, .. })) => usable,
+        Err(DriveSpecError::Ftl(ConfigError::NoSpare { usable, .. })) => usable,
         // A watermark that does not fit the blocks is refused whatever the capacity.
-        Err(DeviceError::Ftl(_) | DeviceError::Geometry(_)) => 0,
+        Err(DriveSpecError::Ftl(_) | DriveSpecError::Geometry(_)) => 0,
         other => panic!("all of the flash cannot be promised: {other:?}"),
     }
 }
@@ -39,9 +39,9 @@ fn victim(rng: &mut Rng) -> VictimPolicy {
 }
 
 /// A small drive with everything drawn from `rng`.
-pub fn device(rng: &mut Rng) -> Device {
+pub fn device(rng: &mut Rng) -> DriveSpec {
     loop {
-        let mut device = Device::preset("consumer-nvme").unwrap();
+        let mut device = DriveSpec::preset("consumer-nvme").unwrap();
         device.ftl.mapping_unit = Bytes(one_of(rng, &[512, 4096]));
         let (channels, dies) = one_of(rng, &[(1, 1), (1, 2), (2, 1), (1, 3), (3, 1)]);
         device.flash.channels = channels;
@@ -124,7 +124,7 @@ impl Kind {
     ];
 
     /// A small drive of this kind with everything else drawn from `rng`.
-    pub fn draw(self, rng: &mut Rng) -> Device {
+    pub fn draw(self, rng: &mut Rng) -> DriveSpec {
         loop {
             let device = match self {
                 Self::ByBlock(mapping) => mapped_by(mapping, rng),
@@ -152,13 +152,13 @@ pub const BY_BLOCK: [Mapping; 4] = [Mapping::Hybrid, Mapping::Bast, Mapping::Blo
 
 /// A small drive with a mapping by blocks and everything drawn from `rng`, often as full as
 /// its bound allows, and often with a single log block.
-pub fn by_block(rng: &mut Rng) -> Device {
+pub fn by_block(rng: &mut Rng) -> DriveSpec {
     let mapping = one_of(rng, &BY_BLOCK);
     mapped_by(mapping, rng)
 }
 
 /// The same, with this mapping by blocks.
-pub fn mapped_by(mapping: Mapping, rng: &mut Rng) -> Device {
+pub fn mapped_by(mapping: Mapping, rng: &mut Rng) -> DriveSpec {
     loop {
         let mut device = device(rng);
         device.ftl.mapping = mapping;
@@ -204,7 +204,7 @@ pub fn mapped_by(mapping: Mapping, rng: &mut Rng) -> Device {
 }
 
 /// The same drive with its first addresses, or all but the last, mapped in another way.
-fn with_ranges(mut device: Device, rng: &mut Rng) -> Device {
+fn with_ranges(mut device: DriveSpec, rng: &mut Rng) -> DriveSpec {
     let all = [Mapping::Page, Mapping::Page, Mapping::Block, Mapping::Bast, Mapping::Fast];
     let mut share = one_of(rng, &[0.3, 0.5]);
     for _ in 0..1 + rng.below(2) {
@@ -230,7 +230,7 @@ fn with_ranges(mut device: Device, rng: &mut Rng) -> Device {
 
 /// Program units of one unit, for mappings whose units stand at their own offsets, and cells of
 /// which some stand pages that are left out.
-fn one_unit_a_program_unit(device: &mut Device, rng: &mut Rng) {
+fn one_unit_a_program_unit(device: &mut DriveSpec, rng: &mut Rng) {
     let flash = &mut device.flash;
     flash.pages_per_program = 1;
     device.ftl.mapping_unit = flash.page;
@@ -245,7 +245,7 @@ fn one_unit_a_program_unit(device: &mut Device, rng: &mut Rng) {
 
 /// A small drive with SLC blocks, used as `usage` says, and everything drawn
 /// from `rng`.
-pub fn tiers(rng: &mut Rng, usage: SlcUsage) -> Device {
+pub fn tiers(rng: &mut Rng, usage: SlcUsage) -> DriveSpec {
     loop {
         let mut device = device(rng);
         device.ftl.mapping = Mapping::Page;
@@ -302,7 +302,7 @@ pub fn tiers(rng: &mut Rng, usage: SlcUsage) -> Device {
 }
 
 /// A rule of a region, often as much as the region can hold.
-fn draw_rule(device: &mut Device, rng: &mut Rng) {
+fn draw_rule(device: &mut DriveSpec, rng: &mut Rng) {
     let unit = device.ftl.mapping_unit.0;
     let handles = device.ftl.placement_handles;
     let room = device.geometry().slc_raw().0 / unit;
@@ -315,7 +315,7 @@ fn draw_rule(device: &mut Device, rng: &mut Rng) {
             slc.below = Some(Bytes(unit * (1 + rng.below(room.max(2)))));
             for _ in 0..64 {
                 match device.check() {
-                    Err(DeviceError::Ftl(ConfigError::SlcRegion { usable: 1.., .. })) => {
+                    Err(DriveSpecError::Ftl(ConfigError::SlcRegion { usable: 1.., .. })) => {
                         let below = device.slc.as_mut().and_then(|slc| slc.below.as_mut());
                         let below = below.expect("it was just set");
                         below.0 = (below.0 * 9 / 10).max(unit);
@@ -327,7 +327,7 @@ fn draw_rule(device: &mut Device, rng: &mut Rng) {
     }
 }
 
-fn draw_flash(device: &mut Device, rng: &mut Rng) {
+fn draw_flash(device: &mut DriveSpec, rng: &mut Rng) {
     let flash = &mut device.flash;
     let dies = flash.channels * flash.dies_per_channel;
     flash.superblock_dies = one_of(rng, &[1, 1, dies]);
@@ -356,7 +356,7 @@ fn draw_flash(device: &mut Device, rng: &mut Rng) {
     }
 }
 
-fn draw_ftl(device: &mut Device, rng: &mut Rng) {
+fn draw_ftl(device: &mut DriveSpec, rng: &mut Rng) {
     let ftl = &mut device.ftl;
     ftl.free_blocks_critical = 2 + rng.below(2) as u32;
     ftl.cleaning = one_of(rng, &CleaningMode::ALL);
@@ -375,7 +375,7 @@ fn draw_ftl(device: &mut Device, rng: &mut Rng) {
     ftl.wear_victims_above_mean = rng.chance(0.3).then(|| rng.below(3) as u32);
 }
 
-fn draw_drive(device: &mut Device, rng: &mut Rng) {
+fn draw_drive(device: &mut DriveSpec, rng: &mut Rng) {
     let drive = &mut device.drive;
     drive.queues = 1 + rng.below(3) as u32;
     if rng.chance(0.5) {

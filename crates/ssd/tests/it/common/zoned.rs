@@ -2,7 +2,7 @@
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_nand::PageTimes;
-use prism_ssd::{Completion, Device, Drive, HostOp, Request, SubmitError};
+use prism_ssd::{Completion, Drive, DriveSpec, HostOp, Request, SubmitError};
 
 pub const UNIT: u64 = 4096;
 /// Units from one zone of [`device`] to the next, and units that it holds.
@@ -13,8 +13,8 @@ pub const ZONES: u64 = 10;
 
 /// Four dies; zones over so many of them; program units of 4 units. Two zones may be open and three
 /// active.
-pub fn device(members: u32) -> Device {
-    let mut device = Device::preset("zn540").unwrap();
+pub fn device(members: u32) -> DriveSpec {
+    let mut device = DriveSpec::preset("zn540").unwrap();
     device.name = "small".into();
     device.flash.channels = 2;
     device.flash.dies_per_channel = 2;
@@ -83,7 +83,7 @@ pub struct Model {
 type Refused = &'static str;
 
 impl Model {
-    pub fn new(device: &Device) -> Self {
+    pub fn new(device: &DriveSpec) -> Self {
         let shape = device.zone_shape().unwrap();
         let zone = Zone { state: 'E', pointer: 0, last: 0 };
         let (open_max, active_max) = (shape.max_open as usize, shape.max_active as usize);

@@ -1,7 +1,7 @@
 //! Jobs from text on small drives, and what they issued.
 
 use prism_base::{Bytes, SimTime};
-use prism_ssd::{Device, Drive, HostOp, InitialState, fit};
+use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, fit};
 use prism_workload::fio::{self, FioError, Job, JobReader, Outcome, jobs};
 use prism_workload::{Finished, Observer, Progress};
 
@@ -10,7 +10,7 @@ pub const CAPACITY: u64 = 64 << 20;
 
 /// A default drive of 64 MiB, filled.
 pub fn drive() -> Drive {
-    let device = fit(&Device::preset("dc-tlc").unwrap(), Bytes(CAPACITY)).unwrap().device;
+    let device = fit(&DriveSpec::preset("dc-tlc").unwrap(), Bytes(CAPACITY)).unwrap().device;
     let prepared = Drive::prepared(device, InitialState::Filled, 1, |_, _| true);
     prepared.unwrap().unwrap().0
 }

@@ -5,7 +5,7 @@ use prism_ftl::{Frontiers, FtlConfig, RangeConfig, RangesConfig, VictimPolicy};
 use serde::Deserialize;
 
 use super::parts::opt_victim;
-use super::{Device, DeviceError, Mapping, bad};
+use super::{DriveSpec, DriveSpecError, Mapping, bad};
 
 /// One `[[range]]`. What is not given is as in `[ftl]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -45,7 +45,7 @@ impl RangeSpec {
     }
 
     /// What `[ftl]` would say if this were the whole drive.
-    fn apply(&self, device: &mut Device) {
+    fn apply(&self, device: &mut DriveSpec) {
         let ftl = &mut device.ftl;
         let by_block = self.mapping.is_by_block();
         ftl.mapping = self.mapping;
@@ -62,7 +62,7 @@ impl RangeSpec {
     }
 }
 
-impl Device {
+impl DriveSpec {
     /// Each range as a drive of its own, in the order of their addresses; what the shares
     /// leave is one more, mapped as `[ftl]` says. Empty if there is no `[[range]]`.
     #[must_use]
@@ -108,7 +108,7 @@ impl Device {
         FtlConfig::Ranges(RangesConfig { ranges })
     }
 
-    pub(super) fn check_ranges(&self) -> Result<(), DeviceError> {
+    pub(super) fn check_ranges(&self) -> Result<(), DriveSpecError> {
         let in_order = |shares: &mut dyn Iterator<Item = f64>| {
             let shares: Vec<f64> = shares.collect();
             shares.iter().all(|&share| share > 0.0) && shares.iter().sum::<f64>() < 1.0 + 1e-9

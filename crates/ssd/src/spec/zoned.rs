@@ -3,10 +3,10 @@
 use prism_base::Bytes;
 use prism_ftl::ZonedConfig;
 
-use super::{Device, DeviceError, Mapping, WriteCache, bad};
+use super::{DriveSpec, DriveSpecError, Mapping, WriteCache, bad};
 use crate::zones::ZoneShape;
 
-impl Device {
+impl DriveSpec {
     /// Whether it is a zoned drive.
     #[must_use]
     pub fn is_zoned(&self) -> bool {
@@ -59,7 +59,7 @@ impl Device {
     }
 
     /// What the zoned mapping needs is there, and nothing is that it would ignore.
-    pub(super) fn check_zoned(&self) -> Result<(), DeviceError> {
+    pub(super) fn check_zoned(&self) -> Result<(), DriveSpecError> {
         let (ftl, drive) = (&self.ftl, &self.drive);
         let Some(size) = ftl.zone_size.filter(|size| size.0 > 0) else {
             return bad("ftl.zone_size", "nothing", "mapping \"zns\" needs the size of a zone");
@@ -122,7 +122,7 @@ impl Device {
     }
 
     /// No field of the zoned mapping is there.
-    pub(super) fn check_no_zones(&self) -> Result<(), DeviceError> {
+    pub(super) fn check_no_zones(&self) -> Result<(), DriveSpecError> {
         let ftl = &self.ftl;
         let fields = [
             ("ftl.zone_size", ftl.zone_size.map(|size| size.to_string())),

@@ -3,9 +3,9 @@
 
 use prism_ftl::{Frontiers, HybridConfig};
 
-use super::{Device, DeviceError, Mapping, bad};
+use super::{DriveSpec, DriveSpecError, Mapping, bad};
 
-impl Device {
+impl DriveSpec {
     /// What a mapping by blocks is told.
     pub(super) fn hybrid_config(&self) -> HybridConfig {
         let ftl = &self.ftl;
@@ -36,7 +36,7 @@ impl Device {
     }
 
     /// What the mapping by blocks needs is there, and nothing is that it would ignore.
-    pub(super) fn check_by_block(&self) -> Result<(), DeviceError> {
+    pub(super) fn check_by_block(&self) -> Result<(), DriveSpecError> {
         let (ftl, flash) = (&self.ftl, &self.flash);
         let blocks = [
             ("ftl.group_blocks", ftl.group_blocks),
@@ -97,7 +97,7 @@ impl Device {
     }
 
     /// No field of the mappings by block is there.
-    pub(super) fn check_not_by_block(&self) -> Result<(), DeviceError> {
+    pub(super) fn check_not_by_block(&self) -> Result<(), DriveSpecError> {
         let fields = [
             ("ftl.group_blocks", self.ftl.group_blocks.map(|blocks| blocks.to_string())),
             ("ftl.group_log_blocks", self.ftl.group_log_blocks.map(|blocks| blocks.to_string())),

@@ -2,16 +2,16 @@
 
 use prism_nand::Geometry;
 
-use super::{Device, DeviceError, bad};
+use super::{DriveSpec, DriveSpecError, bad};
 
-impl Device {
+impl DriveSpec {
     /// Changes the number of blocks so that the effective over-provisioning is the least
     /// that is not below `share` (0.07 is 7 %). Capacity and everything else stay.
     ///
     /// # Errors
-    /// [`DeviceError`] if no number of blocks gives it; the device is changed then and of no
+    /// [`DriveSpecError`] if no number of blocks gives it; the device is changed then and of no
     /// further use.
-    pub fn set_over_provisioning(&mut self, share: f64) -> Result<(), DeviceError> {
+    pub fn set_over_provisioning(&mut self, share: f64) -> Result<(), DriveSpecError> {
         let effective = |blocks: u32| {
             let mut other = self.clone();
             other.flash.blocks_per_plane = blocks;

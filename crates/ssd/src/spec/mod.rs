@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 pub use faults::FaultSpec;
 pub use parts::{
-    Cell, Datasheet, DriveSpec, Flash, FtlSpec, MapLoad, Mapping, SuspendSpec, WriteCache,
+    Cell, ControllerSpec, Datasheet, Flash, FtlSpec, MapLoad, Mapping, SuspendSpec, WriteCache,
 };
 pub use slc::{SlcSpec, SlcUsage};
 
@@ -27,7 +27,7 @@ pub use ranges::RangeSpec;
 /// Why a device file cannot be used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum DeviceError {
+pub enum DriveSpecError {
     /// Not TOML, a field is missing or unknown, or a value has no unit. The message
     /// names line and field.
     #[error("{0}")]
@@ -68,7 +68,7 @@ pub enum DeviceError {
 /// `[datasheet]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Device {
+pub struct DriveSpec {
     /// Short name.
     pub name: String,
     /// One line for a report.
@@ -83,7 +83,7 @@ pub struct Device {
     #[serde(default, rename = "range")]
     pub ranges: Vec<RangeSpec>,
     /// What the host sees.
-    pub drive: DriveSpec,
+    pub drive: ControllerSpec,
     /// Blocks of SLC beside the others.
     #[serde(default)]
     pub slc: Option<SlcSpec>,
@@ -128,7 +128,7 @@ const ZONED_PRESETS: &[(&str, &str)] = &[
     ("zns-small", include_str!("../../presets/zns-small.toml")),
 ];
 
-impl Device {
+impl DriveSpec {
     /// The preset that is used where none is named.
     pub const DEFAULT_PRESET: &str = "dc-tlc";
     /// Erased blocks of a die that only cleaning may open: one is enough to empty any
@@ -148,29 +148,29 @@ impl Device {
     /// The preset called `name`.
     ///
     /// # Errors
-    /// [`DeviceError::UnknownPreset`] lists those that exist.
-    pub fn preset(name: &str) -> Result<Self, DeviceError> {
+    /// [`DriveSpecError::UnknownPreset`] lists those that exist.
+    pub fn preset(name: &str) -> Result<Self, DriveSpecError> {
         Self::from_toml(Self::preset_text(name)?)
     }
 
     /// The file of the preset called `name`.
     ///
     /// # Errors
-    /// [`DeviceError::UnknownPreset`] lists those that exist.
-    pub fn preset_text(name: &str) -> Result<&'static str, DeviceError> {
+    /// [`DriveSpecError::UnknownPreset`] lists those that exist.
+    pub fn preset_text(name: &str) -> Result<&'static str, DriveSpecError> {
         let found = PRESETS.iter().chain(ZONED_PRESETS).find(|(known, _)| *known == name);
         found.map(|&(_, text)| text).ok_or_else(|| {
             let names = Self::preset_names().chain(Self::zoned_preset_names());
             let known = names.collect::<Vec<_>>().join(", ");
-            DeviceError::UnknownPreset { name: name.into(), known }
+            DriveSpecError::UnknownPreset { name: name.into(), known }
         })
     }
 
     /// Reads and checks a device file.
     ///
     /// # Errors
-    /// [`DeviceError`] names line and field.
-    pub fn from_toml(text: &str) -> Result<Self, DeviceError> {
+    /// [`DriveSpecError`] names line and field.
+    pub fn from_toml(text: &str) -> Result<Self, DriveSpecError> {
         let device: Self = toml::from_str(text).map_err(|error| syntax(text, &error))?;
         device.check()?;
         Ok(device)
@@ -179,8 +179,8 @@ impl Device {
     /// Checks every value against the others.
     ///
     /// # Errors
-    /// [`DeviceError`] names the field.
-    pub fn check(&self) -> Result<(), DeviceError> {
+    /// [`DriveSpecError`] names the field.
+    pub fn check(&self) -> Result<(), DriveSpecError> {
         self.check_slc_cells()?;
         self.geometry().check()?;
         if self.flash.endurance == 0 {
@@ -199,7 +199,7 @@ impl Device {
 
     /// What is pending at the dies may not lie further apart than [`prism_base::Timers`] can tell,
     /// half an hour, with all retries of a read and all dies of a channel waiting for it.
-    fn check_times(&self) -> Result<(), DeviceError> {
+    fn check_times(&self) -> Result<(), DriveSpecError> {
         let (longest, longest_of_flash) = (Nanos(60_000_000_000), Nanos(10_000_000_000));
         let slowest = |times: &PageTimes| times.all().iter().copied().max().unwrap_or(Nanos::ZERO);
         let slc = |time: fn(&SlcSpec) -> Nanos| self.slc.as_ref().map_or(Nanos::ZERO, time);
@@ -238,7 +238,7 @@ impl Device {
         Ok(())
     }
 
-    fn check_flash(&self) -> Result<(), DeviceError> {
+    fn check_flash(&self) -> Result<(), DriveSpecError> {
         let flash = &self.flash;
         if flash.pages_per_program > 1 && flash.t_program.all().len() > 1 {
             let why = "one program writes all types of pages, so it takes one time";
@@ -263,7 +263,7 @@ impl Device {
         Ok(())
     }
 
-    fn check_drive(&self) -> Result<(), DeviceError> {
+    fn check_drive(&self) -> Result<(), DriveSpecError> {
         let drive = &self.drive;
         let depths = [("drive.queue_depth", drive.queue_depth), ("drive.queues", drive.queues)];
         for (field, value) in depths {
@@ -285,7 +285,7 @@ impl Device {
         Ok(())
     }
 
-    fn check_ftl(&self) -> Result<(), DeviceError> {
+    fn check_ftl(&self) -> Result<(), DriveSpecError> {
         let ftl = &self.ftl;
         if ftl.free_blocks_critical <= Self::RESERVE_BLOCKS {
             let why = "must be at least 2: with one erased block left the host cannot write, and \
@@ -522,18 +522,18 @@ impl Device {
     }
 }
 
-fn bad(field: &'static str, value: impl ToString, why: &'static str) -> Result<(), DeviceError> {
-    Err(DeviceError::Value { field, value: value.to_string(), why })
+fn bad(field: &'static str, value: impl ToString, why: &'static str) -> Result<(), DriveSpecError> {
+    Err(DriveSpecError::Value { field, value: value.to_string(), why })
 }
 
 /// The error of the TOML library in one line: where, what, and the line as it stands.
-fn syntax(text: &str, error: &toml::de::Error) -> DeviceError {
+fn syntax(text: &str, error: &toml::de::Error) -> DriveSpecError {
     let start = error.span().map_or(0, |span| span.start.min(text.len()));
     let before = &text.as_bytes()[..start];
     let number = before.iter().filter(|byte| **byte == b'\n').count() + 1;
     let line = text.lines().nth(number - 1).unwrap_or_default().trim();
     let what = error.message().trim().replace('\n', ", ");
-    DeviceError::Syntax(format!("line {number} ({line}): {what}"))
+    DriveSpecError::Syntax(format!("line {number} ({line}): {what}"))
 }
 
 #[cfg(test)]
@@ -542,13 +542,13 @@ mod tests {
 
     #[test]
     fn presets_are_sound() {
-        for name in Device::preset_names() {
-            let device = Device::preset(name).unwrap_or_else(|e| panic!("{name}: {e}"));
+        for name in DriveSpec::preset_names() {
+            let device = DriveSpec::preset(name).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(device.name, name);
             let spare = device.over_provisioning();
             assert!(0.02 < spare.effective && spare.effective < spare.nominal, "{name}: {spare:?}");
         }
-        assert_eq!(Device::preset_names().next(), Some(Device::DEFAULT_PRESET));
+        assert_eq!(DriveSpec::preset_names().next(), Some(DriveSpec::DEFAULT_PRESET));
     }
 
     #[test]
@@ -556,7 +556,7 @@ mod tests {
         let check = |from: &str, to: &str, expected: &str| {
             let text = PRESETS[0].1;
             assert!(text.contains(from), "{from}");
-            let message = Device::from_toml(&text.replace(from, to)).unwrap_err().to_string();
+            let message = DriveSpec::from_toml(&text.replace(from, to)).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
         };
         check("page = \"16KiB\"", "", "missing field `page`");
@@ -578,7 +578,7 @@ mod tests {
 
     #[test]
     fn an_unknown_preset_lists_the_known() {
-        let message = Device::preset("fast").unwrap_err().to_string();
+        let message = DriveSpec::preset("fast").unwrap_err().to_string();
         assert!(message.contains("dc-tlc") && message.contains("femu"), "{message}");
     }
 }

@@ -1,4 +1,4 @@
-//! The host's log over a zoned drive: what it holds against a naive model, what it copies, and
+//! The host FTL over a zoned drive: what it holds against a naive model, what it copies, and
 //! what it refuses.
 
 use prism_testkit::seeds;
@@ -6,17 +6,17 @@ use std::collections::BTreeSet;
 
 use prism_base::{Bytes, Rng};
 use prism_replay::{
-    BareWrites, BlockDevice, HostLog, LogError, Options, Pace, Passes, SteadyState, replay,
+    BareWrites, BlockDevice, HostFtl, LogError, Options, Pace, Passes, SteadyState, replay,
 };
-use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request, fit};
+use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request, fit};
 use prism_trace::{Op, Record, VecSource};
 use prism_workload::Silent;
 
 const UNIT: u64 = 4096;
 
 /// Zones of 64 units on two dies.
-fn device(zones: u64) -> Device {
-    let mut device = Device::preset("zn540").unwrap();
+fn device(zones: u64) -> DriveSpec {
+    let mut device = DriveSpec::preset("zn540").unwrap();
     device.flash.channels = 2;
     device.flash.dies_per_channel = 1;
     device.flash.superblock_dies = 2;
@@ -31,14 +31,14 @@ fn device(zones: u64) -> Device {
     device
 }
 
-fn log(zones: u64, units: u64, state: InitialState) -> HostLog {
+fn log(zones: u64, units: u64, state: InitialState) -> HostFtl {
     let device = device(zones);
-    let state = HostLog::drive_state(&device, units * UNIT, state).unwrap();
+    let state = HostFtl::drive_state(&device, units * UNIT, state).unwrap();
     let drive = Drive::prepared(device, state, 1, |_, _| true).unwrap().unwrap().0;
-    HostLog::new(drive, units * UNIT).unwrap()
+    HostFtl::new(drive, units * UNIT).unwrap()
 }
 
-fn drain(log: &mut HostLog) -> Vec<Completion> {
+fn drain(log: &mut HostFtl) -> Vec<Completion> {
     let mut done = Vec::new();
     let mut steps = 0;
     while log.in_flight() > 0 || log.drive().next_event().is_some() {
@@ -54,7 +54,7 @@ fn drain(log: &mut HostLog) -> Vec<Completion> {
 #[test]
 fn random_requests_to_a_log_leave_what_was_written() {
     for seed in seeds(0..12) {
-        let mut rng = Rng::stream(seed, "host log");
+        let mut rng = Rng::stream(seed, "host FTL");
         let units = 700 + rng.below(100);
         let mut log = log(16, units, InitialState::Filled);
         let mut held: BTreeSet<u64> = (0..units).collect();
@@ -114,7 +114,7 @@ fn random_requests_to_a_log_leave_what_was_written() {
 }
 
 /// Random writes of single units at depth, `times` over the log.
-fn overwrite(log: &mut HostLog, times: u64) -> f64 {
+fn overwrite(log: &mut HostFtl, times: u64) -> f64 {
     let mut rng = Rng::stream(7, "overwrites");
     let units = log.units();
     let mut done = Vec::new();
@@ -217,30 +217,30 @@ fn a_trace_replays_to_a_steady_state_and_the_same_twice() {
 fn a_log_that_does_not_fit_is_refused() {
     let made = |zones: u64, units: u64, state: InitialState| {
         let drive = Drive::prepared(device(zones), state, 1, |_, _| true).unwrap().unwrap().0;
-        HostLog::new(drive, units * UNIT).map(|log| log.units())
+        HostFtl::new(drive, units * UNIT).map(|log| log.units())
     };
     assert_eq!(made(16, 800, InitialState::Empty), Ok(800));
     let refused = made(16, 13 * 64, InitialState::Empty).unwrap_err();
     assert_eq!(refused, LogError::TooSmall { units: 13 * 64, most: 815 });
-    let plain = Drive::new(Device::preset("femu").unwrap(), 1).unwrap();
-    assert_eq!(HostLog::new(plain, 1 << 20).unwrap_err(), LogError::NoZones);
-    let state = HostLog::drive_state(&device(16), 1 << 20, InitialState::Settled);
+    let plain = Drive::new(DriveSpec::preset("femu").unwrap(), 1).unwrap();
+    assert_eq!(HostFtl::new(plain, 1 << 20).unwrap_err(), LogError::NoZones);
+    let state = HostFtl::drive_state(&device(16), 1 << 20, InitialState::Settled);
     assert_eq!(state, None);
     // What nobody chose is large enough, and no larger than it has to be.
-    let preset = Device::preset("zn540").unwrap();
+    let preset = DriveSpec::preset("zn540").unwrap();
     for bytes in [1u64 << 20, 10 << 30, 300 << 30] {
-        let addresses = HostLog::addresses_for(&preset, bytes).unwrap();
+        let addresses = HostFtl::addresses_for(&preset, bytes).unwrap();
         let fitted = fit(&preset, Bytes(addresses)).unwrap().device;
         let drive = Drive::new(fitted, 1).unwrap();
-        let log = HostLog::new(drive, bytes).unwrap();
+        let log = HostFtl::new(drive, bytes).unwrap();
         assert!(log.over_provisioning() >= 0.1, "{bytes}: {}", log.over_provisioning());
         assert!(bytes < 10 << 30 || log.over_provisioning() < 0.4, "{}", log.over_provisioning());
     }
     // Of a drive that is too large for it, a log takes a part.
     let units = 9 * 64;
-    let state = HostLog::drive_state(&device(48), units * UNIT, InitialState::Filled).unwrap();
+    let state = HostFtl::drive_state(&device(48), units * UNIT, InitialState::Filled).unwrap();
     let drive = Drive::prepared(device(48), state, 1, |_, _| true).unwrap().unwrap().0;
-    let mut log = HostLog::fitted(drive, units * UNIT).unwrap();
+    let mut log = HostFtl::fitted(drive, units * UNIT).unwrap();
     assert!((log.over_provisioning() - 1.0 / 9.0).abs() < 1e-9, "{}", log.over_provisioning());
     assert!(overwrite(&mut log, 3) > 2.0);
 }

@@ -1,11 +1,11 @@
 //! Published numbers beside ours, as a table and as JSON.
 
-use prism_experiments::beside::{Beside, Quantity, Verdict};
+use prism_experiments::comparison::{Comparison, Quantity, Verdict};
 use prism_report::{Block, Figure, Section, Table, Unit};
 use serde_json::{Value as Json, json};
 
 /// How many of all have each verdict, and all of them below.
-pub fn section(title: &str, lead: &str, all: &[Beside]) -> Section {
+pub fn section(title: &str, lead: &str, all: &[Comparison]) -> Section {
     let mut section = Section::new(title, lead);
     let figure = |verdict: Verdict| {
         Figure::new(verdict.name(), Unit::Count, count(all, verdict))
@@ -16,7 +16,8 @@ pub fn section(title: &str, lead: &str, all: &[Beside]) -> Section {
     let mut reasons: Vec<String> = Vec::new();
     for one in all.iter().filter(|one| !one.reason().is_empty()) {
         let (word, reason) = (one.verdict().name(), one.reason());
-        let others = |other: &&Beside| other.verdict() == one.verdict() && other.reason() == reason;
+        let others =
+            |other: &&Comparison| other.verdict() == one.verdict() && other.reason() == reason;
         let same: Vec<&str> = all.iter().filter(others).map(|other| &*other.what).collect();
         let note = format!("{} ({word}): {reason}.", same.join("; "));
         if !reasons.contains(&note) {
@@ -27,12 +28,12 @@ pub fn section(title: &str, lead: &str, all: &[Beside]) -> Section {
     section
 }
 
-fn count(all: &[Beside], verdict: Verdict) -> u64 {
+fn count(all: &[Comparison], verdict: Verdict) -> u64 {
     all.iter().filter(|one| one.verdict() == verdict).count() as u64
 }
 
 /// A row for each comparison.
-pub fn table(all: &[Beside]) -> Table {
+pub fn table(all: &[Comparison]) -> Table {
     Table::listing(all)
         .text("what", |one| one.what.as_str())
         .text("place", |one| one.place)
@@ -58,8 +59,8 @@ fn show(quantity: Quantity, value: f64) -> String {
 }
 
 /// The same for programs.
-pub fn json(all: &[Beside]) -> Json {
-    let one = |one: &Beside| {
+pub fn json(all: &[Comparison]) -> Json {
+    let one = |one: &Comparison| {
         json!({
             "what": one.what,
             "place": one.place,

@@ -6,7 +6,7 @@ use prism_ftl::{SlcConfig, SlcRule, SlcUse};
 use prism_nand::Slc;
 use serde::Deserialize;
 
-use super::{Cell, Device, DeviceError, Mapping, bad};
+use super::{Cell, DriveSpec, DriveSpecError, Mapping, bad};
 use crate::quantity;
 
 /// `[slc]`
@@ -69,7 +69,7 @@ impl SlcUsage {
     }
 }
 
-impl Device {
+impl DriveSpec {
     /// Blocks with SLC, as the geometry has them.
     pub(super) fn slc_blocks(&self) -> Option<Slc> {
         let bits = self.flash.cell.bits();
@@ -109,7 +109,7 @@ impl Device {
     }
 
     /// There are cells to be used with fewer bits than they have, and one map.
-    pub(super) fn check_slc_cells(&self) -> Result<(), DeviceError> {
+    pub(super) fn check_slc_cells(&self) -> Result<(), DriveSpecError> {
         if self.slc.is_some() && !self.ranges.is_empty() {
             let value = format!("{} ranges", self.ranges.len());
             return bad("range", value, "[slc] does not combine with ranges of other mappings");
@@ -121,7 +121,7 @@ impl Device {
     }
 
     /// Checks `[slc]` against the other sections.
-    pub(super) fn check_slc(&self) -> Result<(), DeviceError> {
+    pub(super) fn check_slc(&self) -> Result<(), DriveSpecError> {
         let Some(slc) = &self.slc else { return Ok(()) };
         if self.ftl.mapping != Mapping::Page {
             let why = "[slc] needs mapping \"page\"";
@@ -143,7 +143,7 @@ impl Device {
         }
     }
 
-    fn check_slc_cache(&self, slc: &SlcSpec) -> Result<(), DeviceError> {
+    fn check_slc_cache(&self, slc: &SlcSpec) -> Result<(), DriveSpecError> {
         let rules = [
             ("slc.below", slc.below.map(|size| size.to_string())),
             ("slc.handle", slc.handle.map(|handle| handle.to_string())),
@@ -169,7 +169,7 @@ impl Device {
         Ok(())
     }
 
-    fn check_slc_rule(&self, slc: &SlcSpec) -> Result<(), DeviceError> {
+    fn check_slc_rule(&self, slc: &SlcSpec) -> Result<(), DriveSpecError> {
         if let Some(fold) = slc.fold_when_idle {
             return bad("slc.fold_when_idle", fold, "only use = \"cache\" is emptied");
         }

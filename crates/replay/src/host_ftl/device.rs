@@ -3,10 +3,10 @@
 use prism_base::SimTime;
 use prism_ssd::{Completion, Drive, HostCounts, ReadOnly, Request, SubmitError};
 
-use super::{HostLog, LogCounts, Use};
+use super::{HostFtl, LogCounts, Use};
 use crate::block_device::BlockDevice;
 
-impl BlockDevice for HostLog {
+impl BlockDevice for HostFtl {
     fn drive(&self) -> &Drive {
         &self.drive
     }

@@ -1,4 +1,4 @@
-//! The host's log over a zoned drive that fails: it moves away from zones that can only be read,
+//! The host FTL over a zoned drive that fails: it moves away from zones that can only be read,
 //! writes again what they have not taken, and stops writing before it would run in circles.
 
 #![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
@@ -7,9 +7,9 @@ use prism_testkit::{all_seeds, seeds};
 use std::collections::BTreeSet;
 
 use prism_base::{Bytes, Rng};
-use prism_replay::{BlockDevice, HostLog, LogError, Options, Pace, Passes, replay};
-use prism_ssd::device::FaultSpec;
-use prism_ssd::{Completion, Device, Drive, HostOp, InitialState, Request, Status, ZoneState};
+use prism_replay::{BlockDevice, HostFtl, LogError, Options, Pace, Passes, replay};
+use prism_ssd::spec::FaultSpec;
+use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request, Status, ZoneState};
 use prism_trace::{Op, Record, VecSource};
 use prism_workload::Silent;
 
@@ -19,8 +19,8 @@ const ZONE: u64 = 64;
 
 /// Zones of 64 units on two dies, with `spare` blocks beside, whose programs and erases fail
 /// with these chances.
-fn device(zones: u64, spare: u32, program: f64, erase: f64) -> Device {
-    let mut device = Device::preset("zn540").unwrap();
+fn device(zones: u64, spare: u32, program: f64, erase: f64) -> DriveSpec {
+    let mut device = DriveSpec::preset("zn540").unwrap();
     device.flash.channels = 2;
     device.flash.dies_per_channel = 1;
     device.flash.superblock_dies = 2;
@@ -44,7 +44,7 @@ fn device(zones: u64, spare: u32, program: f64, erase: f64) -> Device {
 
 /// A log of so many units, and what a host knows of it.
 struct Host {
-    log: HostLog,
+    log: HostFtl,
     units: u64,
     /// Units that hold something; those of refused requests may or may not.
     held: BTreeSet<u64>,
@@ -55,16 +55,16 @@ struct Host {
 }
 
 impl Host {
-    fn new(device: Device, units: u64, seed: u64) -> Self {
-        let state = HostLog::drive_state(&device, units * UNIT, InitialState::Empty).unwrap();
+    fn new(device: DriveSpec, units: u64, seed: u64) -> Self {
+        let state = HostFtl::drive_state(&device, units * UNIT, InitialState::Empty).unwrap();
         let drive = Drive::prepared(device, state, seed, |_, _| true).unwrap().unwrap().0;
         Self {
-            log: HostLog::new(drive, units * UNIT).unwrap(),
+            log: HostFtl::new(drive, units * UNIT).unwrap(),
             units,
             held: BTreeSet::new(),
             open: BTreeSet::new(),
             requests: Vec::new(),
-            rng: Rng::stream(seed, "host log faults"),
+            rng: Rng::stream(seed, "host FTL faults"),
             refused: 0,
         }
     }
@@ -161,7 +161,7 @@ fn random_logs_go_on_over_failing_zones() {
     let (mut read_only, mut offline, mut ended, mut refused) = (0, 0, 0, 0);
     let mut log = prism_replay::LogCounts::default();
     for seed in seeds(0..80) {
-        let mut rng = Rng::stream(seed, "host log device");
+        let mut rng = Rng::stream(seed, "host FTL device");
         let program = [0.0, 0.0005, 0.003][rng.below(3) as usize];
         let device = device(24, 2 + rng.below(6) as u32, program, [0.0, 0.01][seed as usize % 2]);
         let mut host = Host::new(device, 700 + rng.below(300), seed);
@@ -236,8 +236,8 @@ fn what_a_copy_cannot_read_says_that_it_is_lost() {
     faults.read_retries = Some(0);
     let units = 14 * ZONE;
     let drive = Drive::new(device, 2).unwrap();
-    let mut log = HostLog::new(drive, units * UNIT).unwrap();
-    let serve = |log: &mut HostLog, op: HostOp, offset: u64, len: u64| {
+    let mut log = HostFtl::new(drive, units * UNIT).unwrap();
+    let serve = |log: &mut HostFtl, op: HostOp, offset: u64, len: u64| {
         let now = log.drive().now();
         log.submit(Request::new(op, offset, len, 0), now).unwrap();
         let mut done = Vec::new();
@@ -250,7 +250,7 @@ fn what_a_copy_cannot_read_says_that_it_is_lost() {
     for unit in (0..units).chain((0..4 * units).map(|_| rng.below(units))) {
         assert_eq!(serve(&mut log, HostOp::Write, unit * UNIT, UNIT).status, Status::Done);
     }
-    let gone = |log: &HostLog| (0..units).filter(|&u| log.lookup(u as u32).is_none()).count();
+    let gone = |log: &HostFtl| (0..units).filter(|&u| log.lookup(u as u32).is_none()).count();
     let counts = *log.counts();
     let lost = gone(&log);
     println!("{lost} units are lost: {counts:?}");
@@ -276,11 +276,11 @@ fn what_a_copy_cannot_read_says_that_it_is_lost() {
 fn a_log_begins_on_what_is_left() {
     let filled = |program: f64, units: u64| {
         let device = device(24, 4, program, 0.0);
-        let state = HostLog::drive_state(&device, units * UNIT, InitialState::Filled).unwrap();
+        let state = HostFtl::drive_state(&device, units * UNIT, InitialState::Filled).unwrap();
         let drive = Drive::prepared(device, state, 5, |_, _| true).unwrap().unwrap().0;
         let zones = drive.zones().unwrap();
         let failed = zones.count(ZoneState::ReadOnly) + zones.count(ZoneState::Offline);
-        (failed, HostLog::new(drive, units * UNIT))
+        (failed, HostFtl::new(drive, units * UNIT))
     };
     let (failed, log) = filled(0.01, 12 * ZONE);
     let log = log.unwrap();
@@ -302,7 +302,7 @@ fn a_trace_is_replayed_until_nothing_can_be_written() {
     let run = || {
         let device = device(24, 3, 0.001, 0.002);
         let drive = Drive::new(device, 7).unwrap();
-        let mut log = HostLog::new(drive, 700 * UNIT).unwrap();
+        let mut log = HostFtl::new(drive, 700 * UNIT).unwrap();
         let mut source = VecSource::new((0..3000).map(write).collect());
         let options = Options { pace: Pace::Closed { depth: 8 }, passes: Passes::UntilReadOnly };
         let outcome = replay(&mut log, &mut source, &options, &mut Silent).unwrap();

@@ -2,20 +2,21 @@
 
 use std::path::Path;
 
-use prism_workload::fio::words::{NOT_SIMULATED, Role, WORDS, Word};
+use prism_workload::fio::options::{JobOption, NOT_SIMULATED, OPTIONS, Role};
 
-/// The row of a word.
-fn row(word: &Word) -> String {
-    let names: Vec<_> = std::iter::once(word.name).chain(word.aliases.iter().copied()).collect();
+/// The row of an option.
+fn row(option: &JobOption) -> String {
+    let names: Vec<_> =
+        std::iter::once(option.name).chain(option.aliases.iter().copied()).collect();
     let names = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    let meaning = match word.role {
+    let meaning = match option.role {
         Role::Only(values) => {
             let values: Vec<_> = values.iter().map(|value| format!("`{value}`")).collect();
-            format!("only {}: {}", values.join(" or "), word.meaning)
+            format!("only {}: {}", values.join(" or "), option.meaning)
         }
-        _ => word.meaning.to_owned(),
+        _ => option.meaning.to_owned(),
     };
-    format!("| {names} | {meaning} | {} |", word.differs)
+    format!("| {names} | {meaning} | {} |", option.differs)
 }
 
 /// The rows of the table under a heading.
@@ -38,7 +39,7 @@ fn the_document_has_every_word_and_no_other() {
         ("## Without effect", |role| *role == Role::Harmless),
     ];
     for (heading, belongs) in kinds {
-        let words = WORDS.iter().filter(|word| belongs(&word.role));
+        let words = OPTIONS.iter().filter(|option| belongs(&option.role));
         let expected: Vec<_> = words.map(row).collect();
         assert_eq!(table(&document, heading), expected, "{heading}");
     }

@@ -295,7 +295,7 @@ fn victim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VictimPolicy, D:
 /// `[drive]`
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DriveSpec {
+pub struct ControllerSpec {
     /// What the host may write; rounded down to whole mapping units.
     #[serde(deserialize_with = "quantity::bytes")]
     pub capacity: Bytes,

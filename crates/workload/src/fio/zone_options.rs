@@ -38,7 +38,7 @@ impl Named<'_> {
         let size = s.integer("zonesize")?.filter(|&size| size > 0);
         if let Some(size) = size.filter(|&size| size != shape.size) {
             return Err(self.wrong(format!(
-                "zonesize={size}, but zones of this drive are {} bytes apart; leave the word out",
+                "zonesize={size}, but zones of this drive are {} bytes apart; leave the option out",
                 shape.size
             )));
         }
@@ -70,7 +70,7 @@ impl Named<'_> {
                 shape.max_open
             )));
         }
-        let share = |word: &str| s.read(word, |text| float(text, 0.0, 1.0));
+        let share = |option: &str| s.read(option, |text| float(text, 0.0, 1.0));
         let frequency = share("zone_reset_frequency")?.filter(|&share| share > 0.0);
         Ok(Zbd {
             size: shape.size,
@@ -82,8 +82,8 @@ impl Named<'_> {
     }
 
     fn check_no_zones(&self, job: &Job, target: &Target) -> Result<(), FioError> {
-        if let Some(word) = OF_ZONES.into_iter().find(|word| self.settings.has(word)) {
-            return Err(self.wrong(format!("{word} means nothing without zonemode=zbd")));
+        if let Some(option) = OF_ZONES.into_iter().find(|option| self.settings.has(option)) {
+            return Err(self.wrong(format!("{option} means nothing without zonemode=zbd")));
         }
         let [_, writes, trims] = uses(job.rw);
         if target.zones.is_some() && (writes || trims) {

@@ -23,9 +23,9 @@ impl Named<'_> {
         if !self.places()? {
             // Who switches it off leaves the other words in place.
             let switched_off = s.has("fdp") || s.has("dataplacement");
-            return match OF_PLACEMENT.into_iter().find(|word| s.has(word)) {
-                Some(word) if !switched_off => {
-                    Err(self.wrong(format!("{word} means nothing without fdp=1")))
+            return match OF_PLACEMENT.into_iter().find(|option| s.has(option)) {
+                Some(option) if !switched_off => {
+                    Err(self.wrong(format!("{option} means nothing without fdp=1")))
                 }
                 _ => Ok(None),
             };
@@ -51,7 +51,7 @@ impl Named<'_> {
             "none" => Ok(false),
             "fdp" => Ok(true),
             "streams" => Err("streams is not simulated: drives here have placement handles, \
-                              for which fdp is the word"
+                              for which fdp is the option"
                 .into()),
             _ => Err("none or fdp is expected".into()),
         })?;

@@ -10,9 +10,9 @@ use std::ops::Range;
 use prism_base::Bytes;
 use prism_ssd::{Completion, Cost, HostOp, ReadOnly, Request, Status, ZoneState};
 
-use super::{HostLog, KEPT, Place, Use};
+use super::{HostFtl, KEPT, Place, Use};
 
-impl HostLog {
+impl HostFtl {
     /// Zones that can be written.
     pub(super) fn sound_zones(&self) -> u32 {
         let sound = |zone: &&super::Zone| !matches!(zone.used, Use::Failed | Use::Gone);
@@ -54,7 +54,7 @@ impl HostLog {
         while let Some(zone) = self.drive.take_failed_zone() {
             let Some(known) = self.zones.get_mut(zone as usize) else { continue };
             let state = self.drive.zone_info(zone).map(|info| info.state);
-            let was_used = known.used != Use::Beside;
+            let was_used = known.used != Use::Comparison;
             known.used = if state == Some(ZoneState::Offline) { Use::Gone } else { Use::Failed };
             self.empty.retain(|&empty| empty != zone);
             self.host_zone = self.host_zone.filter(|&open| open != zone);
@@ -74,7 +74,7 @@ impl HostLog {
 
     /// A zone that was not used so far makes up for one that has failed.
     fn take_one_beside(&mut self) {
-        let beside = self.zones.iter().position(|zone| zone.used == Use::Beside);
+        let beside = self.zones.iter().position(|zone| zone.used == Use::Comparison);
         if let Some(zone) = beside {
             self.zones[zone].used = Use::Empty;
             self.empty.push_back(zone as u32);

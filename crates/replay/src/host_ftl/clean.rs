@@ -2,7 +2,7 @@
 
 use prism_ssd::{Completion, HostOp, Request, Status};
 
-use super::{EMPTY_LOW, HostLog, Place, Use, Zone};
+use super::{EMPTY_LOW, HostFtl, Place, Use, Zone};
 
 /// Tags of the cleaner's commands have this bit.
 pub(super) const COPY: u64 = 1 << 63;
@@ -28,7 +28,7 @@ pub(super) struct Cleaner {
     moves: Vec<(u32, Place)>,
 }
 
-impl HostLog {
+impl HostFtl {
     /// Goes on with cleaning, or begins it if too few zones are empty.
     pub(super) fn clean(&mut self) {
         let cleaner = &self.cleaner;

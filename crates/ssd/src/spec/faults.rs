@@ -5,7 +5,7 @@ use prism_nand::faults::PageFactors;
 use prism_nand::{FaultModel, Nand};
 use serde::Deserialize;
 
-use super::{Device, DeviceError, bad};
+use super::{DriveSpec, DriveSpecError, bad};
 use crate::quantity;
 
 /// `[faults]`. What is left out has the value of the kind ([`FaultModel::of_kind`]).
@@ -146,7 +146,7 @@ impl FaultSpec {
         self.slc.as_deref().cloned().unwrap_or(Self { wear, ..Self::of_kind("slc") })
     }
 
-    fn check(&self, endurance: u32) -> Result<(), DeviceError> {
+    fn check(&self, endurance: u32) -> Result<(), DriveSpecError> {
         let shares = [
             ("faults.factory_bad", self.factory_bad),
             ("faults.program_failure", self.program_failure),
@@ -205,7 +205,7 @@ fn check_all(
     fields: &[(&'static str, Option<f64>)],
     most: f64,
     why: &'static str,
-) -> Result<(), DeviceError> {
+) -> Result<(), DriveSpecError> {
     let given = fields.iter().filter_map(|&(field, value)| Some((field, value?)));
     match given.into_iter().find(|(_, value)| !(0.0..=most).contains(value)) {
         Some((field, value)) => bad(field, value, why),
@@ -213,7 +213,7 @@ fn check_all(
     }
 }
 
-impl Device {
+impl DriveSpec {
     /// Erased blocks of a die group beside those of a drive that does not fail, so that cleaning
     /// goes on when blocks fail one after another: one for a block that fails, one for the
     /// block that its data goes to.
@@ -245,7 +245,7 @@ impl Device {
     }
 
     /// What `[faults.slc]` says is of blocks that the drive has.
-    fn check_slc_faults(&self, faults: &FaultSpec) -> Result<(), DeviceError> {
+    fn check_slc_faults(&self, faults: &FaultSpec) -> Result<(), DriveSpecError> {
         let Some(own) = &faults.slc else { return Ok(()) };
         let Some(slc) = &self.slc else {
             let why = "[faults.slc] is for drives with SLC and other blocks ([slc])";
@@ -260,14 +260,14 @@ impl Device {
             return bad("faults.slc.retention", own.retention, why);
         }
         own.check(slc.endurance).map_err(|error| match error {
-            DeviceError::Value { field, value, why } => {
-                DeviceError::Value { field, value: format!("{value} (in [faults.slc])"), why }
+            DriveSpecError::Value { field, value, why } => {
+                DriveSpecError::Value { field, value: format!("{value} (in [faults.slc])"), why }
             }
             other => other,
         })
     }
 
-    pub(super) fn check_faults(&self) -> Result<(), DeviceError> {
+    pub(super) fn check_faults(&self) -> Result<(), DriveSpecError> {
         let Some(faults) = &self.faults else { return Ok(()) };
         faults.check(self.flash.endurance)?;
         self.check_slc_faults(faults)

@@ -4,7 +4,7 @@
 //! docs/spec/fio-options.md with it.
 //! Source: fio's HOWTO, version 3.33; data placement and the names of later words: 3.41.
 
-/// What becomes of a word.
+/// What becomes of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// It changes the simulation or its report as in fio.
@@ -16,7 +16,7 @@ pub enum Role {
     Only(&'static [&'static str]),
 }
 
-/// Whether a word needs a value.
+/// Whether an option needs a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
     /// It stands alone, or has the value 0 or 1.
@@ -25,9 +25,9 @@ pub enum Takes {
     Value,
 }
 
-/// A word that is taken.
+/// An option that is taken.
 #[derive(Clone, Copy, Debug)]
-pub struct Word {
+pub struct JobOption {
     /// The name by which it is known here.
     pub name: &'static str,
     /// Other names of the same.
@@ -48,12 +48,12 @@ const fn simulated(
     takes: Takes,
     meaning: &'static str,
     differs: &'static str,
-) -> Word {
-    Word { name, aliases, takes, role: Role::Simulated, meaning, differs }
+) -> JobOption {
+    JobOption { name, aliases, takes, role: Role::Simulated, meaning, differs }
 }
 
-const fn harmless(name: &'static str, takes: Takes, meaning: &'static str) -> Word {
-    Word { name, aliases: &[], takes, role: Role::Harmless, meaning, differs: "no effect" }
+const fn harmless(name: &'static str, takes: Takes, meaning: &'static str) -> JobOption {
+    JobOption { name, aliases: &[], takes, role: Role::Harmless, meaning, differs: "no effect" }
 }
 
 const fn only(
@@ -62,14 +62,14 @@ const fn only(
     values: &'static [&'static str],
     meaning: &'static str,
     differs: &'static str,
-) -> Word {
-    Word { name, aliases, takes: Takes::Value, role: Role::Only(values), meaning, differs }
+) -> JobOption {
+    JobOption { name, aliases, takes: Takes::Value, role: Role::Only(values), meaning, differs }
 }
 
 use Takes::{Flag, Value};
 
-/// Every word that is taken, in the order of the document.
-pub const WORDS: &[Word] = &[
+/// Every option that is taken, in the order of the document.
+pub const OPTIONS: &[JobOption] = &[
     simulated(
         "name",
         &[],
@@ -456,16 +456,16 @@ pub const NOT_SIMULATED: &str = "\
     ss ss_dur ss_ramp ss_interval disable_bw filetype hipri_percentage xnvme_admin xnvme_async \
     xnvme_dev_nsid xnvme_dev_subnqn xnvme_mem xnvme_sync";
 
-/// The word called `name`, by any of its names.
+/// The option called `name`, by any of its names.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static Word> {
-    WORDS.iter().find(|word| word.name == name || word.aliases.contains(&name))
+pub fn find(name: &str) -> Option<&'static JobOption> {
+    OPTIONS.iter().find(|option| option.name == name || option.aliases.contains(&name))
 }
 
-/// Whether fio knows a word that is not simulated.
+/// Whether fio knows an option that is not simulated.
 #[must_use]
 pub fn fio_has(name: &str) -> bool {
-    NOT_SIMULATED.split_whitespace().any(|word| word == name)
+    NOT_SIMULATED.split_whitespace().any(|option| option == name)
 }
 
 /// Names close to `name`, the closest first, as ` (did you mean a, b?)`; empty if none is
@@ -482,7 +482,9 @@ pub fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
 
 /// Every name that is taken.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    WORDS.iter().flat_map(|word| std::iter::once(word.name).chain(word.aliases.iter().copied()))
+    OPTIONS
+        .iter()
+        .flat_map(|option| std::iter::once(option.name).chain(option.aliases.iter().copied()))
 }
 
 /// Edits that make one text the other: insert, delete, replace, or swap two neighbours.

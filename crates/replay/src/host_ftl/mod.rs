@@ -24,7 +24,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use prism_base::{Bytes, SimTime, Slab};
 use prism_ssd::{
-    Completion, Device, DeviceError, Drive, HostCounts, InitialState, ReadOnly, Request,
+    Completion, Drive, DriveSpec, DriveSpecError, HostCounts, InitialState, ReadOnly, Request,
     SubmitError, ZoneState, fit,
 };
 
@@ -87,7 +87,7 @@ enum Use {
     /// It is lost.
     Gone,
     /// Empty, and not used before another zone fails.
-    Beside,
+    Comparison,
 }
 
 /// A zone of the log. Units.
@@ -108,7 +108,7 @@ type Place = u32;
 
 /// A log over a zoned drive.
 #[derive(Debug)]
-pub struct HostLog {
+pub struct HostFtl {
     drive: Drive,
     unit: u64,
     /// Units that a zone holds, and bytes from one to the next.
@@ -144,7 +144,7 @@ pub struct HostLog {
     done: Vec<Completion>,
 }
 
-impl HostLog {
+impl HostFtl {
     /// Zones that do not count as spare: those being written and those kept empty.
     pub const KEPT_ZONES: u64 = KEPT as u64;
 
@@ -171,7 +171,7 @@ impl HostLog {
         Self::over(drive, bytes, u32::MAX)
     }
 
-    /// As [`HostLog::new`], over as many of the zones only as leave a tenth of the log to
+    /// As [`HostFtl::new`], over as many of the zones only as leave a tenth of the log to
     /// spare: a drive that is as small as it can be may still be large for a small log.
     ///
     /// # Errors
@@ -237,7 +237,7 @@ impl HostLog {
     /// The state in which a drive has to begin so that the log begins in `state`: as many full
     /// zones as that has units; `None` if there is no such state.
     #[must_use]
-    pub fn drive_state(drive: &Device, bytes: u64, state: InitialState) -> Option<InitialState> {
+    pub fn drive_state(drive: &DriveSpec, bytes: u64, state: InitialState) -> Option<InitialState> {
         let shape = drive.zone_shape()?;
         let share = match state {
             InitialState::Empty => return Some(InitialState::Empty),
@@ -256,8 +256,8 @@ impl HostLog {
     /// a tenth of it to spare.
     ///
     /// # Errors
-    /// [`DeviceError`] if there is no such drive.
-    pub fn addresses_for(device: &Device, bytes: u64) -> Result<u64, DeviceError> {
+    /// [`DriveSpecError`] if there is no such drive.
+    pub fn addresses_for(device: &DriveSpec, bytes: u64) -> Result<u64, DriveSpecError> {
         let wanted = bytes as f64 * (1.0 + SPARE);
         let mut addresses = bytes.max(1);
         loop {
@@ -289,7 +289,7 @@ impl HostLog {
                     self.empty.push_back(zone);
                     continue;
                 }
-                ZoneState::Empty => Use::Beside,
+                ZoneState::Empty => Use::Comparison,
                 ZoneState::Full => Use::Full,
                 ZoneState::ReadOnly => Use::Failed,
                 ZoneState::Offline => Use::Gone,
@@ -335,7 +335,7 @@ impl HostLog {
     /// zones but those being written and those kept empty.
     #[must_use]
     pub fn over_provisioning(&self) -> f64 {
-        let beside = self.zones.iter().filter(|zone| zone.used == Use::Beside).count() as u32;
+        let beside = self.zones.iter().filter(|zone| zone.used == Use::Comparison).count() as u32;
         let zones = (self.sound_zones() - beside).saturating_sub(KEPT + self.spare_zones);
         (u64::from(zones) * u64::from(self.zone_units)) as f64 / self.map.len() as f64 - 1.0
     }

@@ -7,7 +7,7 @@ use prism_base::SimTime;
 use prism_ssd::{Completion, Cost, HostOp, Request, Status, SubmitError};
 
 use super::clean::COPY;
-use super::{HostLog, Place, Use};
+use super::{HostFtl, Place, Use};
 use crate::block_device::BlockDevice;
 
 /// A request to the log.
@@ -46,7 +46,7 @@ impl Default for Slot {
     }
 }
 
-impl HostLog {
+impl HostFtl {
     pub(super) fn check(&self, request: &Request) -> Result<(), SubmitError> {
         if !self.can_accept() {
             let depth = self.drive.device().drive.queue_depth;
