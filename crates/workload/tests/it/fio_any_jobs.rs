@@ -140,7 +140,7 @@ proptest! {
 
     #[test]
     fn random_values_are_refused_in_words(
-        word in prop::sample::select(names().collect::<Vec<_>>()),
+        option in prop::sample::select(names().collect::<Vec<_>>()),
         value in "[0-9a-z%:/,.-]{0,12}",
     ) {
         let _ = parse(&format!("[a]\nrw=randrw\n{option}={value}\n"));
