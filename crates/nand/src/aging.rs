@@ -1,5 +1,5 @@
-//! The array as a device that ages and fails. Off unless [`Nand::set_faults`] was called:
-//! then every operation succeeds and every read is right.
+//! Fault injection into the array. It is off until [`Nand::set_faults`] is called: until then every
+//! operation succeeds and every read is correct.
 
 use prism_base::{Nanos, SimTime};
 
@@ -8,68 +8,66 @@ use crate::faults::{Bad, FaultModel, Faults, Health, UnitRead};
 use crate::geometry::{BlockId, ProgramUnitId, Pun};
 use crate::store::ProgramUnitState;
 
-/// How a program or an erase ended, as the device's status register has it.
+/// How a program or an erase ended, as in the status register of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// It took effect.
     Passed,
-    /// It did not: the block is bad from now on. Program units programmed before are readable.
+    /// It did not; the block is bad from now on. Program units programmed before remain readable.
     Failed,
 }
 
 impl Nand {
-    /// Lets the device age and fail as `model` says, with draws from `seed`.
+    /// Enables fault injection as `model` describes, with random numbers from `seed`.
     ///
     /// # Panics
-    /// If anything was programmed before, or the device is set up already.
+    /// If anything was programmed before, or faults are enabled already.
     pub fn set_faults(&mut self, model: FaultModel, seed: u64) {
         self.set_faults_by_kind(model, None, seed);
     }
 
-    /// The same, with a model of their own for the SLC blocks. What the device
-    /// holds at the start is as old as `model` says, wherever it stands.
+    /// As [`Nand::set_faults`], with a separate model for the SLC blocks. The age of the data at
+    /// the start is that of `model` for all blocks.
     ///
     /// # Panics
     /// As [`Nand::set_faults`].
     pub fn set_faults_by_kind(&mut self, model: FaultModel, slc: Option<FaultModel>, seed: u64) {
         assert!(
             self.faults.is_none() && self.program_units_programmed_total() == 0,
-            "set up once, erased"
+            "faults are set once, before the first program"
         );
         let (bits, blocks) = (self.geometry().unit.0 * 8, self.geometry().blocks());
         let shape = (*self.layout(), blocks);
         self.faults = Some(Box::new(Faults::new(model, slc, seed, bits, shape)));
     }
 
-    /// Whether the device ages and fails.
+    /// Whether fault injection is enabled.
     #[must_use]
     #[inline]
     pub fn has_faults(&self) -> bool {
         self.faults.is_some()
     }
 
-    /// The model, if the device ages and fails; of several kinds of blocks that of those with
-    /// more than SLC.
+    /// The fault model, if there is one; if SLC blocks have their own, that of the other blocks.
     #[must_use]
     pub fn fault_model(&self) -> Option<&FaultModel> {
         self.faults.as_ref().map(|faults| &faults.model)
     }
 
-    /// The bad blocks, by what made them bad.
+    /// The bad blocks, by cause.
     #[must_use]
     pub fn health(&self) -> Health {
         self.faults.as_ref().map(|faults| faults.health(|_| true)).unwrap_or_default()
     }
 
-    /// The same of the SLC blocks alone.
+    /// The bad SLC blocks, by cause.
     #[must_use]
     pub fn slc_health(&self) -> Health {
         let counts = |block| self.layout().is_slc(block);
         self.faults.as_ref().map(|faults| faults.health(counts)).unwrap_or_default()
     }
 
-    /// Whether `block` is bad, from the factory or grown. What was programmed before can be
-    /// read.
+    /// Whether `block` is bad, from the factory or grown. Data programmed before can be read.
     #[must_use]
     pub fn is_bad(&self, block: BlockId) -> bool {
         self.faults.as_ref().is_some_and(|faults| faults.bad[block.0 as usize].is_some())
@@ -80,15 +78,15 @@ impl Nand {
         (0..self.geometry().blocks()).map(BlockId).filter(|&block| self.is_bad(block))
     }
 
-    /// The clock that tells ages stands at `now` and begins again at zero.
+    /// Restarts the clock at zero; it was at `now`. The age of all data is kept.
     pub fn clock_restarts(&mut self, now: SimTime) {
         if let Some(faults) = &mut self.faults {
             faults.model.age = Nanos(faults.model.age.0.saturating_add(now.0));
         }
     }
 
-    /// A program of `program_unit` begins at `now`. A block's data is as old as its first program
-    /// unit, on each die.
+    /// A program of `program_unit` begins at `now`. The data of a block is as old as its first
+    /// program unit on each die.
     pub fn programmed_at(&mut self, program_unit: ProgramUnitId, now: SimTime) {
         let dies = self.layout().dies_per_die_group();
         let (block, on_die) =
@@ -99,7 +97,7 @@ impl Nand {
         }
     }
 
-    /// How a read of `unit` at `now` ends; it is programmed.
+    /// The outcome of reading `unit`, which is programmed, at `now`.
     pub fn read_unit(&mut self, unit: Pun, now: SimTime) -> UnitRead {
         let program_unit = self.layout().program_unit_of(unit);
         let (member, erases) = self.wear_place(program_unit);
@@ -111,35 +109,34 @@ impl Nand {
         }
     }
 
-    /// The unit at `unit` stands for content that is lost: every read of it fails, until its
-    /// block is erased.
+    /// Marks `unit` as lost content: every read of it fails until its block is erased.
     pub fn mark_lost(&mut self, unit: Pun) {
         if let Some(faults) = &mut self.faults {
             faults.mark_lost(unit.0);
         }
     }
 
-    /// Whether `unit` stands for content that is lost.
+    /// Whether `unit` is marked as lost.
     #[must_use]
     pub fn is_marked_lost(&self, unit: Pun) -> bool {
         self.faults.as_ref().is_some_and(|faults| faults.is_lost(unit.0))
     }
 
-    /// Whether `program_unit` holds what was programmed: that has ended, and did not fail.
+    /// Whether the program of `program_unit` has ended and did not fail.
     #[must_use]
     pub fn holds(&self, program_unit: ProgramUnitId) -> bool {
         let readable = self.faults.as_ref().is_none_or(|faults| faults.is_readable(program_unit.0));
         readable && self.check_read_program_unit(program_unit).is_ok()
     }
 
-    /// Whether a program or an erase has failed since this was last asked, for callers that
-    /// do one after another.
+    /// Whether a program or an erase has failed since the last call, for callers that perform one
+    /// operation at a time.
     pub fn take_status(&mut self) -> Status {
         let failed = self.faults.as_mut().is_some_and(|faults| std::mem::take(&mut faults.failed));
         if failed { Status::Failed } else { Status::Passed }
     }
 
-    /// The status of the program of `program_unit` that ends now.
+    /// The status of the program of `program_unit`, which ends now.
     pub(crate) fn program_status(&mut self, program_unit: ProgramUnitId) -> Status {
         let (_, erases) = self.wear_place(program_unit);
         let block = self.layout().block_of(program_unit);
@@ -155,7 +152,8 @@ impl Nand {
         Status::Failed
     }
 
-    /// The status of the erase of member number `index` of all, of `block`, that ends now.
+    /// The status of the erase of `block`, which ends now on the member with index `index` in the
+    /// device.
     pub(crate) fn erase_status(&mut self, block: BlockId, index: usize) -> Status {
         let erases = self.erase_counts()[index];
         let (layout, first) = (*self.layout(), self.layout().first_program_unit(block));
@@ -170,7 +168,7 @@ impl Nand {
         Status::Passed
     }
 
-    /// The number of the member that `program_unit` stands on among all, and its erases.
+    /// The index of the member of `program_unit` in the device, and its erases.
     fn wear_place(&self, program_unit: ProgramUnitId) -> (usize, u32) {
         let dies = self.layout().dies_per_die_group();
         let block = self.layout().block_of(program_unit);

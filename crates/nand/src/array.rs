@@ -1,4 +1,4 @@
-//! The array of cells: what may be done to it, and how worn it is.
+//! The array of cells: its legal operations and its wear.
 
 use prism_base::Zeroed;
 
@@ -9,33 +9,32 @@ use crate::geometry::{BlockId, Geometry, ProgramUnitId, Pun};
 use crate::layout::Layout;
 use crate::store::{ProgramUnitState, Store, StoredUnit};
 
-/// The erase of a block has begun and not ended.
+/// Flag: an erase of the block has begun and not ended.
 pub(crate) const UNSTABLE: u16 = 1;
-/// Besides, it reads as if it were erased; others of the kind cannot be corrected.
+/// Flag: the half-erased block reads as erased. Without it, its reads are uncorrectable.
 pub(crate) const READS_ERASED: u16 = 2;
 
 /// A flash device.
 ///
-/// An operation has a beginning, where its legality is checked and the cells are in an
-/// unknown state, and an end, where it has taken effect. Power may go in between:
-/// whatever has begun and not ended is then torn. A superblock is erased die by die: its
-/// *members* are numbered as its program units go round them. Memory without content: 8 bytes a
-/// block of a die; content adds about 40 bytes a unit and the payload.
+/// An operation has a beginning, where its legality is checked and the state of the cells becomes
+/// unknown, and an end, where it takes effect. If power is lost in between, the operation is torn.
+/// A superblock is erased die by die: its *members*, the blocks of single dies, are numbered in the
+/// order in which its program units are striped over them. Memory without content: 8 bytes per
+/// block of a die. Content adds about 40 bytes per unit, and the payload.
 #[derive(Clone, Debug)]
 pub struct Nand {
     geometry: Geometry,
     pub(crate) layout: Layout,
-    /// Program units of a die that share a wordline.
+    /// Program units of one die that share a wordline.
     pub(crate) wordline: u32,
-    /// By member: program units programmed since the last erase, including one in progress, and
-    /// what else is the matter ([`UNSTABLE`], [`READS_ERASED`]). Together, since whoever asks for
-    /// one asks for both.
+    /// By member: program units programmed since the last erase, including one in progress, and the
+    /// flags [`UNSTABLE`] and [`READS_ERASED`]. They are stored together because every program
+    /// needs both.
     pub(crate) cells: Zeroed<[u16; 2]>,
     pub(crate) erase_counts: Vec<u32>,
-    /// By member: program units left out since the last erase; empty where program units may not
-    /// be.
+    /// By member: program units skipped since the last erase; empty if the device allows no gaps.
     pub(crate) left_out: Vec<u16>,
-    /// What fails, if anything does.
+    /// Fault injection, if enabled.
     pub(crate) faults: Option<Box<Faults>>,
     pub(crate) store: Option<Store>,
     pub(crate) program_units_programmed_total: u64,
@@ -73,44 +72,44 @@ impl Nand {
         Self { store, ..Self::new(geometry) }
     }
 
-    /// The device with `gaps`: whether program units of a block may be left out, as long as they
-    /// are programmed upwards. Single-level cells allow that; others need program units in order.
+    /// Sets whether program units of a block may be skipped, as long as they are programmed in
+    /// ascending order. SLC allows that; other cells need every program unit in order.
     ///
     /// # Panics
     /// If anything was programmed before.
     #[must_use]
     pub fn with_gaps(mut self, gaps: bool) -> Self {
-        assert!(self.program_units_programmed_total == 0, "the kind of cells does not change");
+        assert!(self.program_units_programmed_total == 0, "the cell type was changed after a program");
         self.left_out = if gaps { vec![0; self.erase_counts.len()] } else { Vec::new() };
         self
     }
 
-    /// Whether program units may be left out.
+    /// Whether program units may be skipped.
     #[must_use]
     pub fn has_gaps(&self) -> bool {
         !self.left_out.is_empty()
     }
 
-    /// The shape.
+    /// The geometry.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// Its addresses.
+    /// The address layout of the geometry.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Says that `program_units` successive program units of a block on its die share a wordline:
-    /// cells of several bits that are programmed page by page. A loss of power amid one of them
-    /// then costs those before it as well ([`Nand::lose_power`]). 1 where a program writes a
-    /// whole wordline. A last wordline of a block may have fewer program units.
+    /// Sets how many successive program units of a block on one die share a wordline, for cells of
+    /// several bits that are programmed page by page. A loss of power during one of these programs
+    /// may then also destroy the earlier ones ([`Nand::lose_power`]). 1 if one program writes a
+    /// whole wordline. The last wordline of a block may have fewer program units.
     ///
-    /// The types of pages go round as their times do ([`PageTimes::of`](crate::PageTimes)).
-    /// Differs from real chips, which spread the pages of a wordline over several
-    /// neighbours, so that a cut hits pages further back.
+    /// The page types repeat as their times do ([`PageTimes::of`](crate::PageTimes)). Real chips
+    /// differ: they spread the pages of a wordline over several neighbours, so that a power cut
+    /// destroys pages further back.
     ///
     /// # Panics
     /// If `program_units` is 0.
@@ -125,12 +124,12 @@ impl Nand {
         self.store.is_some()
     }
 
-    /// Begins to program `program_unit` with `units`; missing ones at the end are erased cells.
-    /// `units` is not looked at if no content is kept.
+    /// Begins to program `program_unit` with `units`; the rest of it stays erased. `units` is not
+    /// read if the device keeps no content.
     ///
     /// # Errors
     /// [`NandError`] if the program unit is not the next of its block, the block is full or its
-    /// erase was interrupted. Nothing has changed then.
+    /// erase was interrupted. Nothing has changed in that case.
     #[inline(always)]
     pub fn program_begin(
         &mut self,
@@ -178,7 +177,7 @@ impl Nand {
         Ok(())
     }
 
-    /// Members of a block, the number of `program_unit` in it, and the member it stands on.
+    /// The number of dies per block, the number of `program_unit` in its block, and its member.
     #[inline]
     fn member_of(&self, program_unit: ProgramUnitId, block: BlockId) -> (u32, u32, u32) {
         let in_block = program_unit.0 - self.layout.first_program_unit(block).0;
@@ -186,12 +185,12 @@ impl Nand {
         (dies, in_block, if dies == 1 { 0 } else { in_block % dies })
     }
 
-    /// Programs `program_units` program units of one block from `first` on, one after another, on
-    /// a device that keeps no content. The same as that many programs begun and ended.
+    /// Programs `program_units` successive program units of one block, starting with `first`, on a
+    /// device that keeps no content. Equivalent to beginning and ending each program separately.
     ///
     /// # Errors
-    /// As [`Nand::program_begin`], for the first program unit that cannot be programmed; the
-    /// program units before it are.
+    /// As [`Nand::program_begin`], for the first program unit that cannot be programmed. The
+    /// program units before it have been programmed.
     ///
     /// # Panics
     /// If the device keeps content.
@@ -200,8 +199,8 @@ impl Nand {
         first: ProgramUnitId,
         program_units: u32,
     ) -> Result<(), NandError> {
-        assert!(self.store.is_none(), "program units programmed at once hold nothing");
-        assert!(self.faults.is_none(), "program units that may fail are programmed one by one");
+        assert!(self.store.is_none(), "bulk programs have no content");
+        assert!(self.faults.is_none(), "bulk programs cannot fail");
         let block = self.layout.block_of(first);
         let end = self.layout.first_program_unit(block).0 + self.layout.program_units_of(block);
         let fit = program_units.min(end.saturating_sub(first.0));
@@ -221,11 +220,11 @@ impl Nand {
         }
     }
 
-    /// The program of `program_unit` has ended; it is readable from now on, unless it failed. It
-    /// cannot fail on a device that does not age.
+    /// Ends the program of `program_unit`. The program unit is readable from now on, unless the
+    /// program failed, which needs fault injection.
     #[inline(always)]
     pub fn program_end(&mut self, program_unit: ProgramUnitId) -> Status {
-        // What neither fails nor keeps anything has nothing to do.
+        // Without faults and content there is no state to update.
         if self.faults.is_none() && self.store.is_none() {
             return Status::Passed;
         }
@@ -257,12 +256,11 @@ impl Nand {
         }
     }
 
-    /// The erase of member `member` of `block` has ended; its program units may be programmed
-    /// again, unless it failed: then nothing has changed but that the block is bad, and what
-    /// it holds is unstable. It cannot fail on a device that does not age.
+    /// Ends the erase of member `member` of `block`. The member can be programmed again, unless the
+    /// erase failed, which needs fault injection: then the block is bad and its content unstable.
     ///
     /// # Panics
-    /// If it never began.
+    /// If the erase was not begun.
     pub fn erase_end(&mut self, block: BlockId, member: u32) -> Status {
         let dies = self.layout.dies_per_die_group();
         let index = (block.0 * dies + member) as usize;
@@ -335,8 +333,8 @@ impl Nand {
         if self.cells[index][1] & READS_ERASED != 0 || !written && !unstable {
             return Err(NandError::ReadErased { unit });
         }
-        // Members that an interrupted erase has not reached may still be read here; it is
-        // for recovery to know better.
+        // After an interrupted erase of a superblock, members that the erase has not reached may
+        // still be readable here. Recovery uses `is_unstable` to discard them.
         let torn = self.store.as_ref().is_some_and(|s| s.is_torn(program_unit));
         if torn || unstable {
             return Err(NandError::Uncorrectable { unit });
@@ -344,8 +342,8 @@ impl Nand {
         Ok(())
     }
 
-    /// The content of `unit`; `None` for cells left erased in a programmed program unit, or if
-    /// the device keeps no content.
+    /// The content of `unit`; `None` for cells left erased in a programmed program unit, or if the
+    /// device keeps no content.
     ///
     /// # Errors
     /// As [`Nand::check_read`].
@@ -354,25 +352,25 @@ impl Nand {
         Ok(self.store.as_ref().and_then(|store| store.units[unit.0 as usize].as_ref()))
     }
 
-    /// The number of the program that wrote `program_unit`, as its out-of-band bytes tell it:
-    /// later programs have higher ones. 0 if the device keeps no content.
+    /// The sequence number in the out-of-band bytes of `program_unit`: later programs have higher
+    /// ones. 0 if the device keeps no content.
     #[must_use]
     pub fn sequence(&self, program_unit: ProgramUnitId) -> u64 {
         self.store.as_ref().map_or(0, |store| store.sequences[program_unit.0 as usize])
     }
 
-    /// Program units of `block` programmed since its last erase, over all members; those left out
-    /// before others count as well.
+    /// Program units of `block` programmed since its last erase, over all members. Those skipped
+    /// before others count as programmed.
     #[must_use]
     pub fn program_units_programmed(&self, block: BlockId) -> u32 {
         self.members(block).map(|index| u32::from(self.cells[index][0])).sum()
     }
 
-    /// Whether an erase of `block` was interrupted, or is going on: a member is half
-    /// erased, or some members are erased and others are not yet. Whatever still stands on
-    /// those was given up. A drive knows this of a block however its cells read: an erase
-    /// ends with a mark in the out-of-band bytes (as the clean marker of JFFS2), and a block
-    /// without it, and without data, is one whose erase did not end.
+    /// Whether an erase of `block` was interrupted or is in progress: a member is half erased, or
+    /// some members are erased and others are not. The FTL has given up any data left in the
+    /// latter. A drive can detect this state however the cells read: an erase ends with a mark in
+    /// the out-of-band bytes (the clean marker of JFFS2), and a block without mark and data is one
+    /// whose erase did not end.
     #[must_use]
     pub fn is_unstable(&self, block: BlockId) -> bool {
         let most = self.erased_most(block);
@@ -384,10 +382,9 @@ impl Nand {
         self.cells[index][1] & UNSTABLE != 0
     }
 
-    /// The members of `block` that its next erase has to erase: all, or, if one was
-    /// interrupted, those which that one has not reached. So members have different erase
-    /// counts only while an erase is not complete, and a drive finds that out after a loss
-    /// of power.
+    /// The members that the next erase of `block` has to erase: all of them, or, after an
+    /// interrupted erase, those that it did not reach. Erase counts of members therefore differ
+    /// only while an erase is incomplete, and the drive detects that after a loss of power.
     pub fn members_to_erase(&self, block: BlockId) -> impl Iterator<Item = u32> + use<'_> {
         let most = self.erased_most(block);
         let all = self.members(block).all(|index| self.erase_counts[index] == most);
@@ -404,40 +401,39 @@ impl Nand {
         (block.0 * dies..(block.0 + 1) * dies).map(|index| index as usize)
     }
 
-    /// How often each block of each die was erased: members of a superblock stand
-    /// together.
+    /// The erase count of each block of each die; members of a superblock are adjacent.
     #[must_use]
     pub fn erase_counts(&self) -> &[u32] {
         &self.erase_counts
     }
 
-    /// Program units programmed since the device was made.
+    /// Program units programmed over the life of the device.
     #[must_use]
     pub fn program_units_programmed_total(&self) -> u64 {
         self.program_units_programmed_total
     }
 
-    /// Blocks erased since the device was made, each member of a superblock counted.
+    /// Blocks erased over the life of the device, each member of a superblock counted.
     #[must_use]
     pub fn erases_total(&self) -> u64 {
         self.erases_total
     }
 
-    /// Program units programmed = program units erased + program units that stand programmed (law
-    /// 2). Walks all blocks.
+    /// Checks that the program units programmed equal those erased plus those that are programmed
+    /// now (law 2). Walks all blocks.
     ///
     /// # Panics
     /// If the law is broken.
     pub fn assert_conserved(&self) {
-        let standing: u64 =
+        let programmed: u64 =
             self.cells.iter().map(|&[program_units, _]| u64::from(program_units)).sum();
         let left_out: u64 =
             self.left_out.iter().map(|&program_units| u64::from(program_units)).sum();
-        let standing = standing - left_out;
+        let present = programmed - left_out;
         assert_eq!(
             self.program_units_programmed_total,
-            self.program_units_erased_total + standing,
-            "program units programmed must be program units erased plus program units standing"
+            self.program_units_erased_total + present,
+            "program units programmed must be those erased plus those still present"
         );
     }
 }
@@ -477,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn program_units_go_in_order_and_once() {
+    fn program_units_are_programmed_in_order_and_once() {
         let mut nand = device();
         let out_of_order = NandError::OutOfOrderProgram {
             program_unit: ProgramUnitId(1),
@@ -499,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_a_superblock_go_each_in_order() {
+    fn members_of_a_superblock_are_programmed_in_order() {
         let one = device().geometry().clone();
         let geometry = Geometry { channels: 2, dies_per_superblock: 2, ..one };
         let mut nand = Nand::with_content(geometry);
@@ -529,36 +525,36 @@ mod tests {
     }
 
     #[test]
-    fn program_units_at_once_are_program_units_one_by_one() {
+    fn bulk_programs_equal_single_programs() {
         let one = device().geometry().clone();
         let wide = Geometry { channels: 2, dies_per_superblock: 2, ..one.clone() };
         for geometry in [Geometry { pages_per_block: 7, ..one }, wide] {
-            let mut at_once = Nand::new(geometry.clone());
-            let mut by_one = Nand::new(geometry.clone());
+            let mut bulk = Nand::new(geometry.clone());
+            let mut single = Nand::new(geometry.clone());
             let per_block = geometry.program_units_per_block();
             for (first, program_units) in
                 [(0, 1), (1, 2), (3, 0), (3, per_block - 3), (per_block, 2)]
             {
-                at_once.program_bulk(ProgramUnitId(first), program_units).unwrap();
+                bulk.program_bulk(ProgramUnitId(first), program_units).unwrap();
                 for program_unit in first..first + program_units {
-                    by_one.program_begin(ProgramUnitId(program_unit), []).unwrap();
-                    by_one.program_end(ProgramUnitId(program_unit));
+                    single.program_begin(ProgramUnitId(program_unit), []).unwrap();
+                    single.program_end(ProgramUnitId(program_unit));
                 }
-                assert_eq!(at_once.cells[..], by_one.cells[..]);
-                at_once.assert_conserved();
+                assert_eq!(bulk.cells[..], single.cells[..]);
+                bulk.assert_conserved();
             }
-            let past = at_once.program_bulk(ProgramUnitId(per_block + 2), per_block);
+            let past = bulk.program_bulk(ProgramUnitId(per_block + 2), per_block);
             assert_eq!(
                 past,
                 Err(NandError::ProgramFull { program_unit: ProgramUnitId(2 * per_block) })
             );
-            assert_eq!(at_once.program_units_programmed(BlockId(1)), per_block);
-            at_once.assert_conserved();
+            assert_eq!(bulk.program_units_programmed(BlockId(1)), per_block);
+            bulk.assert_conserved();
         }
     }
 
     #[test]
-    fn blocks_of_one_bit_a_cell_are_full_sooner() {
+    fn slc_blocks_are_full_sooner() {
         let one = device().geometry().clone();
         let slc = Some(Slc { blocks: 1, bits: 2 });
         let geometry = Geometry { pages_per_block: 5, slc, ..one };
@@ -574,17 +570,17 @@ mod tests {
         nand.erase_begin(BlockId(0), 0).unwrap();
         nand.erase_end(BlockId(0), 0);
         nand.assert_conserved();
-        let mut bare = Nand::new(geometry);
-        assert_eq!(bare.program_bulk(ProgramUnitId(1), 0), Ok(()));
+        let mut no_content = Nand::new(geometry);
+        assert_eq!(no_content.program_bulk(ProgramUnitId(1), 0), Ok(()));
         let past = Err(NandError::ProgramFull { program_unit: ProgramUnitId(2) });
         assert_eq!(
-            (bare.program_bulk(ProgramUnitId(0), 3), bare.program_units_programmed(BlockId(0))),
+            (no_content.program_bulk(ProgramUnitId(0), 3), no_content.program_units_programmed(BlockId(0))),
             (past, 2)
         );
     }
 
     #[test]
-    fn what_power_interrupts_is_torn() {
+    fn interrupted_operations_are_torn() {
         let mut nand = device();
         nand.program_begin(ProgramUnitId(0), [unit(7)]).unwrap();
         assert_eq!(nand.read(Pun(0)), Err(NandError::Uncorrectable { unit: Pun(0) }));

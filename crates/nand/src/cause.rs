@@ -1,12 +1,12 @@
-//! Why a flash operation happens, and sums over it.
+//! The causes of flash operations, and counts by cause.
 
 use std::ops::{Index, IndexMut};
 
-/// The cause that every flash operation carries from where it is issued.
+/// Why a flash operation happens. Every operation carries its cause from where it is issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Cause {
-    /// The host asked for it.
+    /// A request of the host.
     Host = 0,
     /// Cleaning (garbage collection).
     Gc = 1,
@@ -22,16 +22,16 @@ pub enum Cause {
     Parity = 6,
     /// Filling up a program unit that had to be programmed before it was full.
     Pad = 7,
-    /// Completing a unit of which the host wrote a part.
+    /// Reading the rest of a unit of which the host wrote a part.
     Rmw = 8,
-    /// Moves of data from a write cache of SLC to its place.
+    /// Moves of data from an SLC write cache to its final place.
     Fold = 9,
-    /// Moving what is valid out of a block that has failed.
+    /// Moving valid data out of a block that has failed.
     Retire = 10,
 }
 
 impl Cause {
-    /// How many there are.
+    /// The number of causes.
     pub const COUNT: usize = 11;
     /// Every cause, in the order of its number.
     pub const ALL: [Self; Self::COUNT] = [
@@ -78,14 +78,14 @@ impl Counts {
         self.0.iter().sum()
     }
 
-    /// Adds what `other` counted.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             *mine += theirs;
         }
     }
 
-    /// What was added since `earlier`.
+    /// The counts added since `earlier`.
     ///
     /// # Panics
     /// If a count went down: counts only grow.

@@ -1,4 +1,4 @@
-//! Breaking the law of NAND.
+//! Errors of flash operations.
 
 use crate::geometry::{BlockId, ProgramUnitId, Pun};
 
@@ -12,15 +12,15 @@ pub enum NandError {
          next in its block"
     )]
     OutOfOrderProgram {
-        /// The program unit asked for.
+        /// The requested program unit.
         program_unit: ProgramUnitId,
-        /// The program unit that is next in this block.
+        /// The next program unit of its block.
         expected: ProgramUnitId,
     },
     /// The block is full; it must be erased first.
     #[error("program unit {program_unit:?} was programmed in a full block; erase it first")]
     ProgramFull {
-        /// The program unit asked for.
+        /// The requested program unit.
         program_unit: ProgramUnitId,
     },
     /// A power cut interrupted the last erase; the block must be erased again.
@@ -29,7 +29,7 @@ pub enum NandError {
         /// The block.
         block: BlockId,
     },
-    /// Nothing was programmed there since the last erase.
+    /// The unit was not programmed since the last erase of its block.
     #[error("{unit:?} was read but never programmed since the last erase")]
     ReadErased {
         /// The unit.
@@ -41,7 +41,7 @@ pub enum NandError {
         /// The unit.
         unit: Pun,
     },
-    /// No such address.
+    /// The address does not exist.
     #[error("address {address} is outside the device")]
     OutOfRange {
         /// The address.

@@ -1,28 +1,29 @@
-//! The shape of the flash and the addresses in it.
+//! The geometry of the flash and its addresses.
 //!
-//! A *level* is what one read command can fetch from a die: one page, or, with multi-plane
-//! operation, the page of the same number on every plane. A *program unit* is what one program
-//! command writes: one level, or, with one-shot programming, all levels of a wordline. A *block*
-//! here is what is erased together: a block of one die (of one plane, or of the same number on
-//! every plane), or, with superblocks, one of each die of a *die group*. Program units of a
-//! superblock go round its dies: program unit r stands on die r mod k of the die group. A *unit*
-//! is the mapping unit of the translation layer: levels consist of whole units.
+//! A *level* is what one read command fetches from a die: one page, or, with multi-plane
+//! operations, the page of the same number on every plane. A *program unit* is what one program
+//! command writes: one level, or, with one-shot programming, all levels (lower, middle and upper
+//! page) of a wordline. A *block* is what is erased together: a block of one die (of one plane, or
+//! of the same number on every plane), or, with superblocks, one block of each die of a *die
+//! group*. The program units of a superblock are striped over its dies: program unit r is on die r
+//! mod k of the die group. A *unit* is the mapping unit of the FTL; a level consists of whole
+//! units.
 //!
-//! Addresses are dense: die group-major, then block, program unit, unit, so that every one is an
-//! index into a column. A `u32` of 4 KiB units reaches 8 TiB of raw flash (one bit is left to the
-//! translation layer); larger drives take a larger mapping unit.
+//! Addresses are dense and nest as die group, block, program unit, unit, so that each is an index
+//! into an array. A `u32` of 4 KiB units reaches 8 TiB of raw flash (the FTL uses one bit); larger
+//! drives need a larger mapping unit.
 
 use prism_base::Bytes;
 
-/// Number of a die (a LUN), channel-major: die `d` sits on channel `d % channels`.
+/// Number of a die (a LUN): die `d` is on channel `d % channels`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DieId(pub u32);
 
-/// Number of a die group: the dies that share superblocks, or one die.
+/// Number of a die group: the dies that share superblocks, or a single die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DieGroupId(pub u32);
 
-/// Number of a block (over all planes and dies it is ganged from) in the whole device.
+/// Number of a block in the whole device. Ganged planes and the dies of a superblock share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(pub u32);
 
@@ -34,36 +35,36 @@ pub struct ProgramUnitId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pun(pub u32);
 
-/// Blocks whose cells hold one bit each, on flash whose cells can hold more.
+/// SLC blocks on flash of which the other blocks have more bits per cell.
 ///
-/// They are the first of every die group. Addresses stay as they are: a program unit of such a
-/// block has as many units as any other, spread over as many wordlines as it has levels, each of
-/// which is programmed by itself. So the block has fewer program units, and its last addresses
-/// hold nothing.
+/// They are the first blocks of every die group. They use the same addresses: a program unit of an
+/// SLC block has as many units as any other but occupies as many wordlines as a program unit has
+/// levels, and each of them is programmed by itself. The block therefore has fewer program units,
+/// and its last addresses are unused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slc {
-    /// Blocks of each die group.
+    /// SLC blocks per die group.
     pub blocks: u32,
-    /// Bits that a cell of the other blocks holds.
+    /// Bits per cell of the other blocks.
     pub bits: u32,
 }
 
-/// The shape of the flash.
+/// The geometry of the flash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Channels (buses).
     pub channels: u32,
-    /// Dies on each channel.
+    /// Dies per channel.
     pub dies_per_channel: u32,
-    /// Planes of a die.
+    /// Planes per die.
     pub planes: u32,
     /// Planes that one command works on: 1, or all of them.
     pub planes_ganged: u32,
-    /// Blocks of a plane.
+    /// Blocks per plane.
     pub blocks_per_plane: u32,
-    /// Pages of a block on one plane.
+    /// Pages per block of one plane.
     pub pages_per_block: u32,
-    /// Pages of a plane that one program command writes: 1, or those of a wordline.
+    /// Pages per plane that one program command writes: 1, or all of a wordline.
     pub pages_per_program: u32,
     /// Dies whose blocks of the same number make a superblock; 1 for none.
     pub dies_per_superblock: u32,
@@ -73,11 +74,11 @@ pub struct Geometry {
     pub page: Bytes,
     /// Mapping unit: divides a level (a page times the ganged planes).
     pub unit: Bytes,
-    /// Blocks with SLC, where there are any.
+    /// SLC blocks, if there are any.
     pub slc: Option<Slc>,
 }
 
-/// Why a geometry makes no sense.
+/// Why a geometry is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GeometryError {
@@ -91,7 +92,7 @@ pub enum GeometryError {
         /// The largest allowed.
         max: u64,
     },
-    /// The mapping unit neither divides the page nor is whole pages of ganged planes.
+    /// The mapping unit neither divides the page nor consists of whole pages of ganged planes.
     #[error(
         "mapping_unit {unit} does not fit page {page}: choose a divisor of the page, or a \
          multiple of it that divides the {ganged} pages written together"
@@ -111,15 +112,15 @@ pub enum GeometryError {
         field: &'static str,
         /// Its value.
         value: u32,
-        /// What it has to divide.
+        /// The count that it has to divide.
         of: &'static str,
-        /// The value of that.
+        /// The value of that count.
         total: u32,
     },
-    /// Parity over one die protects nothing.
+    /// Parity needs at least two dies.
     #[error("superblock_parity needs superblocks of at least two dies (superblock_dies)")]
     ParityAlone,
-    /// Ganged planes are neither one nor all.
+    /// The planes ganged are neither one nor all.
     #[error("planes_ganged is {ganged}; a command works on 1 plane or on all {planes}")]
     Ganged {
         /// The value.
@@ -127,20 +128,20 @@ pub enum GeometryError {
         /// Planes of a die.
         planes: u32,
     },
-    /// The SLC blocks are none, all, or without a program unit.
+    /// No block or every block is SLC, or an SLC block has no program unit.
     #[error(
-        "{blocks} SLC blocks are too many or too few; a die group has {of} blocks, of \
-         which at least one is and one is not, and a block needs {bits} program units a die or more"
+        "{blocks} SLC blocks do not fit: of the {of} blocks of a die group, at least one and not \
+         all must be SLC, and a block needs at least {bits} program units per die"
     )]
     Slc {
-        /// Blocks of a die group with SLC.
+        /// SLC blocks per die group.
         blocks: u32,
-        /// Blocks of a die group.
+        /// Blocks per die group.
         of: u32,
-        /// Bits of a cell of the others.
+        /// Bits per cell of the other blocks.
         bits: u32,
     },
-    /// More units than addresses.
+    /// The flash has more units than addresses.
     #[error(
         "the flash has {units} mapping units, more than {max}; choose a larger mapping_unit \
          or less flash"
@@ -154,11 +155,10 @@ pub enum GeometryError {
 }
 
 impl Geometry {
-    /// Units that can be addressed: one bit of the 32 belongs to the translation layer,
-    /// and one value to "nothing".
+    /// Units that can be addressed: the FTL uses one of the 32 bits, and one value for "none".
     pub const UNITS_MAX: u64 = (1 << 31) - 2;
 
-    /// Checks that the numbers fit together.
+    /// Checks that the values are in range and consistent.
     ///
     /// # Errors
     /// [`GeometryError`] names the field and the allowed range.
@@ -230,7 +230,7 @@ impl Geometry {
         if fits { Ok(()) } else { Err(GeometryError::UnitDoesNotFitPage { unit, page, ganged }) }
     }
 
-    /// Most pages of a plane that one command programs.
+    /// The most pages per plane that one command programs.
     pub const LEVELS_MAX: u32 = 8;
 
     /// Dies of the device.
@@ -239,19 +239,19 @@ impl Geometry {
         self.channels * self.dies_per_channel
     }
 
-    /// Die groups of the device: groups of dies that share superblocks.
+    /// Die groups of the device.
     #[must_use]
     pub fn die_groups(&self) -> u32 {
         self.dies() / self.dies_per_superblock
     }
 
-    /// Blocks of a die group, which is also what each of its dies has.
+    /// Blocks of a die group. Each of its dies has the same number.
     #[must_use]
     pub fn blocks_per_die_group(&self) -> u32 {
         self.blocks_per_plane * (self.planes / self.planes_ganged)
     }
 
-    /// Blocks of the device, superblocks counted once.
+    /// Blocks of the device; a superblock counts once.
     #[must_use]
     pub fn blocks(&self) -> u32 {
         self.die_groups() * self.blocks_per_die_group()
@@ -275,19 +275,19 @@ impl Geometry {
         self.program_units_per_die() * (self.dies_per_superblock - u32::from(self.parity))
     }
 
-    /// Units of a level.
+    /// Units per level.
     #[must_use]
     pub fn units_per_level(&self) -> u32 {
         (self.page.0 * u64::from(self.planes_ganged) / self.unit.0) as u32
     }
 
-    /// Units of a program unit.
+    /// Units per program unit.
     #[must_use]
     pub fn units_per_program_unit(&self) -> u32 {
         self.units_per_level() * self.pages_per_program
     }
 
-    /// Addresses of units in a block, those of parity program units included.
+    /// Unit addresses of a block, including those of parity.
     #[must_use]
     pub fn units_per_block(&self) -> u32 {
         self.units_per_program_unit() * self.program_units_per_block()
@@ -299,25 +299,25 @@ impl Geometry {
         self.units_per_program_unit() * self.data_program_units_per_block()
     }
 
-    /// Blocks of a die group with SLC.
+    /// SLC blocks per die group.
     #[must_use]
     pub fn slc_blocks_per_die_group(&self) -> u32 {
         self.slc.map_or(0, |slc| slc.blocks)
     }
 
-    /// Blocks of a die group with more than SLC, or all where no others are.
+    /// Blocks per die group that are not SLC.
     #[must_use]
     pub fn main_blocks_per_die_group(&self) -> u32 {
         self.blocks_per_die_group().saturating_sub(self.slc_blocks_per_die_group())
     }
 
-    /// Program units of a SLC block, parity included; 0 if there are none.
+    /// Program units of an SLC block, parity included; 0 if there are none.
     #[must_use]
     pub fn slc_program_units_per_block(&self) -> u32 {
         self.slc.map_or(0, |slc| self.program_units_per_die() / slc.bits * self.dies_per_superblock)
     }
 
-    /// Units of a SLC block that hold data; 0 if there are none.
+    /// Units of an SLC block that hold data; 0 if there are none.
     #[must_use]
     pub fn slc_data_units_per_block(&self) -> u32 {
         let data = self.dies_per_superblock - u32::from(self.parity);
@@ -326,13 +326,13 @@ impl Geometry {
             * self.units_per_program_unit()
     }
 
-    /// Addresses of units in the device, those of parity program units included.
+    /// Unit addresses of the device, including those of parity.
     #[must_use]
     pub fn units(&self) -> u32 {
         self.units_per_block() * self.blocks()
     }
 
-    /// Pages that one program command writes, over planes and levels.
+    /// Pages that one program command writes, over all planes and levels.
     #[must_use]
     pub fn pages_per_program_unit(&self) -> u32 {
         self.planes_ganged * self.pages_per_program
@@ -344,7 +344,7 @@ impl Geometry {
         Bytes(self.page.0 * u64::from(self.pages_per_program_unit()))
     }
 
-    /// Raw size of the flash: what can be programmed.
+    /// Raw capacity of the flash.
     #[must_use]
     pub fn raw(&self) -> Bytes {
         let less = self.units_per_block()
@@ -354,7 +354,7 @@ impl Geometry {
         Bytes((u64::from(self.units()) - fewer) * self.unit.0)
     }
 
-    /// Raw size of the SLC blocks.
+    /// Raw capacity of the SLC blocks.
     #[must_use]
     pub fn slc_raw(&self) -> Bytes {
         let program_units = u64::from(self.die_groups() * self.slc_blocks_per_die_group())
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_geometries_are_refused() {
         let bad = |change: fn(&mut Geometry)| {
             let mut g = tiny();
             change(&mut g);
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_one_bit_a_cell_hold_a_share() {
+    fn slc_blocks_hold_a_fraction() {
         let one = tiny();
         let mixed = Geometry { slc: Some(Slc { blocks: 3, bits: 2 }), ..tiny() };
         assert_eq!((mixed.slc_program_units_per_block(), mixed.units()), (2, one.units()));

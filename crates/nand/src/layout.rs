@@ -1,17 +1,17 @@
-//! Addresses of one geometry, with everything that is asked often worked out once.
+//! Address arithmetic of a geometry, with the divisors computed once.
 
 use prism_base::Divisor;
 
 use crate::geometry::{BlockId, DieGroupId, DieId, Geometry, ProgramUnitId, Pun};
 
-/// How addresses nest in a checked [`Geometry`]. All methods are a multiplication or two.
+/// How addresses nest in a checked [`Geometry`]. Each method costs a multiplication or two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     units_per_program_unit: Divisor,
     units_per_level: Divisor,
-    /// Units of a page, at least one.
+    /// Units per page, at least one.
     units_per_page: Divisor,
-    /// Pages of a unit, at least one.
+    /// Pages per unit, at least one.
     pages_per_unit: u32,
     units_per_block: Divisor,
     program_units_per_block: Divisor,
@@ -20,13 +20,13 @@ pub struct Layout {
     dies_per_superblock: Divisor,
     channels: Divisor,
     parity: bool,
-    /// Blocks of a die group with SLC, and the program units of such a block.
+    /// SLC blocks per die group, and the program units of each.
     slc_blocks: u32,
     slc_program_units: u32,
 }
 
 impl Layout {
-    /// The addresses of `geometry`.
+    /// The layout of `geometry`.
     #[must_use]
     pub fn new(geometry: &Geometry) -> Self {
         Self {
@@ -48,27 +48,27 @@ impl Layout {
         }
     }
 
-    /// Units of a program unit.
+    /// Units per program unit.
     #[must_use]
     #[inline]
     pub fn units_per_program_unit(&self) -> u32 {
         self.units_per_program_unit.get()
     }
 
-    /// Addresses of units in a block.
+    /// Unit addresses of a block.
     #[must_use]
     pub fn units_per_block(&self) -> u32 {
         self.units_per_block.get()
     }
 
-    /// Blocks of each die group with SLC: its first ones.
+    /// SLC blocks per die group: its first ones.
     #[must_use]
     #[inline]
     pub fn slc_blocks(&self) -> u32 {
         self.slc_blocks
     }
 
-    /// Whether the cells of `block` hold one bit each, while others hold more.
+    /// Whether `block` is one of the SLC blocks.
     #[must_use]
     #[inline]
     pub fn is_slc(&self, block: BlockId) -> bool {
@@ -82,20 +82,20 @@ impl Layout {
         if self.is_slc(block) { self.slc_program_units } else { self.program_units_per_block.get() }
     }
 
-    /// Addresses of program units of a block, parity included; all of them can be programmed unless
-    /// the block has SLC ([`Layout::program_units_of`]).
+    /// Program unit addresses of a block, parity included. All of them can be programmed unless the
+    /// block is SLC ([`Layout::program_units_of`]).
     #[must_use]
     pub fn program_units_per_block(&self) -> u32 {
         self.program_units_per_block.get()
     }
 
-    /// Blocks of a die group.
+    /// Blocks per die group.
     #[must_use]
     pub fn blocks_per_die_group(&self) -> u32 {
         self.blocks_per_die_group.get()
     }
 
-    /// Dies of a die group.
+    /// Dies per die group.
     #[must_use]
     #[inline]
     pub fn dies_per_die_group(&self) -> u32 {
@@ -109,7 +109,7 @@ impl Layout {
         DieGroupId(self.blocks_per_die_group.divide(block.0))
     }
 
-    /// The die group of a block and the block's place in it.
+    /// The die group of a block and the block's number in it.
     #[must_use]
     pub fn split_block(&self, block: BlockId) -> (DieGroupId, usize) {
         let (die_group, place) = self.blocks_per_die_group.split(block.0);
@@ -151,7 +151,7 @@ impl Layout {
         Pun(program_unit.0 * self.units_per_program_unit())
     }
 
-    /// The die a program unit stands on, and the program unit's number in its block on that die.
+    /// The die of a program unit, and the number of the program unit within its block on that die.
     #[must_use]
     #[inline]
     pub fn place_of(&self, program_unit: ProgramUnitId) -> (DieId, u32) {
@@ -161,7 +161,7 @@ impl Layout {
         (DieId(die_group * self.dies_per_die_group() + member), on_die)
     }
 
-    /// The die a program unit stands on.
+    /// The die of a program unit.
     #[must_use]
     #[inline]
     pub fn die_of(&self, program_unit: ProgramUnitId) -> DieId {
@@ -177,7 +177,7 @@ impl Layout {
         (first..first + self.dies_per_die_group()).map(DieId)
     }
 
-    /// The channel a die sits on.
+    /// The channel of a die.
     #[must_use]
     #[inline]
     pub fn channel_of(&self, die: DieId) -> u32 {
@@ -191,8 +191,8 @@ impl Layout {
             && self.dies_per_superblock.split(program_unit.0).1 + 1 == self.dies_per_die_group()
     }
 
-    /// The level of its program unit that a unit stands in, and the pages (one a plane) that hold
-    /// it, as bits.
+    /// The level of its program unit that holds a unit, and the pages that hold it, as a bitmap of
+    /// planes.
     #[must_use]
     #[inline]
     pub fn pages_of(&self, unit: Pun) -> (u32, u64) {
@@ -200,7 +200,7 @@ impl Layout {
         (level, pages)
     }
 
-    /// The program unit a unit is part of, and the same of it.
+    /// The program unit of a unit, and the level and pages as from [`Layout::pages_of`].
     #[must_use]
     #[inline]
     pub fn program_unit_and_pages_of(&self, unit: Pun) -> (ProgramUnitId, u32, u64) {
@@ -214,15 +214,15 @@ impl Layout {
         (ProgramUnitId(program_unit), level, pages)
     }
 
-    /// Levels of a program unit that its first `units` units stand on; all of them for none, which
-    /// is how a program unit of parity looks.
+    /// Levels of a program unit that its first `units` units occupy; all levels for 0, which is how
+    /// a program unit of parity is described.
     #[must_use]
     pub fn levels_for(&self, units: u32) -> u32 {
         let units = if units == 0 { self.units_per_program_unit() } else { units };
         units.div_ceil(self.units_per_level.get())
     }
 
-    /// Pages that `units` units from the beginning of a program unit on take.
+    /// Pages that the first `units` units of a program unit occupy.
     #[must_use]
     pub fn pages_for(&self, units: u32) -> u32 {
         if self.pages_per_unit > 1 {
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn units_lie_on_levels_and_planes() {
+    fn units_are_on_levels_and_planes() {
         let layout = Layout::new(&tlc());
         let of = |unit: u32| layout.pages_of(Pun(12 + unit));
         assert_eq!([of(0), of(1), of(2), of(3)], [(0, 1), (0, 1), (0, 2), (0, 2)]);

@@ -1,8 +1,7 @@
 //! The flash itself: geometry, legal operations, wear, timing and power loss.
 //!
-//! Nothing here knows a mapping, a host or a file. The array enforces the law of NAND:
-//! program units of a block are programmed in order and only after an erase; a violation is a
-//! typed error, never silently accepted.
+//! This crate has no mapping, no host and no files. The array enforces the rules of NAND: program
+//! units of a block are programmed in order and only after an erase; a violation is a typed error.
 
 pub mod aging;
 pub mod array;

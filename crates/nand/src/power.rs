@@ -1,10 +1,10 @@
-//! What a loss of power does to the cells.
+//! The effect of a loss of power on the cells.
 //!
-//! A program that had begun and not ended leaves a torn program unit. Where pages of one wordline
-//! are programmed one after another, the cells that it was about to change hold the earlier pages
-//! as well, and these may be lost although their programs had ended long before. An erase that
-//! had begun leaves a block that reads as erased, or as nothing that can be corrected; neither is
-//! a state to program it in.
+//! A program that has begun and not ended leaves a torn program unit. If the pages of a wordline
+//! are programmed one after another, the interrupted program changes cells that also hold the
+//! earlier pages, and these may be lost although their programs ended long before. An interrupted
+//! erase leaves a block that reads either as erased or as uncorrectable, and that must be erased
+//! again before it is programmed.
 
 use prism_base::Rng;
 
@@ -13,18 +13,18 @@ use crate::geometry::ProgramUnitId;
 use crate::layout::Layout;
 use crate::store::ProgramUnitState;
 
-/// How likely an earlier page of the wordline is lost. There is no published figure: often
-/// enough that each combination occurs, and not always, because that would be the easier case.
+/// The probability that an earlier page of the wordline is lost. There is no published figure. It
+/// is high enough that each combination occurs, and below 1 because losing all of them is the
+/// easier case.
 const PAIRED_LOST: f64 = 0.75;
-/// How likely a block whose erase was cut off reads as erased.
+/// The probability that a half-erased block reads as erased.
 const SEEMS_ERASED: f64 = 0.5;
 
 impl Nand {
-    /// Power is lost: operations that have begun and not ended stay so for good. `seed` feeds the
-    /// draws: which earlier program units of their wordlines are lost, and how half erased blocks
-    /// read.
+    /// Power is lost: operations that have begun and not ended are torn. `seed` determines which
+    /// earlier program units of their wordlines are lost and how half-erased blocks read.
     ///
-    /// Nothing but half erased blocks changes if no content is kept.
+    /// If no content is kept, only half-erased blocks change.
     pub fn lose_power(&mut self, seed: u64) {
         let seed =
             seed ^ self.program_units_programmed_total().rotate_left(32) ^ self.erases_total();
@@ -51,9 +51,8 @@ impl Nand {
         }
     }
 
-    /// Power is lost, and capacitors keep the flash going until every program that had begun
-    /// has ended; nothing is torn then. Erases, which take longer, are cut off as by
-    /// [`Nand::lose_power`].
+    /// Power is lost, but capacitors supply the flash until every program that has begun has ended,
+    /// so that none is torn. Erases take longer and are interrupted as by [`Nand::lose_power`].
     pub fn lose_power_slowly(&mut self, seed: u64) {
         if let Some(store) = &mut self.store {
             for state in &mut store.states {
@@ -65,8 +64,8 @@ impl Nand {
         self.lose_power(seed);
     }
 
-    /// The last program unit of the wordline of `program_unit`, which is on the same die: from
-    /// when it is programmed on, nothing threatens `program_unit`.
+    /// The last program unit of the wordline of `program_unit`, on the same die. Once it is
+    /// programmed, no later program can destroy `program_unit`.
     #[must_use]
     pub fn wordline_end(&self, program_unit: ProgramUnitId) -> ProgramUnitId {
         if wordline_of(&self.layout, self.wordline, program_unit) == 1 {
@@ -84,8 +83,8 @@ impl Nand {
     }
 }
 
-/// Program units of a die that share the wordline of `program_unit`: one where cells hold one
-/// bit, elsewhere `program_units`.
+/// Program units of a die that share the wordline of `program_unit`: one in SLC blocks,
+/// `program_units` in others.
 fn wordline_of(layout: &Layout, program_units: u32, program_unit: ProgramUnitId) -> u32 {
     if layout.is_slc(layout.block_of(program_unit)) { 1 } else { program_units }
 }
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_program_units_of_the_wordline_may_go_and_no_others() {
+    fn only_earlier_program_units_of_the_wordline_may_be_lost() {
         // Program units programmed, the one in flight, and those that may be lost with it.
         for (dies, wordline, done, cut, lost) in [
             (1, 1, 5, 5, vec![]),
@@ -166,7 +165,7 @@ mod tests {
                         && gone.iter().all(|program_unit| lost.contains(program_unit))
                 );
                 ever_lost.extend(gone);
-                // A second loss adds nothing: nothing is in flight.
+                // A second loss of power changes nothing because no program is in flight.
                 nand.lose_power(seed + 1);
                 assert_eq!(readable(&nand, 0..cut + 1), left);
             }
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn capacitors_end_what_was_begun() {
+    fn capacitors_complete_programs_in_flight() {
         let mut nand = device(1, 3);
         program(&mut nand, 0..1);
         begin(&mut nand, 1);

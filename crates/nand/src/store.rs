@@ -1,13 +1,12 @@
-//! What the flash holds, for those who need more than counts.
+//! The content of the flash, for users that need more than counts.
 //!
-//! A simulation of a trace needs no content: the array then keeps two small columns a
-//! block and nothing a page. The library, and every test of durability, keeps what was
-//! programmed: the out-of-band tag and version of each unit, and its bytes if it has
-//! any.
+//! The simulation of a trace needs no content: the array then keeps two small numbers per block and
+//! none per page. The library, and every test of durability, keeps what was programmed: the
+//! out-of-band tag and version of each unit, and its payload if there is one.
 
 use crate::geometry::ProgramUnitId;
 
-/// What a unit is, in its out-of-band bytes.
+/// The type of a unit, from its out-of-band bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitTag {
     /// Data of this logical unit.
@@ -18,39 +17,39 @@ pub enum UnitTag {
     Pad,
 }
 
-/// A unit as it stands in the flash.
+/// A unit as stored in the flash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredUnit {
-    /// What it is.
+    /// Its type.
     pub tag: UnitTag,
-    /// The version the host's write had; copies keep it.
+    /// The version of the host's write; copies keep it.
     pub version: u64,
-    /// Its bytes, where there are any.
+    /// Its payload, if there is one.
     pub payload: Option<Box<[u8]>>,
 }
 
-/// Where a program unit stands.
+/// The state of a program unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgramUnitState {
-    /// Erased, or programmed to its end.
+    /// Erased, or programmed completely.
     Settled,
-    /// Its program has begun and not ended: torn if power goes now.
+    /// Its program has begun and not ended; a loss of power now makes it torn.
     InFlight,
-    /// Power went amid its program, or amid a later one of its wordline.
+    /// Power was lost during its program or a later one of its wordline.
     Torn,
 }
 
-/// The content of the device: one slot a unit.
+/// The content of the device, one entry per unit.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     pub(crate) units: Vec<Option<StoredUnit>>,
     pub(crate) states: Vec<ProgramUnitState>,
-    /// Number of the program that wrote each program unit, growing over the device's life.
+    /// The sequence number of the program that wrote each program unit.
     pub(crate) sequences: Vec<u64>,
 }
 
 impl Store {
-    /// Whether `program_unit` cannot be read, now or any more.
+    /// Whether `program_unit` is in flight or torn.
     pub(crate) fn is_torn(&self, program_unit: ProgramUnitId) -> bool {
         self.states[program_unit.0 as usize] != ProgramUnitState::Settled
     }

@@ -1,9 +1,9 @@
-//! How long the flash takes.
+//! Timing of flash operations.
 
 use prism_base::{Bytes, Nanos};
 
-/// A time for each type of page. Cells of several bits hold several pages, and the upper
-/// ones take longer: one time for all, or one for each type, lowest first.
+/// A time for each page type. Cells of several bits hold several pages, and the upper ones take
+/// longer: one time for all, or one for each type, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageTimes {
     times: [Nanos; PageTimes::TYPES_MAX],
@@ -11,7 +11,7 @@ pub struct PageTimes {
 }
 
 impl PageTimes {
-    /// Types of pages at most.
+    /// The most page types.
     pub const TYPES_MAX: usize = 8;
 
     /// The same time for every page.
@@ -35,14 +35,14 @@ impl PageTimes {
         &self.times[..self.types as usize]
     }
 
-    /// The time of every page, where there is one for all.
+    /// The time of every page, if they all have the same.
     #[must_use]
     #[inline]
     pub fn only(&self) -> Option<Nanos> {
         (self.types == 1).then_some(self.times[0])
     }
 
-    /// The time of page number `page` of a block: types go round.
+    /// The time of page number `page` of a block: page types repeat in order.
     #[must_use]
     #[inline]
     pub fn of(&self, page: u32) -> Nanos {
@@ -59,7 +59,7 @@ impl PageTimes {
     }
 }
 
-/// Times of a die and of the channel it hangs on.
+/// Timing of a die and of its channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// Array to page register (tR), by type of page.
@@ -71,23 +71,23 @@ pub struct Timing {
     pub t_erase: Nanos,
     /// Command and address cycles before each operation; they hold the channel.
     pub t_command: Nanos,
-    /// Bandwidth of a channel in bytes a second; `None` is infinitely fast, as some older
-    /// simulators have it.
+    /// Bandwidth of a channel in bytes/s; `None` for an infinitely fast channel, as in some older
+    /// simulators.
     pub bus_bytes_per_second: Option<u64>,
 }
 
 impl Timing {
-    /// How long `amount` takes over the channel, rounded up to the nanosecond.
+    /// How long a transfer of `amount` takes on the channel, rounded up to the nanosecond.
     #[must_use]
     pub fn transfer(&self, amount: Bytes) -> Nanos {
         self.bus_bytes_per_second.map_or(Nanos::ZERO, |rate| transfer_time(amount, rate))
     }
 }
 
-/// How long `amount` takes at `bytes_per_second`, rounded up to the nanosecond.
+/// How long a transfer of `amount` takes at `bytes_per_second`, rounded up to the nanosecond.
 #[must_use]
 pub fn transfer_time(amount: Bytes, bytes_per_second: u64) -> Nanos {
-    // 2^34 bytes times 10^9 still fits into 64 bits, which spares the 128-bit division.
+    // 2^34 bytes times 10^9 fits into 64 bits, which avoids the 128-bit division.
     if amount.0 < 1 << 34 {
         Nanos((amount.0 * 1_000_000_000).div_ceil(bytes_per_second))
     } else {
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_of_pages_go_round() {
+    fn page_types_repeat() {
         let times = PageTimes::by_type(&[Nanos(1), Nanos(2), Nanos(6)]).unwrap();
         assert_eq!([0, 1, 2, 3, 5].map(|page| times.of(page).0), [1, 2, 6, 1, 6]);
         assert_eq!((times.mean(), PageTimes::uniform(Nanos(7)).of(9)), (Nanos(3), Nanos(7)));

@@ -1,23 +1,23 @@
-//! The closed forms: failures by wear, bit errors by wear and age, and the chance that error
-//! correction is beaten.
+//! The closed forms: failures by wear, bit errors by wear and age, and the probability that error
+//! correction fails.
 
 use prism_base::Nanos;
 
 use crate::timing::PageTimes;
 
-/// Beyond the rated endurance failures grow with this power of the wear: at twice the
-/// endurance they are 65,536 times as likely. Ours: that wear-out is steep is common ground,
-/// how steep no source says.
+/// Beyond the rated endurance, failures grow with this power of the wear: at twice the endurance
+/// they are 65,536 times as likely. Our assumption: wear-out is known to be steep, but no source
+/// has the exponent.
 const BEYOND: f64 = 16.0;
 
-/// The probability that an operation fails: a power law up to the rated endurance, and
-/// steeply more beyond it. Source of the form: failures that grow with a power of the cycles
-/// are those of Mielke and others (IRPS'08) for bit errors; taken over to operations here.
+/// The probability that an operation fails: a power law up to the rated endurance, and a steeper
+/// one beyond. Source of the form: Mielke and others (IRPS'08), for bit errors that grow with a
+/// power of the cycles; we apply it to operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FailureLaw {
-    /// At the rated endurance.
+    /// The probability at the rated endurance.
     pub at_endurance: f64,
-    /// The power of the wear below that.
+    /// The exponent of the wear up to the rated endurance.
     pub exponent: f64,
 }
 
@@ -32,25 +32,25 @@ impl FailureLaw {
 
 /// The raw bit error rate:
 /// `fresh + cycled * wear^wear_exponent + aged * wear^aged_exponent * years^years_exponent`,
-/// times the factor of the type of page. Source of the form: the power law in cycles is of
-/// Mielke and others, IRPS'08; that retention dominates, grows with wear and with time, and
-/// that pages of one cell differ is of Cai and others, DATE'12 and '13, and Grupp and others,
-/// FAST'12. That the parts add up is ours.
+/// times the factor of the page type. Sources of the form: Mielke and others, IRPS'08, for the
+/// power law in cycles; Cai and others, DATE'12 and '13, and Grupp and others, FAST'12, for
+/// retention that dominates and grows with wear and time, and for the differences between pages of
+/// a cell. That the terms add up is our assumption.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BitErrors {
-    /// Without wear, just programmed.
+    /// The rate of a new block that was just programmed.
     pub fresh: f64,
-    /// Added at the rated endurance.
+    /// The rate added at the rated endurance.
     pub cycled: f64,
-    /// The power of the wear in that.
+    /// The exponent of the wear for `cycled`.
     pub wear_exponent: f64,
-    /// Added at the rated endurance after a year.
+    /// The rate added at the rated endurance after a year.
     pub aged: f64,
-    /// The power of the wear in that.
+    /// The exponent of the wear for `aged`.
     pub aged_exponent: f64,
-    /// The power of the years in it.
+    /// The exponent of the years for `aged`.
     pub years_exponent: f64,
-    /// A factor for each type of page, lowest first, as pages of a block go round.
+    /// A factor for each page type, lowest first; page types repeat through the block.
     pub types: PageFactors,
 }
 
@@ -58,13 +58,13 @@ pub struct BitErrors {
 const YEAR_NS: f64 = 365.0 * 86_400.0 * 1e9;
 
 impl BitErrors {
-    /// The rate in page number `page` of a block, at `wear`, so long after it was programmed.
+    /// The rate in page number `page` of a block, at `wear` and `age`.
     #[must_use]
     pub fn rate(&self, wear: f64, age: Nanos, page: u32) -> f64 {
         (self.types.of(page) * self.base(wear, age)).min(0.5)
     }
 
-    /// The rate with a factor of 1.
+    /// The rate without the factor of the page type.
     fn base(&self, wear: f64, age: Nanos) -> f64 {
         let cycled = self.cycled * libm::pow(wear, self.wear_exponent);
         let years = libm::pow(age.0 as f64 / YEAR_NS, self.years_exponent);
@@ -72,7 +72,7 @@ impl BitErrors {
     }
 }
 
-/// A factor for each type of page.
+/// A factor for each page type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PageFactors {
     factors: [f64; PageTimes::TYPES_MAX],
@@ -105,30 +105,30 @@ impl PageFactors {
     }
 }
 
-/// Error correction: codewords of which so many bits can be put right, and reads that are
-/// repeated with other thresholds when that is not enough.
+/// Error correction: codewords with a fixed number of correctable bits, and read retries with other
+/// thresholds when these are not enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ecc {
-    /// Bits of a codeword; those of the parity are not counted.
+    /// Data bits of a codeword, without parity.
     pub codeword_bits: u32,
-    /// Bits that can be put right in each.
+    /// Correctable bits per codeword.
     pub correctable: u32,
-    /// How often a read is repeated at most.
+    /// The most read retries.
     pub retries: u32,
-    /// What each repetition leaves of the bit error rate (a simple form of read-retry, whose
-    /// gain Cai and others, HPCA'15, measure). Ours.
+    /// The factor by which each retry reduces the bit error rate, our simple model of read retry,
+    /// whose gain Cai and others, HPCA'15, measure.
     pub retry_factor: f64,
 }
 
 impl Ecc {
-    /// Codewords that hold a unit of `bits`.
+    /// Codewords for a unit of `bits`.
     #[must_use]
     pub fn codewords(&self, bits: u64) -> u64 {
         bits.div_ceil(u64::from(self.codeword_bits))
     }
 
-    /// The probability that a unit of `bits` cannot be put right in reading number `attempt`
-    /// (0 is the first), at a raw bit error rate of `rate`.
+    /// The probability that a unit of `bits` cannot be corrected in attempt `attempt` (0 is the
+    /// first) at a raw bit error rate of `rate`.
     #[must_use]
     pub fn failure(&self, rate: f64, attempt: u32, bits: u64) -> f64 {
         let rate = rate * libm::pow(self.retry_factor, f64::from(attempt));
@@ -153,7 +153,7 @@ pub fn binomial_tail(bits: u32, rate: f64, most: u32) -> f64 {
         let choose = libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0);
         libm::exp(choose + k * libm::log(rate) + (n - k) * libm::log1p(-rate))
     };
-    // The side that does not hold the mean, so that terms fall from the first on.
+    // Sum the side of the distribution without the mean, so that terms fall from the first on.
     if f64::from(most) + 1.0 > n * rate {
         let (mut k, mut now, mut sum) = (most + 1, term(most + 1), 0.0);
         while now > sum * f64::EPSILON && k <= bits {

@@ -1,10 +1,10 @@
-//! Models by kind of cell.
+//! Default fault models by cell type.
 //!
-//! Orders of magnitude only. Error rates are recalled from Mielke and others (IRPS'08), Cai
-//! and others (DATE'12, DATE'13) and Grupp and others (FAST'12), failures from data sheets,
-//! which promise that of a hundred blocks at most two are or grow bad within the rated
-//! endurance. What each number is exactly is ours, chosen so that a drive at its endurance
-//! still reads data of a year, as JESD218 asks of client drives.
+//! Orders of magnitude only. Error rates are recalled from Mielke and others (IRPS'08), Cai and
+//! others (DATE'12, DATE'13) and Grupp and others (FAST'12), failure rates from data sheets, which
+//! promise that at most 2 % of blocks are or become bad within the rated endurance. The exact
+//! numbers are ours, chosen so that a drive at its endurance still reads data after a year, as
+//! JESD218 requires of client drives.
 
 use prism_base::Nanos;
 
@@ -12,16 +12,15 @@ use super::forms::PageFactors;
 use super::{BitErrors, Ecc, FailureLaw, FaultModel};
 
 impl FaultModel {
-    /// The names of the kinds.
+    /// The names of the cell types.
     pub const KINDS: [&str; 4] = ["slc", "mlc", "tlc", "qlc"];
 
-    /// A new device of this kind, rated for `endurance` cycles; `None` if there is no such
-    /// kind.
+    /// A new device of this cell type, rated for `endurance` cycles; `None` for an unknown name.
     #[must_use]
     pub fn of_kind(kind: &str, endurance: u32) -> Option<Self> {
         let place = Self::KINDS.iter().position(|&known| known == kind)?;
-        // At the endurance: failing programs and erases, bit errors fresh, by cycles, by a
-        // year; then bytes and correctable bits of a codeword, and retries.
+        // At the endurance: failure rates of programs and erases, bit error rates fresh, from
+        // cycles, after a year. Then bytes and correctable bits of a codeword, and retries.
         let (program, erase, fresh, cycled, aged, bytes, correctable, retries) = [
             (6e-9, 4e-7, 1e-9, 1e-7, 1e-6, 512, 4, 0),
             (3e-8, 4e-6, 1e-6, 1e-4, 4e-4, 1024, 24, 3),

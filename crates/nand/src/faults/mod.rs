@@ -1,11 +1,10 @@
-//! How flash ages and fails: bad blocks, failing programs and erases, bits that flip, and
-//! what error correction makes of them.
+//! Fault injection: bad blocks, failing programs and erases, bit errors and their correction.
 //!
-//! The model is a set of closed forms over two quantities: *wear*, the cycles of a block over
-//! its rated endurance, and *age*, the time since it was first programmed. Whether an
-//! operation fails is a draw by hash of seed, place and cycle, so that it does not depend on
-//! what else the device does, and a unit that cannot be read stays so until it is erased.
-//! Design and sources: docs/design/faults.md.
+//! The model is a set of closed forms over two quantities: *wear*, the cycles of a block over its
+//! rated endurance, and *age*, the time since it was first programmed. Whether an operation fails
+//! is decided by a hash of seed, address and cycle. It does therefore not depend on other
+//! operations, and a unit that cannot be read stays unreadable until it is erased. Design and
+//! sources: docs/design/faults.md.
 
 mod forms;
 mod kinds;
@@ -19,38 +18,38 @@ pub(crate) use state::{Bad, Faults};
 
 use prism_base::Nanos;
 
-/// A device of one kind, and how old it is when the run begins.
+/// The fault model of a device, and its wear and age when the run begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultModel {
-    /// Share of blocks that are bad from the factory; superblocks are put together from good
-    /// blocks, so there it is a share of these.
+    /// Fraction of blocks that are bad from the factory. Superblocks are assembled from good
+    /// blocks, so there it is a fraction of superblocks.
     pub factory_bad: f64,
-    /// Cycles a block is rated for: wear is counted in these.
+    /// Rated endurance in cycles: the unit of wear.
     pub endurance: u32,
-    /// Programs of a program unit that fail.
+    /// Probability that the program of a program unit fails.
     pub program: FailureLaw,
-    /// Erases of a block of a die that fail.
+    /// Probability that the erase of a block of a die fails.
     pub erase: FailureLaw,
-    /// Bits that are wrong when read.
+    /// Raw bit errors.
     pub bits: BitErrors,
-    /// What can be put right.
+    /// Error correction.
     pub ecc: Ecc,
-    /// Cycles that every block starts with.
+    /// Cycles that every block has at the start.
     pub wear: u32,
-    /// How long ago what the drive holds at the start was programmed.
+    /// Age of the data that the drive holds at the start.
     pub age: Nanos,
 }
 
 impl FaultModel {
-    /// The wear of a block with `erases` erases in this run, as a share of its endurance.
+    /// The wear of a block with `erases` erases in this run, as a fraction of its endurance.
     #[must_use]
     pub fn wear_of(&self, erases: u32) -> f64 {
         (f64::from(self.wear) + f64::from(erases)) / f64::from(self.endurance)
     }
 }
 
-/// A number from 0 to 1 (excluded) that belongs to `place` in cycle `cycle`: two rounds of
-/// SplitMix64 over all of it.
+/// A number from 0 to 1 (excluded) for `place` in cycle `cycle`: a hash of all parameters by two
+/// rounds of SplitMix64.
 pub(crate) fn draw(seed: u64, what: Draw, place: u64, cycle: u64) -> f64 {
     let mut mix = seed ^ (what as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
     mix = scatter(mix.wrapping_add(place.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
@@ -65,7 +64,7 @@ fn scatter(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What a draw decides.
+/// What a random number decides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Draw {
     /// Whether a block is bad from the factory.
@@ -74,7 +73,7 @@ pub(crate) enum Draw {
     Program = 2,
     /// Whether an erase fails.
     Erase = 3,
-    /// How well a unit can be read.
+    /// Whether a unit can be read.
     Read = 4,
 }
 

@@ -1,5 +1,4 @@
-//! What a device that ages remembers: which blocks are bad, since when its data stands there,
-//! and which units are known to be lost.
+//! State of a device with faults: bad blocks, when each block was programmed, and lost units.
 
 use prism_base::{FastSet, Nanos, SimTime};
 
@@ -8,12 +7,12 @@ use crate::geometry::{BlockId, ProgramUnitId};
 use crate::layout::Layout;
 use crate::timing::PageTimes;
 
-/// How a read of a unit ends.
+/// The outcome of reading a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnitRead {
-    /// Readings beyond the first.
+    /// Read retries after the first attempt.
     pub retries: u32,
-    /// It cannot be put right, or says itself that its content is lost.
+    /// The unit cannot be corrected, or is marked as lost.
     pub lost: bool,
 }
 
@@ -36,38 +35,37 @@ pub(crate) enum Bad {
     Erase,
 }
 
-/// Chances of a block's units to be beyond correction at first reading, by type of page, and
-/// what they were worked out for.
+/// Probability that the first read of a unit of a block fails, by page type, with the erases and
+/// age it was computed for.
 #[derive(Clone, Copy, Debug)]
 struct Chances {
-    /// Erases and minutes of age.
+    /// Erases, and age in minutes.
     of: (u32, u64),
     first: [f64; PageTimes::TYPES_MAX],
 }
 
-/// The retention clock ticks in minutes: finer steps change nothing that can be seen.
+/// The retention clock advances in minutes; a finer step has no visible effect.
 const TICK_NS: u64 = 60_000_000_000;
 
-/// A device that ages.
+/// The state of a device with faults.
 #[derive(Clone, Debug)]
 pub(crate) struct Faults {
     pub(crate) model: FaultModel,
-    /// Of SLC blocks, where there are any. Its age means nothing: the clock is
-    /// one.
+    /// The model of SLC blocks, if there are any. Its age is ignored: all blocks have one clock.
     slc: Option<FaultModel>,
     layout: Layout,
     pub(super) seed: u64,
     unit_bits: u64,
     /// By block.
     pub(crate) bad: Vec<Option<Bad>>,
-    /// By member: when its first program unit was programmed. Before the run counts from minus the
-    /// age of the data at the start, which is time 0 here.
+    /// By member: when its first program unit was programmed. Time 0 is when the data present at
+    /// the start was programmed, so the run starts at the model's age.
     pub(super) programmed_at: Vec<u64>,
-    /// Program units whose program failed, or has not ended.
+    /// Program units whose program failed or has not ended.
     pub(super) unreadable_program_units: FastSet<u32>,
-    /// Units that say themselves that their content is lost.
+    /// Units that are marked as lost.
     pub(super) lost: FastSet<u32>,
-    /// An operation has failed and nobody has asked yet.
+    /// An operation has failed since the last `take_status`.
     pub(crate) failed: bool,
     chances: Vec<Chances>,
 }
@@ -103,7 +101,7 @@ impl Faults {
         }
     }
 
-    /// The bad blocks among those that `counts` lets count.
+    /// The bad blocks among those that `counts` accepts.
     pub(crate) fn health(&self, counts: impl Fn(BlockId) -> bool) -> Health {
         let bad = (0..).map(BlockId).zip(&self.bad).filter(|&(block, _)| counts(block));
         let mut health = Health::default();
@@ -136,8 +134,8 @@ impl Faults {
         self.unreadable_program_units.insert(program_unit);
     }
 
-    /// The program of `program_unit` ends, in a block with `erases` erases. Returns whether it
-    /// failed; the program unit is never readable then.
+    /// Ends the program of `program_unit` in a block with `erases` erases. Returns whether it
+    /// failed, which leaves the program unit unreadable.
     pub(crate) fn program_fails(&mut self, program_unit: u32, erases: u32) -> bool {
         let model = self.model_of(self.layout.block_of(ProgramUnitId(program_unit)));
         let chance = model.program.probability(model.wear_of(erases));
@@ -149,12 +147,12 @@ impl Faults {
         fails
     }
 
-    /// Whether `program_unit`, which was programmed or is being so, can be read.
+    /// Whether `program_unit`, which is programmed or in flight, can be read.
     pub(crate) fn is_readable(&self, program_unit: u32) -> bool {
         !self.unreadable_program_units.contains(&program_unit)
     }
 
-    /// Whether the erase of `member` fails that would be number `erases` + 1.
+    /// Whether the erase of `member` after `erases` successful ones fails.
     pub(crate) fn erase_fails(&self, member: usize, erases: u32) -> bool {
         let model = self.model_of_member(member);
         let chance = model.erase.probability(model.wear_of(erases));
@@ -174,15 +172,15 @@ impl Faults {
         self.lost.contains(&unit)
     }
 
-    /// Units from `first` up to `end` are erased: nothing of them is lost any more.
+    /// The units from `first` up to `end` were erased: none of them is marked as lost any more.
     pub(crate) fn forget(&mut self, first: u32, end: u32) {
         if !self.lost.is_empty() {
             self.lost.retain(|unit| !(first..end).contains(unit));
         }
     }
 
-    /// How a read of `unit` at `now` ends, which stands on page `page` of `member`, a block
-    /// with `erases` erases.
+    /// The outcome of reading `unit` at `now`; it is on page `page` of `member`, a block with
+    /// `erases` erases.
     pub(crate) fn read(
         &mut self,
         unit: u32,
@@ -216,14 +214,14 @@ impl Faults {
                 *chance = ecc.failure(bits.rate(wear, age, kind), 0, self.unit_bits);
             }
         }
-        let luck = draw(self.seed, Draw::Read, u64::from(unit), u64::from(erases));
-        if luck >= chances.first[bits.types.type_of(page)] {
+        let random = draw(self.seed, Draw::Read, u64::from(unit), u64::from(erases));
+        if random >= chances.first[bits.types.type_of(page)] {
             return UnitRead { retries: 0, lost: false };
         }
-        // The same luck against ever smaller chances: what a later reading brings is
-        // decided once, and errors do not heal by asking again.
+        // The same random number is compared with the lower failure probability of each retry, so
+        // that repeating a read gives the same result.
         let rate = bits.rate(wear, age, page);
-        let fails = |&attempt: &u32| luck < ecc.failure(rate, attempt, self.unit_bits);
+        let fails = |&attempt: &u32| random < ecc.failure(rate, attempt, self.unit_bits);
         match (1..=ecc.retries).find(|attempt| !fails(attempt)) {
             Some(retries) => UnitRead { retries, lost: false },
             None => UnitRead { retries: ecc.retries, lost: true },

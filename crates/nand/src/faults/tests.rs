@@ -1,4 +1,4 @@
-//! The forms at points worked by hand, and draws against their expectation.
+//! The closed forms at values computed by hand, and failure counts against their expectation.
 
 use prism_base::{Bytes, Nanos, SimTime};
 
@@ -12,7 +12,7 @@ fn near(ours: f64, expected: f64, slack: f64) {
 const YEAR: Nanos = Nanos(365 * 86_400 * 1_000_000_000);
 
 #[test]
-fn tails_are_those_worked_by_hand() {
+fn tails_match_values_computed_by_hand() {
     // Of 3 bits with p = 1/2: more than 1 wrong is 4 of 8, more than 2 is 1 of 8.
     near(binomial_tail(3, 0.5, 1), 0.5, 1e-12);
     near(binomial_tail(3, 0.5, 2), 0.125, 1e-12);
@@ -23,7 +23,7 @@ fn tails_are_those_worked_by_hand() {
         (binomial_tail(8, 0.0, 0), binomial_tail(8, 1.0, 7), binomial_tail(8, 0.3, 8)),
         (0.0, 1.0, 0.0)
     );
-    // Both sides of the mean of 81.92 meet.
+    // The sums on both sides of the mean of 81.92 agree.
     let mut last = 1.0;
     for most in 0..200 {
         let tail = binomial_tail(8192, 0.01, most);
@@ -33,7 +33,7 @@ fn tails_are_those_worked_by_hand() {
 }
 
 #[test]
-fn failures_follow_a_power_and_then_a_steep_one() {
+fn failures_follow_a_power_law_and_then_a_steeper_one() {
     let law = FailureLaw { at_endurance: 1e-5, exponent: 3.0 };
     near(law.probability(1.0), 1e-5, 1e-12);
     near(law.probability(0.5), 1e-5 / 8.0, 1e-12);
@@ -42,7 +42,7 @@ fn failures_follow_a_power_and_then_a_steep_one() {
 }
 
 #[test]
-fn bit_errors_are_the_sum_worked_by_hand() {
+fn bit_errors_match_values_computed_by_hand() {
     let bits = BitErrors {
         fresh: 1e-6,
         cycled: 1e-4,
@@ -60,18 +60,18 @@ fn bit_errors_are_the_sum_worked_by_hand() {
 }
 
 #[test]
-fn what_cannot_be_corrected_grows_with_wear_and_age_and_shrinks_with_retries() {
+fn uncorrectable_errors_grow_with_wear_and_age_and_shrink_with_retries() {
     for kind in FaultModel::KINDS {
         let model = FaultModel::of_kind(kind, 3000).unwrap();
         let lost = |wear: f64, months: u64, attempt: u32| {
             let rate = model.bits.rate(wear, Nanos(YEAR.0 / 12 * months), 0);
             model.ecc.failure(rate, attempt, 4096 * 8)
         };
-        let waxes = |series: Vec<f64>| assert!(series.is_sorted(), "{kind}: {series:?}");
-        waxes((0..60).map(|tenth| lost(f64::from(tenth) / 10.0, 6, 0)).collect());
-        waxes((0..60).map(|months| lost(2.0, months, 0)).collect());
-        waxes((0..=model.ecc.retries).rev().map(|attempt| lost(3.0, 12, attempt)).collect());
-        // At its endurance a drive reads data of a year, and at thrice that it does not.
+        let grows = |series: Vec<f64>| assert!(series.is_sorted(), "{kind}: {series:?}");
+        grows((0..60).map(|tenth| lost(f64::from(tenth) / 10.0, 6, 0)).collect());
+        grows((0..60).map(|months| lost(2.0, months, 0)).collect());
+        grows((0..=model.ecc.retries).rev().map(|attempt| lost(3.0, 12, attempt)).collect());
+        // At its endurance a drive reads data after a year; at six times that it does not.
         let worst = model.bits.types.all().len() as u32 - 1;
         let at = |wear| {
             model.ecc.failure(model.bits.rate(wear, YEAR, worst), model.ecc.retries, 4096 * 8)
@@ -84,7 +84,7 @@ fn what_cannot_be_corrected_grows_with_wear_and_age_and_shrinks_with_retries() {
 
 /// Data sheets promise that at most 2 % of blocks are or grow bad within the endurance.
 #[test]
-fn kinds_lose_a_few_blocks_in_their_rated_life() {
+fn cell_types_lose_a_few_blocks_within_their_endurance() {
     for (kind, endurance, program_units) in
         [("slc", 100_000, 64), ("mlc", 10_000, 128), ("tlc", 3000, 384), ("qlc", 1000, 512)]
     {
@@ -127,7 +127,7 @@ fn program(nand: &mut Nand, program_units: u32) {
     }
 }
 
-/// `count` of `of` draws with probability `p`, within five standard deviations.
+/// Checks that `count` of `of` events with probability `p` is within five standard deviations.
 fn within(what: &str, count: u64, of: u64, p: f64) {
     let (mean, deviation) = (of as f64 * p, (of as f64 * p * (1.0 - p)).sqrt());
     let off = (count as f64 - mean) / deviation;
@@ -135,7 +135,7 @@ fn within(what: &str, count: u64, of: u64, p: f64) {
 }
 
 #[test]
-fn as_many_operations_fail_as_the_forms_say() {
+fn operations_fail_as_often_as_the_model_says() {
     let mut model = FaultModel::of_kind("tlc", 100).unwrap();
     model.factory_bad = 0.02;
     model.program.at_endurance = 0.01;
@@ -169,7 +169,7 @@ fn as_many_operations_fail_as_the_forms_say() {
 }
 
 #[test]
-fn as_many_units_are_lost_and_read_again_as_the_forms_say() {
+fn units_are_lost_and_retried_as_often_as_the_model_says() {
     let mut compared = 0;
     for (wear, kind) in [(3200, 2), (3900, 1), (4700, 0)] {
         let mut model = FaultModel::of_kind("tlc", 1000).unwrap();
@@ -182,7 +182,7 @@ fn as_many_units_are_lost_and_read_again_as_the_forms_say() {
             count += 1;
             lost += u64::from(read.lost);
             (0..read.retries).for_each(|attempt| again[attempt as usize] += 1);
-            // The same whenever it is read.
+            // Every read has the same outcome.
             assert_eq!(nand.read_unit(Pun(unit), SimTime::ZERO), read);
         }
         let rate = model.bits.rate(model.wear_of(0), YEAR, kind);
@@ -190,7 +190,7 @@ fn as_many_units_are_lost_and_read_again_as_the_forms_say() {
         for (attempt, times) in (0..).zip(times) {
             let p = model.ecc.failure(rate, attempt, 4096 * 8);
             if (0.001..0.999).contains(&p) {
-                within("failed readings", times, count, p);
+                within("failed reads", times, count, p);
                 compared += 1;
             } else {
                 assert!(times < count / 200 || times > count - count / 200, "{times} at {p}");
@@ -201,7 +201,7 @@ fn as_many_units_are_lost_and_read_again_as_the_forms_say() {
 }
 
 #[test]
-fn what_is_written_anew_is_young_and_lost_only_if_marked() {
+fn rewritten_data_is_new_and_lost_only_if_marked() {
     let mut model = FaultModel::of_kind("tlc", 1000).unwrap();
     (model.factory_bad, model.wear, model.age) = (0.0, 2500, YEAR);
     (model.program.at_endurance, model.erase.at_endurance) = (0.0, 0.0);
